@@ -4,32 +4,29 @@
 
 #include <hooksess/graph.h>
 
-/* Summary ops of the embedded graph (graph.h): each makes a Summary of one tensor and gives it, serialized, as a string.
+/* Summary ops of the embedded graph (graph.h). Each shows one tensor in TensorBoard, as a curve, a histogram, an image, a
+ * sound or a text. For curves of single numbers, hs_scalars (hooks/scalars.h) needs no op.
  *
  *     hs_graph_summary_scalar(g, "loss", "loss");
  *     hs_graph_summary_histogram(g, "weights", "weights");
  *     hs_graph_summary_image(g, "input", "images", 3);
  *
- * They are in the graph's collection HS_SUMMARIES. What merges them all is the default of a scaffold's summary op, and so
- * what a summary saver fetches: nothing more is needed in a training session. A run that does not fetch one does not
- * execute it. Ops of the program's own that give a serialized Summary are merged too when hs_graph_collect names them
- * there.
+ * A training session needs nothing more. The ops are in the graph's collection HS_SUMMARIES. A scaffold merges this
+ * collection into its summary op, and a summary saver fetches that op. To merge an op of the program that returns a
+ * serialized Summary, add it to the collection with hs_graph_collect().
  *
- * The name of a summary is the tag that TensorBoard shows, unless .tag is given. Its op has the name "summary/NAME": this
- * is the name for hs_session_run, control inputs and hs_graph_collect. So a summary may have the name of the tensor that it
- * shows. A summary of a placeholder makes every run in which summaries are due need its feed.
+ * The name of a summary is its tag in TensorBoard, unless `tag` is set. The op is named "summary/NAME", for
+ * hs_session_run(), control inputs and hs_graph_collect(). So a summary may have the name of its tensor. If the tensor is a
+ * placeholder, each run that fetches summaries must feed it.
  *
- * Summaries do not count as ops of the program's own: a training session still adds a global step to the graph of a loop
- * that computes its steps itself (training_session.h). For single numbers hs_scalars (hooks/scalars.h) needs no op.
+ * A summary op runs only if it is fetched, after the ops defined before it. To show values of the same run, define it after
+ * the ops that write its tensor, or name them as control inputs. If those do not run, it shows the last values.
  *
- * As any op that reads a variable or a value, one is executed in its turn: define it after the ops that write what it
- * shows, or name them as control inputs. In a run in which they are not executed it shows what was written last.
+ * All functions return a code, and the graph keeps its first error. A tensor whose dtype or shape does not suit the kind is
+ * HS_INVALID_ARGUMENT when the op runs. Summary ops do not prevent the automatic global step of a loop that computes its
+ * steps itself (training_session.h).
  *
- * Like all functions that build a graph, these return a code, and the graph keeps its first error. What a tensor's dtype or
- * shape does not allow is HS_INVALID_ARGUMENT when the op is executed. Sessions of one graph each have values of their
- * own.
- *
- * Threads: one at a time per object. */
+ * Threads: one thread at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -44,21 +41,21 @@ typedef enum hs_summary_kind {
 
 typedef struct hs_graph_summary_def {
     size_t size;
-    const char *name;                  /* (required) the op is "summary/NAME"; letters as in all names of a graph */
-    const char *tensor;                /* (required) a variable, a value, a placeholder, an op's output ("logits:1") */
-    const char *tag;                   /* that it is shown under, UTF-8; NULL: the name */
-    const char *const *control_inputs; /* ops that are executed before it; ended by NULL */
-    const char *collection;            /* instead of HS_SUMMARIES; "" is none */
-    int64_t max_outputs;               /* images and sound: of a batch so many are kept; 0: 3 */
-    double sample_rate;                /* sound: frames a second, 1 to 10^6; 0: 44100 */
+    const char *name;                  /* (required) the op is named "summary/NAME" */
+    const char *tensor;                /* (required) variable, value, placeholder, or output of an op ("logits:1") */
+    const char *tag;                   /* in TensorBoard, UTF-8. NULL: the name */
+    const char *const *control_inputs; /* ops to run before it; ended by NULL. NULL: none */
+    const char *collection;            /* NULL: HS_SUMMARIES. "": in no collection */
+    int64_t max_outputs;               /* images and sounds to show per batch. 0: 3 */
+    double sample_rate;                /* sound: frames per second, 1 to 10^6. 0: 44100 */
 } hs_graph_summary_def;
 #define HS_GRAPH_SUMMARY_DEF(...) HS_OPTIONS(hs_graph_summary_def, __VA_ARGS__)
 
-/* Everything is copied. HS_INVALID_ARGUMENT, HS_ALREADY_EXISTS for a name, or a tag, that the graph's summaries have
- * already. TensorFlow: tf.summary.*, which names the op as the summary and makes that name unique. */
+/* Adds a summary op. `def` is copied. HS_ALREADY_EXISTS: the graph has this name or tag. HS_FAILED_PRECONDITION: a session
+ * is open, or the graph is finalized. TensorFlow: tf.summary.*, which names the op NAME and makes names unique. */
 HS_API hs_code hs_graph_add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph_summary_def *def);
 
-/* The usual cases. */
+/* The same with a name and a tensor, for the usual cases. */
 HS_API hs_code hs_graph_summary_scalar(hs_graph *graph, const char *name, const char *tensor);
 HS_API hs_code hs_graph_summary_histogram(hs_graph *graph, const char *name, const char *tensor);
 HS_API hs_code hs_graph_summary_image(hs_graph *graph, const char *name, const char *tensor, int64_t max_outputs);
@@ -67,10 +64,12 @@ HS_API hs_code hs_graph_summary_audio(hs_graph *graph, const char *name, const c
 HS_API hs_code hs_graph_summary_text(hs_graph *graph, const char *name, const char *tensor);
 HS_API hs_code hs_graph_summary_tensor(hs_graph *graph, const char *name, const char *tensor);
 
-/* The op that merges all that HS_SUMMARIES has, also what is added later, until a session is open: makes it at the first
- * call, and names it in HS_SUMMARY_OP. A scaffold that finds nothing there does the same, if there are summaries. `name`
- * may be NULL; what it is set to is the graph's. HS_ALREADY_EXISTS if another op is in HS_SUMMARY_OP. TensorFlow:
- * tf.summary.merge_all, which merges what is there at the call. */
+/* Returns in `name` the op that merges the collection HS_SUMMARIES, including later additions. The first call creates it
+ * and adds it to HS_SUMMARY_OP. A scaffold does the same by itself.
+ *
+ * name  valid as long as the graph. NULL: not needed
+ *
+ * HS_ALREADY_EXISTS: another op is in HS_SUMMARY_OP. TensorFlow: tf.summary.merge_all, which does not merge later ones. */
 HS_API hs_code hs_graph_merge_all_summaries(hs_graph *graph, const char **name);
 
 HS_END_DECLS

@@ -2,19 +2,19 @@
 #ifndef HOOKSESS_HOOKSESS_H
 #define HOOKSESS_HOOKSESS_H
 
-/* The whole library but for the headers that are named at the end.
+/* Includes the library, except the headers listed at the end.
  *
- * Tier 1: the names that a training program needs. The README has a program; each header says more.
+ * Tier 1: the names that a training program needs. The README has a program.
  *
  * The graph: what a step computes, and what checkpoints hold
  *   hs_graph_new                creates an empty graph                                            graph.h
- *   hs_graph_variable           names memory of the program that checkpoints hold                 graph.h
+ *   hs_graph_variable           adds memory of the program to checkpoints                         graph.h
  *   hs_graph_state              adds other state to checkpoints: two functions, save and load     graph.h
- *   hs_graph_value              names memory that hooks read, such as a loss; it is not saved     graph.h
- *   hs_graph_global_step        gives the global step a place in the program's memory             graph.h
+ *   hs_graph_value              lets hooks read memory, such as a loss; not saved                 graph.h
+ *   hs_graph_global_step        keeps the global step in the program's memory                     graph.h
  *   hs_graph_op                 makes a function of the program an op                             graph.h
  *   hs_op_fn                    the type of this function                                         graph.h
- *   hs_graph_backend            returns the backend on which a session is opened                  graph.h
+ *   hs_graph_backend            returns the backend, to open a session on                         graph.h
  *   hs_graph_free               frees the graph; call it after the session is closed              graph.h
  *   HS_FLOAT                    an element type; HS_INT64 and others are next to it               tensor.h
  *   HS_SHAPE                    a shape: HS_SHAPE(128, 784)                                       tensor.h
@@ -23,17 +23,17 @@
  *
  * The training session
  *   HS_TRAINING_OPTIONS         its options: directories, intervals, signals, hooks               training_session.h
- *   hs_training_session_open    opens a session with the usual hooks, from the last checkpoint    training_session.h
+ *   hs_training_session_open    restores the last checkpoint; adds the usual hooks                training_session.h
  *   hs_session_should_stop      returns true when the loop must end                               session.h
  *   hs_session_run              runs an op, with all hooks                                        session.h
  *   hs_session_run_args         runs with fetches and feeds, and returns values                   session.h
- *   HS_RUN_ARGS                 these fetches and feeds                                           run.h
- *   hs_run_values_number        returns a value that was fetched, as a number                     run.h
+ *   HS_RUN_ARGS                 the fetches and feeds of a run                                    run.h
+ *   hs_run_values_number        returns a fetched value as a number                               run.h
  *   hs_session_global_step      returns the global step                                           session.h
- *   hs_session_request_save     saves after this step; from any thread or signal handler          session.h
- *   hs_session_request_stop     ends the loop after this step; from any thread or signal handler  session.h
- *   hs_session_request_done     ends the loop because the training is done: exit code 0           session.h
- *   hs_session_fail             reports an error of the program, before closing                   session.h
+ *   hs_session_request_save     saves after this step; any thread or signal handler               session.h
+ *   hs_session_request_stop     ends the loop after this step; any thread or signal handler       session.h
+ *   hs_session_request_done     the same, because the training is done: exit code 0               session.h
+ *   hs_session_fail             reports an error of the program                                   session.h
  *   hs_session_close            saves, closes everything and returns the outcome                  session.h
  *
  * A loop whose steps the program computes without ops
@@ -48,17 +48,17 @@
  * Hooks
  *   HS_HOOKS                    a list of hooks                                                   hook.h
  *   hs_stop_at_step             ends the training at a step                                       hooks/stop_at_step.h
- *   hs_nan_tensor               fails or stops when a tensor is not finite                        hooks/nan_tensor.h
+ *   hs_nan_tensor               fails or stops on NaN and infinities                              hooks/nan_tensor.h
  *   hs_logging_tensor           logs tensors                                                      hooks/logging_tensor.h
- *   hs_scalars                  charts numbers in TensorBoard; `scalars` of the options does it   hooks/scalars.h
+ *   hs_scalars                  charts numbers; a training session has the option `scalars`       hooks/scalars.h
  *   hs_schedule                 sets the learning rate by step                                    hooks/schedule.h
- *   hs_checkpoint_saver         saves with options that the usual hook does not have              hooks/checkpoint_saver.h
- *   HS_TRIGGER                  when a hook acts: by steps, by seconds, on request                trigger.h
+ *   hs_checkpoint_saver         saves with more options than the usual saver                      hooks/checkpoint_saver.h
+ *   HS_TRIGGER                  a schedule of a hook: steps, seconds, on request                  trigger.h
  *   hs_hook_ops                 the callbacks of a hook that the program writes                   hook.h
- *   hs_hook                     these callbacks with their state                                  hook.h
- *   HS_INIT                     initializes callbacks, and options in a variable                  init.h
- *   hs_run_context_global_step  returns the global step to a hook                                 hook.h
- *   hs_run_context_request_stop ends the training after this run                                  hook.h
+ *   hs_hook                     the callbacks with their state                                    hook.h
+ *   HS_INIT                     initializes callbacks, and variables of options                   init.h
+ *   hs_run_context_global_step  returns the global step, in a hook                                hook.h
+ *   hs_run_context_request_stop ends the training after this run, in a hook                       hook.h
  *
  * Tier 2: everything else, by header. */
 
@@ -66,7 +66,7 @@
 #include <hooksess/checkpoint.h>               /* saving, restoring and reading checkpoints */
 #include <hooksess/checkpoint_manager.h>       /* checkpoints of a loop without hooks */
 #include <hooksess/coordinator.h>              /* threads that stop together */
-#include <hooksess/env.h>                      /* memory, clocks, log and files that a program provides */
+#include <hooksess/env.h>                      /* memory, clocks, log and files of the program */
 #include <hooksess/estimator.h>                /* training, evaluating and predicting with one model function */
 #include <hooksess/evaluation_loop.h>          /* evaluating checkpoints that another process saves */
 #include <hooksess/event_reader.h>             /* reading event files */
@@ -74,13 +74,13 @@
 #include <hooksess/graph_summary.h>            /* ops that make summaries */
 #include <hooksess/hook.h>                     /* writing a hook */
 #include <hooksess/hooks/checkpoint_saver.h>   /* saves checkpoints */
-#include <hooksess/hooks/control.h>            /* takes orders from a file while the program trains */
+#include <hooksess/hooks/control.h>            /* takes orders from a file during training */
 #include <hooksess/hooks/early_stopping.h>     /* ends the training when a metric stops improving */
-#include <hooksess/hooks/evaluation.h>         /* evaluates the model while it trains */
+#include <hooksess/hooks/evaluation.h>         /* evaluates the model during training */
 #include <hooksess/hooks/feed_fn.h>            /* feeds each run by a function */
 #include <hooksess/hooks/final_ops.h>          /* runs ops at the end */
-#include <hooksess/hooks/finite_guard.h>       /* finds NaN and infinities; skips the update or rolls back */
-#include <hooksess/hooks/global_step_waiter.h> /* waits until others have reached a step */
+#include <hooksess/hooks/finite_guard.h>       /* finds NaN and spikes; skips the update or rolls back */
+#include <hooksess/hooks/global_step_waiter.h> /* waits for a global step */
 #include <hooksess/hooks/logging_tensor.h>     /* logs tensors */
 #include <hooksess/hooks/metrics_file.h>       /* writes CSV or JSON lines */
 #include <hooksess/hooks/moving_average.h>     /* keeps averages of variables, and evaluates them */
@@ -88,7 +88,7 @@
 #include <hooksess/hooks/profiler.h>           /* traces runs for Chrome and TensorBoard */
 #include <hooksess/hooks/progress.h>           /* shows progress on a terminal */
 #include <hooksess/hooks/run_status.h>         /* writes status.json and outcome.json */
-#include <hooksess/hooks/scalars.h>            /* charts numbers in TensorBoard, or gives them to a sink */
+#include <hooksess/hooks/scalars.h>            /* charts numbers in TensorBoard, or in a sink */
 #include <hooksess/hooks/schedule.h>           /* sets the learning rate by step */
 #include <hooksess/hooks/step_counter.h>       /* measures steps per second */
 #include <hooksess/hooks/stop_after.h>         /* stops before the time of the job is up */
@@ -102,28 +102,28 @@
 #include <hooksess/records.h>                  /* reading and writing TFRecord files */
 #include <hooksess/run.h>                      /* fetches, feeds and values of a run */
 #include <hooksess/safetensors.h>              /* reading and writing safetensors files */
-#include <hooksess/scalar_sink.h>              /* writing a sink for numbers: a file, a socket, a screen */
+#include <hooksess/scalar_sink.h>              /* writing a sink for numbers */
 #include <hooksess/scaffold.h>                 /* how a session initializes variables */
-#include <hooksess/session.h>                  /* sessions with hooks that the program chooses; recovery */
-#include <hooksess/state.h>                    /* state that checkpoints hold next to variables */
+#include <hooksess/session.h>                  /* sessions with chosen hooks; recovery */
+#include <hooksess/state.h>                    /* state that checkpoints save in addition to variables */
 #include <hooksess/status.h>                   /* codes and errors */
 #include <hooksess/summary.h>                  /* writing event files */
 #include <hooksess/summary_values.h>           /* images, histograms, text and other values of summaries */
 #include <hooksess/tensor.h>                   /* types, shapes and views of memory */
-#include <hooksess/timer.h>                    /* when a hook acts, and how it resumes */
+#include <hooksess/timer.h>                    /* schedules of your own hooks */
 #include <hooksess/training_session.h>         /* a session with the usual hooks */
-#include <hooksess/trigger.h>                  /* when a hook acts */
+#include <hooksess/trigger.h>                  /* schedules of hooks */
 #include <hooksess/version.h>                  /* the version of the headers */
 
 /* Not included:
- *   hooksess.hpp                 the same for C++17: objects that free themselves, lambdas, exceptions
- *   testing.h                    tests of hooks: a backend that follows a script, and a clock that a test moves
+ *   hooksess.hpp                 C++17: objects that free themselves, lambdas, exceptions
+ *   testing.h                    tests of hooks: a scripted backend, and a clock that the test sets
  *   dlpack.h                     tensors to and from DLPack
- *   tensorflow.h                 TensorFlow's graphs as a backend; a library of its own
+ *   tensorflow.h                 TensorFlow's graphs as a backend; a separate library
  *   tensorflow_server.h          servers of a TensorFlow cluster
- *   tf1/queue_runner.h           TensorFlow 1's object model: filling queues of a backend
+ *   tf1/queue_runner.h           TensorFlow 1's object model: threads that fill queues
  *   tf1/scaffold.h               what a scaffold holds
  *   tf1/session_manager.h        sessions without hooks
- *   tf1/supervisor.h             Supervisor, and a session without hooks that is saved and summarized by threads */
+ *   tf1/supervisor.h             Supervisor: threads that save and summarize a session without hooks */
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef HOOKSESS_HPP
 #define HOOKSESS_HPP
 
-/* The library for C++17 and later. Header-only. Designated initializers, as in this example, need C++20: in C++17, declare a
- * variable, set its size and its fields.
+/* The library for C++17 and later, header-only. The designated initializers of this example need C++20. In C++17, declare a
+ * variable, and set its size and fields.
  *
  *     hs::graph g;
  *     std::vector<float> weights(784 * 10);
@@ -17,16 +17,14 @@
  *         s.run("train");
  *     return s.close().exit_code();
  *
- * Lifetime: declare the memory of variables first, then the graph, then the session. A session is closed before its graph
- * and the memory are destroyed.
- * An op that fills a queue must end within stop_grace_secs: a thread that is left behind would call it after the graph is
- * gone.
+ * Lifetime: declare the memory of variables first, then the graph, then the session. An op that fills a queue must end
+ * within stop_grace_secs, because its thread would otherwise use a destroyed graph.
  *
- * Errors: functions that build throw hs::error. A run that fails returns its code, and should_stop is true from then on. An
- * exception that a lambda throws ends the run with HS_INTERNAL, or the code of the hs::error, and its message. A session
- * that is destroyed while an exception unwinds the stack has failed, and saves nothing more.
+ * Errors: functions that build a graph throw hs::error. A failing run returns its code, and should_stop() is true from then
+ * on. An exception of a lambda ends the run with HS_INTERNAL, or the code of the hs::error. If an exception unwinds the
+ * stack past a session, the session fails and saves nothing more.
  *
- * Threads: as the functions of the C headers that each of these calls. */
+ * Threads: one thread at a time per object. Any thread may call session::request_stop and session::request_done. */
 
 #include <hooksess/hooksess.h>
 
@@ -91,7 +89,7 @@ template <class T> constexpr hs_dtype dtype()
     }
 }
 
-/* Calls `body`, and makes an error of an exception. pthread_exit and cancellation pass through. */
+/* Calls `body` and converts exceptions to errors, except those of pthread_exit and cancellation. */
 template <class Body> hs_code guarded(hs_error *err, Body &&body)
 {
     try {
@@ -125,7 +123,7 @@ inline hs_shape shape_of(std::initializer_list<int64_t> dims)
     return hs_shape_of(static_cast<int32_t>(dims.size()), dims.begin());
 }
 
-/* A list of names for C, which ends with NULL. The strings must outlive it. */
+/* A list of names for C, ended by NULL. The strings must outlive it. */
 inline std::vector<const char *> pointers_of(const std::vector<std::string> &names)
 {
     std::vector<const char *> pointers;
@@ -135,14 +133,14 @@ inline std::vector<const char *> pointers_of(const std::vector<std::string> &nam
     return pointers;
 }
 
-/* What a graph keeps alive. */
+/* Base of objects that a graph owns. */
 struct kept {
     virtual ~kept() = default;
 };
 
 } // namespace detail
 
-/* The op that is executed. See hs_op_input and the functions after it. */
+/* The running op. See hs_op_input and the functions after it. Throws if `index` or the element type is wrong. */
 class op
 {
   public:
@@ -190,7 +188,7 @@ struct output {
 struct op_options {
     std::vector<std::string> inputs = {}, control_inputs = {};
     std::vector<output> outputs = {};
-    std::vector<std::string> writes = {}; /* variables and values that the function changes; empty: any */
+    std::vector<std::string> writes = {}; /* variables and values that it changes. Empty: any */
     bool advances_step = false;
 };
 
@@ -203,14 +201,13 @@ class graph
             throw std::bad_alloc();
     }
     graph(graph &&) = default;
-    graph &operator=(graph &&) = delete; /* its ops would be destroyed before it */
+    graph &operator=(graph &&) = delete; /* would destroy the ops before the graph */
 
     /* A variable: saved and restored, in the program's memory. Without a shape, a vector has one dimension.
      *
-     * A vector may be replaced, swapped or reallocated, but it must have the same size whenever it is read: otherwise a save
-     * or a run fails with HS_FAILED_PRECONDITION. An empty vector with a shape is memory that a step allocates, as a pointer
-     * that is NULL (hs_graph_variable_at); a restore resizes it. A save copies vectors when it is asked for; memory that
-     * never moves (hs_graph_variable) is copied while the session runs on (hs_save_options.overlap). */
+     * The vector may be assigned, swapped or reallocated, but its size must stay the same. Otherwise a save or a run fails
+     * with HS_FAILED_PRECONDITION. An empty vector with a shape is allocated later, by a step or a restore, like a NULL
+     * pointer (hs_graph_variable_at). hs_save_options.overlap has no effect on vectors. */
     template <class T>
     void variable(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
     {
@@ -245,7 +242,7 @@ class graph
         kept_.push_back(std::move(kept));
         check(hs_graph_add_variable(get(), &def));
     }
-    /* Memory that a pointer of the program's points to. See hs_graph_variable_at. The pointer must outlive the session. */
+    /* A variable in memory that `pointer` points to. See hs_graph_variable_at. The pointer must outlive the session. */
     template <class T> void variable(const std::string &name, T *&pointer, std::initializer_list<int64_t> shape)
     {
         hs_variable_def def{};
@@ -267,14 +264,14 @@ class graph
         check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), hs_shape_of(0, nullptr), &scalar));
     }
 
-    /* State that is plain bytes, with neither pointers nor files in it: the position in the data, say. See hs_graph_bytes. */
+    /* State of plain bytes without pointers, such as the position in the data. See hs_graph_bytes. */
     template <class T> void bytes(const std::string &name, T &plain)
     {
         static_assert(std::is_trivially_copyable_v<T>, "its bytes are not all of it");
         check(hs_graph_bytes(get(), name.c_str(), &plain, sizeof plain));
     }
 
-    /* A value: memory that ops write and hooks read. Not saved. */
+    /* Memory that ops write and hooks read. Not saved. */
     template <class T>
     void value(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
     {
@@ -299,7 +296,7 @@ class graph
         check(hs_graph_placeholder(get(), name.c_str(), dtype, detail::shape_of(shape)));
     }
 
-    /* An op. `body` is called with an hs::op &, and returns nothing or an hs_code. */
+    /* Adds an op. `body` takes an hs::op &, and returns nothing or an hs_code. */
     template <class Body> void op(const std::string &name, Body body, const op_options &options = {})
     {
         struct holder : detail::kept {
@@ -338,8 +335,8 @@ class graph
         check(hs_graph_add_op(get(), &def));
     }
 
-    /* State that is written and read as text by << and >>: an engine of <random>. What >> does not read back as << wrote
-     * it, such as numbers and strings, is a variable or bytes. It must outlive the session. */
+    /* State that << writes and >> reads as text, such as an engine of <random>. It must outlive the session. Numbers and
+     * strings do not compile: use variable() or bytes(). */
     template <class State> void state(const std::string &name, State &state)
     {
         static_assert(!std::is_arithmetic_v<State> && !std::is_same_v<State, std::string>,
@@ -399,7 +396,7 @@ class graph
     {
         if (!code)
             return;
-        hs_error first; /* not set by a call that is refused because a session is open */
+        hs_error first; /* not set if a call fails because a session is open */
         throw error(code, hs_graph_error(get(), &first) == code ? first.message : hs_code_name(code));
     }
 
@@ -407,7 +404,7 @@ class graph
     std::unique_ptr<hs_graph, release> c_;
 };
 
-/* Hooks of lambdas. */
+/* Hooks made of lambdas. */
 
 class run_context
 {
@@ -440,11 +437,11 @@ struct hook_options {
     std::vector<std::string> fetches = {}; /* tensors whose values after_run gets */
     std::function<void(run_context &)> before_run = {};
     std::function<void(run_context &, const hs_run_values *)> after_run = {};
-    std::function<void()> end = {}; /* the session ends well */
+    std::function<void()> end = {}; /* the session ends normally */
 };
 
-/* A hook for HS_HOOKS. The session that it is given to frees it, also if it does not open; without one, hs_hook_free does.
- * The functions are called in the session's thread. An exception that one throws is the hook's failure. */
+/* Creates a hook for HS_HOOKS. The session frees it, also if it cannot be opened; without a session call hs_hook_free().
+ * The session's thread calls the functions. If one throws, the hook fails. */
 inline hs_hook hook(std::string name, hook_options options)
 {
     struct lambdas {
@@ -494,8 +491,8 @@ inline hs_hook hook(std::string name, hook_options options)
     return hook;
 }
 
-/* A sink for hs_scalars: a function that is called with each row, in the session's thread. Its exceptions are the sink's
- * failures. The hook frees it. */
+/* Creates a sink for hs_scalars. The session's thread calls `write` with each row. If it throws, the sink fails. The hook
+ * frees it. */
 inline hs_scalar_sink scalar_sink(std::string name, std::function<void(const hs_scalar_row &)> write)
 {
     struct lambda {
@@ -539,12 +536,11 @@ class outcome
     hs_outcome c_;
 };
 
-/* A session, which the destructor closes. One thread uses it, but for request_stop and request_done. Its graph must outlive
- * it. */
+/* A session. The destructor closes it. The graph must outlive it. */
 class session
 {
   public:
-    /* Adopts the session. NULL: it was not opened, and `err` says why: should_stop is true, and close returns `err`. */
+    /* Takes ownership. If `c` is NULL, should_stop() is true and close() returns `err`. */
     session(hs_session *c, const hs_error &err) : c_(c), err_(err), unwinding_(std::uncaught_exceptions())
     {
     }
@@ -565,12 +561,12 @@ class session
             hs_session_close(c_, nullptr);
     }
 
-    /* True if the loop is to end, also after a run that failed. */
+    /* Returns true if the loop must end, also after a failed run. */
     bool should_stop() const
     {
         return failed_ || hs_session_should_stop(c_);
     }
-    /* HS_ABORTED of a session that recovered is no failure: the loop continues (hs_recovery.return_aborted). */
+    /* Runs an op. HS_ABORTED after a recovery does not end the loop (hs_recovery.return_aborted). */
     hs_code run(const char *op)
     {
         const int64_t before = hs_session_recoveries(c_);
@@ -579,7 +575,7 @@ class session
         failed_ |= code && !hs_session_should_stop(c_) && (code != HS_ABORTED || hs_session_recoveries(c_) == before);
         return code;
     }
-    /* The program's own step. See hs_step_begin. */
+    /* A step without ops. See hs_step_begin. */
     bool step_begin()
     {
         const scope calling(calling_);
@@ -590,12 +586,12 @@ class session
         const scope calling(calling_);
         return hs_step_end(c_);
     }
-    /* The global step; -1: not known. */
+    /* Returns the global step, or -1 if it is unknown. */
     int64_t global_step() const
     {
         return hs_session_global_step(c_, nullptr);
     }
-    /* Any thread. */
+    /* Any thread may call these two. */
     void request_stop()
     {
         hs_session_request_stop(c_);
@@ -604,12 +600,12 @@ class session
     {
         hs_session_request_done(c_);
     }
-    /* The error of the last run, or of the opening. */
+    /* Returns the error of the last run or of opening. */
     const hs_error &last_error() const
     {
         return err_;
     }
-    /* Not from a callback of the session: it stays open then, and the outcome is HS_FAILED_PRECONDITION. */
+    /* Closes the session. From one of its callbacks, it stays open, and the outcome is HS_FAILED_PRECONDITION. */
     outcome close()
     {
         const hs_outcome ended = c_ ? hs_session_close(c_, nullptr) : hs_outcome_from_error(&err_);
@@ -641,8 +637,8 @@ class session
     int unwinding_;
 };
 
-/* Opens a training session, and a plain one. They throw nothing: see session's constructor. The log says why a session was
- * not opened, or failed. Hooks are freed in any case. */
+/* Open a training session, or a session with your hooks only. They do not throw: if opening fails, the log says why, and
+ * should_stop() is true. Hooks are freed in any case. */
 inline session training_session(const graph &g, const hs_training_options *options)
 {
     hs_error err;

@@ -4,23 +4,24 @@
 
 /* Macros that initialize structs and lists. The same line compiles as C11 and as C++20.
  *
- * A struct that a program fills begins with its size, so that later versions of the library can add fields. Three macros
- * set it:
+ * A struct that a program fills begins with its size, so that later versions of the library can add fields. These macros
+ * set the size:
  *
- *   HS_TRAINING_OPTIONS(.checkpoint_dir = "run")             a pointer to options, for a call
- *   hs_training_options o = HS_INIT(hs_training_options, .checkpoint_dir = "run");
- *                                                            a variable, also at file scope
- *   HS_OPTIONS(hs_training_options, .checkpoint_dir = "run") what the first one stands for
+ *   HS_TRAINING_OPTIONS(...)               a pointer to options, for a call; each type has its macro
+ *   HS_OPTIONS(hs_training_options, ...)   the same for any type
+ *   HS_INIT(hs_training_options, ...)      an initializer of a variable, also at file scope:
  *
- * Fields that are left out are 0, their default. In C++ the designators must be in the order of the fields.
+ *     hs_training_options o = HS_INIT(hs_training_options, .checkpoint_dir = "run");
  *
- * Lists end with a terminator. The macros write it. A named array ends with {0}, in C++ with {}, as in
+ * Fields that are not named are 0, their default. C++ requires the order of the struct.
  *
- *   hs_hook hooks[] = {hs_progress(), {0}};
+ * Lists end with a terminator, which their macros write. A named array ends with {0}, in C++ with {}:
  *
- * but for lists of names, of threads and of other pointers (NULL), of codes (HS_OK) and hs_trigger.at_steps (-1).
+ *     hs_hook hooks[] = {hs_progress(), {0}};
  *
- * How long lists and pointers live that macros make:
+ * Lists of names, threads and other pointers end with NULL, lists of codes with HS_OK, and hs_trigger.at_steps with -1.
+ *
+ * Lifetime of the lists and pointers that macros make:
  *
  *              in C, in a function      in C++, in a function        at file scope
  *   HS_NAMES   until the block ends     always; literals only        always
@@ -29,8 +30,8 @@
 
 #include <stddef.h>
 
-/* What the macros of a system header leave out is no reason for -Wmissing-field-initializers. nvcc expands macros before
- * the compiler sees where they come from: there the warning is off. */
+/* Macros of a system header do not cause -Wmissing-field-initializers. nvcc hides from the compiler that they come from
+ * one, so with nvcc the warning is disabled. */
 #ifdef __CUDACC__
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 #endif
@@ -49,7 +50,7 @@ template <class T> using hs__array = T[];
 #define HS__ARRAY(type)      hs__array<type>
 #define HS__VALUE(type, ...) (type{__VA_ARGS__})
 #define HS__LIST(type, ...)  (std::initializer_list<type>{__VA_ARGS__}.begin())
-/* The address of a pointer; not of an array, and not of a pointer to what is const. */
+/* The address of a pointer. Arrays and pointers to const do not compile. */
 template <class T> constexpr void *hs__pointer(T **pointer)
 {
     return pointer;
@@ -67,10 +68,10 @@ template <class T> void *hs__pointer(const T **) = delete;
 #define HS__ARRAY(type)            (type[])
 #define HS__VALUE(type, ...)       ((type){__VA_ARGS__})
 #define HS__LIST(type, ...)        ((const type[]){__VA_ARGS__})
-/* A list of names, ended by NULL: .tensors = HS_NAMES("loss", "accuracy"). */
+/* A list of names: .tensors = HS_NAMES("loss", "accuracy"). */
 #define HS_NAMES(...)              ((const char *const[]){__VA_ARGS__, NULL})
 
-/* The address of a pointer. The cast of 0 does not compile for the address of an array. */
+/* The address of a pointer. For the address of an array, the cast of 0 does not compile. */
 #define HS__POINTER(pointer)       ((void *)(pointer))
 #define HS__POINTED_BYTES(pointer) (sizeof(**(pointer)) + 0 * sizeof((__typeof__(*(pointer)))0))
 #endif

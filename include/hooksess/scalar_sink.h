@@ -4,8 +4,8 @@
 
 #include <hooksess/hook.h>
 
-/* A scalar sink writes the numbers that hs_scalars (hooks/scalars.h) fetches: to a file, a socket, a screen. The event file
- * of hs_scalars, the file of hs_metrics_file and the line of hs_progress are sinks too.
+/* To send the numbers of hs_scalars (hooks/scalars.h) to a file, a socket or a screen, write a scalar sink: callbacks that
+ * get each row. Event files, hs_metrics_file and hs_progress are sinks, too. Beyond TensorFlow.
  *
  *     static hs_code write_row(void *self, const hs_scalar_row *row, hs_error *err)
  *     {
@@ -20,55 +20,52 @@
  *     ...
  *     hs_hook hook = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 10, .sink = {.ops = &printer});
  *
- * examples/prometheus writes a text file for Prometheus.
- *
- * The session's thread calls all callbacks. No TensorFlow equivalent. */
+ * examples/prometheus writes a text file for Prometheus. The session's thread calls all callbacks. */
 
 HS_BEGIN_DECLS
 
 /* One number of a row. Frozen. */
 typedef struct hs_scalar {
-    const char *name; /* the label, or the name of the tensor or of the metric. NULL: the end of the row */
-    int64_t step;     /* the global step that the number belongs to: the row's; of a metric the step at which it was set */
-    double value;     /* NaN if it is not known */
-    int64_t integer;  /* the exact value if `dtype` is an integer type or HS_BOOL; of HS_UINT64 the same bits */
-    hs_dtype dtype;   /* of the tensor; HS_DOUBLE of a metric */
-    bool known;       /* false: a metric that was not set since the row before */
+    const char *name; /* the label, or the name of the tensor or metric. NULL: the end of the row */
+    int64_t step;     /* the row's; for a metric, the step at which it was set */
+    double value;     /* NaN if `known` is false */
+    int64_t integer;  /* the exact value if `dtype` is an integer type or HS_BOOL; HS_UINT64: the same bits */
+    hs_dtype dtype;   /* of the tensor. For a metric HS_DOUBLE */
+    bool known;       /* false: a metric that was not set since the last row */
     unsigned char reserved[3];
 } hs_scalar;
 
-/* A row: the numbers of one run. The library fills it. It is valid during the call. */
+/* The numbers of one run. Valid during the call. */
 typedef struct hs_scalar_row {
     size_t size;
     int64_t step;             /* the global step after the run */
-    const hs_scalar *scalars; /* tensors, then metrics; ended by a scalar without a name. The same names in each row */
-    int64_t unix_ns;          /* the time: nanoseconds since 1970, UTC */
-    int64_t now_ns;           /* the time by the monotonic clock */
-    /* Step and monotonic time at which the session began to run: after its creation, a restore, or a step that decreased.
-     * (step - begin_step) * 1e9 / (now_ns - begin_ns) are the steps per second since then */
+    const hs_scalar *scalars; /* tensors, then metrics; ended by a NULL name. The same names in each row */
+    int64_t unix_ns;          /* nanoseconds since 1970, UTC */
+    int64_t now_ns;           /* monotonic clock, nanoseconds */
+    /* Step and monotonic time before the first run since the session's creation, a restore, or a step that decreased. The
+     * steps per second since then are (step - begin_step) * 1e9 / (now_ns - begin_ns) */
     int64_t begin_step;
     int64_t begin_ns;
 } hs_scalar_row;
 
-/* The callbacks. Any but `write` may be NULL.
+/* The callbacks. All but `write` may be NULL.
  *
- *   open        the session is created and its variables have their values; again after each restore (a recovery, a
- *               rollback), with the step of hs_raw_session_global_step: rows of later steps follow, also some that were
- *               written before. The file of hs_metrics_file is cut here
- *   write       a row. Called only while open has succeeded. HS_STOP: the sink takes no more rows, and nothing is fetched
- *               until open is called again
- *   flush       all rows are durable when it returns. Called before a checkpoint is saved and at the end
- *   end         the session ends normally, after at least one run. The row has no scalars
- *   close       always, once for each session, however it ended; also if open was not called
- *   save_state, load_state
- *               the sink's part of the checkpoint, as in hs_hook_ops. save_state is called after flush, load_state before
- *               open
- *   destroy     frees self. Once
+ *   open        The variables have their values: when the session is created, and after each restore (recovery, rollback).
+ *               Rows of later steps than hs_raw_session_global_step() follow, possibly again: discard the old ones
+ *   write       A row, only while `open` has succeeded. HS_STOP: the sink wants no more rows until the next `open`
+ *   flush       Make all rows durable. Before each checkpoint and at the end
+ *   end         The session ends normally, after at least one run. The row has no scalars
+ *   close       Once per session, however it ends, also if `open` was not called
+ *   save_state  The sink's part of a checkpoint, after `flush`; as in hs_hook_ops
+ *   load_state  Before `open`
+ *   destroy     Frees `self`. Once
  *
- * Failures. If the first call of open fails, opening the session fails. HS_INVALID_ARGUMENT is always passed on and ends
- * the training, as is every failure of save_state and load_state. Any other failure of open, write, flush and end does not
- * end it: it is logged, counted in the outcome under the sink's name, and the next row is tried, after open has succeeded
- * if that was what failed. */
+ *   failing callback                  what happens
+ *   the first `open`                  opening the session fails
+ *   `save_state`, `load_state`        the save or the restore fails
+ *   `open`, `write`, `flush`, `end`   logged, and counted in the outcome under the sink's name; the next row tries again
+ *
+ * HS_INVALID_ARGUMENT ends the training in any case. If `open` failed, the next row calls it first. */
 typedef struct hs_scalar_sink_ops {
     size_t size;
     const char *name; /* (required) for messages, the outcome and the checkpoint */
@@ -82,7 +79,7 @@ typedef struct hs_scalar_sink_ops {
     void (*destroy)(void *self);
 } hs_scalar_sink_ops;
 
-/* A sink: its functions and its state. Travels by value. `ops` must live as long as the hook. Frozen. */
+/* A sink: its callbacks and their state, passed by value. `ops` must live as long as the hook. Frozen. */
 typedef struct hs_scalar_sink {
     const hs_scalar_sink_ops *ops; /* NULL: no sink */
     void *self;

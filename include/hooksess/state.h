@@ -4,60 +4,78 @@
 
 #include <hooksess/status.h>
 
-/* State that rides in the checkpoint beside the variables: a position in the data, a random number generator, what a hook
- * remembers. It is written with every checkpoint and read back when one is restored, before the first step.
+/* State that checkpoints save in addition to variables: a position in the data, a random number generator, the memory of a
+ * hook. Each checkpoint has it, and a restore reads it back before the first step.
  *
- * A state may be as large as a model. A save in the foreground passes what `save` writes to the file. A restore keeps up to
- * 64 MiB of all states in memory; what is more is verified first, and then read from the file as `load` asks for it.
+ *     static int64_t position;
  *
- * In the file it is a vector of uint8 under the reserved prefix "hooksess/", so that TensorFlow can list it: the graph's
- * and the session's as "hooksess/state/NAME", a hook's as "hooksess/hook/NAME". Beside it are the scalars KEY:version, an
- * int64, unless it is 0, and KEY:identity, a string, where there is one. What is written is what is read: bytes, in the
- * order in which they were written, on a machine of the same byte order.
+ *     static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
+ *     {
+ *         return hs_state_writer_write(out, self, sizeof position, err);
+ *     }
  *
- * Threads: one at a time per object. */
+ *     static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
+ *     {
+ *         return hs_state_reader_read(in, self, sizeof position, err);
+ *     }
+ *     ...
+ *     hs_graph_state(g, "position", save_position, load_position, &position);
+ *
+ * For plain bytes as here, hs_graph_bytes() needs no functions. Hooks have save_state and load_state (hs_hook_ops).
+ *
+ * A state may be as large as a model. A save in the foreground writes to the file directly. A restore keeps up to 64 MiB of
+ * all states in memory; it verifies larger ones first, and `load` then reads from the file. Bytes are not converted:
+ * numbers keep the byte order of the machine that saved them.
+ *
+ * In a checkpoint, a state is a tensor of uint8 that TensorFlow can list:
+ *
+ *   hooksess/state/NAME   state of the graph or the session
+ *   hooksess/hook/NAME    state of a hook
+ *   KEY:version           an int64, next to each of these, unless it is 0
+ *   KEY:identity          a string, if there is an identity
+ *
+ * Threads: one thread at a time per object. */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_state_writer hs_state_writer;
 typedef struct hs_state_reader hs_state_reader;
 
-/* Appends bytes (copied, or written to the file). HS_RESOURCE_EXHAUSTED, or the code of the failing file operation. After a
- * failure further writes fail too. */
+/* Appends bytes. HS_RESOURCE_EXHAUSTED: out of memory or disk. Or the code of the failing file operation. After a failure,
+ * all further writes fail. */
 HS_API hs_code hs_state_writer_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err);
 
-/* The next bytes. HS_DATA_LOSS if fewer are left; then nothing is copied. Or the code of the failing file operation. */
+/* Reads the next bytes. HS_DATA_LOSS: fewer remain; `data` is unchanged. Or the code of the failing file operation. */
 HS_API hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err);
 
-/* How many bytes are left. */
+/* Returns the number of bytes that remain. */
 HS_API size_t hs_state_reader_remaining(const hs_state_reader *in);
 
-/* The version of what is read: that of the provider that wrote it. Never later than the reading provider's own. */
+/* Returns the version that was saved: at most the provider's own. */
 HS_API int64_t hs_state_reader_version(const hs_state_reader *in);
 
-/* A save that fails makes the checkpoint fail. A load that fails, or leaves bytes unread, makes the restore fail. */
+/* If it fails, the save or the restore fails. `load` must read all bytes. */
 typedef hs_code (*hs_save_state_fn)(void *self, hs_state_writer *out, hs_error *err);
 typedef hs_code (*hs_load_state_fn)(void *self, hs_state_reader *in, hs_error *err);
 
-/* One piece of state. A checkpoint that has none of this name is restored without it, with a line in the log.
+/* One piece of state. If a checkpoint does not have it, `load` is not called, and the log says so.
  *
- * Versions and identities are compared before anything is changed, and where they do not fit the restore fails with
- * HS_FAILED_PRECONDITION, naming the state and both; no older checkpoint is tried, as it is not the files' fault. */
+ * A restore checks versions and identities first. If one does not match, it changes nothing, tries no older checkpoint, and
+ * fails with HS_FAILED_PRECONDITION. */
 typedef struct hs_state_provider {
     size_t size;
-    const char *name;      /* (required) without ':', unique among the providers of its backend and session */
+    const char *name;      /* (required) without ':'; unique in its backend and session */
     hs_save_state_fn save; /* (required) */
     hs_load_state_fn load; /* (required) */
     void *self;
-    /* Of the form of the bytes, 0 or more: make it one more when that changes. load gets what any version up to this one
-     * has written (hs_state_reader_version); a later one is refused. */
+    /* Version of the format, 0 or more. Increase it when the format changes: `load` then gets this and all older versions
+     * (hs_state_reader_version). A newer one does not match */
     int64_t version;
-    /* What the state belongs to, in a line of text: the name, length and checksum of the data set that it is a position in,
-     * say. The state of another is refused, unless hs_restore_options.any_identity is set; where the checkpoint or the
-     * provider has none, the log has a warning. NULL and "": nothing in particular. */
+    /* One line of text that names the owner of the state, such as name, length and checksum of a data set. Another identity
+     * does not match, unless hs_restore_options.any_identity is set. If only one side has an identity, the log gets a
+     * warning. NULL, "": none */
     const char *identity;
-    /* About how many bytes `save` writes, for memory and the look at the disk before a save. Not a limit. 0: not known */
-    size_t bytes;
+    size_t bytes; /* expected size, to check disk space and reserve memory before a save. Not a limit. 0: not known */
 } hs_state_provider;
 
 #define HS_STATE_PROVIDER(...) HS_OPTIONS(hs_state_provider, __VA_ARGS__)

@@ -5,37 +5,46 @@
 #include <hooksess/scaffold.h>
 #include <hooksess/trigger.h>
 
-/* Saves checkpoints: after the session's creation, every so many seconds or steps, on request (hs_session_request_save),
- * and at the end; never the same step twice, and not what was just restored from the same place. By steps, the rhythm rides
- * in the checkpoint: a run that was stopped between two saves and resumed saves next when it would have. TensorFlow:
- * CheckpointSaverHook.
+/* Saves checkpoints: when the session is created, every N steps or seconds, on hs_session_request_save(), and at the end.
+ * TensorFlow: CheckpointSaverHook.
  *
- * With a trigger, it is saved after the creation only if `first` is set, or the step is one of those listed. Requests and
- * the end count whatever the trigger says; a requested save waits for one in the background, where others are skipped.
+ *     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = "run", .every_n_secs = 600, .metric = "eval/accuracy",
+ *                                        .background = true);
  *
- * Each save is a log line: "step 1200: saved run/model.ckpt-1200 (1.2 MiB, 0.02 s)".
+ * A save takes place at the boundary and logs "step 1200: saved run/model.ckpt-1200 (1.2 MiB, 0.02 s)". No step is saved
+ * twice, and a checkpoint that was just restored is not saved again. A schedule in steps is saved in the checkpoint: a
+ * resumed run saves at the same steps.
  *
- * With `.signals`: if a save takes half of signal_grace_secs or more, the hook logs it once. If a save takes longer than
- * that, it logs a warning and saves more often than its schedule says, spending at most 5 % of the run time on it.
+ *   save              with a trigger                          if a background save is in progress
+ *   at creation       only with `first`, or a listed step     in the foreground
+ *   by schedule       as the trigger says                     `busy` decides
+ *   on request        always                                  waits for it, except with HS_BUSY_REPLACE
+ *   at the end        always                                  waits for it
  *
- * The directory is held from `begin` on, before anything is restored: a second process that saves to it is refused, and its
- * memory is not changed.
+ * If the file system fails (hs_error.os_error is set) or memory is exhausted (HS_RESOURCE_EXHAUSTED), on_failure decides.
+ * Any other failure, and any failure of the save at creation, ends the run with its error.
  *
- * Each creation of a session also writes graph.pbtxt and the graph's events, where the backend has a graph to show. Saving
- * happens at the boundary. If a save fails because of the file system (hs_error.os_error is set) or of memory
- * (HS_RESOURCE_EXHAUSTED), on_failure decides. Any other failure, and a failure of the first save, ends the run with its
- * error. */
+ * `begin` creates and locks the directory. If another process saves there, opening the session fails with
+ * HS_FAILED_PRECONDITION before anything is restored. Each creation of a session also writes graph.pbtxt and the graph's
+ * events, if the backend has a graph to show.
+ *
+ * With hs_session_options.signals: if a save takes half of signal_grace_secs, the hook logs it once. From 80 % on, it logs
+ * a warning and saves more often than configured, spending at most 5 % of the run time on saves. So a kill loses less.
+ *
+ * Threads: any thread, at any time. The session's thread calls the listeners. */
 
 HS_BEGIN_DECLS
 
-/* What is told of each save. TensorFlow: CheckpointSaverListener. Any function may be NULL; a failure is the save's. */
+/* Callbacks around each save. Any may be NULL. A failure counts as a failure of the save. TensorFlow:
+ * CheckpointSaverListener. */
 typedef struct hs_saver_listener_ops {
     size_t size;
-    hs_code (*begin)(void *self, hs_error *err); /* with the hook's begin */
+    hs_code (*begin)(void *self, hs_error *err); /* when the session is opened */
     hs_code (*before_save)(void *self, hs_raw_session *session, int64_t step, hs_error *err);
-    /* *request_stop is false before; set it to ask for a stop. The other listeners are called all the same. */
+    /* The checkpoint is durable. Set *request_stop to true to stop the training; it is false before */
     hs_code (*after_save)(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err);
-    hs_code (*end)(void *self, hs_raw_session *session, int64_t step, hs_error *err); /* after the last save */
+    /* At a normal end, after the last save */
+    hs_code (*end)(void *self, hs_raw_session *session, int64_t step, hs_error *err);
 } hs_saver_listener_ops;
 
 /* Frozen. `ops` and `self` must live as long as the hook. */
@@ -44,18 +53,17 @@ typedef struct hs_saver_listener {
     void *self;
 } hs_saver_listener;
 
-/* .listeners = HS_LISTENERS({&ops, &state}, ...). A named array ends with {0}. */
+/* .listeners = HS_LISTENERS({&ops, &state}). A named array ends with {0}. */
 #define HS_LISTENERS(...) HS__LIST(hs_saver_listener, __VA_ARGS__, {.ops = NULL})
 
-/* What is done when the file system fails. In all cases the checkpoints that exist stay, what was written of the new one is
- * removed, and the log has a warning. At the end of the session training cannot go on: then SKIP fails, and RETRY fails
- * after 5 attempts. */
+/* What happens if the file system or memory fails during a save. The existing checkpoints stay, files of the failed save
+ * are removed, and the log gets a warning. At the end of the session, SKIP fails, RETRY fails after 5 attempts, and PAUSE
+ * retries without a limit. */
 typedef enum hs_save_failure {
     HS_SAVE_FAILURE_SKIP = 0,  /* training continues; the next save is the next one of the schedule */
     HS_SAVE_FAILURE_RETRY = 1, /* training continues; the save is retried after 1, 2, 4 ... 64 seconds */
-    /* training waits; the save is retried every second, until it succeeds or a stop is requested */
-    HS_SAVE_FAILURE_PAUSE = 2,
-    HS_SAVE_FAILURE_FAIL = 3 /* the run fails */
+    HS_SAVE_FAILURE_PAUSE = 2, /* training waits; retried every second until it succeeds or a stop is requested */
+    HS_SAVE_FAILURE_FAIL = 3   /* the run fails */
 } hs_save_failure;
 
 typedef struct hs_checkpoint_saver_options {
@@ -68,23 +76,22 @@ typedef struct hs_checkpoint_saver_options {
     hs_saver *saver;                 /* borrowed. NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
     hs_scaffold *scaffold;           /* borrowed. Not together with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
-    /* Measures how good the state is (hs_saver_options.keep_best). The name of a metric of the session
-     * (hs_raw_session_metric), or of a tensor. A metric counts if it has the step that is saved: list hooks that evaluate
-     * before this one. A tensor is fetched by a run of its own whenever a checkpoint is saved. NULL: no measure */
+    /* Metric for hs_saver_options.keep_best: a metric of the session (hs_raw_session_set_metric) or a tensor. A metric of
+     * the session is used only if it was set at the saved step; otherwise the checkpoint does not compete. A tensor is
+     * fetched by an extra run at each save. List evaluating hooks in front of this one. NULL: keep_best is unused */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
-    int64_t copy_limit;         /* with background: larger states are not copied. 0 and HS_NEVER: no limit */
-    /* Saves during training are made by a thread, from a copy (hs_save_options). Listeners are called when they are done.
-     * Failures are reported in the step after */
+    int64_t copy_limit; /* with background, in bytes: a larger state is saved in the foreground. 0, HS_NEVER: no limit */
+    /* Copies the state, and a thread writes it (hs_save_options). after_save and failures follow in a later step. Saves at
+     * creation, at the end and after a failure are in the foreground */
     bool background;
     bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
-    bool no_graph_def; /* write neither graph.pbtxt nor .meta files. The event file has the graph in any case */
+    bool no_graph_def; /* no graph.pbtxt and no .meta files. The event file has the graph in any case */
     unsigned char reserved[5];
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_checkpoint_saver_options;
 
-/* Threads: any. The session's thread calls the listeners. */
 HS_API hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *options);
 #define hs_checkpoint_saver(...) hs_checkpoint_saver_hook(HS_OPTIONS(hs_checkpoint_saver_options, __VA_ARGS__))
 

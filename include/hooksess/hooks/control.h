@@ -4,82 +4,85 @@
 
 #include <hooksess/hook.h>
 
-/* Orders to a training that runs, from its owner: a file, or a FIFO, that this hook looks for. Beyond TensorFlow.
+/* Lets a user control a running training: the hook reads orders from a file or a FIFO. Beyond TensorFlow.
  *
- * One order a line:
- *   save             has it saved (hs_raw_session_request_save)
- *   stop             stops it before it is done (hs_outcome.interrupted)
- *   set NAME=VALUE   gives one of the program's knobs another value: a number as JSON writes it (0.001, 1e-3), or true,
- *                    false
- * Empty lines are nothing. What is no order, names no knob, is out of its limits or longer than 1000 bytes, or has no end
- * (it may be cut) is refused with a line in the log; the other lines are carried out.
+ *     static double rate = 0.1;
+ *     ...
+ *     hs_hook hook = hs_control(.path = "run/control", .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 1}));
  *
- * A file is renamed aside (PATH.taken), read and removed, so that each is read once. Write it elsewhere in the same
- * directory and move it into place, as this alone is sure not to be read half-written:
- *     echo 'set learning_rate=0.001' > model/order && chmod go-w model/order && mv model/order model/control
- * An empty file is left until there is something in it. A FIFO (mkfifo -m 600 model/control) is kept open, and read as long
- * as it is there: echo save > model/control. Nobody makes either: there need be none. What is there when the training
- * starts is carried out after its first step.
+ * An order is a line of at most 1000 bytes:
  *
- * It must be the own one of the user the process runs as, and nobody else may write to it (no mode bits of 022): a symbolic
- * link, a file with another hard link, a directory, a device, more than 64 KiB are refused where they are, with one line in
- * the log. Whoever can write to the directory itself can stop the training in other ways.
+ *   save             saves a checkpoint (hs_raw_session_request_save)
+ *   stop             stops before the training is done (hs_outcome.interrupted)
+ *   set NAME=VALUE   sets a knob to a number in JSON's form (0.001, 1e-3), true or false
  *
- * It is looked at after a training run, once poll_secs have passed; the run pays for a look at the session's clock
- * (hs_run_context_now, shared with all hooks that go by time). It goes through the operating system, whatever
- * hs_env.files is. */
+ * Empty lines are ignored. Invalid lines are logged and skipped; the other lines of the file are executed.
+ *
+ * File: the hook renames it to PATH.taken, reads it and removes it. Write it under another
+ * name in that directory and rename it, so that the hook never reads half an order:
+ *
+ *   echo 'set rate=0.001' > run/order && chmod go-w run/order && mv run/order run/control
+ *
+ * FIFO: after `mkfifo -m 600 run/control`, the command `echo save > run/control` gives an order. The hook keeps it open.
+ *
+ * The hook creates neither. It looks after the first training run, and then after each run at which poll_secs have passed.
+ * It uses the operating system's files, also if hs_env.files is set.
+ *
+ * The file must belong to the user of the process, and the mode must not let others write (022). Symbolic links, files with
+ * several hard links, directories, devices and files over 64 KiB are refused with one line in the log. The hook does not
+ * protect against users who can write to the directory.
+ *
+ * A set value holds from the next run on. It is logged, and with summary_dir written as the scalar "control/NAME".
+ * Checkpoints save the values that were set, and a restore sets them again: a resumed run continues with them. A restore of
+ * a checkpoint from before a value was set undoes it, with a line in the log. That needs the earlier value: a knob without
+ * `value` keeps the new one. Saved values without a knob, or outside its limits, are ignored with a line in the log. List
+ * the hook in front of savers.
+ *
+ * Threads: any thread, at any time. The session's thread calls the knobs' functions. */
 
 HS_BEGIN_DECLS
 
 typedef enum hs_knob_kind {
-    HS_KNOB_NUMBER = 0,  /* a double */
-    HS_KNOB_INTEGER = 1, /* an int64_t; within +-2^53 */
-    HS_KNOB_BOOL = 2     /* a bool: true, false, 1, 0 */
+    HS_KNOB_NUMBER = 0,  /* `value` points to a double */
+    HS_KNOB_INTEGER = 1, /* to an int64_t, within +-2^53 */
+    HS_KNOB_BOOL = 2     /* to a bool. Orders: true, false, 1 or 0 */
 } hs_knob_kind;
 
-/* A value of a knob, in the member of the knob's kind. Frozen. */
+/* The value of a knob, in the member of its kind. Frozen. */
 typedef union hs_knob_value {
     double number;   /* HS_KNOB_NUMBER */
     int64_t integer; /* HS_KNOB_INTEGER */
     bool truth;      /* HS_KNOB_BOOL */
 } hs_knob_value;
 
-/* A number of the program's that may be changed while it trains. Frozen. */
+/* A number of the program that orders may change. Frozen. */
 typedef struct hs_knob {
-    const char *name; /* (required) unique; of letters, digits and "_-./"; at most 64 bytes; copied */
+    const char *name; /* (required) unique; at most 64 letters, digits and "_-./". Copied */
     hs_knob_kind kind;
     int32_t reserved_kind;
-    /* Where it is, which must outlive the session. May be a variable's memory. May be NULL where there is a function */
+    /* The number in the program's memory, for example a variable's. It must outlive the session. At least one of value and
+     * set is required */
     void *value;
-    /* Called with each new value that is within the limits, before it is written to `value`, on the session's thread,
-     * between runs, or while the session is opened. A failure refuses the value. May be NULL where there is a `value`. */
+    /* Called with each valid new value, before it is written to `value`: between runs, or while the session is opened. If
+     * it fails, the value does not change */
     hs_code (*set)(void *user, hs_knob_value value, hs_error *err);
     void *user;
-    double min, max; /* both 0: any finite value */
+    double min, max; /* limits. Both 0: any finite value */
     unsigned char reserved[16];
 } hs_knob;
 
 /* .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 1}, ...). A named array ends with {0}. */
 #define HS_KNOBS(...) HS__LIST(hs_knob, __VA_ARGS__, {.name = NULL})
 
-/* A new value holds from the next run on. It is a line in the log (name, old and new value, step) and, with summary_dir, a
- * scalar "control/NAME" at the step.
- *
- * Values that were set ride in the checkpoint, and are put back when it is restored: the resumed run goes on with what the
- * earlier one had. A knob that was never set keeps what the program gave it. Where training goes back to a checkpoint of
- * before a value was set (a recovery, a rollback), that is undone, and the log says so; a knob that has only a function
- * keeps its value then. What is in the checkpoint under a name that is no knob any more, or outside its limits now, is
- * skipped with a line in the log. List it before savers. */
 typedef struct hs_control_options {
     size_t size;
-    const char *path;        /* (required) of the file: "MODEL_DIR/control" */
+    const char *path;        /* (required) the file or FIFO */
     const hs_knob *knobs;    /* HS_KNOBS(...). NULL: none */
-    double poll_secs;        /* seconds between looks. 0: 1 */
-    const char *summary_dir; /* changes are written to the session's event file there. NULL: none */
+    double poll_secs;        /* seconds between looks. 0: 1. Negative: HS_INVALID_ARGUMENT */
+    const char *summary_dir; /* directory of the session's event file for changes. NULL: none */
     const hs_env *env;       /* NULL: the system's. Copied */
 } hs_control_options;
 
-/* Threads: any. The session's thread calls the knobs' functions. */
 HS_API hs_hook hs_control_hook(const hs_control_options *options);
 #define hs_control(...) hs_control_hook(HS_OPTIONS(hs_control_options, __VA_ARGS__))
 

@@ -5,126 +5,123 @@
 #include <hooksess/scaffold.h>
 #include <hooksess/trigger.h>
 
-/* Watches tensors, says which was the first to have a value that is not finite (NaN, an infinity), and does something about
- * it: fails, stops, goes back to the last good state, leaves the update out, or warns. It does the same about a loss that
- * is far above the last ones. Beyond TensorFlow, which has NanTensorHook (hs_nan_tensor) for one tensor.
- *
- * Tensors are fetched with each training run that the guard looks at, wherever their memory is, and looked at in the order
- * in which a step makes them: inputs, activations, losses, gradients, parameters, and in each of these lists in the order
- * that it has. This is the order of execution that is meant by "first": list activations forwards, gradients backwards. The
- * message has the first offender's stage and name, type and shape, the step, the index of its first bad element, how many
- * elements are NaN, +infinity and -infinity, and between what the others lie. All further offenders are named in the log.
- *
- * What was seen to be bad is never saved, wherever the guard is in the list: savers save at the boundary, which comes after
- * every hook has seen the run, and what a saver has on its way in the background is of an earlier step. With every_n_steps
- * or every_n_secs, what is saved between two looks nobody has looked at (but savers refuse variables that are not finite:
- * hs_nonfinite_policy). List the guard before hooks that act on what a step gave: what they do at the boundary of a bad
- * step is of that step, and with an update op of the guard's they see the global step as it is before.
- *
- * Spikes: the guard keeps the last `spike_window` accepted values of each of the `losses`. Once it has so many, a value is
- * a spike if it is more than `spike_zscore` standard deviations above their mean; if all are equal, no value is. Finite
- * values are accepted, except the first two spikes in a row: from the third on they are accepted too, so that a loss that
- * stays on a higher level becomes the normal one. The values are saved in checkpoints. A rollback restores those of its
- * checkpoint.
+/* Watches tensors for NaN and infinities, and losses for spikes. On a bad value it fails, stops, rolls back, skips the
+ * update or warns. Beyond TensorFlow; hs_nan_tensor checks one tensor only.
  *
  *     hs_hook hook = hs_finite_guard(.losses = HS_NAMES("loss", "gradient_norm"), .policy = HS_GUARD_SKIP_STEP,
  *                                    .update_op = "update");
  *
- * logs "step 812: loss 'loss' is 9.1: 11.2 standard deviations above 3.2, the mean of the last 128 values; update skipped, 1
- * in a row". */
+ * logs "step 812: loss 'loss' is 9.1: 11.2 standard deviations above 3.2, the mean of the last 128 values; update skipped,
+ * 1 in a row".
+ *
+ * Each checked run fetches the tensors. They are checked in this order: inputs, activations, losses, gradients, parameters.
+ * To find the cause of a NaN, list activations in forward order and gradients in backward order. The message describes the
+ * first bad tensor: list, name, type, shape, first bad index, numbers of NaN and infinities, range of the finite values.
+ * The log names the others.
+ *
+ * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved, wherever the guard is in the list of
+ * hooks. With an interval, the state of unchecked runs may be saved. Savers also refuse variables that are not finite
+ * (hs_nonfinite_policy).
+ *
+ * List the guard before hooks that use the results of a step. Hooks in front of it act on the bad state at the boundary,
+ * and see the global step from before update_op.
+ *
+ * A spike is a loss more than `spike_zscore` standard deviations above the mean of its last `spike_window` accepted values.
+ * There are no spikes until the window is full, or if all its values are equal. Finite values are accepted, except the
+ * first two spikes in a row. So a loss that stays at a higher level becomes normal from the third spike on. Checkpoints
+ * save the values, and a rollback restores them.
+ *
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
+/* What the guard does after a bad run. */
 typedef enum hs_guard_policy {
-    /* The run fails with HS_FAILED_PRECONDITION: no end is called, nothing is saved. */
+    /* The run fails with HS_FAILED_PRECONDITION. Hooks get no `end`, and nothing is saved */
     HS_GUARD_FAIL = 0,
-    /* A warning in the log, and a stop: a good end (HS_REASON_STOPPED by this hook, not interrupted: starting it again
-     * leads to the same), but that the state in memory is not saved. */
+    /* Logs a warning and stops the session without a save. The session ends normally (HS_REASON_STOPPED, exit code 0) */
     HS_GUARD_STOP = 1,
-    /* At the boundary of the bad run, which is HS_OK for its caller, variables and state are set to the newest checkpoint
-     * that can be read of those that the saver keeps, or else to what the session was restored from, or to a copy in memory
-     * of the state before the first run, which is taken where there is no checkpoint then, and kept until there is a later
-     * one. Training goes on from there, and a loop that draws its own
-     * data learns of it by hs_raw_session_restores; savers rename what is later aside when they save next. Where a stop was
-     * requested in the bad run, it ends there, and that state is saved. A queue whose producer had come to its end is then
-     * to be filled again by the program (hs_graph_queue). Each rollback is a warning in the log, and the metric
-     * "finite_guard/rollbacks" (hs_raw_session_metric) counts them. When max_rollbacks are used up, the next one fails as
-     * HS_GUARD_FAIL does, and the message tells of those that this session made. */
+    /* Restores the newest readable state at the boundary, and training continues from there. The bad run returns HS_OK.
+     * It tries, in this order:
+     *
+     *   1. the checkpoints that the saver keeps, newest first
+     *   2. the checkpoint that the session was restored from
+     *   3. without these: a copy in memory of the state before the first run. The first checkpoint releases it
+     *
+     * A program that reads its own data must rewind it: hs_raw_session_restores() changes. It must also fill queues again
+     * whose producers have ended (hs_graph_queue). If a stop was requested, the session saves the restored state and ends.
+     * Each rollback logs a warning and sets the metric "finite_guard/rollbacks". After max_rollbacks, the run fails as with
+     * HS_GUARD_FAIL */
     HS_GUARD_ROLLBACK = 2,
-    /* For training runs that compute gradients, with an op of its own that applies them, which the guard runs after each
-     * such run if the tensors are finite (update_op). If they are not, it is not run, with a warning: parameters stay what
-     * they are, and so does the global step, where it is that op that advances it. A parameter that is not finite fails at
-     * once, as leaving an update out does not mend it. So does the run after max_skips skipped ones in a row, which
-     * the metric "finite_guard/skipped_in_a_row" counts. */
+    /* The training run only computes gradients; the guard runs update_op after each finite run. After a bad run it logs a
+     * warning and skips update_op: the parameters do not change, nor does the global step if update_op advances it. The
+     * metric "finite_guard/skipped_in_a_row" counts skips. A bad run after max_skips skips in a row fails as with
+     * HS_GUARD_FAIL. So does a run with a bad parameter */
     HS_GUARD_SKIP_STEP = 3,
-    /* A warning in the log for each bad run. The training continues, with what the run did. */
-    HS_GUARD_WARN = 4
+    HS_GUARD_WARN = 4 /* logs a warning after each bad run, and training continues */
 } hs_guard_policy;
 
+/* Options that have no effect are invalid: rollback options without HS_GUARD_ROLLBACK, for example. Names are copied. */
 typedef struct hs_finite_guard_options {
     size_t size;
-    /* What is watched: tensors of type float, double, half or bfloat16, and of no other (HS_INVALID_ARGUMENT: at the
-     * opening for variables, for others in the first run that gives them). Lists are ended by NULL; at least
-     * one is required. Parameters are seen as they are after the run; of TensorFlow's graphs as the run gives them, which
-     * of resource variables may be as they were before it: what it has made of them is then found in the next one. Name a
-     * tensor that depends on the update to see it at once. */
+    /* Tensors of type float, double, half or bfloat16; lists end with NULL. At least one list, or losses, is required.
+     * Another type is HS_INVALID_ARGUMENT: at opening for a variable, otherwise in the first checked run. Parameters are
+     * read after the run. TensorFlow's resource variables may be fetched as before the run: name a tensor that depends on
+     * the update */
     const char *const *inputs, *const *activations, *const *gradients, *const *parameters;
-    /* Tensors of one element that are watched for spikes, too: the loss, the norm of the gradients. Ended by NULL */
-    const char *const *losses;
-    double spike_zscore; /* standard deviations above the mean that make a spike. 0: 7; HS_NEVER: only what is not finite */
-    int64_t spike_window;   /* values that the mean is of, from 2 to 2^20. 0: 128 */
-    hs_guard_policy policy; /* 0: HS_GUARD_FAIL */
+    const char *const *losses; /* tensors of one element, also checked for spikes; ended by NULL. NULL: none */
+    double spike_zscore;       /* standard deviations above the mean, with losses. 0: 7; HS_NEVER: no spikes */
+    int64_t spike_window;      /* values in the mean, with losses: 2 to 2^20. 0: 128 */
+    hs_guard_policy policy;    /* 0: HS_GUARD_FAIL */
     int32_t reserved_policy;
-    /* Training runs from one that is looked at to the next; the first one is. None of every_n_steps, every_n_secs and
-     * trigger: every training run. With HS_GUARD_SKIP_STEP all three must be 0 */
+    /* Training runs between checks; the first run is checked. None of every_n_steps, every_n_secs and trigger: every run.
+     * With HS_GUARD_SKIP_STEP none may be set */
     int64_t every_n_steps;
-    double every_n_secs; /* seconds between looks, instead of every_n_steps */
-    /* Instead of every_n_steps and every_n_secs; its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
+    double every_n_secs; /* seconds between checks, instead of every_n_steps */
+    /* Instead of every_n_steps and every_n_secs. Its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
     const hs_trigger *trigger;
 
-    /* Dumps, for looking at what happened and for making the step again: DUMP_DIR/finite_guard-STEP.safetensors has what
-     * was fetched of the bad run, as "inputs/NAME", "gradients/NAME" and so on, and "dump_also/NAME";
-     * finite_guard-STEP.variables.safetensors the session's variables, as they are after it (and, with an update op, before
-     * the update). Their metadata have the step and the message. In Python: safetensors.numpy.load_file. A file that is
-     * there is left alone: later ones of that step are called STEP.1, STEP.2 ... A dump that fails is a warning in the log.
-     * The directory is made if it is missing, one level. NULL: no dumps */
+    /* Directory for dumps of bad runs; the last level is created. A failing dump only logs a warning. Existing files are
+     * kept, and a later dump of a step is named STEP.1, STEP.2 ... Python reads them with safetensors.numpy.load_file. The
+     * metadata hold the step and the message. NULL: no dumps
+     *
+     *   finite_guard-STEP.safetensors            fetched tensors: "inputs/NAME", "gradients/NAME", "dump_also/NAME" ...
+     *   finite_guard-STEP.variables.safetensors  variables after the run, with update_op before the update */
     const char *dump_dir;
-    const char *const *dump_also; /* tensors of any type but strings, not watched: labels, say; ended by NULL */
-    int64_t max_dumps;            /* in a session. 0: 3; HS_NEVER: no limit */
+    const char *const *dump_also; /* with dump_dir: more tensors, not checked, no strings; ended by NULL. NULL: none */
+    int64_t max_dumps;            /* with dump_dir: dumps of a session. 0: 3; HS_NEVER: no limit */
 
-    /* With HS_GUARD_ROLLBACK. The saver whose checkpoints are rolled back to. Borrowed. NULL: the scaffold's, or the one in
+    /* With HS_GUARD_ROLLBACK: the saver whose checkpoints are restored. Borrowed. NULL: the scaffold's, or the only one in
      * the graph's collection HS_SAVERS */
     hs_saver *saver;
     hs_scaffold *scaffold; /* with HS_GUARD_ROLLBACK, instead of saver. Borrowed */
-    /* With HS_GUARD_ROLLBACK, as all fields up to snapshot_limit; otherwise HS_INVALID_ARGUMENT. Rollbacks over the whole
-     * training: the number is saved in checkpoints, and a rollback does not lower it (but a process that dies before the
-     * next save takes what it has used with it). 0: 3; HS_NEVER: no limit */
+    /* With HS_GUARD_ROLLBACK: rollbacks of the whole training. 0: 3; HS_NEVER: no limit. The number is saved in
+     * checkpoints, and a rollback does not reset it. Rollbacks since the last save are not counted if the process dies */
     int64_t max_rollbacks;
-    /* A variable, a scalar of type float or double that checkpoints have: multiplied by the factor with each rollback.
-     * Going back to one checkpoint twice makes it the factor's square times what that checkpoint has. NULL: none */
+    /* With HS_GUARD_ROLLBACK: a scalar variable of type float or double that checkpoints hold. Each rollback multiplies it
+     * by learning_rate_factor; two rollbacks to one checkpoint multiply its value twice. NULL: none */
     const char *learning_rate;
-    double learning_rate_factor; /* above 0, at most 1. 0: 0.5 */
-    /* An op that draws a batch (a queue's dequeue): run, without hooks, after going back, so often that the batch of the
-     * bad step is left behind. That takes a position in the data that was restored too. The end of the data then ends the
-     * training. NULL: what was drawn is drawn again, or is the caller's to decide */
+    double learning_rate_factor; /* with learning_rate: above 0, at most 1. 0: 0.5 */
+    /* With HS_GUARD_ROLLBACK: an op that draws a batch, such as a queue's dequeue. The guard runs it after a rollback to
+     * skip data, without hooks. It needs a data position that checkpoints restore, and must not advance the global step. If
+     * the data ends, training stops. NULL: nothing is skipped */
     const char *skip_op;
-    /* Batches to skip after a rollback. The k-th rollback to one checkpoint skips k times as many. 0: as many as lead past
-     * the bad one, one for each step that is gone back and each that was skipped before */
+    /* With skip_op: batches to skip after a rollback. The k-th rollback to one checkpoint skips k times as many. 0: enough
+     * to pass the bad batch (steps rolled back + batches skipped before) */
     int64_t skip_batches;
-    /* A state of more bytes is not copied in memory: until there is a checkpoint, there is nothing to go back to, and a bad
-     * value fails. 0: 1 GiB; HS_NEVER: no limit */
+    /* With HS_GUARD_ROLLBACK: bytes. A larger state is not copied to memory; a bad value before the first checkpoint then
+     * fails. 0: 1 GiB; HS_NEVER: no limit */
     int64_t snapshot_limit;
 
-    /* With HS_GUARD_SKIP_STEP (required): run without hooks, with the caller's feeds, in a run of its own: it must not
-     * depend on ops that are not to be executed again */
+    /* (required with HS_GUARD_SKIP_STEP) Op that applies the gradients. It runs separately, without hooks, with the feeds
+     * of the caller. It must not depend on ops that may not be executed twice in a step */
     const char *update_op;
-    /* with HS_GUARD_SKIP_STEP, in a row; the number is saved in checkpoints. 0: 10; HS_NEVER: no limit */
-    int64_t max_skips;
+    int64_t max_skips; /* with HS_GUARD_SKIP_STEP: skips in a row; saved in checkpoints. 0: 10; HS_NEVER: no limit */
 
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_finite_guard_options;
 
-/* Threads: any. */
+/* `begin` also returns HS_NOT_FOUND for an unknown name, and HS_UNIMPLEMENTED if the backend cannot set learning_rate. */
 HS_API hs_hook hs_finite_guard_hook(const hs_finite_guard_options *options);
 #define hs_finite_guard(...) hs_finite_guard_hook(HS_OPTIONS(hs_finite_guard_options, __VA_ARGS__))
 

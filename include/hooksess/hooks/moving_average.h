@@ -4,8 +4,8 @@
 
 #include <hooksess/hook.h>
 
-/* Keeps exponential moving averages of variables of an embedded graph, and puts them in the place of the variables for
- * evaluations.
+/* Keeps exponential moving averages of variables of an embedded graph, and swaps them with the variables for evaluations.
+ * TensorFlow: tf.train.ExponentialMovingAverage, with the same arithmetic.
  *
  *     hs_hook averages = hs_moving_average(.variables = HS_NAMES("weights", "bias"), .decay = 0.999);
  *     hs_hook evaluation = hs_evaluation(.metrics = HS_NAMES("accuracy"), .eval_op = "eval_batch", .every_n_steps = 500,
@@ -15,57 +15,52 @@
  *
  *   average -= (1 - decay) * (average - variable)
  *
- * on the host, in one thread. An average takes as much memory as its variable, and one of a variable in device memory twice
- * as much: the variable is copied to the host first. List the hook behind hs_finite_guard if the guard runs an update_op.
+ * on the host, in one thread. An average takes as much host memory as its variable, of a variable in device memory twice as
+ * much. If hs_finite_guard runs an update_op, list this hook behind the guard.
  *
- * Averages are variables of the graph. Checkpoints hold them as "weights/ExponentialMovingAverage", with the dtype and the
- * shape of the variable. To load averages as the weights in another program, give the names in
- * hs_restore_options.names; in TensorFlow, ExponentialMovingAverage.variables_to_restore gives these names. To add the hook
- * to a training that has checkpoints without averages, set hs_restore_options.allow_missing once: they begin with the
- * restored variables.
+ * Averages are variables of the graph. Checkpoints hold them as "weights/ExponentialMovingAverage". To load averages as
+ * weights in another program, list the names in hs_restore_options.names; in TensorFlow, use variables_to_restore. To
+ * resume from a checkpoint without averages, set hs_restore_options.allow_missing once: they begin as the restored
+ * variables.
  *
- * The averages are in the place of the variables, and the variables in the place of the averages:
+ * The variables hold the averages, and the averages the variables,
  *
- *   during a run of kind HS_RUN_EVAL        the hook swaps before the run's ops, and back after them
- *   during an evaluation of hs_evaluation   if its moving_average names the hook
- *   between two calls of hs_moving_average_swap
+ *   during each run of kind HS_RUN_EVAL
+ *   during an evaluation by hs_evaluation, if its option moving_average is this hook
+ *   from hs_moving_average_swap(hook, true, err) to hs_moving_average_swap(hook, false, err)
  *
- * Swapping back restores each bit. A save in between fails with HS_FAILED_PRECONDITION. The hook swaps back before the
- * session's last save, and before hs_session_close returns. If a run of kind HS_RUN_EVAL fails, the next run swaps back.
+ * Swapping back restores each bit. A save in between fails with HS_FAILED_PRECONDITION. The hook swaps back before the last
+ * save, and before hs_session_close() returns. If a run of kind HS_RUN_EVAL fails, the next run swaps back.
  *
- * TensorFlow: tf.train.ExponentialMovingAverage, with the same arithmetic.
- *
- * Threads: the session's only. */
+ * Threads: the session's thread only. */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_moving_average_options {
     size_t size;
-    /* (required) Variables of type float or double. Ended by NULL. Copied. begin returns HS_NOT_FOUND for a name that is
-     * not a variable, HS_INVALID_ARGUMENT for one of another type, and HS_UNIMPLEMENTED for a backend that is not an
-     * embedded graph */
-    const char *const *variables;
-    double decay;     /* (required) above 0, below 1 */
-    const char *name; /* of the averages: VARIABLE/NAME. Copied. NULL: "ExponentialMovingAverage" */
-    /* Use min(decay, (1 + step) / (10 + step)), so that the averages follow the variables closely at first. `step` is the
-     * global step after the run. TensorFlow: num_updates */
+    const char *const *variables; /* (required) of type float or double, each once; ended by NULL. Copied */
+    double decay;                 /* (required) above 0, below 1 */
+    const char *name;             /* the averages are named VARIABLE/NAME. Copied. NULL: "ExponentialMovingAverage" */
+    /* Uses min(decay, (1 + step) / (10 + step)), so that early averages follow the variables closely. `step` is the global
+     * step after the run. TensorFlow: num_updates */
     bool ramp;
     unsigned char reserved[7];
-    const hs_env *env; /* for the hook's memory. NULL: the system's. Copied */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_moving_average_options;
 
-/* Returns the hook. Its begin reports invalid options. */
+/* `begin` also returns HS_NOT_FOUND for a name that is not a variable, and HS_INVALID_ARGUMENT for a variable of another
+ * type. HS_UNIMPLEMENTED: the backend is not an embedded graph. */
 HS_API hs_hook hs_moving_average_hook(const hs_moving_average_options *options);
 #define hs_moving_average(...) hs_moving_average_hook(HS_OPTIONS(hs_moving_average_options, __VA_ARGS__))
 
-/* Puts the averages in the place of the variables, or back. Does nothing if they are there already.
+/* Swaps averages and variables, or swaps back. A second call with the same `in` changes nothing.
  *
- * hook  of hs_moving_average, in the list of an open session
- * in    true: the variables hold the averages; false: they hold their own values
+ * hook  made by hs_moving_average_hook(), in an open session
+ * in    true: the variables hold the averages; false: their own values
  *
- * Call it between runs, or in a hook's boundary. While the averages are in, a run of kind HS_RUN_TRAIN fails with
- * HS_FAILED_PRECONDITION. Returns HS_INVALID_ARGUMENT for another hook, HS_FAILED_PRECONDITION if no session is open, or
- * the code of copying to or from a device. */
+ * Returns HS_INVALID_ARGUMENT for another hook, HS_FAILED_PRECONDITION if no session is open, or the error of a copy to or
+ * from a device. Call it between runs, or in a hook's boundary. A run of kind HS_RUN_TRAIN in between fails with
+ * HS_FAILED_PRECONDITION. */
 HS_API hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err);
 
 HS_END_DECLS

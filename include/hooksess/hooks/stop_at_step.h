@@ -4,28 +4,26 @@
 
 #include <hooksess/hook.h>
 
-/* Requests a stop when the global step has reached a target: the training is done.
+/* Stops the session when the global step reaches a target: the training is done. TensorFlow: StopAtStepHook.
  *
- * If the target has been reached when the session is created, no run is made (HS_REASON_ALREADY_DONE, exit code 0), and the
- * log says why. So `.last_step = epochs * steps_per_epoch` is right for a training of 0 epochs. If neither field is set,
- * the target is step 0: no run is made either.
+ *     hs_hook hook = hs_stop_at_step(.last_step = 10000);
  *
- * The hook reads the step after each run. Nothing of it is saved in checkpoints: last_step counts from the beginning of the
- * training, num_steps from the beginning of this run.
+ * If the target is reached when the session is created, no run is made, and the log says so (HS_REASON_ALREADY_DONE, exit
+ * code 0). With neither field the target is 0: `.last_step = epochs * steps_per_epoch` works for 0 epochs.
+ * TensorFlow refuses a hook with neither.
  *
- * TensorFlow: StopAtStepHook. It refuses a hook without either field. */
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_stop_at_step_options {
     size_t size;
-    /* Steps from the session's creation on, where the step may have been restored. 0: last_step counts */
-    int64_t num_steps;
-    int64_t last_step; /* the step at which training is done. Not together with num_steps. 0: no run is made */
+    int64_t num_steps; /* steps of this process, counted from the restored step; a recovery does not change the target */
+    int64_t last_step; /* steps of the whole training, instead of num_steps */
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_stop_at_step_options;
 
-/* Threads: any. */
+/* The graph needs a global step. */
 HS_API hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *options);
 #define hs_stop_at_step(...) hs_stop_at_step_hook(HS_OPTIONS(hs_stop_at_step_options, __VA_ARGS__))
 
