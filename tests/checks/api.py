@@ -4,7 +4,7 @@
 
 Each public struct is in one table of tests/checks/test_abi.c: ENDS if it begins with its size, otherwise FROZEN. hs_struct_size
 knows the first kind; docs/abi.md lists the second. Each function that frees or closes is called with NULL in
-tests/checks/test_null.c. Each header with functions has one line about threads, in one of three wordings. No long comment cuts a field in two.
+tests/checks/test_null.c. Each header with functions has one of three sentences about threads. No long comment cuts a field in two.
 """
 import pathlib
 import re
@@ -31,11 +31,10 @@ for header in sorted((root / "include/hooksess").rglob("*.h")):
         (grow if first.split() == ["size_t", "size"] else frozen).add(name)
     functions = re.findall(r"HS_API [^;(]*?(hs_\w+)\(", code)
     release |= {name for name in functions if re.search("_(free|close)$", name)}
-    lines = re.findall(r"Threads: (?:any(?: thread, at any time)?|one (?:thread )?at a time per object|"
-                       r"the session's (?:thread )?only)\.", text)
+    lines = re.findall(r"Threads: (?:any thread, at any time|one thread at a time per object|the session's thread only)\.", text)
     if len(lines) != (1 if functions else 0) or len(lines) != text.count("Threads:"):
-        wrong.append(f"{header.relative_to(root)}: not one line 'Threads: any.', 'Threads: one at a time per object.' or "
-                     "'Threads: the session's only.'")
+        wrong.append(f"{header.relative_to(root)}: not one sentence 'Threads: any thread, at any time.', 'Threads: one thread at a time per "
+                     "object.' or 'Threads: the session's thread only.'")
 
     for line in re.findall(r"^    [a-z_][\w ]*(?: =)?$", text, re.M):
         wrong.append(f"{header.relative_to(root)}: '{line.strip()}' is cut from its name: put the comment above it")
