@@ -8,8 +8,15 @@
 #include "backends/backend.h"
 #include "base/state.h"
 
-/* A backend's session with the state that belongs to it: what is saved and restored. The session core makes it; savers use
- * it. */
+/* A backend's open session, and the facts about it that outlive a run: its saved state, its last restore, its last save.
+ *
+ * raw_session.c  opening and closing, the global step, what was saved and restored
+ * raw_states.c   the pieces of state that belong to its checkpoints
+ * raw_variables.c  its variables: the backend's, and those that were added late
+ * raw_sharing.c  the lock for sessions that several threads run
+ *
+ * These files alone write its fields, but for `waiting`, `loading_states` and `told_without_memory`, which belong to
+ * src/checkpoint, and `runs_queues`, which belongs to src/session. */
 
 /* A provider that has its place. */
 typedef struct hs__state_slot {
@@ -50,23 +57,24 @@ typedef struct hs__stored_states {
     bool untold;       /* there are some that nobody takes, and nobody was told yet */
 } hs__stored_states;
 
-/* What somebody has said of the model. */
-typedef struct hs__metric {
-    char *name;
-    double value;
-    int64_t step;
-    int64_t restores; /* how many there had been when it was said */
-} hs__metric;
+/* What lower floors need of the session around it, `owner`. */
+typedef struct hs__raw_session_owner_ops {
+    hs_code (*run)(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
+    void (*saved)(void *owner);               /* a checkpoint is complete */
+    bool (*stops_unsaved)(const void *owner); /* a second signal: nothing more may be saved */
+} hs__raw_session_owner_ops;
 
 struct hs_raw_session {
     hs_env env; /* the backend's, complete */
     hs_backend backend;
-    hs_backend_ops ops;          /* the backend's, complete */
-    void *handle;                /* the backend's session; NULL: not open */
-    uint64_t opened;             /* tells the session that is open from all others there were; 0: none was yet */
-    bool runs_queues;            /* the hooked session has started the backend's queue runners itself */
-    struct hs_session *owner;    /* the hooked session around it */
-    struct hs__sharing *sharing; /* several threads run it; NULL: one does */
+    hs_backend_ops ops; /* the backend's, complete */
+    void *handle;       /* the backend's session; NULL: not open */
+    uint64_t opened;    /* number of the open session, never used twice in a process; 0: none was opened yet */
+    bool runs_queues;   /* the hooked session has started the backend's queue runners itself */
+    void *owner;        /* the session around it */
+    const hs__raw_session_owner_ops *owner_ops;
+    bool sharable;               /* no hooks run in it, so that several threads may run it */
+    struct hs__sharing *sharing; /* NULL: one thread runs it */
     hs__state_slot *states;
     size_t n_states, states_capacity;
     hs__late_variable *late;
@@ -75,15 +83,62 @@ struct hs_raw_session {
     hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
     bool loading_states;       /* a provider is loading: none can be added */
     bool told_without_memory;  /* the log has named variables without memory */
-    char *restored_from;
-    int64_t restores;       /* how many there were */
-    hs_error saves_refused; /* why; HS_OK: they are not */
-    uint64_t moves;         /* how often the global step may have changed otherwise than by the hooked run */
-    int64_t saved_step;     /* the newest step that is durable; -1: none */
-    bool went_back;         /* the last restore was from memory, which no saver knows of: */
-    int64_t went_back_to;   /* to this step */
-    hs__metric *metrics;
-    size_t n_metrics, metrics_capacity;
+    char *restored_from;       /* path of the last restored checkpoint; NULL: none */
+    int64_t restores;          /* number of restores */
+    hs_error saves_refused;    /* the reason; HS_OK: saves are allowed */
+    uint64_t moves;            /* number of times that the global step may have changed outside of the hooked run */
+    int64_t saved_step;        /* of the newest complete checkpoint; -1: none */
+    bool rolled_back;          /* the last restore was from memory, */
+    int64_t rolled_back_to;    /* to this step; savers compare it with the steps that they have saved */
 };
+
+/* raw_session.c */
+
+void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend backend, const hs_backend_ops *ops,
+                          const hs__raw_session_owner_ops *owner_ops, void *owner);
+hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes config, hs_error *err);
+/* Closes the backend's session, if it is open, and removes its states and late variables. */
+hs_code hs__raw_session_close(hs_raw_session *raw, hs_error *err);
+/* Frees what hs__raw_session_close leaves. */
+void hs__raw_session_free(hs_raw_session *raw);
+
+/* The error of hs__raw_session_read_step. */
+hs_code hs__raw_session_step_unread(const hs_raw_session *raw, hs_code code, const int64_t *step, hs_error *err);
+/* hs_raw_session_global_step of an open session, with a code, and without hs_raw_session_enter. */
+static inline hs_code hs__raw_session_read_step(const hs_raw_session *raw, int64_t *step, hs_error *error)
+{
+    hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, step, error) : HS_OK;
+    return code || !raw->ops.global_step || *step < 0 ? hs__raw_session_step_unread(raw, code, step, error) : HS_OK;
+}
+
+/* Records that the global step may have changed. Facts that were read before must be read again. */
+static inline void hs__raw_session_moved(hs_raw_session *raw)
+{
+    raw->moves++;
+}
+/* Records a restore of the checkpoint `path`, which is adopted. Returns the path of the restore before, for hs__free. */
+char *hs__raw_session_restored(hs_raw_session *raw, char *path);
+/* Records that the values came from memory and not from a checkpoint. `step` -1: not known. */
+void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step);
+/* Forgets the last restore and refused saves: the session is opened again. */
+void hs__raw_session_forget_restore(hs_raw_session *raw);
+
+/* raw_states.c */
+
+/* A slot for a provider, complete, under a key that is adopted. */
+hs_code hs__state_slot_init(hs__state_slot *slot, const hs_env *env, char *key, const hs_state_provider *provider,
+                            hs_error *err);
+void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env);
+/* Fails if another slot has the key. On success hs__raw_session_add_slot cannot fail. */
+hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_error *err);
+void hs__raw_session_add_slot(hs_raw_session *raw, const hs__state_slot *slot);
+/* Frees the late variables, too. */
+void hs__raw_session_free_states(hs_raw_session *raw);
+
+/* raw_sharing.c */
+
+/* Does this thread run a shared session of another thread? */
+bool hs__raw_session_is_borrowed(const hs_raw_session *raw);
+void hs__raw_session_unshare(hs_raw_session *raw);
 
 #endif

@@ -2,6 +2,7 @@
 /* What a saver knows of the graph's own ops, and running them. */
 #include "checkpoint/graph_saver.h"
 
+#include "backends/raw_session.h"
 #include "base/proto.h"
 
 #include <string.h>
@@ -82,7 +83,7 @@ hs_code hs__graph_saver_run(const hs__graph_saver *graph, hs_raw_session *sessio
     const hs_string text = {prefix, strlen(prefix)};
     const char *const names[] = {name, NULL};
     const hs_feed feeds[] = {{graph->def->filename_tensor_name, hs_tensor_of(HS_STRING, HS_SCALAR, &text)}, {.name = NULL}};
-    return hs_raw_session_run(session, HS_RUN_ARGS(.names = names, .feeds = feeds), NULL, err);
+    return session->owner_ops->run(session, HS_RUN_ARGS(.names = names, .feeds = feeds), NULL, err);
 }
 
 hs_code hs__graph_restore(const hs__graph_saver *graph, hs_raw_session *session, const char *prefix, hs_error *err)

@@ -3,7 +3,7 @@
 #include "checkpoint/plan.h"
 
 #include "base/parallel.h"
-#include "checkpoint/variables.h"
+#include "backends/raw_variables.h"
 
 /* A model of more is not kept in memory a second time. */
 #define KEPT_BYTES ((uint64_t)64 << 20)

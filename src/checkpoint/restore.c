@@ -115,7 +115,7 @@ static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session 
     if ((bundle && (code = hs__states_check(&r->states, session, err))) || (code = how->prepare(r, session, err)) ||
         (bundle && (code = hs__states_load(&r->states, bundle, session, err))))
         return code;
-    session->moves++;
+    hs__raw_session_moved(session);
     return how->write(r, saver, session, archive, err);
 }
 
@@ -141,26 +141,16 @@ static hs_code prepare_whereabouts(whereabouts *now, const hs_saver *saver, cons
     return now->last_path && now->restored_from ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
 }
 
-static char *swap(char **place, char *with)
-{
-    char *before = *place;
-    *place = with;
-    return before;
-}
-
 static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *session)
 {
-    now->last_path = swap(&saver->last_path, now->last_path);
+    char *before = saver->last_path;
+    saver->last_path = now->last_path;
+    now->last_path = before;
     saver->last_bytes = hs__expected_bytes(saver, session);
     saver->restored = true;
-    saver->went_back = session->went_back = false;
+    saver->went_back = false;
     saver->returned = NULL;
-    session->restores++;
-    hs_error_clear(&session->saves_refused); /* what was refused is gone */
-    now->restored_from = swap(&session->restored_from, now->restored_from);
-    int64_t step = hs_raw_session_global_step(session, NULL);
-    if (step >= 0)
-        session->saved_step = step;
+    now->restored_from = hs__raw_session_restored(session, now->restored_from);
 }
 
 /* A name that is misspelled would be restored, or not be found, behind the caller's back. */

@@ -410,15 +410,15 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
 /* A session may go back by itself, to a copy in memory; what was saved after that is a history that was left. */
 static void notice_return(hs_saver *saver, const hs_raw_session *session)
 {
-    if (!session->went_back)
+    if (!session->rolled_back)
         saver->returned = NULL; /* a later session may have the address of the one that it was */
-    if (!session->went_back || (saver->returned == session && saver->returned_at == session->restores))
+    if (!session->rolled_back || (saver->returned == session && saver->returned_at == session->restores))
         return;
     hs__background_wait(saver);
     saver->returned = session;
     saver->returned_at = session->restores;
     saver->went_back_to =
-        saver->went_back && saver->went_back_to < session->went_back_to ? saver->went_back_to : session->went_back_to;
+        saver->went_back && saver->went_back_to < session->rolled_back_to ? saver->went_back_to : session->rolled_back_to;
     saver->went_back = true;
 }
 

@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "base/map.h"
 #include "checkpoint/shards.h"
-#include "checkpoint/variables.h"
+#include "backends/raw_variables.h"
 
 #include <math.h>
 #include <string.h>

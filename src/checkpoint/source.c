@@ -255,3 +255,8 @@ uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session
         bytes = session->states[i].bytes < UINT64_MAX - bytes ? bytes + session->states[i].bytes : UINT64_MAX;
     return bytes;
 }
+
+char *hs__variable_key(const hs_env *env, const char *name, const char *which)
+{
+    return hs__format(env, HS__STATE_PREFIX "variable/%s%s", name, which);
+}

@@ -4,7 +4,7 @@
 
 #include "checkpoint/saver.h"
 #include "checkpoint/shards.h"
-#include "checkpoint/variables.h"
+#include "backends/raw_variables.h"
 
 /* What is saved of a session, one after the other: as it is, or as it was when an image was taken of it. */
 
@@ -48,5 +48,12 @@ hs_code hs__take_record(const hs_env *env, const char *name, const char *which, 
 void hs__tell_without_memory(const hs_saver *saver, hs_raw_session *session);
 /* How many bytes that will be, or about: the variables', and what providers say of themselves. */
 uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session);
+
+/* What a checkpoint records of a variable besides its value: a scalar of type bool under the key "hooksess/variable/NAME"
+ * with one of these behind it. */
+#define HS__VARIABLE_NULL ":null" /* it had no memory when it was saved, and there is no value */
+#define HS__VARIABLE_LATE ":late" /* it was added while the session was open */
+/* The key, for hs__free. NULL without memory. */
+char *hs__variable_key(const hs_env *env, const char *name, const char *which);
 
 #endif

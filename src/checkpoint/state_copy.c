@@ -313,27 +313,16 @@ static hs_code write_variables(const restoring *r, const hs_raw_session *session
     return code;
 }
 
-/* As a restore of a checkpoint leaves it, but that what is in memory is in no file. */
-static void note_return(hs_raw_session *session, int64_t step)
-{
-    session->restores++;
-    session->went_back = step >= 0;
-    session->went_back_to = step;
-    hs__free(&session->env, session->restored_from);
-    session->restored_from = NULL;
-    hs_error_clear(&session->saves_refused); /* what was refused is gone */
-}
-
 static hs_code restore(restoring *r, const hs_state_copy *copy, hs_raw_session *session, hs_error *err)
 {
     hs_code code = prepare(r, copy, session, err);
     if (code)
         return code;
-    session->moves++;
+    hs__raw_session_moved(session);
     if ((code = hs__states_load(&r->stored, NULL, session, err)) || (code = write_variables(r, session, err)))
         return code;
     hs__states_leave(&r->stored, session);
-    note_return(session, copy->step);
+    hs__raw_session_rolled_back(session, copy->step);
     return HS_OK;
 }
 

@@ -2,7 +2,7 @@
 #include "checkpoint/states.h"
 
 #include "backends/variable.h"
-#include "checkpoint/variables.h"
+#include "backends/raw_variables.h"
 
 #include <string.h>
 

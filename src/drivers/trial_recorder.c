@@ -39,8 +39,8 @@ static hs_code add_checked(const lines *l, const char *name, const hs_tensor *va
     hs_shape of = hs_tensor_shape(value);
     if (value->data && value->dtype != HS_STRING && hs_shape_elements(&of) == 1)
         snprintf(number, sizeof number, "%.9g", hs_tensor_number(value, 0));
-    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)crc,
-                    value->bytes, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
+    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)crc, value->bytes,
+                    hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
     for (; *name; name++)
         hs__buffer_append(l->to, (unsigned char)*name < ' ' ? "?" : name, 1);
     hs__buffer_append(l->to, "\n", 1);
@@ -132,7 +132,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 
 static hs_saver *saver_of(const hs_raw_session *session)
 {
-    return hs_scaffold_saver(session->owner->scaffold);
+    return hs_scaffold_saver(hs__session_of(session)->scaffold);
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)

@@ -2,6 +2,7 @@
 /* Closing a session, from whatever state it is in. */
 #include "session/session.h"
 
+#include "checkpoint/states.h"
 #include "threads/coordinator.h"
 
 #include <signal.h>
@@ -167,13 +168,11 @@ static void free_frames(hs_session *session)
 void hs__session_free(hs_session *session)
 {
     hs_env env = session->env;
-    hs_raw_session *raw = &session->raw;
     if (session->owns_scaffold)
         hs_scaffold_free(session->scaffold);
-    hs__free_states(raw);
-    hs__free_metrics(raw);
-    hs__unshare(raw);
-    hs__free(&env, raw->restored_from);
+    hs__raw_session_free(&session->raw);
+    hs__states_free(&session->raw.waiting, &env);
+    hs__free_metrics(session);
     hs__fragments_free(&session->fragments);
     free_frames(session);
     hs_coordinator_free(session->coordinator);

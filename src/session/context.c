@@ -29,7 +29,7 @@ __attribute__((noinline)) static int64_t read_step(hs_run_context *run, hs_error
 {
     bool after = run->after;
     hs_raw_session *raw = &run->session->raw;
-    if (hs__read_global_step(raw, &run->step[after], err))
+    if (hs__raw_session_read_step(raw, &run->step[after], err))
         return -1;
     run->has_step[after] = true;
     run->has_step[!after] &= run->moves == raw->moves;

@@ -2,6 +2,7 @@
 /* The part of a session that can be lost and made anew: the backend's session with its values, and the threads. */
 #include "session/session.h"
 
+#include "checkpoint/states.h"
 #include "session/manager.h"
 #include "threads/coordinator.h"
 
@@ -30,26 +31,17 @@ void hs__pause(struct hs_session *session, double secs)
 
 hs_code hs__open_raw(struct hs_session *session, hs_error *err)
 {
-    /* Of all sessions: another one may come to lie where one was that a thread has outlived. */
-    static atomic_uint_fast64_t opened;
-    hs_raw_session *raw = &session->raw;
-    hs_code code = raw->ops.open(raw->backend.self, session->target, session->config, &raw->handle, err);
-    if (hs__settle(code, "opening the backend's session", err))
-        return code;
-    raw->opened = atomic_fetch_add(&opened, 1) + 1;
-    return hs__gather_states(session, err);
+    hs_code code = hs__raw_session_open(&session->raw, session->target, session->config, err);
+    return code ? code : hs__gather_states(session, err);
 }
 
 hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 {
-    hs_raw_session *raw = &session->raw;
-    hs_code code = raw->handle ? raw->ops.close(raw->handle, err) : HS_OK;
-    raw->handle = NULL;
-    raw->runs_queues = false;
-    hs__free_states(raw);
+    hs_code code = hs__raw_session_close(&session->raw, err);
+    hs__states_free(&session->raw.waiting, &session->env);
     for (size_t i = 0; i < session->n_frames; i++)
         session->frames[i]->in_use = false; /* what it showed is gone */
-    return hs__settle(code, "closing the backend's session", err);
+    return code;
 }
 
 /* Its values. */
@@ -109,7 +101,7 @@ static hs_code restore_again(struct hs_session *session, hs__startup *startup, h
     hs_code code = hs__startup_initialize(raw, startup, err);
     if (code || session->opening)
         return code ? code : hs_raw_session_restore_copy(raw, session->opening, err);
-    raw->restores++; /* what anybody remembers of the steps that were made is of another history */
+    hs__raw_session_rolled_back(raw, -1); /* to the first values */
     return HS_OK;
 }
 
@@ -214,15 +206,12 @@ hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
 
 hs_code hs__discard(struct hs_session *session, hs_error *err)
 {
-    hs_raw_session *raw = &session->raw;
     hs_error error = {0}, threads;
     session->coordinator_asked = hs__coordinator_asked(session->coordinator);
     hs__stop_threads(session);
     if (hs__close_raw(session, &error))
         hs_log(&session->env, HS_LOG_WARNING, "%s", error.message);
-    hs__free(&raw->env, raw->restored_from);
-    raw->restored_from = NULL;
-    hs_error_clear(&raw->saves_refused); /* what is restored is another state */
+    hs__raw_session_forget_restore(&session->raw);
     hs_code code = hs_coordinator_error(session->coordinator, &threads);
     return code && !hs__is_preemption(code) ? hs__error_copy(err, &threads) : HS_OK;
 }

@@ -45,7 +45,7 @@ void hs_raw_session_report_failure(hs_raw_session *raw, const char *who, const h
 {
     static const hs_error unknown = {.code = HS_UNKNOWN, .message = "it did not say what"};
     if (raw && who && *who)
-        count(raw->owner, who, error && error->code ? error : &unknown);
+        count(hs__session_of(raw), who, error && error->code ? error : &unknown);
 }
 
 void hs__report_writer(void *session, const hs_error *error)
@@ -55,9 +55,9 @@ void hs__report_writer(void *session, const hs_error *error)
 
 bool hs_raw_session_failure(const hs_raw_session *raw, size_t index, hs_hook_failure *out)
 {
-    if (!raw || !out || index >= raw->owner->n_failures)
+    if (!raw || !out || index >= hs__session_of(raw)->n_failures)
         return false;
-    const hs__failure *failure = &raw->owner->failures[index];
+    const hs__failure *failure = &hs__session_of(raw)->failures[index];
     *out = (hs_hook_failure){.hook = failure->hook,
                              .failures = failure->failures,
                              .first_step = failure->first_step,

@@ -32,9 +32,9 @@ static bool wait_on(const hs_raw_session *session, const hs__startup *startup, d
 {
     double left = startup->max_wait_secs - *waited;
     double secs = left < startup->recovery_wait_secs ? left : startup->recovery_wait_secs;
-    if (secs <= 0 || hs__stop_asked(session->owner))
+    if (secs <= 0 || hs__stop_asked(hs__session_of(session)))
         return false;
-    hs__pause(session->owner, secs);
+    hs__pause(hs__session_of(session), secs);
     *waited += secs;
     return true;
 }

@@ -4,24 +4,24 @@
 
 #include <string.h>
 
-static hs__metric *find(const hs_raw_session *raw, const char *name)
+static hs__metric *find(const struct hs_session *session, const char *name)
 {
-    for (size_t i = 0; i < raw->n_metrics; i++)
-        if (strcmp(raw->metrics[i].name, name) == 0)
-            return &raw->metrics[i];
+    for (size_t i = 0; i < session->n_metrics; i++)
+        if (strcmp(session->metrics[i].name, name) == 0)
+            return &session->metrics[i];
     return NULL;
 }
 
-static hs_code add(hs_raw_session *raw, const char *name, hs__metric **added, hs_error *err)
+static hs_code add(struct hs_session *session, const char *name, hs__metric **added, hs_error *err)
 {
-    hs_code code =
-        hs__reserve(&raw->env, &raw->metrics, &raw->metrics_capacity, raw->n_metrics + 1, sizeof *raw->metrics, err);
+    hs_code code = hs__reserve(&session->env, &session->metrics, &session->metrics_capacity, session->n_metrics + 1,
+                               sizeof *session->metrics, err);
     if (code)
         return code;
-    char *copy = hs__strdup(&raw->env, name);
+    char *copy = hs__strdup(&session->env, name);
     if (!copy)
         return hs__no_memory(err, strlen(name), "a metric's name");
-    *added = &raw->metrics[raw->n_metrics++];
+    *added = &session->metrics[session->n_metrics++];
     (*added)->name = copy;
     return HS_OK;
 }
@@ -32,8 +32,8 @@ hs_code hs_raw_session_set_metric(hs_raw_session *raw, const char *name, double 
     if (!raw || !name || !*name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_set_metric: %s",
                             raw ? "the metric has no name" : "there is no session");
-    hs__metric *metric = find(raw, name);
-    hs_code code = metric ? HS_OK : add(raw, name, &metric, err);
+    hs__metric *metric = find(hs__session_of(raw), name);
+    hs_code code = metric ? HS_OK : add(hs__session_of(raw), name, &metric, err);
     if (code)
         return code;
     metric->value = value;
@@ -45,7 +45,7 @@ hs_code hs_raw_session_set_metric(hs_raw_session *raw, const char *name, double 
 /* The steps that follow a restore have the numbers of others, which what was said before it was said of. */
 bool hs_raw_session_metric(const hs_raw_session *raw, const char *name, double *value, int64_t *step)
 {
-    const hs__metric *metric = raw && name ? find(raw, name) : NULL;
+    const hs__metric *metric = raw && name ? find(hs__session_of(raw), name) : NULL;
     if (!metric || metric->restores != raw->restores)
         return false;
     if (value)
@@ -55,9 +55,9 @@ bool hs_raw_session_metric(const hs_raw_session *raw, const char *name, double *
     return true;
 }
 
-void hs__free_metrics(hs_raw_session *raw)
+void hs__free_metrics(struct hs_session *session)
 {
-    for (size_t i = 0; i < raw->n_metrics; i++)
-        hs__free(&raw->env, raw->metrics[i].name);
-    hs__free(&raw->env, raw->metrics);
+    for (size_t i = 0; i < session->n_metrics; i++)
+        hs__free(&session->env, session->metrics[i].name);
+    hs__free(&session->env, session->metrics);
 }

@@ -162,7 +162,7 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     hs_session *session = hs__alloc(&env, 1, sizeof *session);
     hs_coordinator *coordinator = NULL;
     if (session) {
-        session->env = session->raw.env = env;
+        session->env = env;
         coordinator = hs__coordinator_new(&session->env);
     }
     if (!coordinator) {
@@ -171,11 +171,9 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
         return NULL;
     }
     atomic_init(&session->coordinator, coordinator);
-    session->raw.backend = backend;
-    session->raw.ops = *ops;
-    session->raw.owner = session;
+    hs__raw_session_init(&session->raw, &env, backend, ops, &hs__session_owner_ops, session);
     session->began_ns = hs_env_monotonic_ns(&session->env);
-    session->raw.saved_step = session->furthest = -1;
+    session->furthest = -1;
     session->recovery.max_attempts = HS_NEVER;
     atomic_init(&session->stop, HS__GOES_ON);
     atomic_init(&session->step_stop, false);

@@ -10,18 +10,18 @@ const char *hs_phase_name(hs_phase phase)
 
 hs_phase hs_raw_session_enter_phase(hs_raw_session *raw, hs_phase phase)
 {
-    return raw ? hs__enter(raw->owner, phase) : HS_PHASE_END;
+    return raw ? hs__enter(hs__session_of(raw), phase) : HS_PHASE_END;
 }
 
 hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, int64_t *progress)
 {
     if (!raw)
         return HS_PHASE_END;
-    atomic_store_explicit(&raw->owner->watched, true, memory_order_relaxed);
-    const hs__hook *doing = atomic_load_explicit(&raw->owner->doing, memory_order_relaxed);
+    atomic_store_explicit(&hs__session_of(raw)->watched, true, memory_order_relaxed);
+    const hs__hook *doing = atomic_load_explicit(&hs__session_of(raw)->doing, memory_order_relaxed);
     if (hook)
         *hook = doing ? doing->rest->ops.name : "";
     if (progress)
-        *progress = atomic_load_explicit(&raw->owner->alive, memory_order_relaxed);
-    return (hs_phase)atomic_load_explicit(&raw->owner->phase, memory_order_relaxed);
+        *progress = atomic_load_explicit(&hs__session_of(raw)->alive, memory_order_relaxed);
+    return (hs_phase)atomic_load_explicit(&hs__session_of(raw)->phase, memory_order_relaxed);
 }

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The raw session: runs without hooks, and what belongs to the backend's session. */
+/* The raw session as hooks see it: runs without hooks, requests, event files. */
 #include "session/session.h"
 
 #include <hooksess/tf1/session_manager.h>
 
-#include <stdio.h>
-#include <string.h>
+/* What lower floors need of a session. */
 
-hs_backend hs_raw_session_backend(const hs_raw_session *session)
+static void note_save(void *owner)
 {
-    return session ? session->backend : (hs_backend){NULL, NULL};
+    hs__forget_opening(owner);
 }
 
-void *hs_raw_session_handle(const hs_raw_session *session)
+static bool stops_unsaved(const void *owner)
 {
-    return session ? session->handle : NULL;
+    const struct hs_session *session = owner;
+    return atomic_load_explicit(&session->stop_request, memory_order_relaxed) == HS__STOPS_UNSAVED;
 }
+
+const hs__raw_session_owner_ops hs__session_owner_ops = {
+    .run = hs_raw_session_run, .saved = note_save, .stops_unsaved = stops_unsaved};
+
+/* Runs without hooks. */
 
 static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__frame *frame, hs_run_values *values,
                        hs_error *err)
@@ -27,7 +32,7 @@ static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__
     session->in_backend = true;
     code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, err);
     session->in_backend = false;
-    session->raw.moves++;
+    hs__raw_session_moved(&session->raw);
     if (hs__is_watched(session))
         hs__is_alive(session);
     hs__settle(code, "the run", err);
@@ -39,8 +44,9 @@ static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__
 static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
     static const hs_run_args nothing = HS_INIT(hs_run_args);
-    struct hs_session *session = raw->owner;
-    size_t level = session->level + hs__is_guest(raw); /* a guest leaves the values alone that the home thread has */
+    struct hs_session *session = hs__session_of(raw);
+    size_t level =
+        session->level + hs__raw_session_is_borrowed(raw); /* a guest leaves the values alone that the home thread has */
     hs_run_args copy;
     const hs_run_args *args;
     hs__frame *frame;
@@ -66,7 +72,7 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const h
     if (!raw || !raw->handle)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to run");
     hs_raw_session_enter(raw);
-    HS__CALL(call, raw->owner);
+    HS__CALL(call, hs__session_of(raw));
     hs_code code = run_alone(raw, args, values, err);
     hs__call_returns(&call);
     hs_raw_session_leave(raw);
@@ -78,120 +84,55 @@ hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run
     if (!raw || !raw->handle)
         return hs_raw_session_run(raw, args, values, err);
     hs_raw_session_enter(raw);
-    raw->owner->level++;
+    hs__session_of(raw)->level++;
     hs_code code = run_alone(raw, args, values, err);
-    raw->owner->level--;
+    hs__session_of(raw)->level--;
     hs_raw_session_leave(raw);
     return code;
 }
 
-/* What hs__read_global_step returns on failure. */
-hs_code hs__step_unread(const hs_raw_session *raw, hs_code code, const int64_t *step, hs_error *err)
-{
-    if (!raw->ops.global_step)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "backend '%s' has no global step", raw->ops.name);
-    if (!code)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is %lld: it must not be negative",
-                            (long long)*step);
-    return hs__settle(code, "reading the global step", err);
-}
-
-int64_t hs_raw_session_global_step(hs_raw_session *raw, hs_error *err)
-{
-    int64_t step;
-    hs__clear(err);
-    if (!raw || !raw->handle) {
-        hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to read the global step of");
-        return -1;
-    }
-    hs_raw_session_enter(raw);
-    hs_code code = hs__read_global_step(raw, &step, err);
-    hs_raw_session_leave(raw);
-    return code ? -1 : step;
-}
-
-const char *hs_raw_session_restored_from(const hs_raw_session *raw)
-{
-    return raw ? raw->restored_from : NULL;
-}
-
 const char *hs_raw_session_summary_dir(const hs_raw_session *raw)
 {
-    const hs__creation *creation = raw ? &raw->owner->creation : NULL;
+    const hs__creation *creation = raw ? &hs__session_of(raw)->creation : NULL;
     if (!creation)
         return NULL;
     return creation->summary_dir ? creation->summary_dir : creation->checkpoint_dir;
 }
 
-int64_t hs_raw_session_restores(const hs_raw_session *session)
-{
-    return session ? session->restores : 0;
-}
-
-void hs_raw_session_record_save(hs_raw_session *raw, int64_t step)
-{
-    if (!raw)
-        return;
-    raw->saved_step = step;
-    hs__forget_opening(raw->owner);
-}
-
-int64_t hs_raw_session_last_saved_step(const hs_raw_session *raw)
-{
-    return raw ? raw->saved_step : -1;
-}
-
 void hs_raw_session_set_save_secs(hs_raw_session *raw, double secs)
 {
     if (raw && secs > 0)
-        raw->owner->save_secs = secs;
+        hs__session_of(raw)->save_secs = secs;
 }
 
 double hs_raw_session_save_secs(const hs_raw_session *raw)
 {
-    return raw ? raw->owner->save_secs : 0;
+    return raw ? hs__session_of(raw)->save_secs : 0;
 }
 
 double hs_raw_session_grace_secs(const hs_raw_session *raw)
 {
-    return raw ? raw->owner->grace_secs : 0;
+    return raw ? hs__session_of(raw)->grace_secs : 0;
 }
 
 void hs_raw_session_request_save(hs_raw_session *raw)
 {
     if (raw)
-        hs_session_request_save(raw->owner);
+        hs_session_request_save(hs__session_of(raw));
 }
 
 void hs_raw_session_request_stop(hs_raw_session *raw)
 {
     if (raw)
-        hs_session_request_stop(raw->owner);
+        hs_session_request_stop(hs__session_of(raw));
 }
 
 bool hs_raw_session_stop_requested(const hs_raw_session *raw)
 {
     if (raw)
-        hs__is_alive(raw->owner);
-    return !raw || hs_session_should_stop(raw->owner) || hs_coordinator_should_stop(raw->owner->coordinator);
-}
-
-void hs_raw_session_refuse_saves(hs_raw_session *raw, const hs_error *why)
-{
-    if (!raw || raw->saves_refused.code)
-        return;
-    if (why && why->code)
-        hs__error_copy(&raw->saves_refused, why);
-    else
-        hs_error_set(&raw->saves_refused, HS_FAILED_PRECONDITION, "a hook refuses it");
-}
-
-hs_code hs_raw_session_save_refusal(const hs_raw_session *raw, hs_error *out)
-{
-    static const hs_error second_signal = {.code = HS_CANCELLED, .message = "a second signal asked to stop at once"};
-    if (raw && atomic_load_explicit(&raw->owner->stop_request, memory_order_relaxed) == HS__STOPS_UNSAVED)
-        return hs__error_copy(out, &second_signal);
-    return hs__error_copy(out, raw ? &raw->saves_refused : NULL);
+        hs__is_alive(hs__session_of(raw));
+    return !raw || hs_session_should_stop(hs__session_of(raw)) ||
+           hs_coordinator_should_stop(hs__session_of(raw)->coordinator);
 }
 
 hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory, hs_summary_writer **writer, hs_error *err)
@@ -202,7 +143,7 @@ hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory
                             !raw      ? "there is no session"
                             : !writer ? "no place for the writer"
                                       : "no directory is named");
-    return hs__writer_cache_get(&raw->owner->writers, directory, writer, err);
+    return hs__writer_cache_get(&hs__session_of(raw)->writers, directory, writer, err);
 }
 
 hs_code hs_raw_session_log_start(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
@@ -211,7 +152,7 @@ hs_code hs_raw_session_log_start(hs_raw_session *raw, hs_summary_writer *writer,
     hs__clear(err);
     int64_t step = hs_raw_session_global_step(raw, &error);
     return step < 0 ? hs__error_copy(err, &error)
-                    : hs__writer_cache_start(&raw->owner->writers, writer, raw->opened, step + 1, err);
+                    : hs__writer_cache_start(&hs__session_of(raw)->writers, writer, raw->opened, step + 1, err);
 }
 
 hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
@@ -220,7 +161,7 @@ hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer
     if (!raw || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_use_writer: there is no %s",
                             raw ? "writer" : "session");
-    return hs__writer_cache_use(&raw->owner->writers, writer, err);
+    return hs__writer_cache_use(&hs__session_of(raw)->writers, writer, err);
 }
 
 hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, hs_summary_writer *given,
@@ -247,5 +188,6 @@ hs_code hs_raw_session_flush_writer(hs_raw_session *raw, hs_summary_writer *writ
     if (!raw || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_flush_writer: there is no %s",
                             raw ? "writer" : "session");
-    return hs__writer_cache_flush_one(&raw->owner->writers, writer, sync, hs__report_writer, raw->owner, err);
+    return hs__writer_cache_flush_one(&hs__session_of(raw)->writers, writer, sync, hs__report_writer, hs__session_of(raw),
+                                      err);
 }

@@ -22,7 +22,6 @@
  *   manager.c, scaffold.c   how variables get their first values; session_manager.c, without a hooked session
  *   cost.c      what hooks cost
  *   states.c    what is saved besides them
- *   share.c     when several threads run it
  *   own_step.c  steps that the caller computes
  *   signals.c, failures.c, phase.c   what comes from outside, what was got over, and what others see of it */
 
@@ -104,6 +103,14 @@ typedef struct hs__creation {
     double stop_grace_secs;                   /* as in hs_join_options */
 } hs__creation;
 
+/* A number that a hook or the program has published about the model. */
+typedef struct hs__metric {
+    char *name;
+    double value;
+    int64_t step;
+    int64_t restores; /* the raw session's at that time */
+} hs__metric;
+
 struct hs_session {
     hs_env env;
     hs_raw_session raw;
@@ -113,7 +120,6 @@ struct hs_session {
     size_t n_hooks;
     hs_scaffold *scaffold;
     bool owns_scaffold, finalized_graph;
-    bool unhooked;                         /* a manager made it: it is a raw session, and no more */
     _Atomic(hs_coordinator *) coordinator; /* other threads poll through it */
     uint64_t creations;                    /* attempts at it */
     hs_coordinator **retired;              /* of before recoveries */
@@ -130,6 +136,8 @@ struct hs_session {
     bool cut_short; /* a stop ended the waiting for another attempt */
     bool restored;  /* it was made anew, and the last call was not made again: the caller is to */
     hs__writer_cache writers;
+    hs__metric *metrics;
+    size_t n_metrics, metrics_capacity;
 
     hs__fragments fragments;
     hs__frame **frames; /* by level */
@@ -193,6 +201,13 @@ struct hs_session {
     hs_error fail;             /* the caller's own, from hs_session_fail */
     bool threads_failed_first; /* the coordinator had an error before the last run failed */
 };
+
+extern const hs__raw_session_owner_ops hs__session_owner_ops;
+
+static inline struct hs_session *hs__session_of(const hs_raw_session *raw)
+{
+    return raw->owner;
+}
 
 typedef enum hs__stop_request { HS__RUNS_ON = 0, HS__STOPS = 1, HS__STOPS_UNSAVED = 2 } hs__stop_request;
 
@@ -374,24 +389,12 @@ void hs__tell_costs(const struct hs_session *session);
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Gives the backend's state and the hooks' their places in the raw session. */
 hs_code hs__gather_states(struct hs_session *session, hs_error *err);
-void hs__free_states(hs_raw_session *raw);
-/* share.c. Lets go of what hs_raw_session_share has made. */
-void hs__unshare(hs_raw_session *raw);
-/* Is this another thread than the one whose shared session it is? */
-bool hs__is_guest(const hs_raw_session *raw);
 /* raw.c. hs_raw_session_run for what the caller does not see: values that it has of its own runs stay. */
 hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
-hs_code hs__step_unread(const hs_raw_session *raw, hs_code code, const int64_t *step, hs_error *err);
-/* hs_raw_session_global_step of an open session, with a code, and without hs_raw_session_enter. */
-static inline hs_code hs__read_global_step(const hs_raw_session *raw, int64_t *step, hs_error *err)
-{
-    hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, step, err) : HS_OK;
-    return code || !raw->ops.global_step || *step < 0 ? hs__step_unread(raw, code, step, err) : HS_OK;
-}
 /* scaffold.c. How many checkpoints the saver keeps, from the next finalization on. 0: as it is. */
 void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep);
 /* metrics.c. */
-void hs__free_metrics(hs_raw_session *raw);
+void hs__free_metrics(struct hs_session *session);
 
 /* open.c. A session of which nothing is opened. */
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);

@@ -115,7 +115,7 @@ static hs_session *make_session(hs_backend backend, const hs_session_manager_pre
         session = hs__session_new(backend, &ops, err);
     if (!session)
         return NULL;
-    session->unhooked = true;
+    session->raw.sharable = true;
     session->target = hs__strdup(&session->env, options->target ? options->target : "");
     char *config = hs__strndup(&session->env, options->config.size ? options->config.data : "", options->config.size);
     session->config = (hs_bytes){config, options->config.size};
@@ -211,8 +211,8 @@ hs_code hs_raw_session_close(hs_raw_session *raw, hs_error *err)
     hs__clear(err);
     if (!raw)
         return HS_OK;
-    hs_session *session = raw->owner;
-    if (!session->unhooked)
+    hs_session *session = hs__session_of(raw);
+    if (!raw->sharable)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "this is the raw session of one with hooks: close that one (hs_session_close)");
     if (session->in_backend || session->level || session->creating)

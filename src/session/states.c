@@ -3,58 +3,22 @@
  */
 #include "session/session.h"
 
+#include "backends/raw_variables.h"
 #include "backends/variable.h"
 #include "checkpoint/states.h"
-#include "checkpoint/variables.h"
 
 #include <string.h>
-
-static void free_slot(const hs__state_slot *slot, const hs_env *env)
-{
-    hs__free(env, slot->key);
-    hs__free(env, slot->identity);
-}
-
-/* A place for a provider, complete, under a key that is taken over. */
-static hs_code make_slot(hs__state_slot *slot, const hs_env *env, char *key, const hs_state_provider *provider,
-                         hs_error *err)
-{
-    *slot = (hs__state_slot){.key = key,
-                             .identity = provider->identity ? hs__strdup(env, provider->identity) : NULL,
-                             .version = provider->version,
-                             .bytes = provider->bytes,
-                             .save = provider->save,
-                             .load = provider->load,
-                             .self = provider->self};
-    if (key && (slot->identity || !provider->identity))
-        return HS_OK;
-    free_slot(slot, env);
-    return hs__no_memory(err, strlen(provider->name), "a name");
-}
-
-static hs_code check_key(const hs_raw_session *raw, const char *key, hs_error *err)
-{
-    for (size_t i = 0; i < raw->n_states; i++)
-        if (strcmp(raw->states[i].key, key) == 0)
-            return hs_error_set(err, HS_ALREADY_EXISTS, "two pieces of state would be saved as '%s'; rename one", key);
-    return HS_OK;
-}
-
-static hs_code reserve_slot(hs_raw_session *raw, hs_error *err)
-{
-    return hs__reserve(&raw->env, &raw->states, &raw->states_capacity, raw->n_states + 1, sizeof *raw->states, err);
-}
 
 static hs_code add_slot(hs_raw_session *raw, char *key, const hs_state_provider *provider, hs_error *err)
 {
     hs__state_slot slot;
-    hs_code code = make_slot(&slot, &raw->env, key, provider, err);
+    hs_code code = hs__state_slot_init(&slot, &raw->env, key, provider, err);
     if (code)
         return code;
-    if ((code = check_key(raw, key, err)) || (code = reserve_slot(raw, err)))
-        free_slot(&slot, &raw->env);
+    if ((code = hs__raw_session_reserve_slot(raw, key, err)))
+        hs__state_slot_free(&slot, &raw->env);
     else
-        raw->states[raw->n_states++] = slot;
+        hs__raw_session_add_slot(raw, &slot);
     return code;
 }
 
@@ -155,21 +119,6 @@ hs_code hs__gather_states(struct hs_session *session, hs_error *err)
     return code;
 }
 
-void hs__free_states(hs_raw_session *raw)
-{
-    for (size_t i = 0; i < raw->n_states; i++)
-        free_slot(&raw->states[i], &raw->env);
-    hs__free(&raw->env, raw->states);
-    raw->states = NULL;
-    raw->n_states = raw->states_capacity = 0;
-    for (size_t i = 0; i < raw->n_late; i++)
-        hs__free(&raw->env, raw->late[i].name);
-    hs__free(&raw->env, raw->late);
-    raw->late = NULL;
-    raw->n_late = raw->late_capacity = 0;
-    hs__states_free(&raw->waiting, &raw->env);
-}
-
 hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *given, hs_error *err)
 {
     hs_state_provider provider;
@@ -183,15 +132,14 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
     if (raw->loading_states)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "state '%s' cannot be added while another one is being loaded",
                             provider.name);
-    if ((code = make_slot(&slot, &raw->env, state_key(raw, provider.name), &provider, err)))
+    if ((code = hs__state_slot_init(&slot, &raw->env, state_key(raw, provider.name), &provider, err)))
         return code;
     /* all that can fail comes before the provider is told anything */
-    if ((code = check_key(raw, slot.key, err)) || (code = reserve_slot(raw, err)) ||
-        (code = hs__claim_state(raw, &slot, err))) {
-        free_slot(&slot, &raw->env);
+    if ((code = hs__raw_session_reserve_slot(raw, slot.key, err)) || (code = hs__claim_state(raw, &slot, err))) {
+        hs__state_slot_free(&slot, &raw->env);
         return code;
     }
-    raw->states[raw->n_states++] = slot;
+    hs__raw_session_add_slot(raw, &slot);
     hs__clear(err);
     return HS_OK;
 }
@@ -220,16 +168,12 @@ static hs_code add_late(hs_raw_session *raw, const hs_variable_def *def, hs_erro
     hs_code code = late.name ? HS_OK : hs__no_memory(err, strlen(def->name), "a name");
     late.def.name = late.name;
     if (!code)
-        code = hs__reserve(&raw->env, &raw->late, &raw->late_capacity, raw->n_late + 1, sizeof *raw->late, err);
+        code = hs__raw_session_reserve_late(raw, err);
     if (code || (code = hs__claim_variable(raw, &late.def, err))) {
         hs__free(&raw->env, late.name);
         return code;
     }
-    hs_variable variable;
-    if (!raw->n_late) /* the graph is finalized: it gets no more */
-        for (raw->late_from = 0; hs__session_variable(raw, raw->late_from, &variable);)
-            raw->late_from++;
-    raw->late[raw->n_late++] = late;
+    hs__raw_session_add_late(raw, &late);
     return HS_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The threads that fill a queue. All that they need is looked up when they are made, by the thread that has the session;
  * what they use is their own, or counted: a thread that does not end in time outlives the session, and the runner. */
-#include "threads/queue_runner.h"
+#include "threads/queue_filling.h"
 #include "threads/thread.h"
 
 #include <math.h>
@@ -358,4 +358,32 @@ hs_code hs__start_filling(hs_threads *threads, hs_raw_session *session, hs_coord
             abandon(w->filling, session);
     }
     return code;
+}
+
+bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out)
+{
+    if (!runner)
+        return false;
+    pthread_mutex_lock(&runner->lock);
+    bool found = index < runner->n_errors;
+    if (found)
+        hs__error_copy(out, &runner->errors[index]);
+    pthread_mutex_unlock(&runner->lock);
+    return found;
+}
+
+hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
+                                       bool start, hs_threads *threads, hs_error *err)
+{
+    hs_threads made = {0};
+    hs_error error = {0};
+    if (threads)
+        *threads = made;
+    if (!runner || !session || !session->handle)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runner_create_threads: there is no %s",
+                            runner ? "session" : "queue runner");
+    if (!hs__threads_init(&made, &runner->env, hs__filling_threads(runner, coordinator), &error) &&
+        !hs__fill(runner, session, coordinator, &made, &error) && start)
+        hs__start_filling(&made, session, coordinator, &error);
+    return hs__threads_give(&made, threads, &error, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of threads, and all runners of a backend at once. */
-#include "threads/queue_runner.h"
+#include "threads/queue_filling.h"
 
 /* A list keeps its environment, which may be gone otherwise when it is freed. */
 typedef struct {

@@ -17,7 +17,7 @@ signals.c.o:lock
 signals.c.o:n_listeners
 signals.c.o:ours
 signals.c.o:process
-create.c.o:opened                 how many sessions were opened
+raw_session.c.o:opened            how many sessions were opened
 writer_shared.c.o:shared          the event files that are shared
 writer_shared.c.o:shared_lock
 histogram_buckets.c.o:made        a table of constants, which is computed

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/variables.h"
+#include "backends/raw_variables.h"
 
 #include "backends/variable.h"
-
-char *hs__variable_key(const hs_env *env, const char *name, const char *which)
-{
-    return hs__format(env, HS__STATE_PREFIX "variable/%s%s", name, which);
-}
 
 bool hs__session_is_late(const hs_raw_session *session, size_t index)
 {
@@ -89,4 +84,18 @@ hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, cons
     if (!code)
         *has = value.data || !value.bytes;
     return code;
+}
+
+hs_code hs__raw_session_reserve_late(hs_raw_session *raw, hs_error *err)
+{
+    return hs__reserve(&raw->env, &raw->late, &raw->late_capacity, raw->n_late + 1, sizeof *raw->late, err);
+}
+
+void hs__raw_session_add_late(hs_raw_session *raw, const hs__late_variable *late)
+{
+    hs_variable variable;
+    if (!raw->n_late) /* the graph is finalized: it gets no more */
+        for (raw->late_from = 0; hs__session_variable(raw, raw->late_from, &variable);)
+            raw->late_from++;
+    raw->late[raw->n_late++] = *late;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_CHECKPOINT_VARIABLES_H
-#define HS_CHECKPOINT_VARIABLES_H
+#ifndef HS_BACKENDS_RAW_VARIABLES_H
+#define HS_BACKENDS_RAW_VARIABLES_H
 
 #include "backends/raw_session.h"
 
@@ -23,11 +23,8 @@ hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, cons
 /* Was it added while the session was open? */
 bool hs__session_is_late(const hs_raw_session *session, size_t index);
 
-/* What a checkpoint records of a variable besides its value: a scalar of type bool under the key "hooksess/variable/NAME"
- * with one of these behind it. */
-#define HS__VARIABLE_NULL ":null" /* it had no memory when it was saved, and there is no value */
-#define HS__VARIABLE_LATE ":late" /* it was added while the session was open */
-/* The key, for hs__free. NULL without memory. */
-char *hs__variable_key(const hs_env *env, const char *name, const char *which);
+/* Makes room for a late variable, and adds it, which cannot fail then. The name is adopted. */
+hs_code hs__raw_session_reserve_late(hs_raw_session *raw, hs_error *err);
+void hs__raw_session_add_late(hs_raw_session *raw, const hs__late_variable *late);
 
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_THREADS_QUEUE_RUNNER_H
-#define HS_THREADS_QUEUE_RUNNER_H
+#ifndef HS_THREADS_QUEUE_FILLING_H
+#define HS_THREADS_QUEUE_FILLING_H
 
-#include <hooksess/tf1/queue_runner.h>
-
+#include "backends/queue_runner.h"
 #include "backends/raw_session.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* One filling of a runner's queue: what hs_queue_runner_create_threads has made threads for. Counted by their work. */
@@ -23,21 +21,6 @@ typedef struct hs__filling {
     size_t unended;   /* nor done what is to be done then */
     size_t references;
 } hs__filling;
-
-struct hs_queue_runner {
-    hs_env env;
-    char *name, *close_op, *cancel_op;
-    const char *const *enqueue_ops;
-    size_t n_ops;
-    const hs_code *closed_codes; /* ended by HS_OK */
-    pthread_mutex_t lock;        /* of all below */
-    size_t references;           /* the caller's, and one for each filling: a thread may outlive all else */
-    hs__filling *fillings;       /* those with unended threads */
-    hs_error *errors;            /* has room for all that the threads may add */
-    size_t n_errors, errors_capacity;
-};
-
-void hs__queue_runner_release(hs_queue_runner *runner);
 
 /* A list with room for so many threads. */
 hs_code hs__threads_init(hs_threads *threads, const hs_env *env, size_t capacity, hs_error *err);

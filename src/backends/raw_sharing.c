@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A raw session that several threads run. */
-#include "session/session.h"
+#include "backends/raw_session.h"
+
+#include "base/error.h"
 
 #include <hooksess/tf1/session_manager.h>
 
 #include <pthread.h>
 
-/* Whoever comes is served in the order of coming: a loop that runs the session without a pause must not keep those out who
- * want it now and then, as a mutex would let it. */
+/* A lock that serves threads in the order of their arrival. With a mutex, a loop that runs the session without a pause
+ * could lock out other threads. */
 struct hs__sharing {
-    pthread_t home; /* the thread whose session it is */
+    pthread_t owner; /* the thread that shared its session */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* of all below */
     pthread_t holder;
-    size_t depth; /* how often the holder has entered; 0: nobody is in */
-    uint64_t came, served;
+    size_t depth; /* number of enters of the holder; 0: free */
+    uint64_t next_ticket, served;
 };
 
 hs_code hs_raw_session_share(hs_raw_session *raw, hs_error *err)
 {
     hs_error_clear(err);
-    if (!raw || !raw->handle || !raw->owner->unhooked)
+    if (!raw || !raw->handle || !raw->sharable)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             raw && raw->handle ? "the raw session of one with hooks is run by that one's thread alone"
                                                : "there is no session to share");
@@ -36,12 +38,12 @@ hs_code hs_raw_session_share(hs_raw_session *raw, hs_error *err)
         hs__free(&raw->env, sharing);
         return hs__no_memory(err, sizeof *sharing, "the lock of a session");
     }
-    sharing->home = pthread_self();
+    sharing->owner = pthread_self();
     raw->sharing = sharing;
     return HS_OK;
 }
 
-void hs__unshare(hs_raw_session *raw)
+void hs__raw_session_unshare(hs_raw_session *raw)
 {
     if (!raw->sharing)
         return;
@@ -58,7 +60,7 @@ void hs_raw_session_enter(hs_raw_session *raw)
         return;
     pthread_mutex_lock(&sharing->lock);
     if (!sharing->depth || !pthread_equal(sharing->holder, pthread_self())) {
-        uint64_t mine = sharing->came++;
+        uint64_t mine = sharing->next_ticket++;
         while (mine != sharing->served)
             pthread_cond_wait(&sharing->changed, &sharing->lock);
         sharing->holder = pthread_self();
@@ -80,7 +82,7 @@ void hs_raw_session_leave(hs_raw_session *raw)
     pthread_mutex_unlock(&sharing->lock);
 }
 
-bool hs__is_guest(const hs_raw_session *raw)
+bool hs__raw_session_is_borrowed(const hs_raw_session *raw)
 {
-    return raw->sharing && !pthread_equal(raw->sharing->home, pthread_self());
+    return raw->sharing && !pthread_equal(raw->sharing->owner, pthread_self());
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "threads/queue_runner.h"
+#include "backends/queue_runner.h"
+
+#include "base/env.h"
+#include "base/error.h"
 
 #include <string.h>
 
@@ -104,32 +107,4 @@ void hs_queue_runner_free(hs_queue_runner *runner)
 const char *hs_queue_runner_name(const hs_queue_runner *runner)
 {
     return runner ? runner->name : NULL;
-}
-
-bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out)
-{
-    if (!runner)
-        return false;
-    pthread_mutex_lock(&runner->lock);
-    bool found = index < runner->n_errors;
-    if (found)
-        hs__error_copy(out, &runner->errors[index]);
-    pthread_mutex_unlock(&runner->lock);
-    return found;
-}
-
-hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
-                                       bool start, hs_threads *threads, hs_error *err)
-{
-    hs_threads made = {0};
-    hs_error error = {0};
-    if (threads)
-        *threads = made;
-    if (!runner || !session || !session->handle)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runner_create_threads: there is no %s",
-                            runner ? "session" : "queue runner");
-    if (!hs__threads_init(&made, &runner->env, hs__filling_threads(runner, coordinator), &error) &&
-        !hs__fill(runner, session, coordinator, &made, &error) && start)
-        hs__start_filling(&made, session, coordinator, &error);
-    return hs__threads_give(&made, threads, &error, err);
 }

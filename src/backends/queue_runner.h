@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_BACKENDS_QUEUE_RUNNER_H
+#define HS_BACKENDS_QUEUE_RUNNER_H
+
+#include <hooksess/tf1/queue_runner.h>
+
+#include <pthread.h>
+
+/* The description of a queue's threads, which a backend puts into the collection HS_QUEUE_RUNNERS, and what became of the
+ * threads that src/threads has made of it. */
+struct hs_queue_runner {
+    hs_env env;
+    char *name, *close_op, *cancel_op;
+    const char *const *enqueue_ops;
+    size_t n_ops;
+    const hs_code *closed_codes;  /* ended by HS_OK */
+    pthread_mutex_t lock;         /* of all below */
+    size_t references;            /* the caller's, and one for each filling: a thread may outlive all else */
+    struct hs__filling *fillings; /* those with unended threads */
+    hs_error *errors;             /* has room for all that the threads may add */
+    size_t n_errors, errors_capacity;
+};
+
+void hs__queue_runner_release(hs_queue_runner *runner);
+
+#endif

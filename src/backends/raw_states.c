@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What belongs into the checkpoints of a raw session besides the backend's variables. */
+#include "backends/raw_session.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env)
+{
+    hs__free(env, slot->key);
+    hs__free(env, slot->identity);
+}
+
+hs_code hs__state_slot_init(hs__state_slot *slot, const hs_env *env, char *key, const hs_state_provider *provider,
+                            hs_error *err)
+{
+    *slot = (hs__state_slot){.key = key,
+                             .identity = provider->identity ? hs__strdup(env, provider->identity) : NULL,
+                             .version = provider->version,
+                             .bytes = provider->bytes,
+                             .save = provider->save,
+                             .load = provider->load,
+                             .self = provider->self};
+    if (key && (slot->identity || !provider->identity))
+        return HS_OK;
+    hs__state_slot_free(slot, env);
+    return hs__no_memory(err, strlen(provider->name), "a name");
+}
+
+hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_error *err)
+{
+    for (size_t i = 0; i < raw->n_states; i++)
+        if (strcmp(raw->states[i].key, key) == 0)
+            return hs_error_set(err, HS_ALREADY_EXISTS, "two pieces of state would be saved as '%s'; rename one", key);
+    return hs__reserve(&raw->env, &raw->states, &raw->states_capacity, raw->n_states + 1, sizeof *raw->states, err);
+}
+
+void hs__raw_session_add_slot(hs_raw_session *raw, const hs__state_slot *slot)
+{
+    raw->states[raw->n_states++] = *slot;
+}
+
+void hs__raw_session_free_states(hs_raw_session *raw)
+{
+    for (size_t i = 0; i < raw->n_states; i++)
+        hs__state_slot_free(&raw->states[i], &raw->env);
+    hs__free(&raw->env, raw->states);
+    raw->states = NULL;
+    raw->n_states = raw->states_capacity = 0;
+    for (size_t i = 0; i < raw->n_late; i++)
+        hs__free(&raw->env, raw->late[i].name);
+    hs__free(&raw->env, raw->late);
+    raw->late = NULL;
+    raw->n_late = raw->late_capacity = 0;
+}
