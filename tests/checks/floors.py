@@ -1,62 +1,92 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Includes only point down: a folder of src/ may include itself, folders on lower floors, and the public headers. Built-in hooks
-include base/ alone of the lower ones, for they have no privileges (no_privileges.py). The tool is a program above all floors: it
-knows the public headers and its own."""
+"""floors.py NM SRC OBJECT...: a folder of src/ depends on folders of lower floors only, so that no two depend on each other.
+
+It reads the object files: a symbol that one object leaves undefined belongs to the folder of the object that defines it. It also
+reads the includes, as a struct's fields are no symbols. The tool is a program: it knows the public headers and its own."""
+import os
 import pathlib
 import re
+import subprocess
 import sys
 
-FLOORS = {
-    "base": 1,
-    "backends": 2,
-    "backends/tensorflow": 3,
-    "formats": 2,
-    "checkpoint": 3,
-    "summary": 3,
-    "threads": 3,
-    "hooks": 4,
-    "replicas": 4,
-    "session": 4,
-    "drivers": 5,
-    "tool": 6,
-}
+# From the ground up. Folders of one floor do not know each other.
+FLOORS = [
+    ["base"],
+    ["backends", "formats"],
+    ["backends/graph"],
+    ["checkpoint", "summary", "threads"],
+    ["session"],
+    ["hooks"],
+    ["drivers"],
+    ["drivers/tf1", "backends/script", "backends/tensorflow"],
+]
+FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
-def allowed(folder, included):
-    if folder == "tool":
-        return "/" not in included and not included.endswith(".pb-c.h")
-    target = floor_of(included)
-    if folder == "hooks":
-        return target in ("hooks", "base")
-    if included.endswith(".pb-c.h") and "/" not in included:
-        return True  # generated from base/wire
-    if target == folder:
-        return True
-    return target in FLOORS and FLOORS[target] < FLOORS[folder]
+def folder_of(path):
+    """The longest known folder at the beginning of the path. None: the path is in no known folder."""
+    folders = str(path).split("/")[:-1]
+    prefixes = ["/".join(folders[:n]) for n in range(len(folders), 0, -1)]
+    return next((prefix for prefix in prefixes if prefix in FLOOR_OF), None)
 
 
-def floor_of(path):
-    """The folder that a file counts for: a library of its own, or the first of its path."""
-    folders = str(path).split("/")
-    return "/".join(folders[:2]) if "/".join(folders[:2]) in FLOORS else folders[0]
+def goes_up(folder, other):
+    return folder != other and FLOOR_OF[folder] <= FLOOR_OF[other]
 
 
-def main(source):
-    wrong = []
-    files = sorted(source.rglob("*.[ch]"))
+def wrong_includes(source):
+    """Includes of the sources that do not point down, and how many sources there are."""
+    wrong, files = [], sorted(source.rglob("*.[ch]"))
     for path in files:
-        folder = floor_of(path.relative_to(source))
-        if folder not in FLOORS:
-            wrong.append(f"{path}: the folder '{folder}' stands on no floor")
+        name = path.relative_to(source)
+        included = INCLUDE.findall(path.read_text())
+        if name.parts[0] == "tool":
+            wrong += [f'{name}: includes "{other}"' for other in included if "/" in other or other.endswith(".pb-c.h")]
             continue
-        for included in INCLUDE.findall(path.read_text()):
-            if not allowed(folder, included):
-                wrong.append(f'{path}: includes "{included}", which is not below it')
-    print("\n".join(wrong) if wrong else f"{len(files)} files include only what is below them")
-    return 1 if wrong or not files else 0
+        folder = folder_of(name)
+        if not folder:
+            wrong.append(f"{name}: its folder stands on no floor")
+            continue
+        for other in included:
+            if "/" in other and goes_up(folder, folder_of(other)):
+                wrong.append(f'{name}: includes "{other}", which is not below it')
+    return wrong, len(files)
+
+
+def source_of(path):
+    """The path in src/ of the source of an object."""
+    name = re.sub(r"\.o$", "", re.sub(r"^.*/src/(.*/)?CMakeFiles/[^/]*\.dir/", r"\1", path))
+    return os.path.normpath(name.replace("__/", "../"))  # as CMake writes it
+
+
+def read_symbols(nm, flag, objects):
+    """A list of (source, symbol) of the library's symbols."""
+    lines = subprocess.run([nm, "-A", flag, *objects], check=True, capture_output=True, text=True).stdout.splitlines()
+    pairs = [(source_of(line.split(":")[0]), line.split()[-1]) for line in lines]
+    return [(source, name) for source, name in pairs if name.startswith("hs_")]
+
+
+def wrong_symbols(nm, objects):
+    """References to symbols that do not point down, and how many references there are."""
+    home = {name: source for source, name in read_symbols(nm, "--defined-only", objects)}
+    used = [pair for pair in read_symbols(nm, "--undefined-only", objects) if pair[1] in home]
+    strangers = sorted({source for source in home.values() if not folder_of(source)})
+    wrong = [f"{source}: its folder stands on no floor" for source in strangers]
+    for source, name in used if not strangers else []:
+        if goes_up(folder_of(source), folder_of(home[name])):
+            wrong.append(f"{source}: refers to {name} of {home[name]}, which is not below it")
+    return wrong, len(used)
+
+
+def main(nm, source, objects):
+    includes, n_files = wrong_includes(pathlib.Path(source))
+    symbols, n_references = wrong_symbols(nm, objects)
+    if includes or symbols or not n_files or not n_references:
+        sys.exit("\n".join(includes + symbols) or "there is nothing to look at")
+    print(f"{n_files} files and {n_references} references between objects point down")
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1])))
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])

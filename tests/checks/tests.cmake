@@ -25,7 +25,11 @@ foreach(standard IN ITEMS 17 20)
   set_tests_properties(checks/wrapper_${standard} PROPERTIES LABELS unit)
 endforeach()
 
-add_test(NAME checks/floors COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${PROJECT_SOURCE_DIR}/src)
+add_test(
+  NAME checks/floors
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${CMAKE_NM} ${PROJECT_SOURCE_DIR}/src
+          $<TARGET_OBJECTS:hooksess_objects> "$<$<TARGET_EXISTS:hooksess_tensorflow>:$<TARGET_OBJECTS:hooksess_tensorflow>>"
+  COMMAND_EXPAND_LISTS)
 add_test(NAME checks/tiers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/tiers.py ${PROJECT_SOURCE_DIR}/include)
 add_test(
   NAME checks/no_privileges
