@@ -59,9 +59,9 @@ typedef struct hs_checkpoint_name {
 
 /* What a save does if a variable contains NaN or infinity. Variables with hs_variable_def.nonfinite are not checked. */
 typedef enum hs_nonfinite_policy {
-    HS_NONFINITE_FAIL = 0,  /* it fails. The message names the variable and the first index */
-    HS_NONFINITE_ASIDE = 1, /* it fails, and writes the state to PREFIX.nonfinite */
-    HS_NONFINITE_ALLOW = 2  /* it saves as usual */
+    HS_NONFINITE_FAIL = 0,       /* it fails. The message names the variable and the first index */
+    HS_NONFINITE_QUARANTINE = 1, /* it fails, and writes the state to PREFIX.nonfinite */
+    HS_NONFINITE_ALLOW = 2       /* it saves as usual */
 } hs_nonfinite_policy;
 
 typedef struct hs_saver_options {

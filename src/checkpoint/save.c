@@ -172,7 +172,7 @@ static hs_code write_tensors(save *s, hs__shards *shards, hs_error *err)
     w.views_stay = !s->image && s->session->ops.flags & HS_BACKEND_KEEPS_VIEWS;
     hs_error poison = {0};
     hs_code code = write_variables(&w, err);
-    if (!code && check_written(s, hs__shards_first(shards), &poison) && s->saver->nonfinite != HS_NONFINITE_ASIDE)
+    if (!code && check_written(s, hs__shards_first(shards), &poison) && s->saver->nonfinite != HS_NONFINITE_QUARANTINE)
         code = hs__error_copy(err, &poison);
     if (code || (code = write_states(&w, err)) ||
         (code = hs__bundle_writer_finish(hs__shards_first(shards), s->files.index_aside, err)))
@@ -203,7 +203,7 @@ static hs_code write_by_graph(save *s, hs_error *err)
     hs_error cause = {0};
     hs_code code = hs__graph_save(s->saver, s->session, &s->files, &poison, err);
     if (!code && check_finite(s, &poison, &cause)) {
-        if (s->saver->nonfinite == HS_NONFINITE_ASIDE)
+        if (s->saver->nonfinite == HS_NONFINITE_QUARANTINE)
             code = keep_aside(s, err);
         if (!code)
             code = hs__error_copy(err, &cause);

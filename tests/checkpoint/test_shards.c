@@ -334,7 +334,7 @@ static void all_files_may_be_kept_aside(void **state)
     fixture *f = *state;
     wall *w = build(f);
     for (int shards = 3; shards >= 2; shards--) {
-        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = shards, .nonfinite = HS_NONFINITE_ASIDE));
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = shards, .nonfinite = HS_NONFINITE_QUARANTINE));
         assert_fails(save_poisoned(w, f, 6, 6), HS_FAILED_PRECONDITION, &f->err, "'brick6' is not finite");
         assert_int_equal(test_count_files(f->directory, "wall.nonfinite.data-"), shards); /* none of the one before */
         assert_int_equal(test_count_files(f->directory, "wall."), shards + 1);

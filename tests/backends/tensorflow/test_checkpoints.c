@@ -252,7 +252,8 @@ static void what_is_not_finite_is_dealt_with_as_ever(void **state)
                  "'scalar' is not finite");
     assert_int_equal(count_names(&p, "model.ckpt-2"), 0);
     assert_true(exists(&p, "-1.index"));
-    hs_saver *aside = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
+    hs_saver *aside =
+        new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
     assert_fails(hs_saver_save(aside, p.raw, p.prefix, 3, NULL, &err), HS_FAILED_PRECONDITION, &err, "'scalar'");
     assert_true(exists(&p, "-3.nonfinite.index"));
     assert_false(exists(&p, "-3.index"));
