@@ -47,7 +47,7 @@ typedef enum hs_writer_when_full {
 
 /* What the writer does after an I/O error. */
 typedef enum hs_writer_on_error {
-    HS_WRITER_GOES_ON = 0, /* retries */
+    HS_WRITER_RETRIES = 0, /* retries */
     HS_WRITER_FAILS = 1    /* stops: adding, flush and close return the error */
 } hs_writer_on_error;
 
@@ -58,7 +58,7 @@ typedef struct hs_summary_writer_options {
     int64_t queue_bytes;           /* size of the queue. As much again may be on its way to the file. 0: 1 MiB */
     const char *name_suffix;       /* end of the file's name, without '/'. NULL: none */
     hs_writer_when_full when_full; /* 0: HS_WRITER_WAITS */
-    hs_writer_on_error on_error;   /* 0: HS_WRITER_GOES_ON */
+    hs_writer_on_error on_error;   /* 0: HS_WRITER_RETRIES */
 } hs_summary_writer_options;
 #define HS_SUMMARY_WRITER_OPTIONS(...) HS_OPTIONS(hs_summary_writer_options, __VA_ARGS__)
 
@@ -97,7 +97,7 @@ typedef struct hs_writer_status {
     int64_t failures; /* failed attempts to write */
     int64_t files;    /* started, including the first */
     bool failing;     /* the last attempt failed */
-    bool goes_on;     /* on_error is HS_WRITER_GOES_ON */
+    bool retries;     /* on_error is HS_WRITER_RETRIES */
     unsigned char reserved[30];
     hs_error last_error; /* of the last failed attempt */
 } hs_writer_status;

@@ -63,7 +63,7 @@ static void take_options(hs_summary_writer *writer, const hs_summary_writer_opti
     writer->wake_bytes = writer->limit / 2 < WORTH_A_WRITE ? writer->limit / 2 : WORTH_A_WRITE;
     writer->when_full = options->when_full;
     writer->on_error = options->on_error;
-    writer->status.goes_on = options->on_error == HS_WRITER_GOES_ON;
+    writer->status.retries = options->on_error == HS_WRITER_RETRIES;
 }
 
 /* So that nothing is asked for later, as long as there are no large events. Of a large queue only what is used is. */
@@ -111,7 +111,7 @@ static hs_code check_options(const hs_summary_writer_options *options, hs_error 
                             options->name_suffix);
     if (options->when_full != HS_WRITER_WAITS && options->when_full != HS_WRITER_DROPS)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.when_full is %d", (int)options->when_full);
-    if (options->on_error != HS_WRITER_GOES_ON && options->on_error != HS_WRITER_FAILS)
+    if (options->on_error != HS_WRITER_RETRIES && options->on_error != HS_WRITER_FAILS)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.on_error is %d", (int)options->on_error);
     return HS_OK;
 }

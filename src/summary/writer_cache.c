@@ -80,7 +80,7 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
 static void report_new(hs_summary_writer *writer, int64_t *reported, hs__writer_report report, void *user)
 {
     hs_writer_status status = hs_summary_writer_status(writer);
-    if (report && status.goes_on && status.failures != *reported)
+    if (report && status.retries && status.failures != *reported)
         report(user, &status.last_error);
     *reported = status.failures;
 }
@@ -89,7 +89,7 @@ static hs_code flush(struct hs__cached_writer *item, bool sync, hs__writer_repor
 {
     hs_code code = hs_summary_writer_flush(item->writer, sync, err);
     report_new(item->writer, &item->failures, report, user);
-    if (!code || !hs_summary_writer_status(item->writer).goes_on)
+    if (!code || !hs_summary_writer_status(item->writer).retries)
         return code;
     if (err)
         hs__clear(err);
@@ -120,10 +120,10 @@ hs_code hs__writer_cache_flush_one(hs__writer_cache *cache, hs_summary_writer *w
 static hs_code close_one(struct hs__cached_writer *item, hs__writer_report report, void *user, hs_error *err)
 {
     hs_error error = {0};
-    bool goes_on = hs_summary_writer_status(item->writer).goes_on;
+    bool retries = hs_summary_writer_status(item->writer).retries;
     report_new(item->writer, &item->failures, report, user);
     hs_summary_writer_close(item->writer, &error);
-    if (!error.code || !goes_on)
+    if (!error.code || !retries)
         return hs__error_copy(err, &error);
     if (report)
         report(user, &error);

@@ -334,7 +334,7 @@ static void one_that_fails_drops_all_and_stops(void **state)
     assert_fails(hs_summary_writer_reopen(writer, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
     assert_int_equal(hs_summary_writer_status(writer).dropped, 2);
     assert_int_equal(hs_summary_writer_status(writer).files, 1);
-    assert_false(hs_summary_writer_status(writer).goes_on);
+    assert_false(hs_summary_writer_status(writer).retries);
     assert_fails(hs_summary_writer_close(writer, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
     expect_steps(f, "version DAMAGED");
 }
