@@ -117,7 +117,7 @@ typedef struct hs_join_options {
     double stop_grace_secs;    /* seconds to wait after a stop. 0: 120. HS_NEVER: no limit */
     bool ignore_live_threads;  /* if threads do not stop: a warning in the log, not an error */
     unsigned char reserved[7];
-    size_t *left_behind; /* receives the number of threads that still run, whatever the result. NULL: not reported */
+    size_t *n_live_threads; /* receives the number of threads that still run, whatever the result. NULL: not reported */
 } hs_join_options;
 #define HS_JOIN_OPTIONS(...) HS_OPTIONS(hs_join_options, __VA_ARGS__)
 

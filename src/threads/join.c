@@ -141,8 +141,8 @@ static hs_code tell_stragglers(const joining *j, hs_code failed, hs_error *err)
 {
     char names[800] = "";
     size_t n = name_stragglers(j, names, sizeof names);
-    if (j->options.left_behind)
-        *j->options.left_behind = n;
+    if (j->options.n_live_threads)
+        *j->options.n_live_threads = n;
     if (!n)
         return failed;
     if (failed || j->options.ignore_live_threads) {
@@ -172,11 +172,11 @@ static hs_code end_join(hs_coordinator *coordinator, hs_error *err)
 static hs_code take_options(hs_join_options *options, const hs_join_options *given, hs_error *err)
 {
     *options = (hs_join_options)HS_INIT(hs_join_options);
-    hs_code code = given ? HS_STRUCT_TAKE(hs_join_options, left_behind, options, given, err) : HS_OK;
+    hs_code code = given ? HS_STRUCT_TAKE(hs_join_options, n_live_threads, options, given, err) : HS_OK;
     if (code)
         return code;
-    if (options->left_behind)
-        *options->left_behind = 0;
+    if (options->n_live_threads)
+        *options->n_live_threads = 0;
     double grace = options->stop_grace_secs;
     if (!(grace >= 0) && grace != HS_NEVER)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_join_options.stop_grace_secs is %g, no time to wait", grace);

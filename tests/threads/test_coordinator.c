@@ -553,7 +553,7 @@ static void a_join_counts_whom_it_leaves_behind(void **state)
     hs_thread_options options = HS_INIT(hs_thread_options, .name = "stays", .run = wait_for_event, .user = &go);
     hs_thread *thread = hs_thread_new(&options, &err);
     hs_join_options soon =
-        HS_INIT(hs_join_options, .stop_grace_secs = 1e-10, .threads = HS_THREADS(thread), .left_behind = &left);
+        HS_INIT(hs_join_options, .stop_grace_secs = 1e-10, .threads = HS_THREADS(thread), .n_live_threads = &left);
     assert_ok(hs_thread_start(thread, &err), &err);
     assert_ok(hs_coordinator_register(*state, thread, &err), &err);
     stop_with(*state, HS_ABORTED, "lost");

@@ -106,7 +106,7 @@ typedef struct hs_supervisor_stop_options {
     bool no_summary_writer_close; /* the event file gets no STOP and stays open */
     bool ignore_live_threads;     /* as in hs_join_options */
     unsigned char reserved[6];
-    size_t *left_behind; /* as in hs_join_options */
+    size_t *n_live_threads; /* as in hs_join_options */
 } hs_supervisor_stop_options;
 #define HS_SUPERVISOR_STOP_OPTIONS(...) HS_OPTIONS(hs_supervisor_stop_options, __VA_ARGS__)
 
@@ -126,7 +126,7 @@ HS_API hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_op
  * Returns the first reported error and copies it to `err`. HS_OUT_OF_RANGE and HS_STOP are not errors.
  *
  * If threads do not stop within stop_grace_secs, the session stays open: close it with hs_raw_session_close() once they
- * have ended. *left_behind > 0 identifies this case, also with ignore_live_threads. Threads that an earlier
+ * have ended. *n_live_threads > 0 identifies this case, also with ignore_live_threads. Threads that an earlier
  * hs_supervisor_stop() left running are not remembered: pass them in options->threads. */
 HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
                                    const hs_supervisor_stop_options *options, hs_error *err);

@@ -136,13 +136,13 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
     hs_error error = {0}, late = {0};
     hs_coordinator_request_stop(sv->coordinator, NULL);
     if (given) /* nobody is left behind because they cannot be read */
-        HS_STRUCT_TAKE(hs_supervisor_stop_options, left_behind, &options, given, &error);
+        HS_STRUCT_TAKE(hs_supervisor_stop_options, n_live_threads, &options, given, &error);
     const hs_join_options join =
         HS_INIT(hs_join_options, .threads = options.threads, .stop_grace_secs = sv->stop_grace_secs,
-                .ignore_live_threads = options.ignore_live_threads, .left_behind = left);
+                .ignore_live_threads = options.ignore_live_threads, .n_live_threads = left);
     hs__coordinator_join(sv->coordinator, &join, sv->services, patiently ? sv->n_services : 0, error.code ? NULL : &error);
-    if (options.left_behind)
-        *options.left_behind = *left;
+    if (options.n_live_threads)
+        *options.n_live_threads = *left;
     if (!options.no_summary_writer_close && hs__supervisor_end_writer(sv, true, &late) && error.code)
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
     return hs__error_copy(err, error.code ? &error : &late);
