@@ -179,7 +179,7 @@ static void large_variables(void **state)
     for (size_t i = 0; i < N * VARIABLES; i++)
         memory[i] = (float)(i % 8388608);
     for (size_t i = 0; i < VARIABLES; i++)
-        hs_graph_variable(graph, (const char *[]){"a", "b", "c"}[i], HS_FLOAT, HS_SHAPE(N), memory + N * i);
+        hs_graph_variable(graph, HS_NAMES("a", "b", "c")[i], HS_FLOAT, HS_SHAPE(N), memory + N * i);
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
     const char *path = test_path(f->directory, "large");
     assert_ok(hs_saver_save(f->saver, hs_session_raw(session), path, -1, NULL, &f->err), &f->err);

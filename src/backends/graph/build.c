@@ -125,7 +125,7 @@ hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def)
     return hs__graph_keep(graph, &error);
 }
 
-hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
+hs_code(hs_graph_variable)(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
     const hs_variable_def def =
         HS_INIT(hs_variable_def, .name = name, .dtype = (int64_t)dtype, .shape = shape, .data = data);
@@ -156,7 +156,7 @@ static hs_code add_tensor(hs_graph *graph, hs__node_kind kind, const char *what,
     return add_node(graph, node, name, err);
 }
 
-hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
+hs_code(hs_graph_value)(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
     hs_code code = hs__graph_check_open(graph, "value", name);
     if (code)
