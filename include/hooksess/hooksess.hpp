@@ -112,7 +112,7 @@ template <class Body> hs_code guarded(hs_error *err, Body &&body)
         throw;
 #endif
     } catch (...) {
-        return hs_error_set(err, HS_INTERNAL, "an exception that is no std::exception");
+        return hs_error_set(err, HS_INTERNAL, "an exception other than std::exception");
     }
 }
 
@@ -514,8 +514,6 @@ inline hs_scalar_sink scalar_sink(std::string name, std::function<void(const hs_
     sink.self = made.release();
     return sink;
 }
-
-/* Sessions. */
 
 class outcome
 {

@@ -51,8 +51,8 @@ enum {
 /* A failure. Frozen. */
 typedef struct hs_error {
     hs_code code;
-    /* errno of the failed system call, or 0. A file system function without errno: EIO, or 0 with HS_INVALID_ARGUMENT and
-     * HS_UNIMPLEMENTED */
+    /* errno of the failed system call. 0: no system call failed. If a file function of the program (env.h) sets none, the
+     * library sets EIO, but not for HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED */
     int os_error;
     char message[HS_MESSAGE_SIZE]; /* one line, ended by a zero byte. Control characters are written as \xNN */
 } hs_error;
@@ -70,7 +70,7 @@ HS_API void hs_error_prefix(hs_error *err, const char *format, ...) HS_PRINTF(2,
 /* Sets the error to HS_OK with an empty message. */
 HS_API void hs_error_clear(hs_error *err);
 
-/* Returns "OK", "CANCELLED", ..., "STOP". From HS_USER on: "USER"; other numbers: "UNKNOWN_CODE". Static. */
+/* Returns "OK", "CANCELLED", ..., "STOP". From HS_USER on: "USER"; other numbers: "UNKNOWN_CODE". */
 HS_API const char *hs_code_name(hs_code code);
 
 /* Returns the code of an errno, mostly as in TensorFlow: ENOENT is HS_NOT_FOUND, ENOSPC and ENOMEM HS_RESOURCE_EXHAUSTED,

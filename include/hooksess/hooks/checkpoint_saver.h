@@ -68,28 +68,28 @@ typedef enum hs_save_failure {
 
 typedef struct hs_checkpoint_saver_options {
     size_t size;
-    const char *checkpoint_dir;      /* (required) created if it is missing, with the directories above it */
-    const char *checkpoint_basename; /* the name of a file. NULL: "model.ckpt" */
-    int64_t every_n_steps;           /* steps between saves. One of every_n_steps, every_n_secs and trigger is required */
-    double every_n_secs;             /* seconds between saves, instead of every_n_steps */
-    const hs_trigger *trigger;       /* instead of every_n_secs and every_n_steps */
-    hs_saver *saver;                 /* borrowed. NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
-    hs_scaffold *scaffold;           /* borrowed. Not together with saver */
+    const char *checkpoint_dir;         /* (required) created if it is missing, with the directories above it */
+    const char *checkpoint_basename;    /* the name of a file. NULL: "model.ckpt" */
+    int64_t every_n_steps;              /* steps between saves. Set one of every_n_steps, every_n_secs and trigger */
+    double every_n_secs;                /* seconds between saves, instead of every_n_steps */
+    const hs_trigger *trigger;          /* instead of every_n_secs and every_n_steps */
+    hs_saver *saver;                    /* borrowed. NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
+    hs_scaffold *scaffold;              /* borrowed. Not together with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
-    /* Metric for hs_saver_options.keep_best: a metric of the session (hs_raw_session_set_metric) or a tensor. A metric of
-     * the session is used only if it was set at the saved step; otherwise the checkpoint does not compete. A tensor is
-     * fetched by an extra run at each save. List evaluating hooks in front of this one. NULL: keep_best is unused */
+    /* Metric by which hs_saver_options.keep_best chooses: a metric of the session (hs_raw_session_set_metric) or a tensor.
+     * If a metric of the session was not set at the saved step, the checkpoint is not among the best. A tensor is fetched
+     * by an extra run at each save. List evaluating hooks in front of this one. NULL: keep_best is unused */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
-    int64_t copy_limit; /* with background, in bytes: a larger state is saved in the foreground. 0, HS_NEVER: no limit */
-    /* Copies the state, and a thread writes it (hs_save_options). after_save and failures follow in a later step. Saves at
+    int64_t copy_limit; /* with background: largest state to copy, in bytes; larger: foreground. 0, HS_NEVER: no limit */
+    /* A thread writes a copy of the state (hs_save_options). after_save and failures follow in a later step. Saves at
      * creation, at the end and after a failure are in the foreground */
     bool background;
     bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
     bool no_graph_def; /* no graph.pbtxt and no .meta files. The event file has the graph in any case */
     unsigned char reserved[5];
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_checkpoint_saver_options;
 
 HS_API hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *options);

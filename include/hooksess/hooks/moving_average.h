@@ -38,14 +38,14 @@ HS_BEGIN_DECLS
 
 typedef struct hs_moving_average_options {
     size_t size;
-    const char *const *variables; /* (required) of type float or double, each once; ended by NULL. Copied */
+    const char *const *variables; /* (required) names, each once, of type float or double; ended by NULL. Copied */
     double decay;                 /* (required) above 0, below 1 */
     const char *name;             /* the averages are named VARIABLE/NAME. Copied. NULL: "ExponentialMovingAverage" */
     /* Uses min(decay, (1 + step) / (10 + step)), so that early averages follow the variables closely. `step` is the global
      * step after the run. TensorFlow: num_updates */
     bool ramp;
     unsigned char reserved[7];
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_moving_average_options;
 
 /* `begin` also returns HS_NOT_FOUND for a name that is not a variable, and HS_INVALID_ARGUMENT for a variable of another

@@ -23,15 +23,14 @@ typedef struct hs_queue_runner_options {
     /* Codes by which an enqueue op reports the end of the input instead of an error: HS_CODES(...), not empty. NULL:
      * HS_OUT_OF_RANGE */
     const hs_code *closed_codes;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_queue_runner_options;
 #define HS_QUEUE_RUNNER_OPTIONS(...) HS_OPTIONS(hs_queue_runner_options, __VA_ARGS__)
 
-/* Creates a runner. Copies all options. */
+/* Copies all options. */
 HS_API hs_queue_runner *hs_queue_runner_new(const hs_queue_runner_options *options, hs_error *err);
 /* Frees the runner. Close the sessions that it fills first. */
 HS_API void hs_queue_runner_free(hs_queue_runner *runner);
-/* Returns the queue's full name. */
 HS_API const char *hs_queue_runner_name(const hs_queue_runner *runner);
 
 /* The threads of queue runners. Frozen. */
@@ -41,7 +40,7 @@ typedef struct hs_threads {
 } hs_threads;
 /* Returns a thread, or NULL after the last. */
 HS_API hs_thread *hs_threads_item(const hs_threads *threads, size_t index);
-/* Frees the handles and the list. Running threads continue. */
+/* Running threads continue. */
 HS_API void hs_threads_free(hs_threads *threads);
 
 /* Creates the threads that fill the queue in `session`: "QueueRunnerThread-QUEUE-OP" for each enqueue op and, with a
