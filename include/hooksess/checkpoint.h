@@ -304,8 +304,8 @@ HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixe
 /* TensorFlow: load_checkpoint. */
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
-/* Reads the index of `prefix`. NULL after an error: HS_NOT_FOUND, HS_INVALID_ARGUMENT (a
- * format version that is not supported), HS_UNIMPLEMENTED (compressed), HS_DATA_LOSS (damage, or overlapping tensors). */
+/* Reads the index of `prefix`. NULL after an error: HS_NOT_FOUND, HS_INVALID_ARGUMENT (an unknown format version),
+ * HS_UNIMPLEMENTED (compressed), HS_DATA_LOSS (damage, or overlapping tensors). */
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
 HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
 /* Describes tensor `index`, in the order of names. Returns false after the last. A partitioned variable is one tensor.
@@ -339,7 +339,7 @@ HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *na
 
 /* The graph as a file. */
 
-/* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialized. Creates missing directories.
+/* Writes the backend's graph to DIRECTORY/NAME, serialized or as text (graph.pbtxt). Creates missing directories.
  * HS_UNIMPLEMENTED if the backend has no graph. TensorFlow: write_graph. */
 HS_API hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text,
                                       hs_error *err);

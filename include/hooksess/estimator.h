@@ -35,7 +35,7 @@ typedef struct hs_estimator_spec {
     const char *train_op;       /* (required to train) an op */
     const char *loss;           /* training logs it and checks it for NaN; evaluation reports its mean. NULL: none */
     const char *eval_op;        /* evaluates one batch. NULL: no op */
-    const char *const *metrics; /* names of numbers, fetched after the last batch of an evaluation */
+    const char *const *metrics; /* tensors of one number, fetched after the last batch of an evaluation */
     /* (required to predict) names of tensors. Their first dimension is the examples of the batch, the same number in all */
     const char *const *predictions;
     hs_scaffold *scaffold;       /* NULL: the default */

@@ -37,8 +37,8 @@ typedef struct hs_evaluate_once_options {
     const char *checkpoint_dir;                /* evaluate the newest checkpoint in this directory */
     const char *eval_op;                       /* evaluates one batch. Set at least one of eval_op, means and metrics */
     int64_t steps;                             /* most batches. 0, HS_NEVER: no limit. HS_OUT_OF_RANGE is a normal end */
-    const char *const *means;                  /* names of numbers, fetched with each batch and averaged */
-    const char *const *metrics;                /* names of numbers, fetched in one run after the last batch */
+    const char *const *means;                  /* tensors of one number, fetched with each batch and averaged */
+    const char *const *metrics;                /* tensors of one number, fetched in one run after the last batch */
     const char *summary_dir;                   /* receives scalars with the metrics' names at the global step. NULL: none */
     const hs_hook *hooks;                      /* HS_HOOKS(...); freed by the call */
     hs_scaffold *scaffold;                     /* NULL: the default */

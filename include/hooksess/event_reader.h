@@ -99,7 +99,7 @@ typedef struct hs_event_reader_options {
     const hs_env *env;
     bool follow; /* also read later records, and files that appear later */
     unsigned char reserved[7];
-    int64_t max_record_bytes; /* longer records count as damage. 0: 2 GiB; HS_NEVER: no limit */
+    int64_t max_record_bytes; /* largest record; a longer one counts as damage. 0: 2 GiB; HS_NEVER: no limit */
     /* Called by hs_event_reader_next for each damaged part. `damage` is valid during the call. NULL: log a warning */
     void (*damaged)(void *user, const hs_event_damage *damage);
     void *user;

@@ -28,9 +28,9 @@ typedef struct hs_raw_session hs_raw_session;
 typedef struct hs_run_context hs_run_context;
 
 /* clang-format off */
-/* The callbacks. Any of them may be NULL. Each takes the hook's `self` and returns HS_OK, or a code with a message, to which
- * the library adds the hook's name, the callback and the step. HS_STOP requests a stop as hs_run_context_request_stop does,
- * and ends the run: no later callback of this run is called. Hooks are called in the order of the session's list.
+/* The callbacks. Any of them may be NULL. Each takes the hook's `self` and returns HS_OK, or a code with a message, to
+ * which the library adds the hook's name, the callback and the step. HS_STOP requests a stop as hs_run_context_request_stop
+ * does, and ends the run: no later callback of this run is called. Hooks are called in the order of the session's list.
  *
  *   callback               call
  *   begin                  once, while the session is opened. May add nodes to the graph. On the same graph, a second begin

@@ -128,7 +128,7 @@
  *   tf1/session_manager.h        sessions without hooks
  *   tf1/supervisor.h             Supervisor: threads that save and summarize a session without hooks */
 
-/* Words in the comments of all headers. docs/conventions.md has the rules.
+/* Words of all headers. docs/conventions.md has the rules.
  *
  *   backend          runs a graph: the embedded graph (graph.h), TensorFlow's, or your own (backend.h)
  *   boundary         the callback of hooks between two runs; hooks save and evaluate there

@@ -404,8 +404,6 @@ class graph
     std::unique_ptr<hs_graph, release> c_;
 };
 
-/* Hooks made of lambdas. */
-
 class run_context
 {
   public:

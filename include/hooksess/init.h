@@ -95,7 +95,7 @@ template <bool fits, class T> constexpr T hs__elements(T data)
 /* clang-format off */
 /* What `data` points to: 1 anything, 2 a pointer, 3 float, 4 double, 5 or 9 integers of 4 or 8 bytes. */
 #define HS__POINTEE(data)                                                                                                  \
-    _Generic((data), default: 1, void **: 2, char **: 2, int **: 2, long **: 2, float **: 2, double **: 2,                  \
+    _Generic((data), default: 1, void **: 2, char **: 2, int **: 2, long **: 2, float **: 2, double **: 2,                 \
              float *: 3, double *: 4, int *: 5, unsigned *: 5, long *: sizeof(long) + 1,                                   \
              unsigned long *: sizeof(long) + 1, long long *: 9, unsigned long long *: 9)
 /* clang-format on */

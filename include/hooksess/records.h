@@ -36,8 +36,8 @@ typedef struct hs_record_reader_options {
     const hs_env *env;
     hs_record_compression compression; /* 0: HS_RECORDS_PLAIN */
     int32_t reserved;
-    int64_t buffer_bytes;     /* bytes to read at a time. 0: 64 KiB; at most 2^30 */
-    int64_t max_record_bytes; /* longer records are HS_RESOURCE_EXHAUSTED. 0: 2 GiB; HS_NEVER: no limit */
+    int64_t buffer_bytes;     /* bytes to read at a time, up to 2^30. 0: 64 KiB */
+    int64_t max_record_bytes; /* largest record; a longer one is HS_RESOURCE_EXHAUSTED. 0: 2 GiB; HS_NEVER: no limit */
 } hs_record_reader_options;
 #define HS_RECORD_READER_OPTIONS(...) HS_OPTIONS(hs_record_reader_options, __VA_ARGS__)
 
@@ -102,7 +102,7 @@ typedef struct hs_record_writer_options {
     hs_record_compression compression; /* 0: HS_RECORDS_PLAIN */
     int32_t reserved;
     int64_t level;        /* with compression: 1 (fast) to 9 (small). 0: zlib's default */
-    int64_t buffer_bytes; /* bytes to collect before writing. 0: 64 KiB; at most 2^30 */
+    int64_t buffer_bytes; /* bytes to collect before writing, up to 2^30. 0: 64 KiB */
 } hs_record_writer_options;
 #define HS_RECORD_WRITER_OPTIONS(...) HS_OPTIONS(hs_record_writer_options, __VA_ARGS__)
 

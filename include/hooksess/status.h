@@ -61,7 +61,7 @@ typedef struct hs_error {
 HS_API hs_code hs_error_set(hs_error *err, hs_code code, const char *format, ...) HS_PRINTF(3, 4);
 HS_API hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va_list arguments) HS_PRINTF(3, 0);
 
-/* Sets os_error and the code from an errno (0: HS_UNKNOWN), appends the system's text, and returns the code. */
+/* Sets os_error and its code (hs_code_from_errno), or HS_UNKNOWN for 0; appends the system's text; returns the code. */
 HS_API hs_code hs_error_set_errno(hs_error *err, int os_error, const char *format, ...) HS_PRINTF(3, 4);
 
 /* Inserts text and ": " before the message. */

@@ -63,9 +63,10 @@ HS_API hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires,
 HS_API bool hs_timer_may_fire(hs_timer *timer, hs_run_context *run);
 /* Returns true if the timer fires at `step`. In before_run, pass the step after the run. */
 HS_API bool hs_timer_due(hs_timer *timer, hs_run_context *run, int64_t step);
-/* Records that the hook acted at `step`. every_n_secs counts from here, and every_n_steps only if it fired itself.
- * Returns true if the intervals had begun; then sets the time and the steps since they began or since the last mark. Both
- * may be NULL. After a load, the time counts from the load. */
+/* Records that the hook acted at `step`. every_n_secs counts from here, and every_n_steps only if it fired itself. Returns
+ * true if the intervals had begun.
+ *
+ * elapsed_secs, elapsed_steps  then set to the time, from a load on, and the steps since the last mark. May be NULL */
 HS_API bool hs_timer_mark(hs_timer *timer, hs_run_context *run, int64_t step, double *elapsed_secs, int64_t *elapsed_steps);
 
 /* For save_state and load_state: 16 bytes, at any place in the hook's state. Only steps are saved; seconds count from the

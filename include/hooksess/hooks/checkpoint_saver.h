@@ -69,7 +69,7 @@ typedef enum hs_save_failure {
 typedef struct hs_checkpoint_saver_options {
     size_t size;
     const char *checkpoint_dir;         /* (required) created if it is missing, with the directories above it */
-    const char *checkpoint_basename;    /* the name of a file. NULL: "model.ckpt" */
+    const char *checkpoint_basename;    /* the BASENAME in CHECKPOINT_DIR/BASENAME-STEP. NULL: "model.ckpt" */
     int64_t every_n_steps;              /* steps between saves. Set one of every_n_steps, every_n_secs and trigger */
     double every_n_secs;                /* seconds between saves, instead of every_n_steps */
     const hs_trigger *trigger;          /* instead of every_n_secs and every_n_steps */

@@ -38,7 +38,7 @@ typedef struct hs_evaluation_options {
     const char *eval_op;          /* op that evaluates one batch. NULL: none */
     hs_evaluate_fn evaluate;      /* instead of metrics, ops, summary_dir and summary_writer */
     void *user;
-    /* Steps between evaluations. Set one of every_n_steps, every_n_secs and trigger, or at_end */
+    /* Steps between evaluations. Set one of every_n_steps, every_n_secs and trigger; with at_end, none is needed */
     int64_t every_n_steps;
     double every_n_secs;       /* seconds between evaluations, instead of every_n_steps */
     const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` works as at_end */

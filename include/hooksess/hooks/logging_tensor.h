@@ -27,7 +27,7 @@ typedef struct hs_logging_tensor_options {
     size_t size;
     const char *const *tensors; /* (required) names of tensors or values, ended by NULL */
     const char *const *labels;  /* names in the line, one for each tensor. NULL: the tensors' names */
-    /* Runs between lines. Set one of every_n_steps, every_n_secs and trigger, or at_end */
+    /* Runs between lines. Set one of every_n_steps, every_n_secs and trigger; with at_end, none is needed */
     int64_t every_n_steps;
     double every_n_secs; /* seconds between lines */
     /* Its `last`: a line at the end, from an extra run, unless the last run had one */

@@ -44,16 +44,16 @@ typedef struct hs_supervisor_options {
     const char *local_init_op;                    /* run in every session, also after a restore */
     const hs_run_options *local_init_run_options; /* borrowed */
     const char *checkpoint_dir;                   /* (chief) checkpoints and event files. NULL, HS_NONE: no files */
-    const char *summary_op;                       /* a serialized Summary. NULL: default merges HS_SUMMARIES */
+    const char *summary_op;                       /* returns a serialized Summary. NULL: merges HS_SUMMARIES */
     hs_saver *saver;                              /* borrowed. NULL: the collection's, or one with default options */
     const char *global_step; /* one int32 or int64. NULL: the backend's, or the variable "global_step" */
     /* (chief) Seconds between summaries, and between rates in steps per second. 0: 120. HS_NEVER: neither. If summary_op
      * needs feeds, use HS_NEVER and hs_supervisor_summary_computed() */
     double save_summaries_secs;
     double save_model_secs;              /* (chief) seconds between checkpoints. 0: 600. HS_NEVER: none */
-    double recovery_wait_secs;           /* seconds between attempts while a worker waits. 0: 30 */
+    double recovery_wait_secs;           /* with is_worker: seconds between polls for the chief. 0: 30 */
     double stop_grace_secs;              /* as in hs_join_options. 0: 120 */
-    const char *checkpoint_basename;     /* a file name. NULL: "model.ckpt" */
+    const char *checkpoint_basename;     /* of CHECKPOINT_DIR/BASENAME-STEP. NULL: "model.ckpt" */
     hs_session_manager *session_manager; /* borrowed. NULL: made of the ops above */
     hs_summary_writer *summary_writer;   /* (chief) borrowed. NULL: the supervisor opens one for checkpoint_dir */
     bool is_worker;                      /* another process initializes, restores, saves and writes */
