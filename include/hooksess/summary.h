@@ -53,9 +53,11 @@ typedef enum hs_writer_on_error {
 
 typedef struct hs_summary_writer_options {
     size_t size;
-    const hs_env *env;             /* NULL: the system's. Copied */
-    double flush_secs;             /* seconds from adding an event to writing it, at most. 0: 120; at most 1e9 */
-    int64_t queue_bytes;           /* size of the queue. As much again may be on its way to the file. 0: 1 MiB */
+    const hs_env *env; /* NULL: the system's. Copied */
+    /* Seconds from adding an event to writing it, at most 1e9. 0: 120. HS_NEVER: events are written when there are many, at
+     * a flush and at the end */
+    double flush_secs;
+    int64_t queue_bytes; /* size of the queue. As much again may be on its way to the file. 0: 1 MiB. HS_NEVER: no limit */
     const char *name_suffix;       /* end of the file's name, without '/'. NULL: none */
     hs_writer_when_full when_full; /* 0: HS_WRITER_WAITS */
     hs_writer_on_error on_error;   /* 0: HS_WRITER_GOES_ON */
