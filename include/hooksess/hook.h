@@ -142,8 +142,7 @@ HS_API void hs_hook_free(hs_hook hook);
 /* Destroys a list of hooks as a session does: each `self` once, except for held hooks. */
 HS_API void hs_hooks_free(const hs_hook *hooks);
 
-/* The current run: queries. All hooks get the same context in before_run, after_run and boundary of a run. `run` must not
- * be NULL. */
+/* The current run: queries. All hooks get the same context in before_run, after_run and boundary of a run. */
 
 /* Returns the caller's fetches and feeds. In boundaries without a run: empty args. */
 HS_API const hs_run_args *hs_run_context_original_args(const hs_run_context *run);
@@ -225,6 +224,11 @@ HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
 HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
+/* Returns the seconds until the process may be killed, for hooks that wait at the end of a session: what remains of
+ * signal_grace_secs after the first signal or hs_session_request_stop. 0: none, or a second signal came. HS_NEVER: no stop
+ * was requested in this way, or no limit. Without hs_session_options.signals: of 30 s after the first call that finds the
+ * request. */
+HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
 /* Returns the prefix of the checkpoint that was restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
 /* Returns the directory of event files for hooks that name no other: summary_dir, else checkpoint_dir of the session's
