@@ -18,7 +18,9 @@ HS_BEGIN_DECLS
 
 typedef struct hs_stop_at_step_options {
     size_t size;
-    int64_t num_steps; /* steps of this process, counted from the restored step; a recovery does not change the target */
+    /* Steps of this process, counted from the step at which the hook's first session begins. The target stays after a
+     * recovery, and in further sessions with the same hook (hs_hook_hold) */
+    int64_t num_steps;
     int64_t last_step; /* steps of the whole training, instead of num_steps */
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_stop_at_step_options;

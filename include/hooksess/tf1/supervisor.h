@@ -134,6 +134,7 @@ HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, h
 /* Calls `step` in a managed session until a stop is requested or `step` fails, and returns the error.
  *
  * HS_ABORTED reports a lost session. Unless a stop was requested, the loop opens another one from the newest checkpoint.
+ * HS_UNAVAILABLE ends the loop, unlike in hs_recovery: TensorFlow's loop repeats only after AbortedError.
  * options->recovery limits attempts and pauses. The count of attempts is reset when a session begins at a later step than
  * all before it. If threads do not stop in time, the loop ends, and the last session stays open, as in
  * hs_supervisor_leave(). TensorFlow: basic_train_loop, which retries forever without pauses. */
