@@ -199,7 +199,7 @@ HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs
  * HS_RESOURCE_EXHAUSTED, or that of reading the state file. TensorFlow: Saver.recover_last_checkpoints. */
 HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
 /* After another saver has restored `prefix`: adopts the kept checkpoints of its directory, as if this saver had restored
- * it. Without effect if the directory has no such checkpoint. Errors: those of reading the directory. */
+ * it. HS_NOT_FOUND: the directory has no such checkpoint. Other errors: those of reading the directory. */
 HS_API hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err);
 
 /* Restoring. */

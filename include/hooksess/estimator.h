@@ -18,8 +18,7 @@
  *     hs_estimator_free(e);
  *
  * Each call gets a graph from the model function, opens and closes one session on it, and releases the graph. Only the
- * checkpoints in checkpoint_dir connect the calls. If the estimator is NULL, a call fails with HS_INVALID_ARGUMENT and
- * frees no hooks.
+ * checkpoints in checkpoint_dir connect the calls. If the estimator is NULL, a call fails with HS_INVALID_ARGUMENT.
  *
  * Threads: one thread at a time per object. */
 

@@ -139,7 +139,7 @@ HS_API void hs_hook_free(hs_hook hook);
 /* Destroys a list of hooks as a session does: each `self` once, except for held hooks. */
 HS_API void hs_hooks_free(const hs_hook *hooks);
 
-/* The current run: queries. `run` must not be NULL. */
+/* The current run: queries. All callbacks of a run get the same context. */
 
 /* Returns the args of the call that made this run, without those of hooks. In boundaries without a run: empty args. */
 HS_API const hs_run_args *hs_run_context_original_args(const hs_run_context *run);
@@ -221,6 +221,11 @@ HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
 HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
+/* Returns the seconds until the process may be killed, for hooks that wait at the end of a session: what remains of
+ * signal_grace_secs after the first signal or hs_session_request_stop. 0: none, or a second signal came. HS_NEVER: no stop
+ * was requested in this way, or no limit. Without hs_session_options.signals: of 30 s after the first call that finds the
+ * request. */
+HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
 /* Returns the prefix of the checkpoint that was restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
 /* Returns the directory of event files: summary_dir of the session's options, or else checkpoint_dir. NULL: both are

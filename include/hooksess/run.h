@@ -86,8 +86,9 @@ typedef struct hs_debug_watch {
 
 enum { HS_TRACE_NONE = 0, HS_TRACE_SOFTWARE = 1, HS_TRACE_HARDWARE = 2, HS_TRACE_FULL = 3 };
 
-/* How a run is made. Options of the caller and of hooks are merged: the largest trace_level, timeout_secs and
- * inter_op_thread_pool, each flag that is set anywhere, and all watches, the caller's first. TensorFlow: RunOptions. */
+/* How a run is made. If several args of a run have options, they are merged: the largest trace_level, timeout_secs and
+ * inter_op_thread_pool, each flag that is set anywhere, and all watches, the caller's first. A timeout counts more than
+ * none, so that a hook which only requests a trace does not lift the caller's. TensorFlow: RunOptions. */
 typedef struct hs_run_options {
     size_t size;
     int64_t trace_level;                 /* HS_TRACE_NONE and so on. The metadata has times, except with HS_TRACE_NONE */

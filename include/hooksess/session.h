@@ -55,7 +55,7 @@ typedef struct hs_recovery {
     /* Seconds before the second attempt, doubled for each further one up to 60. A stop request ends the wait. 0: 1 */
     double backoff_secs;
     /* Largest state in bytes to copy at the opening. Without a copy, recovery before the first save initializes again, or
-     * fails if the program owns the memory of a variable. 0: 1 GiB. HS_NEVER: no limit */
+     * fails if a variable in the program's memory has neither `initial` nor `initialize`. 0: 1 GiB. HS_NEVER: no limit */
     int64_t snapshot_limit;
     /* Recover, but do not repeat the interrupted call: return HS_ABORTED, so that the caller can prepare its batch again.
      * `if (code == HS_ABORTED && !hs_session_should_stop(s)) continue;`. Input from queues and ops needs no such code */
@@ -101,7 +101,7 @@ typedef struct hs_session_options {
  * after_create_session and boundary of each hook.
  *
  * backend  borrowed with its graph until the session is closed
- * options  NULL: the defaults. The session frees the hooks, also on failure, but not if the options have a wrong size
+ * options  NULL: the defaults. The session frees the hooks, also on failure
  *
  * On failure it calls close of the hooks that began, and returns NULL with the first error. Pass the same `err` to
  * hs_session_close(NULL, &err), which makes an outcome from it. Blocks while it restores or waits for a chief. */

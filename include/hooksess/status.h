@@ -86,7 +86,8 @@ HS_API hs_code hs_code_from_errno(int os_error);
  * what        the struct's type, for the message
  *
  * HS_INVALID_ARGUMENT: `from` is NULL, its size is below first_size (HS_INIT was forgotten), or it sets a field that the
- * reader does not know. */
+ * reader does not know. In the last case the known fields are copied, so that the reader can free what the struct hands
+ * over; in the others `to` is unchanged. */
 HS_API hs_code hs_struct_take(void *to, size_t to_size, const void *from, size_t first_size, const char *what,
                               hs_error *err);
 /* The same for a struct `type` whose first release ended with the member `last`. */

@@ -96,7 +96,7 @@ typedef struct hs_training_options {
 
 /* Opens a session as hs_session_open does. Close it with hs_session_close.
  *
- * The session frees the hooks of both lists, also if opening fails, but not if the options have a wrong size.
+ * The session frees the hooks of both lists, also if opening fails.
  *
  * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly, or names the first step, variable, state
  * and value that differ. It sets the environment variable HOOKSESS_RESUME_TRIAL, which makes the process a trial:

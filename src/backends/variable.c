@@ -52,7 +52,7 @@ hs_code hs__variable_check(const hs_variable_def *def, hs_error *err)
 uint64_t hs__variable_flags(const hs_variable_def *def)
 {
     uint64_t flags = def->flags;
-    if ((def->data || hs__variable_moves(def)) && !def->initialize)
+    if ((def->data || hs__variable_moves(def)) && !def->initialize && !def->initial)
         flags |= HS_VARIABLE_OUTLIVES;
     if (hs__variable_moves(def))
         flags |= HS_VARIABLE_MOVES;

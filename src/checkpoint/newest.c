@@ -255,8 +255,9 @@ static hs_code take_over(hs_saver *saver, candidates *all, const char *prefix, h
     hs_code code = gather(all, NULL, &state, err);
     while (!code && taken < all->n && strcmp(hs__path_base(all->paths[taken]), hs__path_base(prefix)) != 0)
         taken++;
-    if (!code && taken < all->n && !(code = adopt(saver, all, &state, taken, err)) &&
-        !(code = hs__saver_set_last(saver, prefix, err)))
+    if (!code && taken == all->n)
+        code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: there is no checkpoint '%s'", prefix);
+    if (!code && !(code = adopt(saver, all, &state, taken, err)) && !(code = hs__saver_set_last(saver, prefix, err)))
         saver->restored = true;
     hs__checkpoint_state_free(&state);
     return code;

@@ -98,13 +98,24 @@ void hs__release(hs__built *built)
 
 /* Training. */
 
+/* Those of options that no session gets. */
+static void free_training_hooks(const hs_training_options *given)
+{
+    hs_training_options options = HS_INIT(hs_training_options);
+    HS_STRUCT_TAKE(hs_training_options, chief_only_hooks, &options, given, NULL);
+    hs__hooks_destroy_apart(options.chief_only_hooks, options.hooks);
+    hs_hooks_free(options.hooks);
+}
+
 hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_loop_options *given, hs_error *err)
 {
     hs_estimator_train_loop_options options = HS_INIT(hs_estimator_train_loop_options);
     hs_error error = {0};
     hs_session *session = NULL;
-    if (!HS_STRUCT_TAKE(hs_estimator_train_loop_options, training, &options, given, &error) &&
-        (session = hs_training_session_open(backend, options.training, &error)) && !options.train_op == !options.step) {
+    if (HS_STRUCT_TAKE(hs_estimator_train_loop_options, training, &options, given, &error)) {
+        free_training_hooks(options.training);
+    } else if ((session = hs_training_session_open(backend, options.training, &error)) &&
+               !options.train_op == !options.step) {
         hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_estimator_train_loop: give exactly one of train_op and step");
         hs_session_fail(session, &error);
     }
@@ -169,10 +180,13 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_
     hs_estimator_train_options options = HS_INIT(hs_estimator_train_options);
     hs__built built = {.estimator = estimator};
     hs_error error = {0};
-    if (hs__estimator_missing(estimator, &error))
-        return hs__error_copy(err, &error), hs_outcome_from_error(&error);
-    bool failed = (given && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &options, given, &error)) ||
-                  hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
+    if ((given && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &options, given, &error)) ||
+        hs__estimator_missing(estimator, &error)) {
+        hs_hooks_free(options.hooks);
+        hs__report_error(estimator ? &estimator->env : hs_env_default(), "training failed", &error, err);
+        return hs_outcome_from_error(&error);
+    }
+    bool failed = hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
                   check_train(&built, &options, &error);
     hs_outcome outcome = failed ? hs_outcome_from_error(&error) : run_training(&built, &options, &error);
     hs__release(&built);
@@ -198,9 +212,12 @@ hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_es
     hs__built built;
     hs_evaluation_result *metrics = NULL;
     hs_error error = {0};
-    if (hs__estimator_missing(estimator, err) ||
-        (given && HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &options, given, err)))
+    if ((given && HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &options, given, &error)) ||
+        hs__estimator_missing(estimator, &error)) {
+        hs_hooks_free(options.hooks);
+        hs__error_copy(err, &error);
         return NULL;
+    }
     hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, &error);
     const char *const loss[] = {built.spec.loss, NULL};
     const char *name = options.name ? options.name : "";

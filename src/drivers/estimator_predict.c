@@ -83,10 +83,12 @@ hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict
     hs__built built = {.estimator = estimator};
     char *path = NULL;
     hs_error error = {0};
-    if (hs__estimator_missing(estimator, err))
-        return HS_INVALID_ARGUMENT;
-    if (!HS_STRUCT_TAKE(hs_estimator_predict_options, reserved, &options, given, &error) &&
-        !hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
+    if (HS_STRUCT_TAKE(hs_estimator_predict_options, reserved, &options, given, &error) ||
+        hs__estimator_missing(estimator, &error)) {
+        hs_hooks_free(options.hooks);
+        return hs__error_copy(err, &error);
+    }
+    if (!hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
         !make_prediction(&p, &built, &error)) {
         const hs_evaluate_once_options opening = hs__built_evaluation(&built, options.checkpoint_prefix);
         hs_session *session = hs__restored_open(built.spec.backend, &opening, &path, &error);

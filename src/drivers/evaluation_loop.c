@@ -52,8 +52,8 @@ static hs_code run(loop *l, hs_error *err)
 
 static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *err)
 {
-    if (HS_STRUCT_TAKE(hs_evaluation_loop_options, max_evaluations, &l->options, given, err) ||
-        hs__evaluation_take(&l->once, l->options.once, err))
+    bool refused = HS_STRUCT_TAKE(hs_evaluation_loop_options, max_evaluations, &l->options, given, err);
+    if (hs__evaluation_take(&l->once, l->options.once, refused ? NULL : err) || refused) /* whose hooks are freed */
         return HS_INVALID_ARGUMENT;
     if (!l->once.checkpoint_dir)
         return hs_error_set(

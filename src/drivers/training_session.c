@@ -261,9 +261,8 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
     const hs_env *env = hs_backend_env(backend);
     hs_session *opened = NULL;
     parts made = {NULL, NULL, NULL, NULL};
-    if (given && HS_STRUCT_TAKE(hs_training_options, chief_only_hooks, &options, given, &error))
-        return not_opened(env, &error, err);
-    if (make_parts(&made, &options, env, &error)) {
+    if ((given && HS_STRUCT_TAKE(hs_training_options, chief_only_hooks, &options, given, &error)) ||
+        make_parts(&made, &options, env, &error)) {
         destroy_all(&options);
         if (!options.scaffold)
             hs_scaffold_free(made.scaffold);

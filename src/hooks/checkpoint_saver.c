@@ -31,6 +31,7 @@ typedef struct {
     int64_t restores; /* of the session, when that was so */
     bool left;        /* what is on its way in the background is of a history that was left since */
     hs__save_policy policy;
+    bool listener_failed; /* in the last save: the policy does not decide */
     hs__save_time time;
     bool background, overlap;
     hs_busy_policy busy;
@@ -117,14 +118,19 @@ static hs_code open_writer(checkpoint_saver *hook, hs_raw_session *session, hs_e
 }
 
 /* What was restored from the hook's directory may have been by another saver, the scaffold's; then this one knows nothing
- * of the checkpoints that are there. */
+ * of the checkpoints that are there. If the checkpoint was deleted since, it is not missed. */
 static hs_code know_directory(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver *saver, hs_error *err)
 {
     const char *from = hs_raw_session_restored_from(session);
     size_t length = strlen(hook->prefix);
     if (!from || strncmp(from, hook->prefix, length) != 0 || from[length] != '-' || hs_saver_checkpoint(saver, 0))
         return HS_OK;
-    return hs_saver_take_over(saver, from, err);
+    hs_code code = hs_saver_take_over(saver, from, err);
+    if (code == HS_NOT_FOUND) {
+        hs_error_clear(err);
+        code = HS_OK;
+    }
+    return code;
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
@@ -156,6 +162,12 @@ static void log_saved(const checkpoint_saver *hook, const hs_saver *saver, int64
            hs__secs_text(secs, hs__save_time_last(&hook->time)));
 }
 
+static hs_code note_listeners(checkpoint_saver *hook, hs_code code)
+{
+    hook->listener_failed = code != HS_OK;
+    return code;
+}
+
 /* A checkpoint is durable. */
 static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
 {
@@ -168,7 +180,7 @@ static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver
     hs_raw_session_record_save(hs_run_context_session(run), step);
     hs_code code =
         hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
-    return code ? code : hs__listeners_after_save(&hook->listeners, run, step, err);
+    return code ? code : note_listeners(hook, hs__listeners_after_save(&hook->listeners, run, step, err));
 }
 
 /* What was said of another step says nothing of this one. */
@@ -210,6 +222,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         HS_INIT(hs_save_options, .no_meta_graph = hook->no_graph_def, .background = background,
                 .overlap = background && hook->overlap, .busy = (int64_t)hook->busy, .copy_limit = hook->copy_limit);
     hs_saver *saver;
+    hook->listener_failed = false;
     hs__save_time_begin(&hook->time, run);
     hs_code code = find_saver(hook, session, &saver, err);
     if (code)
@@ -219,7 +232,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         return HS_OK;
     }
     if ((code = open_writer(hook, session, err)) ||
-        (code = hs__listeners_before_save(&hook->listeners, session, step, err)) ||
+        (code = note_listeners(hook, hs__listeners_before_save(&hook->listeners, session, step, err))) ||
         (code = take_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
@@ -254,7 +267,7 @@ static void notice_restore(checkpoint_saver *hook, const hs_raw_session *session
 /* Tries again, as long as the policy has it. */
 static hs_code insist(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
 {
-    while (hs__save_again(&hook->policy, run, code, error)) {
+    while (!hook->listener_failed && hs__save_again(&hook->policy, run, code, error)) {
         hs_error_clear(error);
         if ((code = save(hook, run, step, false, error)))
             hook->policy.tries++;
@@ -339,11 +352,11 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
             return before;
     }
     hs_code code = save(hook, run, step, background, &error);
-    if (code) {
+    if (code && !hook->listener_failed) {
         hook->policy.tries++;
         code = insist(hook, run, step, code, &error);
     }
-    if (code && (ends || !hs__save_passes(&hook->policy, code, &error)))
+    if (code && (ends || hook->listener_failed || !hs__save_passes(&hook->policy, code, &error)))
         return give_up(code, &error, err);
     if (code)
         hs__go_on_unsaved(&hook->policy, run, step, &error);

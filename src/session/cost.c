@@ -115,13 +115,15 @@ void hs__tell_costs(const struct hs_session *session)
 
 void hs_run_context_record_spans(hs_run_context *run)
 {
+    if (!run)
+        return;
     run->session->spans_wanted = 2; /* the rest of this run, and the next */
     run->session->timing = run->session->observed = true;
 }
 
 bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out)
 {
-    if (index >= run->session->n_spans)
+    if (!run || !out || index >= run->session->n_spans)
         return false;
     *out = run->session->spans[index];
     return true;

@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIGNAL_GRACE_SECS = 30 };
-
 /* The parts, in their order. */
 
 static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
@@ -143,7 +141,7 @@ static hs_code take_options(hs_session *session, const hs_session_options *optio
                             options->signal_grace_secs);
     session->signals = options->signals;
     if (session->signals)
-        session->grace_secs = options->signal_grace_secs == 0  ? SIGNAL_GRACE_SECS
+        session->grace_secs = options->signal_grace_secs == 0  ? HS__SIGNAL_GRACE_SECS
                               : options->signal_grace_secs > 0 ? options->signal_grace_secs
                                                                : 0;
     session->target = hs__strdup(&session->env, options->target ? options->target : "");
@@ -215,10 +213,9 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     hs_session_options options = HS_INIT(hs_session_options);
     hs_backend_ops ops;
     hs_error error = {0};
-    if (given && HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error))
-        return not_opened(backend, &error, err);
     hs_session *session = NULL;
-    if (!hs__backend_take(&ops, backend, &error))
+    if (!(given && HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error)) &&
+        !hs__backend_take(&ops, backend, &error))
         session = hs__session_new(backend, &ops, &error);
     if (!session || take_hooks(session, &options, &error)) {
         hs_hooks_free(options.hooks);

@@ -175,6 +175,7 @@ struct hs_session {
     atomic_int_fast64_t failed_ns;   /* when a run that waits first saw that a thread has failed; 0: it has not */
     bool signals;                    /* it is among those that signals are noted for */
     double grace_secs;               /* 0: no limit, or no signals */
+    int64_t end_ns;                  /* when the process may be killed, by env; 0: nobody has asked since a stop */
     double save_secs;                /* 0: not known */
     atomic_bool watched;             /* somebody looks at the next three */
     atomic_uint phase;               /* an hs_phase */
@@ -194,6 +195,7 @@ struct hs_session {
     bool threads_failed_first; /* the coordinator had an error before the last run failed */
 };
 
+enum { HS__SIGNAL_GRACE_SECS = 30 };
 typedef enum hs__stop_request { HS__RUNS_ON = 0, HS__STOPS = 1, HS__STOPS_UNSAVED = 2 } hs__stop_request;
 
 /* hook.c. The length of a list, which may be NULL. */

@@ -53,6 +53,8 @@ hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_t
     hs_code code = HS_STRUCT_TAKE(hs_trace_options, reserved, &options, given, err);
     if (code)
         return code;
+    if (!run)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no run to write a trace of");
     if (!options.trace_dir || !*options.trace_dir)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "trace_dir is missing");
     if (options.max_bytes < 0)

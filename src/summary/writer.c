@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { WORTH_A_WRITE = 1 << 17 };
+static const double LONGEST_SECS = 1e9; /* 30 years */
 
 /* Opening. */
 
@@ -58,8 +59,11 @@ static void free_writer(hs_summary_writer *writer)
 
 static void take_options(hs_summary_writer *writer, const hs_summary_writer_options *options)
 {
-    writer->flush_ns = (int64_t)((options->flush_secs > 0 ? options->flush_secs : 120) * 1e9);
-    writer->limit = options->queue_bytes > 0 ? (size_t)options->queue_bytes : (size_t)1 << 20;
+    double secs = options->flush_secs == HS_NEVER ? LONGEST_SECS : options->flush_secs;
+    writer->flush_ns = (int64_t)((secs > 0 ? secs : 120) * 1e9);
+    writer->limit = options->queue_bytes == HS_NEVER ? SIZE_MAX / 2
+                    : options->queue_bytes           ? (size_t)options->queue_bytes
+                                                     : (size_t)1 << 20;
     writer->wake_bytes = writer->limit / 2 < WORTH_A_WRITE ? writer->limit / 2 : WORTH_A_WRITE;
     writer->when_full = options->when_full;
     writer->on_error = options->on_error;
@@ -101,10 +105,12 @@ static hs_summary_writer *new_writer(const hs_env *env, const char *directory, c
 
 static hs_code check_options(const hs_summary_writer_options *options, hs_error *err)
 {
-    if (!(options->flush_secs >= 0 && options->flush_secs <= 1e9))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.flush_secs is %g", options->flush_secs);
-    if (options->queue_bytes < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.queue_bytes is %lld",
+    if (!(options->flush_secs >= 0 && options->flush_secs <= LONGEST_SECS) && options->flush_secs != HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_summary_writer_options.flush_secs is %g; no flush by time is HS_NEVER",
+                            options->flush_secs);
+    if (options->queue_bytes < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.queue_bytes is %lld; no limit is HS_NEVER",
                             (long long)options->queue_bytes);
     if (options->name_suffix && strchr(options->name_suffix, '/'))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.name_suffix '%s' has a '/'",

@@ -392,6 +392,9 @@ static void take_refuses_set_newer_fields(void **state)
     new_options from = {sizeof from, 1, 2, (int64_t)1 << 56}; /* only the very last byte */
     assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options");
     assert_contains(err.message, HS_VERSION_STRING);
+    assert_int_equal(to.size, sizeof to); /* all the same, what is known is there */
+    assert_int_equal(to.first, 1);
+    assert_int_equal(to.second, 2);
 }
 
 static void take_refuses_a_forgotten_macro(void **state)

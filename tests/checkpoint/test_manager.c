@@ -273,7 +273,7 @@ static void options_that_make_no_sense(void **state)
     refused(f, "checkpoint_dir is not given", .checkpoint_dir = "");
     refused(f, "'a/b' is not the name of a file", .checkpoint_dir = "x", .name = "a/b");
     refused(f, "'' is not the name of a file", .checkpoint_dir = "x", .name = "");
-    refused(f, "every_n_steps is -1", .checkpoint_dir = "x", .every_n_steps = -1);
+    refused(f, "every_n_steps is -2; no interval is HS_NEVER", .checkpoint_dir = "x", .every_n_steps = -2);
 }
 
 static void cm_035s_how_many_are_kept(void **state)

@@ -339,8 +339,13 @@ static void there_must_be_something_to_take_over(void **state)
     hs_saver *saver = hs_saver_new(NULL, NULL);
     assert_fails(hs_saver_take_over(NULL, "x", &s->err), HS_INVALID_ARGUMENT, &s->err, "the saver is NULL");
     assert_fails(hs_saver_take_over(saver, "", &s->err), HS_INVALID_ARGUMENT, &s->err, "no checkpoint is named");
-    assert_ok(hs_saver_take_over(saver, test_path(s->directory, "nothing-1"), &s->err), &s->err);
+    assert_fails(hs_saver_take_over(saver, test_path(s->directory, "nothing-1"), &s->err), HS_NOT_FOUND, &s->err,
+                 "nothing-1'");
     assert_null(hs_saver_checkpoint(saver, 0));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1));
+    stage_close(s);
+    assert_ok(hs_saver_take_over(saver, test_path(s->directory, "model.ckpt-0"), &s->err), &s->err);
+    assert_non_null(hs_saver_checkpoint(saver, 0));
     hs_saver_free(saver);
 }
 

@@ -457,6 +457,55 @@ static void a_pause_ends_with_a_stop(void **state)
     s->t.fail_file_at = 0;
 }
 
+/* Saves step 3, fills the disk at step 4, and closes. */
+static void close_on_a_full_disk(stage *s)
+{
+    assert_int_equal(saved_after_run(s, 0), 3);
+    assert_int_equal(saved_after_run(s, 0), 3);
+    fill_the_disk(s);
+    s->outcome = hs_session_close(s->session, &s->err);
+    s->session = NULL;
+    assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
+    assert_says(&s->err, HS_RESOURCE_EXHAUSTED, "after the request to stop there is no time to retry: ");
+    assert_int_equal(s->outcome.last_saved_step, 3);
+    assert_int_equal(latest_step(s->directory), 3);
+    assert_int_equal(test_count_files(s->directory, ".tmp"), 0);
+}
+
+static void a_pause_at_the_end_ends_while_there_is_time_to_close(void **state)
+{
+    stage *s = *state;
+    stage_open(s, on_failure(s, HS_SAVE_FAILURE_PAUSE));
+    stage_run(s, "train", 2, 0);
+    hs_session_request_stop(s->session);
+    int64_t before = s->t.now_ns;
+    close_on_a_full_disk(s);
+    assert_int_equal(s->t.now_ns - before, 25000000000); /* 5 of 30 s are left */
+}
+
+/* A clock in whose sleep somebody asks for a stop. */
+static void request_stop_in_sleep(void *user, int64_t ns)
+{
+    ((test_env *)user)->now_ns += ns;
+    if (--rounds == 0)
+        hs_session_request_stop(sleeping->session);
+}
+
+static void a_stop_is_heard_in_a_pause_at_the_end(void **state)
+{
+    stage *s = sleeping = *state;
+    s->t.env.clock.sleep_ns = request_stop_in_sleep;
+    hs_script_free(s->script);
+    s->script = hs_script_new(&s->t.env);
+    hs_script_op(s->script, "train");
+    stage_open(s, on_failure(s, HS_SAVE_FAILURE_PAUSE));
+    stage_run(s, "train", 2, 0);
+    int64_t before = s->t.now_ns;
+    rounds = 100;
+    close_on_a_full_disk(s);
+    assert_int_equal(s->t.now_ns - before, 125000000000);
+}
+
 static void at_the_end_it_is_tried_five_times(void **state)
 {
     stage *s = *state;
@@ -560,6 +609,8 @@ int main(void)
         with_stage(a_failure_may_be_tried_again_later),
         with_stage(a_failure_may_pause_the_training),
         with_stage(a_pause_ends_with_a_stop),
+        with_stage(a_pause_at_the_end_ends_while_there_is_time_to_close),
+        with_stage(a_stop_is_heard_in_a_pause_at_the_end),
         with_stage(at_the_end_it_is_tried_five_times),
         with_stage(a_policy_that_there_is_not),
         with_stage(bh_087s_a_first_save_that_fails_fails_the_opening),

@@ -254,6 +254,95 @@ static void a_restored_copy_has_the_averages_of_its_step(void **state)
     own_close(o);
 }
 
+/* A variable whose memory a step allocates. */
+
+static float *late; /* two elements */
+static const char late_average[] = "late/ExponentialMovingAverage";
+
+static void late_step(own *o, float first)
+{
+    assert_true(hs_step_begin(o->session));
+    own_compute(o);
+    if (!late)
+        late = malloc(2 * sizeof *late);
+    late[0] = first;
+    late[1] = 2 * first;
+    assert_int_equal(hs_step_end(o->session), HS_OK);
+}
+
+static void open_late(own *o)
+{
+    const hs_session_options options = in_directory(o);
+    own_open(o, &options,
+             HS_HOOKS(hs_moving_average(.variables = HS_NAMES("late", "weight"), .decay = 0.5),
+                      hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1)),
+             2);
+}
+
+static void close_late(own *o)
+{
+    own_close(o);
+    free(late);
+    late = NULL;
+}
+
+static void an_average_begins_with_the_memory(void **state)
+{
+    own *o = *state;
+    const hs_run_args eval = HS_INIT(hs_run_args, .names = HS_NAMES("look"), .kind = HS_RUN_EVAL);
+    hs_graph_variable_at(o->graph, "late", HS_FLOAT, HS_SHAPE(2), &late);
+    open_late(o);
+    step(o);
+    assert_ok(hs_session_run_args(o->session, &eval, NULL, &o->err), &o->err);
+    assert_fails(hs_session_run_args(o->session, HS_RUN_ARGS(.names = HS_NAMES(late_average)), NULL, &o->err),
+                 HS_FAILED_PRECONDITION, &o->err, "has no memory yet");
+    late_step(o, 4);
+    assert_true(average_of(o, late_average, 0) == 4 && average_of(o, late_average, 1) == 8);
+    late_step(o, 8);
+    assert_true(average_of(o, late_average, 0) == 6 && average_of(o, late_average, 1) == 12);
+    assert_true(fetch(o, "late", HS_RUN_EVAL, 1) == 12);
+    assert_true(late[1] == 16);
+    close_late(o);
+}
+
+static void a_late_average_is_restored(void **state)
+{
+    own *o = *state;
+    hs_graph_variable_at(o->graph, "late", HS_FLOAT, HS_SHAPE(2), &late);
+    open_late(o);
+    step(o);
+    close_late(o);
+    open_late(o); /* from a checkpoint without it */
+    assert_null(late);
+    late_step(o, 4);
+    late_step(o, 8);
+    close_late(o);
+    open_late(o);
+    assert_true(late[0] == 8);
+    assert_true(average_of(o, late_average, 0) == 6);
+    late_step(o, 2);
+    assert_true(average_of(o, late_average, 0) == 4);
+    close_late(o);
+}
+
+/* To before it had begun. */
+static void a_late_average_begins_again_after_a_rollback(void **state)
+{
+    own *o = *state;
+    hs_state_copy *copy = NULL;
+    hs_graph_variable_at(o->graph, "late", HS_FLOAT, HS_SHAPE(2), &late);
+    open_late(o);
+    step(o);
+    assert_ok(hs_raw_session_copy_state(hs_session_raw(o->session), &copy, &o->err), &o->err);
+    late_step(o, 4);
+    assert_ok(hs_raw_session_restore_copy(hs_session_raw(o->session), copy, &o->err), &o->err);
+    assert_true(late[0] == 0); /* its first value */
+    late_step(o, 6);
+    assert_true(average_of(o, late_average, 0) == 6);
+    hs_state_copy_free(copy);
+    close_late(o);
+}
+
 /* Swapping. */
 
 static void an_evaluation_sees_the_averages(void **state)
@@ -639,6 +728,9 @@ int main(void)
         averages_test(a_checkpoint_has_them_under_tensorflows_names),
         averages_test(they_can_be_added_to_a_training_that_has_none),
         averages_test(a_restored_copy_has_the_averages_of_its_step),
+        averages_test(an_average_begins_with_the_memory),
+        averages_test(a_late_average_is_restored),
+        averages_test(a_late_average_begins_again_after_a_rollback),
         averages_test(an_evaluation_sees_the_averages),
         averages_test(a_program_swaps_between_its_steps),
         averages_test(no_step_is_made_with_the_averages),

@@ -8,17 +8,19 @@
 typedef struct {
     stage *s;
     double secs;
-    bool full; /* and fails */
+    bool full; /* nothing more can be written */
     int saves;
 } slow;
 
 static hs_code take_long(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
     slow *disk = self;
-    (void)session, (void)step;
+    (void)session, (void)step, (void)err;
     disk->saves++;
     test_env_advance(&disk->s->t, disk->secs);
-    return disk->full ? hs_error_set(err, HS_RESOURCE_EXHAUSTED, "the disk is full") : HS_OK;
+    disk->s->t.fail_file_at = disk->full ? disk->s->t.file_calls + 3 : 0;
+    disk->s->t.fail_file_on = disk->full;
+    return HS_OK;
 }
 
 static const hs_saver_listener_ops slow_ops = HS_INIT(hs_saver_listener_ops, .before_save = take_long);

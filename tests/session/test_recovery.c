@@ -487,6 +487,24 @@ static void what_was_not_copied_cannot_be_recovered(void **state)
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
 }
 
+/* Initializing sets all of it, so that no copy is missed. */
+static void memory_with_a_first_value_is_initialized_again(void **state)
+{
+    lost *l = *state;
+    static const double first[4] = {7};
+    double v[4] = {0};
+    hs_graph_add_variable(
+        l->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_DOUBLE, .shape = HS_SHAPE(4), .data = v, .initial = first));
+    l->recovery.snapshot_limit = 39;
+    lost_open(l, NULL);
+    v[0] = 8;
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_true(v[0] == 7);
+    assert_int_equal(lost_close(l)->reason, HS_REASON_CLOSED);
+}
+
 static void more_than_a_gib_is_not_copied_by_default(void **state)
 {
     lost *l = *state;
@@ -824,6 +842,7 @@ int main(void)
         lost_test(options_that_make_no_sense_are_refused),
         lost_test(the_programs_memory_is_as_it_was_at_the_opening),
         lost_test(what_was_not_copied_cannot_be_recovered),
+        lost_test(memory_with_a_first_value_is_initialized_again),
         lost_test(more_than_a_gib_is_not_copied_by_default),
         lost_test(what_was_not_copied_is_initialized_anew),
         lost_test(the_copy_goes_when_there_is_a_checkpoint),

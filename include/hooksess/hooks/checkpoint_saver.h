@@ -35,8 +35,8 @@
 
 HS_BEGIN_DECLS
 
-/* Callbacks around each save. Any may be NULL. A failure counts as a failure of the save. TensorFlow:
- * CheckpointSaverListener. */
+/* Callbacks around each save. Any may be NULL. A failure ends the run, whatever on_failure says. A checkpoint whose
+ * after_save fails stays. TensorFlow: CheckpointSaverListener. */
 typedef struct hs_saver_listener_ops {
     size_t size;
     hs_code (*begin)(void *self, hs_error *err); /* when the session is opened */
@@ -58,7 +58,8 @@ typedef struct hs_saver_listener {
 
 /* What happens if the file system or memory fails during a save. The existing checkpoints stay, files of the failed save
  * are removed, and the log gets a warning. At the end of the session, SKIP fails, RETRY fails after 5 attempts, and PAUSE
- * retries without a limit. */
+ * retries without a limit. After a signal or hs_session_request_stop, RETRY and PAUSE also fail while there is still time
+ * to close the session (hs_session_options.signal_grace_secs), and after a second signal. */
 typedef enum hs_save_failure {
     HS_SAVE_FAILURE_SKIP = 0,  /* training continues; the next save is the next one of the schedule */
     HS_SAVE_FAILURE_RETRY = 1, /* training continues; the save is retried after 1, 2, 4 ... 64 seconds */

@@ -18,6 +18,9 @@
  * on the host, in one thread. An average takes as much host memory as its variable, of a variable in device memory twice as
  * much. If hs_finite_guard runs an update_op, list this hook behind the guard.
  *
+ * While a variable has no memory (hs_graph_variable_at), it has no average: evaluations leave it alone, and fetching the
+ * average is HS_FAILED_PRECONDITION. The average begins as a copy after the first training run that ends with memory.
+ *
  * Averages are variables of the graph. Checkpoints hold them as "weights/ExponentialMovingAverage". To load averages as
  * weights in another program, list the names in hs_restore_options.names; in TensorFlow, use variables_to_restore. To
  * resume from a checkpoint without averages, set hs_restore_options.allow_missing once: they begin as the restored

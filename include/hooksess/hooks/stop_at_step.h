@@ -19,8 +19,9 @@ HS_BEGIN_DECLS
 
 typedef struct hs_stop_at_step_options {
     size_t size;
-    /* Steps of this process, counted from the restored step. The exit code is 0 after them, and a program that is started
-     * again makes as many more. A recovery does not change the target */
+    /* Steps of this process, counted from the step at which the hook's first session begins. The exit code is 0 after them,
+     * and a program that is started again makes as many more. The target stays after a recovery, and in further sessions
+     * with the same hook (hs_hook_hold) */
     int64_t num_steps;
     int64_t last_step; /* steps of the whole training, over all starts of the program; instead of num_steps */
     const hs_env *env;

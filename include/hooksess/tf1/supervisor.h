@@ -133,10 +133,10 @@ HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, h
 
 /* Calls `step` in a managed session until a stop is requested or `step` fails, and returns the error.
  *
- * If `step` returns HS_ABORTED, the session is lost: the loop opens another one from the newest checkpoint.
- * options->recovery limits the attempts, which are counted from 0 when a session begins at a later step than all before. If
- * threads do not stop in time, the loop ends, and the last session stays open, as in hs_supervisor_leave(). TensorFlow:
- * basic_train_loop, which retries forever without pauses. */
+ * If `step` returns HS_ABORTED, the session is lost. Unless a stop was requested, the loop opens another one from the newest
+ * checkpoint. HS_UNAVAILABLE ends the loop, unlike in hs_recovery. options->recovery limits the attempts, which are counted
+ * from 0 when a session begins at a later step than all before. If threads do not stop in time, the loop ends, and the last
+ * session stays open, as in hs_supervisor_leave(). TensorFlow: basic_train_loop, which retries forever without pauses. */
 typedef hs_code (*hs_supervisor_step_fn)(void *user, hs_raw_session *session, hs_error *err);
 HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options,
                                    hs_supervisor_step_fn step, void *user, hs_error *err);

@@ -627,6 +627,22 @@ static void sv_052s_an_error_ends_the_basic_loop(void **state)
     assert_int_equal(f->runs, 3);
 }
 
+static hs_code be_unavailable(void *user, hs_raw_session *session, hs_error *err)
+{
+    (void)session;
+    ((supervised *)user)->runs++;
+    return hs_error_set(err, HS_UNAVAILABLE, "gone");
+}
+
+/* Unlike the recovery of hooked sessions. */
+static void sv_051s_an_unavailable_session_ends_the_basic_loop(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
+    assert_fails(hs_basic_train_loop(f->sv, NULL, be_unavailable, f, &f->err), HS_UNAVAILABLE, &f->err, "gone");
+    assert_int_equal(f->runs, 1);
+}
+
 static hs_code abort_at_2(void *user, hs_raw_session *session, hs_error *err)
 {
     supervised *f = user;
@@ -790,6 +806,7 @@ int main(void)
         supervised_test(sv_046s_a_summary_that_a_run_gave),
         supervised_test(sv_051s_the_basic_loop),
         supervised_test(sv_052s_an_error_ends_the_basic_loop),
+        supervised_test(sv_051s_an_unavailable_session_ends_the_basic_loop),
         supervised_test(a_lost_session_is_made_anew),
         supervised_test(a_session_that_was_lost_while_it_was_made),
         supervised_test(a_stop_is_not_lost_with_the_session),
