@@ -107,8 +107,8 @@ static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session 
     if (code)
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
-    if ((bundle && (code = hs__states_locate(session, bundle, err))) || (code = how->read(r, archive, err)) ||
-        (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
+    if ((bundle && (code = hs__states_locate(session, bundle, &r->plan.state_bytes, err))) ||
+        (code = how->read(r, archive, err)) || (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
     r->states.any_identity = options->any_identity;

@@ -108,19 +108,23 @@ static hs_code find_left(const hs__bundle_reader *reader, const hs__bundle_entry
 }
 
 /* What an index says is believed only as far as its data file bears it out. */
-hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
+hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, uint64_t *bytes, hs_error *err)
 {
     hs_code code = HS_OK;
+    *bytes = 0;
     for (size_t i = 0; !code && i < session->n_states; i++) {
         const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
         if (entry && !is_state(entry))
             return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix, entry->name);
         code = entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
+        *bytes += entry ? (uint64_t)entry->bytes : 0;
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *left;
-        if (!(code = find_left(reader, &reader->entries[i], session, &left, err)) && left)
-            code = hs__bundle_locate(reader, left, err);
+        if ((code = find_left(reader, &reader->entries[i], session, &left, err)) || !left)
+            continue;
+        code = hs__bundle_locate(reader, left, err);
+        *bytes += (uint64_t)left->bytes;
     }
     return code;
 }

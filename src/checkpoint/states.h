@@ -13,8 +13,8 @@
 #define HS__WAITING_BYTES ((size_t)64 << 20)
 
 /* Are those of the session's providers, and those that nobody takes, what a state must be, and are their bytes there? To be
- * asked before memory for anything is. */
-hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err);
+ * asked before memory for anything is. *bytes is their size. */
+hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, uint64_t *bytes, hs_error *err);
 /* Reads and verifies all there are: first, in their order, those of the session's providers, then those that nobody takes.
  * What is too much for memory is only verified. The memory is the session's. To be freed in any case. */
 hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err);
