@@ -315,6 +315,9 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
  * zeros. It is not in the graph, so that it cannot be fetched or be an input. When to call it, and how long the session
  * keeps the checkpoint's value: as hs_raw_session_add_state.
  *
+ * After a recovery the session still has the variable. After all after_create_session, it is set to the restored value, or
+ * to its first value. It may be added again, for example with other memory.
+ *
  * On failure it is not added: HS_ALREADY_EXISTS if the name is in use, HS_INVALID_ARGUMENT for an invalid definition or
  * another dtype or shape in the checkpoint, and the other codes of hs_raw_session_add_state. */
 HS_API hs_code hs_raw_session_add_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);

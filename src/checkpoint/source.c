@@ -29,6 +29,7 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
 
 hs_code hs__saved_write(const hs__saved *saved, hs__bundle_writer *writer, hs_error *err)
 {
+    writer->ignores_nonfinite = saved->nonfinite;
     return saved->produce ? hs__bundle_writer_add_bytes(writer, saved->name, saved->produce, saved->source, err)
                           : hs__bundle_writer_add(writer, saved->name, &saved->value, err);
 }

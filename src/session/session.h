@@ -375,6 +375,10 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
 /* Gives the backend's state and the hooks' their places in the raw session. */
 hs_code hs__gather_states(struct hs_session *session, hs_error *err);
 void hs__free_states(hs_raw_session *raw);
+void hs__free_late(hs_raw_session *raw);
+/* Variables that were added before the session was lost, and were not added again, are the new session's. `restored`: they
+ * get the values that wait for them, or their first values. */
+hs_code hs__recover_late(hs_raw_session *raw, bool restored, hs_error *err);
 /* share.c. Lets go of what hs_raw_session_share has made. */
 void hs__unshare(hs_raw_session *raw);
 /* Is this another thread than the one whose shared session it is? */
