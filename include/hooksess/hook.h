@@ -96,8 +96,17 @@ typedef struct hs_hook_ops {
 } hs_hook_ops;
 
 /* Flags of a hook. The first three are the kinds of run for which before_run, after_run and boundary are called; none of
- * them: HS_HOOK_TRAIN. HS_HOOK_BEST_EFFORT: hs_hook_best_effort. HS_HOOK_HELD: hs_hook_hold. */
-enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_BEST_EFFORT = 8, HS_HOOK_HELD = 256 };
+ * them: HS_HOOK_TRAIN. HS_HOOK_BEST_EFFORT: hs_hook_best_effort. HS_HOOK_STATE_VARIES: the hook's state holds times, or
+ * depends on them, so that it differs between equal runs; `hooksess verify-resume` does not compare it. HS_HOOK_HELD:
+ * hs_hook_hold. */
+enum {
+    HS_HOOK_TRAIN = 1,
+    HS_HOOK_EVAL = 2,
+    HS_HOOK_AUX = 4,
+    HS_HOOK_BEST_EFFORT = 8,
+    HS_HOOK_STATE_VARIES = 16,
+    HS_HOOK_HELD = 256
+};
 
 /* A hook: its callbacks, its state, its flags. Passed by value. `ops` is borrowed as long as the session lives. Frozen. */
 typedef struct hs_hook {

@@ -17,6 +17,7 @@ typedef struct hs__state_slot {
     char *identity; /* NULL: none */
     int64_t version;
     size_t bytes; /* about; 0: not known */
+    bool varies;  /* HS_HOOK_STATE_VARIES */
     hs_save_state_fn save;
     hs_load_state_fn load;
     void *self;

@@ -234,6 +234,7 @@ hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs_
         const hs__saved bytes = {.name = slot.key,
                                  .value = {.dtype = HS_UINT8, .rank = 1},
                                  .variable = HS__NONE,
+                                 .varies = slot.varies,
                                  .produce = produce_state,
                                  .source = &slot};
         code = hs__take_state(&saver->env, &state, &bytes, take, user, err);

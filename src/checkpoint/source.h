@@ -18,6 +18,7 @@ typedef struct hs__saved {
     bool follows;                   /* it is a part of the tensor that the one before is a part of */
     bool moves;                     /* the program may move the variable's memory at any time (HS_VARIABLE_MOVES) */
     bool nonfinite;                 /* NaN and infinity may be in it */
+    bool varies;                    /* it is a hook's state that differs between equal runs (HS_HOOK_STATE_VARIES) */
     /* Not NULL: `value` is a vector of uint8 without data and without a length. This calls `put` with its bytes, once */
     hs_code (*produce)(void *source, hs__put_fn put, void *user, hs_error *err);
     void *source;

@@ -45,7 +45,7 @@ typedef struct hs__hook_rest {
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
-    bool best_effort;
+    bool best_effort, state_varies;
     bool uncreated;       /* its after_create_session failed, and is to be called again */
     int64_t max_failures; /* in a row; 0: any number */
     int64_t in_a_row;

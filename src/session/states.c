@@ -136,7 +136,10 @@ static hs_code add_hook(struct hs_session *session, size_t index, hs_error *err)
         provider.load = load_if_it_can;
         provider.self = hook;
     }
-    return code ? code : add_slot(&session->raw, hook_key(session, index), &provider, err);
+    if (code || (code = add_slot(&session->raw, hook_key(session, index), &provider, err)))
+        return code;
+    session->raw.states[session->raw.n_states - 1].varies = hook->rest->state_varies;
+    return HS_OK;
 }
 
 hs_code hs__gather_states(struct hs_session *session, hs_error *err)

@@ -125,6 +125,7 @@ static const struct command commands[] = {
      "  the state of a random number generator, or the position in the data (hs_graph_state);\n"
      "  an optimizer's moments, or a buffer that is swapped with the memory of a variable (hs_graph_variable).\n"
      "A value that is not computed in each step keeps its number in one of the runs only: use --ignore.\n"
+     "State of hooks that holds times is not compared (HS_HOOK_STATE_VARIES; stop_after, watchdog, rows every N seconds).\n"
      "\n"
      "  --steps N        the last step of both runs. Default: 20. The program is killed there\n"
      "  --middle N       the only step to restart from. Default: half of --steps, and the step after it\n"
