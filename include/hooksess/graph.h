@@ -192,8 +192,8 @@ HS_API hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def);
  * name   any text. Copied. The same name returns the same memory
  * bytes  at least 1. The memory is zero at first, and aligned for any type
  *
- * Allowed also while a session is open, and in ops. NULL on failure: HS_RESOURCE_EXHAUSTED, or HS_INVALID_ARGUMENT for a
- * missing graph, name or size, or another size than before. */
+ * Allowed also while a session is open, and in ops that no queue's thread runs. NULL on failure: HS_RESOURCE_EXHAUSTED, or
+ * HS_INVALID_ARGUMENT for a missing graph, name or size, or another size than before. */
 HS_API void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err);
 
 /* For the function of an op. Returns input `index`. Pointers of these functions are valid until the function returns. NULL
