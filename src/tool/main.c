@@ -135,7 +135,8 @@ static const struct command commands[] = {
      "                   Default: a directory in $TMPDIR or /tmp that is removed\n"
      "\n"
      "Your checkpoint_dir and summary_dir are not changed: as soon as the program opens the session, the library uses other\n"
-     "directories in their place. Files that the program itself writes are written. Standard input is empty. The program must\n"
+     "directories in their place. Files that the program itself writes are written, and so are those of hooks in other\n"
+     "directories, where a checkpoint saver abandons the checkpoints of the real run. Standard input is empty. The program must\n"
      "train --steps steps in one session, in one process: MPI programs and workers of a cluster cannot be tried.\n"
      "--json prints an object: \"same\", \"steps\" (how many are the same), \"resumed_at\", \"step\", \"differences\".\n",
      A_PROGRAM,
