@@ -196,8 +196,8 @@ HS_API hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def);
  * name   any text. Copied. All calls with the same name return the same memory, so begin it with the hook's name
  * bytes  at least 1. The memory is zero at first, and aligned for any type
  *
- * Allowed also while a session is open, and in ops. NULL with HS_INVALID_ARGUMENT: an argument is missing, or the memory
- * has another size. */
+ * Allowed also while a session is open, and in ops that no queue's thread runs. NULL with HS_INVALID_ARGUMENT: an argument is
+ * missing, or the memory has another size. */
 HS_API void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err);
 
 /* For the function of an op. Returns input `index`. Pointers of these functions are valid until the function returns. NULL

@@ -94,8 +94,17 @@ typedef struct hs_hook_ops {
 } hs_hook_ops;
 
 /* Flags of a hook. The first three are the kinds of run for which before_run, after_run and boundary are called: by default
- * HS_HOOK_TRAIN. The others are set by hs_hook_best_effort and hs_hook_hold. */
-enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_BEST_EFFORT = 8, HS_HOOK_HELD = 256 };
+ * HS_HOOK_TRAIN. HS_HOOK_BEST_EFFORT and HS_HOOK_HELD are set by hs_hook_best_effort and hs_hook_hold.
+ * HS_HOOK_STATE_VARIES: the hook's state depends on times, so that it differs between equal runs. `hooksess verify-resume`
+ * does not compare it. */
+enum {
+    HS_HOOK_TRAIN = 1,
+    HS_HOOK_EVAL = 2,
+    HS_HOOK_AUX = 4,
+    HS_HOOK_BEST_EFFORT = 8,
+    HS_HOOK_STATE_VARIES = 16,
+    HS_HOOK_HELD = 256
+};
 
 /* A hook: its callbacks and their state. `ops` is borrowed as long as the session lives. Frozen. */
 typedef struct hs_hook {
@@ -309,10 +318,13 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
  * def  without flags, and with data, HS_DATA_AT or locate. Copied. The memory is borrowed as long as the session lives
  *
  * If the restored checkpoint has the variable, it is set immediately. If it has not, the variable keeps its value, and the
- * log has a warning. A later restore of a checkpoint without it sets its first value: `initial`, `initialize`, or zeros. It
- * is not in the graph, so that it cannot be fetched or be an input. When to call it, how long the session keeps the
- * checkpoint's value, and errors: as hs_raw_session_add_state. HS_INVALID_ARGUMENT also if the checkpoint has another dtype
- * or shape. */
+ * log has a warning. A restore of a checkpoint from before the call sets it to its first value: `initial`, `initialize`, or
+ * zeros. It is not in the graph, so that it cannot be fetched or be an input. When to call it, how long the session keeps
+ * the checkpoint's value, and errors: as hs_raw_session_add_state. HS_INVALID_ARGUMENT also if the checkpoint has another
+ * dtype or shape.
+ *
+ * After a recovery the session still has the variable. After all after_create_session, it is set to the restored value, or
+ * to its first value. It may be added again, for example with other memory. */
 HS_API hs_code hs_raw_session_add_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
 /* As the functions of the session. Any thread, any signal handler. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);

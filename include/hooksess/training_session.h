@@ -102,8 +102,9 @@ typedef struct hs_training_options {
  * and value that differ. It sets the environment variable HOOKSESS_RESUME_TRIAL, which makes the process a trial:
  *
  *   recorded     after each step, a checksum of each variable, each state and each value (hs_graph_value)
- *   redirected   checkpoint_dir and summary_dir, so that the real run is not touched; but not files that the program writes
- *                itself
+ *   redirected   checkpoint_dir and summary_dir, for all functions that use the system's files, from the opening on. These
+ *                directories are not touched. Not redirected: files that the program writes itself, and other directories
+ *                of hooks, such as that of a second checkpoint_saver
  *   ended        by SIGKILL after the last step of the trial, or when the session is closed
  *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a session without checkpoint_dir or
  *                with its own hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable

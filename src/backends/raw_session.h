@@ -17,6 +17,7 @@ typedef struct hs__state_slot {
     char *identity; /* NULL: none */
     int64_t version;
     size_t bytes; /* about; 0: not known */
+    bool varies;  /* HS_HOOK_STATE_VARIES */
     hs_save_state_fn save;
     hs_load_state_fn load;
     void *self;
@@ -26,6 +27,7 @@ typedef struct hs__state_slot {
 typedef struct hs__late_variable {
     char *name;
     hs_variable_def def; /* complete; its name is this one */
+    bool recovered;      /* known since before a recovery: it may be added again */
 } hs__late_variable;
 
 /* A piece of state as a checkpoint has it, or a variable that is added late. */
@@ -69,8 +71,8 @@ struct hs_raw_session {
     struct hs__sharing *sharing; /* several threads run it; NULL: one does */
     hs__state_slot *states;
     size_t n_states, states_capacity;
-    hs__late_variable *late;
-    size_t n_late, late_capacity;
+    hs__late_variable *late; /* behind those of the session: those that a recovery has lost, until it is complete */
+    size_t n_late, n_lost, late_capacity;
     size_t late_from;          /* the index of the first of them: there are as many of the backend's */
     hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
     bool loading_states;       /* a provider is loading: none can be added */

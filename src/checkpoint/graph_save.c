@@ -83,7 +83,7 @@ static hs_code let_graph_write(const saving *s, hs_error *err)
     return code;
 }
 
-/* State. */
+/* State, and the variables that the graph does not know. */
 
 static hs_code add_state(void *user, const hs__saved *saved, hs_error *err)
 {
@@ -97,7 +97,9 @@ static hs_code write_state(const saving *s, hs_error *err)
     hs_code code = data && index ? HS_OK : hs__no_memory(err, strlen(s->state), "a path");
     if (!code) {
         if (!(code = hs__bundle_writer_open(&writer, s->env, data, 0, 1, err)) &&
-            !(code = hs__each_state(s->saver, s->session, add_state, &writer, err)))
+            !(code = hs__each_state(s->saver, s->session, add_state, &writer, err)) &&
+            !(code = hs__each_late_variable(s->saver, s->session, add_state, &writer, err)) &&
+            !(code = writer.n_nonfinite ? note_poison(s, writer.nonfinite_name, &writer.nonfinite, err) : HS_OK))
             code = hs__bundle_writer_finish(&writer, index, err);
         hs__bundle_writer_close(&writer);
     }

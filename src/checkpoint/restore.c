@@ -54,7 +54,16 @@ static hs_code write_plan(restoring *r, const hs_saver *saver, hs_raw_session *s
 
 static const way one_by_one = {check_plan, read_plan, prepare_plan, write_plan};
 
-/* Which variables the op restores only it knows. */
+static void keep_late(hs__plan *plan, const hs_raw_session *session)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n; i++)
+        if (hs__session_is_late(session, plan->items[i].index))
+            plan->items[n++] = plan->items[i];
+    plan->n = n;
+}
+
+/* Which variables the op restores only it knows. Those that were added late are set after it. */
 static hs_code check_for_graph(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
                                const hs_restore_options *options, hs_error *err)
 {
@@ -66,28 +75,25 @@ static hs_code check_for_graph(restoring *r, const hs_saver *saver, hs_raw_sessi
             "without graph_restores",
             archive->path);
     lenient.allow_missing = true;
-    return hs__plan_make(&r->plan, saver, session, archive, &lenient, err);
+    hs_code code = hs__plan_make(&r->plan, saver, session, archive, &lenient, err);
+    keep_late(&r->plan, session);
+    return code;
 }
 
 static hs_code read_for_graph(restoring *r, const hs__archive *archive, hs_error *err)
 {
-    return hs__verify_checkpoint(r->plan.env, archive->path, err);
-}
-
-static hs_code prepare_nothing(restoring *r, const hs_raw_session *session, hs_error *err)
-{
-    (void)r, (void)session, (void)err;
-    return HS_OK;
+    hs_code code = hs__verify_checkpoint(r->plan.env, archive->path, err);
+    return code || !r->plan.n ? code : hs__plan_read(&r->plan, archive, err);
 }
 
 static hs_code write_by_graph(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
                               hs_error *err)
 {
-    (void)r;
-    return hs__graph_restore(&saver->graph, session, archive->path, err);
+    hs_code code = hs__graph_restore(&saver->graph, session, archive->path, err);
+    return code ? code : hs__plan_write(&r->plan, archive, session, err);
 }
 
-static const way by_graph = {check_for_graph, read_for_graph, prepare_nothing, write_by_graph};
+static const way by_graph = {check_for_graph, read_for_graph, prepare_plan, write_by_graph};
 
 static const way *choose_way(const hs_saver *saver, const hs__bundle_reader *bundle, const hs_restore_options *options)
 {
@@ -107,8 +113,8 @@ static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session 
     if (code)
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
-    if ((bundle && (code = hs__states_locate(session, bundle, err))) || (code = how->read(r, archive, err)) ||
-        (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
+    if ((bundle && (code = hs__states_locate(session, bundle, &r->plan.state_bytes, err))) ||
+        (code = how->read(r, archive, err)) || (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
     r->states.any_identity = options->any_identity;

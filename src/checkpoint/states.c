@@ -108,19 +108,23 @@ static hs_code find_left(const hs__bundle_reader *reader, const hs__bundle_entry
 }
 
 /* What an index says is believed only as far as its data file bears it out. */
-hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
+hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, uint64_t *bytes, hs_error *err)
 {
     hs_code code = HS_OK;
+    *bytes = 0;
     for (size_t i = 0; !code && i < session->n_states; i++) {
         const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
         if (entry && !is_state(entry))
             return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix, entry->name);
         code = entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
+        *bytes += entry ? (uint64_t)entry->bytes : 0;
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *left;
-        if (!(code = find_left(reader, &reader->entries[i], session, &left, err)) && left)
-            code = hs__bundle_locate(reader, left, err);
+        if ((code = find_left(reader, &reader->entries[i], session, &left, err)) || !left)
+            continue;
+        code = hs__bundle_locate(reader, left, err);
+        *bytes += (uint64_t)left->bytes;
     }
     return code;
 }
@@ -496,18 +500,17 @@ static hs_code set_late(const hs__stored_states *from, const hs__stored_state *s
     return code;
 }
 
-hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
+static size_t find_waiting(const hs__stored_states *waiting, const char *variable)
 {
-    hs__stored_states *waiting = &session->waiting;
-    size_t at = 0;
-    while (at < waiting->n && (!waiting->items[at].dtype || strcmp(waiting->items[at].key, def->name) != 0))
-        at++;
-    if (at == waiting->n) {
-        if (waiting->path)
-            hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no variable '%s'; it starts anew", waiting->path,
-                   def->name);
-        return HS_OK;
-    }
+    for (size_t i = 0; i < waiting->n; i++)
+        if (waiting->items[i].dtype && strcmp(waiting->items[i].key, variable) == 0)
+            return i;
+    return HS__NONE;
+}
+
+static hs_code set_waiting(const hs_raw_session *session, size_t at, const hs_variable_def *def, hs_error *err)
+{
+    const hs__stored_states *waiting = &session->waiting;
     const hs__stored_state *state = &waiting->items[at];
     char there[HS_SHAPE_TEXT_SIZE], here[HS_SHAPE_TEXT_SIZE];
     if (state->dtype != def->dtype || !hs_shape_equal(&state->shape, &def->shape))
@@ -515,16 +518,49 @@ hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, 
                             waiting->path, def->name, hs_dtype_name(state->dtype),
                             hs_shape_text(&state->shape, there, sizeof there), hs_dtype_name(def->dtype),
                             hs_shape_text(&def->shape, here, sizeof here));
-    hs_code code = set_late(waiting, state, def, &session->env, err);
+    return set_late(waiting, state, def, &session->env, err);
+}
+
+hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
+{
+    hs__stored_states *waiting = &session->waiting;
+    size_t at = find_waiting(waiting, def->name);
+    if (at == HS__NONE) {
+        if (waiting->path && !hs__has_variable(session, def->name))
+            hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no variable '%s'; it starts anew", waiting->path,
+                   def->name);
+        return HS_OK;
+    }
+    hs_code code = set_waiting(session, at, def, err);
     if (!code)
         remove_states(waiting, at, 1, &session->env);
     return code;
+}
+
+hs_code hs__restore_late(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
+{
+    const hs_tensor none = {.data = NULL};
+    size_t at = find_waiting(&session->waiting, def->name);
+    hs_tensor to;
+    if (at != HS__NONE)
+        return set_waiting(session, at, def, err);
+    hs_code code = hs__variable_place(def, false, &to, err);
+    return code ? code : hs__variable_write(def, &to, &none, err);
+}
+
+/* Does it wait only for being added again? */
+static bool is_known(const hs_raw_session *session, const hs__stored_state *state)
+{
+    return state->dtype && hs__has_variable(session, state->key);
 }
 
 void hs__tell_waiting_states(hs_raw_session *session)
 {
     hs__stored_states *waiting = &session->waiting;
     waiting->untold = false;
+    for (size_t i = waiting->n; i-- > 0;)
+        if (is_known(session, &waiting->items[i]))
+            remove_states(waiting, i, 1, &session->env);
     for (size_t i = 0; i < waiting->n; i++)
         hs_log(&session->env, HS_LOG_WARNING,
                "checkpoint '%s' has the %s '%s', which no provider loads; later checkpoints lack it", waiting->path,
@@ -563,7 +599,8 @@ static hs_code take_waiting(const hs_env *env, const hs__stored_state *state, hs
     const hs__saved saved = {.name = state->key,
                              .value = state->dtype ? hs_tensor_of(state->dtype, state->shape, state->data)
                                                    : hs_tensor_of(HS_UINT8, bytes, state->data),
-                             .variable = HS__NONE};
+                             .variable = HS__NONE,
+                             .nonfinite = true}; /* it was, in the checkpoint that it is from */
     if (!state->dtype)
         return hs__take_state(env, state, &saved, take, user, err);
     hs_code code = take(user, &saved, err);
@@ -577,6 +614,8 @@ hs_code hs__each_waiting_state(const hs_raw_session *session, hs__take_fn take, 
     for (size_t i = 0; waiting->untold && !code && i < waiting->n; i++) {
         hs__stored_state state;
         hs_error cause = {0};
+        if (is_known(session, &waiting->items[i]))
+            continue;
         if (lend(waiting, i, &session->env, &state, &cause)) /* which is nothing to fail a save for */
             hs_log(&session->env, HS_LOG_WARNING, "%s; this checkpoint lacks it", cause.message);
         else

@@ -39,8 +39,8 @@ static hs_code add_checked(const lines *l, const char *name, const hs_tensor *va
     hs_shape of = hs_tensor_shape(value);
     if (value->data && value->dtype != HS_STRING && hs_shape_elements(&of) == 1)
         snprintf(number, sizeof number, "%.9g", hs_tensor_number(value, 0));
-    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)crc,
-                    value->bytes, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
+    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)crc, value->bytes,
+                    hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
     for (; *name; name++)
         hs__buffer_append(l->to, (unsigned char)*name < ' ' ? "?" : name, 1);
     hs__buffer_append(l->to, "\n", 1);
@@ -82,6 +82,8 @@ static hs_code add_saved(void *user, const hs__saved *saved, hs_error *err)
 {
     const lines *to = user;
     char text[HS__BOX_TEXT_SIZE];
+    if (saved->varies)
+        return HS_OK;
     if (saved->produce)
         return add_produced(to, saved, err);
     if (!saved->slice)

@@ -201,6 +201,7 @@ hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, 
         n = bytes - done < HS__BUNDLE_PIECE ? bytes - done : HS__BUNDLE_PIECE;
         if ((code = hs__file_read(&reader->file, entry->offset + cursor->done, at + done, n, reader->file_path, err)))
             break;
+        hs__read_progress_add(reader->progress, n);
         cursor->crc = hs__crc32c(cursor->crc, at + done, n);
         cursor->done += n;
     }

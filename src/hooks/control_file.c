@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L /* lstat, O_NOFOLLOW */
 #include "hooks/control_file.h"
 
+#include "base/redirect_posix.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -135,7 +137,8 @@ static void refuse_errno(hs__control_file *file, const struct stat *found, int o
 static int open_safely(hs__control_file *file, const char *path, mode_t type)
 {
     struct stat found;
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    char buffer[PATH_MAX];
+    int descriptor = open(hs__redirected(path, buffer), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (descriptor < 0)
         return -1;
     const char *why = fstat(descriptor, &found) != 0     ? "it cannot be looked at"
@@ -177,7 +180,8 @@ static void read_file(hs__control_file *file, const struct stat *found)
 {
     if (!found->st_size)
         return; /* it is being written */
-    if (rename(file->path, file->aside) != 0) {
+    char path[PATH_MAX], aside[PATH_MAX];
+    if (rename(hs__redirected(file->path, path), hs__redirected(file->aside, aside)) != 0) {
         refuse_errno(file, found, errno);
         return;
     }
@@ -191,14 +195,15 @@ static void read_file(hs__control_file *file, const struct stat *found)
     } else if (errno) {
         refuse_errno(file, found, errno);
     }
-    unlink(file->aside);
+    unlink(hs__redirected(file->aside, aside));
 }
 
 void hs__control_file_look(hs__control_file *file)
 {
     struct stat found;
+    char buffer[PATH_MAX];
     file->refusals = 0;
-    if (lstat(file->path, &found) != 0) {
+    if (lstat(hs__redirected(file->path, buffer), &found) != 0) {
         close_fifo(file);
     } else {
         const char *why = objection(&found);

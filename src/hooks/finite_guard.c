@@ -346,5 +346,8 @@ hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
         destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    if (!hook)
+        return hs_hook_broken(ops.name, &error);
+    bool varies = hook->timing.by_secs && options.losses; /* it depends on the clock which losses are in the window */
+    return (hs_hook){.ops = &ops, .self = hook, .flags = varies ? HS_HOOK_STATE_VARIES : 0};
 }

@@ -216,5 +216,6 @@ hs_hook hs_metrics_file_hook(const hs_metrics_file_options *given)
         hs__scalar_rows_destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hs__scalar_rows_flags(&hook->rows)}
+                : hs_hook_broken(ops.name, &error);
 }

@@ -101,6 +101,8 @@ static hs_code swap(void *user, hs_op *op, hs_error *err)
     const hs_tensor *variable = hs_op_written(op, 0);
     void *mean = hs_op_written(op, 1)->data;
     const void *values;
+    if (!variable->data)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the variable of '%s' has no memory", a->name);
     hs_code code = read_variable(a, variable, &values, err);
     if (!code && variable->memory)
         code = variable->memory->from_host(variable->memory->user, variable->data, mean, a->bytes, err);

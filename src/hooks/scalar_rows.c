@@ -122,6 +122,14 @@ static void read_metrics(hs__scalar_rows *rows)
     }
 }
 
+/* The row was not written: the next one is to have them. */
+static void return_metrics(hs__scalar_rows *rows)
+{
+    for (size_t i = 0; i < rows->n_metrics; i++)
+        if (rows->scalars[rows->n_tensors + i].known)
+            rows->board.said[i].shown = 0;
+}
+
 static hs_scalar_row make_row(const hs__scalar_rows *rows, int64_t now_ns)
 {
     return (hs_scalar_row){.size = sizeof(hs_scalar_row),
@@ -144,8 +152,10 @@ static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int
     const hs_scalar_row row = make_row(rows, now_ns);
     code = rows->sink.write(rows->sink_self, &row, err);
     rows->full = code == HS_STOP;
-    if (code && !rows->full)
+    if (code && !rows->full) {
+        return_metrics(rows);
         return tolerate(rows, code, err);
+    }
     hs_error_clear(err); /* of HS_STOP */
     if (rows->failing)
         hs_log(rows->session_env, HS_LOG_INFO, "rows are written again, from step %lld on", (long long)row.step);

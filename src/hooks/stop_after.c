@@ -244,5 +244,5 @@ hs_hook hs_stop_after_hook(const hs_stop_after_options *given)
     hook->limits[THIS_RUN] = options.this_run_secs;
     hook->limits[DEADLINE] = options.deadline_unix_secs;
     hook->margin_secs = options.margin_secs;
-    return (hs_hook){.ops = &ops, .self = hook};
+    return (hs_hook){.ops = &ops, .self = hook, .flags = HS_HOOK_STATE_VARIES};
 }

@@ -336,5 +336,5 @@ hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
         destroy(w);
         w = NULL;
     }
-    return w ? (hs_hook){.ops = &ops, .self = w} : hs_hook_broken(ops.name, &error);
+    return w ? (hs_hook){.ops = &ops, .self = w, .flags = HS_HOOK_STATE_VARIES} : hs_hook_broken(ops.name, &error);
 }

@@ -171,6 +171,7 @@ void hs__session_free(hs_session *session)
     if (session->owns_scaffold)
         hs_scaffold_free(session->scaffold);
     hs__free_states(raw);
+    hs__free_late(raw);
     hs__free_metrics(raw);
     hs__unshare(raw);
     hs__free(&env, raw->restored_from);

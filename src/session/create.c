@@ -199,12 +199,15 @@ static hs_code tell_hooks(struct hs_session *session, hs_error *err)
                 snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->rest->ops.name);
         }
     }
-    return hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
+    hs_code code = hs__recover_late(&session->raw, !session->creation.is_worker, err);
+    return code ? code : hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
 }
 
 hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
 {
     hs_code code = session->creations++ ? renew_coordinator(session, err) : HS_OK;
+    if (!again)
+        hs__free_late(&session->raw); /* of an attempt that failed: the hooks add them again */
     if (code || (code = give_values(session, again, err)) || (code = start_queues(session, err)))
         return code;
     code = tell_hooks(session, err);

@@ -30,6 +30,7 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     to->self = from->self;
     to->rest->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
     to->rest->best_effort = from->flags & HS_HOOK_BEST_EFFORT;
+    to->rest->state_varies = from->flags & HS_HOOK_STATE_VARIES;
     to->rest->max_failures = from->max_failures;
     to->before_run = to->rest->ops.before_run;
     to->after_run = to->rest->ops.after_run;

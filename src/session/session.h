@@ -45,7 +45,7 @@ typedef struct hs__hook_rest {
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
-    bool best_effort;
+    bool best_effort, state_varies;
     bool uncreated;       /* its after_create_session failed, and is to be called again */
     int64_t max_failures; /* in a row; 0: any number */
     int64_t in_a_row;
@@ -377,6 +377,10 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
 /* Gives the backend's state and the hooks' their places in the raw session. */
 hs_code hs__gather_states(struct hs_session *session, hs_error *err);
 void hs__free_states(hs_raw_session *raw);
+void hs__free_late(hs_raw_session *raw);
+/* Variables that were added before the session was lost, and were not added again, are the new session's. `restored`: they
+ * get the values that wait for them, or their first values. */
+hs_code hs__recover_late(hs_raw_session *raw, bool restored, hs_error *err);
 /* share.c. Lets go of what hs_raw_session_share has made. */
 void hs__unshare(hs_raw_session *raw);
 /* Is this another thread than the one whose shared session it is? */

@@ -136,7 +136,10 @@ static hs_code add_hook(struct hs_session *session, size_t index, hs_error *err)
         provider.load = load_if_it_can;
         provider.self = hook;
     }
-    return code ? code : add_slot(&session->raw, hook_key(session, index), &provider, err);
+    if (code || (code = add_slot(&session->raw, hook_key(session, index), &provider, err)))
+        return code;
+    session->raw.states[session->raw.n_states - 1].varies = hook->rest->state_varies;
+    return HS_OK;
 }
 
 hs_code hs__gather_states(struct hs_session *session, hs_error *err)
@@ -162,12 +165,18 @@ void hs__free_states(hs_raw_session *raw)
     hs__free(&raw->env, raw->states);
     raw->states = NULL;
     raw->n_states = raw->states_capacity = 0;
-    for (size_t i = 0; i < raw->n_late; i++)
+    raw->n_lost += raw->n_late;
+    raw->n_late = 0;
+    hs__states_free(&raw->waiting, &raw->env);
+}
+
+void hs__free_late(hs_raw_session *raw)
+{
+    for (size_t i = 0; i < raw->n_late + raw->n_lost; i++)
         hs__free(&raw->env, raw->late[i].name);
     hs__free(&raw->env, raw->late);
     raw->late = NULL;
-    raw->n_late = raw->late_capacity = 0;
-    hs__states_free(&raw->waiting, &raw->env);
+    raw->n_late = raw->n_lost = raw->late_capacity = 0;
 }
 
 hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *given, hs_error *err)
@@ -198,6 +207,14 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
 
 /* Variables. */
 
+static hs__late_variable *find_recovered(const hs_raw_session *raw, const char *name)
+{
+    for (size_t i = 0; i < raw->n_late; i++)
+        if (raw->late[i].recovered && strcmp(raw->late[i].name, name) == 0)
+            return &raw->late[i];
+    return NULL;
+}
+
 static hs_code check_late(const hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
 {
     if (!def->name || !*def->name)
@@ -209,9 +226,31 @@ static hs_code check_late(const hs_raw_session *raw, const hs_variable_def *def,
         return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': its data is NULL", def->name);
     if (def->flags)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': flags are for variables of a graph", def->name);
-    if (hs__has_variable(raw, def->name))
+    if (hs__has_variable(raw, def->name) && !find_recovered(raw, def->name))
         return hs_error_set(err, HS_ALREADY_EXISTS, "variable '%s': the session has one of that name already", def->name);
     return HS_OK;
+}
+
+/* Where a variable is put that is added: in the place of itself, if it is known since before a recovery. There is room. */
+static hs__late_variable *place_late(hs_raw_session *raw, const char *name)
+{
+    hs__late_variable *late = find_recovered(raw, name);
+    size_t at = raw->n_late, end = raw->n_late + raw->n_lost;
+    if (!late) {
+        while (at < end && strcmp(raw->late[at].name, name) != 0)
+            at++;
+        late = &raw->late[raw->n_late++];
+        if (at == end && raw->n_lost)
+            raw->late[at] = *late; /* the first that is lost */
+        if (at == end)
+            return late;
+        hs__free(&raw->env, raw->late[at].name);
+        raw->late[at] = *late;
+        raw->n_lost--;
+        return late;
+    }
+    hs__free(&raw->env, late->name);
+    return late;
 }
 
 static hs_code add_late(hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
@@ -220,7 +259,8 @@ static hs_code add_late(hs_raw_session *raw, const hs_variable_def *def, hs_erro
     hs_code code = late.name ? HS_OK : hs__no_memory(err, strlen(def->name), "a name");
     late.def.name = late.name;
     if (!code)
-        code = hs__reserve(&raw->env, &raw->late, &raw->late_capacity, raw->n_late + 1, sizeof *raw->late, err);
+        code =
+            hs__reserve(&raw->env, &raw->late, &raw->late_capacity, raw->n_late + raw->n_lost + 1, sizeof *raw->late, err);
     if (code || (code = hs__claim_variable(raw, &late.def, err))) {
         hs__free(&raw->env, late.name);
         return code;
@@ -229,8 +269,22 @@ static hs_code add_late(hs_raw_session *raw, const hs_variable_def *def, hs_erro
     if (!raw->n_late) /* the graph is finalized: it gets no more */
         for (raw->late_from = 0; hs__session_variable(raw, raw->late_from, &variable);)
             raw->late_from++;
-    raw->late[raw->n_late++] = late;
+    *place_late(raw, late.name) = late;
     return HS_OK;
+}
+
+hs_code hs__recover_late(hs_raw_session *raw, bool restored, hs_error *err)
+{
+    hs_code code = HS_OK;
+    while (!code && raw->n_lost) {
+        hs__late_variable *late = &raw->late[raw->n_late];
+        late->recovered = true;
+        raw->n_late++;
+        raw->n_lost--;
+        if (restored)
+            code = hs__restore_late(raw, &late->def, err);
+    }
+    return code;
 }
 
 hs_code hs_raw_session_add_variable(hs_raw_session *raw, const hs_variable_def *given, hs_error *err)

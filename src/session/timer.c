@@ -297,13 +297,14 @@ hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_err
     return HS_OK;
 }
 
-/* State: the step that every_n_steps counts from, or NO_MARK; the next listed step, or UNKNOWN. */
+/* State: the step that every_n_steps counts from (without it, that there is a mark), or NO_MARK; the next listed step, or
+ * UNKNOWN. */
 
 hs_code hs_timer_save(const hs_timer *timer, hs_state_writer *out, hs_error *err)
 {
     int64_t state[] = {NO_MARK, UNKNOWN};
     if (timer && timer->marked && (timer->every_n_steps || timer->n_at))
-        state[0] = timer->last_step;
+        state[0] = timer->every_ns && !timer->every_n_steps ? 0 : timer->last_step; /* else it would depend on the clock */
     if (timer && timer->n_at)
         state[1] = timer->listed;
     return hs_state_writer_write(out, state, sizeof state, err);

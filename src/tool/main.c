@@ -125,6 +125,7 @@ static const struct command commands[] = {
      "  the state of a random number generator, or the position in the data (hs_graph_state);\n"
      "  an optimizer's moments, or a buffer that is swapped with the memory of a variable (hs_graph_variable).\n"
      "A value that is not computed in each step keeps its number in one of the runs only: use --ignore.\n"
+     "State of hooks that holds times is not compared (HS_HOOK_STATE_VARIES; stop_after, watchdog, rows every N seconds).\n"
      "\n"
      "  --steps N        the last step of both runs. Default: 20. The program is killed there\n"
      "  --middle N       the only step to restart from. Default: half of --steps, and the step after it\n"
@@ -134,7 +135,8 @@ static const struct command commands[] = {
      "                   Default: a directory in $TMPDIR or /tmp that is removed\n"
      "\n"
      "Your checkpoint_dir and summary_dir are not changed: as soon as the program opens the session, the library uses other\n"
-     "directories in their place. Files that the program itself writes are written. Standard input is empty. The program must\n"
+     "directories in their place. Files that the program itself writes are written, and so are those of hooks in other\n"
+     "directories, where a checkpoint saver abandons the checkpoints of the real run. Standard input is empty. The program must\n"
      "train --steps steps in one session, in one process: MPI programs and workers of a cluster cannot be tried.\n"
      "--json prints an object: \"same\", \"steps\" (how many are the same), \"resumed_at\", \"step\", \"differences\".\n",
      A_PROGRAM,

@@ -209,7 +209,15 @@ static int compare_part(const job *j, findings *found, const trial *part, bool i
     return status;
 }
 
-/* The whole run; then one that is interrupted in the middle, resumed for a step, and resumed again. */
+/* A run may make several steps, and pass the middle and the end at once. */
+static int say_not_resumed(const trial *interrupted, int64_t middle)
+{
+    say("%s at step %lld ends at step %lld, the last one, so that nothing is resumed: use --steps %lld", interrupted->what,
+        (long long)middle, (long long)interrupted->last, 4 * (long long)interrupted->last);
+    return TROUBLE;
+}
+
+/* The whole run; then one that is interrupted in the middle, resumed for a run, and resumed again. */
 static int verify(const job *j)
 {
     trial whole = {.name = "whole", .what = "the run that is not interrupted", .last = j->steps};
@@ -225,13 +233,14 @@ static int verify(const job *j)
     for (int64_t reached = 0; status == FINE && reached < whole.last && found.n_parts < MOST_PARTS;) {
         trial *part = &found.parts[found.n_parts];
         part->first = reached;
-        part->last = ends[found.n_parts++];
+        part->last = ends[found.n_parts] > reached ? ends[found.n_parts] : reached + 1;
+        found.n_parts++;
         if (!run_trial(&j->trials, part))
             return TROUBLE;
         reached = part->last;
-        status = compare_part(j, &found, part, reached >= whole.last);
+        status = compare_part(j, &found, part, reached >= whole.last && found.n_parts > 1);
     }
-    return status;
+    return status == FINE && found.n_parts == 1 ? say_not_resumed(&found.parts[0], middle) : status;
 }
 
 static bool take_options(job *j, const struct call *call)

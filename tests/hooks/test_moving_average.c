@@ -604,6 +604,20 @@ static void a_variable_on_a_device_is_averaged_on_the_host(void **state)
 
 /* Several sessions and hooks. */
 
+static void a_variable_without_memory_is_not_swapped(void **state)
+{
+    own *o = *state;
+    float *moving = weights;
+    hs_graph_variable_at(o->graph, "moving", HS_FLOAT, HS_SHAPE(N), &moving);
+    hs_hook averages = hs_moving_average(.variables = HS_NAMES("moving"), .decay = 0.5);
+    own_open_hook(o, averages);
+    step(o);
+    moving = NULL;
+    assert_fails(hs_moving_average_swap(averages, true, &o->err), HS_FAILED_PRECONDITION, &o->err, "has no memory");
+    moving = weights;
+    own_close(o);
+}
+
 static void a_later_session_of_the_graph_begins_anew(void **state)
 {
     own *o = *state;
@@ -742,6 +756,7 @@ int main(void)
         averages_test(hs_evaluation_evaluates_the_averages),
         averages_test(an_evaluation_of_another_hooks_averages_fails),
         own_test(a_variable_on_a_device_is_averaged_on_the_host),
+        averages_test(a_variable_without_memory_is_not_swapped),
         averages_test(a_later_session_of_the_graph_begins_anew),
         averages_test(two_hooks_have_names_of_their_own),
         averages_test(invalid_options_are_refused),

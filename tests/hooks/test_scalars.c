@@ -397,6 +397,26 @@ static void a_row_that_fails_ends_no_training(void **state)
     assert_int_equal(hs_outcome_exit_code(&s->outcome), 0);
 }
 
+static void a_metric_of_a_row_that_fails_comes_with_the_next_row(void **state)
+{
+    stage *s = *state;
+    noted n = {.saved = 1};
+    make_loss(s);
+    stage_open(s, hs_scalars(.metrics = HS_NAMES("accuracy"), .every_n_steps = 1, .sink = {.ops = &noting, .self = &n}));
+    stage_run(s, "train", 1, 0);
+    assert_ok(hs_raw_session_set_metric(hs_session_raw(s->session), "accuracy", 0.25, 1, &s->err), &s->err);
+    n.fails = "write";
+    n.code = HS_UNAVAILABLE;
+    stage_run(s, "train", 2, 0);
+    n.fails = NULL;
+    for (int i = 0; i < 2; i++) {
+        stage_run(s, "train", 1, 0);
+        assert_true(n.last[0].known == !i);
+        assert_true(i || (n.last[0].value == 0.25 && n.last[0].step == 1));
+    }
+    stage_close(s);
+}
+
 static void an_opening_that_fails_later_is_tried_again_before_the_next_row(void **state)
 {
     stage *s = *state;
@@ -566,6 +586,7 @@ int main(void)
         with_stage(numbers_are_exact),
         with_stage(what_cannot_be_opened_at_first_fails_the_session),
         with_stage(a_row_that_fails_ends_no_training),
+        with_stage(a_metric_of_a_row_that_fails_comes_with_the_next_row),
         with_stage(an_opening_that_fails_later_is_tried_again_before_the_next_row),
         with_stage(flush_and_end_may_fail),
         with_stage(a_mistake_ends_the_training),

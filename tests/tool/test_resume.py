@@ -83,6 +83,16 @@ class Exact(ResumeCase):
         self.assertEqual(self.is_same(options=["--middle", "7"]),
                          "resumed at step 7: the same for 8 steps, each with 9 variables, states and values\n")
 
+    def test_runs_of_several_steps(self):
+        for stride, resumed in (2, "4 and at step 6"), (3, "6"), (5, "5"), (7, "7"):
+            with self.subTest(stride=stride):
+                self.assertIn(f"resumed at step {resumed}: the same for ", self.is_same(f"stride={stride}"))
+        self.assertIn("resumed at step 6 and at step 9: the same for 4 steps",
+                      self.is_same("stride=3", options=["--steps", "11"]))
+
+    def test_states_that_hold_times(self):
+        self.assertIn("each with 9 ", self.is_same("times"))
+
     def test_more_fetches(self):
         self.assertIn("each with 10 ", self.is_same(options=["--fetch", "double_loss,loss"]))
 
@@ -169,6 +179,15 @@ class NotMade(ResumeCase):
         self.assertIn("the run that is resumed a second time: the training session ended at step 5, before step 8",
                       self.fails("end=6", "ends_resumed"))
 
+    def test_a_run_that_makes_all_steps(self):
+        for stride in 8, 9, 20:
+            said = self.fails(f"stride={stride}")
+            self.assertIn(f"interrupted at step 4 ends at step {stride}, the last one, so that nothing is resumed: "
+                          f"use --steps {4 * stride}", said)
+            self.is_same(f"stride={stride}", options=["--steps", str(4 * stride)])
+        self.assertIn("use --steps 36", self.fails("stride=3", options=["--middle", "7"]))
+        self.differs("stride=8", "random")
+
     def test_a_program_that_starts_from_nothing(self):
         self.assertIn("the program begins at step 0 although its checkpoint_dir has a checkpoint of step 4; let it resume",
                       self.fails("fresh"))
@@ -225,6 +244,14 @@ class Untouched(ResumeCase):
             holder.stdout.readline()
             self.is_same()
             holder.stdin.close()
+
+    def test_an_order_for_a_run(self):
+        self.make_run()
+        control = self.work / "run/control"
+        control.write_text("stop\n")
+        control.chmod(0o600)
+        self.is_same("control")
+        self.assertEqual(control.read_text(), "stop\n")
 
     def make_run(self):
         (self.work / "run").mkdir()

@@ -27,9 +27,9 @@
  * and see the global step from before update_op.
  *
  * A spike is a loss more than `spike_zscore` standard deviations above the mean of its last `spike_window` accepted values.
- * No loss is a spike until the window is full, or if all its values are equal. Finite values are accepted, except the first
- * two spikes in a row: a loss that stays at a higher level is normal from the third spike on. Checkpoints save the values,
- * and a rollback restores them.
+ * No loss is a spike until the window is full, or if all its values are equal. Finite values are accepted, except spikes. At
+ * most two values in a row are spikes: a loss that stays at a higher level is normal from the third value on. Checkpoints
+ * save the values, and a rollback restores them.
  *
  * Threads: any thread, at any time. */
 

@@ -21,8 +21,7 @@
  * If a resumed training has no time left in total_secs for a step and a save, it ends with HS_REASON_ALREADY_DONE. If
  * another limit is already over, the session is interrupted before its first run.
  *
- * The state "hooksess/hook/stop_after" in checkpoints is a time. Runs of the same steps differ there:
- * hooksess verify-resume --ignore hooksess/hook/stop_after.
+ * The state "hooksess/hook/stop_after" in checkpoints is a time (HS_HOOK_STATE_VARIES).
  *
  * Threads: any thread, at any time. */
 
