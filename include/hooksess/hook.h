@@ -291,7 +291,7 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
  *   HS_FAILED_PRECONDITION      identity or version do not match (state.h), no session is open, or called by a load
  *   HS_INVALID_ARGUMENT         an invalid name, or a missing function
  *   HS_DATA_LOSS, HS_NOT_FOUND  the checkpoint was damaged or deleted
- *   others                      the code of `load` */
+ *   others                      the code of `load`, or of reading the checkpoint. Both may leave the state partly loaded */
 HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
 /* Adds a variable while the session is open, for memory that the first step allocates:
  *
@@ -316,7 +316,8 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
  * keeps the checkpoint's value: as hs_raw_session_add_state.
  *
  * On failure it is not added: HS_ALREADY_EXISTS if the name is in use, HS_INVALID_ARGUMENT for an invalid definition or
- * another dtype or shape in the checkpoint, and the other codes of hs_raw_session_add_state. */
+ * another dtype or shape in the checkpoint, and the other codes of hs_raw_session_add_state. If reading a variable over
+ * 64 MiB fails, its memory may have changed in part. */
 HS_API hs_code hs_raw_session_add_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
 /* As hs_session_request_save and hs_session_request_stop. Any thread, any signal handler. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);
