@@ -243,7 +243,7 @@ typedef struct hs_restore_options {
  *
  * Three later failures can leave the model partly restored (do not train on; reopen): a state provider's load fails;
  * writing device memory fails; or the second read of a model or a state over 64 MiB fails (it is read twice, to verify and
- * to load).
+ * to load). Hooks then save nothing more (hs_raw_session_refuse_saves).
  *
  * State without a provider waits for hs_raw_session_add_state. The kept checkpoints do not change (hs_saver_take_over).
  * TensorFlow: Saver.restore. */

@@ -305,7 +305,7 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
  *   HS_FAILED_PRECONDITION      identity or version do not match (state.h), no session is open, or called by a load
  *   HS_INVALID_ARGUMENT         an invalid name, or a missing function
  *   HS_DATA_LOSS, HS_NOT_FOUND  the checkpoint was damaged or deleted
- *   others                      the code of `load` */
+ *   others                      the code of `load`, or of reading the checkpoint. Both may leave the state partly loaded */
 HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
 /* Adds a variable while the session is open. If its name and shape are known before, hs_graph_variable_at is simpler.
  *
@@ -324,7 +324,9 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
  * dtype or shape.
  *
  * After a recovery the session still has the variable. After all after_create_session, it is set to the restored value, or
- * to its first value. It may be added again, for example with other memory. */
+ * to its first value. It may be added again, for example with other memory.
+ *
+ * If reading a variable over 64 MiB fails, its memory may have changed in part. */
 HS_API hs_code hs_raw_session_add_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
 /* As the functions of the session. Any thread, any signal handler. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);

@@ -44,7 +44,8 @@ typedef struct hs_state_reader hs_state_reader;
  * all further writes fail. */
 HS_API hs_code hs_state_writer_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err);
 
-/* Reads the next bytes. HS_DATA_LOSS: fewer remain; `data` is unchanged. Or the code of the failing file operation. */
+/* Reads the next bytes. HS_DATA_LOSS: fewer remain; `data` is unchanged. Or the code of the failing file operation: then
+ * `data` may have changed, all further reads fail, and so does the restore. */
 HS_API hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err);
 
 /* Returns the number of bytes that remain. */

@@ -27,16 +27,14 @@ hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_e
     hs_error_clear(err);
     if (bytes > in->left)
         return hs_error_set(err, HS_DATA_LOSS, "the state has %zu more bytes, where %zu are read", in->left, bytes);
-    hs_code code = HS_OK;
-    if (bytes && in->next) {
-        code = in->next(in->user, data, bytes, err);
-    } else if (bytes) { /* without any, in->at may be NULL */
+    if (in->error.code || (bytes && in->next && in->next(in->user, data, bytes, &in->error)))
+        return hs__error_copy(err, &in->error);
+    if (bytes && !in->next) { /* without any, in->at may be NULL */
         memcpy(data, in->at, bytes);
         in->at += bytes;
     }
-    if (!code)
-        in->left -= bytes;
-    return code;
+    in->left -= bytes;
+    return HS_OK;
 }
 
 size_t hs_state_reader_remaining(const hs_state_reader *in)

@@ -101,6 +101,21 @@ static const way *choose_way(const hs_saver *saver, const hs__bundle_reader *bun
     return saver->graph.restores && bundle && all ? &by_graph : &one_by_one;
 }
 
+/* A failure leaves the model changed in part: no hook saves it any more. */
+static hs_code change_model(restoring *r, const way *how, const hs_saver *saver, hs_raw_session *session,
+                            const hs__archive *archive, hs__bundle_reader *bundle, hs_error *err)
+{
+    hs_error error = {0};
+    hs_code code = bundle ? hs__states_load(&r->states, bundle, session, &error) : HS_OK;
+    if (!code) {
+        session->moves++;
+        code = how->write(r, saver, session, archive, &error);
+    }
+    if (code && !session->saves_refused.code)
+        hs__error_copy(&session->saves_refused, &error);
+    return code ? hs__error_copy(err, &error) : HS_OK;
+}
+
 /* State comes from a bundle; `bundle` NULL: it stays as it is. `whose` says whose fault a failure is: at which stage it
  * happened. */
 static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
@@ -118,11 +133,9 @@ static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session 
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
     r->states.any_identity = options->any_identity;
-    if ((bundle && (code = hs__states_check(&r->states, session, err))) || (code = how->prepare(r, session, err)) ||
-        (bundle && (code = hs__states_load(&r->states, bundle, session, err))))
+    if ((bundle && (code = hs__states_check(&r->states, session, err))) || (code = how->prepare(r, session, err)))
         return code;
-    session->moves++;
-    return how->write(r, saver, session, archive, err);
+    return change_model(r, how, saver, session, archive, bundle, err);
 }
 
 hs_code hs__restore_variables(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,

@@ -304,8 +304,12 @@ static hs_code call_load(const hs__stored_state *state, const hs__state_slot *sl
     session->loading_states = true;
     hs_code code = hs__settle(slot->load(slot->self, reader, err), "it", err);
     session->loading_states = false;
-    if (!code && reader->left)
+    if (reader->error.code) {
+        code = hs__error_copy(err, &reader->error);
+        hs_error_prefix(err, HS__CHANGED_IN_PART);
+    } else if (!code && reader->left) {
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", reader->left, state->bytes);
+    }
     return code;
 }
 
@@ -465,8 +469,8 @@ hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_
 
 /* Variables. */
 
-static hs_code read_variable(const hs__stored_states *from, const hs__stored_state *state, void *to, const hs_env *env,
-                             hs_error *err)
+static hs_code read_variable(const hs__stored_states *from, const hs__stored_state *state, void *to, bool in_place,
+                             const hs_env *env, hs_error *err)
 {
     hs__bundle_reader reader;
     if (!is_in_file(state)) {
@@ -479,6 +483,8 @@ static hs_code read_variable(const hs__stored_states *from, const hs__stored_sta
         return code;
     code = hs__bundle_read(&reader, hs__bundle_find(&reader, state->key), to, err);
     hs__bundle_reader_close(&reader);
+    if (code && in_place)
+        hs_error_prefix(err, "reading the variable '%s': " HS__CHANGED_IN_PART, state->key);
     return code;
 }
 
@@ -494,7 +500,7 @@ static hs_code set_late(const hs__stored_states *from, const hs__stored_state *s
     if (to.memory && !copy)
         return hs__no_memory(err, state->bytes, state->key);
     const hs_tensor value = hs_tensor_of(def->dtype, def->shape, copy ? copy : to.data);
-    if (!(code = read_variable(from, state, copy ? copy : to.data, env, err)))
+    if (!(code = read_variable(from, state, copy ? copy : to.data, !copy, env, err)))
         code = hs__variable_write(def, &to, &value, err);
     hs__free(env, copy);
     return code;

@@ -28,7 +28,8 @@ void hs__states_free(hs__stored_states *states, const hs_env *env);
 
 /* Hands a provider that came late what waits for it, which then waits no more. */
 hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err);
-/* Gives a variable that was added late what waits for it, which then waits no more. Changes nothing on failure. */
+/* Gives a variable that was added late what waits for it, which then waits no more. A failure changes nothing, unless the
+ * error says so. */
 hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
 /* Gives a variable of the session what waits for it, which waits on, as it may be added again; or its first value. */
 hs_code hs__restore_late(hs_raw_session *session, const hs_variable_def *def, hs_error *err);

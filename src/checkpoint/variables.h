@@ -20,6 +20,9 @@ hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_v
 hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
                                hs_error *err);
 
+/* What an error says first if a restore has changed the model, and cannot complete it. */
+#define HS__CHANGED_IN_PART "the model has changed in part, and must not be trained on"
+
 /* Was it added while the session was open? */
 bool hs__session_is_late(const hs_raw_session *session, size_t index);
 

@@ -118,6 +118,7 @@ static hs_code load_if_it_can(void *self, hs_state_reader *in, hs_error *err)
     hs_code code =
         hs_state_reader_remaining(in) && !is_left_alone(hook) ? hook->rest->ops.load_state(hook->self, in, &error) : HS_OK;
     in->left = 0;
+    hs_error_clear(&in->error);
     hs__clear(err);
     if (!code)
         return HS_OK;

@@ -135,8 +135,9 @@ static void put_differences(const comparison *c, const trial *part)
         puts("");
     }
     puts(part->first
-             ? "A step reads something that no checkpoint holds, or that is not restored as it was saved: a random\n"
-               "number generator, a position in the data, an optimizer's moments, a buffer that is swapped.\n"
+             ? "A step reads something that no checkpoint has, or that is not restored as it was saved. Usually this is\n"
+               "  a random number generator, or a position in the data: add it with hs_graph_bytes;\n"
+               "  an optimizer's moments, or a buffer that is swapped: add it with hs_graph_variable_at.\n"
                "See 'hooksess help verify-resume'."
              : "The program does not compute the same twice, whether it is resumed or not: its seed is the time, say,\n"
                "or its threads add in any order.");

@@ -125,6 +125,18 @@ static void a_reader_may_read_from_elsewhere(void **state)
     assert_fails(hs_state_reader_read(&in, found, 5, &err), HS_DATA_LOSS, &err, "4 more bytes");
 }
 
+static void after_a_failure_further_reads_fail(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    char next = 'a', found[8] = "";
+    hs_state_reader in = {.left = 7, .next = read_letters, .user = &next};
+    assert_fails(hs_state_reader_read(&in, found, 4, &err), HS_DATA_LOSS, &err, "the disk is gone");
+    assert_fails(hs_state_reader_read(&in, found, 1, &err), HS_DATA_LOSS, &err, "the disk is gone");
+    assert_fails(hs_state_reader_read(&in, NULL, 0, &err), HS_DATA_LOSS, &err, "the disk is gone");
+    assert_int_equal(hs_state_reader_remaining(&in), 7);
+}
+
 static void success_clears_the_error(void **state)
 {
     (void)state;
@@ -218,7 +230,7 @@ int main(void)
         TEST(after_a_failure_further_writes_fail),   TEST(success_clears_the_error),
         TEST(a_provider_is_taken_as_it_is),          TEST(an_empty_identity_is_none),
         TEST(providers_that_are_not_taken),          TEST(a_reader_tells_the_version),
-        TEST(a_reader_may_read_from_elsewhere),
+        TEST(a_reader_may_read_from_elsewhere),      TEST(after_a_failure_further_reads_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

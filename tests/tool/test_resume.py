@@ -129,6 +129,12 @@ class Different(ResumeCase):
         self.assertTrue(self.differs("stale").startswith("step 5 differs in the value 'average' ("))
         self.is_same("stale", options=["--ignore", "average"])
 
+    def test_the_usual_remedies_are_named(self):
+        for output in self.differs("no_generator"), run(TOOL, "help", "verify-resume").stdout.decode():
+            self.assertIn("hs_graph_bytes", output)
+            self.assertIn("hs_graph_variable_at", output)
+        self.assertNotIn("hs_graph_", self.differs("random"))  # it is not for the checkpoint that this differs
+
     def test_what_may_differ(self):
         self.assertIn("the state 'hooksess/state/clock'", self.differs("clock"))
         self.is_same("clock", options=["--ignore", "other,hooksess/state/clock"])
