@@ -98,12 +98,12 @@ static hs_code check_files(const hs_file_system *files, hs_error *err)
     if (ops->size < first_size)
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "hs_env.files.ops->size is %zu, and at least %zu: initialize it by HS_INIT(hs_file_system_ops, ...)", ops->size,
-            first_size);
+            "hs_env.files.ops->size is %zu, but must be at least %zu: initialize it with HS_INIT(hs_file_system_ops, ...)",
+            ops->size, first_size);
     if (!ops->open || !ops->read || !ops->write || !ops->sync || !ops->close || !ops->rename || !ops->remove ||
         !ops->sync_directory || !ops->make_directory || !ops->stat || !ops->list)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_env.files.ops lacks a function; all but the last three are required");
+                            "hs_env.files.ops lacks a required function; only the last three are optional");
     return HS_OK;
 }
 
