@@ -154,7 +154,7 @@ static hs_code read_again(hs__plan *plan, const hs__archive *archive, const hs_r
     reading r = {.plan = plan, .archive = archive, .do_item = fill_item};
     hs_code code = do_all(&r, err);
     if (code || (code = set_rest(plan, archive, session, err)))
-        hs_error_prefix(err, "the model has changed in part, and must not be trained on");
+        hs_error_prefix(err, "do not train with this session: variables are partly restored");
     return code;
 }
 
