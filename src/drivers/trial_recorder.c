@@ -39,8 +39,8 @@ static hs_code add_checked(const lines *l, const char *name, const hs_tensor *va
     hs_shape of = hs_tensor_shape(value);
     if (value->data && value->dtype != HS_STRING && hs_shape_elements(&of) == 1)
         snprintf(number, sizeof number, "%.9g", hs_tensor_number(value, 0));
-    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)crc,
-                    value->bytes, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
+    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)crc, value->bytes,
+                    hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
     for (; *name; name++)
         hs__buffer_append(l->to, (unsigned char)*name < ' ' ? "?" : name, 1);
     hs__buffer_append(l->to, "\n", 1);
@@ -147,12 +147,12 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (r->first && step != r->first)
         return hs_error_set(
             err, HS_FAILED_PRECONDITION,
-            "the program begins at step %lld although its checkpoint_dir has a checkpoint of step %lld; let "
-            "it resume (hs_training_options.restore)",
+            "the program starts at step %lld, although its checkpoint_dir has a checkpoint of step %lld; let it resume "
+            "(hs_training_options.restore)",
             (long long)step, (long long)r->first);
     if (step >= r->last)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the program begins at step %lld although its checkpoint_dir is empty; choose later steps "
+                            "the program starts at step %lld, although its checkpoint_dir is empty; choose later steps "
                             "(--steps, --middle)",
                             (long long)step);
     return HS_OK;

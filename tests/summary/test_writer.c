@@ -285,7 +285,7 @@ static void options_that_make_no_sense(void **state)
         {HS_INIT(hs_summary_writer_options, .flush_secs = -1), "flush_secs is -1"},
         {HS_INIT(hs_summary_writer_options, .flush_secs = 1e300), "flush_secs is 1e+300"},
         {HS_INIT(hs_summary_writer_options, .queue_bytes = -5), "queue_bytes is -5"},
-        {HS_INIT(hs_summary_writer_options, .name_suffix = "a/b"), "'a/b' has a '/'"},
+        {HS_INIT(hs_summary_writer_options, .name_suffix = "a/b"), "'a/b' contains '/'"},
         {{.flush_secs = 1}, "HS_INIT(hs_summary_writer_options"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
