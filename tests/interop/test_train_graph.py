@@ -267,7 +267,7 @@ class Mistakes(GraphCase):
     def test_of_the_exporting_script(self):
         self.assertIn("dataset-fashion-mnist", python("export_graph.py", self.path("a.meta"), "--input", "queue", "--data", self.directory,
                                                       status=1))
-        self.assertIn("give at most one of the two", python("export_graph.py", self.path("a.meta"), "--input", "queue", "--epochs", 1,
+        self.assertIn("give one of the two", python("export_graph.py", self.path("a.meta"), "--input", "queue", "--epochs", 1,
                                                     "--parameter-servers", 1, status=1))
         self.assertIn("there is no checkpoint", python("evaluate.py", self.directory, ROOT, status=1))
 
