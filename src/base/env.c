@@ -98,8 +98,8 @@ static hs_code check_files(const hs_file_system *files, hs_error *err)
     if (ops->size < first_size)
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "hs_env.files.ops->size is %zu, and at least %zu: initialize it by HS_INIT(hs_file_system_ops, ...)", ops->size,
-            first_size);
+            "hs_env.files.ops->size is %zu, but must be at least %zu: initialize it with HS_INIT(hs_file_system_ops, ...)",
+            ops->size, first_size);
     const struct {
         const char *name;
         bool is_set;

@@ -75,11 +75,11 @@ static hs_code let_graph_write(const saving *s, hs_error *err)
     const hs__graph_saver *graph = &s->saver->graph;
     hs_code code = hs__graph_saver_run(graph, s->session, graph->def->save_tensor_name, s->graph, err);
     if (code) {
-        hs_error_prefix(err, "the graph's own save op '%s'", graph->def->save_tensor_name);
+        hs_error_prefix(err, "the graph's save op '%s'", graph->def->save_tensor_name);
         return code;
     }
     if ((code = verify_graph_files(s, err)))
-        hs_error_prefix(err, "reading back what the graph's own save op '%s' has written", graph->def->save_tensor_name);
+        hs_error_prefix(err, "cannot verify what the graph's save op '%s' wrote", graph->def->save_tensor_name);
     return code;
 }
 

@@ -25,13 +25,13 @@ struct hs_checkpoint_manager {
 static hs_code check_options(const hs_checkpoint_manager_options *options, hs_error *err)
 {
     if (!options->checkpoint_dir || !*options->checkpoint_dir)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.checkpoint_dir is not given");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.checkpoint_dir is missing");
     if (options->name && (!*options->name || strchr(options->name, '/')))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.name '%s' is not the name of a file",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.name '%s' is not a file name",
                             options->name);
     if (options->every_n_steps < HS_NEVER)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_checkpoint_manager_options.every_n_steps is %lld; no interval is HS_NEVER",
+                            "hs_checkpoint_manager_options.every_n_steps is %lld; it must be at least 0, or HS_NEVER",
                             (long long)options->every_n_steps);
     return HS_OK;
 }
@@ -95,8 +95,7 @@ static hs_code check_call(const char *function, const hs_checkpoint_manager *man
 {
     hs_error_clear(err);
     if (!manager || !session || !session->handle)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %s", function,
-                            manager ? "there is no session" : "the manager is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %s", function, manager ? "session is NULL" : "manager is NULL");
     return HS_OK;
 }
 
@@ -110,7 +109,8 @@ static hs_code read_step(const hs_checkpoint_manager *manager, hs_raw_session *s
     *step = manager->step ? *manager->step : hs_raw_session_global_step(session, &error);
     if (error.code)
         hs_error_prefix(&error,
-                        "what hs_checkpoint_manager_options.every_n_steps goes by (give .step where there is none)");
+                        "hs_checkpoint_manager_options.every_n_steps needs a step; set .step if the graph has no global "
+                        "step");
     return hs__error_copy(err, &error);
 }
 
@@ -135,7 +135,7 @@ static hs_code initialize(const hs_checkpoint_manager *manager, hs_raw_session *
         return HS_OK;
     hs_code code = manager->init_fn(manager->user, session, err);
     if (hs__settle(code, "it", err))
-        hs_error_prefix(err, "the init function");
+        hs_error_prefix(err, "init_fn");
     return code;
 }
 
@@ -181,7 +181,7 @@ static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_
 {
     hs_error why;
     return hs_raw_session_save_refusal(session, &why)
-               ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is not saved: %s", manager->prefix, why.message)
+               ? hs_error_set(err, HS_FAILED_PRECONDITION, "cannot save '%s': %s", manager->prefix, why.message)
                : HS_OK;
 }
 

@@ -180,6 +180,6 @@ hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_
     if (!code)
         code = set_without(plan, session, err);
     if (code)
-        hs_error_prefix(err, HS__CHANGED_IN_PART);
+        hs_error_prefix(err, HS__PARTLY_RESTORED);
     return code;
 }

@@ -71,8 +71,8 @@ static hs_code check_for_graph(restoring *r, const hs_saver *saver, hs_raw_sessi
     if (strpbrk(archive->path, "*?[\\"))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "'%s' cannot be restored by the graph's own op, to which *, ?, [ and \\ are a pattern: restore it "
-            "without graph_restores",
+            "cannot restore '%s' with graph_restores: the graph's op takes *, ?, [ and \\ as a pattern; rename the "
+            "checkpoint, or leave graph_restores out",
             archive->path);
     lenient.allow_missing = true;
     hs_code code = hs__plan_make(&r->plan, saver, session, archive, &lenient, err);
@@ -187,12 +187,12 @@ hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_sessio
 {
     for (size_t i = 0; options->skip && options->skip[i]; i++)
         if (!hs__has_variable(session, options->skip[i]))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.skip has '%s', which is no variable",
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.skip lists '%s', which is not a variable",
                                 options->skip[i]);
     for (size_t i = 0; options->names && options->names[i].variable; i++)
         if (!options->names[i].name || !hs__has_variable(session, options->names[i].variable))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.names has '%s', which %s",
-                                options->names[i].variable, options->names[i].name ? "is no variable" : "has no name");
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.names lists '%s', which %s",
+                                options->names[i].variable, options->names[i].name ? "is not a variable" : "has no name");
     return HS_OK;
 }
 
@@ -230,9 +230,9 @@ hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *p
     hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_restore: %s",
-                            !saver                ? "the saver is NULL"
-                            : !prefix || !*prefix ? "no checkpoint is named"
-                                                  : "there is no session");
+                            !saver                ? "saver is NULL"
+                            : !prefix || !*prefix ? "prefix is missing"
+                                                  : "session is NULL");
     hs__restore_fault whose;
     hs_code code = HS_OK;
     if (given)

@@ -10,7 +10,7 @@ hs_code hs__check_saved_name(const char *name, hs_error *err)
 {
     if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) != 0)
         return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names under %s are reserved for state", name,
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names that begin with %s are reserved for state", name,
                         HS__STATE_PREFIX);
 }
 
@@ -21,9 +21,9 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
     hs_code code = hs__session_read(session, index, name, &value, err);
     if (code)
         return code;
-    code = hs__settle(hs_tensor_host(&value, copy, host, err), "its memory", err);
+    code = hs__settle(hs_tensor_host(&value, copy, host, err), "hs_memory.to_host", err);
     if (code)
-        hs_error_prefix(err, "reading variable '%s'", name);
+        hs_error_prefix(err, "cannot read variable '%s'", name);
     return code;
 }
 
@@ -83,8 +83,8 @@ static hs_code check_parts(const saved_variable *list, size_t n, hs_error *err)
         if (list[i].is_part && (i + 1 == n || !list[i + 1].follows) && bytes < list[i].whole_bytes)
             return hs_error_set(
                 err, HS_INVALID_ARGUMENT,
-                "'%s' is partitioned, and some of its parts would not be saved, '%s' among those that would "
-                "be: save all of them or none, under one name",
+                "'%s' is partitioned, and some of its parts are not saved, but '%s' is; save all parts or none, under one "
+                "name",
                 list[i].name, list[i].variable);
     }
     return HS_OK;
@@ -233,7 +233,7 @@ static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error 
     if (writer.error.code)
         code = hs__error_copy(err, &writer.error);
     if (code)
-        hs_error_prefix(err, "saving the state '%s'", slot->key);
+        hs_error_prefix(err, "cannot save state '%s'", slot->key);
     return code;
 }
 

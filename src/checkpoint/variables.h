@@ -21,7 +21,7 @@ hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, cons
                                hs_error *err);
 
 /* What an error says first if a restore has changed the model, and cannot complete it. */
-#define HS__CHANGED_IN_PART "the model has changed in part, and must not be trained on"
+#define HS__PARTLY_RESTORED "do not train with this session: the model is partly restored"
 
 /* Was it added while the session was open? */
 bool hs__session_is_late(const hs_raw_session *session, size_t index);

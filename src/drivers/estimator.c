@@ -22,7 +22,7 @@ hs_estimator *hs_estimator_new(const hs_estimator_options *given, hs_error *err)
         hs__env_take(&env, options.env, err))
         return NULL;
     if (!options.model_fn || !options.checkpoint_dir || !*options.checkpoint_dir) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_options: %s is not given",
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_options.%s is missing",
                      options.model_fn ? "checkpoint_dir" : "model_fn");
         return NULL;
     }
@@ -45,7 +45,7 @@ void hs_estimator_free(hs_estimator *estimator)
 
 bool hs__estimator_missing(const hs_estimator *estimator, hs_error *err)
 {
-    return !estimator && hs_error_set(err, HS_INVALID_ARGUMENT, "the estimator is NULL");
+    return !estimator && hs_error_set(err, HS_INVALID_ARGUMENT, "estimator is NULL");
 }
 
 const char *hs_estimator_checkpoint_dir(const hs_estimator *estimator)
@@ -69,9 +69,9 @@ hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode,
     hs_estimator_spec *spec = &built->spec;
     hs_hook of_input[2] = {{.ops = NULL}, {.ops = NULL}};
     *built = (hs__built){.estimator = estimator, .spec.size = sizeof *spec};
-    hs_code code = hs__settle(options->model_fn(options->user, mode, spec, err), "the model function", err);
+    hs_code code = hs__settle(options->model_fn(options->user, mode, spec, err), "model_fn", err);
     if (!code && !spec->backend.ops)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "the model function gave no backend (hs_estimator_spec.backend)");
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "model_fn set no backend (hs_estimator_spec.backend)");
     if (!code && input->fn)
         code = hs__settle(input->fn(input->user, mode, spec->backend, of_input, err), "the input function", err);
     const hs_hook *const lists[] = {of_input, spec->hooks, hooks};
@@ -148,11 +148,11 @@ static void add_own_hooks(hs__built *built, const hs_estimator_train_options *op
 static hs_code check_train(const hs__built *built, const hs_estimator_train_options *options, hs_error *err)
 {
     if (!built->spec.train_op)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "the model function gave nothing to train with (hs_estimator_spec.train_op)");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "model_fn set nothing to train with (hs_estimator_spec.train_op)");
     if ((options->steps && options->max_steps) || options->steps < 0 || options->max_steps < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_estimator_train_options: steps is %lld and max_steps %lld; give at most one, at least 1",
+                            "hs_estimator_train_options: steps is %lld and max_steps is %lld; give at most one of the two, "
+                            "at least 1",
                             (long long)options->steps, (long long)options->max_steps);
     return HS_OK;
 }

@@ -67,17 +67,18 @@ static hs_code check(const course *c, hs_error *err)
     const int64_t save_steps = c->estimator->options.save_checkpoint_steps;
     for (int i = 0; i < 2; i++)
         if (!(secs[i] >= 0 && secs[i] <= 1e9) && secs[i] != HS_NEVER)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_eval_spec: %s is %g; none is HS_NEVER",
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "hs_estimator_eval_spec: %s is %g; it must be from 0 to 1e9, or HS_NEVER for none",
                                 i ? "throttle_secs" : "start_delay_secs", secs[i]);
     if (c->evaluate.checkpoint_prefix)
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "hs_estimator_eval_spec: checkpoint_prefix is one checkpoint; those of the training are evaluated");
+            "hs_estimator_eval_spec: leave checkpoint_prefix out; the checkpoints of the training are evaluated");
     if (save_secs <= 0 && save_steps <= 0 && (save_secs < 0 || save_steps < 0))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "hs_estimator_train_and_evaluate: the estimator saves no checkpoint that could be evaluated: its "
-            "save_checkpoint_secs is %g and save_checkpoint_steps %lld; give one of them, or 0 for both",
+            "hs_estimator_train_and_evaluate: the estimator saves no checkpoints to evaluate: save_checkpoint_secs is %g "
+            "and save_checkpoint_steps is %lld; set one of them, or both to 0",
             save_secs, (long long)save_steps);
     return HS_OK;
 }

@@ -106,7 +106,8 @@ static hs_code find_saver(const checkpoint_saver *hook, const hs_raw_session *se
         n++;
     if (n != 1)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "neither a saver nor a scaffold is given, and the graph's collection '%s' has %zu items",
+                            "neither saver nor scaffold is given, and the graph's collection '%s' has %zu items instead of "
+                            "1",
                             HS_SAVERS, n);
     *saver = (hs_saver *)item;
     return HS_OK;
@@ -393,7 +394,7 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
     hs_code code = step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
     if (hook->was_missed && !hook->was_said)
         hs_log(hook->log, HS_LOG_WARNING,
-               "metric '%s' is not a tensor and was never set: keep_best ignores the checkpoints of this session",
+               "keep_best ignores the checkpoints of this session: metric '%s' is not a tensor and was never set",
                hook->metric);
     return code ? code : hs__listeners_end(&hook->listeners, hs_run_context_session(run), step, err);
 }
@@ -497,13 +498,13 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
     if (!options->checkpoint_dir || !*options->checkpoint_dir)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
     if (basename && (!*basename || strchr(basename, '/')))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_basename '%s' is not the name of a file", basename);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_basename '%s' is not a file name", basename);
     if (options->saver && options->scaffold)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
     if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "busy is %d, no hs_busy_policy", (int)options->busy);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "busy is %d, not an hs_busy_policy", (int)options->busy);
     if (options->on_failure < HS_SAVE_FAILURE_SKIP || options->on_failure > HS_SAVE_FAILURE_FAIL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %d, no hs_save_failure", (int)options->on_failure);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %d, not an hs_save_failure", (int)options->on_failure);
     return HS_OK;
 }
 

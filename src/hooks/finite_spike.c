@@ -111,8 +111,8 @@ static hs_code load_series(const hs__spikes *spikes, hs__spike_series *series, h
     if (code)
         return code;
     if (counts[0] < 0 || counts[1] < 0 || counts[1] > MOST)
-        return hs_error_set(err, HS_DATA_LOSS, "%lld values of a loss, %lld spikes in a row", (long long)counts[0],
-                            (long long)counts[1]);
+        return hs_error_set(err, HS_DATA_LOSS, "invalid counts: %lld values of a loss, %lld spikes in a row",
+                            (long long)counts[0], (long long)counts[1]);
     if (series) {
         clear(series);
         series->in_a_row = counts[1];

@@ -150,8 +150,8 @@ static hs_code find_variable(hs_backend backend, const char *name, size_t *index
     if (!hs_backend_variable(backend, *index, found))
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not a variable", name);
     if (found->dtype != HS_FLOAT && found->dtype != HS_DOUBLE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' is of type %s; averages are of float and double", name,
-                            hs_dtype_name(found->dtype));
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' is of type %s; only float and double can be averaged",
+                            name, hs_dtype_name(found->dtype));
     return HS_OK;
 }
 
@@ -168,7 +168,7 @@ static hs_code add_nodes(hs_graph *graph, average *a, const hs_variable *variabl
         code = hs_graph_op(graph, .name = a->swap, .run = swap, .user = a, .writes = HS_NAMES(variable->name, a->name));
     a->is_made = !code;
     if (code && !hs_graph_error(graph, err)) /* it cannot be added to */
-        hs_error_set(err, code, "'%s' cannot be added to the graph", a->name);
+        hs_error_set(err, code, "cannot add '%s' to the graph", a->name);
     return code;
 }
 
@@ -199,7 +199,7 @@ static hs_code begin_one(moving_average *hook, hs_backend backend, size_t i, hs_
     if (code)
         return code;
     if ((size_t)snprintf(own, sizeof own, "%s/%s", name, hook->name) >= sizeof own)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the name '%s' is too long", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the name of variable '%s' is too long", name);
     size_t bytes = (size_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
     average *a = hs_graph_memory(graph, own, sizeof *a + bytes, err);
     if (!a)
@@ -332,8 +332,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     if (kind == HS_RUN_TRAIN) {
         if (hook->in)
             return hs_error_set(err, HS_FAILED_PRECONDITION,
-                                "the averages are in the place of the variables; call hs_moving_average_swap(hook, false, "
-                                "err) before the next training run");
+                                "the variables hold the averages; call hs_moving_average_swap(hook, false, err) before the "
+                                "next training run");
         if ((hook->step = hs_run_context_global_step(run, err)) < 0)
             return err->code;
     }
@@ -367,7 +367,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
     (void)outcome;
     if (hook->session && place(hook, false, &error))
         hs_log(hs_backend_env(hs_raw_session_backend(hook->session)), HS_LOG_ERROR,
-               "the averages stay in the place of the variables: %s", error.message);
+               "the variables still hold the averages: %s", error.message);
     hook->session = NULL;
 }
 
@@ -383,7 +383,8 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     for (size_t i = 0; i < hook->n; i++)
         if (hook->averages[i]->swapped)
             return hs_error_set(err, HS_FAILED_PRECONDITION,
-                                "the averages are in the place of the variables; a checkpoint would mix them up");
+                                "the variables hold the averages; call hs_moving_average_swap(hook, false, err) before the "
+                                "save");
     return HS_OK;
 }
 
@@ -417,7 +418,7 @@ static hs_code check(const hs_moving_average_options *options, hs_error *err)
     for (size_t i = 0; options->variables[i]; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(options->variables[i], options->variables[k]) == 0)
-                return hs_error_set(err, HS_INVALID_ARGUMENT, "variables has '%s' twice", options->variables[i]);
+                return hs_error_set(err, HS_INVALID_ARGUMENT, "variables lists '%s' twice", options->variables[i]);
     if (!(options->decay > 0 && options->decay < 1))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "decay is %g; it must be above 0 and below 1", options->decay);
     return HS_OK;
@@ -460,9 +461,9 @@ hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err)
     hs_error error = {0};
     hs_error_clear(err);
     if (hook.ops != &ops)
-        hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_moving_average_swap: the hook is not of hs_moving_average");
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_moving_average_swap: the hook is not from hs_moving_average");
     else if (!self->session)
-        hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_moving_average_swap: no session with the hook is open");
+        hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_moving_average_swap: the hook has no open session");
     else if (!place(self, in, &error))
         self->in = in;
     return hs__error_copy(err, &error);

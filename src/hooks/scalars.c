@@ -17,8 +17,8 @@ static hs_code open_events(void *self, hs_raw_session *session, hs_error *err)
     const char *directory = hook->summary_dir ? hook->summary_dir : hs_raw_session_summary_dir(session);
     if (!directory && !hook->given_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "there is no directory for the event file; give summary_dir, or the session a summary_dir or a "
-                            "checkpoint_dir");
+                            "no directory for the event file; set summary_dir here, or summary_dir or checkpoint_dir of "
+                            "the session");
     return hs_raw_session_event_writer(session, directory, hook->given_writer, &hook->writer, err);
 }
 

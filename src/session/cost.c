@@ -32,7 +32,7 @@ static void record_span(struct hs_session *session, const hs__hook *hook, const 
     hs_error error = {0};
     if (hs__reserve(&session->env, &session->spans, &session->spans_capacity, session->n_spans + 1, sizeof *session->spans,
                     &error))
-        hs_log(&session->env, HS_LOG_WARNING, "hook '%s', %s: its span is not recorded: %s", hook->rest->ops.name, callback,
+        hs_log(&session->env, HS_LOG_WARNING, "hook '%s', %s: cannot record its span: %s", hook->rest->ops.name, callback,
                error.message);
     else
         session->spans[session->n_spans++] = (hs_hook_span){hook->rest->ops.name, callback, began, ended};

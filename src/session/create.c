@@ -104,8 +104,8 @@ static hs_code restore_again(struct hs_session *session, hs__startup *startup, h
     }
     if (!session->opening && keeps_variables(session))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "there is nothing to recover from: no checkpoint, and no copy of the state as it was at the "
-                            "opening (hs_recovery.snapshot_limit)");
+                            "cannot recover: no checkpoint exists, and the initial state was not copied "
+                            "(hs_recovery.snapshot_limit)");
     hs_code code = hs__startup_initialize(raw, startup, err);
     if (code || session->opening)
         return code ? code : hs_raw_session_restore_copy(raw, session->opening, err);

@@ -45,7 +45,7 @@ static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs
     const hs_run_args *args;
     hs__frame *frame;
     if (session->in_backend)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "a session cannot be run by an op that it is running");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "an op cannot run the session that runs it");
     hs__clear(err);
     if (values)
         *values = NULL;
@@ -64,7 +64,7 @@ static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs
 hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err)
 {
     if (!raw || !raw->handle)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to run");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_run: session is NULL or closed");
     hs_raw_session_enter(raw);
     HS__CALL(call, raw->owner);
     hs_code code = run_alone(raw, args, values, err);
@@ -91,7 +91,7 @@ hs_code hs__step_unread(const hs_raw_session *raw, hs_code code, const int64_t *
     if (!raw->ops.global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "backend '%s' has no global step", raw->ops.name);
     if (!code)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is %lld: it must not be negative",
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is %lld; it must be at least 0",
                             (long long)*step);
     return hs__settle(code, "reading the global step", err);
 }
@@ -101,7 +101,7 @@ int64_t hs_raw_session_global_step(hs_raw_session *raw, hs_error *err)
     int64_t step;
     hs__clear(err);
     if (!raw || !raw->handle) {
-        hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to read the global step of");
+        hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_global_step: session is NULL or closed");
         return -1;
     }
     hs_raw_session_enter(raw);
@@ -183,12 +183,12 @@ void hs_raw_session_refuse_saves(hs_raw_session *raw, const hs_error *why)
     if (why && why->code)
         hs__error_copy(&raw->saves_refused, why);
     else
-        hs_error_set(&raw->saves_refused, HS_FAILED_PRECONDITION, "a hook refuses it");
+        hs_error_set(&raw->saves_refused, HS_FAILED_PRECONDITION, "a hook refused saves");
 }
 
 hs_code hs_raw_session_save_refusal(const hs_raw_session *raw, hs_error *out)
 {
-    static const hs_error second_signal = {.code = HS_CANCELLED, .message = "a second signal asked to stop at once"};
+    static const hs_error second_signal = {.code = HS_CANCELLED, .message = "a second signal requested an immediate stop"};
     if (raw && atomic_load_explicit(&raw->owner->stop_request, memory_order_relaxed) == HS__STOPS_UNSAVED)
         return hs__error_copy(out, &second_signal);
     return hs__error_copy(out, raw ? &raw->saves_refused : NULL);
@@ -199,9 +199,9 @@ hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory
     hs__clear(err);
     if (!raw || !directory || !*directory || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_summary_writer: %s",
-                            !raw      ? "there is no session"
-                            : !writer ? "no place for the writer"
-                                      : "no directory is named");
+                            !raw      ? "session is NULL"
+                            : !writer ? "writer is NULL"
+                                      : "directory is missing");
     return hs__writer_cache_get(&raw->owner->writers, directory, writer, err);
 }
 
@@ -218,8 +218,7 @@ hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer
 {
     hs__clear(err);
     if (!raw || !writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_use_writer: there is no %s",
-                            raw ? "writer" : "session");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_use_writer: %s is NULL", raw ? "writer" : "session");
     return hs__writer_cache_use(&raw->owner->writers, writer, err);
 }
 
@@ -229,7 +228,7 @@ hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, 
     hs__clear(err);
     if (!raw || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_event_writer: %s",
-                            raw ? "no place for the writer" : "there is no session");
+                            raw ? "writer is NULL" : "session is NULL");
     *writer = NULL;
     if (!given && !directory)
         return HS_OK;
@@ -245,7 +244,7 @@ hs_code hs_raw_session_flush_writer(hs_raw_session *raw, hs_summary_writer *writ
 {
     hs__clear(err);
     if (!raw || !writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_flush_writer: there is no %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_flush_writer: %s is NULL",
                             raw ? "writer" : "session");
     return hs__writer_cache_flush_one(&raw->owner->writers, writer, sync, hs__report_writer, raw->owner, err);
 }

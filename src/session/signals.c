@@ -189,7 +189,8 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
     if (place < MOST_SESSIONS)
         return HS_OK;
     session->signals = false;
-    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%d sessions look at signals already (hs_session_options.signals)",
+    return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
+                        "%d sessions already handle signals; leave hs_session_options.signals out in other sessions",
                         MOST_SESSIONS);
 }
 

@@ -36,7 +36,7 @@ static hs_code check_key(const hs_raw_session *raw, const char *key, hs_error *e
 {
     for (size_t i = 0; i < raw->n_states; i++)
         if (strcmp(raw->states[i].key, key) == 0)
-            return hs_error_set(err, HS_ALREADY_EXISTS, "two pieces of state would be saved as '%s'; rename one", key);
+            return hs_error_set(err, HS_ALREADY_EXISTS, "two states have the key '%s'; rename one of them", key);
     return HS_OK;
 }
 
@@ -186,12 +186,12 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
     hs__state_slot slot;
     hs__clear(err);
     if (!raw || !raw->handle)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to add a state to");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_add_state: session is NULL or closed");
     hs_code code = hs__state_provider_take(&provider, given, "state", err);
     if (code)
         return code;
     if (raw->loading_states)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "state '%s' cannot be added while another one is being loaded",
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot add state '%s' while another state is being loaded",
                             provider.name);
     if ((code = make_slot(&slot, &raw->env, state_key(raw, provider.name), &provider, err)))
         return code;
@@ -219,16 +219,17 @@ static hs__late_variable *find_recovered(const hs_raw_session *raw, const char *
 static hs_code check_late(const hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
 {
     if (!def->name || !*def->name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a variable to be added has no name");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the variable to add has no name");
     hs_code code = hs__check_saved_name(def->name, err);
     if (code || (code = hs__variable_check(def, err)))
         return code;
     if (!def->data && !hs__variable_moves(def))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': its data is NULL", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': data is NULL", def->name);
     if (def->flags)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': flags are for variables of a graph", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': flags are only for variables of a graph", def->name);
     if (hs__has_variable(raw, def->name) && !find_recovered(raw, def->name))
-        return hs_error_set(err, HS_ALREADY_EXISTS, "variable '%s': the session has one of that name already", def->name);
+        return hs_error_set(err, HS_ALREADY_EXISTS, "variable '%s': the session already has a variable with this name",
+                            def->name);
     return HS_OK;
 }
 
@@ -295,12 +296,12 @@ hs_code hs_raw_session_add_variable(hs_raw_session *raw, const hs_variable_def *
     if (!raw || !raw->handle || !given)
         return hs_error_set(err, raw && raw->handle ? HS_INVALID_ARGUMENT : HS_FAILED_PRECONDITION,
                             "hs_raw_session_add_variable: %s",
-                            raw && raw->handle ? "the definition is NULL" : "there is no session");
+                            raw && raw->handle ? "def is NULL" : "session is NULL or closed");
     hs_code code = HS_STRUCT_TAKE(hs_variable_def, reserved, &def, given, err);
     if (code || (code = check_late(raw, &def, err)))
         return code;
     if (raw->loading_states)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' cannot be added while a state is being loaded",
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot add variable '%s' while a state is being loaded",
                             def.name);
     if (!(code = add_late(raw, &def, err)))
         hs__clear(err);

@@ -49,7 +49,7 @@ static hs_code check_list(const hs_trigger *trigger, hs_error *err)
 {
     for (size_t i = 0; i < count_steps(trigger); i++)
         if (trigger->at_steps[i] < 0 || trigger->at_steps[i] == NO_STEP)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "at_steps[%zu] is %lld, no step", i,
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "at_steps[%zu] is %lld, which is not a step", i,
                                 (long long)trigger->at_steps[i]);
     return HS_OK;
 }
@@ -62,8 +62,7 @@ static hs_code check(const hs_trigger *trigger, hs_error *err)
     if (code || (code = check_list(trigger, err)))
         return code;
     if (!fires)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "a trigger that never fires; give it a condition, such as every_n_steps");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the trigger never fires; set a condition, such as every_n_steps");
     return HS_OK;
 }
 

@@ -36,9 +36,9 @@ static hs_code write_file(const hs_run_context *run, int64_t step, const hs_trac
     char *path = name ? hs__path_join(env, options->trace_dir, name) : NULL;
     hs_code code = fill(&trace, run, step, options, err);
     if (!code && !(code = put(&trace, options->trace_dir, path, env, err))) {
-        hs_log(env, HS_LOG_INFO, "step %lld: wrote the profile %s", (long long)step, path);
+        hs_log(env, HS_LOG_INFO, "step %lld: wrote profile %s", (long long)step, path);
         if (trace.dropped)
-            hs_log(env, HS_LOG_WARNING, "%s: %lld events had no room in %zu bytes (max_bytes)", path,
+            hs_log(env, HS_LOG_WARNING, "%s: %lld events were dropped, because max_bytes is %zu", path,
                    (long long)trace.dropped, max_bytes);
     }
     hs__free(env, path);

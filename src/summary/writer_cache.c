@@ -23,7 +23,7 @@ static hs_code add(hs__writer_cache *cache, char *directory, hs_summary_writer *
 hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_summary_writer **writer, hs_error *err)
 {
     if (!directory || !*directory)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "an event-file writer needs a directory");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the directory of an event file is missing");
     size_t length = hs__directory_length(directory);
     for (size_t i = 0; i < cache->n; i++)
         if (cache->items[i].directory && strlen(cache->items[i].directory) == length &&
@@ -67,7 +67,8 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
     if (i == cache->n)
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "the session does not know this writer (hs_raw_session_summary_writer, hs_raw_session_use_writer)");
+            "the session does not use this writer; get it from hs_raw_session_summary_writer, or pass it to "
+            "hs_raw_session_use_writer");
     if (cache->items[i].started == creation)
         return HS_OK;
     hs_code code = hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, step, err);

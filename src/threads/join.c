@@ -112,9 +112,9 @@ static void tell_waiting(const joining *j)
 {
     char names[800] = "", limit[64] = "";
     if (j->options.stop_grace_secs < 1e9)
-        snprintf(limit, sizeof limit, " up to %g seconds", j->options.stop_grace_secs);
+        snprintf(limit, sizeof limit, " up to %g s", j->options.stop_grace_secs);
     if (name_stragglers(j, names, sizeof names))
-        hs_log(&j->coordinator->env, HS_LOG_INFO, "stop requested; waiting%s for: %s", limit, names);
+        hs_log(&j->coordinator->env, HS_LOG_INFO, "stop requested; waiting%s for these threads: %s", limit, names);
 }
 
 static void wait_for_stragglers(const joining *j)
@@ -146,13 +146,13 @@ static hs_code tell_stragglers(const joining *j, hs_code failed, hs_error *err)
     if (!n)
         return failed;
     if (failed || j->options.ignore_live_threads) {
-        hs_log(&j->coordinator->env, HS_LOG_WARNING, "stop requested, but these threads still run and are abandoned: %s",
-               names);
+        hs_log(&j->coordinator->env, HS_LOG_WARNING,
+               "a stop was requested, but these threads still run and are abandoned: %s", names);
         return failed;
     }
     return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the stop was requested, and these threads still run: %s; let them look at "
-                        "hs_coordinator_should_stop, or give them a function that wakes them",
+                        "a stop was requested, but these threads still run: %s; let them check hs_coordinator_should_stop, "
+                        "or give them a function that wakes them",
                         names);
 }
 
@@ -179,7 +179,9 @@ static hs_code take_options(hs_join_options *options, const hs_join_options *giv
         *options->n_live_threads = 0;
     double grace = options->stop_grace_secs;
     if (!(grace >= 0) && grace != HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_join_options.stop_grace_secs is %g, no time to wait", grace);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_join_options.stop_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
+                            grace);
     options->stop_grace_secs = grace > 0 ? grace : grace < 0 ? (double)INFINITY : 120;
     return HS_OK;
 }
@@ -212,7 +214,7 @@ hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options 
     joining j = {.coordinator = coordinator, .awaited = awaited, .n_awaited = n};
     hs_error_clear(err);
     if (!coordinator)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no coordinator to join");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "coordinator is NULL");
     hs_code code = take_options(&j.options, given, err);
     if (code)
         return code;

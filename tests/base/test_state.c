@@ -198,18 +198,19 @@ static void providers_that_are_not_taken(void **state)
     (void)state;
     hs_state_provider bad = good;
     bad.name = NULL;
-    assert_not_taken(&bad, "a state to be saved has no name");
+    assert_not_taken(&bad, "the state to save has no name");
     bad.name = "loader:version";
-    assert_not_taken(&bad, "state 'loader:version': what is saved has no ':' in its name");
+    assert_not_taken(&bad,
+                     "state 'loader:version': the name contains ':', which is reserved for NAME:version and NAME:identity");
     bad = good;
     bad.save = NULL;
     assert_not_taken(&bad, "state 'loader': save or load is NULL");
     bad = good;
     bad.version = INT64_MIN;
-    assert_not_taken(&bad, "they begin with 0");
+    assert_not_taken(&bad, "it must be at least 0");
     bad = good;
     bad.identity = "digits\x7f";
-    assert_not_taken(&bad, "state 'loader': its identity is not one line");
+    assert_not_taken(&bad, "state 'loader': identity must be one line");
     bad.size = 4;
     assert_not_taken(&bad, "HS_INIT(hs_state_provider");
 }

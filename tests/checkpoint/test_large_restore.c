@@ -259,7 +259,7 @@ static void a_disk_that_fails_afterwards_is_told_of(void **state)
     large *l = *state;
     assert_ok(restore(l), &l->err);
     fail_read_at = reads - 10;
-    assert_fails(restore(l), HS_UNKNOWN, &l->err, "must not be trained on");
+    assert_fails(restore(l), HS_UNKNOWN, &l->err, "do not train with this session");
     assert_contains(l->err.message, "the disk is sick");
 }
 

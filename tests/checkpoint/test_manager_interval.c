@@ -113,7 +113,7 @@ static void cm_035s_an_interval_and_nothing_to_count_by(void **state)
     hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
     assert_fails(hs_checkpoint_manager_save(manager, hs_session_raw(session), 1, NULL, NULL, &f->err),
                  HS_FAILED_PRECONDITION, &f->err, "the graph has no global step");
-    assert_contains(f->err.message, "give .step");
+    assert_contains(f->err.message, "set .step");
     hs_checkpoint_manager_free(manager);
     hs_session_close(session, NULL);
     hs_graph_free(graph);

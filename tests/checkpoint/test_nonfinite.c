@@ -140,7 +140,8 @@ static void one_variable_may_be_infinite(void **state)
     open_with_best(f, &best);
     save_at(f, 1);
     assert_fails(save_poisoned(f, 2, (double)NAN), HS_FAILED_PRECONDITION, &f->err,
-                 "'weights' is not finite, first at index 4 (1 NaN, 0 +infinity, 0 -infinity); the checkpoint");
+                 "'weights' is not finite, first at index 4 (1 NaN, 0 +infinity, 0 -infinity); the previous checkpoint "
+                 "remains the newest");
     best = 0;
     open_with_best(f, &best);
     assert_true(best == HUGE_VALF);

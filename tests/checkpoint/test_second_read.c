@@ -5,7 +5,7 @@
 
 enum { LARGE = HS__WAITING_BYTES + (1 << 20) };
 
-#define IN_PART "the model has changed in part, and must not be trained on"
+#define IN_PART "do not train with this session: the model is partly restored"
 #define SICK    "made to fail"
 
 /* What the program has: a step, and a megabyte too much for memory. */

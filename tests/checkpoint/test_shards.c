@@ -324,7 +324,7 @@ static void the_first_by_name_is_told(void **state)
         char says[64];
         snprintf(says, sizeof says, "'brick%zu' is not finite, first at index 7", i);
         assert_fails(save_poisoned(w, f, i, BRICKS - 1), HS_FAILED_PRECONDITION, &f->err, says);
-        assert_contains(f->err.message, "and others are not");
+        assert_contains(f->err.message, "and other variables are not finite either");
     }
     wall_close(w);
 }

@@ -184,7 +184,7 @@ static void what_was_due_when_the_session_was_lost_is_not(void **state)
     s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
     assert_non_null(s->session);
     stage_run(s, "train", 3, 0);
-    assert_contains(s->t.log, "step 0: recovered from step 3");
+    assert_contains(s->t.log, "step 0: recovered from a failure at step 3");
     assert_int_equal(hs_session_global_step(s->session, NULL), 1);
     assert_int_equal(latest_step(s->directory), 0);
     stage_close(s);
@@ -316,7 +316,8 @@ static void bh_091s_none_or_several_savers_fail_the_first_save(void **state)
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = savers[0]), NULL);
     for (int n = 0; n <= 2; n += 2) {
         assert_ok(open_with_saver(s, without_creation(by_steps(s, 1)), scaffold), &s->err); /* not yet */
-        assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err, "neither a saver nor a scaffold");
+        assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err,
+                     "neither saver nor scaffold is given, and the graph's collection");
         assert_contains(s->err.message, n ? "has 2 items" : "has 0 items");
         hs_session_close(s->session, NULL);
         for (int i = 0; i < 2; i++)

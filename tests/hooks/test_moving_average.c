@@ -400,7 +400,7 @@ static void no_step_is_made_with_the_averages(void **state)
     assert_ok(hs_moving_average_swap(averages, true, &o->err), &o->err);
     assert_false(hs_step_begin(o->session));
     own_close(o);
-    assert_says(&o->outcome.error, HS_FAILED_PRECONDITION, "the averages are in the place of the variables");
+    assert_says(&o->outcome.error, HS_FAILED_PRECONDITION, "the variables hold the averages");
     assert_true(o->weight == weight);
 }
 
@@ -414,7 +414,7 @@ static void a_save_with_the_averages_in_is_refused(void **state)
     const char *path = test_path(o->directory, "model.ckpt");
     assert_ok(hs_moving_average_swap(averages, true, &o->err), &o->err);
     assert_fails(hs_saver_save(saver, hs_session_raw(o->session), path, 1, NULL, &o->err), HS_FAILED_PRECONDITION, &o->err,
-                 "the averages are in the place of the variables");
+                 "the variables hold the averages");
     assert_ok(hs_moving_average_swap(averages, false, &o->err), &o->err);
     assert_ok(hs_saver_save(saver, hs_session_raw(o->session), path, 1, NULL, &o->err), &o->err);
     hs_saver_free(saver);
@@ -562,7 +562,7 @@ static void an_evaluation_of_another_hooks_averages_fails(void **state)
     assert_true(hs_step_begin(o->session));
     assert_int_equal(hs_step_end(o->session), HS_INVALID_ARGUMENT);
     own_close(o);
-    assert_says(&o->outcome.error, HS_INVALID_ARGUMENT, "the hook is not of hs_moving_average");
+    assert_says(&o->outcome.error, HS_INVALID_ARGUMENT, "hs_moving_average_swap: the hook is not from hs_moving_average");
     hs_hook_free(other);
 }
 
@@ -668,13 +668,13 @@ static void invalid_options_are_refused(void **state)
         {AVERAGES(.decay = 0), HS_INVALID_ARGUMENT, "decay is 0;"},
         {AVERAGES(.decay = 1), HS_INVALID_ARGUMENT, "decay is 1;"},
         {AVERAGES(.decay = (double)NAN), HS_INVALID_ARGUMENT, "decay is nan;"},
-        {AVERAGES(.decay = 0.5, .name = long_name), HS_INVALID_ARGUMENT, "the name 'weights' is too long"},
+        {AVERAGES(.decay = 0.5, .name = long_name), HS_INVALID_ARGUMENT, "the name of variable 'weights' is too long"},
         {hs_moving_average(.variables = HS_NAMES("weight", "weights", "weight"), .decay = 0.5), HS_INVALID_ARGUMENT,
-         "variables has 'weight' twice"},
+         "variables lists 'weight' twice"},
         {hs_moving_average(.variables = HS_NAMES("loss"), .decay = 0.5), HS_NOT_FOUND, "'loss' is not a variable"},
         {hs_moving_average(.variables = HS_NAMES("whole"), .decay = 0.5), HS_INVALID_ARGUMENT,
          "variable 'whole' is of type int64"},
-        {hs_moving_average_hook(NULL), HS_INVALID_ARGUMENT, "hs_moving_average_options: the pointer is NULL"},
+        {hs_moving_average_hook(NULL), HS_INVALID_ARGUMENT, "hs_moving_average_options is NULL"},
         {hs_moving_average(.variables = HS_NAMES("taken"), .decay = 0.5, .name = "average"), HS_ALREADY_EXISTS,
          "'taken/average'"}, /* the last one: the graph keeps the error */
     };
@@ -695,9 +695,9 @@ static void a_swap_needs_its_hook_and_a_session(void **state)
 {
     own *o = *state;
     hs_hook averages = hs_hook_hold(AVERAGES(.decay = 0.5));
-    assert_fails(hs_moving_average_swap(averages, true, &o->err), HS_FAILED_PRECONDITION, &o->err, "no session");
+    assert_fails(hs_moving_average_swap(averages, true, &o->err), HS_FAILED_PRECONDITION, &o->err, "no open session");
     assert_fails(hs_moving_average_swap((hs_hook){.ops = NULL}, true, &o->err), HS_INVALID_ARGUMENT, &o->err,
-                 "the hook is not of hs_moving_average");
+                 "hs_moving_average_swap: the hook is not from hs_moving_average");
     own_open_hook(o, averages);
     own_close(o);
     assert_int_equal(hs_moving_average_swap(averages, true, NULL), HS_FAILED_PRECONDITION);

@@ -70,7 +70,8 @@ static void one_that_does_not_fit_is_made_more_often(void **state)
     stage *s = *state;
     slow disk = {.secs = 40};
     open_slow(s, &disk, true, 0);
-    assert_contains(s->t.log, "WARNING: a save takes 40 s, but 30 s after a signal the process may be killed");
+    assert_contains(s->t.log, "WARNING: a save takes 40 s, but the process may be killed 30 s after a signal "
+                              "(signal_grace_secs), so the last steps may be lost");
     assert_int_equal(saved_after(s, 799), 0);
     assert_int_equal(saved_after(s, 1), 2);
     assert_int_equal(saved_after(s, 799), 2);

@@ -154,7 +154,7 @@ static void what_is_not_one_number_is_refused(void **state)
     const hs_tensor pair = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), values);
     assert_ok(hs_script_constant(s->script, "pair", &pair), &s->err);
     stage_open(s, hs_scalars(.tensors = HS_NAMES("pair"), .summary_dir = s->directory));
-    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'pair' is not one number");
+    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'pair' has more than one element");
 }
 
 /* A model whose training is stopped and resumed. */
@@ -391,8 +391,8 @@ static void a_row_that_fails_ends_no_training(void **state)
     stage_run(s, "train", 2, 0);
     stage_close(s);
     assert_string_equal(n.calls, "open@0 write@1 write@3 write@5 write@7 end@0-8 flush close ");
-    assert_int_equal(count_of(s->t.log, "WARNING: rows are not written: the sink fails"), 1);
-    assert_contains(s->t.log, "INFO: rows are written again, from step 7 on");
+    assert_int_equal(count_of(s->t.log, "WARNING: noting: cannot write rows, training continues: the sink fails"), 1);
+    assert_contains(s->t.log, "writing rows again, from step 7");
     assert_int_equal(s->outcome.failures, 2);
     assert_int_equal(hs_outcome_exit_code(&s->outcome), 0);
 }
@@ -522,7 +522,7 @@ static void options_that_make_no_sense(void **state)
     noted n = {.saved = 1};
     stage_refuses(s, hs_scalars(.summary_dir = "x"), HS_INVALID_ARGUMENT, "neither tensors nor metrics");
     stage_refuses(s, hs_scalars(.tensors = step, .labels = HS_NAMES("a", "b")), HS_INVALID_ARGUMENT,
-                  "2 labels for 1 tensors");
+                  "2 labels are given for 1 tensors");
     stage_refuses(s, hs_scalars(.tensors = step, .summary_dir = "x", .sink = {.ops = &noting, .self = &n}),
                   HS_INVALID_ARGUMENT, "more than one of summary_dir, summary_writer and sink");
     assert_true(n.destroyed);
@@ -544,7 +544,7 @@ static hs_code chart_three(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    test_tolerate(t, "rows are not written");
+    test_tolerate(t, "cannot write rows");
     test_tolerate(t, "event");
     hs_hook events = hs_scalars(.tensors = HS_NAMES("global_step"), .labels = HS_NAMES("at"), .metrics = HS_NAMES("m"),
                                 .every_n_steps = 1, .summary_dir = s->directory, .env = &t->env);

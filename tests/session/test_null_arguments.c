@@ -30,7 +30,7 @@ static void session_h(void **state)
     assert_null(hs_session_config(NULL).data);
     assert_int_equal(hs_session_global_step(NULL, NULL), -1);
     assert_int_equal(hs_session_global_step(NULL, &error), -1);
-    assert_says(&error, HS_FAILED_PRECONDITION, "there is no session");
+    assert_says(&error, HS_FAILED_PRECONDITION, "session is NULL");
 }
 
 static hs_code run_without_args(void *user, hs_step_context *step, hs_error *err)
@@ -64,7 +64,7 @@ static void hook_h(void **state)
     assert_refused(HS_FAILED_PRECONDITION, hs_raw_session_run(NULL, NULL, NULL, err));
     assert_ok(hs_raw_session_run(raw, NULL, NULL, NULL), &p->err);
     assert_int_equal(hs_raw_session_global_step(NULL, &p->err), -1);
-    assert_says(&p->err, HS_FAILED_PRECONDITION, "there is no session");
+    assert_says(&p->err, HS_FAILED_PRECONDITION, "session is NULL");
     assert_int_equal(hs_raw_session_global_step(raw, NULL), 0);
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(NULL, "x", &writer, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, NULL, &writer, err));

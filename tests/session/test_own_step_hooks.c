@@ -166,7 +166,7 @@ static void left_in_the_middle_it_is_not_saved(void **state)
     assert_int_equal(hs_outcome_exit_code(&o->outcome), 1);
     assert_int_equal(o->outcome.step, 2);
     assert_int_equal(o->outcome.last_saved_step, 0);
-    assert_contains(o->t.log, "step 2: not saved: the session was closed in the middle of a step");
+    assert_contains(o->t.log, "step 2: not saved: the session was closed before hs_step_end");
     assert_true(own_saved(o, "weight") == 0);
 }
 

@@ -434,10 +434,10 @@ static hs_code play(hs_script *script, item *fetched, const hs_tensor *fed, hs_t
     if (fed) {
         *value = *fed;
     } else if (fetched->kind == PLACEHOLDER) {
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' has to be fed", fetched->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' must be fed", fetched->name);
     } else if (fetched->kind == SERIES) {
         if (script->runs > fetched->n)
-            return hs_error_set(err, HS_OUT_OF_RANGE, "the script's '%s' has %zu values, and this is run %zu",
+            return hs_error_set(err, HS_OUT_OF_RANGE, "series '%s' of the script has %zu values, but this is run %zu",
                                 fetched->name, fetched->n, script->runs);
         fetched->current = fetched->series[script->runs - 1];
         *value = fetched->value;

@@ -57,7 +57,7 @@ static void sv_042s_a_session_that_is_run_on_stays_open(void **state)
     hs_thread *thread = begin(f);
     const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .n_live_threads = &left);
     hs_code code = hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err);
-    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "the session stays open, as threads did not stop (1): ");
+    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "the session stays open, because threads still run (1): ");
     assert_contains(f->err.message, "'loop'");
     assert_int_equal(left, 1);
     close_later(f, thread);
@@ -69,7 +69,7 @@ static void an_error_comes_before_whom_it_leaves_behind(void **state)
     hs_thread *thread = begin(f);
     hs_error_set(&f->err, HS_INTERNAL, "mine");
     hs_code code = hs_supervisor_leave(f->sv, f->session, HS_INTERNAL, NULL, &f->err);
-    assert_fails(code, HS_INTERNAL, &f->err, "stays open, as threads did not stop (1): mine");
+    assert_fails(code, HS_INTERNAL, &f->err, "stays open, because threads still run (1): mine");
     close_later(f, thread);
 }
 
@@ -83,7 +83,7 @@ static void who_is_ignored_is_counted(void **state)
     assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), &f->err);
     assert_string_equal(f->err.message, "");
     assert_int_equal(left, 1);
-    assert_contains(f->t.log, "WARNING: session stays open");
+    assert_contains(f->t.log, "WARNING: the session stays open, because threads still run");
     close_later(f, thread);
 }
 
