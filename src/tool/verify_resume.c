@@ -134,13 +134,14 @@ static void put_differences(const comparison *c, const trial *part)
             fputs(strcmp(d->resumed, "-") == 0 ? " other bytes" : " (other bits)", stdout);
         puts("");
     }
-    puts(part->first
-             ? "A step reads something that checkpoints do not contain, or that is not restored as it was saved. Usual causes:\n"
-               "  a random number generator, or a position in the data: add it with hs_graph_bytes;\n"
-               "  an optimizer's moments, or a buffer that is swapped: add it with hs_graph_variable_at.\n"
-               "See 'hooksess help verify-resume'."
-             : "The program computes different results in each run, even without a resume. Usual causes: a seed from the "
-               "time,\nor threads that add in different order.");
+    puts(
+        part->first
+            ? "A step reads something that checkpoints do not contain, or that is not restored as it was saved. Usual causes:\n"
+              "  a random number generator, or a position in the data: add it with hs_graph_bytes;\n"
+              "  an optimizer's moments, or a buffer that is swapped: add it with hs_graph_variable_at.\n"
+              "See 'hooksess help verify-resume'."
+            : "The program computes different results in each run, even without a resume. Usual causes: a seed from the "
+              "time,\nor threads that add in different order.");
 }
 
 static json_t *js_side(const char *number)
@@ -213,7 +214,7 @@ static int compare_part(const job *j, findings *found, const trial *part, bool i
 /* A run may make several steps, and pass the middle and the end at once. */
 static int say_not_resumed(const trial *interrupted, int64_t middle)
 {
-    say("%s at step %lld ends at step %lld, the last one, so that nothing is resumed: use --steps %lld", interrupted->what,
+    say("the run to interrupt after step %lld reached the last step, %lld, in one run, so nothing was resumed; use --steps %lld",
         (long long)middle, (long long)interrupted->last, 4 * (long long)interrupted->last);
     return TROUBLE;
 }

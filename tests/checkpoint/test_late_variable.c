@@ -457,7 +457,8 @@ static void after_a_recovery_it_may_be_added_once_more(void **state)
     lose(f, &o);
     save_at(f, 2);
     assert_true(has_tensor(f, 2, "moments"));
-    assert_fails(add_as(f, "moments", HS_FLOAT, HS_SHAPE(N + 1), other), HS_INVALID_ARGUMENT, &f->err, "[5] here");
+    assert_fails(add_as(f, "moments", HS_FLOAT, HS_SHAPE(N + 1), other), HS_INVALID_ARGUMENT, &f->err,
+                 "[5] in the program");
     assert_ok(add(f, other), &f->err);
     assert_true(is(other, 5));
     assert_fails(add(f, other), HS_ALREADY_EXISTS, &f->err, "'moments'");

@@ -246,7 +246,7 @@ static void a_missing_estimator_destroys_the_hooks(void **state)
     assert_int_equal(hs_estimator_predict(NULL, &predict, &err), HS_INVALID_ARGUMENT);
     assert_int_equal(destroyed, 3);
     hs_estimator_train_and_evaluate(NULL, &train, HS_ESTIMATOR_EVAL_SPEC(.evaluate = &evaluate), &err);
-    assert_says(&err, HS_INVALID_ARGUMENT, "the estimator is NULL");
+    assert_says(&err, HS_INVALID_ARGUMENT, "estimator is NULL");
     assert_int_equal(destroyed, 5);
 }
 

@@ -86,8 +86,8 @@ class Exact(ResumeCase):
     def test_runs_of_several_steps(self):
         for stride, resumed in (2, "4 and at step 6"), (3, "6"), (5, "5"), (7, "7"):
             with self.subTest(stride=stride):
-                self.assertIn(f"resumed at step {resumed}: the same for ", self.is_same(f"stride={stride}"))
-        self.assertIn("resumed at step 6 and at step 9: the same for 4 steps",
+                self.assertIn(f"resumed at step {resumed}: ", self.is_same(f"stride={stride}"))
+        self.assertIn("resumed at step 6 and at step 9: 4 equal steps",
                       self.is_same("stride=3", options=["--steps", "11"]))
 
     def test_states_that_hold_times(self):
@@ -188,7 +188,7 @@ class NotMade(ResumeCase):
     def test_a_run_that_makes_all_steps(self):
         for stride in 8, 9, 20:
             said = self.fails(f"stride={stride}")
-            self.assertIn(f"interrupted at step 4 ends at step {stride}, the last one, so that nothing is resumed: "
+            self.assertIn(f"interrupt after step 4 reached the last step, {stride}, in one run, so nothing was resumed; "
                           f"use --steps {4 * stride}", said)
             self.is_same(f"stride={stride}", options=["--steps", str(4 * stride)])
         self.assertIn("use --steps 36", self.fails("stride=3", options=["--middle", "7"]))
