@@ -5,8 +5,8 @@
 #include <hooksess/run.h>
 #include <hooksess/state.h>
 
-/* The interface between a session and the engine that runs it: a graph of named ops and tensors. For authors of backends,
- * and for hooks that read the graph. To use an existing backend, see graph.h and tensorflow.h.
+/* The interface between a session and the engine that runs a graph of named ops and tensors. For authors of backends, and
+ * for hooks that read the graph. To use an existing backend, see graph.h and tensorflow.h.
  *
  *     static const hs_backend_ops ops =
  *         HS_INIT(hs_backend_ops, .name = "mine", .find = my_find, .open = my_open, .run = my_run, .close = my_close);
@@ -38,7 +38,7 @@ typedef struct hs_variable {
     int32_t reserved;
     hs_shape shape;
     uint64_t flags;     /* HS_VARIABLE_LOCAL and so on */
-    const char *device; /* in the backend's words. "": none was chosen. NULL: the backend has no devices */
+    const char *device; /* the backend's name of it. "": the backend chooses. NULL: the backend has no devices */
 } hs_variable;
 
 /* The place of a part of a partitioned variable. Parts are saved as slices of one tensor, and restored from any division of
@@ -63,23 +63,21 @@ typedef struct hs_backend_call {
     const hs_backend_feed *feeds;
     size_t n_feeds;
     const hs_run_options *options; /* NULL: none */
-    size_t level;                  /* nesting depth: 0, or 1 + the depth of the run whose values are still in use */
+    size_t level;                  /* nesting depth: 0; in a callback of a run 1 more than that run's */
     hs_tensor *values;             /* out: n_fetches values; data NULL for ops. Valid until the session's next run */
     hs_bytes metadata;             /* out: a serialized RunMetadata, if the options request it; zeros before */
     const hs_code *end_codes;      /* codes that report the end of the input, ended by HS_OK. NULL: HS_OUT_OF_RANGE */
-    /* A run that waits for data calls it from time to time, in any thread. true: the run ends with HS_STOP. NULL: no stop
-     */
+    /* A run that waits for data calls it from time to time, in any thread, and if true ends with HS_STOP. May be NULL */
     bool (*stop_requested)(void *user);
     void *user;
-    /* The run's thread calls it with true before it waits for data, and with false after, for the watchdog. NULL: no call
-     */
+    /* The run's thread calls it, for the watchdog: with true before it waits for data, with false after. May be NULL */
     void (*waits)(void *user, bool waiting);
 } hs_backend_call;
 
-/* Values stay valid until the next run of the same level. Without this flag, the session copies values in use before it
+/* A flag: values stay valid until the next run of the same level. Without it, the session copies values in use before it
  * runs another level. */
 enum { HS_BACKEND_KEEPS_VALUES = 1 };
-/* Views from read_variable stay valid until the next run or write, and any thread may read them. Without this flag, a save
+/* A flag: views from read_variable stay valid until the next run or write, and any thread may read them. Without it, a save
  * in the foreground uses one thread. */
 enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 
@@ -96,9 +94,9 @@ enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 
 /* Callbacks that let a save copy variables concurrently with runs.
  *
- * before_write  the writing thread calls it before an op that may change variable `index`, and before other writes to it.
- *               HS_ANY_VARIABLE: any variable. Returns when the write may happen; false: the copy is complete, and
- *               before_write must not be called again. NULL: no copy is in progress
+ * before_write  the writing thread calls it before it may change variable `index`, or any (HS_ANY_VARIABLE). Returns when
+ *               the write may happen; false: the copy is complete, and before_write must not be called again. NULL: no copy
+ *               is in progress
  * released      called instead when the session itself drops the guard
  *
  * Frozen. */
@@ -110,16 +108,16 @@ typedef struct hs_write_guard {
 } hs_write_guard;
 
 /* The functions of a backend. They may be NULL, except (required) ones. The first group takes the backend's `self`, the
- * second a session from `open`. Returned strings and structs live as long as the backend, unless said otherwise. An index
- * past the last item returns false or NULL. */
+ * second a session from `open`. Returned strings and structs live as long as the backend. An index past the last item
+ * returns false or NULL. */
 typedef struct hs_backend_ops {
     size_t size;
     const char *name;
     uint64_t flags;
 
-    /* The environment of the session, its hooks, saver and writers. NULL, or returning NULL: hs_env_default(). */
+    /* The environment of the session, its hooks, saver and writers. NULL: the system's. */
     const hs_env *(*env)(void *self);
-    /* The first error of building the graph, or HS_OK. Opening a session calls it first. */
+    /* Returns the first error of building the graph. Opening a session calls it first. */
     hs_code (*status)(void *self, hs_error *err);
     /* (required) Resolves a name: "loss:0" is an output; "loss" is output 0 if the op has one output, else the op itself.
      * HS_NOT_FOUND: the message names it. */
@@ -127,7 +125,7 @@ typedef struct hs_backend_ops {
     /* true: adding a node now fails with HS_FAILED_PRECONDITION. false, when the session is closed: it does not. */
     hs_code (*finalize)(void *self, bool finalized, hs_error *err);
     bool (*finalized)(void *self);
-    /* The variable's name. NULL: the graph has no global step. */
+    /* The name of the global step. NULL: the graph does not have it. */
     const char *(*global_step_name)(void *self);
     /* The items of a collection, in the order of their addition. */
     bool (*collection_item)(void *self, const char *key, size_t index, const void **item);
@@ -169,14 +167,14 @@ typedef struct hs_backend_ops {
      * anything is changed. */
     hs_code (*lend_variable)(void *session, size_t index, hs_tensor *memory, hs_error *err);
     /* Creates a handle with which another thread can call `run` and `close` concurrently. Its ops must not access variables
-     * (HS_FAILED_PRECONDITION) and have private outputs. The session's thread calls it. One thread at a time uses the
-     * handle, and may close it after session and backend are gone. NULL: the backend has no queues to fill. */
+     * (HS_FAILED_PRECONDITION) and have private outputs. One thread at a time uses the handle, and may close it after
+     * session and backend are gone. NULL: the backend has no queues to fill. */
     hs_code (*fork)(void *session, void **forked, hs_error *err);
     /* Adds `by` to the global step: 0 in hs_step_begin() and before closing, 1 in hs_step_end(). HS_FAILED_PRECONDITION:
      * the program changed the step since the last call. NULL: only ops advance it. */
     hs_code (*advance_step)(void *session, int64_t by, hs_error *err);
 
-    /* First group. Returns true if the variable is a part of a larger one. NULL: none is. */
+    /* First group. Returns true if the variable is a part of a larger one. */
     bool (*variable_slice)(void *self, size_t index, hs_variable_slice *out);
     /* First group. A serialized MetaGraphDef without graph_def and saver_def, valid until the next call. */
     hs_code (*meta_graph)(void *self, hs_bytes *out, hs_error *err);
@@ -192,7 +190,7 @@ typedef struct hs_backend {
     void *self;
 } hs_backend;
 
-/* Call these functions of a backend, or return the default for NULL. */
+/* Call these functions of a backend. If a function is NULL, they return its default. */
 HS_API const hs_env *hs_backend_env(hs_backend backend);
 HS_API hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_error *err);
 HS_API bool hs_backend_finalized(hs_backend backend);
@@ -202,7 +200,7 @@ HS_API const char *hs_backend_global_step_name(hs_backend backend);
 HS_API hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *err);
 /* Checks that the graph has a global step. HS_FAILED_PRECONDITION: it does not. */
 HS_API hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err);
-/* False after the last item. `item` may be NULL. */
+/* These two return false after the last item. `item` may be NULL. */
 HS_API bool hs_backend_collection_item(hs_backend backend, const char *key, size_t index, const void **item);
 HS_API bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out);
 /* HS_UNIMPLEMENTED, and *out empty: the backend shows no graph, or no meta graph. */

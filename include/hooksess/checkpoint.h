@@ -25,7 +25,7 @@
  *   PREFIX.abandoned.*           a checkpoint of an abandoned history (step 4); never restored
  *   PREFIX.nonfinite.*           a checkpoint for inspection (hs_nonfinite_policy); never restored
  *
- * A save takes these steps. After a crash at any of them, the newest finished checkpoint is intact.
+ * A save takes these steps. A crash at any of them leaves the newest finished checkpoint intact.
  *
  *   1. Lock the directory. The first save also removes the files of interrupted saves.
  *   2. Write and sync data, .meta and index under temporary names.
@@ -59,14 +59,14 @@ typedef struct hs_checkpoint_name {
 
 /* What a save does if a variable contains NaN or infinity. Variables with hs_variable_def.nonfinite are not checked. */
 typedef enum hs_nonfinite_policy {
-    HS_NONFINITE_FAIL = 0,  /* it fails. The message names the variable and the first index */
-    HS_NONFINITE_ASIDE = 1, /* it fails, and writes the state to PREFIX.nonfinite */
-    HS_NONFINITE_ALLOW = 2  /* it saves as usual */
+    HS_NONFINITE_FAIL = 0,       /* it fails. The message names the variable and the first index */
+    HS_NONFINITE_QUARANTINE = 1, /* it fails, and writes the checkpoint as PREFIX.nonfinite, for inspection */
+    HS_NONFINITE_ALLOW = 2       /* it saves as usual */
 } hs_nonfinite_policy;
 
 typedef struct hs_saver_options {
     size_t size;
-    const hs_env *env;   /* NULL: the system's. Copied */
+    const hs_env *env;
     int64_t max_to_keep; /* newest checkpoints to keep. 0: 5; HS_NEVER: all */
     /* Variables to save, ended by NULL, each at most once. Of a partitioned variable list all parts or none. NULL: all that
      * are not local */
@@ -86,10 +86,9 @@ typedef struct hs_saver_options {
 } hs_saver_options;
 #define HS_SAVER_OPTIONS(...) HS_OPTIONS(hs_saver_options, __VA_ARGS__)
 
-/* Shards. Each of the N data files holds whole variables, and the first also holds the state. They are of similar size.
- * Reading and restoring accept any number. Each file has a thread and 8 MiB of buffers. If variables are in device
- * memory, or the backend lacks HS_BACKEND_KEEPS_VIEWS, a foreground save reads them in the calling thread. TensorFlow:
- * Saver(sharded=True).
+/* Shards. Each of the N data files holds whole variables; they are of similar size. The first also holds the state. Reading
+ * accepts any number. Each file has a thread and 8 MiB of buffers. A foreground save of device memory, or of a backend
+ * without HS_BACKEND_KEEPS_VIEWS, reads the variables in the calling thread. TensorFlow: Saver(sharded=True).
  *
  * Graph ops. TensorFlow's Saver adds ops to a graph, which a SaverDef names. PREFIX.meta contains this SaverDef.
  *
@@ -100,11 +99,11 @@ typedef struct hs_saver_options {
  *                    knows. If the op fails, the model may be partly restored. The op is not used with names, skip,
  *                    allow_missing or reshape. A path with *, ?, [ or \ is HS_INVALID_ARGUMENT. */
 
-/* The caller frees the saver after the sessions that use it. `options` may be NULL. NULL with HS_INVALID_ARGUMENT: a
- * number out of range, a name listed twice; or graph_saves or graph_restores without its op, with `variables` or `names`,
- * or with format V1. Check the result: a session that gets NULL uses a default saver. */
+/* Creates a saver. Free it after the sessions that use it. `options` may be NULL. NULL with HS_INVALID_ARGUMENT: a number
+ * out of range, a name listed twice; or graph_saves or graph_restores without its op, with `variables` or `names`, or with
+ * format V1. Check the result: a session that gets NULL uses a default saver. */
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
-/* Waits for a background save, and unlocks the directory. NULL is allowed. */
+/* Waits for a background save, and unlocks the directory. */
 HS_API void hs_saver_free(hs_saver *saver);
 
 /* Saving. */
@@ -121,7 +120,7 @@ typedef enum hs_busy_policy {
 typedef struct hs_save_options {
     size_t size;
     double metric;          /* with has_metric: for hs_saver_options.keep_best. NaN: not known */
-    const char *state_file; /* without a directory. NULL: "checkpoint" */
+    const char *state_file; /* its name, without a directory. NULL: "checkpoint" */
     bool no_meta_graph;     /* write no PREFIX.meta */
     bool no_state_file;     /* write no state file, and delete no checkpoints */
     bool has_metric;
@@ -130,7 +129,7 @@ typedef struct hs_save_options {
     unsigned char reserved[3];
     hs_busy_policy busy; /* with background. 0: HS_BUSY_WAIT */
     int32_t reserved_busy;
-    int64_t copy_limit; /* with background, in bytes: a larger state is saved in the foreground. 0, HS_NEVER: no limit */
+    int64_t copy_limit; /* with background: largest state to copy, in bytes; larger: foreground. 0, HS_NEVER: no limit */
 } hs_save_options;
 #define HS_SAVE_OPTIONS(...) HS_OPTIONS(hs_save_options, __VA_ARGS__)
 
@@ -168,16 +167,12 @@ typedef struct hs_save_result {
     hs_error error; /* code HS_OK: the checkpoint is on disk */
 } hs_save_result;
 /* Returns true once per finished background save, with its result. If several finished, only the latest is reported. A
- * replaced save is not reported. `result` may be NULL. Never waits. The other functions of the saver wait for a save in
- * progress, except for hs_saver_busy and HS_BUSY_SKIP. */
+ * replaced save is not reported. `result` may be NULL. Never waits, as hs_saver_busy. The saver's other functions wait for
+ * a save in progress, except with HS_BUSY_SKIP. */
 HS_API bool hs_saver_poll(hs_saver *saver, hs_save_result *result);
-/* True while a background save is being written. After false, the next background save is not skipped and replaces none.
- * Never waits. */
+/* Returns true while a background save is being written. */
 HS_API bool hs_saver_busy(const hs_saver *saver);
-/* Waits for a background save. */
 HS_API void hs_saver_wait(hs_saver *saver);
-
-/* The directory that a saver saves to, and the checkpoints that it keeps. */
 
 /* Prepares saving to `prefix` (without step), as the first save does: creates the directory if its parent exists, locks
  * it, and removes files of interrupted saves. Call it before restoring, to learn early that another process saves there
@@ -186,13 +181,12 @@ HS_API void hs_saver_wait(hs_saver *saver);
  * The lock lasts until the saver is freed or saves elsewhere. Savers of one process share it; a forked child does not
  * inherit it. Without locks in the file system, the log has a warning. */
 HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
-/* The prefix that was saved or restored last; NULL: none. Valid until the next save or restore. */
+/* Returns the prefix that was saved or restored last, valid until the next save or restore. NULL: none. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
-/* The size of that checkpoint in bytes: its variables and states, about as large as its files. 0: there is none, or the
- * size is not known. Waits for a background save. */
+/* Returns the bytes of its variables and states. 0: not known. Waits for a background save. */
 HS_API int64_t hs_saver_last_bytes(const hs_saver *saver);
-/* The kept checkpoints, oldest first: the newest max_to_keep, the best keep_best and the pinned ones. With HS_NEVER: the
- * newest and the pinned ones; nothing is deleted. NULL after the last. Valid until the next save. */
+/* Returns the prefixes of the kept checkpoints, oldest first, valid until the next save: the newest max_to_keep, the best
+ * keep_best and the pinned ones. With HS_NEVER: the newest and the pinned ones. NULL after the last. */
 HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
 /* Pins a kept checkpoint, so that it is never deleted, or unpins it. The state file records it. HS_NOT_FOUND if the saver
  * does not keep `prefix`; with max_to_keep HS_NEVER, it keeps all in its directory. Other errors: as hs_saver_hold. */
@@ -204,13 +198,13 @@ HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs
  * Pins and metrics come from the state file next to the last one; a missing or damaged one is ignored. Errors:
  * HS_RESOURCE_EXHAUSTED, or that of reading the state file. TensorFlow: Saver.recover_last_checkpoints. */
 HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
-/* Adopts the kept checkpoints of the directory of `prefix`, as if this saver had restored `prefix`. Call it if another
- * saver did. Without effect if the directory has no such checkpoint. Errors: those of reading the directory. */
+/* After another saver has restored `prefix`: adopts the kept checkpoints of its directory, as if this saver had restored
+ * it. HS_NOT_FOUND: the directory has no such checkpoint. Other errors: those of reading the directory. */
 HS_API hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err);
 
 /* Restoring. */
 
-/* Reports of a restore, with `name` and `detail`. */
+/* What a restore reports, with `name` and `detail`. */
 typedef enum hs_restore_event {
     HS_RESTORE_EVENT_RESTORED = 0,   /* the variable `name` gets the tensor `detail` */
     HS_RESTORE_EVENT_SKIPPED = 1,    /* the variable `name` is skipped */
@@ -249,7 +243,7 @@ typedef struct hs_restore_options {
  *
  * Three later failures can leave the model partly restored (do not train on; reopen): a state provider's load fails;
  * writing device memory fails; or the second read of a model or a state over 64 MiB fails (it is read twice, to verify and
- * to load).
+ * to load). Hooks then save nothing more (hs_raw_session_refuse_saves).
  *
  * State without a provider waits for hs_raw_session_add_state. The kept checkpoints do not change (hs_saver_take_over).
  * TensorFlow: Saver.restore. */
@@ -258,9 +252,14 @@ HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const 
 
 /* Checkpoints as files. `env` NULL: the system's. */
 
-/* Returns the newest checkpoint that the state file names (NULL: "checkpoint"). Free it with hs_env_free(env, ...). NULL
- * if the state file or that checkpoint does not exist. NULL with an error if the state file cannot be read, is damaged
- * (HS_DATA_LOSS) or names none (HS_INVALID_ARGUMENT). TensorFlow: latest_checkpoint. */
+/* Returns the prefix of the newest checkpoint in a directory, which the saver's state file names. Free it with
+ * hs_env_free(env, ...).
+ *
+ * state_file  name without directory. NULL: "checkpoint"
+ *
+ * If that file or that checkpoint does not exist: NULL, and `err` is HS_OK. On failure: NULL and HS_DATA_LOSS for a damaged
+ * state file, HS_INVALID_ARGUMENT for a file without a checkpoint, or the code of reading it. TensorFlow:
+ * latest_checkpoint. */
 HS_API char *hs_checkpoint_latest(const hs_env *env, const char *directory, const char *state_file, hs_error *err);
 /* TensorFlow: checkpoint_exists. */
 HS_API bool hs_checkpoint_exists(const hs_env *env, const char *prefix);
@@ -271,10 +270,10 @@ HS_API hs_code hs_checkpoint_mtime(const hs_env *env, const char *prefix, int64_
 /* Deletes the files of a checkpoint. HS_OK if it does not exist; HS_UNKNOWN if it cannot be deleted (the log has the
  * cause). TensorFlow: remove_checkpoint. */
 HS_API hs_code hs_checkpoint_remove(const hs_env *env, const char *prefix, hs_error *err);
-/* Waits until hs_checkpoint_latest returns another checkpoint than `last`. Looks once a second, and retries read errors.
+/* Waits until hs_checkpoint_latest returns another prefix than `last`. Looks once a second, and retries read errors.
  *
  * last          NULL: any checkpoint
- * timeout_secs  0: look once; HS_NEVER: no limit
+ * timeout_secs  seconds. 0: look once; HS_NEVER: no limit
  * found         set to the prefix (free it with hs_env_free(env, ...)), or to NULL after an error
  *
  * HS_DEADLINE_EXCEEDED after the timeout. To evaluate checkpoints as they appear, pass the previous result as `last`.
@@ -287,7 +286,7 @@ HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, cons
  * prefixes  ended by NULL. They may hold slices of one variable
  * merged    the result. A missing directory is created if its parent exists
  *
- * All directories are locked. State files, .meta files and directories stay unchanged.
+ * All directories are locked. State files, .meta files and directories stay.
  *
  *   HS_NOT_FOUND             a checkpoint or a data file does not exist
  *   HS_ALREADY_EXISTS        `merged` exists with other content
@@ -295,7 +294,6 @@ HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, cons
  *                            tensor, different byte orders or different format versions
  *   HS_DATA_LOSS             damage. Nothing was deleted
  *   HS_FAILED_PRECONDITION   another process saves to a directory, or a state file names a prefix as the newest
- *   HS_RESOURCE_EXHAUSTED    no space for the copies
  *
  * After a failure or a crash, either all originals or `merged` is complete. Call it again with the same arguments.
  * TensorFlow: the op MergeV2Checkpoints. */
@@ -306,14 +304,13 @@ HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixe
 /* TensorFlow: load_checkpoint. */
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
-/* Reads the index of `prefix`. The caller closes the reader. NULL after an error: HS_NOT_FOUND, HS_INVALID_ARGUMENT (a
- * format version that is not supported), HS_UNIMPLEMENTED (compressed), HS_DATA_LOSS (damage, or overlapping tensors). */
+/* Reads the index of `prefix`. NULL after an error: HS_NOT_FOUND, HS_INVALID_ARGUMENT (an unknown format version),
+ * HS_UNIMPLEMENTED (compressed), HS_DATA_LOSS (damage, or overlapping tensors). */
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
-/* NULL is allowed. */
 HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
-/* The tensors in the order of their names; false after the last. A partitioned variable is one tensor.
+/* Describes tensor `index`, in the order of names. Returns false after the last. A partitioned variable is one tensor.
  *
- * name  set to the name, the reader's. May be NULL
+ * name  set to the name, valid as long as the reader. May be NULL
  * info  set to dtype, shape and `bytes`, the size for hs_checkpoint_read (strings: hs_string elements, then text). `data`
  *       is NULL. May be NULL
  *
@@ -342,7 +339,7 @@ HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *na
 
 /* The graph as a file. */
 
-/* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialized. Creates missing directories.
+/* Writes the backend's graph to DIRECTORY/NAME, serialized or as text (graph.pbtxt). Creates missing directories.
  * HS_UNIMPLEMENTED if the backend has no graph. TensorFlow: write_graph. */
 HS_API hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text,
                                       hs_error *err);

@@ -28,9 +28,10 @@ typedef struct hs_checkpoint_manager_options {
     const char *checkpoint_dir;    /* (required) created if it is missing and its parent exists. Copied */
     const char *name;              /* checkpoints are called CHECKPOINT_DIR/NAME-NUMBER. NULL: "ckpt". Copied */
     const hs_saver_options *saver; /* variables, and checkpoints to keep. NULL: the defaults. Copied */
-    int64_t every_n_steps;         /* steps from one save to the next. 0: each call of hs_checkpoint_manager_save saves */
-    const int64_t *step;           /* the step counter. Borrowed. NULL: the session's global step */
-    int64_t last_step;             /* with has_last_step and every_n_steps: the interval begins at this step */
+    int64_t every_n_steps; /* steps between saves. 0: each call of hs_checkpoint_manager_save saves. HS_NEVER: none does,
+                            * only hs_checkpoint_manager_save_now */
+    const int64_t *step;   /* the step counter. Borrowed. NULL: the session's global step */
+    int64_t last_step;     /* with has_last_step: the step from which every_n_steps counts first */
     /* Initializes the model if nothing is restored. The session's init op has run before. NULL: none */
     hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
     void *user; /* for init_fn */
@@ -39,10 +40,10 @@ typedef struct hs_checkpoint_manager_options {
 } hs_checkpoint_manager_options;
 #define HS_CHECKPOINT_MANAGER_OPTIONS(...) HS_OPTIONS(hs_checkpoint_manager_options, __VA_ARGS__)
 
-/* Creates a manager. The caller frees it. Does not access files. NULL with HS_INVALID_ARGUMENT: no checkpoint_dir, an
- * empty name or one with a slash, a negative interval, or invalid saver options. */
+/* Creates a manager. Does not access files. NULL with HS_INVALID_ARGUMENT: no checkpoint_dir, an
+ * empty name or one with a slash, an interval below HS_NEVER, or invalid saver options. */
 HS_API hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_options *options, hs_error *err);
-/* Waits for a background save, and unlocks the directory. NULL is allowed. */
+/* Waits for a background save, and unlocks the directory. */
 HS_API void hs_checkpoint_manager_free(hs_checkpoint_manager *manager);
 
 /* Locks the directory as hs_saver_hold does, until the manager is freed. Then restores the newest valid checkpoint, of
@@ -68,7 +69,8 @@ HS_API hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager
  * hs_raw_session_refuse_saves was called. After a failure, the next call tries again. */
 HS_API hs_code hs_checkpoint_manager_save(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
                                           const hs_save_options *options, const char **saved, hs_error *err);
-/* The same at any time, but with an interval no step twice: for the end of a loop. TensorFlow: check_interval=False. */
+/* Saves without waiting for the interval, for the end of a loop. With an interval, no step is saved twice. TensorFlow:
+ * check_interval=False. */
 HS_API hs_code hs_checkpoint_manager_save_now(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
                                               const hs_save_options *options, const char **saved, hs_error *err);
 

@@ -25,7 +25,7 @@ typedef struct hs_thread hs_thread;
 
 typedef struct hs_coordinator_options {
     size_t size;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
     /* Codes that report a normal end instead of an error: HS_CODES(HS_CANCELLED). Copied. NULL: HS_OUT_OF_RANGE.
      * HS_CODES(HS_OK): none. HS_STOP always reports a normal end. */
     const hs_code *clean_stop_codes;
@@ -33,9 +33,9 @@ typedef struct hs_coordinator_options {
 #define HS_COORDINATOR_OPTIONS(...) HS_OPTIONS(hs_coordinator_options, __VA_ARGS__)
 #define HS_CODES(...)               HS__LIST(hs_code, __VA_ARGS__, HS_OK)
 
-/* Creates a coordinator. `options` NULL: the defaults. */
+/* `options` NULL: the defaults. */
 HS_API hs_coordinator *hs_coordinator_new(const hs_coordinator_options *options, hs_error *err);
-/* Releases the coordinator. Join first: this does not wait. The memory stays until the last registered thread ends. */
+/* Does not wait for threads: join first. The memory stays until the last registered thread ends. */
 HS_API void hs_coordinator_free(hs_coordinator *coordinator);
 
 /* Asks all threads to stop. `why` is an error, or the work is done: NULL, HS_OK, HS_STOP or a clean-stop code.
@@ -47,10 +47,10 @@ HS_API void hs_coordinator_free(hs_coordinator *coordinator);
  *
  * Returns HS_OK, or the error's code if the coordinator was already joined. */
 HS_API hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why);
-/* Returns true if a stop was requested, or if `coordinator` is NULL. Takes no lock. */
+/* Returns true if a stop was requested. Takes no lock. */
 HS_API bool hs_coordinator_should_stop(const hs_coordinator *coordinator);
-/* Blocks until a stop is requested, or until `timeout_secs` have passed. 0: does not wait. HS_NEVER: no limit. Returns
- * true if a stop was requested. */
+/* Blocks until a stop is requested, or `timeout_secs` have passed. HS_NEVER: no limit. Returns true if a stop was
+ * requested. */
 HS_API bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double timeout_secs);
 /* Copies the kept error to `err` and returns its code, or HS_OK. TensorFlow: raise_requested_exception. */
 HS_API hs_code hs_coordinator_error(const hs_coordinator *coordinator, hs_error *err);
@@ -74,21 +74,20 @@ typedef struct hs_thread_options {
     /* Wakes the thread from a wait: closes a queue, writes to a pipe. After a stop, hs_coordinator_join() calls it
      * repeatedly until the thread has ended. Calls never overlap, and the thread does not end during one. NULL: nothing */
     void (*wake)(void *user);
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_thread_options;
 #define HS_THREAD_OPTIONS(...) HS_OPTIONS(hs_thread_options, __VA_ARGS__)
 
-/* Creates a thread that is not started yet. It blocks all signals. */
+/* Creates a thread, which blocks all signals, without starting it. */
 HS_API hs_thread *hs_thread_new(const hs_thread_options *options, hs_error *err);
-/* Starts it. HS_FAILED_PRECONDITION: it was already started. HS_RESOURCE_EXHAUSTED: the system refuses more threads. */
+/* HS_FAILED_PRECONDITION: it was already started. HS_RESOURCE_EXHAUSTED: the system refuses more threads. */
 HS_API hs_code hs_thread_start(hs_thread *thread, hs_error *err);
-/* Reports the end of a thread that the program runs itself. Any thread may call it. After it, `wake` is not called. */
+/* Reports the end of a thread that the program runs itself. Afterwards, `wake` is not called. */
 HS_API void hs_thread_mark_ended(hs_thread *thread);
-/* Returns true if the thread was started and has not ended. */
+/* The thread was started and has not ended. */
 HS_API bool hs_thread_alive(const hs_thread *thread);
 HS_API const char *hs_thread_name(const hs_thread *thread);
-/* Blocks until the thread has ended, or until `timeout_secs` have passed. 0: does not wait. HS_NEVER: no limit. Returns
- * true if the thread is not alive. */
+/* Blocks until the thread has ended, or `timeout_secs` have passed. HS_NEVER: no limit. Returns true if it is not alive. */
 HS_API bool hs_thread_wait(hs_thread *thread, double timeout_secs);
 /* Copies the error of `run` to `err` and returns its code. HS_OK before the end. */
 HS_API hs_code hs_thread_error(const hs_thread *thread, hs_error *err);
@@ -107,7 +106,7 @@ HS_API hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs
  * coordinator was already joined. TensorFlow: stop_on_exception. */
 HS_API hs_code hs_coordinator_stop_on_error(hs_coordinator *coordinator, hs_thread_fn body, void *user, hs_error *err);
 
-/* A list of threads. A NULL handle ends it. */
+/* A list of threads: HS_THREADS(reader, writer). A NULL handle ends it. */
 #define HS_THREADS(...) HS__LIST(hs__thread_pointer, __VA_ARGS__, NULL)
 typedef hs_thread *hs__thread_pointer;
 
@@ -117,7 +116,7 @@ typedef struct hs_join_options {
     double stop_grace_secs;    /* seconds to wait after a stop. 0: 120. HS_NEVER: no limit */
     bool ignore_live_threads;  /* if threads do not stop: a warning in the log, not an error */
     unsigned char reserved[7];
-    size_t *left_behind; /* receives the number of threads that still run, whatever the result. NULL: not reported */
+    size_t *n_live_threads; /* receives the number of threads that still run, also on failure. May be NULL */
 } hs_join_options;
 #define HS_JOIN_OPTIONS(...) HS_OPTIONS(hs_join_options, __VA_ARGS__)
 

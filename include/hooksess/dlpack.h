@@ -4,7 +4,7 @@
 
 #include <hooksess/tensor.h>
 
-/* Converts tensors from and to DLPack (version 1) without copying. Include DLPack's own header to use its struct.
+/* Converts tensors from and to DLPack (version 1) without copying. DLPack's own header has its struct.
  *
  * Threads: any thread, at any time. */
 

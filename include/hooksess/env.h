@@ -4,7 +4,7 @@
 
 #include <hooksess/status.h>
 
-/* What the library gets from its host: memory, time, a log, files. The environment of a backend (hs_graph_new,
+/* What the library gets from the program: memory, time, a log, files. The environment of a backend (hs_graph_new,
  * hs_script_new) is also that of its session, hooks, saver and writers. Parts that are left out are the system's: malloc,
  * the clocks, stderr, POSIX files.
  *
@@ -15,8 +15,8 @@
 
 HS_BEGIN_DECLS
 
-/* Memory. Set all three functions or none. The library calls them from several threads. `alloc` and `realloc` return NULL
- * when no memory is left. `free` accepts NULL. Only the JSON parser of safetensors.h always uses malloc. Frozen. */
+/* Memory. Set all three functions or none. Several threads call them. `alloc` and `realloc` return NULL when memory is
+ * exhausted. `free` accepts NULL. The JSON parser of safetensors.h always uses malloc. Frozen. */
 typedef struct hs_allocator {
     void *(*alloc)(void *user, size_t bytes);
     void *(*realloc)(void *user, void *block, size_t bytes);
@@ -24,8 +24,8 @@ typedef struct hs_allocator {
     void *user;
 } hs_allocator;
 
-/* Time, in nanoseconds. Set all three functions or none. The library calls them from several threads. Timers use
- * monotonic_ns; time stamps in files use realtime_ns (since 1970, UTC). Frozen. */
+/* Time, in nanoseconds. Set all three functions or none. Several threads call them. Timers use monotonic_ns; time stamps in
+ * files use realtime_ns (since 1970, UTC). Frozen. */
 typedef struct hs_clock {
     int64_t (*monotonic_ns)(void *user);
     int64_t (*realtime_ns)(void *user);
@@ -35,8 +35,8 @@ typedef struct hs_clock {
 
 typedef enum hs_log_level { HS_LOG_DEBUG = 0, HS_LOG_INFO = 1, HS_LOG_WARNING = 2, HS_LOG_ERROR = 3 } hs_log_level;
 
-/* A log. `text` is one line without its end, valid during the call. Control characters and invalid UTF-8 are written as
- * \xNN. Called from several threads. If `write` is NULL, lines of level INFO and above go to stderr. Frozen. */
+/* A log. `text` is one line without a newline, valid during the call. Control characters and invalid UTF-8 are written as
+ * \xNN. Several threads call `write`. NULL: lines of level INFO and above go to stderr. Frozen. */
 typedef struct hs_logger {
     void (*write)(void *user, hs_log_level level, const char *text);
     void *user;
@@ -105,13 +105,13 @@ typedef struct hs_file_system_ops {
     hs_code (*remove_directory)(void *user, const char *path, hs_error *err);
 } hs_file_system_ops;
 
-/* A file system and its state. Both must outlive all objects that use them. Frozen. */
+/* A file system: functions and their `user`. Both must stay until all objects of this environment are freed. Frozen. */
 typedef struct hs_file_system {
     const hs_file_system_ops *ops;
     void *user;
 } hs_file_system;
 
-/* An environment. Parts of zeros are the system's. */
+/* An environment. Parts that are zero are the system's. In options, `env` is copied; NULL: the system's. */
 typedef struct hs_env {
     size_t size;
     hs_allocator allocator;
@@ -120,11 +120,10 @@ typedef struct hs_env {
     hs_file_system files;
 } hs_env;
 
-/* Returns the system's environment. Static. */
+/* Returns the system's environment. */
 HS_API const hs_env *hs_env_default(void);
 
-/* For hooks and backends. `env` NULL: the system's. hs_env_alloc() returns zeroed memory, or NULL. hs_log() writes a line
- * of any length. */
+/* For hooks and backends. hs_env_alloc() returns zeroed memory, or NULL. hs_log() writes a line of any length. */
 HS_API void *hs_env_alloc(const hs_env *env, size_t bytes);
 HS_API void hs_env_free(const hs_env *env, void *block);
 HS_API int64_t hs_env_monotonic_ns(const hs_env *env);

@@ -17,9 +17,8 @@
  *     hs_evaluation_result_free(result);
  *     hs_estimator_free(e);
  *
- * Each call gets a graph from the model function, opens one session on it, closes the session and releases the graph. Only
- * the checkpoints in checkpoint_dir connect the calls. If the estimator is NULL, a call fails with HS_INVALID_ARGUMENT and
- * frees no hooks.
+ * Each call gets a graph from the model function, opens and closes one session on it, and releases the graph. Only the
+ * checkpoints in checkpoint_dir connect the calls. If the estimator is NULL, a call fails with HS_INVALID_ARGUMENT.
  *
  * Threads: one thread at a time per object. */
 
@@ -31,15 +30,16 @@ typedef enum hs_mode { HS_MODE_TRAIN = 1, HS_MODE_EVAL = 2, HS_MODE_PREDICT = 3 
  * TensorFlow: EstimatorSpec. */
 typedef struct hs_estimator_spec {
     size_t size;
-    hs_backend backend;             /* (required) */
-    const char *train_op;           /* (required to train) an op */
-    const char *loss;               /* training: logged and checked for NaN. Evaluation: its mean is a metric. NULL: none */
-    const char *eval_op;            /* evaluates one batch. NULL: no op */
-    const char *const *metrics;     /* names of numbers, fetched after the last batch of an evaluation */
-    const char *const *predictions; /* (required to predict) names of tensors whose first dimension is the batch */
-    hs_scaffold *scaffold;          /* NULL: the default */
-    const hs_hook *hooks;           /* HS_HOOKS(...); freed by the call */
-    void (*release)(void *self);    /* called after the session is closed, or after a failure. NULL: nothing */
+    hs_backend backend;         /* (required) */
+    const char *train_op;       /* (required to train) an op */
+    const char *loss;           /* training logs it and checks it for NaN; evaluation reports its mean. NULL: none */
+    const char *eval_op;        /* evaluates one batch. NULL: no op */
+    const char *const *metrics; /* tensors of one number, fetched after the last batch of an evaluation */
+    /* (required to predict) names of tensors. Their first dimension is the examples of the batch, the same number in all */
+    const char *const *predictions;
+    hs_scaffold *scaffold;       /* NULL: the default */
+    const hs_hook *hooks;        /* HS_HOOKS(...); freed by the call */
+    void (*release)(void *self); /* called after the session is closed, or after a failure. NULL: nothing */
     void *self;
 } hs_estimator_spec;
 
@@ -53,7 +53,7 @@ typedef struct hs_estimator_spec {
 typedef hs_code (*hs_model_fn)(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err);
 
 /* Connects the input to the graph of the model function: adds a queue or ops (hs_graph_of), or sets *hook to a hook that
- * feeds placeholders (hs_feed_fn). Called once per session, after the model function. The session frees the hook. */
+ * feeds placeholders (hs_feed_fn). Called after the model function. The session frees the hook. */
 typedef hs_code (*hs_input_fn)(void *user, hs_mode mode, hs_backend backend, hs_hook *hook, hs_error *err);
 /* fn NULL: the model function provides the input. Frozen. */
 typedef struct hs_input {
@@ -76,7 +76,7 @@ typedef struct hs_estimator_options {
     /* Steps between log lines with the loss, and with the rate in steps per second. 0: 100. HS_NEVER: none */
     int64_t log_step_count_steps;
     int64_t max_to_keep; /* as in hs_training_options */
-    const hs_env *env;   /* NULL: the system's. Copied */
+    const hs_env *env;
     /* Training handles signals, as in hs_session_options. Check hs_outcome.interrupted before the next call */
     bool signals;
     unsigned char reserved[7];
@@ -84,21 +84,21 @@ typedef struct hs_estimator_options {
 } hs_estimator_options;
 #define HS_ESTIMATOR_OPTIONS(...) HS_OPTIONS(hs_estimator_options, __VA_ARGS__)
 
-/* Creates an estimator. */
 HS_API hs_estimator *hs_estimator_new(const hs_estimator_options *options, hs_error *err);
 HS_API void hs_estimator_free(hs_estimator *estimator);
 HS_API const char *hs_estimator_checkpoint_dir(const hs_estimator *estimator);
-/* Returns the path of the newest checkpoint; the caller frees it with hs_env_free(). NULL: none exists. */
+/* Returns the prefix of the newest checkpoint; free it with hs_env_free(). NULL: none exists. */
 HS_API char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *err);
 
 typedef struct hs_estimator_train_options {
     size_t size;
     hs_input input;
-    int64_t steps; /* steps to add to those of earlier calls. 0: no limit. Invalid with max_steps */
-    /* Last global step. If it is already reached, no step is made (HS_REASON_ALREADY_DONE). 0: no limit */
+    int64_t steps; /* steps of this call. 0: no limit */
+    /* Instead of steps: the last global step. If it is already reached, no step is made (HS_REASON_ALREADY_DONE). 0: no
+     * limit */
     int64_t max_steps;
     const hs_hook *hooks;               /* HS_HOOKS(...); freed by the call */
-    const hs_saver_listener *listeners; /* notified of each checkpoint. NULL: none */
+    const hs_saver_listener *listeners; /* HS_LISTENERS(...): called around each save. NULL: none */
 } hs_estimator_train_options;
 #define HS_ESTIMATOR_TRAIN_OPTIONS(...) HS_OPTIONS(hs_estimator_train_options, __VA_ARGS__)
 
@@ -117,7 +117,7 @@ typedef struct hs_estimator_evaluate_options {
 } hs_estimator_evaluate_options;
 #define HS_ESTIMATOR_EVALUATE_OPTIONS(...) HS_OPTIONS(hs_estimator_evaluate_options, __VA_ARGS__)
 
-/* Evaluates like hs_evaluate_once(). `options` NULL: the defaults. TensorFlow: Estimator.evaluate. */
+/* As hs_evaluate_once(). `options` NULL: the defaults. TensorFlow: Estimator.evaluate. */
 HS_API hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_estimator_evaluate_options *options,
                                                    hs_error *err);
 
@@ -132,7 +132,7 @@ typedef hs_code (*hs_prediction_fn)(void *user, int64_t index, const hs_tensor *
 typedef struct hs_estimator_predict_options {
     size_t size;
     hs_input input;
-    const char *const *keys;       /* names of tensors. NULL: all predictions of the model function */
+    const char *const *keys;       /* names of the tensors to return. NULL: all predictions of the model function */
     const char *checkpoint_prefix; /* NULL: the newest in checkpoint_dir */
     const hs_hook *hooks;          /* HS_HOOKS(...); freed by the call */
     hs_prediction_fn predicted;    /* (required) */
@@ -152,7 +152,7 @@ typedef struct hs_estimator_eval_spec {
     /* (required) without checkpoint_prefix. Each evaluation calls the hooks from `begin` to `close` */
     const hs_estimator_evaluate_options *evaluate;
     double start_delay_secs;         /* seconds before the first evaluation. 0: 120. HS_NEVER: none */
-    double throttle_secs;            /* least seconds between the starts of two. 0: 600. HS_NEVER: each checkpoint */
+    double throttle_secs;            /* least seconds between the starts of two evaluations. 0: 600. HS_NEVER: none */
     hs_evaluation_done_fn evaluated; /* receives each result. HS_STOP ends the training normally. NULL: no call */
     void *user;
 } hs_estimator_eval_spec;
@@ -169,7 +169,7 @@ typedef struct hs_estimator_eval_spec {
 HS_API hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_estimator_train_options *train,
                                                   const hs_estimator_eval_spec *eval, hs_error *err);
 
-/* Exactly one of train_op and step is required. */
+/* Set either train_op or step. */
 typedef struct hs_estimator_train_loop_options {
     size_t size;
     const char *train_op;        /* an op to run in each step */
@@ -179,8 +179,7 @@ typedef struct hs_estimator_train_loop_options {
 } hs_estimator_train_loop_options;
 #define HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(...) HS_OPTIONS(hs_estimator_train_loop_options, __VA_ARGS__)
 
-/* Opens a training session, makes steps until it should stop, and closes it. Frees the hooks of `training`.
- * TensorFlow: slim's learning.train. */
+/* Makes the steps of a whole training session. Frees the hooks of `training`. TensorFlow: slim's learning.train. */
 HS_API hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_loop_options *options,
                                           hs_error *err);
 

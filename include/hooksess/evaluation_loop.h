@@ -22,24 +22,23 @@ HS_BEGIN_DECLS
 typedef struct hs_evaluation_result hs_evaluation_result;
 
 HS_API void hs_evaluation_result_free(hs_evaluation_result *metrics);
-/* The value of a metric. NaN: unknown name. */
+/* Returns the value of a metric. NaN: unknown name. */
 HS_API double hs_evaluation_result_value(const hs_evaluation_result *metrics, const char *name);
-/* The names: first the means, then the metrics. NULL after the last. */
+/* Returns the names: first the means, then the metrics. NULL after the last. */
 HS_API const char *hs_evaluation_result_name(const hs_evaluation_result *metrics, size_t index);
-/* The global step (-1: unknown), the path without its ending, and the number of batches. */
+/* Return the global step (-1: unknown), the checkpoint's prefix, and the number of batches. */
 HS_API int64_t hs_evaluation_result_step(const hs_evaluation_result *metrics);
 HS_API const char *hs_evaluation_result_checkpoint(const hs_evaluation_result *metrics);
 HS_API int64_t hs_evaluation_result_batches(const hs_evaluation_result *metrics);
 
 typedef struct hs_evaluate_once_options {
     size_t size;
-    const char *checkpoint_prefix; /* this checkpoint. Exactly one of checkpoint_prefix and checkpoint_dir is required */
-    const char *checkpoint_dir;    /* the newest checkpoint in it */
-    const char *eval_op;           /* evaluates one batch. One of eval_op, means and metrics is required */
-    /* Batches. 0, HS_NEVER: no limit. HS_OUT_OF_RANGE always ends the evaluation normally */
-    int64_t steps;
-    const char *const *means;                  /* names of numbers, fetched with each batch and averaged */
-    const char *const *metrics;                /* names of numbers, fetched in one run after the last batch */
+    const char *checkpoint_prefix;             /* the checkpoint to evaluate. Set either this or checkpoint_dir */
+    const char *checkpoint_dir;                /* evaluate the newest checkpoint in this directory */
+    const char *eval_op;                       /* evaluates one batch. Set at least one of eval_op, means and metrics */
+    int64_t steps;                             /* most batches. 0, HS_NEVER: no limit. HS_OUT_OF_RANGE is a normal end */
+    const char *const *means;                  /* tensors of one number, fetched with each batch and averaged */
+    const char *const *metrics;                /* tensors of one number, fetched in one run after the last batch */
     const char *summary_dir;                   /* receives scalars with the metrics' names at the global step. NULL: none */
     const hs_hook *hooks;                      /* HS_HOOKS(...); freed by the call */
     hs_scaffold *scaffold;                     /* NULL: the default */
@@ -67,7 +66,7 @@ typedef struct hs_evaluation_loop_options {
     void *user;
     double timeout_secs;     /* seconds to wait for a new checkpoint. 0: 600. HS_NEVER: no limit */
     double min_wait_secs;    /* least seconds between the starts of two evaluations, at most 1e9. 0: none */
-    int64_t max_evaluations; /* 0, HS_NEVER: no limit */
+    int64_t max_evaluations; /* number of evaluations. 0, HS_NEVER: no limit */
 } hs_evaluation_loop_options;
 #define HS_EVALUATION_LOOP_OPTIONS(...) HS_OPTIONS(hs_evaluation_loop_options, __VA_ARGS__)
 

@@ -33,7 +33,7 @@ typedef enum hs_event_kind {
     HS_EVENT_META_GRAPH = 9
 } hs_event_kind;
 
-/* "summary", "session_log" and so on, or "other". Static. */
+/* Returns "summary", "session_log" and so on, or "other". */
 HS_API const char *hs_event_kind_name(hs_event_kind kind);
 
 /* How a value of a summary is stored. Its `plugin` says how it is shown. */
@@ -46,10 +46,10 @@ typedef enum hs_event_value_kind {
     HS_EVENT_VALUE_TENSOR = 8     /* a serialized TensorProto */
 } hs_event_value_kind;
 
-/* "scalar", "image", "histogram", "audio", "tensor" or "other". Static. */
+/* Returns "scalar", "image", "histogram", "audio", "tensor" or "other". */
 HS_API const char *hs_event_value_kind_name(hs_event_value_kind kind);
 
-/* A value of a summary. Strings are any bytes without a terminating zero; .bytes is 0 for a missing one. Frozen. */
+/* A value of a summary. Strings may hold any bytes, and do not end with a zero; a missing string has 0 bytes. Frozen. */
 typedef struct hs_event_value {
     hs_string tag, node_name;
     hs_string plugin, plugin_content; /* from the metadata, which often only the first value of a tag has */
@@ -57,7 +57,7 @@ typedef struct hs_event_value {
     hs_event_value_kind kind;
     hs_dtype dtype; /* of a tensor */
     hs_shape shape; /* of a tensor. Rank -1: not stored, or above HS_MAX_RANK */
-    double scalar;  /* with has_scalar, of a scalar or of a tensor with one number. Otherwise NaN */
+    double scalar;  /* the number of a scalar, or of a tensor with one number. Otherwise NaN, and has_scalar is false */
     bool has_scalar;
     unsigned char reserved_has_scalar[7];
     hs_bytes bytes; /* the serialized message of the kind. {0} for a scalar */
@@ -84,8 +84,8 @@ typedef struct hs_event {
 /* A damaged part of a file. Frozen. */
 typedef struct hs_event_damage {
     const char *path;
-    uint64_t offset;   /* of the first damaged byte */
-    uint64_t bytes;    /* how many were skipped */
+    uint64_t offset;   /* of the first damaged byte in the file */
+    uint64_t bytes;    /* number of skipped bytes */
     bool is_truncated; /* the file ends inside a record, as after a crash of the writer */
     unsigned char reserved_is_truncated[7];
     const char *message; /* one line, with path and offset */
@@ -96,10 +96,10 @@ typedef struct hs_event_reader hs_event_reader;
 
 typedef struct hs_event_reader_options {
     size_t size;
-    const hs_env *env; /* NULL: the system's. Copied */
-    bool follow;       /* files grow and new ones appear: the reader has no end */
+    const hs_env *env;
+    bool follow; /* also read later records, and files that appear later */
     unsigned char reserved[7];
-    int64_t max_record_bytes; /* longer records count as damage. 0: 2 GiB; HS_NEVER: no limit */
+    int64_t max_record_bytes; /* largest record; a longer one counts as damage. 0: 2 GiB; HS_NEVER: no limit */
     /* Called by hs_event_reader_next for each damaged part. `damage` is valid during the call. NULL: log a warning */
     void (*damaged)(void *user, const hs_event_damage *damage);
     void *user;
@@ -108,10 +108,8 @@ typedef struct hs_event_reader_options {
 
 /* Opens one event file, or a directory: all files in it whose names contain "tfevents", in the order of their names, as
  * TensorBoard does. Subdirectories are not read. With `follow`, a file that appears is read after the current one, if its
- * name is later. `options` may be NULL. The caller closes the reader. HS_NOT_FOUND if `path` does not exist. A directory
- * without event files is empty. */
+ * name is later. `options` may be NULL. HS_NOT_FOUND: `path` does not exist. */
 HS_API hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_options *options, hs_error *err);
-/* NULL is allowed. */
 HS_API void hs_event_reader_close(hs_event_reader *reader);
 
 /* Sets *event to the next event, valid until the next call with `reader`. Does not wait.
@@ -124,7 +122,7 @@ HS_API void hs_event_reader_close(hs_event_reader *reader);
  * next intact record. A file that ends inside a record counts as damaged without `follow`, or if a later file exists. */
 HS_API hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs_error *err);
 
-/* The number of damaged parts so far. */
+/* Returns the number of damaged parts so far. */
 HS_API int64_t hs_event_reader_damages(const hs_event_reader *reader);
 
 HS_END_DECLS

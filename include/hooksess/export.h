@@ -2,8 +2,7 @@
 #ifndef HOOKSESS_EXPORT_H
 #define HOOKSESS_EXPORT_H
 
-/* The base of all public headers: linkage, visibility, and checked format strings. Programs need not include it. They
- * need no macro to link the static library. */
+/* The base of all public headers. Programs need not include it. */
 
 #include <hooksess/init.h>
 

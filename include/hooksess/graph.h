@@ -22,12 +22,10 @@
  * Names contain letters, digits and _ . / -, begin with none of / -, and are unique. They are copied. "NAME:0" is output 0
  * of an op. An op may refer to names that are defined later.
  *
- * Functions that build the graph return a code. The graph keeps the first error, and opening a session reports it, so you
- * may ignore the codes. While a session is open, or a thread of one still runs, they return HS_FAILED_PRECONDITION and
- * change nothing.
+ * You may ignore the codes of functions that build the graph: it keeps the first error, and opening a session reports it.
+ * While a session is open, or a thread of one still runs, they return HS_FAILED_PRECONDITION and change nothing.
  *
- * TensorBoard shows the graph (hs_backend_graph_def). A "/" in a name makes a scope. What an op writes is drawn as an
- * input. A traced run (hs_profiler) adds times and memory.
+ * TensorBoard shows the graph. A "/" in a name makes a scope. What an op writes is drawn as an input.
  *
  * Threads: one thread at a time per object. Threads that fill queues run ops concurrently with the training thread. Such
  * ops have private outputs, and must not read or write variables or advance the step (HS_FAILED_PRECONDITION). The program
@@ -40,13 +38,13 @@ typedef struct hs_op hs_op;
 
 /* Creates an empty graph. `env` is copied; NULL: the system's. Returns NULL if memory is exhausted. */
 HS_API hs_graph *hs_graph_new(const hs_env *env);
-/* Frees the graph. Close its sessions first. If a thread still fills a queue, its part of the graph is freed later; the
+/* Frees the graph. Close its sessions first. If a thread still fills a queue, its part is freed when the thread ends; the
  * environment and the producer's memory must live until then. */
 HS_API void hs_graph_free(hs_graph *graph);
 
 /* Returns the backend to open a session on, which is valid as long as the graph. For NULL, opening fails. */
 HS_API hs_backend hs_graph_backend(hs_graph *graph);
-/* Returns the graph of such a backend, for hooks that add nodes. NULL: another kind of backend. */
+/* Returns the graph of a backend from hs_graph_backend, for hooks that add nodes. NULL: another kind of backend. */
 HS_API hs_graph *hs_graph_of(hs_backend backend);
 /* Copies the first error of building the graph to `out`, and returns its code or HS_OK. */
 HS_API hs_code hs_graph_error(const hs_graph *graph, hs_error *out);
@@ -70,14 +68,13 @@ HS_API bool hs_graph_has(const hs_graph *graph, const char *name);
  *
  *   while p is NULL  effect
  *   save             the checkpoint records that the variable has no memory. The log says so, once per session
- *   restore          if the checkpoint has a value, p gets memory, which the program frees: with free(), or for a device as
- *                    fits hs_memory.allocate. So test p before you allocate
+ *   restore          if the checkpoint has a value, p gets memory, which then belongs to the program: free it with free(),
+ *                    or for a device as fits hs_memory.allocate. So test p before you allocate
  *   fetch, input     HS_FAILED_PRECONDITION
  *   export           hs_safetensors_save omits the variable
  *
  * If a checkpoint that records no memory is restored and p is not NULL, as in a rollback, the variable gets its first
- * value: `initial`, `initialize`, or zeros. A variable that the checkpoint lacks for another reason is HS_NOT_FOUND. A save
- * that overlaps the runs (hs_save_options.overlap) copies memory that may move before it returns. */
+ * value: `initial`, `initialize`, or zeros. A variable that the checkpoint lacks for another reason is HS_NOT_FOUND. */
 /* clang-format on */
 typedef struct hs_variable_def {
     size_t size;
@@ -95,7 +92,7 @@ typedef struct hs_variable_def {
     hs_code (*initialize)(void *user, const hs_tensor *value, hs_error *err);
     void *user;              /* for both functions */
     const hs_memory *memory; /* with data, HS_DATA_AT or locate: kind of a device's memory. Borrowed. NULL: host memory */
-    uint64_t flags;          /* HS_VARIABLE_LOCAL: not saved, and set by the local init op */
+    uint64_t flags;          /* 0, or HS_VARIABLE_LOCAL: not saved, and set by the local init op */
     bool nonfinite;          /* checkpoints may hold NaN and infinity in it (hs_nonfinite_policy): float best = INFINITY */
     unsigned char reserved[7];
 } hs_variable_def;
@@ -105,18 +102,24 @@ typedef struct hs_variable_def {
  * a pointer without `&`, or for an array. For a `void *` set data_at alone. */
 #define HS_DATA_AT(pointer) .data_at = HS__POINTER(pointer), .element_bytes = HS__POINTED_BYTES(pointer)
 
-/* Adds a variable. */
 HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def);
-/* Adds a variable in host memory of the program. HS_INVALID_ARGUMENT if `data` is NULL: use hs_graph_variable_at for memory
- * that the first step allocates. */
+/* Adds a variable in host memory of the program.
+ *
+ * data  the elements, borrowed until the session is closed. Does not compile for the address of a pointer, or for a number
+ *       of another C type than `dtype`. `void *`, bytes and structs are not checked
+ *
+ * HS_INVALID_ARGUMENT if `data` is NULL: use hs_graph_variable_at for memory that the first step allocates. */
 HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
-/* Adds a variable whose memory moves, or that a step allocates:
+#define hs_graph_variable(graph, name, dtype, shape, ...)                                                                  \
+    hs_graph_variable((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
+/* Adds a variable whose memory moves, or that a step allocates. If its name and shape are not known before the session is
+ * opened, use hs_raw_session_add_variable (hook.h).
  *
  *     hs_graph_variable_at(g, "adam_m", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.m_memory);
  *     hs_graph_variable_at(g, "w", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.device_memory, .memory = &cuda);
  *
- * pointer  address of the program's pointer. Borrowed as long as the session lives. More fields of hs_variable_def may
- *          follow it
+ * pointer  address of the program's pointer: `&model.m_memory`, not `model.m_memory`. Borrowed as long as the session
+ *          lives. More fields of hs_variable_def may follow it
  *
  * HS_INVALID_ARGUMENT if the pointer's elements do not have the size of `dtype`. */
 #define hs_graph_variable_at(graph, ...) HS__VARIABLE_AT(graph, __VA_ARGS__, )
@@ -124,10 +127,12 @@ HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dty
     hs_graph_add_variable(                                                                                                 \
         (graph), HS_VARIABLE_DEF(.name = (name_), .dtype = (dtype_), .shape = (shape_), HS_DATA_AT(pointer), __VA_ARGS__))
 
-/* Adds a value: host memory that ops or steps write and hooks read, such as a loss. It is not saved. A
- * program that is started again after completion makes no step, and finds its own first value in it. Borrowed until the
- * session is closed. For device memory use a variable with HS_VARIABLE_LOCAL. */
+/* Adds a value: host memory that ops or steps write and hooks read, such as a loss. It is not saved. A program that is
+ * started again after completion makes no step, and finds its own first value in it. `data` is as in hs_graph_variable. For
+ * device memory use a variable with HS_VARIABLE_LOCAL. */
 HS_API hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
+#define hs_graph_value(graph, name, dtype, shape, ...)                                                                     \
+    hs_graph_value((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
 
 /* Adds a tensor that runs feed. A dimension of -1 accepts any size, HS_ANY_SHAPE any shape. A run that needs it without a
  * feed is HS_INVALID_ARGUMENT. */
@@ -183,17 +188,16 @@ typedef struct hs_op_def {
 
 /* Adds an op. The definition is copied. HS_ALREADY_EXISTS: the name is in use. */
 HS_API hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def);
-/* hs_graph_op(g, .name = "train", .run = train, .user = &m, .advances_step = true) */
 #define hs_graph_op(graph, ...) hs_graph_add_op((graph), HS_OP_DEF(__VA_ARGS__))
 
-/* Returns memory that the graph owns, for a hook that adds variables and ops in begin. The graph may outlive the hook, so a
- * variable's `data` and an op's `user` must not point into the hook.
+/* Returns memory that the graph owns and frees. A hook that adds variables and ops in begin needs it for their `data` and
+ * `user`, because the graph may outlive the hook.
  *
- * name   any text. Copied. The same name returns the same memory
+ * name   any text. Copied. All calls with the same name return the same memory, so begin it with the hook's name
  * bytes  at least 1. The memory is zero at first, and aligned for any type
  *
- * Allowed also while a session is open, and in ops. NULL on failure: HS_RESOURCE_EXHAUSTED, or HS_INVALID_ARGUMENT for a
- * missing graph, name or size, or another size than before. */
+ * Allowed also while a session is open, and in ops that no queue's thread runs. NULL with HS_INVALID_ARGUMENT: an argument
+ * is missing, or the memory has another size. */
 HS_API void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err);
 
 /* For the function of an op. Returns input `index`. Pointers of these functions are valid until the function returns. NULL
@@ -207,18 +211,18 @@ HS_API hs_tensor *hs_op_written(hs_op *op, size_t index);
  * or shape do not match the definition, or the output has memory. */
 HS_API hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err);
 /* Returns memory of the session for a view that hs_op_set_output sets: at least `bytes`, aligned for any type, zero at
- * first. It keeps its contents between executions, and moves only if it grows. The session frees it. NULL on failure:
- * HS_RESOURCE_EXHAUSTED, or HS_INVALID_ARGUMENT if the op has no such output, or the output has memory. */
+ * first. It keeps its contents between executions, and moves only if it grows. The session frees it. NULL with
+ * HS_INVALID_ARGUMENT: the op has no such output, or the output has memory. */
 HS_API void *hs_op_memory(hs_op *op, size_t index, size_t bytes, hs_error *err);
-/* Returns true if a stop was requested. A function that takes long or waits may then return HS_STOP, which is not a
- * failure, unless it has changed saved memory. Always false in a thread that fills a queue. */
+/* Returns true if a stop was requested. A function that takes long may then return HS_STOP, which is not a failure, unless
+ * it has changed saved memory. Always false in a thread that fills a queue. */
 HS_API bool hs_op_stop_requested(const hs_op *op);
 /* Returns the global step before this run; 0 without a global step. -1 on failure: HS_FAILED_PRECONDITION in a thread that
  * fills a queue. */
 HS_API int64_t hs_op_global_step(const hs_op *op, hs_error *err);
 HS_API const char *hs_op_name(const hs_op *op);
 
-/* Adds state to checkpoints, such as a position in the data. The provider is copied, with its name and identity. */
+/* Adds state to checkpoints (state.h). The provider is copied, with its name and identity. */
 HS_API hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider);
 /* As hs_graph_add_state, with version 0 and without identity. */
 HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self);
@@ -230,8 +234,7 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
  * data   without pointers and file handles. Borrowed as long as the session lives
  * bytes  at least 1
  *
- * HS_INVALID_ARGUMENT if data is NULL or bytes is 0. A restore fails with HS_INVALID_ARGUMENT if the checkpoint has another
- * number of bytes. */
+ * A restore fails with HS_INVALID_ARGUMENT if the checkpoint has another number of bytes. */
 HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes);
 
 /* A queue of elements that threads of the session produce ahead of the steps. TensorFlow: FIFOQueue, QueueRunner.
@@ -265,13 +268,13 @@ typedef struct hs_queue_def {
     const hs_output_def *components;
     /* Produces an element: the function of an op whose outputs are the components. It writes to them (hs_op_output), or
      * sets open ones (hs_op_set_output), which are copied. The runner's threads call it concurrently with training; with
-     * one thread, calls never overlap. It must not access variables. Either `produce` or `inputs` is required */
+     * one thread, calls never overlap. It must not access variables */
     hs_op_fn produce;
     void *user; /* for produce */
-    /* Outputs of other ops to copy an element from, one per component, ended by NULL. The runner's threads execute these
-     * ops. With placeholders, set threads to HS_NEVER and run NAME/enqueue with feeds */
+    /* Instead of `produce`: outputs of ops to copy an element from, one per component, ended by NULL. The runner's threads
+     * execute these ops. With placeholders, set threads to HS_NEVER and run NAME/enqueue with feeds */
     const char *const *inputs;
-    int64_t threads; /* that run NAME/enqueue, at most 1024. 0: 1. HS_NEVER: none; the program runs it */
+    int64_t threads; /* number of threads that run NAME/enqueue, up to 1024. 0: 1. HS_NEVER: none; the program runs it */
     /* The position of the producer, so that a resumed training consumes the same elements. Needs `produce` and one thread.
      * Copied, with its name and identity. NULL: nothing is saved.
      *
@@ -286,7 +289,6 @@ typedef struct hs_queue_def {
 } hs_queue_def;
 #define HS_QUEUE_DEF(...) HS_OPTIONS(hs_queue_def, __VA_ARGS__)
 
-/* Adds a queue. */
 HS_API hs_code hs_graph_add_queue(hs_graph *graph, const hs_queue_def *def);
 #define hs_graph_queue(graph, ...) hs_graph_add_queue((graph), HS_QUEUE_DEF(__VA_ARGS__))
 

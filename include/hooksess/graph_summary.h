@@ -11,20 +11,18 @@
  *     hs_graph_summary_histogram(g, "weights", "weights");
  *     hs_graph_summary_image(g, "input", "images", 3);
  *
- * A training session needs nothing more. The ops are in the graph's collection HS_SUMMARIES. A scaffold merges this
- * collection into its summary op, and a summary saver fetches that op. To merge an op of the program that returns a
- * serialized Summary, add it to the collection with hs_graph_collect().
+ * A training session needs nothing more: its scaffold merges the graph's collection HS_SUMMARIES into a summary op, and its
+ * summary saver fetches that op. To merge an op of the program that returns a serialized Summary, add it to the collection
+ * with hs_graph_collect().
  *
- * The name of a summary is its tag in TensorBoard, unless `tag` is set. The op is named "summary/NAME", for
- * hs_session_run(), control inputs and hs_graph_collect(). So a summary may have the name of its tensor. If the tensor is a
- * placeholder, each run that fetches summaries must feed it.
+ * The name of a summary is its tag in TensorBoard, unless `tag` is set. The op is named "summary/NAME", so that a summary
+ * may have the name of its tensor. If the tensor is a placeholder, each run that fetches summaries must feed it.
  *
  * A summary op runs only if it is fetched, after the ops defined before it. To show values of the same run, define it after
  * the ops that write its tensor, or name them as control inputs. If those do not run, it shows the last values.
  *
  * All functions return a code, and the graph keeps its first error. A tensor whose dtype or shape does not suit the kind is
- * HS_INVALID_ARGUMENT when the op runs. Summary ops do not prevent the automatic global step of a loop that computes its
- * steps itself (training_session.h).
+ * HS_INVALID_ARGUMENT when the op runs.
  *
  * Threads: one thread at a time per object. */
 
@@ -45,8 +43,8 @@ typedef struct hs_graph_summary_def {
     const char *tensor;                /* (required) variable, value, placeholder, or output of an op ("logits:1") */
     const char *tag;                   /* in TensorBoard, UTF-8. NULL: the name */
     const char *const *control_inputs; /* ops to run before it; ended by NULL. NULL: none */
-    const char *collection;            /* NULL: HS_SUMMARIES. "": in no collection */
-    int64_t max_outputs;               /* images and sounds to show per batch. 0: 3 */
+    const char *collection;            /* to which the op is added. NULL: HS_SUMMARIES. "": none */
+    int64_t max_outputs;               /* most images or sounds to write of a batch. 0: 3 */
     double sample_rate;                /* sound: frames per second, 1 to 10^6. 0: 44100 */
 } hs_graph_summary_def;
 #define HS_GRAPH_SUMMARY_DEF(...) HS_OPTIONS(hs_graph_summary_def, __VA_ARGS__)

@@ -8,8 +8,8 @@
 #include <hooksess/outcome.h>
 #include <hooksess/summary.h>
 
-/* Hooks: callbacks around each run of a session. Use this header to write a hook. The ready-made hooks are in
- * hooksess/hooks/ and use only public headers. timer.h lets a hook act every N steps or seconds.
+/* Hooks: callbacks around each run of a session. Use this header to write a hook; ready-made hooks are in hooksess/hooks/.
+ * timer.h lets a hook act every N steps or seconds.
  *
  *     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "stop", .after_run = after_run);
  *     ...
@@ -22,14 +22,14 @@
 
 HS_BEGIN_DECLS
 
-/* The session without its hooks: a run of it calls no hook. */
+/* The session without its hooks. A raw run (hs_raw_session_run) calls no hook. */
 typedef struct hs_raw_session hs_raw_session;
 /* One run, as a hook sees it. */
 typedef struct hs_run_context hs_run_context;
 
 /* clang-format off */
-/* The callbacks. Any of them may be NULL. Each takes the hook's `self` and returns HS_OK, or a code with a message. The
- * library adds the hook's name, the callback and the step to it. HS_STOP requests a stop as hs_run_context_request_stop
+/* The callbacks. Any of them may be NULL. Each takes the hook's `self` and returns HS_OK, or a code with a message, to
+ * which the library adds the hook's name, the callback and the step. HS_STOP requests a stop as hs_run_context_request_stop
  * does, and ends the run: no later callback of this run is called. Hooks are called in the order of the session's list.
  *
  *   callback               call
@@ -60,9 +60,8 @@ typedef struct hs_run_context hs_run_context;
  * Checkpoints do not record a stop. When the program is started again, it makes one more step before the hook can stop it.
  * To avoid that, save completion in save_state and return HS_STOP from after_create_session.
  *
- * A hook changes a variable of 64 KiB or more by an op that lists it in `writes`. If a hook writes to the memory itself, a
- * save that overlaps the runs (hs_save_options.overlap) may copy a part of the change. Smaller variables are copied before
- * the save returns.
+ * If a hook writes to the memory of a variable, a save that overlaps the runs (hs_save_options.overlap) may copy a part of
+ * the change. Change a variable of 64 KiB or more by an op that lists it in `writes`:
  *
  *     static const hs_run_args scaled = HS_INIT(hs_run_args, .names = HS_NAMES("scale"));
  *     ...
@@ -70,12 +69,11 @@ typedef struct hs_run_context hs_run_context;
  *     ...
  *     return hs_raw_session_run(hs_run_context_session(run), &scaled, NULL, &err);
  *
- * In before_run, this op runs before the ops of the run. With `*args = &scaled` it runs among them, in the order in which
- * ops were added to the graph.
+ * In before_run, this op runs before those of the run; with `*args = &scaled` among them, in the order of their addition.
  *
  * If a callback, an op or a step function throws a C++ exception, or leaves by longjmp or pthread_exit, the session fails
- * with HS_INTERNAL: it makes no more runs and can be closed. Memory of the call may leak. After longjmp, call the session
- * from the function that called setjmp. destroy must return. */
+ * with HS_INTERNAL and can only be closed. Memory of the call may leak. After longjmp, call the session from the function
+ * that called setjmp. destroy must return. */
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;
@@ -95,11 +93,20 @@ typedef struct hs_hook_ops {
     size_t state_bytes;
 } hs_hook_ops;
 
-/* Flags of a hook. The first three are the kinds of run for which before_run, after_run and boundary are called; none of
- * them: HS_HOOK_TRAIN. HS_HOOK_BEST_EFFORT: hs_hook_best_effort. HS_HOOK_HELD: hs_hook_hold. */
-enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_BEST_EFFORT = 8, HS_HOOK_HELD = 256 };
+/* Flags of a hook. The first three are the kinds of run for which before_run, after_run and boundary are called: by default
+ * HS_HOOK_TRAIN. HS_HOOK_BEST_EFFORT and HS_HOOK_HELD are set by hs_hook_best_effort and hs_hook_hold.
+ * HS_HOOK_STATE_VARIES: the hook's state depends on times, so that it differs between equal runs. `hooksess verify-resume`
+ * does not compare it. */
+enum {
+    HS_HOOK_TRAIN = 1,
+    HS_HOOK_EVAL = 2,
+    HS_HOOK_AUX = 4,
+    HS_HOOK_BEST_EFFORT = 8,
+    HS_HOOK_STATE_VARIES = 16,
+    HS_HOOK_HELD = 256
+};
 
-/* A hook: its callbacks, its state, its flags. Passed by value. `ops` is borrowed as long as the session lives. Frozen. */
+/* A hook: its callbacks and their state. `ops` is borrowed as long as the session lives. Frozen. */
 typedef struct hs_hook {
     const hs_hook_ops *ops;
     void *self;
@@ -107,16 +114,15 @@ typedef struct hs_hook {
     uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT: consecutive failures before it is disabled. 0: no limit */
 } hs_hook;
 
-/* Constructors of ready-made hooks copy their options, lists and names, except for options that are marked as borrowed.
- * They never fail. `begin` of the hook reports invalid options (HS_INVALID_ARGUMENT) or exhausted memory. */
+/* Constructors of ready-made hooks copy their options and never fail: `begin` of the hook reports invalid options
+ * (HS_INVALID_ARGUMENT) or exhausted memory. */
 
-/* A hook of the program: hs_hook hook = HS_HOOK(.ops = &ops, .self = &h); */
 #define HS_HOOK(...)  HS__VALUE(hs_hook, __VA_ARGS__)
-/* .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 100), hs_nan_tensor(.tensor = "loss")). A named array of hooks ends with a
- * hook whose `ops` is NULL: hs_hook hooks[] = {hs_progress(), {0}}. */
+/* .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 100), hook). A named array ends with {0}. */
 #define HS_HOOKS(...) HS__LIST(hs_hook, __VA_ARGS__, {.ops = NULL})
 
-/* Returns the hook with a flag: sessions do not destroy it. To use or read it afterwards; free it with hs_hook_free. */
+/* Returns the hook with a flag: sessions do not destroy it, so that the program can use it afterwards. Free it with
+ * hs_hook_free. */
 HS_API hs_hook hs_hook_hold(hs_hook hook);
 /* Returns the hook with a flag: training continues if the hook fails. For loggers and the like.
  *
@@ -125,8 +131,8 @@ HS_API hs_hook hs_hook_hold(hs_hook hook);
  * callback. After `max_failures` consecutive failures the hook is disabled; 0 and HS_NEVER: no limit. A failure of begin
  * always disables it. The log and the outcome count the failures. An op that the hook fetches can still fail the run. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
-/* Returns a hook whose begin fails with `error`, so that no session can be opened with it. For constructors of hooks, which
- * have no `err`.
+/* Returns a hook whose begin fails with `error`, so that no session can be opened with it. Constructors of hooks, which
+ * have no `err`, return it to report an error.
  *
  *     struct model *self = (struct model *)hs_env_alloc(NULL, sizeof *self);
  *     hs_error_set(&error, HS_RESOURCE_EXHAUSTED, "no memory for the hook");
@@ -142,14 +148,13 @@ HS_API void hs_hook_free(hs_hook hook);
 /* Destroys a list of hooks as a session does: each `self` once, except for held hooks. */
 HS_API void hs_hooks_free(const hs_hook *hooks);
 
-/* The current run: queries. All hooks get the same context in before_run, after_run and boundary of a run. `run` must not
- * be NULL. */
+/* The current run: queries. All callbacks of a run get the same context. */
 
-/* Returns the caller's fetches and feeds. In boundaries without a run: empty args. */
+/* Returns the args of the call that made this run, without those of hooks. In boundaries without a run: empty args. */
 HS_API const hs_run_args *hs_run_context_original_args(const hs_run_context *run);
 HS_API hs_raw_session *hs_run_context_session(const hs_run_context *run);
 HS_API hs_run_kind hs_run_context_kind(const hs_run_context *run);
-/* Boundaries after: all after_create_session, a run, all ends. */
+/* The callbacks after which a boundary comes: all after_create_session; a run; all ends. */
 typedef enum hs_boundary { HS_BOUNDARY_CREATED = 1, HS_BOUNDARY_RUN = 2, HS_BOUNDARY_END = 3 } hs_boundary;
 /* Returns the current boundary. 0: in before_run or after_run. */
 HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
@@ -157,13 +162,14 @@ HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
  * failure -1: HS_FAILED_PRECONDITION if the graph has no global step or a negative one, or the backend's code. In a
  * callback `err` is never NULL: return err->code. */
 HS_API int64_t hs_run_context_global_step(hs_run_context *run, hs_error *err);
-/* Returns the monotonic clock in nanoseconds, read once before and once after the run for all hooks. */
+/* Returns the monotonic time in nanoseconds, the same for all hooks: in before_run the time before the run, later the time
+ * after it. */
 HS_API int64_t hs_run_context_now(hs_run_context *run);
-/* Returns the same clock, up to some milliseconds late, at a fifth of the cost. For a check in each step. */
+/* Returns the same time, up to some milliseconds late, at a fifth of the cost. For a check in each step. */
 HS_API int64_t hs_run_context_coarse_now(hs_run_context *run);
 /* Returns true if a hook requested a stop in this run. */
 HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
-/* Returns the number of save requests so far (hs_session_request_save, SIGUSR1). If it has grown, save. */
+/* Returns the number of save requests so far (hs_session_request_save, SIGUSR1). A saver saves when it has grown. */
 HS_API int64_t hs_run_context_requests(const hs_run_context *run);
 
 /* One call of a callback, in monotonic time. Frozen. */
@@ -171,8 +177,8 @@ typedef struct hs_hook_span {
     const char *hook, *callback; /* names. Valid as long as the session */
     int64_t begin_ns, end_ns;
 } hs_hook_span;
-/* Sets *out to a recorded call of this run (hs_run_context_record_spans), in order. Returns false after the last. In a
- * boundary, only the calls of later boundaries are missing. */
+/* Sets *out to a recorded call of this run (hs_run_context_record_spans), in order. Returns false after the last. A
+ * boundary gets all calls of the run, but of boundaries only those of hooks in front. */
 HS_API bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out);
 
 /* The current run: actions. */
@@ -184,8 +190,8 @@ HS_API void hs_run_context_request_stop(hs_run_context *run);
 HS_API void hs_run_context_interrupt(hs_run_context *run);
 /* Requests boundary of all hooks after this run. No effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
-/* Shares a decision between replicas: returns true on all of them if `mine` is true on one. All replicas must call it in
- * the same boundary. A session without replicas gets `mine`. */
+/* Shares a decision between replicas (processes that train together): returns true on all if `mine` is true on one. All
+ * must call it in the same boundary. A session without replicas gets `mine`. */
 HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
 /* Records the times of all callbacks (hs_run_context_span) until the next run and its boundary are over. */
 HS_API void hs_run_context_record_spans(hs_run_context *run);
@@ -194,7 +200,7 @@ typedef struct hs_trace_options {
     size_t size;
     const char *trace_dir; /* (required) created if missing */
     hs_bytes metadata;     /* serialized RunMetadata (hs_run_values_metadata). Empty: no ops in the trace */
-    int64_t max_bytes;     /* of events in the file. Later ones are dropped and counted. 0: 64 MiB */
+    int64_t max_bytes;     /* largest size of the events in the file; later events are dropped and counted. 0: 64 MiB */
     bool show_memory;      /* add the memory of each op, if the metadata has it */
     unsigned char reserved[7];
 } hs_trace_options;
@@ -207,9 +213,8 @@ typedef struct hs_trace_options {
  *   after_run    copy hs_run_values_metadata(values), and call hs_run_context_request_boundary(run)
  *   boundary     hs_run_context_write_trace(run, step, HS_TRACE_OPTIONS(.trace_dir = "run", .metadata = copy), err)
  *
- * Readers never see a partial file. The log has its path and the number of dropped events. Returns HS_OK,
- * HS_INVALID_ARGUMENT for invalid options, HS_DATA_LOSS if the metadata is not a RunMetadata, HS_RESOURCE_EXHAUSTED, or the
- * code of the failing file operation. TensorFlow: timeline.Timeline. */
+ * Readers never see a partial file. The log has its path and the number of dropped events. HS_INVALID_ARGUMENT: invalid
+ * options. HS_DATA_LOSS: the metadata is not a RunMetadata. TensorFlow: timeline.Timeline. */
 HS_API hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_trace_options *options,
                                           hs_error *err);
 
@@ -220,30 +225,35 @@ HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);
 HS_API void *hs_raw_session_handle(const hs_raw_session *session);
 /* Returns the current global step. -1 on failure, as hs_run_context_global_step. */
 HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err);
-/* Returns true if a stop was requested, or a thread reported a lost session. For hooks that wait or take long. Also reports
- * progress to the watchdog. Any thread. */
+/* Returns true if a hook that waits or takes long should return: a stop was requested, or a thread reported a lost session.
+ * Also reports progress to the watchdog. Any thread. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
 HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
+/* Returns the seconds until the process may be killed, for hooks that wait at the end of a session: what remains of
+ * signal_grace_secs after the first signal or hs_session_request_stop. 0: none, or a second signal came. HS_NEVER: no stop
+ * was requested in this way, or no limit. Without hs_session_options.signals: of 30 s after the first call that finds the
+ * request. */
+HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
 /* Returns the prefix of the checkpoint that was restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
-/* Returns the directory of event files for hooks that name no other: summary_dir, else checkpoint_dir of the session's
- * options. NULL: both are unset. */
+/* Returns the directory of event files: summary_dir of the session's options, or else checkpoint_dir. NULL: both are
+ * unset. */
 HS_API const char *hs_raw_session_summary_dir(const hs_raw_session *session);
 /* Returns a number that each restore increments. If it has changed, discard cached facts about saved state. */
 HS_API int64_t hs_raw_session_restores(const hs_raw_session *session);
 /* Returns the step that was saved or restored last. -1: none. */
 HS_API int64_t hs_raw_session_last_saved_step(const hs_raw_session *session);
-/* Returns the seconds that training waits for a save: the longest of the last few. Before the first save: of an earlier
- * run. 0: not known. */
+/* Returns the seconds that training waits for a save: the longest of the last few, before the first that of an earlier
+ * process. 0: not known. */
 HS_API double hs_raw_session_save_secs(const hs_raw_session *session);
-/* Copies to `out` why hooks must not save (hs_raw_session_refuse_saves; after a second signal HS_CANCELLED), and returns
- * the code. HS_OK: they may. */
+/* If hooks must not save, copies the reason to `out` and returns its code: that of hs_raw_session_refuse_saves, or
+ * HS_CANCELLED after a second signal. HS_OK: hooks may save. */
 HS_API hs_code hs_raw_session_save_refusal(const hs_raw_session *session, hs_error *out);
-/* Sets *value and *step to the latest value of a metric (hs_raw_session_set_metric) and its step. Either may be NULL.
- * Returns false if it was not set since the last restore. Compare the step to see whether the value is current. */
+/* Sets *value and *step to the latest value of a metric (hs_raw_session_set_metric) and its step, which shows whether the
+ * value is current. Either may be NULL. Returns false if the metric was not set since the last restore. */
 HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
-/* Failures that training continued after, of one hook or one name in hs_raw_session_report_failure. */
+/* Failures of a hook, or under another name (hs_raw_session_report_failure), after which training continued. */
 typedef struct hs_hook_failure {
     const char *hook;              /* the name. Valid until the next failure */
     int64_t failures;              /* their number */
@@ -252,28 +262,32 @@ typedef struct hs_hook_failure {
     unsigned char reserved[7];
     hs_error last; /* the last failure */
 } hs_hook_failure;
-/* Sets *failure, in the order of first failures. Returns false after the last. */
+/* Sets *failure to the failures at `index`, in the order of first failures. Returns false after the last. */
 HS_API bool hs_raw_session_failure(const hs_raw_session *session, size_t index, hs_hook_failure *failure);
 
 /* What the session is doing. */
 typedef enum hs_phase {
     HS_PHASE_INIT = 0, /* opens or recovers */
-    HS_PHASE_DATA = 1, /* the program works: between runs, or in a step that it computes itself */
-    HS_PHASE_STEP = 2, /* a run with its hooks */
+    HS_PHASE_DATA = 1, /* the program works: prepares data, or computes a step between hs_step_begin and hs_step_end */
+    HS_PHASE_STEP = 2, /* the backend and the hooks work on a run */
     HS_PHASE_EVAL = 3, /* a hook evaluates */
     HS_PHASE_SAVE = 4, /* a hook saves */
     HS_PHASE_END = 5   /* closes */
 } hs_phase;
-/* Returns "init", "data", "step", "eval", "save" or "end". Static. Any thread. */
+/* Returns "init", "data", "step", "eval", "save" or "end". Any thread. */
 HS_API const char *hs_phase_name(hs_phase phase);
-/* Returns the phase. Sets *hook to the name of the hook that is being called ("": none), valid as long as the session, and
- * *progress to a number that changes while the session works. Both may be NULL. Any thread. */
+/* Returns the phase.
+ *
+ * hook      set to the name of the hook that is being called, valid as long as the session. "": none. May be NULL
+ * progress  set to a number that changes while the session works. May be NULL
+ *
+ * Any thread. */
 HS_API hs_phase hs_raw_session_phase(const hs_raw_session *session, const char **hook, int64_t *progress);
 
 /* The raw session: actions. */
 
-/* Makes a run without hooks. Args, results and errors are as in hs_session_run_args, but an op must not call it. The values
- * are borrowed until the next raw run of the same callback, or of the program outside callbacks. */
+/* Makes a run without hooks. Args, results and errors are as in hs_session_run_args, but an op must not call it. For the
+ * lifetime of the values see hs_run_values. */
 HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *args, const hs_run_values **values,
                                   hs_error *err);
 /* Adds state to checkpoints while the session is open, as "hooksess/state/NAME". If the restored checkpoint has it, it is
@@ -282,8 +296,8 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
  * Call it from after_create_session or before_run, or between runs with hs_session_raw, and again after each recovery. The
  * provider is copied with its name and identity; its `self` is borrowed as long as the session lives.
  *
- * Until state of the checkpoint is added, the session keeps it: up to 64 MiB in memory, more in the checkpoint itself.
- * Saves before the first training run include it, later ones do not; the log then has a warning.
+ * Until it is added, the session keeps the checkpoint's state, and saves include it. After the first training run they do
+ * not; the log then has a warning.
  *
  * On failure the state is not added, and the session still keeps the checkpoint's:
  *
@@ -291,54 +305,49 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
  *   HS_FAILED_PRECONDITION      identity or version do not match (state.h), no session is open, or called by a load
  *   HS_INVALID_ARGUMENT         an invalid name, or a missing function
  *   HS_DATA_LOSS, HS_NOT_FOUND  the checkpoint was damaged or deleted
- *   others                      the code of `load` */
+ *   others                      the code of `load`, or of reading the checkpoint. Both may leave the state partly loaded */
 HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
-/* Adds a variable while the session is open, for memory that the first step allocates:
+/* Adds a variable while the session is open. If its name and shape are known before, hs_graph_variable_at is simpler.
  *
- *     while (hs_step_begin(session)) {
- *         if (!model.m_memory) {
- *             allocate_moments(&model);
- *             hs_raw_session_add_variable(hs_session_raw(session),
- *                                         HS_VARIABLE_DEF(.name = "adam_m", .dtype = HS_FLOAT,
- *                                                         .shape = HS_SHAPE(model.n_parameters), .data = model.m_memory),
- *                                         &err);
- *         }
- *         train_step(&model);
- *         hs_step_end(session);
- *     }
+ *     allocate_moments(&model); // in the first step
+ *     hs_raw_session_add_variable(hs_session_raw(session),
+ *                                 HS_VARIABLE_DEF(.name = "adam_m", .dtype = HS_FLOAT,
+ *                                                 .shape = HS_SHAPE(model.n_parameters), .data = model.m_memory),
+ *                                 &err);
  *
- * def  without flags, and with data, HS_DATA_AT or locate. Copied with its name. The memory is borrowed as long as the
- *      session lives
+ * def  without flags, and with data, HS_DATA_AT or locate. Copied. The memory is borrowed as long as the session lives
  *
  * If the restored checkpoint has the variable, it is set immediately. If it has not, the variable keeps its value, and the
  * log has a warning. A restore of a checkpoint from before the call sets it to its first value: `initial`, `initialize`, or
- * zeros. It is not in the graph, so that it cannot be fetched or be an input. When to call it, and how long the session
- * keeps the checkpoint's value: as hs_raw_session_add_state.
+ * zeros. It is not in the graph, so that it cannot be fetched or be an input. When to call it, how long the session keeps
+ * the checkpoint's value, and errors: as hs_raw_session_add_state. HS_INVALID_ARGUMENT also if the checkpoint has another
+ * dtype or shape.
  *
- * On failure it is not added: HS_ALREADY_EXISTS if the name is in use, HS_INVALID_ARGUMENT for an invalid definition or
- * another dtype or shape in the checkpoint, and the other codes of hs_raw_session_add_state. */
+ * After a recovery the session still has the variable. After all after_create_session, it is set to the restored value, or
+ * to its first value. It may be added again, for example with other memory.
+ *
+ * If reading a variable over 64 MiB fails, its memory may have changed in part. */
 HS_API hs_code hs_raw_session_add_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
-/* As hs_session_request_save and hs_session_request_stop. Any thread, any signal handler. */
+/* As the functions of the session. Any thread, any signal handler. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);
 HS_API void hs_raw_session_request_stop(hs_raw_session *session);
 /* Sets a metric: the result of an evaluation of the model at `step`, for hooks such as early stopping and savers with
- * keep_best. A name has one value, the latest. A restore clears all. The name is copied. Errors: HS_RESOURCE_EXHAUSTED,
- * HS_INVALID_ARGUMENT without a name. */
+ * keep_best. The latest value of a name counts. A restore clears all metrics. The name is copied. */
 HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *name, double value, int64_t step,
                                          hs_error *err);
-/* Sets the phase and returns the one before. Set that again at the end. */
+/* Sets the phase, and returns the previous one, which the hook sets again at the end of its work. */
 HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);
-/* Counts a failure that training continues after, under the name `who`, for the outcome. The session itself counts those of
+/* Counts a failure under the name `who` for the outcome; training continues. The session itself counts failures of
  * best-effort hooks. */
 HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
 /* Reports that the state of `step` is on disk (hs_outcome.last_saved_step). For savers. */
 HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
-/* Sets the seconds of a save (hs_raw_session_save_secs). Values of 0 and less are ignored. */
+/* Records how long training has waited for a save (hs_raw_session_save_secs). For savers. 0 and less are ignored. */
 HS_API void hs_raw_session_set_save_secs(hs_raw_session *session, double secs);
-/* Forbids further saves, because the state in memory is not worth keeping (a loss that is not finite). The newest
- * checkpoint stays. A recovery, hs_saver_restore and hs_raw_session_restore_copy allow saves again.
+/* Forbids further saves, because the state in memory is bad, as after a loss that is not finite. The newest checkpoint
+ * stays. A recovery, hs_saver_restore and hs_raw_session_restore_copy allow saves again.
  *
- * why  copied; the first reason is kept. NULL or HS_OK: no reason is known */
+ * why  the reason, copied; the first one is kept. NULL or HS_OK: not known */
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const hs_error *why);
 
 /* A copy of variables and state in memory, with the contents of a checkpoint. */
@@ -348,17 +357,17 @@ typedef struct hs_state_copy hs_state_copy;
  * copy  NULL, or an earlier copy of the same session, whose memory is reused. The caller frees it. It may outlive the
  *       session, but not the session's environment
  *
- * Returns HS_OK, HS_RESOURCE_EXHAUSTED, or the code of the backend or of a provider's save. On failure an earlier copy is
- * unchanged, or lost: then its step is -1, and restoring it fails with HS_FAILED_PRECONDITION. */
+ * Errors: HS_RESOURCE_EXHAUSTED, or of the backend or a provider's save. An earlier copy is then unchanged, or lost: its
+ * step is -1, and restoring it fails with HS_FAILED_PRECONDITION. */
 HS_API hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy **copy, hs_error *err);
 /* Sets variables and state to those of the copy, which stays valid. Also in a later session of the same graph.
  *
  * It counts as a restore (hs_raw_session_restores). hs_raw_session_restored_from is NULL afterwards. The next save abandons
  * checkpoints of later steps, as after a rollback. State without a provider is kept as in hs_raw_session_add_state.
  *
- * Returns HS_OK; HS_NOT_FOUND or HS_INVALID_ARGUMENT for the copy of another graph; HS_FAILED_PRECONDITION if the copy was
- * lost, or a version or identity does not match; or the code of a provider or the backend. Only failures of a provider's
- * load and of the backend's writing leave the state partly restored. */
+ * HS_NOT_FOUND and HS_INVALID_ARGUMENT: a copy of another graph. HS_FAILED_PRECONDITION: the copy was lost, or a version or
+ * identity does not match. Others: the code of a provider or the backend. Only failures of a provider's load and of the
+ * backend's writing leave the state partly restored. */
 HS_API hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy *copy, hs_error *err);
 /* Returns the global step of the copy. -1: none, or the copy was lost. */
 HS_API int64_t hs_state_copy_step(const hs_state_copy *copy);
@@ -366,25 +375,25 @@ HS_API void hs_state_copy_free(hs_state_copy *copy);
 
 /* The raw session: event files. */
 
-/* Gets the writer for a hook's events. It does what the next functions do. Call it in after_create_session, or in
- * before_run before the first event after each creation.
+/* Gets the writer for a hook's events, and does what the next functions do. Call it in after_create_session, or in the
+ * first before_run after each creation of the session.
  *
- * directory  selects the session's writer for it (hs_raw_session_summary_writer). NULL: none
- * given      the program's writer (hs_raw_session_use_writer), in place of `directory`. NULL: none
+ * directory  of the event file (hs_raw_session_summary_writer). NULL: none
+ * given      the program's writer, instead of `directory` (hs_raw_session_use_writer). NULL: none
  * writer     receives the writer, which the session flushes before each boundary. NULL if both are NULL, or on failure
  *
  * Also writes the START record (hs_raw_session_log_start). Errors: those of the three functions. TensorFlow:
  * SummaryWriterCache.get. */
 HS_API hs_code hs_raw_session_event_writer(hs_raw_session *session, const char *directory, hs_summary_writer *given,
                                            hs_summary_writer **writer, hs_error *err);
-/* Gets the writer for a directory, which is created if missing. The process shares one writer per directory
- * (hs_summary_writer_shared). The session flushes it before each boundary and closes it. */
+/* Gets the process's writer of a directory (hs_summary_writer_shared), which is created if missing. The session flushes it
+ * before each boundary and closes it. */
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,
                                              hs_error *err);
 /* Makes the session flush a writer of the program before each boundary. Borrowed as long as the session lives. */
 HS_API hs_code hs_raw_session_use_writer(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
-/* Flushes a writer (hs_summary_writer_flush) for a hook. An error that the writer recovers from is not returned: it is
- * counted under "summary writer" (hs_raw_session_report_failure). */
+/* Flushes a writer (hs_summary_writer_flush) for a hook. An error that the writer retries is not returned, but counted as a
+ * failure of "summary writer" (hs_raw_session_report_failure). */
 HS_API hs_code hs_raw_session_flush_writer(hs_raw_session *session, hs_summary_writer *writer, bool sync, hs_error *err);
 /* Writes a START record, so that TensorBoard discards the points of a crashed or lost run from the next step on. Call it
  * before the first event. Only the first call after each creation of the session has an effect.

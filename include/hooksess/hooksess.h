@@ -2,13 +2,15 @@
 #ifndef HOOKSESS_HOOKSESS_H
 #define HOOKSESS_HOOKSESS_H
 
-/* Includes the library, except the headers listed at the end.
+/* Includes the library, except the headers listed at the end. The words of the comments are explained there.
  *
  * Tier 1: the names that a training program needs. The README has a program.
  *
  * The graph: what a step computes, and what checkpoints hold
  *   hs_graph_new                creates an empty graph                                            graph.h
  *   hs_graph_variable           adds memory of the program to checkpoints                         graph.h
+ *   hs_graph_variable_at        the same for memory that moves, or that a step allocates          graph.h
+ *   hs_graph_bytes              adds plain bytes to checkpoints, such as a generator's state      graph.h
  *   hs_graph_state              adds other state to checkpoints: two functions, save and load     graph.h
  *   hs_graph_value              lets hooks read memory, such as a loss; not saved                 graph.h
  *   hs_graph_global_step        keeps the global step in the program's memory                     graph.h
@@ -33,7 +35,7 @@
  *   hs_session_request_save     saves after this step; any thread or signal handler               session.h
  *   hs_session_request_stop     ends the loop after this step; any thread or signal handler       session.h
  *   hs_session_request_done     the same, because the training is done: exit code 0               session.h
- *   hs_session_fail             reports an error of the program                                   session.h
+ *   hs_session_fail             reports an error of the program; then leave the loop              session.h
  *   hs_session_close            saves, closes everything and returns the outcome                  session.h
  *
  * A loop whose steps the program computes without ops
@@ -125,5 +127,23 @@
  *   tf1/scaffold.h               what a scaffold holds
  *   tf1/session_manager.h        sessions without hooks
  *   tf1/supervisor.h             Supervisor: threads that save and summarize a session without hooks */
+
+/* Words of all headers. docs/conventions.md has the rules.
+ *
+ *   backend          runs a graph: the embedded graph (graph.h), TensorFlow's, or your own (backend.h)
+ *   boundary         the callback of hooks between two runs; hooks save and evaluate there
+ *   chief, worker    processes that train together: the chief initializes and saves, workers wait for it
+ *   env              environment: memory, clocks, log, files (env.h). NULL: the system's. Copied
+ *   fetch, feed      what a run returns or executes; a tensor that the caller gives it
+ *   global step      the number of completed training steps. Checkpoints save it
+ *   metric           a named number that one hook sets and others read, such as "eval/accuracy"
+ *   prefix           the path of a checkpoint's files without their endings: "run/model.ckpt-1000"
+ *   raw run          a run that calls no hooks (hs_raw_session_run)
+ *   state            bytes that checkpoints hold in addition to variables
+ *   state file       the file "checkpoint" in a directory: names the newest checkpoint
+ *   variable, value  memory that hooks read; checkpoints save only variables
+ *   Borrowed         the library keeps the pointer: the memory must stay as long as the object. "Copied": it need not
+ *   Frozen           the fields of this struct never change (init.h)
+ *   TensorFlow: X    the counterpart in TensorFlow 1. You need not know it */
 
 #endif

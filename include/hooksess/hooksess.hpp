@@ -69,7 +69,7 @@ namespace detail
 
 template <class T> constexpr hs_dtype dtype()
 {
-    static_assert(!std::is_const_v<T>, "the library writes the memory of variables");
+    static_assert(!std::is_const_v<T>, "variables must not be const: the library writes to them");
     if constexpr (std::is_same_v<T, float>)
         return HS_FLOAT;
     else if constexpr (std::is_same_v<T, double>)
@@ -98,7 +98,7 @@ template <class Body> hs_code guarded(hs_error *err, Body &&body)
             return body(), HS_OK;
         } else {
             static_assert(std::is_convertible_v<result, hs_code> && !std::is_same_v<result, bool>,
-                          "the function returns nothing, or an hs_code");
+                          "the function must return nothing or an hs_code");
             return body();
         }
     } catch (const error &e) {
@@ -112,7 +112,7 @@ template <class Body> hs_code guarded(hs_error *err, Body &&body)
         throw;
 #endif
     } catch (...) {
-        return hs_error_set(err, HS_INTERNAL, "an exception that is no std::exception");
+        return hs_error_set(err, HS_INTERNAL, "an exception that is not a std::exception");
     }
 }
 
@@ -172,7 +172,7 @@ class op
     template <class T> static void *element(const hs_tensor *tensor)
     {
         if (!tensor)
-            throw error(HS_INVALID_ARGUMENT, "the op has no tensor of that index");
+            throw error(HS_INVALID_ARGUMENT, "the op has no tensor with this index");
         if (tensor->dtype != detail::dtype<std::remove_const_t<T>>())
             throw error(HS_INVALID_ARGUMENT, std::string("a tensor of the op is of type ") + hs_dtype_name(tensor->dtype));
         return const_cast<void *>(static_cast<const void *>(tensor->data));
@@ -211,7 +211,7 @@ class graph
     template <class T>
     void variable(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
     {
-        static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no array of its elements");
+        static_assert(!std::is_same_v<T, bool>, "std::vector<bool> is not supported: it has no array of its elements");
         struct holder : detail::kept {
             std::vector<T> *memory;
             size_t size;
@@ -232,8 +232,8 @@ class graph
                 if (h.comes_later && h.memory->empty() && allocate)
                     h.memory->resize(h.size);
                 if (h.memory->size() != h.size && !(h.comes_later && h.memory->empty()))
-                    return hs_error_set(err, HS_FAILED_PRECONDITION, "the vector has %zu elements; it was defined with %zu",
-                                        h.memory->size(), h.size);
+                    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                                        "the vector has %zu elements, but was defined with %zu", h.memory->size(), h.size);
                 *data = h.memory->data();
                 return HS_OK;
             });
@@ -267,7 +267,7 @@ class graph
     /* State of plain bytes without pointers, such as the position in the data. See hs_graph_bytes. */
     template <class T> void bytes(const std::string &name, T &plain)
     {
-        static_assert(std::is_trivially_copyable_v<T>, "its bytes are not all of it");
+        static_assert(std::is_trivially_copyable_v<T>, "the type must be trivially copyable");
         check(hs_graph_bytes(get(), name.c_str(), &plain, sizeof plain));
     }
 
@@ -340,7 +340,7 @@ class graph
     template <class State> void state(const std::string &name, State &state)
     {
         static_assert(!std::is_arithmetic_v<State> && !std::is_same_v<State, std::string>,
-                      "its text is not all of it; make it a variable");
+                      "numbers and strings are not supported; use variable() or bytes()");
         check(hs_graph_state(
             get(), name.c_str(),
             [](void *self, hs_state_writer *out, hs_error *err) -> hs_code {
@@ -359,7 +359,7 @@ class graph
                     std::istringstream text(bytes);
                     text.imbue(std::locale::classic());
                     if (!code && (!(text >> *static_cast<State *>(self)) || !(text >> std::ws).eof()))
-                        code = hs_error_set(err, HS_DATA_LOSS, "the state cannot be read");
+                        code = hs_error_set(err, HS_DATA_LOSS, "cannot read the state");
                     return code;
                 });
             },
@@ -388,7 +388,8 @@ class graph
         const int64_t all = static_cast<int64_t>(size);
         hs_shape shape = dims.size() ? detail::shape_of(dims) : hs_shape_of(1, &all);
         if (hs_shape_elements(&shape) != all)
-            throw error(HS_INVALID_ARGUMENT, "'" + name + "' has " + std::to_string(size) + " elements, and another shape");
+            throw error(HS_INVALID_ARGUMENT,
+                        "'" + name + "' has " + std::to_string(size) + " elements, which do not fit its shape");
         return shape;
     }
 
@@ -403,8 +404,6 @@ class graph
     std::vector<std::unique_ptr<detail::kept>> kept_; /* destroyed after the graph */
     std::unique_ptr<hs_graph, release> c_;
 };
-
-/* Hooks made of lambdas. */
 
 class run_context
 {
@@ -515,8 +514,6 @@ inline hs_scalar_sink scalar_sink(std::string name, std::function<void(const hs_
     return sink;
 }
 
-/* Sessions. */
-
 class outcome
 {
   public:
@@ -554,7 +551,7 @@ class session
     ~session()
     {
         if (c_ && std::uncaught_exceptions() > unwinding_) {
-            hs_error_set(&err_, HS_INTERNAL, "an exception has left the training loop");
+            hs_error_set(&err_, HS_INTERNAL, "an exception left the training loop");
             hs_session_fail(c_, &err_);
         }
         if (c_)

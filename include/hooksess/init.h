@@ -4,8 +4,8 @@
 
 /* Macros that initialize structs and lists. The same line compiles as C11 and as C++20.
  *
- * A struct that a program fills begins with its size, so that later versions of the library can add fields. These macros
- * set the size:
+ * A struct that a program fills begins with its size, so that later versions of the library can add fields. A struct that
+ * is marked "Frozen" has no size: its fields never change. These macros set the size:
  *
  *   HS_TRAINING_OPTIONS(...)               a pointer to options, for a call; each type has its macro
  *   HS_OPTIONS(hs_training_options, ...)   the same for any type
@@ -13,7 +13,8 @@
  *
  *     hs_training_options o = HS_INIT(hs_training_options, .checkpoint_dir = "run");
  *
- * Fields that are not named are 0, their default. C++ requires the order of the struct.
+ * Name each field: a value without a name sets the first field. Fields that are not named are 0, their default. C++
+ * requires the order of the struct.
  *
  * Lists end with a terminator, which their macros write. A named array ends with {0}, in C++ with {}:
  *
@@ -56,6 +57,26 @@ template <class T> constexpr void *hs__pointer(T **pointer)
     return pointer;
 }
 template <class T> void *hs__pointer(const T **) = delete;
+/* HS__POINTEE by overloads. */
+template <int n> using hs__bytes = char (&)[n];
+template <class T> hs__bytes<1> hs__pointee(T);
+template <class T> hs__bytes<2> hs__pointee(T **);
+hs__bytes<3> hs__pointee(float *);
+hs__bytes<4> hs__pointee(double *);
+hs__bytes<sizeof(int) + 1> hs__pointee(int *);
+hs__bytes<sizeof(int) + 1> hs__pointee(unsigned *);
+hs__bytes<sizeof(long) + 1> hs__pointee(long *);
+hs__bytes<sizeof(long) + 1> hs__pointee(unsigned long *);
+hs__bytes<9> hs__pointee(long long *);
+hs__bytes<9> hs__pointee(unsigned long long *);
+template <bool fits, class T> constexpr T hs__elements(T data)
+{
+    static_assert(fits, "data does not point to elements of this dtype");
+    return data;
+}
+#define HS__ELEMENTS(dtype, ...)                                                                                           \
+    (hs__elements<HS__FITS(static_cast<int>(sizeof(hs__pointee(__VA_ARGS__))),                                             \
+                           (__builtin_constant_p(dtype) ? static_cast<int>(dtype) : 0))>(__VA_ARGS__))
 #define HS__POINTER(pointer)       hs__pointer(pointer)
 #define HS__POINTED_BYTES(pointer) sizeof(**(pointer))
 #define HS_NAMES(...)                                                                                                      \
@@ -64,17 +85,42 @@ template <class T> void *hs__pointer(const T **) = delete;
         return hs__names;                                                                                                  \
     }())
 #else
-#define HS__ADDRESS(type, ...)     (&(const type){__VA_ARGS__})
-#define HS__ARRAY(type)            (type[])
-#define HS__VALUE(type, ...)       ((type){__VA_ARGS__})
-#define HS__LIST(type, ...)        ((const type[]){__VA_ARGS__})
+#define HS__ADDRESS(type, ...) (&(const type){__VA_ARGS__})
+#define HS__ARRAY(type)        (type[])
+#define HS__VALUE(type, ...)   ((type){__VA_ARGS__})
+#define HS__LIST(type, ...)    ((const type[]){__VA_ARGS__})
 /* A list of names: .tensors = HS_NAMES("loss", "accuracy"). */
-#define HS_NAMES(...)              ((const char *const[]){__VA_ARGS__, NULL})
+#define HS_NAMES(...)          ((const char *const[]){__VA_ARGS__, NULL})
+
+/* clang-format off */
+/* What `data` points to: 1 anything, 2 a pointer, 3 float, 4 double, 5 or 9 integers of 4 or 8 bytes. */
+#define HS__POINTEE(data)                                                                                                  \
+    _Generic((data), default: 1, void **: 2, char **: 2, int **: 2, long **: 2, float **: 2, double **: 2,                 \
+             float *: 3, double *: 4, int *: 5, unsigned *: 5, long *: sizeof(long) + 1,                                   \
+             unsigned long *: sizeof(long) + 1, long long *: 9, unsigned long long *: 9)
+/* clang-format on */
+/* The dtype if it is a constant, or else 0. */
+#define HS__CONSTANT(dtype)    _Generic(1 ? (void *)((long)(dtype)*0L) : (int *)0, int * : (dtype), default : 0)
+#define HS__ELEMENTS(dtype, ...)                                                                                           \
+    ((void)sizeof(struct {                                                                                                 \
+         _Static_assert(HS__FITS(HS__POINTEE((__VA_ARGS__)), HS__CONSTANT(dtype)),                                         \
+                        "data does not point to elements of this dtype");                                                  \
+         int unused;                                                                                                       \
+     }),                                                                                                                   \
+     (__VA_ARGS__))
 
 /* The address of a pointer. For the address of an array, the cast of 0 does not compile. */
 #define HS__POINTER(pointer)       ((void *)(pointer))
 #define HS__POINTED_BYTES(pointer) (sizeof(**(pointer)) + 0 * sizeof((__typeof__(*(pointer)))0))
 #endif
+
+/* Whether memory of this type can hold elements of a dtype; 0: an unknown one. */
+#define HS__FITS(pointee, dtype)                                                                                           \
+    ((pointee) == 1 || ((pointee) != 2 && (dtype) == 0) ||                                                                 \
+     ((pointee) == 3 && ((dtype) == HS_FLOAT || (dtype) == HS_COMPLEX64)) ||                                               \
+     ((pointee) == 4 && ((dtype) == HS_DOUBLE || (dtype) == HS_COMPLEX128)) ||                                             \
+     ((pointee) == 5 && ((dtype) == HS_INT32 || (dtype) == HS_UINT32 || (dtype) == HS_QINT32)) ||                          \
+     ((pointee) == 9 && ((dtype) == HS_INT64 || (dtype) == HS_UINT64)))
 
 #define HS_OPTIONS(type, ...) HS__ADDRESS(type, .size = sizeof(type), __VA_ARGS__)
 #define HS_INIT(...)                                                                                                       \

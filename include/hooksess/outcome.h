@@ -23,7 +23,7 @@ typedef enum hs_reason {
     HS_REASON_ALREADY_DONE = 4  /* at the start, a hook reported that the training is complete */
 } hs_reason;
 
-/* Passed by value. Frozen. */
+/* Frozen. */
 typedef struct hs_outcome {
     hs_reason reason;
     int32_t signal;          /* the signal that ended it (hs_session_options.signals). 0: none */
@@ -40,17 +40,20 @@ typedef struct hs_outcome {
     unsigned char reserved[48];
 } hs_outcome;
 
-/* The exit code for main, by the first row that applies:
+/* clang-format off */
+/* The exit code for main. The first row that applies counts:
  *
- *   0       neither failed nor interrupted: hs_session_request_done, a hook, the end of the input, or nothing was left to
- * do 75      interrupted, not failed, and the last step is saved (EX_TEMPFAIL: start the program again) 128+n   ended by
- * signal n 1       failed; or interrupted, and only an earlier step is saved; or `outcome` is NULL 0       interrupted, and
- * nothing was ever saved */
+ *   0       not failed, not interrupted: the training is complete, or the input has ended
+ *   75      not failed, interrupted, and the last step is saved: start the program again (EX_TEMPFAIL)
+ *   128+n   signal n ended it
+ *   1       failed; or interrupted, and only an earlier step is saved; or `outcome` is NULL
+ *   0       interrupted, and no step was ever saved, as in a training without checkpoints */
+/* clang-format on */
 HS_API int hs_outcome_exit_code(const hs_outcome *outcome);
 /* The outcome if no session could be opened: HS_REASON_FAILED with a copy of `error`. If `error` is NULL or its code is
  * HS_OK, the error is HS_FAILED_PRECONDITION. */
 HS_API hs_outcome hs_outcome_from_error(const hs_error *error);
-/* "failed", "closed", "stopped", "end of input", "already done", or "unknown". Static. */
+/* Returns "failed", "closed", "stopped", "end of input", "already done", or "unknown". */
 HS_API const char *hs_reason_name(hs_reason reason);
 
 HS_END_DECLS

@@ -26,11 +26,11 @@ typedef struct hs_queue_options {
     int64_t capacity;                           /* elements, 1 to 2^24. 0: 32 */
     void (*release)(void *user, void *element); /* frees an element that remains in hs_queue_free(). NULL: nothing */
     void *user;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_queue_options;
 #define HS_QUEUE_OPTIONS(...) HS_OPTIONS(hs_queue_options, __VA_ARGS__)
 
-/* Creates a queue. `options` NULL: the defaults. */
+/* `options` NULL: the defaults. */
 HS_API hs_queue *hs_queue_new(const hs_queue_options *options, hs_error *err);
 /* Releases the remaining elements and frees the queue. */
 HS_API void hs_queue_free(hs_queue *queue);
@@ -51,9 +51,9 @@ HS_API hs_code hs_queue_try_pop(hs_queue *queue, void **element, hs_error *err);
  *
  * A later call may cancel pushes that still wait. The first error is kept. */
 HS_API void hs_queue_close(hs_queue *queue, bool cancel_pending_pushes, const hs_error *why);
-/* Returns true if the queue is closed, or if `queue` is NULL. */
 HS_API bool hs_queue_closed(const hs_queue *queue);
-/* The number of elements in the queue, its capacity and its name. */
+/* Return the number of elements, which other threads may change at any time; the capacity; and the name, which is valid as
+ * long as the queue. 0 or NULL for a NULL queue. */
 HS_API size_t hs_queue_size(const hs_queue *queue);
 HS_API size_t hs_queue_capacity(const hs_queue *queue);
 HS_API const char *hs_queue_name(const hs_queue *queue);

@@ -23,8 +23,8 @@ HS_BEGIN_DECLS
 /* The compression of a file. Numbers as in TensorFlow. */
 typedef enum hs_record_compression { HS_RECORDS_PLAIN = 0, HS_RECORDS_ZLIB = 1, HS_RECORDS_GZIP = 2 } hs_record_compression;
 
-/* Sets *compression by TensorFlow's name: "" or NULL (none), "ZLIB" or "GZIP". HS_UNIMPLEMENTED for "SNAPPY",
- * HS_INVALID_ARGUMENT for other names. */
+/* Sets *compression by TensorFlow's name: "", NULL, "ZLIB" or "GZIP". HS_UNIMPLEMENTED: "SNAPPY". HS_INVALID_ARGUMENT:
+ * other names. */
 HS_API hs_code hs_record_compression_named(const char *name, hs_record_compression *compression, hs_error *err);
 
 /* Reading. */
@@ -33,20 +33,19 @@ typedef struct hs_record_reader hs_record_reader;
 
 typedef struct hs_record_reader_options {
     size_t size;
-    const hs_env *env;                 /* NULL: the system's. Copied */
+    const hs_env *env;
     hs_record_compression compression; /* 0: HS_RECORDS_PLAIN */
     int32_t reserved;
-    int64_t buffer_bytes;     /* bytes to read at a time. 0: 64 KiB; at most 2^30 */
-    int64_t max_record_bytes; /* longer records are HS_RESOURCE_EXHAUSTED. 0: 2 GiB; HS_NEVER: no limit */
+    int64_t buffer_bytes;     /* bytes to read at a time, up to 2^30. 0: 64 KiB */
+    int64_t max_record_bytes; /* largest record; a longer one is HS_RESOURCE_EXHAUSTED. 0: 2 GiB; HS_NEVER: no limit */
 } hs_record_reader_options;
 #define HS_RECORD_READER_OPTIONS(...) HS_OPTIONS(hs_record_reader_options, __VA_ARGS__)
 
-/* Opens a file, which may grow while it is read. `options` may be NULL. The caller frees the reader. HS_NOT_FOUND,
- * HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. */
+/* Opens a file, which may grow while it is read. `options` may be NULL. */
 HS_API hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader_options *options, hs_error *err);
-/* Closes the file. Later calls return HS_FAILED_PRECONDITION. NULL and a second call are allowed. */
+/* Closes the file. Later calls return HS_FAILED_PRECONDITION; a second close has no effect. */
 HS_API void hs_record_reader_close(hs_record_reader *reader);
-/* Closes the file and frees the reader. NULL is allowed. */
+/* Closes the file and frees the reader. */
 HS_API void hs_record_reader_free(hs_record_reader *reader);
 
 /* Reads the next record, valid until the next call with `reader`. After an error, the next call reads the same record
@@ -57,7 +56,7 @@ HS_API void hs_record_reader_free(hs_record_reader *reader);
  *   HS_RESOURCE_EXHAUSTED   a record above max_record_bytes, or out of memory */
 HS_API hs_code hs_record_reader_next(hs_record_reader *reader, hs_bytes *record, hs_error *err);
 
-/* The offset of the next record. */
+/* Returns the offset of the next record. */
 HS_API uint64_t hs_record_reader_offset(const hs_record_reader *reader);
 /* Sets the offset of the next record; the next read verifies it. To go back in a compressed file, the library
  * decompresses it again from its beginning. */
@@ -66,16 +65,21 @@ HS_API hs_code hs_record_reader_seek(hs_record_reader *reader, uint64_t offset, 
  * hs_record_reader_next. */
 HS_API hs_code hs_record_reader_read_at(hs_record_reader *reader, uint64_t *offset, hs_bytes *record, hs_error *err);
 
-/* Skips `n` records, verifying only their lengths. *skipped (may be NULL) is their number, less than `n` after an error,
- * such as HS_OUT_OF_RANGE at the end. HS_INVALID_ARGUMENT: `n` is negative. */
+/* Skips `n` records, verifying only their lengths.
+ *
+ * skipped  set to the number of skipped records: less than `n` after an error. May be NULL
+ *
+ * HS_OUT_OF_RANGE: the end of the file. HS_INVALID_ARGUMENT: `n` is negative. */
 HS_API hs_code hs_record_reader_skip(hs_record_reader *reader, int64_t n, int64_t *skipped, hs_error *err);
 
-/* After HS_DATA_LOSS: moves to where reading can continue, *lost bytes (may be NULL) further. This is the end of the
- * record if a checksum confirms its length; otherwise the next intact record, but not in a compressed file. *lost is 0 if
- * the record is complete now. HS_OUT_OF_RANGE: no such place (yet); the position is unchanged.
+/* After HS_DATA_LOSS: moves to the place where reading can continue. This is the end of the record if a checksum confirms
+ * its length; otherwise the next intact record, but not in a compressed file.
  *
- * Not for a file that is being written: its last record may be complete soon. The search reads at most 1 GiB of bytes
- * that only look like records. After that it finds only records of up to 4096 bytes. */
+ * lost  set to the number of bytes that are passed over; 0 if the record is complete now. May be NULL
+ *
+ * HS_OUT_OF_RANGE: no such place, maybe because the file still grows; the position is unchanged.
+ *
+ * Not for a file that is being written: its last record may be complete soon. */
 HS_API hs_code hs_record_reader_recover(hs_record_reader *reader, uint64_t *lost, hs_error *err);
 
 /* The content of a file. Frozen. */
@@ -94,25 +98,24 @@ typedef struct hs_record_writer hs_record_writer;
 
 typedef struct hs_record_writer_options {
     size_t size;
-    const hs_env *env;                 /* NULL: the system's. Copied */
+    const hs_env *env;
     hs_record_compression compression; /* 0: HS_RECORDS_PLAIN */
     int32_t reserved;
     int64_t level;        /* with compression: 1 (fast) to 9 (small). 0: zlib's default */
-    int64_t buffer_bytes; /* bytes to collect before writing. 0: 64 KiB; at most 2^30 */
+    int64_t buffer_bytes; /* bytes to collect before writing, up to 2^30. 0: 64 KiB */
 } hs_record_writer_options;
 #define HS_RECORD_WRITER_OPTIONS(...) HS_OPTIONS(hs_record_writer_options, __VA_ARGS__)
 
-/* Creates a file; a file or link of that name is replaced (HS_OPEN_WRITE). The directory must exist. `options` may be
- * NULL. The caller frees the writer. */
+/* Creates or replaces a file (HS_OPEN_WRITE). The directory must exist. `options` may be NULL. */
 HS_API hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer_options *options, hs_error *err);
 /* Adds a record. `data` may be NULL if `bytes` is 0. After an I/O error, which may have cut a record, all later calls
  * return this error. HS_FAILED_PRECONDITION: the writer is closed. */
 HS_API hs_code hs_record_writer_write(hs_record_writer *writer, const void *data, size_t bytes, hs_error *err);
-/* Writes the added records to the file (sync: to the disk). Errors: as hs_record_writer_write. */
+/* Writes the added records to the file, and with `sync` to the disk. Errors: as hs_record_writer_write. */
 HS_API hs_code hs_record_writer_flush(hs_record_writer *writer, bool sync, hs_error *err);
 /* Writes the added records and closes the file. Returns the first I/O error. HS_OK for NULL and for a second call. */
 HS_API hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err);
-/* Closes the file if it is open, logging an error, and frees the writer. NULL is allowed. */
+/* Closes the file if it is open, logging an error, and frees the writer. */
 HS_API void hs_record_writer_free(hs_record_writer *writer);
 
 HS_END_DECLS

@@ -87,10 +87,11 @@ typedef struct hs_debug_watch {
 enum { HS_TRACE_NONE = 0, HS_TRACE_SOFTWARE = 1, HS_TRACE_HARDWARE = 2, HS_TRACE_FULL = 3 };
 
 /* How a run is made. If several args of a run have options, they are merged: the largest trace_level, timeout_secs and
- * inter_op_thread_pool, each flag that is set anywhere, and all watches, the caller's first. TensorFlow: RunOptions. */
+ * inter_op_thread_pool, each flag that is set anywhere, and all watches, the caller's first. A timeout counts more than
+ * none, so that a hook which only requests a trace does not lift the caller's. TensorFlow: RunOptions. */
 typedef struct hs_run_options {
     size_t size;
-    int64_t trace_level;                 /* HS_TRACE_NONE and so on. From HS_TRACE_SOFTWARE on, the metadata has times */
+    int64_t trace_level;                 /* HS_TRACE_NONE and so on. The metadata has times, except with HS_TRACE_NONE */
     double timeout_secs;                 /* a longer run fails with HS_DEADLINE_EXCEEDED. 0, HS_NEVER: no limit */
     int64_t inter_op_thread_pool;        /* of TensorFlow only */
     const hs_debug_watch *debug_watches; /* HS_DEBUG_WATCHES(...). NULL: none */
@@ -107,7 +108,7 @@ typedef struct hs_run_options {
 typedef struct hs_run_args {
     size_t size;
     const char *const *names;      /* fetches as a list, ended by NULL: HS_NAMES("loss") */
-    const hs_fetch *fetches;       /* fetches as a tree: HS_DICT(...). HS_INVALID_ARGUMENT with names */
+    const hs_fetch *fetches;       /* instead of names: fetches as a tree, HS_DICT(...) */
     const hs_feed *feeds;          /* HS_FEEDS(...). HS_FAILED_PRECONDITION if a tensor is fed twice */
     const hs_run_options *options; /* NULL: none */
     hs_run_kind kind;              /* ignored in the args of hooks. 0: HS_RUN_TRAIN */
@@ -117,29 +118,31 @@ typedef struct hs_run_args {
 
 #define HS_RUN_ARGS(...) HS_OPTIONS(hs_run_args, __VA_ARGS__)
 
-/* Builders: args that own their names and lists. Begin with HS_INIT(hs_run_args), end with hs_run_args_clear. The memory is
- * malloc's. They fail with HS_FAILED_PRECONDITION if names, fetches or feeds were set by hand.
+/* Build args that own their names and lists, in memory from malloc. Begin with HS_INIT(hs_run_args), end with
+ * hs_run_args_clear. HS_FAILED_PRECONDITION: names, fetches or feeds were set by hand.
  *
  * hs_run_args_fetch adds a fetch. `path` "metrics/loss" adds the key "loss" to the dict "metrics", which is created if
- * missing. NULL appends to the list `names`. HS_ALREADY_EXISTS: the path is in use. HS_INVALID_ARGUMENT: fetches with and
- * without path are mixed.
+ * missing. NULL appends to the list `names`. HS_ALREADY_EXISTS: the path is in use. HS_INVALID_ARGUMENT: some fetches have
+ * a path, some have none.
  *
  * hs_run_args_feed adds a feed, or replaces the feed of that name. The name is copied, the data is borrowed. */
 HS_API hs_code hs_run_args_fetch(hs_run_args *args, const char *path, const char *name, hs_error *err);
 HS_API hs_code hs_run_args_feed(hs_run_args *args, const char *name, const hs_tensor *value, hs_error *err);
 HS_API void hs_run_args_clear(hs_run_args *args);
 
-/* The results of a run, in the shape of its args. Borrowed until the session's next run with hooks. Results of a raw run:
- * until the next raw run in the same callback. */
+/* The results of a run, in the shape of its args. Borrowed: after hs_session_run_args, until the session's next run or
+ * step; in after_run, until it returns; after hs_raw_session_run, until the next raw run of the same callback, or of the
+ * program outside callbacks. */
 typedef struct hs_run_values hs_run_values;
 
-/* Returns the number of leaves, in the order of the args, depth first. */
+/* Returns the number of results: one for each name, or for each leaf of a tree, depth first. */
 HS_API size_t hs_run_values_count(const hs_run_values *values);
-/* Returns a leaf by position, or by path: "metrics/loss" in dicts, "0/1" in lists, the name in `names`. NULL: the leaf
+/* Returns a result by position, or by path: "metrics/loss" in dicts, "0/1" in lists, the name itself in `names`. NULL: it
  * does not exist, or is an op. The tensor may be in device memory (hs_tensor_host). */
 HS_API const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index);
 HS_API const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path);
-/* Returns the first element of a leaf, also from device memory. NaN: the leaf does not exist, or is not a number. */
+/* Returns the first element of a result as a double, also from device memory. NaN, too, if the result does not exist, or is
+ * an op, strings or complex. hs_run_values_tensor distinguishes these cases. */
 HS_API double hs_run_values_number(const hs_run_values *values, size_t index);
 HS_API double hs_run_values_number_at(const hs_run_values *values, const char *path);
 /* Returns the merged options of the run (NULL: none), and its metadata, a serialized RunMetadata (size 0: the options do

@@ -45,15 +45,14 @@ typedef struct hs_safetensors_options {
  * options  NULL: all variables that are not local, without metadata. Read during the call
  *
  * HS_INVALID_ARGUMENT: a variable does not exist, or the format lacks its dtype; or a name occurs twice, is reserved
- * ("hooksess/...", "__metadata__") or is not UTF-8. HS_RESOURCE_EXHAUSTED: the disk is full, or memory is exhausted.
- * Others: from the backend or the file system. On failure, an existing file is unchanged. Returns when the data is on
+ * ("hooksess/...", "__metadata__") or is not UTF-8. On failure, an existing file is unchanged. Returns when the data is on
  * disk. */
 HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_safetensors_options *options,
                                    hs_error *err);
 
-/* Sets the variables of `session` that are not local from a file, by name, dtype and shape, as hs_saver_restore does.
+/* Sets the variables of `session` from a file, by name, dtype and shape, as hs_saver_restore does.
  *
- * options  NULL: all. Weights of other programs have no global step: skip it, or set allow_missing
+ * options  NULL: all that are not local. Weights of other programs have no global step: skip it, or set allow_missing
  *
  * State, hs_raw_session_restored_from and the saved step do not change. To restore state too, convert the file to a
  * checkpoint first. Errors: as hs_saver_restore. HS_DATA_LOSS: a short file or an invalid header. HS_UNIMPLEMENTED: an
@@ -66,9 +65,9 @@ HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, co
  * env       NULL: the system's
  * from, to  one name ends in ".safetensors", the other is the prefix of a checkpoint
  *
- * Converts all tensors and the state (as U8 under "hooksess/"), but no metadata. The memory does not depend on the sizes
- * of tensors. Checksums of a checkpoint are verified. An existing target is replaced atomically. The directory of a new
- * checkpoint is locked meanwhile; it gets no .meta, and the state file does not change. Returns when the data is on disk.
+ * Converts all tensors and the state (as U8 under "hooksess/"), but no metadata. Tensors of any size need little memory.
+ * Checksums of a checkpoint are verified. An existing target is replaced atomically. The directory of a new checkpoint is
+ * locked meanwhile; it gets no .meta, and the state file does not change. Returns when the data is on disk.
  *
  *   HS_INVALID_ARGUMENT      invalid names, or a tensor that the other format cannot store
  *   HS_NOT_FOUND, HS_DATA_LOSS, HS_UNIMPLEMENTED

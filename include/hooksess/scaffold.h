@@ -19,28 +19,28 @@ typedef struct hs_scaffold hs_scaffold;
 /* Initializes variables from C. Called after the init op, and not if a checkpoint was restored. */
 typedef hs_code (*hs_init_fn)(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err);
 
-/* Names are copied; feeds and saver are borrowed. For a field that is NULL, the session uses the only item of the graph's
- * collection. If the collection is empty, it adds a default op where the backend has one. */
+/* Names are copied; feeds and saver are borrowed. For NULL, the session uses the only item of the graph's collection, or if
+ * that is empty adds the backend's default op. */
 typedef struct hs_scaffold_options {
     size_t size;
     const char *init_op;       /* run if no checkpoint is restored */
     const hs_feed *init_feeds; /* for init_op: HS_FEEDS(...) */
     hs_init_fn init_fn;        /* called after init_op. NULL: no function */
     void *user;
-    /* Returns the names of uninitialized variables: a vector of HS_STRING with shape HS_SHAPE(-1) (hs_op_set_output). The
-     * session is ready when the vector is empty. */
+    /* An op that returns the names of uninitialized variables: a vector of HS_STRING with shape HS_SHAPE(-1)
+     * (hs_op_set_output). The session is ready when the vector is empty. */
     const char *ready_op;
     const char *ready_for_local_init_op; /* the same check, before local_init_op */
     const char *local_init_op;           /* run in every new session, also after a restore */
     const hs_feed *local_init_feeds;     /* for local_init_op: HS_FEEDS(...) */
     const char *summary_op;              /* NULL: an op that merges the collection HS_SUMMARIES, if it has items */
     hs_saver *saver;                     /* NULL: a saver with the default options */
-    const hs_scaffold *copy_from;        /* replaces the NULL fields above. NULL: no other scaffold */
-    const hs_env *env;                   /* NULL: the system's. Copied */
+    const hs_scaffold *copy_from;        /* its fields replace the NULL fields above. NULL: none */
+    const hs_env *env;
 } hs_scaffold_options;
 #define HS_SCAFFOLD_OPTIONS(...) HS_OPTIONS(hs_scaffold_options, __VA_ARGS__)
 
-/* Creates a scaffold. `options` NULL: the defaults. Free it after the sessions that use it. */
+/* `options` NULL: the defaults. Free the scaffold after the sessions that use it. */
 HS_API hs_scaffold *hs_scaffold_new(const hs_scaffold_options *options, hs_error *err);
 HS_API void hs_scaffold_free(hs_scaffold *scaffold);
 

@@ -5,7 +5,7 @@
 #include <hooksess/hook.h>
 
 /* To send the numbers of hs_scalars (hooks/scalars.h) to a file, a socket or a screen, write a scalar sink: callbacks that
- * get each row. Event files, hs_metrics_file and hs_progress are sinks, too. Beyond TensorFlow.
+ * get each row. Beyond TensorFlow.
  *
  *     static hs_code write_row(void *self, const hs_scalar_row *row, hs_error *err)
  *     {

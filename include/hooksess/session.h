@@ -5,7 +5,8 @@
 #include <hooksess/scaffold.h>
 
 /* A session restores the variables of a graph, runs it, and calls hooks around each run. To get the usual hooks too
- * (checkpoints, summaries, log lines), use training_session.h.
+ * (checkpoints, summaries, log lines), use training_session.h. If the program computes the steps itself, without ops, use
+ * hs_step_begin instead of hs_session_run.
  *
  *     hs_session *session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.checkpoint_dir = "run"), &err);
  *     while (!hs_session_should_stop(session))
@@ -14,9 +15,9 @@
  *     hs_outcome outcome = hs_session_close(session, &err);
  *     return hs_outcome_exit_code(&outcome);
  *
- * All functions accept a NULL session, which stands for a session that could not be opened. It has stopped, and calls that
- * run it fail with HS_FAILED_PRECONDITION. The error of a session is reported by the call that opens or closes it. If
- * `err` of that call is NULL, the log has it. TensorFlow: SingularMonitoredSession, StepContext.
+ * hs_session_open or hs_session_close puts the first error into `err`, or into the log if `err` is NULL. All functions
+ * accept a NULL session, which stands for a session that could not be opened: it has stopped, and calls that run it fail
+ * with HS_FAILED_PRECONDITION. TensorFlow: SingularMonitoredSession, StepContext.
  *
  * Threads: one thread at a time per object. Any thread and any signal handler may call hs_session_request_stop,
  * hs_session_request_done and hs_session_request_save. Any thread may call hs_session_poll. */
@@ -36,9 +37,9 @@ typedef enum hs_restore_policy {
  * HS_ABORTED or HS_UNAVAILABLE. Without an hs_recovery, these codes are errors like any other.
  *
  *   1. The lost session and its threads are closed. The log has a warning.
- *   2. A new session is restored from the newest checkpoint in checkpoint_dir. Until this session has saved, it is restored
- *      from a copy in memory, made at the opening, if checkpoint_dir has no checkpoint, the policy is HS_RESTORE_NEVER, or
- *      restore_options left out variables.
+ *   2. A new session is restored from the newest checkpoint in checkpoint_dir. If this session has not saved, and the
+ *      directory has no checkpoint, the policy is HS_RESTORE_NEVER or restore_options left out variables, it is restored
+ *      from a copy in memory of the state at the opening.
  *   3. after_create_session of each hook is called again, with a new coordinator. Start threads and add late state
  *      (hs_raw_session_add_state) there. The old coordinator stays stopped, and valid until the session is closed.
  *   4. The interrupted call is repeated from its start. If a hook reports that the training is already complete, the call
@@ -48,13 +49,13 @@ typedef enum hs_restore_policy {
  * loss is reported after the end of the training, the log has a warning only. TensorFlow: MonitoredSession. */
 typedef struct hs_recovery {
     size_t size;
-    /* Consecutive recoveries without progress before the error is returned. Progress is measured by the global step, or by
-     * the newest saved step if the global step cannot be read. 0: 10. HS_NEVER: no recovery */
+    /* Most recoveries in a row without progress of the global step, or of the newest saved step if the global step cannot
+     * be read. Then the error is returned. 0: 10. HS_NEVER: no recovery */
     int64_t max_attempts;
     /* Seconds before the second attempt, doubled for each further one up to 60. A stop request ends the wait. 0: 1 */
     double backoff_secs;
     /* Largest state in bytes to copy at the opening. Without a copy, recovery before the first save initializes again, or
-     * fails if the program owns the memory of a variable. 0: 1 GiB. HS_NEVER: no limit */
+     * fails if a variable in the program's memory has neither `initial` nor `initialize`. 0: 1 GiB. HS_NEVER: no limit */
     int64_t snapshot_limit;
     /* Recover, but do not repeat the interrupted call: return HS_ABORTED, so that the caller can prepare its batch again.
      * `if (code == HS_ABORTED && !hs_session_should_stop(s)) continue;`. Input from queues and ops needs no such code */
@@ -65,9 +66,11 @@ typedef struct hs_recovery {
 
 typedef struct hs_session_options {
     size_t size;
-    const char *checkpoint_dir;    /* restore its newest valid checkpoint. NULL and "": restore nothing */
+    /* Restore the newest undamaged checkpoint in this directory. To save there, add a checkpoint_saver. NULL and "":
+     * initialize the variables */
+    const char *checkpoint_dir;
     const char *checkpoint_prefix; /* restore this checkpoint, which must exist. Not with checkpoint_dir */
-    const char *summary_dir;       /* event files of hooks that name no directory (hs_scalars). NULL: checkpoint_dir */
+    const char *summary_dir;       /* for event files of hooks such as hs_scalars. NULL: checkpoint_dir */
     /* How to restore. Its lists are borrowed if the session recovers. NULL: restore everything */
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* with checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
@@ -83,7 +86,7 @@ typedef struct hs_session_options {
     /* With is_worker: seconds to wait for the chief. Then opening fails with HS_DEADLINE_EXCEEDED. 0: 1800. HS_NEVER: no
      * limit */
     double max_wait_secs;
-    double recovery_wait_secs; /* with is_worker: seconds between polls while waiting for the chief. 0: 30 */
+    double recovery_wait_secs; /* with is_worker: seconds between polls for the chief. 0: 30 */
     /* Seconds to wait for threads at close or recovery. Slower threads are named in the log and keep running. 0: 120.
      * HS_NEVER: no limit */
     double stop_grace_secs;
@@ -98,7 +101,7 @@ typedef struct hs_session_options {
  * after_create_session and boundary of each hook.
  *
  * backend  borrowed with its graph until the session is closed
- * options  NULL: the defaults. The session frees the hooks, also on failure, but not if the options have a wrong size
+ * options  NULL: the defaults. The session frees the hooks, also on failure
  *
  * On failure it calls close of the hooks that began, and returns NULL with the first error. Pass the same `err` to
  * hs_session_close(NULL, &err), which makes an outcome from it. Blocks while it restores or waits for a chief. */
@@ -111,7 +114,7 @@ HS_API bool hs_session_should_stop(const hs_session *session);
 /* Runs one op or tensor without returning values. Errors: as hs_session_run_args. */
 HS_API hs_code hs_session_run(hs_session *session, const char *op, hs_error *err);
 
-/* Makes one run with hooks: before_run of each hook, one run of the backend for all requests, then after_run of each hook.
+/* Makes one run with hooks: calls before_run of each hook, runs the backend once for all requests, and calls after_run.
  *
  * args    fetches and feeds. NULL: none
  * values  receives the fetched values in the shape of `args`, borrowed until the session's next run. NULL on failure. May
@@ -158,13 +161,14 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * requested. You may ignore its result: the first error ends the loop, and hs_session_close reports it. Background saves
  * have finished copying when it returns, so the program may write to its memory again.
  *
- *   in the step         hs_session_global_step returns the step before. Only raw runs are allowed
  *   leave the loop      call hs_session_request_stop, or hs_session_request_done if the training is complete, and end the
- *                       step. If the program failed, call hs_session_fail before
+ *                       step
+ *   the step failed     call hs_session_fail, then `break` without hs_step_end, which could save the step
+ *   in the step         hs_session_global_step returns the number of completed steps, 0 in the first step of a training.
+ *                       The program may make raw runs (hs_raw_session_run), and no others
  *   `break` in a step   discards the step when the session is closed: nothing is saved, and the session is interrupted
  *   `break` after one   closes the session as if the training were complete
  *   wrong order         two begins, or an end without a begin, fail the session
- *   exceptions          the step may throw or call longjmp
  *   other counters      start at zero again when the training resumes. Use hs_session_global_step, or name the counter in
  *                       hs_graph_global_step. If the program changes the global step itself, the session fails with
  *                       HS_FAILED_PRECONDITION
@@ -192,8 +196,8 @@ HS_API hs_code hs_step_end(hs_session *session);
  *
  * If a save takes longer than signal_grace_secs, the log has a warning, and savers save more often. The program's earlier
  * handlers are also called, and are restored when the last such session is closed. Ignored signals stay ignored.
- * Interrupted system calls are restarted. Forked processes are not affected. A process may have 16 such sessions at the
- * same time: HS_RESOURCE_EXHAUSTED. */
+ * Interrupted system calls are restarted. Forked processes are not affected. A 17th such session of a process is
+ * HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_request_stop(hs_session *session);
 /* Requests a stop because the training is complete: the session is not interrupted, and hs_outcome_exit_code is 0. This
  * also holds if a signal or a hook interrupts the session in the same step. A step that has begun must still be ended.
@@ -205,24 +209,22 @@ HS_API void hs_session_request_stop(hs_session *session);
  *         hs_session_request_done(session);
  *     while (hs_step_begin(session)) {
  *         ...
- *         hs_step_end(session);
- *         if (is_good_enough(&model))
- *             hs_session_request_done(session);
  *     }
  *
  * Hooks call hs_run_context_request_stop instead. Any thread, any signal handler. */
 HS_API void hs_session_request_done(hs_session *session);
-/* Requests a save from each saver, and the action of each trigger with on_request, after the current or the next run. Any
- * thread, any signal handler. */
+/* Requests a save, and the action of each trigger with on_request, after the current or the next run. Any thread, any
+ * signal handler. */
 HS_API void hs_session_request_save(hs_session *session);
-/* Returns true if long work should end early: in a step function, an op, a hook or another thread. Cheap enough for an
- * inner loop. Also reports progress to the watchdog. Any thread. */
+/* Returns true if long work should end early. Cheap enough for an inner loop. Also reports progress to the watchdog. Any
+ * thread. */
 HS_API bool hs_session_poll(hs_session *session);
 
-/* Reports an error of the program. Closing then calls no `end`, so that nothing is saved.
+/* Reports an error of the program. Does not end the loop: leave it with `break`, and close the session. Closing then saves
+ * nothing, because it calls no `end`, and returns HS_REASON_FAILED with this error.
  *
- * why  copied. HS_OK withdraws an earlier report. HS_STOP and HS_OUT_OF_RANGE end the session normally, unless its last run
- *      failed. NULL: HS_UNKNOWN */
+ * why  copied. NULL: HS_UNKNOWN. HS_OK withdraws an earlier report. HS_STOP and HS_OUT_OF_RANGE are not errors: the session
+ *      ends normally, unless its last run failed */
 HS_API void hs_session_fail(hs_session *session, const hs_error *why);
 
 /* Ends and frees the session. If the last run succeeded, or returned HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was
@@ -232,7 +234,7 @@ HS_API void hs_session_fail(hs_session *session, const hs_error *why);
  * Returns the outcome, and copies its error, the first one, to `err`. For NULL it makes an outcome of `err`, as
  * hs_session_open left it. Blocks up to stop_grace_secs, and while hooks save.
  *
- * The code after the loop also runs if the session failed or was interrupted. Check the outcome before you use the model:
+ * Check the outcome before you use the model:
  *
  *     hs_outcome outcome = hs_session_close(session, &err);
  *     if (hs_outcome_exit_code(&outcome) == 0)
@@ -240,11 +242,10 @@ HS_API void hs_session_fail(hs_session *session, const hs_error *why);
  */
 HS_API hs_outcome hs_session_close(hs_session *session, hs_error *err);
 
-/* Returns the outcome that closing the session now would have, apart from failures during closing. */
+/* Returns the outcome of closing the session now, if closing does not fail. */
 HS_API hs_outcome hs_session_outcome(hs_session *session);
 
-/* Parts of the session. NULL or zeros for a NULL session. Borrowed until it is closed; the coordinator changes with a
- * recovery. */
+/* Return parts of the session, which are borrowed until it is closed. A recovery changes the coordinator. */
 HS_API hs_raw_session *hs_session_raw(const hs_session *session);
 HS_API hs_backend hs_session_backend(const hs_session *session);
 HS_API hs_coordinator *hs_session_coordinator(const hs_session *session);
@@ -255,9 +256,8 @@ HS_API int64_t hs_session_global_step(hs_session *session, hs_error *err);
 /* Returns the number of successful recoveries. */
 HS_API int64_t hs_session_recoveries(const hs_session *session);
 
-/* The time that a hook has used. Boundaries and slow hooks (over 1 us per call) are always timed, other hooks in about one
- * run of 64. The total is an estimate. When the session is closed, the log names hooks that used over 1 s and over 5 %
- * of its time. Frozen. */
+/* The time that a hook has used, estimated: callbacks of less than 1 us are timed in about one run of 64. When the session
+ * is closed, the log names hooks that used over 1 s and over 5 % of its time. Frozen. */
 typedef struct hs_hook_cost {
     const char *name;     /* the hook's */
     const char *slowest;  /* the callback of the longest call. "": none was timed */

@@ -5,7 +5,7 @@
 #include <hooksess/status.h>
 
 /* State that checkpoints save in addition to variables: a position in the data, a random number generator, the memory of a
- * hook. Each checkpoint has it, and a restore reads it back before the first step.
+ * hook. A restore reads it back before the first step.
  *
  *     static int64_t position;
  *
@@ -23,9 +23,8 @@
  *
  * For plain bytes as here, hs_graph_bytes() needs no functions. Hooks have save_state and load_state (hs_hook_ops).
  *
- * A state may be as large as a model. A save in the foreground writes to the file directly. A restore keeps up to 64 MiB of
- * all states in memory; it verifies larger ones first, and `load` then reads from the file. Bytes are not converted:
- * numbers keep the byte order of the machine that saved them.
+ * A state may be as large as a model: a save in the foreground writes it to the file directly, and in a restore `load`
+ * reads more than 64 MiB from the file. Numbers keep the byte order of the machine that saved them.
  *
  * In a checkpoint, a state is a tensor of uint8 that TensorFlow can list:
  *
@@ -45,7 +44,8 @@ typedef struct hs_state_reader hs_state_reader;
  * all further writes fail. */
 HS_API hs_code hs_state_writer_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err);
 
-/* Reads the next bytes. HS_DATA_LOSS: fewer remain; `data` is unchanged. Or the code of the failing file operation. */
+/* Reads the next bytes. HS_DATA_LOSS: fewer remain; `data` is unchanged. Or the code of the failing file operation: then
+ * `data` may have changed, all further reads fail, and so does the restore. */
 HS_API hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err);
 
 /* Returns the number of bytes that remain. */
@@ -54,7 +54,7 @@ HS_API size_t hs_state_reader_remaining(const hs_state_reader *in);
 /* Returns the version that was saved: at most the provider's own. */
 HS_API int64_t hs_state_reader_version(const hs_state_reader *in);
 
-/* If it fails, the save or the restore fails. `load` must read all bytes. */
+/* Write a state to a checkpoint, and read it back: all bytes. If one fails, the save or the restore fails. */
 typedef hs_code (*hs_save_state_fn)(void *self, hs_state_writer *out, hs_error *err);
 typedef hs_code (*hs_load_state_fn)(void *self, hs_state_reader *in, hs_error *err);
 

@@ -51,8 +51,8 @@ enum {
 /* A failure. Frozen. */
 typedef struct hs_error {
     hs_code code;
-    /* errno of the failed system call, or 0. A file system function without errno: EIO, or 0 with HS_INVALID_ARGUMENT and
-     * HS_UNIMPLEMENTED */
+    /* errno of the failed system call. 0: no system call failed. If a file function of the program (env.h) sets none, the
+     * library sets EIO, but not for HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED */
     int os_error;
     char message[HS_MESSAGE_SIZE]; /* one line, ended by a zero byte. Control characters are written as \xNN */
 } hs_error;
@@ -61,7 +61,7 @@ typedef struct hs_error {
 HS_API hs_code hs_error_set(hs_error *err, hs_code code, const char *format, ...) HS_PRINTF(3, 4);
 HS_API hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va_list arguments) HS_PRINTF(3, 0);
 
-/* Sets os_error and the code from an errno (0: HS_UNKNOWN), appends the system's text, and returns the code. */
+/* Sets os_error and its code (hs_code_from_errno), or HS_UNKNOWN for 0; appends the system's text; returns the code. */
 HS_API hs_code hs_error_set_errno(hs_error *err, int os_error, const char *format, ...) HS_PRINTF(3, 4);
 
 /* Inserts text and ": " before the message. */
@@ -70,7 +70,7 @@ HS_API void hs_error_prefix(hs_error *err, const char *format, ...) HS_PRINTF(2,
 /* Sets the error to HS_OK with an empty message. */
 HS_API void hs_error_clear(hs_error *err);
 
-/* Returns "OK", "CANCELLED", ..., "STOP". From HS_USER on: "USER"; other numbers: "UNKNOWN_CODE". Static. */
+/* Returns "OK", "CANCELLED", ..., "STOP". From HS_USER on: "USER"; other numbers: "UNKNOWN_CODE". */
 HS_API const char *hs_code_name(hs_code code);
 
 /* Returns the code of an errno, mostly as in TensorFlow: ENOENT is HS_NOT_FOUND, ENOSPC and ENOMEM HS_RESOURCE_EXHAUSTED,
@@ -86,7 +86,8 @@ HS_API hs_code hs_code_from_errno(int os_error);
  * what        the struct's type, for the message
  *
  * HS_INVALID_ARGUMENT: `from` is NULL, its size is below first_size (HS_INIT was forgotten), or it sets a field that the
- * reader does not know. */
+ * reader does not know. In the last case the known fields are copied, so that the reader can free what the struct hands
+ * over; in the others `to` is unchanged. */
 HS_API hs_code hs_struct_take(void *to, size_t to_size, const void *from, size_t first_size, const char *what,
                               hs_error *err);
 /* The same for a struct `type` whose first release ended with the member `last`. */

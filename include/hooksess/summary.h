@@ -18,10 +18,10 @@
 
 HS_BEGIN_DECLS
 
-/* Values with tags, serialized. hs_summary_clear keeps the memory. TensorFlow: the message Summary. */
+/* Values with tags, serialized. hs_summary_clear removes the values. TensorFlow: the message Summary. */
 typedef struct hs_summary hs_summary;
 
-/* The caller frees it. NULL if memory is exhausted. */
+/* Creates an empty Summary, which the caller frees. NULL if memory is exhausted. */
 HS_API hs_summary *hs_summary_new(const hs_env *env);
 HS_API void hs_summary_free(hs_summary *summary);
 HS_API void hs_summary_clear(hs_summary *summary);
@@ -47,44 +47,47 @@ typedef enum hs_writer_when_full {
 
 /* What the writer does after an I/O error. */
 typedef enum hs_writer_on_error {
-    HS_WRITER_GOES_ON = 0, /* retries */
+    HS_WRITER_RETRIES = 0, /* tries again with a new file */
     HS_WRITER_FAILS = 1    /* stops: adding, flush and close return the error */
 } hs_writer_on_error;
 
 typedef struct hs_summary_writer_options {
     size_t size;
-    const hs_env *env;             /* NULL: the system's. Copied */
-    double flush_secs;             /* seconds from adding an event to writing it, at most. 0: 120; at most 1e9 */
-    int64_t queue_bytes;           /* size of the queue. As much again may be on its way to the file. 0: 1 MiB */
+    const hs_env *env;
+    double flush_secs; /* most seconds from adding an event to writing it, up to 1e9. 0: 120. HS_NEVER: no limit */
+    int64_t
+        queue_bytes; /* largest queue. As many more bytes may be on their way to the file. 0: 1 MiB. HS_NEVER: no limit */
     const char *name_suffix;       /* end of the file's name, without '/'. NULL: none */
     hs_writer_when_full when_full; /* 0: HS_WRITER_WAITS */
-    hs_writer_on_error on_error;   /* 0: HS_WRITER_GOES_ON */
+    hs_writer_on_error on_error;   /* 0: HS_WRITER_RETRIES */
 } hs_summary_writer_options;
 #define HS_SUMMARY_WRITER_OPTIONS(...) HS_OPTIONS(hs_summary_writer_options, __VA_ARGS__)
 
 /* Creates the file DIRECTORY/events.out.tfevents.SECONDS.HOST.PID.COUNT, and missing directories. Its version record is
- * on disk when this returns. The caller closes the writer. `options` may be NULL.
+ * on disk when this returns. `options` may be NULL.
  *
  * Open one writer per directory: TensorBoard reads files in the order of their names, and does not return to an earlier
- * one. So SECONDS may be later than the clock. To add events to a session's directory, use hs_summary_writer_shared with
- * the same name, or a directory below it. */
+ * one. To add events to a session's directory, use hs_summary_writer_shared with the same name, or a directory below it. */
 HS_API hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *options,
                                                  hs_error *err);
-/* Returns the process's writer of a directory, shared with sessions and hooks. The first call opens it, and its options
- * count. Close it once per call. Directories are compared by name, without slashes at the end. Different environments
- * have different writers. Any thread. Errors: as hs_summary_writer_open. TensorFlow: FileWriterCache. */
+/* Returns the process's writer of a directory, shared with sessions and hooks. The first call opens it, with its options.
+ * Close it once per call. Directories are compared by name. Different environments have different writers. Errors: as
+ * hs_summary_writer_open. TensorFlow: FileWriterCache. */
 HS_API hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summary_writer_options *options,
                                                    hs_error *err);
-/* The path of the current file, valid until the writer is closed. The file changes after hs_summary_writer_reopen, an I/O
- * error, or the removal of the file. */
+/* Returns the path of the current file, valid until the writer is closed. Another file is begun by
+ * hs_summary_writer_reopen, after an I/O error, and if the file was removed. */
 HS_API const char *hs_summary_writer_path(const hs_summary_writer *writer);
 /* Writes the queue, closes the file and frees the writer, also after a failure. A shared writer with other users is only
- * flushed. Returns the error that lost events; with HS_WRITER_FAILS, the first one. NULL is allowed. */
+ * flushed. Returns the error that lost events; with HS_WRITER_FAILS, the first one. */
 HS_API hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err);
-/* Waits until the added events are in the file (sync: on the disk). If writing fails, returns the error, and the events
- * stay in the queue. While it keeps failing, a call without `sync` returns immediately, and one with `sync` makes an
- * attempt. With HS_WRITER_FAILS, returns the first error. After a failed sync, a power cut may lose events even if a
- * later sync succeeds. */
+/* Waits until all added events are written to the file.
+ *
+ * sync  also wait until they are on the disk
+ *
+ * If writing fails, returns the error, and the events stay in the queue. Until the writer recovers, a call without `sync`
+ * returns the error immediately; a call with `sync` tries to write. With HS_WRITER_FAILS, every call returns the first
+ * error. After a failed sync, a power cut may lose events even if a later sync succeeds. */
 HS_API hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *err);
 /* Syncs and closes the file, and starts a new one in the same directory, with the same suffix. Later events go there.
  * Errors: as hs_summary_writer_flush. */
@@ -92,16 +95,15 @@ HS_API hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err
 
 /* Counters of a writer. Frozen. */
 typedef struct hs_writer_status {
-    int64_t events;   /* added, including dropped ones */
-    int64_t dropped;  /* lost: the queue was full, or the disk failed until the end */
+    int64_t events;   /* events that were added, including dropped ones */
+    int64_t dropped;  /* events that were not written: the queue was full, or writing failed until the close */
     int64_t failures; /* failed attempts to write */
-    int64_t files;    /* started, including the first */
+    int64_t files;    /* files that were started, including the first */
     bool failing;     /* the last attempt failed */
-    bool goes_on;     /* on_error is HS_WRITER_GOES_ON */
+    bool retries;     /* on_error is HS_WRITER_RETRIES */
     unsigned char reserved[30];
     hs_error last_error; /* of the last failed attempt */
 } hs_writer_status;
-/* All zero if `writer` is NULL. */
 HS_API hs_writer_status hs_summary_writer_status(const hs_summary_writer *writer);
 
 /* The next functions add one event each, with the current time. Data is copied. `step` is the global step of the event.

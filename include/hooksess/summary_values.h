@@ -16,7 +16,7 @@
  * memory. If a function fails, the Summary is unchanged:
  *
  *   HS_INVALID_ARGUMENT     a NULL, or a tag, dtype, shape, number or option out of range
- *   HS_RESOURCE_EXHAUSTED   out of memory, or `summary` is NULL, as hs_summary_new returns it then
+ *   HS_RESOURCE_EXHAUSTED   out of memory, or `summary` is NULL
  *   others                  from hs_memory.to_host
  *
  * Threads: one thread at a time per object. Any thread may use a writer at any time. */
@@ -64,7 +64,7 @@ HS_API hs_code hs_summary_histogram_counted(hs_summary *summary, const char *tag
 
 typedef struct hs_image_options {
     size_t size;
-    int64_t max_outputs; /* images of a batch, from the first. 0: 3 */
+    int64_t max_outputs; /* most images to write of a batch; later ones are left out. 0: 3 */
 } hs_image_options;
 #define HS_IMAGE_OPTIONS(...) HS_OPTIONS(hs_image_options, __VA_ARGS__)
 
@@ -87,7 +87,7 @@ HS_API hs_code hs_summary_image(hs_summary *summary, const char *tag, const hs_t
 typedef struct hs_audio_options {
     size_t size;
     double sample_rate;  /* frames per second, 1 to 1e6. 0: 44100 */
-    int64_t max_outputs; /* clips of a batch, from the first. 0: 3 */
+    int64_t max_outputs; /* most clips to write of a batch; later ones are left out. 0: 3 */
 } hs_audio_options;
 #define HS_AUDIO_OPTIONS(...) HS_OPTIONS(hs_audio_options, __VA_ARGS__)
 
@@ -103,7 +103,7 @@ HS_API hs_code hs_summary_audio(hs_summary *summary, const char *tag, const hs_t
 
 /* Text. */
 
-/* UTF-8 text. TensorBoard renders it as Markdown. */
+/* UTF-8 text, which TensorBoard renders as Markdown. */
 HS_API hs_code hs_summary_text(hs_summary *summary, const char *tag, const char *text, hs_error *err);
 /* A string tensor of UTF-8 text. TensorBoard shows rank 1 as a column, rank 2 as a table, and of a higher rank a part.
  * TensorFlow: tf.summary.text. */
@@ -174,7 +174,7 @@ typedef struct hs_chart_category {
 
 #define HS_CHART_CATEGORIES(...) HS__LIST(hs_chart_category, __VA_ARGS__, {.title = NULL})
 
-/* The layout of TensorBoard's tab Custom Scalars. Write it once per run.
+/* The layout of TensorBoard's tab Custom Scalars. Write it once, at step 0.
  *
  * categories  HS_CHART_CATEGORIES(...), at least one
  *
@@ -188,8 +188,8 @@ HS_API hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_categ
  * tags. */
 HS_API hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *err);
 
-/* Values as events: each makes a Summary with one value, and adds it to the writer, with the errors of both. To add many
- * values, reuse a Summary with hs_summary_writer_summary. */
+/* Add one value as an event, with the errors of the Summary and the writer. To add many values, reuse a Summary with
+ * hs_summary_writer_summary. */
 HS_API hs_code hs_summary_writer_histogram(hs_summary_writer *writer, const char *tag, const hs_tensor *values,
                                            int64_t step, hs_error *err);
 HS_API hs_code hs_summary_writer_image(hs_summary_writer *writer, const char *tag, const hs_tensor *images, int64_t step,

@@ -57,16 +57,15 @@ typedef struct hs_shape {
     int64_t dims[HS_MAX_RANK];
 } hs_shape;
 
-/* Shapes: HS_SHAPE(128, 784), HS_SCALAR, HS_ANY_SHAPE. More than HS_MAX_RANK dimensions do not compile. hs_shape_of() takes
- * an array. */
+/* Shapes: HS_SHAPE(128, 784), HS_SCALAR, HS_ANY_SHAPE. More than HS_MAX_RANK dimensions do not compile. */
 #define HS_SHAPE(...)                                                                                                      \
     HS__VALUE(hs_shape, .rank = (int32_t)HS__COUNT(int64_t, __VA_ARGS__), .reserved = 0, .dims = {__VA_ARGS__})
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
-/* Memory of a device. to_host and from_host return when the copy is finished, maybe with an error of earlier work on the device.
- * The thread that reads or sets the tensor calls them: the session's thread, also for a save in the background. The struct
- * must outlive the tensors that point to it. */
+/* Access to a device's memory. to_host and from_host return when the copy is finished, maybe with an error of earlier work
+ * on the device. The session's thread calls them, also for a save in the background; for other tensors, the thread that
+ * reads them. The struct must outlive the tensors that point to it. */
 typedef struct hs_memory {
     size_t size;
     int32_t device_type; /* as in DLPack: 2 is CUDA, 10 ROCm */
@@ -95,7 +94,7 @@ HS_API hs_tensor hs_tensor_of(hs_dtype dtype, hs_shape shape, const void *data);
 HS_API hs_shape hs_shape_of(int32_t rank, const int64_t *dims);
 HS_API hs_shape hs_tensor_shape(const hs_tensor *tensor);
 
-/* Bytes of one element, and TensorFlow's name, such as "float" (static). If it is not a dtype: 0 and "invalid". */
+/* Return the bytes of one element, and TensorFlow's name, such as "float". If it is not a dtype: 0 and "invalid". */
 HS_API size_t hs_dtype_size(hs_dtype dtype);
 HS_API const char *hs_dtype_name(hs_dtype dtype);
 
@@ -122,7 +121,7 @@ typedef struct hs_host_copy {
 HS_API hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err);
 HS_API void hs_host_copy_free(hs_host_copy *copy);
 
-/* Returns element `index` of a host tensor as a double; a bool is 0 or 1. NaN: complex, string or device memory, or past
+/* Returns element `index` as a double; a bool is 0 or 1. NaN, too, for complex numbers, strings, device memory, and past
  * the end. */
 HS_API double hs_tensor_number(const hs_tensor *tensor, size_t index);
 
@@ -133,7 +132,7 @@ typedef struct hs_nonfinite {
     int64_t first_index; /* flat index of the first element. -1: all are finite */
 } hs_nonfinite;
 
-/* Examines a tensor in host memory. */
+/* The tensor must be in host memory. */
 HS_API hs_nonfinite hs_tensor_nonfinite(const hs_tensor *tensor);
 
 HS_END_DECLS

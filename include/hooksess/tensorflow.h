@@ -18,39 +18,36 @@
  *     hs_tensorflow_free(tf);
  *
  * Names are TensorFlow's: "loss:0" is a tensor, "train_op" is an op, and "loss" is output 0 if the op has one output. The
- * name of a resource variable stands for its value. In a run that updates the variable, a fetch of it may return the old
- * value. A feed of it reaches only the ops that read this very tensor, as in Python.
+ * name of a resource variable stands for its value: if a run updates it, a fetch may return the old value. A feed of it
+ * reaches only the ops that read this very tensor, as in Python.
  *
- * Values are TensorFlow's memory, not copies. They are valid until the next run of the same level (backend.h). Feeds are
- * copied, except memory aligned to 64 bytes that goes only to ops that do not keep it, such as a matrix product. Strings
- * are hs_string. Resources, variants, 8-bit and 4-bit floats can be neither fed nor fetched.
+ * Values are TensorFlow's memory, valid until the next run of the same level (backend.h). Feeds are copied, except memory
+ * aligned to 64 bytes that goes only to ops that do not keep it, such as a matrix product. Resources, variants, 8-bit and
+ * 4-bit floats can be neither fed nor fetched.
  *
- * The global step is the collection "global_step", or a variable of that name. The run that advances it also fetches it: an
- * op "hooksess/global_step" is added after the ops that change it. A separate run reads it if these ops are in a branch or
- * a loop, or if others may change the step meanwhile.
+ * The global step is the collection "global_step", or a variable of that name. The run that advances it also fetches it, by
+ * an added op "hooksess/global_step". If a branch, a loop or another process changes the step, a separate run reads it.
  *
- * A scaffold's defaults are the collections init_op, local_init_op, ready_op, ready_for_local_init_op, summary_op and
- * savers, with max_to_keep and keep_checkpoint_every_n_hours of each. For empty collections, ops with names in "hooksess/"
- * are added, as by TensorFlow's Scaffold. Put initializers of iterators into "table_initializer", or name them as
- * local_init_op. Python functions (py_func) do not run.
+ * A scaffold's defaults are the graph's collections. For empty ones, ops with names in "hooksess/" are added, as by
+ * TensorFlow's Scaffold. Put initializers of iterators into "table_initializer", or name them as local_init_op. Python
+ * functions (py_func) do not run.
  *
- * Variables are the collections "variables" and "local_variables", or without both all variables of the graph. They are
- * restored by their initializers, which must be in the graph. Parts of a partitioned variable are saved as slices of one
- * tensor. The state of random ops and iterators is not saved: a resumed run draws other numbers. The .meta file of a
- * checkpoint has the current graph and the rest of the given meta graph, with names that were added to collections.
+ * Variables are the collections "variables" and "local_variables", or without both all variables of the graph. Their
+ * initializers must be in the graph. Parts of a partitioned variable are saved as slices of one tensor. The state of random
+ * ops and iterators is not saved: a resumed run draws other numbers. The .meta file of a checkpoint has the current graph
+ * and collections, and the rest of the given meta graph.
  *
- * The session's coordinator runs the collection "queue_runners" (HS_DATA_LOSS: it is invalid). The end of the input ends
- * the session (HS_OUT_OF_RANGE). Closing the session closes the queues and cancels pending operations.
+ * Sessions run the collection "queue_runners" (HS_DATA_LOSS: it is invalid). Closing a session closes the queues.
  *
- * If the graph has queues or barriers, a thread checks every 50 ms for a stop during a run, and closes them. The waiting
- * run ends with HS_STOP, and the session can still save. A stop does not end a run that waits for
+ * A stop request ends a run that waits for a queue or a barrier, within 50 ms, with HS_STOP, and the session can still
+ * save. It does not end a run that waits for
  *   - an iterator, a ConditionalAccumulator, or a queue of another process for which the graph has no closing op: set
  *     hs_run_options.timeout_secs
  *   - a StagingArea or a MapStagingArea: nothing ends it.
- * TensorFlow does not report the wait: for a watchdog, such a run is a long step.
+ * For a watchdog, such a run is a long step.
  *
- * A run that exceeds its timeout fails with HS_DEADLINE_EXCEEDED, and the session can be used again. The effects of its ops
- * stay: elements taken from a queue are lost. Other errors have TensorFlow's codes, and its message on one line.
+ * After a timeout (HS_DEADLINE_EXCEEDED), the session can be used again. The effects of the run's ops stay: elements taken
+ * from a queue are lost. Other errors have TensorFlow's codes, and its message on one line.
  *
  * Threads: one thread at a time per object. A backend and its sessions are one object. */
 
@@ -58,7 +55,7 @@ HS_BEGIN_DECLS
 
 typedef struct hs_tensorflow_options {
     size_t size;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
     /* The default target of sessions. "" and "local": this process. Or "grpc://host:port". NULL: the target of `server`, or
      * "". Copied */
     const char *target;
@@ -83,16 +80,16 @@ typedef struct hs_tensorflow_options {
 } hs_tensorflow_options;
 #define HS_TENSORFLOW_OPTIONS(...) HS_OPTIONS(hs_tensorflow_options, __VA_ARGS__)
 
-/* TensorFlow logs to stderr while it is loaded. Unless show_log is set, the call that loads it sets the environment
- * variable TF_CPP_MIN_LOG_LEVEL to 3 (fatal errors only), if it is not set. During the load, a fraction of a second, output
- * to file descriptor 2 is discarded. setenv is not safe while other threads read the environment: open the first graph
- * before you start threads, or set the variable yourself. */
+/* TensorFlow logs to stderr while it is loaded. Unless show_log is set, the call that loads it discards output to file
+ * descriptor 2 for a fraction of a second, and sets the environment variable TF_CPP_MIN_LOG_LEVEL, if it is not set, to 3
+ * (fatal errors only). setenv is not safe while other threads read the environment: open the first graph before you start
+ * threads, or set the variable yourself. */
 
 /* Opens a file with a MetaGraphDef or a GraphDef, binary or text. Trust a graph like a program: TensorFlow ends the process
  * for some damaged graphs. Several threads may open graphs.
  *
- * Returns a backend; free it in any case. On failure, each session on it fails with the same error, so that the program can
- * check only there. Only if memory is exhausted, ops is NULL.
+ * Returns a backend; free it in any case. After a failure, opening a session on it fails with the same error, so that you
+ * may ignore `err` here. Only if memory is exhausted, ops is NULL.
  *
  *   HS_NOT_FOUND            the file, the library, or the type of an op (named) does not exist
  *   HS_INVALID_ARGUMENT     wrong options or path, not a graph, or TensorFlow refuses it; graph_saves or graph_restores
@@ -108,21 +105,22 @@ HS_API hs_backend hs_tensorflow_open_bytes(hs_bytes graph, const hs_tensorflow_o
 /* Frees the backend. Close its sessions first. */
 HS_API void hs_tensorflow_free(hs_backend backend);
 
-/* Kinds of an op's attributes, with the field that holds the value. The lists have .n_values values. */
+/* Kinds of an op's attributes, with the field of hs_tensorflow_attr that holds the value. From HS_TENSORFLOW_TYPES on, it
+ * is a list of .n_values elements. */
 typedef enum hs_tensorflow_attr_kind {
-    HS_TENSORFLOW_TYPE = 1,   /* .type */
-    HS_TENSORFLOW_INT = 2,    /* .number */
-    HS_TENSORFLOW_FLOAT = 3,  /* .real */
-    HS_TENSORFLOW_BOOL = 4,   /* .number */
-    HS_TENSORFLOW_STRING = 5, /* .text */
-    HS_TENSORFLOW_SHAPE = 6,  /* .shape */
-    HS_TENSORFLOW_TENSOR = 7, /* .tensor: a host tensor */
-    HS_TENSORFLOW_TYPES = 8,  /* .types */
-    HS_TENSORFLOW_INTS = 9,
-    HS_TENSORFLOW_FLOATS = 10,
-    HS_TENSORFLOW_BOOLS = 11,
-    HS_TENSORFLOW_STRINGS = 12,
-    HS_TENSORFLOW_SHAPES = 13
+    HS_TENSORFLOW_TYPE = 1,     /* .type */
+    HS_TENSORFLOW_INT = 2,      /* .number */
+    HS_TENSORFLOW_FLOAT = 3,    /* .real */
+    HS_TENSORFLOW_BOOL = 4,     /* .number */
+    HS_TENSORFLOW_STRING = 5,   /* .text */
+    HS_TENSORFLOW_SHAPE = 6,    /* .shape */
+    HS_TENSORFLOW_TENSOR = 7,   /* .tensor: a host tensor */
+    HS_TENSORFLOW_TYPES = 8,    /* .types */
+    HS_TENSORFLOW_INTS = 9,     /* .numbers */
+    HS_TENSORFLOW_FLOATS = 10,  /* .reals */
+    HS_TENSORFLOW_BOOLS = 11,   /* .truths */
+    HS_TENSORFLOW_STRINGS = 12, /* .texts */
+    HS_TENSORFLOW_SHAPES = 13   /* .shapes */
 } hs_tensorflow_attr_kind;
 
 /* An attribute. Values are copied. In shapes, rank -1 is any rank, and dimension -1 any size. Frozen.
@@ -178,9 +176,9 @@ typedef struct hs_tensorflow_op_def {
 HS_API hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *def, hs_error *err);
 
 /* Sets *item to an item of a collection of the meta graph: the name of a node, or a serialized proto, such as a VariableDef
- * of "variables". It belongs to the backend. False after the last item. */
+ * of "variables". Returns false after the last item. */
 HS_API bool hs_tensorflow_collection_item(hs_backend backend, const char *key, size_t index, hs_bytes *item);
-/* Returns the meta graph's SaverDef, serialized. Size 0: none. It belongs to the backend. */
+/* Returns the meta graph's SaverDef, serialized. Size 0: none. */
 HS_API hs_bytes hs_tensorflow_saver_def(hs_backend backend);
 
 HS_END_DECLS

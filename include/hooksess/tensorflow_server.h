@@ -5,8 +5,8 @@
 #include <hooksess/env.h>
 #include <hooksess/tensor.h>
 
-/* Servers of a TensorFlow cluster. Each process is a task of a job: parameter servers hold the variables, the chief and the
- * workers run steps. All get the same cluster. A parameter server is this program:
+/* Servers of a TensorFlow cluster. Each process is a task of a job: parameter servers hold the variables, workers run
+ * steps. All get the same cluster. A parameter server is this program:
  *
  *     hs_error err = {0};
  *     hs_tensorflow_server *server = hs_tensorflow_server_start(
@@ -32,9 +32,9 @@
  * Limits of TensorFlow 2.21:
  * - A server cannot be stopped. It keeps its port until the process ends.
  * - If a task falls silent with open connections (power loss, a stopped process), a run that needs it waits until the
- *   system closes the connections, maybe forever. A stop request does not end it. Set hs_tensorflow_options.timeout_secs to
- *   several times the duration of a step. The run then ends with HS_UNAVAILABLE if the task is silent for 5 s more, and
- *   closing does not wait. The first run of each set of fetches, feeds and ops has no such limit.
+ *   system closes them, maybe forever, even if a stop is requested. Set hs_tensorflow_options.timeout_secs to several times
+ *   the duration of a step: the run then ends with HS_UNAVAILABLE if the task is silent for 5 s more. The first run of each
+ *   set of fetches, feeds and ops has no such limit.
  * - Peers are not authenticated, and nothing is encrypted: use a private network.
  *
  * Threads: one thread at a time per object. Any thread and any signal handler may call hs_tensorflow_server_stop. */
@@ -45,9 +45,9 @@ typedef struct hs_tensorflow_server hs_tensorflow_server;
 
 typedef struct hs_tensorflow_server_options {
     size_t size;
-    const hs_env *env; /* NULL: the system's. Copied */
-    /* Jobs, separated by ';', each with the addresses of its tasks 0, 1, ..., separated by ',': "host:port" or
-     * "[IPv6]:port". Only the server's own port may be 0: the system chooses it. Required without server_def */
+    const hs_env *env;
+    /* Jobs and the addresses of their tasks 0, 1, ...: "ps=host0:2222;worker=host1:2222,[::1]:2222". Only the server's own
+     * port may be 0: hs_tensorflow_server_target returns the port that the system chose. Required without server_def */
     const char *cluster;
     hs_bytes server_def; /* a serialized ServerDef. Not together with cluster, job, task and config */
     const char *job;     /* NULL: the only job of the cluster */
@@ -63,14 +63,14 @@ typedef struct hs_tensorflow_server_options {
  * of the cluster. HS_NOT_FOUND, HS_FAILED_PRECONDITION: the library, or a function of it, does not exist. HS_UNKNOWN:
  * probably the port is in use. TensorFlow: tf.train.Server. */
 HS_API hs_tensorflow_server *hs_tensorflow_server_start(const hs_tensorflow_server_options *options, hs_error *err);
-/* Returns "grpc://host:port", the `target` in options of other processes. It belongs to the server. */
+/* Returns "grpc://host:port", the `target` in options of other processes. */
 HS_API const char *hs_tensorflow_server_target(const hs_tensorflow_server *server);
 /* Blocks until hs_tensorflow_server_stop(), which it notices within 0.05 s. `server` NULL: returns the error in `err`, or
  * HS_FAILED_PRECONDITION. TensorFlow: Server.join, which never returns. */
 HS_API hs_code hs_tensorflow_server_join(hs_tensorflow_server *server, hs_error *err);
-/* Ends the current or the next hs_tensorflow_server_join(). The server continues to serve. */
+/* Ends the current or the next hs_tensorflow_server_join(). The server continues. */
 HS_API void hs_tensorflow_server_stop(hs_tensorflow_server *server);
-/* Frees the handle. The server serves until the process ends, and graphs that use it stay valid. */
+/* Frees the handle. The server continues, and graphs that use it stay valid. */
 HS_API void hs_tensorflow_server_free(hs_tensorflow_server *server);
 
 HS_END_DECLS

@@ -17,7 +17,7 @@
  *     hs_script_free(script);
  *
  * The graph has an op "train", which advances the global step, and the int64 variable "global_step". Functions that return
- * an hs_code fail with HS_RESOURCE_EXHAUSTED only. The script must not be NULL.
+ * an hs_code fail with HS_RESOURCE_EXHAUSTED, or HS_INVALID_ARGUMENT for a missing name or script.
  *
  * Threads: one thread at a time per object. */
 

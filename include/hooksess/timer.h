@@ -36,13 +36,8 @@ HS_BEGIN_DECLS
 
 typedef struct hs_timer hs_timer;
 
-/* Creates a timer. The caller frees it with hs_timer_free.
- *
- * trigger  copied
- * env      memory; NULL: malloc
- *
- * NULL after an error: HS_INVALID_ARGUMENT for a trigger that is NULL, never fires or has an invalid number;
- * HS_RESOURCE_EXHAUSTED. A constructor reports the error with hs_hook_broken. */
+/* Creates a timer. `trigger` is copied. NULL with HS_INVALID_ARGUMENT: the trigger is NULL, never
+ * fires or has an invalid number. A constructor reports the error with hs_hook_broken. */
 HS_API hs_timer *hs_timer_new(const hs_trigger *trigger, const hs_env *env, hs_error *err);
 HS_API void hs_timer_free(hs_timer *timer);
 
@@ -52,9 +47,9 @@ HS_API void hs_timer_reset(hs_timer *timer);
  * first before_run after that), and before the first hs_timer_due after a load. A mark at a later step is cleared. Listed
  * steps before `step` do not fire. */
 HS_API void hs_timer_start(hs_timer *timer, int64_t step);
-/* Begins the intervals at `step` and the time of `run`, unless they have begun or were loaded, or the trigger has
- * `first`. Returns true if they begin. Call it with hs_timer_due; hs_timer_fires does it itself, with the step of
- * hs_timer_start. */
+/* Call it in before_run, before hs_timer_due: every_n_steps and every_n_secs then count from `step` and the time of `run`.
+ * Without effect in later runs; with `first`, because they count from the first firing; and after hs_timer_load, which set
+ * the step. Returns true if it had an effect. A hook that calls hs_timer_fires does not need it. */
 HS_API bool hs_timer_begin(hs_timer *timer, hs_run_context *run, int64_t step);
 
 /* For after_run: sets *fires if the trigger fires at the global step, and marks the timer. every_n_secs waits for a run
@@ -62,15 +57,16 @@ HS_API bool hs_timer_begin(hs_timer *timer, hs_run_context *run, int64_t step);
  * false. */
 HS_API hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_error *err);
 
-/* The parts of hs_timer_fires, for a hook that decides before the run or counts steps itself. */
+/* For a hook that decides before the run or counts steps itself, in place of hs_timer_fires. */
 
-/* False if the timer cannot fire in this run, so that the step need not be read. */
+/* Returns false if the timer cannot fire in this run, so that the step need not be read. */
 HS_API bool hs_timer_may_fire(hs_timer *timer, hs_run_context *run);
-/* True if the timer fires at `step`. In before_run, pass the step after the run. */
+/* Returns true if the timer fires at `step`. In before_run, pass the step after the run. */
 HS_API bool hs_timer_due(hs_timer *timer, hs_run_context *run, int64_t step);
-/* Records that the hook acted at `step`. every_n_secs counts from here, and every_n_steps only if it fired itself.
- * Returns true if the intervals had begun; then sets the time and the steps since they began or since the last mark. Both
- * may be NULL. After a load, the time counts from the load. */
+/* Records that the hook acted at `step`. every_n_secs counts from here, and every_n_steps only if it fired itself. Returns
+ * true if the intervals had begun.
+ *
+ * elapsed_secs, elapsed_steps  then set to the time, from a load on, and the steps since the last mark. May be NULL */
 HS_API bool hs_timer_mark(hs_timer *timer, hs_run_context *run, int64_t step, double *elapsed_secs, int64_t *elapsed_steps);
 
 /* For save_state and load_state: 16 bytes, at any place in the hook's state. Only steps are saved; seconds count from the

@@ -33,17 +33,19 @@ HS_BEGIN_DECLS
  *   hs_scalars           as summary_saver, and `scalars` names a tensor
  *   checkpoint_saver     there is a checkpoint_dir; off with save_checkpoint_* HS_NEVER
  *
- * Set at most one of each group *_secs, *_steps, *_trigger; otherwise opening fails with HS_INVALID_ARGUMENT. HS_NEVER in
- * *_secs or *_steps, with the other one 0, switches the hook off. It is ignored if a trigger is given. To save by metric,
- * set save_checkpoint_secs to HS_NEVER and put your own hs_checkpoint_saver(...) in `hooks`.
+ * Set at most one of each group *_secs, *_steps, *_trigger (HS_INVALID_ARGUMENT). HS_NEVER in *_secs or *_steps, with the
+ * other one 0, switches the hook off, unless a trigger is set. To save by metric, set save_checkpoint_secs to HS_NEVER and
+ * put your own hs_checkpoint_saver(...) in `hooks`.
  *
  * The session adds a global step to an embedded graph without ops, for hs_step_begin. Summaries do not count as ops. It
- * adds none to a graph with ops, where an op must advance it: call hs_graph_global_step. */
+ * adds none to a graph with ops, where an op must advance it: call hs_graph_global_step.
+ *
+ * Fields without a comment are as in hs_session_options. */
 typedef struct hs_training_options {
     size_t size;
     const char *checkpoint_dir;                /* restore from it and save to it. NULL and "": do neither */
     const char *summary_dir;                   /* event files. NULL: checkpoint_dir */
-    double save_checkpoint_secs;               /* seconds between checkpoints. None of the three: 600 */
+    double save_checkpoint_secs;               /* seconds between checkpoints. If this and the next two are 0: 600 */
     int64_t save_checkpoint_steps;             /* steps between checkpoints */
     const hs_trigger *save_checkpoint_trigger; /* in place of _secs and _steps */
     /* Newest checkpoints to keep; older ones are deleted. 0: as the scaffold's saver says, by default 5. HS_NEVER: all.
@@ -55,52 +57,54 @@ typedef struct hs_training_options {
     bool overlap;    /* with background: copy during the next runs. Only if nothing but ops changes variables */
     unsigned char reserved_checkpoint[5];
     double save_summaries_secs; /* seconds between summaries */
-    /* Steps between summaries, from the first run on: 1, 101, 201. For 100, 200, 300 use the trigger. If none of the three
-     * is set: 100 */
+    /* Steps between summaries, from the first run on: 1, 101, 201. For 100, 200, 300 use the trigger. If this, _secs and
+     * _trigger are 0: 100 */
     int64_t save_summaries_steps;
     const hs_trigger *save_summaries_trigger; /* in place of _secs and _steps */
     /* Steps between two rates (steps per second) in the log and the event file. 0: 100. HS_NEVER: off. For tokens per
      * second, switch it off and put hs_step_counter(...) with units_per_step and summary_dir in `hooks` */
     int64_t log_step_count_steps;
-    bool signals;                /* as in hs_session_options */
-    bool is_worker;              /* not the chief: waits for it, as in hs_session_options */
+    bool signals;
+    bool is_worker;
     bool worker_saves_summaries; /* with is_worker: step_counter, summary_saver and hs_scalars, too */
     /* With is_worker: checkpoint_saver, too. It saves to checkpoint_dir/tmp_worker_INDEX */
     bool worker_saves_checkpoints;
     bool no_graph_def;  /* do not write graph.pbtxt and .meta files */
     bool no_run_status; /* do not write status.json and outcome.json */
     unsigned char reserved[2];
-    int64_t worker_index;                      /* number of the worker: INDEX */
-    double signal_grace_secs;                  /* as in hs_session_options */
-    const hs_restore_options *restore_options; /* as in hs_session_options */
-    hs_restore_policy restore;                 /* as in hs_session_options */
+    int64_t worker_index; /* the INDEX in tmp_worker_INDEX */
+    double signal_grace_secs;
+    const hs_restore_options *restore_options;
+    hs_restore_policy restore;
     int32_t reserved_restore;
-    const hs_recovery *recovery;        /* NULL: recovery with the defaults. Off: max_attempts HS_NEVER */
-    double max_wait_secs;               /* with is_worker: seconds to wait for the chief. 0: 7200. HS_NEVER: no limit */
-    double recovery_wait_secs;          /* as in hs_session_options */
-    double stop_grace_secs;             /* as in hs_session_options */
-    const char *target;                 /* as in hs_session_options */
-    hs_bytes config;                    /* as in hs_session_options */
-    hs_scaffold *scaffold;              /* as in hs_session_options */
-    const hs_saver_listener *listeners; /* of the checkpoint saver: HS_LISTENERS(...). NULL: none */
-    /* HS_NAMES(...): tensors with one element, such as the loss, to write to the event file at the intervals of
-     * save_summaries_* (hooks/scalars.h). HS_INVALID_ARGUMENT without a directory, or if summaries are off. NULL: none */
+    const hs_recovery *recovery; /* NULL: recovery with the defaults. Off: max_attempts HS_NEVER */
+    double max_wait_secs;        /* with is_worker: seconds to wait for the chief. 0: 7200. HS_NEVER: no limit */
+    double recovery_wait_secs;
+    double stop_grace_secs;
+    const char *target;
+    hs_bytes config;
+    hs_scaffold *scaffold;
+    const hs_saver_listener *listeners; /* HS_LISTENERS(...): called around each save. NULL: none */
+    /* HS_NAMES("loss", ...): values (hs_graph_value) or tensors with one element, to write to the event file at the
+     * intervals of save_summaries_* (hooks/scalars.h). HS_INVALID_ARGUMENT without a directory, or if summaries are off.
+     * NULL: none */
     const char *const *scalars;
-    const hs_hook *hooks;            /* HS_HOOKS(...); the array is copied */
-    const hs_hook *chief_only_hooks; /* HS_HOOKS(...); the array is copied. A worker only frees them */
+    const hs_hook *hooks;
+    const hs_hook *chief_only_hooks; /* HS_HOOKS(...): not called with is_worker, but freed */
 } hs_training_options;
 #define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 
 /* Opens a session as hs_session_open does. Close it with hs_session_close.
  *
- * The session frees the hooks of both lists, also if opening fails, but not if the options have a wrong size.
+ * The session frees the hooks of both lists, also if opening fails.
  *
- * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly. It names the first step, variable, state
+ * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly, or names the first step, variable, state
  * and value that differ. It sets the environment variable HOOKSESS_RESUME_TRIAL, which makes the process a trial:
  *
  *   recorded     after each step, a checksum of each variable, each state and each value (hs_graph_value)
- *   redirected   checkpoint_dir and summary_dir, for all functions that use the system's files, from the opening on. The
- *                real run is not touched. Files that the program writes itself are not redirected
+ *   redirected   checkpoint_dir and summary_dir, for all functions that use the system's files, from the opening on. These
+ *                directories are not touched. Not redirected: files that the program writes itself, and other directories
+ *                of hooks, such as that of a second checkpoint_saver
  *   ended        by SIGKILL after the last step of the trial, or when the session is closed
  *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a session without checkpoint_dir or
  *                with its own hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable

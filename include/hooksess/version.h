@@ -20,7 +20,7 @@
 
 HS_BEGIN_DECLS
 
-/* Returns the version of the loaded library, for example "0.1.0". Static memory. */
+/* Returns the version of the loaded library, such as "0.1.0". */
 HS_API const char *hs_version(void);
 
 /* Returns the size in bytes that a struct has in the loaded library, or 0 for an unknown name. For bindings of other

@@ -12,12 +12,13 @@
 hs_code hs__backend_take(hs_backend_ops *ops, hs_backend backend, hs_error *err)
 {
     if (!backend.ops)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the backend has no functions (hs_backend.ops is NULL)");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend.ops is NULL");
     hs_code code = HS_STRUCT_TAKE(hs_backend_ops, lend_value, ops, backend.ops, err);
     if (code)
         return code;
     if (!ops->find || !ops->open || !ops->run || !ops->close)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "backend '%s' lacks one of the required find, open, run and close",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "backend '%s' lacks one of the required functions find, open, run and close",
                             ops->name ? ops->name : "?");
     return HS_OK;
 }
@@ -32,9 +33,9 @@ hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_
 {
     hs_error_clear(err);
     if (!HAS(backend, find) || !name || !node)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_find: no %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_find: %s is NULL",
                             !name   ? "name"
-                            : !node ? "place for the node"
+                            : !node ? "node"
                                     : "backend");
     return hs__settle(backend.ops->find(backend.self, name, node, err), name, err);
 }
@@ -55,8 +56,7 @@ hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err)
     if (hs_backend_global_step_name(backend))
         return HS_OK;
     return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the graph has no global step; in an embedded graph, hs_graph_global_step or an op that "
-                        "advances it makes one");
+                        "the graph has no global step; add one with hs_graph_global_step or an op that advances it");
 }
 
 hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *err)
@@ -66,8 +66,8 @@ hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *
     if (code || node.output >= 0)
         return code;
     if (!node.n_outputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an op, and has no value", name);
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has %d outputs; name one of them, as in '%s:0'", name,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an op without outputs, so it has no value", name);
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has %d outputs; name one of them, such as '%s:0'", name,
                         (int)node.n_outputs, name);
 }
 
@@ -95,10 +95,10 @@ hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err)
 {
     hs_error_clear(err);
     if (!out)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_graph_def: no place for the graph");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_graph_def: out is NULL");
     *out = (hs_bytes){NULL, 0};
     if (!HAS(backend, graph_def))
-        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' has no graph to show",
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' has no function graph_def",
                             backend.ops && backend.ops->name ? backend.ops->name : "?");
     return hs__settle(backend.ops->graph_def(backend.self, out, err), "the backend's graph", err);
 }
@@ -107,10 +107,10 @@ hs_code hs_backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err)
 {
     hs_error_clear(err);
     if (!out)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_meta_graph: no place for the meta graph");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_meta_graph: out is NULL");
     *out = (hs_bytes){NULL, 0};
     if (!HAS(backend, meta_graph))
-        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' knows of nothing beside its graph",
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' has no function meta_graph",
                             backend.ops && backend.ops->name ? backend.ops->name : "?");
-    return hs__settle(backend.ops->meta_graph(backend.self, out, err), "what is known of the backend's graph", err);
+    return hs__settle(backend.ops->meta_graph(backend.self, out, err), "the backend's meta graph", err);
 }

@@ -43,16 +43,14 @@ static hs_code check_options(const hs_queue_runner_options *options, hs_error *e
     if (!options->queue || !*options->queue)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runner_options.queue is missing");
     if (!options->enqueue_ops || !options->enqueue_ops[0])
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue runner '%s' has no enqueue_ops", options->queue);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue runner '%s': enqueue_ops is missing", options->queue);
     for (size_t i = 0; options->enqueue_ops[i]; i++)
         if (!*options->enqueue_ops[i])
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "queue runner '%s': the name of enqueue op %zu is empty",
-                                options->queue, i);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "queue runner '%s': enqueue_ops[%zu] is empty", options->queue,
+                                i);
     if (options->closed_codes && options->closed_codes[0] == HS_OK)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "queue runner '%s': closed_codes is empty; leave it out for "
-                            "HS_OUT_OF_RANGE",
-                            options->queue);
+                            "queue runner '%s': closed_codes is empty; leave it out for HS_OUT_OF_RANGE", options->queue);
     return HS_OK;
 }
 

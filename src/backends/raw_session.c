@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/raw_session.h"
 
+#include "backends/raw_variables.h"
 #include "base/error.h"
 
 #include <hooksess/tf1/session_manager.h>
@@ -33,12 +34,14 @@ hs_code hs__raw_session_close(hs_raw_session *raw, hs_error *err)
     raw->handle = NULL;
     raw->runs_queues = false;
     hs__raw_session_free_states(raw);
+    hs__raw_session_lose_late(raw);
     return hs__settle(code, "closing the backend's session", err);
 }
 
 void hs__raw_session_free(hs_raw_session *raw)
 {
     hs__raw_session_free_states(raw);
+    hs__raw_session_free_late(raw);
     hs__raw_session_unshare(raw);
     hs__free(&raw->env, raw->restored_from);
 }
@@ -77,7 +80,7 @@ hs_code hs__raw_session_step_unread(const hs_raw_session *raw, hs_code code, con
     if (!raw->ops.global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "backend '%s' has no global step", raw->ops.name);
     if (!code)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is %lld: it must not be negative",
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is %lld; it must be at least 0",
                             (long long)*step);
     return hs__settle(code, "reading the global step", err);
 }
@@ -87,7 +90,7 @@ int64_t hs_raw_session_global_step(hs_raw_session *raw, hs_error *err)
     int64_t step;
     hs__clear(err);
     if (!raw || !raw->handle) {
-        hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to read the global step of");
+        hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_global_step: session is NULL or closed");
         return -1;
     }
     hs_raw_session_enter(raw);
@@ -113,12 +116,12 @@ void hs_raw_session_refuse_saves(hs_raw_session *raw, const hs_error *why)
     if (why && why->code)
         hs__error_copy(&raw->saves_refused, why);
     else
-        hs_error_set(&raw->saves_refused, HS_FAILED_PRECONDITION, "a hook refuses it");
+        hs_error_set(&raw->saves_refused, HS_FAILED_PRECONDITION, "a hook refused saves");
 }
 
 hs_code hs_raw_session_save_refusal(const hs_raw_session *raw, hs_error *out)
 {
-    static const hs_error second_signal = {.code = HS_CANCELLED, .message = "a second signal asked to stop at once"};
+    static const hs_error second_signal = {.code = HS_CANCELLED, .message = "a second signal requested an immediate stop"};
     if (raw && raw->owner_ops->stops_unsaved(raw->owner))
         return hs__error_copy(out, &second_signal);
     return hs__error_copy(out, raw ? &raw->saves_refused : NULL);

@@ -24,6 +24,7 @@ typedef struct hs__state_slot {
     char *identity; /* NULL: none */
     int64_t version;
     size_t bytes; /* about; 0: not known */
+    bool varies;  /* HS_HOOK_STATE_VARIES */
     hs_save_state_fn save;
     hs_load_state_fn load;
     void *self;
@@ -33,6 +34,7 @@ typedef struct hs__state_slot {
 typedef struct hs__late_variable {
     char *name;
     hs_variable_def def; /* complete; its name is this one */
+    bool recovered;      /* known since before a recovery: it may be added again */
 } hs__late_variable;
 
 /* A piece of state as a checkpoint has it, or a variable that is added late. */
@@ -77,8 +79,8 @@ struct hs_raw_session {
     struct hs__sharing *sharing; /* NULL: one thread runs it */
     hs__state_slot *states;
     size_t n_states, states_capacity;
-    hs__late_variable *late;
-    size_t n_late, late_capacity;
+    hs__late_variable *late; /* behind those of the session: those that a recovery has lost, until it is complete */
+    size_t n_late, n_lost, late_capacity;
     size_t late_from;          /* the index of the first of them: there are as many of the backend's */
     hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
     bool loading_states;       /* a provider is loading: none can be added */
@@ -132,7 +134,6 @@ void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env);
 /* Fails if another slot has the key. On success hs__raw_session_add_slot cannot fail. */
 hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_error *err);
 void hs__raw_session_add_slot(hs_raw_session *raw, const hs__state_slot *slot);
-/* Frees the late variables, too. */
 void hs__raw_session_free_states(hs_raw_session *raw);
 
 /* raw_sharing.c */

@@ -24,8 +24,8 @@ hs_code hs_raw_session_share(hs_raw_session *raw, hs_error *err)
     hs_error_clear(err);
     if (!raw || !raw->handle || !raw->sharable)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            raw && raw->handle ? "the raw session of one with hooks is run by that one's thread alone"
-                                               : "there is no session to share");
+                            raw && raw->handle ? "the raw session of a session with hooks cannot be shared"
+                                               : "session is NULL or closed");
     if (raw->sharing)
         return HS_OK;
     struct hs__sharing *sharing = hs__alloc(&raw->env, 1, sizeof *sharing);

@@ -32,7 +32,7 @@ hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_er
 {
     for (size_t i = 0; i < raw->n_states; i++)
         if (strcmp(raw->states[i].key, key) == 0)
-            return hs_error_set(err, HS_ALREADY_EXISTS, "two pieces of state would be saved as '%s'; rename one", key);
+            return hs_error_set(err, HS_ALREADY_EXISTS, "two states have the key '%s'; rename one of them", key);
     return hs__reserve(&raw->env, &raw->states, &raw->states_capacity, raw->n_states + 1, sizeof *raw->states, err);
 }
 
@@ -48,9 +48,4 @@ void hs__raw_session_free_states(hs_raw_session *raw)
     hs__free(&raw->env, raw->states);
     raw->states = NULL;
     raw->n_states = raw->states_capacity = 0;
-    for (size_t i = 0; i < raw->n_late; i++)
-        hs__free(&raw->env, raw->late[i].name);
-    hs__free(&raw->env, raw->late);
-    raw->late = NULL;
-    raw->n_late = raw->late_capacity = 0;
 }

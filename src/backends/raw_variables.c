@@ -3,6 +3,8 @@
 
 #include "backends/variable.h"
 
+#include <string.h>
+
 bool hs__session_is_late(const hs_raw_session *session, size_t index)
 {
     return session->n_late && index >= session->late_from;
@@ -86,16 +88,68 @@ hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, cons
     return code;
 }
 
+/* Late variables: n_late of the session, and behind them n_lost that a recovery has not brought back yet. */
+
+static size_t find_late(const hs_raw_session *raw, const char *name)
+{
+    size_t i = 0;
+    while (i < raw->n_late + raw->n_lost && strcmp(raw->late[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+bool hs__raw_session_is_recovered(const hs_raw_session *raw, const char *name)
+{
+    size_t at = find_late(raw, name);
+    return at < raw->n_late && raw->late[at].recovered;
+}
+
 hs_code hs__raw_session_reserve_late(hs_raw_session *raw, hs_error *err)
 {
-    return hs__reserve(&raw->env, &raw->late, &raw->late_capacity, raw->n_late + 1, sizeof *raw->late, err);
+    size_t n = raw->n_late + raw->n_lost + 1;
+    return hs__reserve(&raw->env, &raw->late, &raw->late_capacity, n, sizeof *raw->late, err);
 }
 
 void hs__raw_session_add_late(hs_raw_session *raw, const hs__late_variable *late)
 {
     hs_variable variable;
+    size_t at = find_late(raw, late->name), end = raw->n_late + raw->n_lost;
     if (!raw->n_late) /* the graph is finalized: it gets no more */
         for (raw->late_from = 0; hs__session_variable(raw, raw->late_from, &variable);)
             raw->late_from++;
-    raw->late[raw->n_late++] = *late;
+    if (at < end)
+        hs__free(&raw->env, raw->late[at].name);
+    else
+        raw->n_lost++;
+    if (at >= raw->n_late) { /* the first lost one takes the place of the one that is added, and gives it its own */
+        raw->late[at] = raw->late[raw->n_late];
+        at = raw->n_late++;
+        raw->n_lost--;
+    }
+    raw->late[at] = *late;
+}
+
+void hs__raw_session_lose_late(hs_raw_session *raw)
+{
+    raw->n_lost += raw->n_late;
+    raw->n_late = 0;
+}
+
+const hs_variable_def *hs__raw_session_recover_late(hs_raw_session *raw)
+{
+    if (!raw->n_lost)
+        return NULL;
+    hs__late_variable *late = &raw->late[raw->n_late++];
+    raw->n_lost--;
+    late->recovered = true;
+    return &late->def;
+}
+
+void hs__raw_session_free_late(hs_raw_session *raw)
+{
+    for (size_t i = 0; i < raw->n_late + raw->n_lost; i++)
+        hs__free(&raw->env, raw->late[i].name);
+    hs__free(&raw->env, raw->late);
+    raw->late = NULL;
+    raw->n_late = raw->n_lost = raw->late_capacity = 0;
 }

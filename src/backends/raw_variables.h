@@ -23,8 +23,16 @@ hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, cons
 /* Was it added while the session was open? */
 bool hs__session_is_late(const hs_raw_session *session, size_t index);
 
-/* Makes room for a late variable, and adds it, which cannot fail then. The name is adopted. */
+/* Was a late variable of this name brought back by a recovery, and not added since? */
+bool hs__raw_session_is_recovered(const hs_raw_session *raw, const char *name);
+/* Makes room for a late variable, and adds it, which cannot fail then. The name is adopted. It replaces a recovered or lost
+ * one of the same name. */
 hs_code hs__raw_session_reserve_late(hs_raw_session *raw, hs_error *err);
 void hs__raw_session_add_late(hs_raw_session *raw, const hs__late_variable *late);
+/* The session was closed: its late variables are lost, until they are added again or recovered. */
+void hs__raw_session_lose_late(hs_raw_session *raw);
+/* Brings back a lost one. NULL: there are no more. */
+const hs_variable_def *hs__raw_session_recover_late(hs_raw_session *raw);
+void hs__raw_session_free_late(hs_raw_session *raw);
 
 #endif

@@ -10,22 +10,22 @@ hs_code hs__check_memory(const char *what, const char *name, const hs_memory *me
 {
     if (memory && (memory->size < sizeof *memory || !memory->to_host || !memory->from_host))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s '%s': its memory needs HS_INIT(hs_memory, ...), to_host and from_host", what, name);
+                            "%s '%s': memory needs HS_INIT(hs_memory, ...), to_host and from_host", what, name);
     return HS_OK;
 }
 
 hs_code hs__check_kind(const char *what, const char *name, int64_t dtype, const hs_shape *shape, bool open, hs_error *err)
 {
     if (!hs__dtype_valid(dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': %lld is no dtype", what, name, (long long)dtype);
-    hs_code code = hs__shape_check(shape, open, "its shape", err);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': dtype %lld does not exist", what, name, (long long)dtype);
+    hs_code code = hs__shape_check(shape, open, "shape", err);
     if (code) {
         hs_error_prefix(err, "%s '%s'", what, name);
         return code;
     }
     int64_t n = hs_shape_elements(shape);
     if (!open && (n < 0 || (uint64_t)n > SIZE_MAX / 2 / hs_dtype_size((hs_dtype)dtype)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its shape is too large", what, name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': the shape is too large", what, name);
     return HS_OK;
 }
 
@@ -36,23 +36,26 @@ hs_code hs__variable_check(const hs_variable_def *def, hs_error *err)
         (code = hs__check_memory("variable", def->name, def->memory, err)))
         return code;
     if (def->dtype == HS_STRING)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': strings cannot be variables; use hs_graph_state",
-                            def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "variable '%s' is of type string, which variables cannot have; use hs_graph_state", def->name);
     if (!!def->data + !!def->data_at + !!def->locate > 1)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': give one of data, data_at and locate", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "variable '%s': more than one of data, data_at and locate is given; give at most one",
+                            def->name);
     if (def->data_at && def->element_bytes && def->element_bytes != hs_dtype_size(def->dtype))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "variable '%s': the pointer points to elements of %zu bytes, and an element of type %s has %zu",
+                            "variable '%s': the pointer points to elements of %zu bytes, but an element of type %s has %zu",
                             def->name, def->element_bytes, hs_dtype_name(def->dtype), hs_dtype_size(def->dtype));
     if (def->memory && !def->data && !hs__variable_moves(def))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': device memory needs data", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': device memory needs data, data_at or locate",
+                            def->name);
     return HS_OK;
 }
 
 uint64_t hs__variable_flags(const hs_variable_def *def)
 {
     uint64_t flags = def->flags;
-    if ((def->data || hs__variable_moves(def)) && !def->initialize)
+    if ((def->data || hs__variable_moves(def)) && !def->initialize && !def->initial)
         flags |= HS_VARIABLE_OUTLIVES;
     if (hs__variable_moves(def))
         flags |= HS_VARIABLE_MOVES;
@@ -74,10 +77,10 @@ static hs_code allocate_at(const hs_variable_def *def, size_t bytes, void **data
     const hs_memory *memory = def->memory;
     if (memory && !memory->allocate)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "its pointer is NULL, and its memory has no function `allocate`; allocate it before it is "
-                            "restored");
+                            "its pointer is NULL, and its hs_memory has no function allocate; allocate the memory before "
+                            "you restore");
     if (memory)
-        return hs__settle(memory->allocate(memory->user, bytes, data, err), "its memory's allocate", err);
+        return hs__settle(memory->allocate(memory->user, bytes, data, err), "hs_memory.allocate", err);
     *data = allocate_host(bytes);
     return *data ? HS_OK : hs__no_memory(err, bytes, "it");
 }
@@ -108,7 +111,7 @@ hs_code hs__variable_place(const hs_variable_def *def, bool allocate, hs_tensor 
     hs_code code = def->locate ? hs__settle(def->locate(def->user, value->bytes, allocate, &data, err), "locate", err)
                                : follow_pointer(def, value->bytes, allocate, &data, err);
     if (!code && allocate && !data)
-        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "it was not allocated");
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "locate did not set an address");
     if (code)
         hs_error_prefix(err, "the memory of variable '%s'", def->name);
     else
@@ -118,7 +121,7 @@ hs_code hs__variable_place(const hs_variable_def *def, bool allocate, hs_tensor 
 
 static hs_code bring_to_device(const hs_tensor *to, const void *from, hs_error *err)
 {
-    return hs__settle(to->memory->from_host(to->memory->user, to->data, from, to->bytes, err), "its memory", err);
+    return hs__settle(to->memory->from_host(to->memory->user, to->data, from, to->bytes, err), "hs_memory.from_host", err);
 }
 
 static hs_code clear_device(const hs_tensor *to, hs_error *err)
@@ -135,7 +138,7 @@ hs_code hs__variable_reset(const hs_variable_def *def, const hs_tensor *to, hs_e
 {
     hs_code code = HS_OK;
     if (def->initialize)
-        code = hs__settle(def->initialize(def->user, to, err), "its function", err);
+        code = hs__settle(def->initialize(def->user, to, err), "initialize", err);
     else if (to->memory)
         code = def->initial ? bring_to_device(to, def->initial, err) : clear_device(to, err);
     else if (to->bytes && def->initial)
@@ -143,7 +146,7 @@ hs_code hs__variable_reset(const hs_variable_def *def, const hs_tensor *to, hs_e
     else if (to->bytes)
         memset(to->data, 0, to->bytes);
     if (code)
-        hs_error_prefix(err, "initializing variable '%s'", def->name);
+        hs_error_prefix(err, "cannot initialize variable '%s'", def->name);
     return code;
 }
 
@@ -152,7 +155,7 @@ static hs_code set(const hs_variable_def *def, const hs_tensor *to, const hs_ten
     if (to->memory) {
         hs_code code = bring_to_device(to, value->data, err);
         if (code)
-            hs_error_prefix(err, "writing variable '%s'", def->name);
+            hs_error_prefix(err, "cannot write variable '%s'", def->name);
         return code;
     }
     if (to->bytes && to->data != value->data)

@@ -77,23 +77,23 @@ hs_code hs_tensor_from_dlpack(const struct DLManagedTensorVersioned *managed, co
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_from_dlpack: managed or view is NULL");
     const dl_tensor *tensor = &managed->tensor;
     if (managed->major != 1)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "DLPack's version is %u.%u; 1 is understood", managed->major,
-                            managed->minor);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "DLPack version %u.%u is not supported; the version must be 1.x",
+                            managed->major, managed->minor);
     hs_dtype dtype = dtype_of(tensor->type);
     if (!dtype)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "DLPack's element type (code %u, %u bits, %u lanes) has no counterpart", tensor->type.code,
-                            tensor->type.bits, tensor->type.lanes);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "DLPack's element type (code %u, %u bits, %u lanes) is not supported",
+                            tensor->type.code, tensor->type.bits, tensor->type.lanes);
     if (tensor->rank < 0 || tensor->rank > HS_MAX_RANK)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a DLPack tensor has %d dimensions, more than %d", (int)tensor->rank,
-                            HS_MAX_RANK);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the DLPack tensor has %d dimensions; the maximum is %d",
+                            (int)tensor->rank, HS_MAX_RANK);
     if (tensor->rank && !tensor->shape)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a DLPack tensor of %d dimensions has no shape", (int)tensor->rank);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the DLPack tensor has %d dimensions, but its shape is NULL",
+                            (int)tensor->rank);
     if ((tensor->device_type == DL_CPU) != !memory)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a DLPack tensor on device %d:%d was given %s hs_memory",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the DLPack tensor is on device %d:%d, but %s hs_memory is given",
                             (int)tensor->device_type, (int)tensor->device_id, memory ? "an" : "no");
     if (has_gaps(tensor))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a DLPack tensor's strides leave gaps; make it contiguous first");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the DLPack tensor is not contiguous; make it contiguous first");
     *view = hs_tensor_of(dtype, hs_shape_of(tensor->rank, tensor->shape),
                          tensor->data ? (char *)tensor->data + tensor->byte_offset : NULL);
     view->memory = memory;
@@ -124,7 +124,7 @@ struct DLManagedTensorVersioned *hs_tensor_to_dlpack(const hs_tensor *view, cons
 {
     hs_env taken;
     if (!view) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_to_dlpack: the view is NULL");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_to_dlpack: view is NULL");
         return NULL;
     }
     if (hs_tensor_check(view, err) || hs__env_take(&taken, env, err))
@@ -133,7 +133,7 @@ struct DLManagedTensorVersioned *hs_tensor_to_dlpack(const hs_tensor *view, cons
     while (i < n && types[i].dtype != view->dtype)
         i++;
     if (i == n) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "DLPack has no element type for %s", hs_dtype_name(view->dtype));
+        hs_error_set(err, HS_INVALID_ARGUMENT, "DLPack does not support type %s", hs_dtype_name(view->dtype));
         return NULL;
     }
     owned *made = hs__alloc(&taken, 1, sizeof *made);

@@ -98,12 +98,26 @@ static hs_code check_files(const hs_file_system *files, hs_error *err)
     if (ops->size < first_size)
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "hs_env.files.ops->size is %zu, and at least %zu: initialize it by HS_INIT(hs_file_system_ops, ...)", ops->size,
-            first_size);
-    if (!ops->open || !ops->read || !ops->write || !ops->sync || !ops->close || !ops->rename || !ops->remove ||
-        !ops->sync_directory || !ops->make_directory || !ops->stat || !ops->list)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_env.files.ops lacks a function; all but the last three are required");
+            "hs_env.files.ops->size is %zu, but must be at least %zu: initialize it with HS_INIT(hs_file_system_ops, ...)",
+            ops->size, first_size);
+    const struct {
+        const char *name;
+        bool is_set;
+    } required[] = {{"open", ops->open},
+                    {"read", ops->read},
+                    {"write", ops->write},
+                    {"sync", ops->sync},
+                    {"close", ops->close},
+                    {"rename", ops->rename},
+                    {"remove", ops->remove},
+                    {"sync_directory", ops->sync_directory},
+                    {"make_directory", ops->make_directory},
+                    {"stat", ops->stat},
+                    {"list", ops->list}};
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+        if (!required[i].is_set)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_env.files.ops->%s is NULL; this function is required",
+                                required[i].name);
     return HS_OK;
 }
 

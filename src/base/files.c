@@ -87,7 +87,7 @@ hs_code hs__file_read(hs__file *file, uint64_t offset, void *data, size_t bytes,
         hs__file_result(file->env->files.ops->read(file->env->files.user, file->handle, offset, data, bytes, &got, err),
                         "reading a file", err);
     if (!code && got != bytes)
-        code = hs_error_set(err, HS_DATA_LOSS, "%s: ends at byte %llu, where %zu bytes from %llu on are needed", path,
+        code = hs_error_set(err, HS_DATA_LOSS, "%s: ends at byte %llu, but %zu bytes are needed from byte %llu on", path,
                             (unsigned long long)(offset + got), bytes, (unsigned long long)offset);
     return code;
 }
@@ -115,7 +115,7 @@ hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, cha
     if (found.is_directory)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a directory", path);
     if (found.bytes > limit)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, more than the %zu that such a file may have", path,
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes; at most %zu are allowed", path,
                             (unsigned long long)found.bytes, limit);
     size_t size = (size_t)found.bytes;
     char *read = hs__alloc(env, size + 1, 1);
@@ -256,7 +256,7 @@ void hs__file_remove(const hs_env *env, const char *path)
 
 void hs__log_undeleted(const hs_env *env, const char *name)
 {
-    hs_log(env, HS_LOG_WARNING, "'%s' is not deleted: no memory for a path", name);
+    hs_log(env, HS_LOG_WARNING, "cannot delete '%s': no memory for its path", name);
 }
 
 typedef struct {

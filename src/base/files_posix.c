@@ -45,14 +45,14 @@ static hs_code remove_existing(const char *path, hs_error *err)
     if (stat(path, &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
     if (unlink(path) != 0 && errno != ENOENT)
-        return hs_error_set_errno(err, errno, "%s: cannot be replaced", path);
+        return hs_error_set_errno(err, errno, "%s: cannot replace it", path);
     return HS_OK;
 }
 
 static hs_code open_error(const char *path, int mode, hs_error *err)
 {
     if (errno == ELOOP && mode == HS_OPEN_APPEND)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a symbolic link, which is not followed", path);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a symbolic link; give the file itself", path);
     if (errno == ENXIO) /* a FIFO at whose other end nobody is */
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
     return hs_error_set_errno(err, errno, "%s: cannot open it for %s", path, mode == HS_OPEN_READ ? "reading" : "writing");
@@ -66,8 +66,8 @@ static hs_code check_opened(int descriptor, const char *path, int mode, hs_error
     if (mode == HS_OPEN_READ ? !can_be_read(&found) : S_ISFIFO(found.st_mode))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
     if (mode == HS_OPEN_APPEND && S_ISREG(found.st_mode) && found.st_nlink > 1)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: has %llu names (hard links), and would change under each",
-                            path, (unsigned long long)found.st_nlink);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: has %llu hard links; give a file with one", path,
+                            (unsigned long long)found.st_nlink);
     return HS_OK;
 }
 
@@ -95,7 +95,7 @@ static hs_code posix_open(void *user, const char *path, int mode, void **file, h
     (void)user;
     path = hs__redirected(path, buffer);
     if (mode < HS_OPEN_READ || mode > HS_OPEN_NEW)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %d is no way to open a file", path, mode);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: open mode %d does not exist", path, mode);
     size_t length = strlen(path) + 1;
     posix_file *made = malloc(sizeof *made + length);
     if (!made)
@@ -186,7 +186,8 @@ static hs_code posix_write(void *user, void *handle, const void *data, size_t by
         if (n == 0)
             errno = EIO; /* as much as nothing is written, and will not be */
         if (n <= 0)
-            return hs_error_set_errno(err, errno, "%s: cannot write, %zu of %zu bytes done", file->path, done, bytes);
+            return hs_error_set_errno(err, errno, "%s: cannot write; %zu of %zu bytes were written", file->path, done,
+                                      bytes);
         done += (size_t)n;
         file->written += (size_t)n;
         begin_writing_out(file);
@@ -223,7 +224,7 @@ static hs_code posix_rename(void *user, const char *from, const char *to, hs_err
     (void)user;
     from = hs__redirected(from, buffers[0]);
     to = hs__redirected(to, buffers[1]);
-    return rename(from, to) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be renamed to %s", from, to);
+    return rename(from, to) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot rename it to %s", from, to);
 }
 
 static hs_code posix_remove(void *user, const char *path, hs_error *err)
@@ -231,7 +232,7 @@ static hs_code posix_remove(void *user, const char *path, hs_error *err)
     char buffer[PATH_MAX];
     (void)user;
     path = hs__redirected(path, buffer);
-    return unlink(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be removed", path);
+    return unlink(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot remove it", path);
 }
 
 static hs_code posix_remove_directory(void *user, const char *path, hs_error *err)
@@ -239,7 +240,7 @@ static hs_code posix_remove_directory(void *user, const char *path, hs_error *er
     char buffer[PATH_MAX];
     (void)user;
     path = hs__redirected(path, buffer);
-    return rmdir(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be removed", path);
+    return rmdir(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot remove it", path);
 }
 
 static hs_code posix_sync_directory(void *user, const char *path, hs_error *err)
@@ -268,7 +269,7 @@ static hs_code posix_make_directory(void *user, const char *path, hs_error *err)
     char buffer[PATH_MAX];
     (void)user;
     path = hs__redirected(path, buffer);
-    return mkdir(path, 0777) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot make the directory", path);
+    return mkdir(path, 0777) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot create the directory", path);
 }
 
 static hs_code posix_stat(void *user, const char *path, hs_file_stat *out, hs_error *err)
@@ -294,9 +295,9 @@ static hs_code posix_free_space(void *user, const char *path, uint64_t *bytes, h
     path = hs__redirected(path, buffer);
     struct statvfs found;
     if (statvfs(path, &found) != 0)
-        return hs_error_set_errno(err, errno, "%s: cannot tell how much space is left", path);
+        return hs_error_set_errno(err, errno, "%s: cannot query the free space", path);
     if (found.f_blocks == 0) /* as file systems answer that do not know */
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: nobody knows how much space is left", path);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: the file system does not report its free space", path);
     *bytes = (uint64_t)found.f_bavail * found.f_frsize;
     return HS_OK;
 }

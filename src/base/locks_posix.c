@@ -79,7 +79,7 @@ static hs_code tell_holder(int descriptor, const char *path, hs_error *err)
     ssize_t length = has_one_name(descriptor) ? pread(descriptor, text, sizeof text - 1, 0) : 0;
     text[length > 0 ? length : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is held by %s", path, *text ? text : "another process");
+    return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: locked by %s", path, *text ? text : "another process");
 }
 
 static int set_lock(int descriptor, short type)
@@ -97,8 +97,8 @@ static hs_code tell_refusal(int descriptor, const char *path, hs_error *err)
     if (errno == EACCES || errno == EAGAIN)
         return tell_holder(descriptor, path, err);
     if (errno == EINVAL || errno == ENOLCK || errno == ENOSYS || errno == ENOTSUP)
-        return hs_error_set_errno(err, ENOTSUP, "%s: the file system has no locks", path);
-    return hs_error_set_errno(err, errno, "%s: cannot be locked", path);
+        return hs_error_set_errno(err, ENOTSUP, "%s: the file system does not support locks", path);
+    return hs_error_set_errno(err, errno, "%s: cannot lock it", path);
 }
 
 /* The process has the lock afterwards, whether it had it before or not. */
@@ -162,7 +162,7 @@ static hs_code open_file(const char *path, locked_file **file, hs_error *err)
     while (descriptor < 0 && errno == EINTR);
     if (descriptor < 0)
         return errno == ELOOP || errno == EISDIR ? not_a_file(path, err)
-                                                 : hs_error_set_errno(err, errno, "%s: cannot be opened", path);
+                                                 : hs_error_set_errno(err, errno, "%s: cannot open it", path);
     hs_code code = HS_OK;
     if (fstat(descriptor, &found) != 0)
         code = hs_error_set_errno(err, errno, "%s", path);

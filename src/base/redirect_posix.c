@@ -53,7 +53,7 @@ static hs_code add(const char *from, const char *to, const char *except, hs_erro
         return hs__no_memory(err, sizeof *made, "a redirection");
     if (!make_absolute(from, made->from) || !make_absolute(to, made->to) || !make_absolute(except, made->except)) {
         free(made);
-        return hs_error_set_errno(err, ENAMETOOLONG, "%s: cannot be redirected to %s", from, to);
+        return hs_error_set_errno(err, ENAMETOOLONG, "%s: cannot redirect it to %s", from, to);
     }
     made->next = atomic_load(&newest);
     atomic_store(&newest, made);

@@ -26,17 +26,15 @@ hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_e
 {
     hs_error_clear(err);
     if (bytes > in->left)
-        return hs_error_set(err, HS_DATA_LOSS, "the state has %zu more bytes, where %zu are read", in->left, bytes);
-    hs_code code = HS_OK;
-    if (bytes && in->next) {
-        code = in->next(in->user, data, bytes, err);
-    } else if (bytes) { /* without any, in->at may be NULL */
+        return hs_error_set(err, HS_DATA_LOSS, "the state has only %zu more bytes; %zu were to be read", in->left, bytes);
+    if (in->error.code || (bytes && in->next && in->next(in->user, data, bytes, &in->error)))
+        return hs__error_copy(err, &in->error);
+    if (bytes && !in->next) { /* without any, in->at may be NULL */
         memcpy(data, in->at, bytes);
         in->at += bytes;
     }
-    if (!code)
-        in->left -= bytes;
-    return code;
+    in->left -= bytes;
+    return HS_OK;
 }
 
 size_t hs_state_reader_remaining(const hs_state_reader *in)
@@ -63,20 +61,20 @@ hs_code hs__state_provider_take(hs_state_provider *to, const hs_state_provider *
     if (code)
         return code;
     if (!to->name || !*to->name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a %s to be saved has no name", what);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the %s to save has no name", what);
     if (strchr(to->name, ':'))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s '%s': what is saved has no ':' in its name, for its version and identity are saved as "
-                            "NAME:version and NAME:identity; rename it",
+                            "%s '%s': the name contains ':', which is reserved for NAME:version and NAME:identity; rename "
+                            "it",
                             what, to->name);
     if (!to->save || !to->load)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': save or load is NULL", what, to->name);
     if (to->version < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its version is %lld; they begin with 0", what, to->name,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': version is %lld; it must be at least 0", what, to->name,
                             (long long)to->version);
     if (to->identity && !*to->identity)
         to->identity = NULL;
     if (to->identity && !hs__is_line(to->identity, strlen(to->identity)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its identity is not one line of text", what, to->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': identity must be one line of text", what, to->name);
     return HS_OK;
 }

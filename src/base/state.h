@@ -27,6 +27,7 @@ struct hs_state_reader {
     int64_t version;
     hs_code (*next)(void *user, void *to, size_t bytes, hs_error *err); /* or what reads them, if this is not NULL */
     void *user;
+    hs_error error; /* of the first call of `next` that failed */
 };
 
 /* What stands between the key of a piece of state and what is known of it: in no key, therefore. */

@@ -220,18 +220,19 @@ hs_code hs_struct_take(void *to, size_t to_size, const void *from, size_t first_
     hs_error_clear(err);
     size_t from_size;
     if (!from || !to)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: the pointer is NULL", what);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is NULL", what);
     memcpy(&from_size, from, sizeof from_size);
     if (from_size < first_size)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s.size is %zu, and at least %zu: initialize it by HS_INIT(%s, ...)",
-                            what, from_size, first_size, what);
-    const unsigned char *bytes = from;
-    for (size_t i = to_size; i < from_size; i++)
-        if (bytes[i] != 0)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s sets a field that version %s of the library does not know",
-                                what, HS_VERSION_STRING);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s.size is %zu, but must be at least %zu: initialize the struct with HS_INIT(%s, ...)", what,
+                            from_size, first_size, what);
     memset(to, 0, to_size);
     memcpy(to, from, from_size < to_size ? from_size : to_size);
     memcpy(to, &to_size, sizeof to_size);
+    const unsigned char *bytes = from;
+    for (size_t i = to_size; i < from_size; i++)
+        if (bytes[i] != 0)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s sets a field that version %s of the library does not have",
+                                what, HS_VERSION_STRING);
     return HS_OK;
 }

@@ -116,7 +116,8 @@ const char *hs_shape_text(const hs_shape *shape, char *text, size_t bytes)
 hs_code hs__shape_check(const hs_shape *shape, bool open, const char *of, hs_error *err)
 {
     if (shape->rank > HS_MAX_RANK || shape->rank < (open ? -1 : 0))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: rank %d is not in 0 to %d", of, (int)shape->rank, HS_MAX_RANK);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: rank is %d; it must be from 0 to %d", of, (int)shape->rank,
+                            HS_MAX_RANK);
     for (int32_t i = 0; i < shape->rank; i++)
         if (shape->dims[i] < (open ? -1 : 0))
             return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: dimension %d is %lld", of, (int)i,
@@ -140,25 +141,25 @@ hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err)
 {
     hs__clear(err);
     if (!tensor)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor is NULL");
     if (!hs__dtype_valid((int64_t)tensor->dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor has dtype %d, which there is not", (int)tensor->dtype);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor's dtype is %d, which does not exist", (int)tensor->dtype);
     hs_shape shape = hs_tensor_shape(tensor);
-    hs_code code = hs__shape_check(&shape, false, "a tensor", err);
+    hs_code code = hs__shape_check(&shape, false, "the tensor", err);
     if (code)
         return code;
     char text[HS_SHAPE_TEXT_SIZE];
     int64_t n = hs_shape_elements(&shape);
     size_t size = hs_dtype_size(tensor->dtype);
     if (n < 0 || (uint64_t)n > SIZE_MAX / size)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor of shape %s is too large",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor of shape %s is too large",
                             hs_shape_text(&shape, text, sizeof text));
     if (tensor->bytes != (size_t)n * size)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor of type %s and shape %s has %zu bytes, not %zu",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor of type %s and shape %s has %zu bytes, but bytes is %zu",
                             hs_dtype_name(tensor->dtype), hs_shape_text(&shape, text, sizeof text), (size_t)n * size,
                             tensor->bytes);
     if (tensor->bytes && !tensor->data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor of shape %s has no data",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor of shape %s has no data",
                             hs_shape_text(&shape, text, sizeof text));
     return HS_OK;
 }
@@ -173,7 +174,7 @@ hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *h
         return HS_OK;
     }
     if (tensor->memory->size < sizeof *tensor->memory || !tensor->memory->to_host)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor's memory needs HS_INIT(hs_memory, ...) and to_host");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor's memory needs HS_INIT(hs_memory, ...) and to_host");
     if (tensor->bytes > copy->capacity) {
         hs_host_copy_free(copy);
         copy->data = hs_env_alloc(copy->env, tensor->bytes);
@@ -182,7 +183,7 @@ hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *h
         copy->capacity = tensor->bytes;
     }
     hs_code code = tensor->memory->to_host(tensor->memory->user, copy->data, tensor->data, tensor->bytes, err);
-    if (hs__settle(code, "copying memory of a device", err))
+    if (hs__settle(code, "hs_memory.to_host", err))
         return code;
     *host = *tensor;
     host->memory = NULL;

@@ -53,8 +53,7 @@ static hs_code bundle_locate_part(void *reader, size_t index, const hs__box *box
     const hs__bundle_entry *slice = same_slice(reader, entry, box);
     if (!slice)
         return hs_error_set(err, HS_UNIMPLEMENTED,
-                            "'%s' has strings: its parts can only be restored as they were saved, in the same slices",
-                            entry->name);
+                            "cannot restore '%s': it has strings, whose slices must be the saved ones", entry->name);
     *bytes = hs__bundle_read_bytes(slice);
     return hs__bundle_locate(reader, slice, err);
 }

@@ -96,7 +96,7 @@ static hs_code start(hs_saver *saver, hs_error *err)
         free_parts(b);
     if (result) {
         hs__free(&saver->env, b);
-        return hs_error_set_errno(err, result, "cannot start the thread that saves");
+        return hs_error_set_errno(err, result, "cannot start the thread of a background save");
     }
     saver->background = b;
     return HS_OK;
@@ -143,7 +143,7 @@ static hs_code make_way(hs__background *b, hs_busy_policy policy, bool *replaces
     if (!is_busy(b))
         return HS_OK;
     if (policy == HS_BUSY_SKIP)
-        return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this one is skipped", b->prefix,
+        return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this save is skipped", b->prefix,
                             (long long)b->step);
     if (policy == HS_BUSY_REPLACE && !b->replaces)
         atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
@@ -194,7 +194,7 @@ hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char
     if (!atomic_load(&b->told) && b->error.code) { /* whoever did not ask is told now */
         atomic_store(&b->told, true);
         code = hs__error_copy(err, &b->error);
-        hs_error_prefix(err, "the save before this one, of step %lld", (long long)b->step);
+        hs_error_prefix(err, "the previous save, of step %lld", (long long)b->step);
         return code;
     }
     if (saver->graph.saves ||

@@ -184,16 +184,15 @@ hs_code hs_checkpoint_convert(const hs_env *given, const char *from, const char 
     hs_error_clear(err);
     if (!from || !to || !*hs__path_base(from) || !*hs__path_base(to))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_convert: %s",
-                            from && *hs__path_base(from) ? "nothing is named to convert to" : "no checkpoint is named");
+                            from && *hs__path_base(from) ? "to is missing" : "from is missing");
     if (is_safetensors(from) == is_safetensors(to))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "cannot convert '%s' to '%s': the name of one of them, and of one alone, ends in .safetensors",
-                            from, to);
+                            "cannot convert '%s' to '%s': exactly one of the two names must end in .safetensors", from, to);
     hs_code code = hs__env_take(&env, given, err);
     if (code)
         return code;
     code = is_safetensors(to) ? to_safetensors(&env, from, to, err) : to_checkpoint(&env, from, to, err);
     if (code)
-        hs_error_prefix(err, "converting '%s' to '%s'", from, to);
+        hs_error_prefix(err, "cannot convert '%s' to '%s'", from, to);
     return code;
 }

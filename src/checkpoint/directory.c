@@ -354,7 +354,7 @@ static hs_code rename_rest(const hs_env *env, const char *directory, const char 
     renaming r = {.env = env, .directory = directory, .base = hs__path_base(prefix), .err = err};
     hs_code code = hs__list(env, directory, rename_part, &r, err);
     if (!code && !(code = r.code))
-        hs_log(env, HS_LOG_WARNING, "checkpoint '%s' is later than the step saved now; renamed to '%s" HS__ABANDONED "'",
+        hs_log(env, HS_LOG_WARNING, "checkpoint '%s' is later than the step being saved; renamed to '%s" HS__ABANDONED "'",
                prefix, r.base);
     return code;
 }
@@ -430,12 +430,11 @@ static hs_code take_lock(hs__held_directory *held, const hs_env *env, const char
     hs_code code = hs__lock(env, path, &held->lock, &cause);
     if (code == HS_UNIMPLEMENTED) {
         if (!held->path)
-            hs_log(env, HS_LOG_WARNING, "%s; other processes are not kept from saving there", cause.message);
+            hs_log(env, HS_LOG_WARNING, "%s; another process could save to this directory at the same time", cause.message);
         code = HS_OK;
     } else if (code == HS_FAILED_PRECONDITION && !cause.os_error) {
         hs_error_set(err, code,
-                     "cannot save to '%s', to which another process saves: %s. Stop that one, or name another "
-                     "directory",
+                     "cannot save to '%s': another process saves there: %s; stop that process, or use another directory",
                      directory, cause.message);
     } else if (code) {
         hs__error_copy(err, &cause);

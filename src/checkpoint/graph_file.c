@@ -16,7 +16,7 @@ static hs_code graph_text(const hs_env *env, hs_bytes graph, hs__buffer *text, h
     ProtobufCMessage *def = hs__proto_unpack(&hs__pb__graph_def__descriptor, env, graph.data, graph.size, &no_memory);
     if (!def)
         return no_memory ? hs__no_memory(err, graph.size, "the backend's graph")
-                         : hs_error_set(err, HS_INTERNAL, "the backend's graph is no GraphDef");
+                         : hs_error_set(err, HS_INTERNAL, "the backend's graph is not a GraphDef");
     hs__proto_text(def, text);
     protobuf_c_message_free_unpacked(def, &allocator);
     return hs__buffer_check(text, "the graph's text", err);
@@ -99,7 +99,7 @@ hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, 
 {
     hs_env env;
     if (!out)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_export_meta_graph: no place for the graph");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_export_meta_graph: out is NULL");
     *out = (hs_bytes){NULL, 0};
     hs_code code = hs__env_take(&env, hs_backend_env(backend), err);
     if (code)

@@ -75,15 +75,15 @@ static hs_code let_graph_write(const saving *s, hs_error *err)
     const hs__graph_saver *graph = &s->saver->graph;
     hs_code code = hs__graph_saver_run(graph, s->session, graph->def->save_tensor_name, s->graph, err);
     if (code) {
-        hs_error_prefix(err, "the graph's own save op '%s'", graph->def->save_tensor_name);
+        hs_error_prefix(err, "the graph's save op '%s'", graph->def->save_tensor_name);
         return code;
     }
     if ((code = verify_graph_files(s, err)))
-        hs_error_prefix(err, "reading back what the graph's own save op '%s' has written", graph->def->save_tensor_name);
+        hs_error_prefix(err, "cannot verify what the graph's save op '%s' wrote", graph->def->save_tensor_name);
     return code;
 }
 
-/* State. */
+/* State, and the variables that the graph does not know. */
 
 static hs_code add_state(void *user, const hs__saved *saved, hs_error *err)
 {
@@ -97,7 +97,9 @@ static hs_code write_state(const saving *s, hs_error *err)
     hs_code code = data && index ? HS_OK : hs__no_memory(err, strlen(s->state), "a path");
     if (!code) {
         if (!(code = hs__bundle_writer_open(&writer, s->env, data, 0, 1, err)) &&
-            !(code = hs__each_state(s->saver, s->session, add_state, &writer, err)))
+            !(code = hs__each_state(s->saver, s->session, add_state, &writer, err)) &&
+            !(code = hs__each_late_variable(s->saver, s->session, add_state, &writer, err)) &&
+            !(code = writer.n_nonfinite ? note_poison(s, writer.nonfinite_name, &writer.nonfinite, err) : HS_OK))
             code = hs__bundle_writer_finish(&writer, index, err);
         hs__bundle_writer_close(&writer);
     }

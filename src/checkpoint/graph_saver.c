@@ -11,18 +11,18 @@ static hs_code unpack(hs__graph_saver *graph, hs_bytes def, hs_error *err)
 {
     bool no_memory;
     if (!def.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.saver_def has a size and no data");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.saver_def.data is NULL, but its size is not 0");
     graph->def =
         (Hs__Pb__SaverDef *)hs__proto_unpack(&hs__pb__saver_def__descriptor, graph->env, def.data, def.size, &no_memory);
     if (graph->def)
         return HS_OK;
     return no_memory ? hs__no_memory(err, def.size, "a SaverDef")
-                     : hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.saver_def is no SaverDef");
+                     : hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.saver_def is not a SaverDef");
 }
 
 static hs_code lacks(const char *option, const char *what, hs_error *err)
 {
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.%s: the SaverDef names no %s", option, what);
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.%s: the SaverDef has no %s", option, what);
 }
 
 /* Files of the first format have neither an index nor checksums. */
@@ -31,16 +31,17 @@ static hs_code check_def(const hs__graph_saver *graph, hs_error *err)
     const Hs__Pb__SaverDef *def = graph->def;
     const char *option = graph->saves ? "graph_saves" : "graph_restores";
     if (!*def->filename_tensor_name)
-        return lacks(option, "tensor for the file's name (filename_tensor_name)", err);
+        return lacks(option, "filename_tensor_name", err);
     if (graph->saves && !*def->save_tensor_name)
-        return lacks(option, "tensor that saves (save_tensor_name)", err);
+        return lacks(option, "save_tensor_name", err);
     if (graph->restores && !*def->restore_op_name)
-        return lacks("graph_restores", "op that restores (restore_op_name)", err);
+        return lacks("graph_restores", "restore_op_name", err);
     if (def->version == HS__PB__SAVER_DEF__CHECKPOINT_FORMAT_VERSION__V2)
         return HS_OK;
     return hs_error_set(err, HS_INVALID_ARGUMENT,
-                        "hs_saver_options.%s: the SaverDef is of TensorFlow's checkpoint format V1; only V2 is written and "
-                        "read: export the graph with a Saver of write_version V2, or save without the graph's ops",
+                        "hs_saver_options.%s: the SaverDef has TensorFlow's checkpoint format V1, but only V2 is "
+                        "supported; export the graph with a Saver of write_version V2, or leave graph_saves and "
+                        "graph_restores out",
                         option);
 }
 
@@ -50,11 +51,11 @@ hs_code hs__graph_saver_take(hs__graph_saver *graph, const hs_env *env, const hs
     bool used = graph->saves || graph->restores;
     const char *option = graph->saves ? "graph_saves" : "graph_restores";
     if (used && !options->saver_def.size)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.%s: there is no saver_def", option);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.%s: saver_def is missing", option);
     if (used && (options->variables || options->names))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_saver_options.%s: the graph's ops have variables and names of their own; leave `variables` "
-                            "and `names` out",
+                            "hs_saver_options.%s excludes variables and names, because the graph's ops select the "
+                            "variables",
                             option);
     hs_code code = options->saver_def.size ? unpack(graph, options->saver_def, err) : HS_OK;
     return !code && used ? check_def(graph, err) : code;
@@ -91,8 +92,8 @@ hs_code hs__graph_restore(const hs__graph_saver *graph, hs_raw_session *session,
     hs_code code = hs__graph_saver_run(graph, session, graph->def->restore_op_name, prefix, err);
     if (code)
         hs_error_prefix(err,
-                        "the graph's own restore op '%s' failed; the model may have changed in part, and must not be "
-                        "trained on",
+                        "the graph's restore op '%s' failed; do not train with this session: variables may be partly "
+                        "restored",
                         graph->def->restore_op_name);
     return code;
 }

@@ -13,8 +13,7 @@ hs_code hs_checkpoint_mtime(const hs_env *given, const char *prefix, int64_t *ns
     hs_env env;
     hs_file_stat found;
     if (!prefix || !*prefix || !ns)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_mtime: %s",
-                            ns ? "no checkpoint is named" : "there is no place for the time");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_mtime: %s", ns ? "prefix is missing" : "ns is NULL");
     hs_code code = hs__env_take(&env, given, err);
     if (code)
         return code;
@@ -33,13 +32,13 @@ hs_code hs_checkpoint_remove(const hs_env *given, const char *prefix, hs_error *
 {
     hs_env env;
     if (!prefix || !*prefix)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_remove: no checkpoint is named");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_remove: prefix is missing");
     hs_code code = hs__env_take(&env, given, err);
     if (code)
         return code;
     hs__delete_checkpoint(&env, prefix);
     if (hs_checkpoint_exists(&env, prefix))
-        return hs_error_set(err, HS_UNKNOWN, "checkpoint '%s' could not be removed; the log says why", prefix);
+        return hs_error_set(err, HS_UNKNOWN, "cannot remove checkpoint '%s'; see the log", prefix);
     hs_error_clear(err);
     return HS_OK;
 }
@@ -62,9 +61,9 @@ hs_code hs_checkpoint_wait(const hs_env *given, const char *directory, const cha
     hs_env env;
     if (!directory || !found || (!(timeout_secs >= 0 && timeout_secs <= LONGEST_SECS) && timeout_secs != HS_NEVER))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_wait: %s",
-                            !directory ? "the directory is NULL"
-                            : !found   ? "there is no place for the path"
-                                       : "timeout_secs is not 0 to 1e9, or HS_NEVER");
+                            !directory ? "directory is NULL"
+                            : !found   ? "found is NULL"
+                                       : "timeout_secs must be from 0 to 1e9, or HS_NEVER");
     hs_code code = hs__env_take(&env, given, err);
     if (code)
         return code;
@@ -72,8 +71,8 @@ hs_code hs_checkpoint_wait(const hs_env *given, const char *directory, const cha
     for (look(&env, directory, last, found); !*found; look(&env, directory, last, found)) {
         int64_t left = end - hs_env_monotonic_ns(&env);
         if (left <= 0)
-            return hs_error_set(err, HS_DEADLINE_EXCEEDED, "%s: no checkpoint but '%s' came in %g seconds", directory,
-                                last ? last : "none", timeout_secs);
+            return hs_error_set(err, HS_DEADLINE_EXCEEDED, "%s: no checkpoint other than '%s' appeared within %g s",
+                                directory, last ? last : "none", timeout_secs);
         hs_env_sleep_ns(&env, left < POLL_NS ? left : POLL_NS);
     }
     hs_error_clear(err);

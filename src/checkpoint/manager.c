@@ -12,6 +12,7 @@ struct hs_checkpoint_manager {
     char *directory, *prefix; /* "DIRECTORY/NAME" */
     char *path;               /* of the last save; NULL: none yet */
     int64_t every_n_steps;    /* 0: none */
+    bool only_now;            /* hs_checkpoint_manager_save saves nothing */
     const int64_t *step;      /* NULL: the global step */
     bool has_last_step;       /* only where there is an interval */
     int64_t last_step;        /* of the last save or restore */
@@ -24,12 +25,13 @@ struct hs_checkpoint_manager {
 static hs_code check_options(const hs_checkpoint_manager_options *options, hs_error *err)
 {
     if (!options->checkpoint_dir || !*options->checkpoint_dir)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.checkpoint_dir is not given");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.checkpoint_dir is missing");
     if (options->name && (!*options->name || strchr(options->name, '/')))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.name '%s' is not the name of a file",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.name '%s' is not a file name",
                             options->name);
-    if (options->every_n_steps < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.every_n_steps is %lld",
+    if (options->every_n_steps < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_checkpoint_manager_options.every_n_steps is %lld; it must be at least 0, or HS_NEVER",
                             (long long)options->every_n_steps);
     return HS_OK;
 }
@@ -60,10 +62,11 @@ hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_opt
     }
     *manager = (hs_checkpoint_manager){
         .saver = saver,
-        .every_n_steps = options.every_n_steps,
+        .every_n_steps = options.every_n_steps == HS_NEVER ? 0 : options.every_n_steps,
+        .only_now = options.every_n_steps == HS_NEVER,
         .step = options.step,
         .last_step = options.last_step,
-        .has_last_step = options.has_last_step && options.every_n_steps,
+        .has_last_step = options.has_last_step && options.every_n_steps > 0,
         .init_fn = options.init_fn,
         .user = options.user,
     };
@@ -92,8 +95,7 @@ static hs_code check_call(const char *function, const hs_checkpoint_manager *man
 {
     hs_error_clear(err);
     if (!manager || !session || !session->handle)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %s", function,
-                            manager ? "there is no session" : "the manager is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %s", function, manager ? "session is NULL" : "manager is NULL");
     return HS_OK;
 }
 
@@ -107,7 +109,8 @@ static hs_code read_step(const hs_checkpoint_manager *manager, hs_raw_session *s
     *step = manager->step ? *manager->step : hs_raw_session_global_step(session, &error);
     if (error.code)
         hs_error_prefix(&error,
-                        "what hs_checkpoint_manager_options.every_n_steps goes by (give .step where there is none)");
+                        "hs_checkpoint_manager_options.every_n_steps needs a step; set .step if the graph has no global "
+                        "step");
     return hs__error_copy(err, &error);
 }
 
@@ -132,7 +135,7 @@ static hs_code initialize(const hs_checkpoint_manager *manager, hs_raw_session *
         return HS_OK;
     hs_code code = manager->init_fn(manager->user, session, err);
     if (hs__settle(code, "it", err))
-        hs_error_prefix(err, "the init function");
+        hs_error_prefix(err, "init_fn");
     return code;
 }
 
@@ -178,7 +181,7 @@ static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_
 {
     hs_error why;
     return hs_raw_session_save_refusal(session, &why)
-               ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is not saved: %s", manager->prefix, why.message)
+               ? hs_error_set(err, HS_FAILED_PRECONDITION, "cannot save '%s': %s", manager->prefix, why.message)
                : HS_OK;
 }
 
@@ -241,7 +244,8 @@ static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int
     hs_code code = check_call("hs_checkpoint_manager_save", manager, session, err);
     if (!code && given)
         code = HS_STRUCT_TAKE(hs_save_options, copy_limit, &options, given, err);
-    if (code || (code = read_step(manager, session, &step, err)) || !is_time(manager, step, now))
+    if (code || (manager->only_now && !now) || (code = read_step(manager, session, &step, err)) ||
+        !is_time(manager, step, now))
         return code;
     if ((code = check_welcome(manager, session, err)) || (number < 0 && (code = look_for_numbers(manager, err))) ||
         (code = save_as(manager, session, number < 0 ? manager->highest + 1 : number, &options, err)))

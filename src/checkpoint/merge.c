@@ -42,10 +42,10 @@ static hs_code check_arguments(const char *const *prefixes, const char *merged, 
 {
     if (!merged || !*merged || !prefixes || !prefixes[0])
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_merge: %s",
-                            merged && *merged ? "there is nothing to merge" : "the merged checkpoint has no name");
+                            merged && *merged ? "prefixes is empty" : "merged is missing");
     for (size_t i = 0; prefixes[i]; i++)
         if (!*prefixes[i])
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_merge: '' cannot be merged into '%s'", merged);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_merge: cannot merge '' into '%s'", merged);
     return HS_OK;
 }
 
@@ -87,7 +87,7 @@ static bool same_place(const place *a, const place *b)
 
 static hs_code own_source(const merge *m, size_t i, hs_error *err)
 {
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_merge: '%s' cannot be merged into '%s'", m->prefixes[i],
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_merge: cannot merge '%s' into '%s'", m->prefixes[i],
                         m->merged);
 }
 
@@ -201,7 +201,7 @@ static hs_code check_state(const merge *m, const char *directory, hs_error *err)
     for (size_t i = 0; i < m->n && !code; i++)
         if (names(&newest, &m->places[i]) && !hs__checkpoint_missing(m->env, m->prefixes[i]))
             code = hs_error_set(err, HS_FAILED_PRECONDITION,
-                                "'%s' cannot be merged: the file '%s/checkpoint' names it as the newest. Save another one "
+                                "cannot merge '%s': the file '%s/checkpoint' names it as the newest; save a later one "
                                 "there, or remove that file",
                                 m->prefixes[i], directory);
     hs__free(m->env, newest.directory);
@@ -229,7 +229,7 @@ static hs_code check_data(const merge *m, hs_error *err)
     uint64_t left = code ? 0 : hs__free_space(m->env, m->places[m->n].directory);
     if (code || needed <= left)
         return code;
-    return hs_error_set_errno(err, ENOSPC, "'%s' is not written: it takes %llu bytes, and %llu are left on the disk",
+    return hs_error_set_errno(err, ENOSPC, "cannot write '%s': it needs %llu bytes, but only %llu are free on the disk",
                               m->merged, (unsigned long long)needed, (unsigned long long)left);
 }
 
@@ -328,8 +328,7 @@ static hs_code go_on(const merge *m, hs_error *err)
     bool is_in = false;
     hs_code code = hs__bundle_merge_is_in(m->env, m->there, m->merged, m->n_there < m->n, &is_in, err);
     if (!code && !is_in)
-        code = hs_error_set(err, HS_ALREADY_EXISTS, "%s: there is a checkpoint '%s' already, of something else", m->index,
-                            m->merged);
+        code = hs_error_set(err, HS_ALREADY_EXISTS, "%s: a different checkpoint '%s' already exists", m->index, m->merged);
     if (code || (code = check_links(m, err)) || (code = check_states(m, err)))
         return code;
     return hs__verify_checkpoint(m->env, m->merged, err);

@@ -70,7 +70,7 @@ hs_code hs__merged_file_bytes(const hs_env *env, const hs__merged_file *file, ui
     if (code)
         return code;
     if (found.bytes < file->bytes)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, and its index speaks of %llu", file->from,
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, but its index requires %llu", file->from,
                             (unsigned long long)found.bytes, (unsigned long long)file->bytes);
     *bytes = found.bytes;
     return HS_OK;

@@ -173,7 +173,7 @@ static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidat
     if (all->n == 0)
         return HS_OK;
     return hs_error_set(err, first.code == HS_NOT_FOUND ? HS_NOT_FOUND : HS_DATA_LOSS,
-                        "%s: none of its %zu checkpoints can be restored; nothing was changed. The newest, '%s': %s",
+                        "%s: none of its %zu checkpoints can be restored; nothing was changed; the newest, '%s': %s",
                         all->directory, all->n, all->paths[0], first.message);
 }
 
@@ -255,8 +255,9 @@ static hs_code take_over(hs_saver *saver, candidates *all, const char *prefix, h
     hs_code code = gather(all, NULL, &state, err);
     while (!code && taken < all->n && strcmp(hs__path_base(all->paths[taken]), hs__path_base(prefix)) != 0)
         taken++;
-    if (!code && taken < all->n && !(code = adopt(saver, all, &state, taken, err)) &&
-        !(code = hs__saver_set_last(saver, prefix, err)))
+    if (!code && taken == all->n)
+        code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: there is no checkpoint '%s'", prefix);
+    if (!code && !(code = adopt(saver, all, &state, taken, err)) && !(code = hs__saver_set_last(saver, prefix, err)))
         saver->restored = true;
     hs__checkpoint_state_free(&state);
     return code;
@@ -267,7 +268,7 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     hs_error_clear(err);
     if (!saver || !prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_take_over: %s",
-                            saver ? "no checkpoint is named" : "the saver is NULL");
+                            saver ? "prefix is missing" : "saver is NULL");
     char *directory = hs__path_directory(&saver->env, prefix);
     if (!directory)
         return hs__no_memory(err, strlen(prefix), "a path");
@@ -298,7 +299,7 @@ hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *er
 {
     hs_error_clear(err);
     if (!saver)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: the saver is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: saver is NULL");
     hs__background_wait(saver);
     hs_code code = paths ? hs__saver_recover(saver, paths, err) : HS_OK;
     if (!code && saver->n_kept)

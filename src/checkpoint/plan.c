@@ -28,7 +28,7 @@ static void separate(misfits *all)
 static void describe(char *text, size_t size, const hs_variable *variable, const hs__stored *stored)
 {
     char wanted[HS_SHAPE_TEXT_SIZE], found[HS_SHAPE_TEXT_SIZE];
-    snprintf(text, size, "is %s %s there and %s %s in the model", hs_dtype_name((hs_dtype)stored->dtype),
+    snprintf(text, size, "is %s %s in the checkpoint, but %s %s in the model", hs_dtype_name((hs_dtype)stored->dtype),
              hs_shape_text(&stored->shape, found, sizeof found), hs_dtype_name(variable->dtype),
              hs_shape_text(&variable->shape, wanted, sizeof wanted));
 }
@@ -83,7 +83,7 @@ static void add_extra(misfits *all, const hs__plan *plan, const hs__archive *arc
             continue; /* no harm is done by them alone */
         separate(all);
         all->extra++;
-        hs__buffer_text(&all->text, "'%s' is there and not in the model", stored.name);
+        hs__buffer_text(&all->text, "'%s' is not in the model", stored.name);
     }
 }
 
@@ -93,13 +93,12 @@ static hs_code tell_misfits(const hs__plan *plan, const hs__archive *archive, co
     const char *text = (const char *)all->text.data;
     if (strlen(archive->path) + all->text.size > HS_MESSAGE_SIZE / 2) {
         hs_log(plan->env, HS_LOG_ERROR, "checkpoint '%s' does not fit the model: %s", archive->path, text);
-        text = "the log lists them";
+        text = "see the log";
     }
     return hs_error_set(
         err, code,
-        "checkpoint '%s' does not fit the model, which is left as it was; restore into the model it was saved "
-        "from, say how variables are called there (hs_restore_options.names) or that some may be missing (allow_missing), or "
-        "train in another directory (%zu missing, %zu different): %s",
+        "checkpoint '%s' does not fit the model, which is unchanged (%zu missing, %zu different): %s; restore into the "
+        "model that was saved, set hs_restore_options.names or allow_missing, or train in another directory",
         archive->path, all->missing, all->different, text);
 }
 

@@ -26,10 +26,12 @@ typedef struct hs__plan {
     size_t n, capacity;
     size_t *without; /* variables that had no memory when they were saved: their indexes in the backend */
     size_t n_without, without_capacity;
-    bool *taken;         /* by tensor of the archive: a variable takes it, or would if it fitted */
-    uint64_t bytes;      /* of all of them, or UINT64_MAX */
-    unsigned char *data; /* NULL: they are read twice */
-    unsigned char *copy; /* of one of those that are */
+    bool *taken;          /* by tensor of the archive: a variable takes it, or would if it fitted */
+    uint64_t bytes;       /* of all of them, or UINT64_MAX */
+    uint64_t state_bytes; /* of the checkpoint's states, which are read in addition */
+    unsigned char *data;  /* NULL: they are read twice */
+    unsigned char *copy;  /* of one of those that are */
+    size_t copy_bytes;
     hs__read_progress progress;
 } hs__plan;
 
@@ -39,9 +41,9 @@ hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_sessio
                       const hs_restore_options *options, hs_error *err);
 /* Reads all, and verifies it. Changes nothing. */
 hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err);
-/* All that can fail for want of memory, before anything is changed. */
+/* All that can fail for want of memory, before anything is changed. Looks up where the variables are. */
 hs_code hs__plan_prepare(hs__plan *plan, const hs_raw_session *session, hs_error *err);
-/* Sets the variables. */
+/* Sets the variables, where they are by now: states have been loaded since they were looked up. */
 hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err);
 void hs__plan_free(hs__plan *plan);
 

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "backends/raw_variables.h"
+#include "checkpoint/states.h"
 
 /* A model of more is not kept in memory a second time. */
 #define KEPT_BYTES ((uint64_t)64 << 20)
@@ -86,7 +87,9 @@ hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err)
         code = place(plan, archive, &plan->items[i], err);
     if (code)
         return code;
-    hs__read_progress_begin(&plan->progress, plan->env, archive->path, plan->bytes, plan->bytes <= KEPT_BYTES ? 1 : 2);
+    double reads = (double)plan->bytes * (plan->bytes <= KEPT_BYTES ? 1 : 2) +
+                   (double)plan->state_bytes * (plan->state_bytes <= HS__WAITING_BYTES ? 1 : 2);
+    hs__read_progress_begin(&plan->progress, plan->env, archive->path, plan->bytes + plan->state_bytes, reads);
     hs__archive_watch(archive, &plan->progress);
     reading r = {.plan = plan, .archive = archive, .do_item = verify_item};
     if (plan->bytes <= KEPT_BYTES) {
@@ -145,17 +148,19 @@ hs_code hs__plan_prepare(hs__plan *plan, const hs_raw_session *session, hs_error
         if (!plan->data && !item->lent && item->bytes > largest)
             largest = item->bytes;
     }
-    plan->copy = largest ? hs__realloc(plan->env, NULL, largest, 1) : NULL;
-    return largest && !plan->copy ? hs__no_memory(err, largest, "a value of a checkpoint") : HS_OK;
+    if (largest <= plan->copy_bytes)
+        return HS_OK;
+    hs__free(plan->env, plan->copy);
+    plan->copy = hs__realloc(plan->env, NULL, largest, 1);
+    plan->copy_bytes = plan->copy ? largest : 0;
+    return plan->copy ? HS_OK : hs__no_memory(err, largest, "a value of a checkpoint");
 }
 
 static hs_code read_again(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
 {
     reading r = {.plan = plan, .archive = archive, .do_item = fill_item};
     hs_code code = do_all(&r, err);
-    if (code || (code = set_rest(plan, archive, session, err)))
-        hs_error_prefix(err, "the model has changed in part, and must not be trained on");
-    return code;
+    return code ? code : set_rest(plan, archive, session, err);
 }
 
 static hs_code set_without(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
@@ -169,6 +174,12 @@ static hs_code set_without(const hs__plan *plan, const hs_raw_session *session, 
 
 hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
 {
-    hs_code code = plan->data ? set_kept(plan, session, err) : read_again(plan, archive, session, err);
-    return code ? code : set_without(plan, session, err);
+    hs_code code = hs__plan_prepare(plan, session, err); /* again: what loaded a state may have moved the memory */
+    if (!code)
+        code = plan->data ? set_kept(plan, session, err) : read_again(plan, archive, session, err);
+    if (!code)
+        code = set_without(plan, session, err);
+    if (code)
+        hs_error_prefix(err, HS__PARTLY_RESTORED);
+    return code;
 }

@@ -19,7 +19,7 @@ hs_checkpoint_reader *hs_checkpoint_open(const hs_env *given, const char *prefix
     hs_env env;
     hs_error_clear(err);
     if (!prefix || !*prefix) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_open: no checkpoint is named");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_open: prefix is missing");
         return NULL;
     }
     if (hs__env_take(&env, given, err))
@@ -68,7 +68,7 @@ bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, cons
 static const hs__bundle_entry *find(const hs_checkpoint_reader *reader, const char *name, hs_error *err)
 {
     if (!reader) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "there is no checkpoint to read from: it was not opened");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "the checkpoint reader is NULL");
         return NULL;
     }
     const hs__bundle_entry *entry = name ? hs__bundle_find(&reader->bundle, name) : NULL;
@@ -91,8 +91,9 @@ hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name,
 
 static hs_code wrong_size(const hs_checkpoint_reader *reader, const char *name, size_t needed, size_t given, hs_error *err)
 {
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "reading '%s' of checkpoint '%s' takes memory of %zu bytes, not %zu",
-                        name, reader->bundle.prefix, needed, given);
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "cannot read '%s' of checkpoint '%s': it needs %zu bytes of memory, not %zu", name,
+                        reader->bundle.prefix, needed, given);
 }
 
 hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err)
@@ -121,7 +122,7 @@ static hs_code take_part(const hs_checkpoint_reader *reader, const hs__bundle_en
     }
     if (hs__box_in(&given, &entry->shape, part))
         return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is no part of '%s' of checkpoint '%s', whose shape is %s",
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is not a part of '%s' of checkpoint '%s' with shape %s",
                         hs__box_text(&given, text, sizeof text), entry->name, reader->bundle.prefix,
                         hs_shape_text(&entry->shape, shape, sizeof shape));
 }
@@ -167,7 +168,7 @@ char *hs_checkpoint_latest(const hs_env *given, const char *directory, const cha
     hs__checkpoint_state state;
     hs_error cause = {0};
     if (!directory) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_latest: the directory is NULL");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_latest: directory is NULL");
         return NULL;
     }
     if (hs__env_take(&env, given, err))
@@ -184,8 +185,8 @@ char *hs_checkpoint_latest(const hs_env *given, const char *directory, const cha
     char *newest = NULL, *index = hs__bundle_index_path(&env, state.newest);
     code = index ? hs__stat(&env, index, &found, &cause) : hs__no_memory(&cause, strlen(directory), "a path");
     if (code == HS_NOT_FOUND) {
-        hs_log(&env, HS_LOG_ERROR, "%s: the state file calls '%s' the newest checkpoint, which does not exist", directory,
-               state.newest);
+        hs_log(&env, HS_LOG_ERROR, "%s: the file 'checkpoint' names '%s' as the newest checkpoint, but it does not exist",
+               directory, state.newest);
     } else if (code) { /* it may be there */
         hs__error_copy(err, &cause);
     } else {

@@ -54,7 +54,16 @@ static hs_code write_plan(restoring *r, const hs_saver *saver, hs_raw_session *s
 
 static const way one_by_one = {check_plan, read_plan, prepare_plan, write_plan};
 
-/* Which variables the op restores only it knows. */
+static void keep_late(hs__plan *plan, const hs_raw_session *session)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n; i++)
+        if (hs__session_is_late(session, plan->items[i].index))
+            plan->items[n++] = plan->items[i];
+    plan->n = n;
+}
+
+/* Which variables the op restores only it knows. Those that were added late are set after it. */
 static hs_code check_for_graph(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
                                const hs_restore_options *options, hs_error *err)
 {
@@ -62,37 +71,49 @@ static hs_code check_for_graph(restoring *r, const hs_saver *saver, hs_raw_sessi
     if (strpbrk(archive->path, "*?[\\"))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "'%s' cannot be restored by the graph's own op, to which *, ?, [ and \\ are a pattern: restore it "
-            "without graph_restores",
+            "cannot restore '%s' with graph_restores: the graph's op takes *, ?, [ and \\ as a pattern; rename the "
+            "checkpoint, or leave graph_restores out",
             archive->path);
     lenient.allow_missing = true;
-    return hs__plan_make(&r->plan, saver, session, archive, &lenient, err);
+    hs_code code = hs__plan_make(&r->plan, saver, session, archive, &lenient, err);
+    keep_late(&r->plan, session);
+    return code;
 }
 
 static hs_code read_for_graph(restoring *r, const hs__archive *archive, hs_error *err)
 {
-    return hs__verify_checkpoint(r->plan.env, archive->path, err);
-}
-
-static hs_code prepare_nothing(restoring *r, const hs_raw_session *session, hs_error *err)
-{
-    (void)r, (void)session, (void)err;
-    return HS_OK;
+    hs_code code = hs__verify_checkpoint(r->plan.env, archive->path, err);
+    return code || !r->plan.n ? code : hs__plan_read(&r->plan, archive, err);
 }
 
 static hs_code write_by_graph(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
                               hs_error *err)
 {
-    (void)r;
-    return hs__graph_restore(&saver->graph, session, archive->path, err);
+    hs_code code = hs__graph_restore(&saver->graph, session, archive->path, err);
+    return code ? code : hs__plan_write(&r->plan, archive, session, err);
 }
 
-static const way by_graph = {check_for_graph, read_for_graph, prepare_nothing, write_by_graph};
+static const way by_graph = {check_for_graph, read_for_graph, prepare_plan, write_by_graph};
 
 static const way *choose_way(const hs_saver *saver, const hs__bundle_reader *bundle, const hs_restore_options *options)
 {
     bool all = !options->names && !options->skip && !options->allow_missing && !options->reshape;
     return saver->graph.restores && bundle && all ? &by_graph : &one_by_one;
+}
+
+/* A failure leaves the model changed in part: no hook saves it any more. */
+static hs_code change_model(restoring *r, const way *how, const hs_saver *saver, hs_raw_session *session,
+                            const hs__archive *archive, hs__bundle_reader *bundle, hs_error *err)
+{
+    hs_error error = {0};
+    hs_code code = bundle ? hs__states_load(&r->states, bundle, session, &error) : HS_OK;
+    if (!code) {
+        hs__raw_session_moved(session);
+        code = how->write(r, saver, session, archive, &error);
+    }
+    if (code)
+        hs_raw_session_refuse_saves(session, &error);
+    return code ? hs__error_copy(err, &error) : HS_OK;
 }
 
 /* State comes from a bundle; `bundle` NULL: it stays as it is. `whose` says whose fault a failure is: at which stage it
@@ -107,16 +128,14 @@ static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session 
     if (code)
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
-    if ((bundle && (code = hs__states_locate(session, bundle, err))) || (code = how->read(r, archive, err)) ||
-        (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
+    if ((bundle && (code = hs__states_locate(session, bundle, &r->plan.state_bytes, err))) ||
+        (code = how->read(r, archive, err)) || (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
     r->states.any_identity = options->any_identity;
-    if ((bundle && (code = hs__states_check(&r->states, session, err))) || (code = how->prepare(r, session, err)) ||
-        (bundle && (code = hs__states_load(&r->states, bundle, session, err))))
+    if ((bundle && (code = hs__states_check(&r->states, session, err))) || (code = how->prepare(r, session, err)))
         return code;
-    hs__raw_session_moved(session);
-    return how->write(r, saver, session, archive, err);
+    return change_model(r, how, saver, session, archive, bundle, err);
 }
 
 hs_code hs__restore_variables(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
@@ -158,12 +177,12 @@ hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_sessio
 {
     for (size_t i = 0; options->skip && options->skip[i]; i++)
         if (!hs__has_variable(session, options->skip[i]))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.skip has '%s', which is no variable",
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.skip lists '%s', which is not a variable",
                                 options->skip[i]);
     for (size_t i = 0; options->names && options->names[i].variable; i++)
         if (!options->names[i].name || !hs__has_variable(session, options->names[i].variable))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.names has '%s', which %s",
-                                options->names[i].variable, options->names[i].name ? "is no variable" : "has no name");
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.names lists '%s', which %s",
+                                options->names[i].variable, options->names[i].name ? "is not a variable" : "has no name");
     return HS_OK;
 }
 
@@ -201,9 +220,9 @@ hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *p
     hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_restore: %s",
-                            !saver                ? "the saver is NULL"
-                            : !prefix || !*prefix ? "no checkpoint is named"
-                                                  : "there is no session");
+                            !saver                ? "saver is NULL"
+                            : !prefix || !*prefix ? "prefix is missing"
+                                                  : "session is NULL");
     hs__restore_fault whose;
     hs_code code = HS_OK;
     if (given)

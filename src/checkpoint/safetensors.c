@@ -100,7 +100,7 @@ static hs_code put_variable(void *user, hs__safetensors_writer *writer, size_t i
         return code;
     hs_shape shape = hs_tensor_shape(&host);
     if (host.dtype != entry->dtype || !hs_shape_equal(&shape, &entry->shape) || host.bytes != entry->bytes)
-        return hs_error_set(err, HS_INTERNAL, "variable '%s' is not of the dtype and shape that the backend gave for it",
+        return hs_error_set(err, HS_INTERNAL, "variable '%s' does not have the dtype and shape that the backend declared",
                             entry->name);
     return hs__safetensors_writer_write(writer, host.data, host.bytes, err);
 }
@@ -109,7 +109,7 @@ static hs_code check_options(const hs_safetensors_options *options, hs_error *er
 {
     for (size_t i = 0; options->names && options->names[i].variable; i++)
         if (!options->names[i].name)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_safetensors_options.names gives '%s' no name",
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_safetensors_options.names lists '%s' without a name",
                                 options->names[i].variable);
     return HS_OK;
 }
@@ -120,7 +120,7 @@ static hs_code check_call(const char *function, const hs_raw_session *session, c
     if (session && session->handle && path && *hs__path_base(path))
         return HS_OK;
     return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %s", function,
-                        !path || !*hs__path_base(path) ? "no file is named" : "there is no session");
+                        !path || !*hs__path_base(path) ? "path is missing" : "session is NULL");
 }
 
 hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_safetensors_options *given, hs_error *err)
@@ -140,7 +140,7 @@ hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_
     hs__safetensors_writer_close(&writer);
     hs_host_copy_free(&e.copy);
     if (code)
-        hs_error_prefix(err, "saving '%s'", path);
+        hs_error_prefix(err, "cannot save '%s'", path);
     else
         hs_error_clear(err);
     return code;

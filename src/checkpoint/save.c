@@ -33,7 +33,8 @@ static hs_code check_collision(const save *s, const hs_save_options *options, hs
     if (options->no_state_file || strcmp(hs__path_base(s->files.prefix), state_file) != 0)
         return HS_OK;
     return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "cannot save '%s': the file that names the newest checkpoint is called alike", s->files.prefix);
+                        "cannot save '%s': the state file, which names the newest checkpoint, has the same name",
+                        s->files.prefix);
 }
 
 /* A save that cannot come to an end is not begun: it would fill what little there is. */
@@ -42,7 +43,7 @@ static hs_code check_space(const save *s, hs_error *err)
     uint64_t left = hs__free_space(s->env, s->files.directory);
     if (s->needed <= left)
         return HS_OK;
-    return hs_error_set_errno(err, ENOSPC, "'%s' is not saved: it takes %llu bytes, and %llu are left on the disk",
+    return hs_error_set_errno(err, ENOSPC, "cannot save '%s': it needs %llu bytes, but only %llu are free on the disk",
                               s->files.prefix, (unsigned long long)s->needed, (unsigned long long)left);
 }
 
@@ -85,7 +86,7 @@ static hs_code keep_aside(const save *s, hs_error *err)
 static hs_code check_wanted(const save *s, hs_error *err)
 {
     if (s->cancelled && s->cancelled(s->cancel_user))
-        return hs_error_set(err, HS_CANCELLED, "'%s' is not saved: a later state takes its place", s->files.prefix);
+        return hs_error_set(err, HS_CANCELLED, "'%s' is not saved: a later save replaces it", s->files.prefix);
     return HS_OK;
 }
 
@@ -154,10 +155,10 @@ static hs_code check_finite(save *s, const hs__poison *poison, hs_error *err)
     s->nonfinite = true;
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "'%s' is not saved: '%s' is not finite, first at index %lld (%llu NaN, %llu +infinity, %llu "
-                        "-infinity)%s; the checkpoint before it stays the newest",
+                        "-infinity)%s; the previous checkpoint remains the newest",
                         s->files.prefix, poison->name, (long long)found->first_index, (unsigned long long)found->nan,
                         (unsigned long long)found->positive_infinity, (unsigned long long)found->negative_infinity,
-                        poison->n > 1 ? ", and others are not" : "");
+                        poison->n > 1 ? ", and other variables are not finite either" : "");
 }
 
 static hs_code check_written(save *s, const hs__bundle_writer *writer, hs_error *err)
@@ -172,7 +173,7 @@ static hs_code write_tensors(save *s, hs__shards *shards, hs_error *err)
     w.views_stay = !s->image && s->session->ops.flags & HS_BACKEND_KEEPS_VIEWS;
     hs_error poison = {0};
     hs_code code = write_variables(&w, err);
-    if (!code && check_written(s, hs__shards_first(shards), &poison) && s->saver->nonfinite != HS_NONFINITE_ASIDE)
+    if (!code && check_written(s, hs__shards_first(shards), &poison) && s->saver->nonfinite != HS_NONFINITE_QUARANTINE)
         code = hs__error_copy(err, &poison);
     if (code || (code = write_states(&w, err)) ||
         (code = hs__bundle_writer_finish(hs__shards_first(shards), s->files.index_aside, err)))
@@ -203,7 +204,7 @@ static hs_code write_by_graph(save *s, hs_error *err)
     hs_error cause = {0};
     hs_code code = hs__graph_save(s->saver, s->session, &s->files, &poison, err);
     if (!code && check_finite(s, &poison, &cause)) {
-        if (s->saver->nonfinite == HS_NONFINITE_ASIDE)
+        if (s->saver->nonfinite == HS_NONFINITE_QUARANTINE)
             code = keep_aside(s, err);
         if (!code)
             code = hs__error_copy(err, &cause);
@@ -395,15 +396,17 @@ static hs_code save_to(save *s, const char *prefix, int64_t step, const hs_save_
 static hs_code check_options(const hs_save_options *options, hs_error *err)
 {
     if (options->state_file && (strchr(options->state_file, '/') || !*options->state_file))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.state_file '%s' is not the name of a file",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.state_file '%s' is not a file name",
                             options->state_file);
     if (options->copy_limit < HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.copy_limit is %lld; no limit is HS_NEVER",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_save_options.copy_limit is %lld; it must be at least 0, or HS_NEVER for no limit",
                             (long long)options->copy_limit);
     if (options->overlap && !options->background)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.overlap is for saves in the background");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.overlap is set, but background is not");
     if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.busy is %d, no hs_busy_policy", (int)options->busy);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.busy is %d, not an hs_busy_policy",
+                            (int)options->busy);
     return HS_OK;
 }
 
@@ -430,9 +433,9 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*hs__path_base(prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_save: %s",
-                            !saver                               ? "the saver is NULL"
-                            : !prefix || !*hs__path_base(prefix) ? "the prefix names no file"
-                                                                 : "there is no session");
+                            !saver                               ? "saver is NULL"
+                            : !prefix || !*hs__path_base(prefix) ? "prefix has no file name"
+                                                                 : "session is NULL");
     if ((given && (code = HS_STRUCT_TAKE(hs_save_options, copy_limit, &options, given, err))) ||
         (code = check_options(&options, err)) || (code = hs__saver_check_names(saver, session, err)))
         return code;
@@ -465,7 +468,7 @@ hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
 {
     if (!saver || !prefix || !*hs__path_base(prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_hold: %s",
-                            saver ? "the prefix names no file" : "the saver is NULL");
+                            saver ? "prefix has no file name" : "saver is NULL");
     hs__background_wait(saver);
     save s = {.saver = saver, .env = &saver->env, .base = hs__path_base(prefix)};
     hs_code code;
@@ -544,13 +547,12 @@ hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error 
 {
     hs_code code = HS_OK;
     if (!saver || !prefix)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_pin: %s",
-                            saver ? "the prefix is NULL" : "the saver is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_pin: %s", saver ? "prefix is NULL" : "saver is NULL");
     hs__background_wait(saver);
     if (find_kept(saver, prefix) == saver->n_kept)
         code = saver->max_to_keep == HS_NEVER && saver->n_kept ? add_to_list(saver, prefix, err) : HS_NOT_FOUND;
     if (code == HS_NOT_FOUND)
-        return hs_error_set(err, code, "'%s' is none of the checkpoints that the saver keeps", prefix);
+        return hs_error_set(err, code, "checkpoint '%s' is not kept by the saver", prefix);
     if (!code && !(code = set_pin(saver, find_kept(saver, prefix), pinned, err)))
         hs_error_clear(err);
     return code;

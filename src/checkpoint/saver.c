@@ -48,7 +48,8 @@ static hs_code copy_names(hs_saver *saver, const hs_checkpoint_name *names, hs_e
         return hs__no_memory(err, n * sizeof *copies, "a saver's names");
     for (size_t i = 0; i < n; i++) {
         if (!names[i].name || !*names[i].name)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.names gives '%s' no name", names[i].variable);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.names lists '%s' without a name",
+                                names[i].variable);
         copies[i].variable = hs__strdup(&saver->env, names[i].variable);
         copies[i].name = copies[i].variable ? hs__strdup(&saver->env, names[i].name) : NULL;
         if (!copies[i].name)
@@ -82,22 +83,25 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
         hs__env_take(&env, options.env, err))
         return NULL;
     if (options.max_to_keep < HS_NEVER) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.max_to_keep is %lld", (long long)options.max_to_keep);
+        hs_error_set(err, HS_INVALID_ARGUMENT,
+                     "hs_saver_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
+                     (long long)options.max_to_keep);
         return NULL;
     }
     if (options.keep_best < 0 || !(options.keep_checkpoint_every_n_hours >= 0)) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options: keep_best is %lld, keep_checkpoint_every_n_hours %g",
+        hs_error_set(err, HS_INVALID_ARGUMENT,
+                     "hs_saver_options: keep_best is %lld and keep_checkpoint_every_n_hours is %g; both must be at least 0",
                      (long long)options.keep_best, options.keep_checkpoint_every_n_hours);
         return NULL;
     }
     if (options.nonfinite < HS_NONFINITE_FAIL || options.nonfinite > HS_NONFINITE_ALLOW) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %d, no hs_nonfinite_policy",
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %d, not an hs_nonfinite_policy",
                      (int)options.nonfinite);
         return NULL;
     }
     if (options.shards < 0 || options.shards > HS__MOST_SHARDS) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.shards is %lld; give 0 to %d", (long long)options.shards,
-                     HS__MOST_SHARDS);
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.shards is %lld; it must be from 0 to %d",
+                     (long long)options.shards, HS__MOST_SHARDS);
         return NULL;
     }
     if (check_listed_once(&env, options.variables, err))
@@ -222,7 +226,7 @@ hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *sessi
         if (!hs__has_variable(session, saver->names[i].variable))
             unknown = saver->names[i].variable;
     if (unknown)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a saver is to save '%s', which is no variable of the graph",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the saver saves '%s', which is not a variable of the graph",
                             unknown);
     return HS_OK;
 }

@@ -10,7 +10,7 @@ hs_code hs__check_saved_name(const char *name, hs_error *err)
 {
     if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) != 0)
         return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names under %s are reserved for state", name,
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names that begin with %s are reserved for state", name,
                         HS__STATE_PREFIX);
 }
 
@@ -21,14 +21,15 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
     hs_code code = hs__session_read(session, index, name, &value, err);
     if (code)
         return code;
-    code = hs__settle(hs_tensor_host(&value, copy, host, err), "its memory", err);
+    code = hs__settle(hs_tensor_host(&value, copy, host, err), "hs_memory.to_host", err);
     if (code)
-        hs_error_prefix(err, "reading variable '%s'", name);
+        hs_error_prefix(err, "cannot read variable '%s'", name);
     return code;
 }
 
 hs_code hs__saved_write(const hs__saved *saved, hs__bundle_writer *writer, hs_error *err)
 {
+    writer->ignores_nonfinite = saved->nonfinite;
     return saved->produce ? hs__bundle_writer_add_bytes(writer, saved->name, saved->produce, saved->source, err)
                           : hs__bundle_writer_add(writer, saved->name, &saved->value, err);
 }
@@ -82,21 +83,21 @@ static hs_code check_parts(const saved_variable *list, size_t n, hs_error *err)
         if (list[i].is_part && (i + 1 == n || !list[i + 1].follows) && bytes < list[i].whole_bytes)
             return hs_error_set(
                 err, HS_INVALID_ARGUMENT,
-                "'%s' is partitioned, and some of its parts would not be saved, '%s' among those that would "
-                "be: save all of them or none, under one name",
+                "'%s' is partitioned, and some of its parts are not saved, but '%s' is; save all parts or none, under one "
+                "name",
                 list[i].name, list[i].variable);
     }
     return HS_OK;
 }
 
 /* In the order of their names: equal models give equal files, in whatever order they were built. */
-static hs_code list_variables(const hs_saver *saver, const hs_raw_session *session, saved_variable **list, size_t *n,
-                              hs_error *err)
+static hs_code list_variables(const hs_saver *saver, const hs_raw_session *session, size_t first, saved_variable **list,
+                              size_t *n, hs_error *err)
 {
     hs_code code = HS_OK;
     size_t capacity = 0;
     bool done = false;
-    for (size_t i = 0; !code && !done; i++) {
+    for (size_t i = first; !code && !done; i++) {
         hs_variable variable;
         bool has_memory;
         if (!hs__saver_variable(saver, session, i, &variable, &done))
@@ -132,17 +133,29 @@ static hs_code take_variable(const hs_raw_session *session, const saved_variable
     return take(user, &saved, err);
 }
 
-hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
+static hs_code each_from(const hs_saver *saver, const hs_raw_session *session, size_t first, hs__take_fn take, void *user,
+                         hs_error *err)
 {
     hs_host_copy copy = {.env = &saver->env};
     saved_variable *list = NULL;
     size_t n = 0;
-    hs_code code = list_variables(saver, session, &list, &n, err);
+    hs_code code = list_variables(saver, session, first, &list, &n, err);
     for (size_t i = 0; !code && i < n; i++)
         code = take_variable(session, &list[i], &copy, take, user, err);
     hs_host_copy_free(&copy);
     hs__free(&saver->env, list);
     return code;
+}
+
+hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
+{
+    return each_from(saver, session, 0, take, user, err);
+}
+
+hs_code hs__each_late_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
+                               hs_error *err)
+{
+    return session->n_late ? each_from(saver, session, session->late_from, take, user, err) : HS_OK;
 }
 
 hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, hs__dealt **sizes, size_t *n,
@@ -151,7 +164,7 @@ hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session,
     saved_variable *list = NULL;
     *n = 0;
     *sizes = NULL;
-    hs_code code = list_variables(saver, session, &list, n, err);
+    hs_code code = list_variables(saver, session, 0, &list, n, err);
     if (!code && !(*sizes = hs__alloc(&saver->env, *n, sizeof **sizes)))
         code = hs__no_memory(err, *n * sizeof **sizes, "the sizes of variables");
     for (size_t i = 0; !code && i < *n; i++)
@@ -220,7 +233,7 @@ static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error 
     if (writer.error.code)
         code = hs__error_copy(err, &writer.error);
     if (code)
-        hs_error_prefix(err, "saving the state '%s'", slot->key);
+        hs_error_prefix(err, "cannot save state '%s'", slot->key);
     return code;
 }
 
@@ -233,6 +246,7 @@ hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs_
         const hs__saved bytes = {.name = slot.key,
                                  .value = {.dtype = HS_UINT8, .rank = 1},
                                  .variable = HS__NONE,
+                                 .varies = slot.varies,
                                  .produce = produce_state,
                                  .source = &slot};
         code = hs__take_state(&saver->env, &state, &bytes, take, user, err);

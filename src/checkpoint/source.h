@@ -18,6 +18,7 @@ typedef struct hs__saved {
     bool follows;                   /* it is a part of the tensor that the one before is a part of */
     bool moves;                     /* the program may move the variable's memory at any time (HS_VARIABLE_MOVES) */
     bool nonfinite;                 /* NaN and infinity may be in it */
+    bool varies;                    /* it is a hook's state that differs between equal runs (HS_HOOK_STATE_VARIES) */
     /* Not NULL: `value` is a vector of uint8 without data and without a length. This calls `put` with its bytes, once */
     hs_code (*produce)(void *source, hs__put_fn put, void *user, hs_error *err);
     void *source;
@@ -36,6 +37,9 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
 /* In the order of their names, without those that have no memory. */
 hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
                           hs_error *err);
+/* Those that were added while the session was open. */
+hs_code hs__each_late_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
+                               hs_error *err);
 /* How many bytes each of them has in memory, without reading them; to be freed. Of strings only the elements count. */
 hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, hs__dealt **sizes, size_t *n,
                            hs_error *err);
@@ -55,5 +59,8 @@ uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session
 #define HS__VARIABLE_LATE ":late" /* it was added while the session was open */
 /* The key, for hs__free. NULL without memory. */
 char *hs__variable_key(const hs_env *env, const char *name, const char *which);
+
+/* What an error says first if a restore has changed the model, and cannot complete it. */
+#define HS__PARTLY_RESTORED "do not train with this session: the model is partly restored"
 
 #endif

@@ -34,7 +34,7 @@ static hs_state_copy *new_copy(const hs_env *env, hs_error *err)
     if (!result)
         return copy;
     hs__free(env, copy);
-    hs_error_set_errno(err, result, "cannot make a copy of the state");
+    hs_error_set_errno(err, result, "cannot create a copy of the state");
     return NULL;
 }
 
@@ -56,7 +56,7 @@ hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy **copy,
     hs_error_clear(err);
     if (!session || !session->handle || !copy)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_copy_state: %s",
-                            copy ? "there is no session" : "no place for the copy");
+                            copy ? "session is NULL" : "copy is NULL");
     hs_state_copy *taken = *copy ? *copy : new_copy(&session->env, err);
     if (!taken)
         return HS_RESOURCE_EXHAUSTED;
@@ -160,11 +160,12 @@ static hs_code match(const restoring *r, const hs_raw_session *session, size_t i
     if (code || without)
         return code;
     if (!saved)
-        return hs_error_set(err, HS_NOT_FOUND, "%s has no variable '%s'; restore it into the graph that it was taken of",
+        return hs_error_set(err, HS_NOT_FOUND, "%s has no variable '%s'; restore it into the graph that it was copied from",
                             r->source, variable->name);
     if (saved->value.dtype != variable->dtype || !hs_shape_equal(&shape, &variable->shape))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s has another type or shape of variable '%s'; restore it into the graph that it was taken of",
+                            "%s has another type or shape of variable '%s'; restore it into the graph that it was copied "
+                            "from",
                             r->source, variable->name);
     *out = saved;
     return HS_OK;
@@ -308,7 +309,7 @@ static hs_code write_variables(const restoring *r, const hs_raw_session *session
             continue;
         code = hs__session_write(session, i, r->of[i]->name, &r->of[i]->value, err);
         if (code)
-            hs_error_prefix(err, "setting variable '%s' to what %s has", r->of[i]->name, r->source);
+            hs_error_prefix(err, "cannot set variable '%s' from %s", r->of[i]->name, r->source);
     }
     return code;
 }
@@ -339,13 +340,12 @@ hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy
     char source[64];
     hs_error_clear(err);
     if (!session || !session->handle || !copy)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_restore_copy: there is no %s",
-                            copy ? "session" : "copy");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_restore_copy: %s is NULL", copy ? "session" : "copy");
     if (!copy->whole)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "there is no copy of the state any more: its memory was used for a later one, which failed");
+                            "the copy of the state is lost: a later copy reused its memory and failed");
     if (session->loading_states)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "a copy cannot be restored while a state is being loaded");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot restore a copy while a state is being loaded");
     snprintf(source, sizeof source, "the copy of step %lld", (long long)copy->step);
     restoring r = {.env = &session->env, .source = source};
     hs_code code = restore(&r, copy, session, err);

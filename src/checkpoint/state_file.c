@@ -122,7 +122,8 @@ static hs_code parse(hs__checkpoint_state *state, const char *path, const char *
     }
     const Hs__Pb__CheckpointState *from = (const Hs__Pb__CheckpointState *)message;
     if (!*from->model_checkpoint_path)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%s: names no newest checkpoint (model_checkpoint_path)", path);
+        code =
+            hs_error_set(err, HS_INVALID_ARGUMENT, "%s: does not name the newest checkpoint (model_checkpoint_path)", path);
     else
         code = take(state, from, directory, err);
     protobuf_c_message_free_unpacked(message, &allocator);
@@ -238,7 +239,8 @@ hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, con
         code = hs__no_memory(err, list->n * sizeof *names, "the list of checkpoints");
     } else if (strcmp(path, list->newest) == 0) {
         code = hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "%s: a checkpoint and the file that names the newest one are called alike", path);
+                            "%s: a checkpoint and the state file, which names the newest checkpoint, have the same name",
+                            path);
     } else {
         write_list(directory, list, names, times, &text);
         if (!(code = hs__buffer_check(&text, "the list of checkpoints", err)))

@@ -18,7 +18,7 @@ static hs_code find_attribute(hs__bundle_reader *reader, const char *key, const 
         return hs__no_memory(err, strlen(key), "a name");
     const hs__bundle_entry *entry = *out;
     if (entry && (entry->dtype != (int32_t)dtype || entry->shape.rank != 0))
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is no scalar of type %s", reader->prefix, entry->name,
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is not a scalar of type %s", reader->prefix, entry->name,
                             hs_dtype_name(dtype));
     return entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
 }
@@ -30,7 +30,7 @@ static hs_code read_version(hs__bundle_reader *reader, hs__stored_state *state, 
     if (code || !entry || (code = hs__bundle_read(reader, entry, &state->version, err)))
         return code;
     if (state->version < 0)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is %lld, which is no version", reader->prefix, entry->name,
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is %lld, which is not a version", reader->prefix, entry->name,
                             (long long)state->version);
     return HS_OK;
 }
@@ -46,7 +46,7 @@ static hs_code read_identity(hs__bundle_reader *reader, hs__stored_state *state,
     if (!text)
         return hs__no_memory(err, bytes, entry->name);
     if (!(code = hs__bundle_read(reader, entry, text, err)) && !hs__is_line(text->data, text->bytes))
-        code = hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is no line of text", reader->prefix, entry->name);
+        code = hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is not one line of text", reader->prefix, entry->name);
     if (!code && text->bytes && !(state->identity = hs__strndup(env, text->data, text->bytes)))
         code = hs__no_memory(err, text->bytes, entry->name);
     hs__free(env, text);
@@ -108,19 +108,23 @@ static hs_code find_left(const hs__bundle_reader *reader, const hs__bundle_entry
 }
 
 /* What an index says is believed only as far as its data file bears it out. */
-hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
+hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, uint64_t *bytes, hs_error *err)
 {
     hs_code code = HS_OK;
+    *bytes = 0;
     for (size_t i = 0; !code && i < session->n_states; i++) {
         const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
         if (entry && !is_state(entry))
-            return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix, entry->name);
+            return hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is not a vector of uint8", reader->prefix, entry->name);
         code = entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
+        *bytes += entry ? (uint64_t)entry->bytes : 0;
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *left;
-        if (!(code = find_left(reader, &reader->entries[i], session, &left, err)) && left)
-            code = hs__bundle_locate(reader, left, err);
+        if ((code = find_left(reader, &reader->entries[i], session, &left, err)) || !left)
+            continue;
+        code = hs__bundle_locate(reader, left, err);
+        *bytes += (uint64_t)left->bytes;
     }
     return code;
 }
@@ -222,12 +226,12 @@ static hs_code refuse_identity(const hs__stored_states *from, const hs__stored_s
 {
     enum { SHOWN = 240 };
     if (strlen(state->identity) > SHOWN || strlen(slot->identity) > SHOWN)
-        hs_log(env, HS_LOG_ERROR, "checkpoint '%s': the state '%s' belongs to '%s', and its provider to '%s'", from->path,
-               state->key, state->identity, slot->identity);
+        hs_log(env, HS_LOG_ERROR, "checkpoint '%s': state '%s' belongs to '%s', but its provider has identity '%s'",
+               from->path, state->key, state->identity, slot->identity);
     return hs_error_set(
         err, HS_FAILED_PRECONDITION,
-        "checkpoint '%s': the state '%s' belongs to '%.*s', and here it would be for '%.*s'; go on with what "
-        "it was saved with, or have it taken all the same (hs_restore_options.any_identity)",
+        "checkpoint '%s': state '%s' belongs to '%.*s', but its provider has identity '%.*s'; resume with the former, or "
+        "set hs_restore_options.any_identity",
         from->path, state->key, SHOWN, state->identity, SHOWN, slot->identity);
 }
 
@@ -236,8 +240,8 @@ static hs_code check_state(const hs__stored_states *from, const hs__stored_state
 {
     if (state->version > slot->version)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "checkpoint '%s': the state '%s' is of version %lld, and its provider knows none later than "
-                            "%lld; go on with a program as new as the one that saved it",
+                            "checkpoint '%s': state '%s' has version %lld, but its provider supports versions up to %lld; "
+                            "resume with the newer program",
                             from->path, state->key, (long long)state->version, (long long)slot->version);
     return differ(state, slot) && !from->any_identity ? refuse_identity(from, state, slot, env, err) : HS_OK;
 }
@@ -246,16 +250,16 @@ static void tell_identities(const hs__stored_states *from, const hs__stored_stat
                             const hs_env *env)
 {
     if (differ(state, slot))
-        hs_log(env, HS_LOG_INFO, "checkpoint '%s': the state '%s' belongs to '%s' and is restored for '%s' (any_identity)",
+        hs_log(env, HS_LOG_INFO, "checkpoint '%s': state '%s' belongs to '%s', but is restored for '%s' (any_identity)",
                from->path, state->key, state->identity, slot->identity);
     else if (state->identity && !slot->identity)
         hs_log(env, HS_LOG_WARNING,
-               "checkpoint '%s': the state '%s' belongs to '%s'; it is restored to a provider without an identity",
-               from->path, state->key, state->identity);
+               "checkpoint '%s': state '%s' belongs to '%s', but its provider has no identity; restored", from->path,
+               state->key, state->identity);
     else if (!state->identity && slot->identity)
         hs_log(env, HS_LOG_WARNING,
-               "checkpoint '%s': the state '%s' has no identity; it is restored to a provider with the identity '%s'",
-               from->path, state->key, slot->identity);
+               "checkpoint '%s': state '%s' has no identity, but its provider has identity '%s'; restored", from->path,
+               state->key, slot->identity);
 }
 
 /* A state that is too large for memory is read from its file as its provider asks for it. Small pieces come from a buffer.
@@ -300,8 +304,12 @@ static hs_code call_load(const hs__stored_state *state, const hs__state_slot *sl
     session->loading_states = true;
     hs_code code = hs__settle(slot->load(slot->self, reader, err), "it", err);
     session->loading_states = false;
-    if (!code && reader->left)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", reader->left, state->bytes);
+    if (reader->error.code) {
+        code = hs__error_copy(err, &reader->error);
+        hs_error_prefix(err, HS__PARTLY_RESTORED);
+    } else if (!code && reader->left) {
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "load left %zu of %zu bytes unread", reader->left, state->bytes);
+    }
     return code;
 }
 
@@ -332,7 +340,7 @@ static hs_code load_state(const hs__stored_states *from, const hs__stored_state 
     hs_code code = state->data || !state->bytes ? call_load(state, slot, &reader, session, err)
                                                 : load_from_file(state, slot, file, session, err);
     if (code)
-        hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", from->path, slot->key);
+        hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, slot->key);
     else
         tell_identities(from, state, slot, &session->env);
     return code;
@@ -395,8 +403,8 @@ static hs_code open_again(hs__bundle_reader *reader, const hs__stored_states *fr
             hs__bundle_reader_close(reader);
     }
     if (code)
-        hs_error_prefix(err, "reading the %s '%s', which was too large to be kept", state->dtype ? "variable" : "state",
-                        state->key);
+        hs_error_prefix(err, "cannot read the %s '%s', which was too large to keep in memory",
+                        state->dtype ? "variable" : "state", state->key);
     return code;
 }
 
@@ -461,8 +469,8 @@ hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_
 
 /* Variables. */
 
-static hs_code read_variable(const hs__stored_states *from, const hs__stored_state *state, void *to, const hs_env *env,
-                             hs_error *err)
+static hs_code read_variable(const hs__stored_states *from, const hs__stored_state *state, void *to, bool in_place,
+                             const hs_env *env, hs_error *err)
 {
     hs__bundle_reader reader;
     if (!is_in_file(state)) {
@@ -475,6 +483,8 @@ static hs_code read_variable(const hs__stored_states *from, const hs__stored_sta
         return code;
     code = hs__bundle_read(&reader, hs__bundle_find(&reader, state->key), to, err);
     hs__bundle_reader_close(&reader);
+    if (code && in_place)
+        hs_error_prefix(err, "reading the variable '%s': " HS__PARTLY_RESTORED, state->key);
     return code;
 }
 
@@ -490,44 +500,76 @@ static hs_code set_late(const hs__stored_states *from, const hs__stored_state *s
     if (to.memory && !copy)
         return hs__no_memory(err, state->bytes, state->key);
     const hs_tensor value = hs_tensor_of(def->dtype, def->shape, copy ? copy : to.data);
-    if (!(code = read_variable(from, state, copy ? copy : to.data, env, err)))
+    if (!(code = read_variable(from, state, copy ? copy : to.data, !copy, env, err)))
         code = hs__variable_write(def, &to, &value, err);
     hs__free(env, copy);
     return code;
 }
 
-hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
+static size_t find_waiting(const hs__stored_states *waiting, const char *variable)
 {
-    hs__stored_states *waiting = &session->waiting;
-    size_t at = 0;
-    while (at < waiting->n && (!waiting->items[at].dtype || strcmp(waiting->items[at].key, def->name) != 0))
-        at++;
-    if (at == waiting->n) {
-        if (waiting->path)
-            hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no variable '%s'; it starts anew", waiting->path,
-                   def->name);
-        return HS_OK;
-    }
+    for (size_t i = 0; i < waiting->n; i++)
+        if (waiting->items[i].dtype && strcmp(waiting->items[i].key, variable) == 0)
+            return i;
+    return HS__NONE;
+}
+
+static hs_code set_waiting(const hs_raw_session *session, size_t at, const hs_variable_def *def, hs_error *err)
+{
+    const hs__stored_states *waiting = &session->waiting;
     const hs__stored_state *state = &waiting->items[at];
     char there[HS_SHAPE_TEXT_SIZE], here[HS_SHAPE_TEXT_SIZE];
     if (state->dtype != def->dtype || !hs_shape_equal(&state->shape, &def->shape))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint '%s': variable '%s' is %s %s there and %s %s here",
-                            waiting->path, def->name, hs_dtype_name(state->dtype),
-                            hs_shape_text(&state->shape, there, sizeof there), hs_dtype_name(def->dtype),
-                            hs_shape_text(&def->shape, here, sizeof here));
-    hs_code code = set_late(waiting, state, def, &session->env, err);
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT, "checkpoint '%s': variable '%s' is %s %s in the checkpoint, but %s %s in the program",
+            waiting->path, def->name, hs_dtype_name(state->dtype), hs_shape_text(&state->shape, there, sizeof there),
+            hs_dtype_name(def->dtype), hs_shape_text(&def->shape, here, sizeof here));
+    return set_late(waiting, state, def, &session->env, err);
+}
+
+hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
+{
+    hs__stored_states *waiting = &session->waiting;
+    size_t at = find_waiting(waiting, def->name);
+    if (at == HS__NONE) {
+        if (waiting->path && !hs__has_variable(session, def->name))
+            hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no variable '%s'; it keeps its initial value",
+                   waiting->path, def->name);
+        return HS_OK;
+    }
+    hs_code code = set_waiting(session, at, def, err);
     if (!code)
         remove_states(waiting, at, 1, &session->env);
     return code;
+}
+
+hs_code hs__restore_late(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
+{
+    const hs_tensor none = {.data = NULL};
+    size_t at = find_waiting(&session->waiting, def->name);
+    hs_tensor to;
+    if (at != HS__NONE)
+        return set_waiting(session, at, def, err);
+    hs_code code = hs__variable_place(def, false, &to, err);
+    return code ? code : hs__variable_write(def, &to, &none, err);
+}
+
+/* Does it wait only for being added again? */
+static bool is_known(const hs_raw_session *session, const hs__stored_state *state)
+{
+    return state->dtype && hs__has_variable(session, state->key);
 }
 
 void hs__tell_waiting_states(hs_raw_session *session)
 {
     hs__stored_states *waiting = &session->waiting;
     waiting->untold = false;
+    for (size_t i = waiting->n; i-- > 0;)
+        if (is_known(session, &waiting->items[i]))
+            remove_states(waiting, i, 1, &session->env);
     for (size_t i = 0; i < waiting->n; i++)
         hs_log(&session->env, HS_LOG_WARNING,
-               "checkpoint '%s' has the %s '%s', which no provider loads; later checkpoints lack it", waiting->path,
+               "checkpoint '%s' has the %s '%s', but no provider loads it; later checkpoints omit it", waiting->path,
                waiting->items[i].dtype ? "variable" : "state", waiting->items[i].key);
 }
 
@@ -563,7 +605,8 @@ static hs_code take_waiting(const hs_env *env, const hs__stored_state *state, hs
     const hs__saved saved = {.name = state->key,
                              .value = state->dtype ? hs_tensor_of(state->dtype, state->shape, state->data)
                                                    : hs_tensor_of(HS_UINT8, bytes, state->data),
-                             .variable = HS__NONE};
+                             .variable = HS__NONE,
+                             .nonfinite = true}; /* it was, in the checkpoint that it is from */
     if (!state->dtype)
         return hs__take_state(env, state, &saved, take, user, err);
     hs_code code = take(user, &saved, err);
@@ -577,8 +620,10 @@ hs_code hs__each_waiting_state(const hs_raw_session *session, hs__take_fn take, 
     for (size_t i = 0; waiting->untold && !code && i < waiting->n; i++) {
         hs__stored_state state;
         hs_error cause = {0};
+        if (is_known(session, &waiting->items[i]))
+            continue;
         if (lend(waiting, i, &session->env, &state, &cause)) /* which is nothing to fail a save for */
-            hs_log(&session->env, HS_LOG_WARNING, "%s; this checkpoint lacks it", cause.message);
+            hs_log(&session->env, HS_LOG_WARNING, "%s; this checkpoint omits it", cause.message);
         else
             code = take_waiting(&session->env, &state, take, user, err);
         release(waiting, i, &session->env, &state);

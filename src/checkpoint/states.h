@@ -13,8 +13,8 @@
 #define HS__WAITING_BYTES ((size_t)64 << 20)
 
 /* Are those of the session's providers, and those that nobody takes, what a state must be, and are their bytes there? To be
- * asked before memory for anything is. */
-hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err);
+ * asked before memory for anything is. *bytes is their size. */
+hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, uint64_t *bytes, hs_error *err);
 /* Reads and verifies all there are: first, in their order, those of the session's providers, then those that nobody takes.
  * What is too much for memory is only verified. The memory is the session's. To be freed in any case. */
 hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err);
@@ -28,8 +28,11 @@ void hs__states_free(hs__stored_states *states, const hs_env *env);
 
 /* Hands a provider that came late what waits for it, which then waits no more. */
 hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err);
-/* Gives a variable that was added late what waits for it, which then waits no more. Changes nothing on failure. */
+/* Gives a variable that was added late what waits for it, which then waits no more. A failure changes nothing, unless the
+ * error says so. */
 hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
+/* Gives a variable of the session what waits for it, which waits on, as it may be added again; or its first value. */
+hs_code hs__restore_late(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
 /* Is this the key of state, and not the name of a variable? */
 bool hs__is_state_key(const char *key);
 /* Warns of what waits, once. */

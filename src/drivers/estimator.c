@@ -22,7 +22,7 @@ hs_estimator *hs_estimator_new(const hs_estimator_options *given, hs_error *err)
         hs__env_take(&env, options.env, err))
         return NULL;
     if (!options.model_fn || !options.checkpoint_dir || !*options.checkpoint_dir) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_options: %s is not given",
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_options.%s is missing",
                      options.model_fn ? "checkpoint_dir" : "model_fn");
         return NULL;
     }
@@ -45,7 +45,7 @@ void hs_estimator_free(hs_estimator *estimator)
 
 bool hs__estimator_missing(const hs_estimator *estimator, hs_error *err)
 {
-    return !estimator && hs_error_set(err, HS_INVALID_ARGUMENT, "the estimator is NULL");
+    return !estimator && hs_error_set(err, HS_INVALID_ARGUMENT, "estimator is NULL");
 }
 
 const char *hs_estimator_checkpoint_dir(const hs_estimator *estimator)
@@ -69,9 +69,9 @@ hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode,
     hs_estimator_spec *spec = &built->spec;
     hs_hook of_input[2] = {{.ops = NULL}, {.ops = NULL}};
     *built = (hs__built){.estimator = estimator, .spec.size = sizeof *spec};
-    hs_code code = hs__settle(options->model_fn(options->user, mode, spec, err), "the model function", err);
+    hs_code code = hs__settle(options->model_fn(options->user, mode, spec, err), "model_fn", err);
     if (!code && !spec->backend.ops)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "the model function gave no backend (hs_estimator_spec.backend)");
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "model_fn set no backend (hs_estimator_spec.backend)");
     if (!code && input->fn)
         code = hs__settle(input->fn(input->user, mode, spec->backend, of_input, err), "the input function", err);
     const hs_hook *const lists[] = {of_input, spec->hooks, hooks};
@@ -98,13 +98,24 @@ void hs__release(hs__built *built)
 
 /* Training. */
 
+/* Those of options that no session gets. */
+static void free_training_hooks(const hs_training_options *given)
+{
+    hs_training_options options = HS_INIT(hs_training_options);
+    HS_STRUCT_TAKE(hs_training_options, chief_only_hooks, &options, given, NULL);
+    hs__hooks_destroy_apart(options.chief_only_hooks, options.hooks);
+    hs_hooks_free(options.hooks);
+}
+
 hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_loop_options *given, hs_error *err)
 {
     hs_estimator_train_loop_options options = HS_INIT(hs_estimator_train_loop_options);
     hs_error error = {0};
     hs_session *session = NULL;
-    if (!HS_STRUCT_TAKE(hs_estimator_train_loop_options, training, &options, given, &error) &&
-        (session = hs_training_session_open(backend, options.training, &error)) && !options.train_op == !options.step) {
+    if (HS_STRUCT_TAKE(hs_estimator_train_loop_options, training, &options, given, &error)) {
+        free_training_hooks(options.training);
+    } else if ((session = hs_training_session_open(backend, options.training, &error)) &&
+               !options.train_op == !options.step) {
         hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_estimator_train_loop: give exactly one of train_op and step");
         hs_session_fail(session, &error);
     }
@@ -137,11 +148,11 @@ static void add_own_hooks(hs__built *built, const hs_estimator_train_options *op
 static hs_code check_train(const hs__built *built, const hs_estimator_train_options *options, hs_error *err)
 {
     if (!built->spec.train_op)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "the model function gave nothing to train with (hs_estimator_spec.train_op)");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "model_fn set nothing to train with (hs_estimator_spec.train_op)");
     if ((options->steps && options->max_steps) || options->steps < 0 || options->max_steps < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_estimator_train_options: steps is %lld and max_steps %lld; give at most one, at least 1",
+                            "hs_estimator_train_options: steps is %lld and max_steps is %lld; give at most one of the two, "
+                            "at least 1",
                             (long long)options->steps, (long long)options->max_steps);
     return HS_OK;
 }
@@ -169,10 +180,13 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_
     hs_estimator_train_options options = HS_INIT(hs_estimator_train_options);
     hs__built built = {.estimator = estimator};
     hs_error error = {0};
-    if (hs__estimator_missing(estimator, &error))
-        return hs__error_copy(err, &error), hs_outcome_from_error(&error);
-    bool failed = (given && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &options, given, &error)) ||
-                  hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
+    if ((given && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &options, given, &error)) ||
+        hs__estimator_missing(estimator, &error)) {
+        hs_hooks_free(options.hooks);
+        hs__report_error(estimator ? &estimator->env : hs_env_default(), "training failed", &error, err);
+        return hs_outcome_from_error(&error);
+    }
+    bool failed = hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
                   check_train(&built, &options, &error);
     hs_outcome outcome = failed ? hs_outcome_from_error(&error) : run_training(&built, &options, &error);
     hs__release(&built);
@@ -198,9 +212,12 @@ hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_es
     hs__built built;
     hs_evaluation_result *metrics = NULL;
     hs_error error = {0};
-    if (hs__estimator_missing(estimator, err) ||
-        (given && HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &options, given, err)))
+    if ((given && HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &options, given, &error)) ||
+        hs__estimator_missing(estimator, &error)) {
+        hs_hooks_free(options.hooks);
+        hs__error_copy(err, &error);
         return NULL;
+    }
     hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, &error);
     const char *const loss[] = {built.spec.loss, NULL};
     const char *name = options.name ? options.name : "";

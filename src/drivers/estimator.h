@@ -22,7 +22,7 @@ typedef struct hs__built {
     hs_hook *hooks;
 } hs__built;
 
-/* INVALID_ARGUMENT then, and nothing is taken of the caller's. */
+/* INVALID_ARGUMENT then. */
 bool hs__estimator_missing(const hs_estimator *estimator, hs_error *err);
 /* Takes the caller's hooks, also when it fails. hs__release is to be called in any case. */
 hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode, const hs_input *input,

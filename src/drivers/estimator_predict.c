@@ -25,7 +25,7 @@ static hs_code check_batch(const prediction *p, const hs_run_values *values, hs_
             return hs_error_set(err, HS_INVALID_ARGUMENT, "the prediction '%s' is an op without a value", p->keys[i]);
         if (!p->options->whole_batches && (value->rank < 1 || value->dims[0] != first->dims[0]))
             return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "the prediction '%s' has not a row for each example, as '%s' has; ask for whole_batches",
+                                "prediction '%s' does not have one row for each example, as '%s' has; set whole_batches",
                                 p->keys[i], p->keys[0]);
     }
     return HS_OK;
@@ -70,8 +70,8 @@ static hs_code make_prediction(prediction *p, const hs__built *built, hs_error *
     p->n = hs__names_count(p->keys);
     if (!p->n || !p->options->predicted)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_predict: %s",
-                            p->n ? "predicted is not given"
-                                 : "there is nothing to predict: neither keys nor hs_estimator_spec.predictions name any");
+                            p->n ? "predicted is missing"
+                                 : "nothing to predict: keys and hs_estimator_spec.predictions are both empty");
     p->values = hs__alloc(&built->estimator->env, p->n, sizeof *p->values);
     return p->values ? HS_OK : hs__no_memory(err, p->n * sizeof *p->values, "the predictions");
 }
@@ -83,10 +83,12 @@ hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict
     hs__built built = {.estimator = estimator};
     char *path = NULL;
     hs_error error = {0};
-    if (hs__estimator_missing(estimator, err))
-        return HS_INVALID_ARGUMENT;
-    if (!HS_STRUCT_TAKE(hs_estimator_predict_options, reserved, &options, given, &error) &&
-        !hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
+    if (HS_STRUCT_TAKE(hs_estimator_predict_options, reserved, &options, given, &error) ||
+        hs__estimator_missing(estimator, &error)) {
+        hs_hooks_free(options.hooks);
+        return hs__error_copy(err, &error);
+    }
+    if (!hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
         !make_prediction(&p, &built, &error)) {
         const hs_evaluate_once_options opening = hs__built_evaluation(&built, options.checkpoint_prefix);
         hs_session *session = hs__restored_open(built.spec.backend, &opening, &path, &error);

@@ -90,7 +90,7 @@ static char *find(const hs_env *env, const hs_evaluate_once_options *options, hs
     if (!path && options->checkpoint_prefix)
         hs__no_memory(err, strlen(options->checkpoint_prefix), "a path");
     else if (!path && err->code == HS_OK)
-        hs_error_set(err, HS_NOT_FOUND, "%s: there is no checkpoint; train first, or name one by checkpoint_prefix",
+        hs_error_set(err, HS_NOT_FOUND, "%s: no checkpoint exists; train first, or set checkpoint_prefix",
                      options->checkpoint_dir);
     return path;
 }
@@ -139,7 +139,7 @@ static hs_code run_batches(hs_evaluation_result *metrics, hs_session *session, c
         return code;
     if (!metrics->batches)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "%s: there is no batch to evaluate; the input must begin anew for each evaluation",
+                            "%s: no batch to evaluate; the input must start from the beginning in each evaluation",
                             metrics->checkpoint);
     for (size_t i = 0; i < metrics->n_means; i++)
         metrics->values[i] /= (double)metrics->batches;
@@ -154,7 +154,7 @@ static hs_code fetch_metrics(hs_evaluation_result *metrics, hs_session *session,
         return HS_OK;
     hs_code code = hs_raw_session_run(hs_session_raw(session), &args, &values, err);
     if (code == HS_OUT_OF_RANGE || code == HS_STOP) {
-        hs_error_prefix(err, "the metrics depend on an op that takes the next batch");
+        hs_error_prefix(err, "metrics must not depend on an op that draws the next batch");
         err->code = code = HS_FAILED_PRECONDITION;
     }
     for (size_t i = 0; !code && i < metrics->n_metrics; i++)
@@ -218,11 +218,11 @@ hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate
     if (!options->checkpoint_prefix == !options->checkpoint_dir)
         wrong = "give exactly one of checkpoint_prefix and checkpoint_dir";
     else if (!options->eval_op && !hs__names_count(options->means) && !hs__names_count(options->metrics))
-        wrong = "none of eval_op, means and metrics is given";
+        wrong = "none of eval_op, means and metrics is given; give at least one";
     else if (options->summary_dir && options->summary_writer)
         wrong = "give at most one of summary_dir and summary_writer";
     else if (options->steps < HS_NEVER)
-        wrong = "steps is below 0; no limit is HS_NEVER";
+        wrong = "steps must be at least 0, or HS_NEVER for no limit";
     return wrong ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluate_once: %s", wrong) : HS_OK;
 }
 

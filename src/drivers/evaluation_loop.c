@@ -52,18 +52,18 @@ static hs_code run(loop *l, hs_error *err)
 
 static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *err)
 {
-    if (HS_STRUCT_TAKE(hs_evaluation_loop_options, max_evaluations, &l->options, given, err) ||
-        hs__evaluation_take(&l->once, l->options.once, err))
+    bool refused = HS_STRUCT_TAKE(hs_evaluation_loop_options, max_evaluations, &l->options, given, err);
+    if (hs__evaluation_take(&l->once, l->options.once, refused ? NULL : err) || refused) /* whose hooks are freed */
         return HS_INVALID_ARGUMENT;
     if (!l->once.checkpoint_dir)
-        return hs_error_set(
-            err, HS_INVALID_ARGUMENT,
-            "hs_evaluation_loop: give checkpoint_dir, which the checkpoints come to, and no checkpoint_prefix");
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_evaluation_loop: checkpoint_dir is missing; it replaces checkpoint_prefix here");
     if (!(l->options.min_wait_secs >= 0 && l->options.min_wait_secs <= LONGEST_WAIT_SECS))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluation_loop: min_wait_secs is %g; none is 0",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluation_loop: min_wait_secs is %g; it must be from 0 to 1e9",
                             l->options.min_wait_secs);
     if (l->options.max_evaluations < HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluation_loop: max_evaluations is %lld; no limit is HS_NEVER",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_evaluation_loop: max_evaluations is %lld; it must be at least 0, or HS_NEVER for no limit",
                             (long long)l->options.max_evaluations);
     if (!l->once.summary_dir)
         return HS_OK;

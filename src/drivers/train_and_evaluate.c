@@ -67,30 +67,31 @@ static hs_code check(const course *c, hs_error *err)
     const int64_t save_steps = c->estimator->options.save_checkpoint_steps;
     for (int i = 0; i < 2; i++)
         if (!(secs[i] >= 0 && secs[i] <= 1e9) && secs[i] != HS_NEVER)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_eval_spec: %s is %g; none is HS_NEVER",
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "hs_estimator_eval_spec: %s is %g; it must be from 0 to 1e9, or HS_NEVER for none",
                                 i ? "throttle_secs" : "start_delay_secs", secs[i]);
     if (c->evaluate.checkpoint_prefix)
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "hs_estimator_eval_spec: checkpoint_prefix is one checkpoint; those of the training are evaluated");
+            "hs_estimator_eval_spec: leave checkpoint_prefix out; the checkpoints of the training are evaluated");
     if (save_secs <= 0 && save_steps <= 0 && (save_secs < 0 || save_steps < 0))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "hs_estimator_train_and_evaluate: the estimator saves no checkpoint that could be evaluated: its "
-            "save_checkpoint_secs is %g and save_checkpoint_steps %lld; give one of them, or 0 for both",
+            "hs_estimator_train_and_evaluate: the estimator saves no checkpoints to evaluate: save_checkpoint_secs is %g "
+            "and save_checkpoint_steps is %lld; set one of them, or both to 0",
             save_secs, (long long)save_steps);
     return HS_OK;
 }
 
-/* The options of both, as far as they can be read, also after a failure. */
+/* The options of both, as far as they can be read, also after a failure: their hooks are freed. */
 static hs_code take(course *c, const hs_estimator_eval_spec *given, const hs_estimator_train_options *train, hs_error *err)
 {
-    hs_code code = HS_STRUCT_TAKE(hs_estimator_eval_spec, user, &c->spec, given, err);
-    if (!code)
-        code = HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &c->evaluate, c->spec.evaluate, err);
-    if (train && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &c->train, train, code ? NULL : err))
-        return HS_INVALID_ARGUMENT;
-    return code ? code : check(c, err);
+    bool failed = hs__estimator_missing(c->estimator, err);
+    failed |= HS_STRUCT_TAKE(hs_estimator_eval_spec, user, &c->spec, given, failed ? NULL : err) != HS_OK;
+    failed |=
+        HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &c->evaluate, c->spec.evaluate, failed ? NULL : err) != HS_OK;
+    failed |= train && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &c->train, train, failed ? NULL : err);
+    return failed ? HS_INVALID_ARGUMENT : check(c, err);
 }
 
 static hs_code listen(course *c, hs_error *err)
@@ -117,8 +118,7 @@ hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_est
     course c = {.estimator = estimator, .train = HS_INIT(hs_estimator_train_options), .evaluated_step = -1};
     hs_error error = {0};
     hs_outcome outcome;
-    if (!estimator) /* which says so */
-        return hs_estimator_train(NULL, NULL, err);
+    const hs_env *env = estimator ? &estimator->env : hs_env_default();
     hs_code code = take(&c, given, train, &error);
     const hs_hook *hooks = c.evaluate.hooks;
     if (code || listen(&c, &error)) {
@@ -129,8 +129,8 @@ hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_est
         evaluate_last(&c, &outcome, &error);
     }
     hs_hooks_free(hooks);
-    hs__free(&estimator->env, c.held);
-    hs__free(&estimator->env, c.listeners);
-    hs__report_error(&estimator->env, "training failed", &error, err);
+    hs__free(env, c.held);
+    hs__free(env, c.listeners);
+    hs__report_error(env, "training failed", &error, err);
     return outcome;
 }

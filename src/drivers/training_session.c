@@ -137,7 +137,9 @@ static hs_code check_number(double number, const char *what, const char *unit, h
 {
     if (number >= 0 || number == HS_NEVER)
         return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options.%s_%s is %g; off is HS_NEVER", what, unit, number);
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "hs_training_options.%s_%s is %g; it must be at least 0, or HS_NEVER for never", what, unit,
+                        number);
 }
 
 static hs_code check_schedule(double secs, int64_t steps, const hs_trigger *trigger, const char *what, hs_error *err)
@@ -164,16 +166,17 @@ static hs_code check_saves(const hs_training_options *options, hs_error *err)
     bool saves = options->checkpoint_dir && *options->checkpoint_dir && !checkpoints(options).off;
     if (set && !saves)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_training_options.%s is set, but no checkpoints are saved; set checkpoint_dir, and do not "
-                            "switch saving off",
+                            "hs_training_options.%s is set, but no checkpoints are saved; set checkpoint_dir, and leave "
+                            "saving switched on",
                             set);
     if (options->max_to_keep < HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options.max_to_keep is %lld; all is HS_NEVER",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_training_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
                             (long long)options->max_to_keep);
     if (options->no_initial_checkpoint && options->save_checkpoint_trigger)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_training_options: each of no_initial_checkpoint and save_checkpoint_trigger is given; the "
-                            "trigger saves initially only if its `first` is set");
+                            "hs_training_options: each of no_initial_checkpoint and save_checkpoint_trigger is given; give "
+                            "at most one of the two: a trigger saves initially only if its `first` is set");
     return HS_OK;
 }
 
@@ -184,10 +187,10 @@ static hs_code check_options(const hs_training_options *options, hs_error *err)
     if (code)
         return code;
     if (has_scalars(options) && (!directory || !*directory || summaries_of(options).off))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options: scalars are named, and %s; %s",
-                            summaries_of(options).off ? "save_summaries_* is HS_NEVER" : "there is no directory for them",
-                            summaries_of(options).off ? "give an interval, or list hs_scalars(...) among the hooks"
-                                                      : "give summary_dir or checkpoint_dir");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options: scalars are named, but %s; %s",
+                            summaries_of(options).off ? "save_summaries_* is HS_NEVER" : "no directory for them is given",
+                            summaries_of(options).off ? "set an interval, or list hs_scalars(...) in hooks"
+                                                      : "set summary_dir or checkpoint_dir");
     code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps, options->save_checkpoint_trigger,
                           "save_checkpoint", err);
     if (!code)
@@ -261,9 +264,8 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
     const hs_env *env = hs_backend_env(backend);
     hs_session *opened = NULL;
     parts made = {NULL, NULL, NULL, NULL};
-    if (given && HS_STRUCT_TAKE(hs_training_options, chief_only_hooks, &options, given, &error))
-        return not_opened(env, &error, err);
-    if (make_parts(&made, &options, env, &error)) {
+    if ((given && HS_STRUCT_TAKE(hs_training_options, chief_only_hooks, &options, given, &error)) ||
+        make_parts(&made, &options, env, &error)) {
         destroy_all(&options);
         if (!options.scaffold)
             hs_scaffold_free(made.scaffold);

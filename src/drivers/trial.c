@@ -125,13 +125,13 @@ static hs_code check_session(const hs_training_options *options, const hs_env *e
 {
     if (options->is_worker)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the first training session is a worker's; only the chief resumes");
+                            "the first training session is a worker's, but only the chief resumes");
     if (!options->checkpoint_dir || !*options->checkpoint_dir)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the first training session has no checkpoint_dir, so it cannot resume");
     if (env->files.ops != &hs__posix_files)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the environment has files of its own (hs_env.files), which a trial cannot redirect");
+                            "the program has its own files (hs_env.files), which verify-resume cannot redirect");
     return HS_OK;
 }
 
@@ -146,7 +146,8 @@ static hs_code open_record(hs__trial *t, hs_error *err)
     hs_code code = hs__recorder_open(r, t->record, err);
     if (code == HS_ALREADY_EXISTS)
         hs_error_set(err, HS_FAILED_PRECONDITION,
-                     "a trial of a resume records one training session, and this is another one (%s exists)", t->record);
+                     "verify-resume records only one training session, but the program opened another one (%s exists)",
+                     t->record);
     return code ? err->code : HS_OK;
 }
 

@@ -28,7 +28,8 @@
  *   whole/, run/                       in place of the program's checkpoint_dir
  *   whole.summaries/, run.summaries/   in place of the program's summary_dir
  *   NAME.record   a line for each thing of each step: "STEP KIND CHECKSUM:BYTES DTYPE SHAPE VALUE NAME". KIND is state,
- *                 variable or value. VALUE is the number if the tensor has one element, else "-".
+ *                 variable or value. VALUE is the number if the tensor has one element, else "-". State of hooks with
+ *                 HS_HOOK_STATE_VARIES has no line.
  *   NAME.result   how the trial ended: "CODE STEP MESSAGE" with the last step that was recorded; -1: none
  *
  * The first training session of the process is recorded. After the last step, or when this session is closed, the process

@@ -82,6 +82,8 @@ static hs_code add_saved(void *user, const hs__saved *saved, hs_error *err)
 {
     const lines *to = user;
     char text[HS__BOX_TEXT_SIZE];
+    if (saved->varies)
+        return HS_OK;
     if (saved->produce)
         return add_produced(to, saved, err);
     if (!saved->slice)
@@ -147,12 +149,12 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (r->first && step != r->first)
         return hs_error_set(
             err, HS_FAILED_PRECONDITION,
-            "the program begins at step %lld although its checkpoint_dir has a checkpoint of step %lld; let "
-            "it resume (hs_training_options.restore)",
+            "the program starts at step %lld, although its checkpoint_dir has a checkpoint of step %lld; let it resume "
+            "(hs_training_options.restore)",
             (long long)step, (long long)r->first);
     if (step >= r->last)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the program begins at step %lld although its checkpoint_dir is empty; choose later steps "
+                            "the program starts at step %lld, although its checkpoint_dir is empty; choose later steps "
                             "(--steps, --middle)",
                             (long long)step);
     return HS_OK;

@@ -18,21 +18,19 @@ static hs_code check_header(const Hs__Pb__BundleHeaderProto *header, const char 
     int producer = header->version ? header->version->producer : 0;
     int min_consumer = header->version ? header->version->min_consumer : 0;
     if (min_consumer > VERSION)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: needs a reader of version %d or later; this is version %d", path,
-                            min_consumer, VERSION);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: requires a reader of version %d or later; this is version %d",
+                            path, min_consumer, VERSION);
     if (producer < OLDEST_PRODUCER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: was written by version %d; the oldest that is understood is %d",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: was written by version %d; the oldest supported version is %d",
                             path, producer, OLDEST_PRODUCER);
     for (size_t i = 0; header->version && i < header->version->n_bad_consumers; i++)
         if (header->version->bad_consumers[i] == VERSION)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: says that readers of version %d must not read it", path,
-                                VERSION);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: must not be read by readers of version %d", path, VERSION);
     if (header->endianness != HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__LITTLE &&
         header->endianness != HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__BIG)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: is in a byte order (%d) that is not known", path,
-                            (int)header->endianness);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: byte order %d is not supported", path, (int)header->endianness);
     if (header->num_shards < 1)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: has %d data files", path, (int)header->num_shards);
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the number of data files is %d", path, (int)header->num_shards);
     return HS_OK;
 }
 
@@ -54,7 +52,7 @@ static hs_code visit_header(index_walk *walk, hs_bytes value, hs_error *err)
     const Hs__Pb__BundleHeaderProto *header = (const Hs__Pb__BundleHeaderProto *)message;
     if (!header)
         return no_memory ? hs__no_memory(err, value.size, visitor->path)
-                         : hs_error_set(err, HS_DATA_LOSS, "%s: the header cannot be read", visitor->path);
+                         : hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the header", visitor->path);
     hs_code code = check_header(header, visitor->path, err);
     if (!code)
         code = visitor->header(visitor->user, header, err);
@@ -128,7 +126,7 @@ static bool count_dims(hs_bytes value, size_t *most)
 
 static hs_code no_entry(const char *path, hs_bytes key, hs_error *err)
 {
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' cannot be read", path, (int)key.size,
+    return hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the entry of '%.*s'", path, (int)key.size,
                         (const char *)key.data);
 }
 
@@ -141,7 +139,7 @@ hs_code hs__bundle_unpack_entry(const hs_env *env, const char *path, hs_bytes ke
     if (!count_dims(value, &dims))
         return no_entry(path, key, err);
     if (dims > MAX_DIMS) /* unpacked, each would take many times its bytes */
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' has %zu dimensions, where %d are the most", path,
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' has %zu dimensions; the maximum is %d", path,
                             (int)key.size, (const char *)key.data, dims, MAX_DIMS);
     *entry = (Hs__Pb__BundleEntryProto *)hs__proto_unpack(&hs__pb__bundle_entry_proto__descriptor, env, value.data,
                                                           value.size, &no_memory);
@@ -184,8 +182,8 @@ hs_code hs__bundle_check_place(const Hs__Pb__BundleEntryProto *entry, const char
 {
     if (entry->offset >= 0 && entry->size >= 0 && entry->shard_id >= 0 && entry->shard_id < shards)
         return HS_OK;
-    return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is said to be in data file %d of %d, %lld bytes at %lld", path, name,
-                        (int)entry->shard_id, (int)shards, (long long)entry->size, (long long)entry->offset);
+    return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%s' is invalid: data file %d of %d, %lld bytes at %lld", path,
+                        name, (int)entry->shard_id, (int)shards, (long long)entry->size, (long long)entry->offset);
 }
 
 /* An index is gone through once for the names, and, if there are tensors in slices, once more for those: their keys come
@@ -224,7 +222,7 @@ static hs_code add_entry(filling *f, hs_bytes key, const Hs__Pb__BundleEntryProt
     if (!name)
         return hs__no_memory(err, key.size, "a name");
     hs_code code = strlen(name) == key.size ? add_named(f, name, proto, err)
-                                            : hs_error_set(err, HS_DATA_LOSS, "%s: a name has a zero byte in it", f->path);
+                                            : hs_error_set(err, HS_DATA_LOSS, "%s: a name contains a zero byte", f->path);
     hs__free(f->reader->env, name);
     return code;
 }

@@ -64,15 +64,15 @@ static hs_code compare_header(merging *m, const Hs__Pb__BundleHeaderProto *heade
     const char *first = m->prefixes[0], *this = m->prefixes[m->input];
     pack_version(header, &m->other_version);
     if (header->endianness != m->header->endianness)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' and '%s' cannot be merged: one is %s, the other %s", first,
-                            this, orders[m->header->endianness != 0], orders[header->endianness != 0]);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "cannot merge '%s' and '%s': one is %s, the other %s", first, this,
+                            orders[m->header->endianness != 0], orders[header->endianness != 0]);
     if (m->version.failed || m->other_version.failed)
         return hs__no_memory(err, 0, "a version");
     if (m->version.size != m->other_version.size ||
         (m->version.size && memcmp(m->version.data, m->other_version.data, m->version.size) != 0))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "'%s' and '%s' cannot be merged: their formats are of other versions (written by %d and %d)",
-                            first, this, producer_of(m->header), producer_of(header));
+                            "cannot merge '%s' and '%s': their format versions differ (written by %d and %d)", first, this,
+                            producer_of(m->header), producer_of(header));
     return HS_OK;
 }
 
@@ -157,7 +157,7 @@ static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *er
     Hs__Pb__BundleEntryProto *proto;
     ProtobufCAllocator allocator = hs__proto_allocator(m->env);
     if (*(const char *)key.data && memchr(key.data, 0, key.size))
-        return hs_error_set(err, HS_DATA_LOSS, "%s: a name has a zero byte in it", m->path);
+        return hs_error_set(err, HS_DATA_LOSS, "%s: a name contains a zero byte", m->path);
     hs_code code = hs__bundle_unpack_entry(m->env, m->path, key, value, &proto, err);
     if (code)
         return code;
@@ -210,7 +210,7 @@ static bool same_shape(const Hs__Pb__TensorShapeProto *a, const Hs__Pb__TensorSh
 static hs_code conflict(const merging *m, const merged_entry *a, const merged_entry *b, const char *what, hs_error *err)
 {
     char *text = key_text(m->env, a);
-    hs_code code = hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' and '%s' cannot be merged: both have the %s%s",
+    hs_code code = hs_error_set(err, HS_INVALID_ARGUMENT, "cannot merge '%s' and '%s': both have the %s%s",
                                 m->prefixes[a->input], m->prefixes[b->input], text ? text : "same tensor", what);
     hs__free(m->env, text);
     return code;
@@ -223,7 +223,7 @@ static hs_code join(const merging *m, merged_entry *to, merged_entry *from, hs_e
     if (!a->n_slices || !b->n_slices)
         return conflict(m, to, from, "", err);
     if (a->dtype != b->dtype || !same_shape(a->shape, b->shape))
-        return conflict(m, to, from, ", of another dtype or shape", err);
+        return conflict(m, to, from, ", but its dtype or shape differs", err);
     size_t n = a->n_slices + b->n_slices;
     Hs__Pb__TensorSliceProto **all = hs__realloc(m->env, a->slices, n, sizeof(Hs__Pb__TensorSliceProto *));
     if (!all)

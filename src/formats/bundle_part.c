@@ -80,7 +80,7 @@ static hs_code read_slices(hs__bundle_reader *reader, const hs__bundle_entry *en
     for (size_t i = 0; !code && i < layout.n; i++) {
         const hs__box *box = &layout.items[i].box;
         if ((code = read_block(reader, layout.items[i].entry, box, p, err)))
-            hs_error_prefix(err, "the slice %s", hs__box_text(box, text, sizeof text));
+            hs_error_prefix(err, "slice %s", hs__box_text(box, text, sizeof text));
     }
     return code;
 }
@@ -92,8 +92,8 @@ static hs_code read_part(hs__bundle_reader *reader, const hs__bundle_entry *entr
     if (code)
         return code;
     if (entry->dtype == HS_STRING)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings: it can only be read as a whole", reader->prefix,
-                            entry->name);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings, so it can only be read as a whole",
+                            reader->prefix, entry->name);
     hs__bundle_entry *own = &reader->entries[hs__map_find(&reader->names, entry->name)];
     code = entry->slices ? read_slices(reader, entry, p, err) : read_block(reader, own, &whole, p, err);
     hs_tensor read = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(&p->box), p->to);

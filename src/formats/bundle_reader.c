@@ -28,7 +28,7 @@ hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, con
     if (!code)
         code = hs__bundle_read_index(reader, err);
     if (code == HS_NOT_FOUND && is_file_of_checkpoint(prefix))
-        hs_error_prefix(err, "a checkpoint is named by its prefix, without .index or .data-...");
+        hs_error_prefix(err, "not the prefix of a checkpoint (leave out .index and .data-...)");
     if (code)
         hs__bundle_reader_close(reader);
     return code;
@@ -59,11 +59,11 @@ const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const c
 hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     if (!hs__dtype_valid(entry->dtype) || entry->shape.rank < 0)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has a type (%d) or a rank that is not supported",
-                            reader->prefix, entry->name, (int)entry->dtype);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has a type (%d) or rank that is not supported", reader->prefix,
+                            entry->name, (int)entry->dtype);
     int64_t n = hs_shape_elements(&entry->shape);
     if (n < 0 || (uint64_t)n > SIZE_MAX / 2 / hs_dtype_size((hs_dtype)entry->dtype))
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has a shape that cannot be", reader->prefix, entry->name);
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid shape", reader->prefix, entry->name);
     return HS_OK;
 }
 
@@ -76,8 +76,8 @@ static hs_code check_whole(const hs__bundle_reader *reader, const hs__bundle_ent
     uint64_t n = (uint64_t)hs_shape_elements(&entry->shape);
     uint64_t least = entry->dtype == HS_STRING ? n + 4 : n * hs_dtype_size((hs_dtype)entry->dtype);
     if (entry->bytes < least || (entry->dtype != HS_STRING && entry->bytes != least) || entry->bytes > SIZE_MAX / 2)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, where its type and shape need %llu",
-                            reader->prefix, entry->name, (unsigned long long)entry->bytes, (unsigned long long)least);
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, but its type and shape need %llu", reader->prefix,
+                            entry->name, (unsigned long long)entry->bytes, (unsigned long long)least);
     return HS_OK;
 }
 
@@ -86,8 +86,8 @@ hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry
     if (!entry->slices)
         return check_whole(reader, entry, err);
     if (entry->dtype == HS_STRING)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings and is stored in slices", reader->prefix,
-                            entry->name);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings and is stored in slices, which is not supported",
+                            reader->prefix, entry->name);
     return hs__bundle_check_kind(reader, entry, err);
 }
 
@@ -142,7 +142,7 @@ static hs_code check_range(const hs__bundle_reader *reader, const hs__bundle_ent
 {
     if (entry->offset <= reader->file_bytes && entry->bytes <= reader->file_bytes - entry->offset)
         return HS_OK;
-    return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for '%s' (%llu at %llu)", reader->file_path,
+    return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for '%s' (%llu bytes at %llu)", reader->file_path,
                         (unsigned long long)reader->file_bytes, entry->name, (unsigned long long)entry->bytes,
                         (unsigned long long)entry->offset);
 }
@@ -201,6 +201,7 @@ hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, 
         n = bytes - done < HS__BUNDLE_PIECE ? bytes - done : HS__BUNDLE_PIECE;
         if ((code = hs__file_read(&reader->file, entry->offset + cursor->done, at + done, n, reader->file_path, err)))
             break;
+        hs__read_progress_add(reader->progress, n);
         cursor->crc = hs__crc32c(cursor->crc, at + done, n);
         cursor->done += n;
     }

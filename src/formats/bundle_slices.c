@@ -112,7 +112,7 @@ hs_code hs__bundle_list_slices(hs__bundle_reader *reader, hs__bundle_entry *entr
 static hs_code wrong(const hs__bundle_reader *reader, const hs__bundle_slice *slice, const char *what, hs_error *err)
 {
     char text[HS__BOX_TEXT_SIZE];
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the slice %s of '%s' %s", reader->prefix,
+    return hs_error_set(err, HS_DATA_LOSS, "%s: slice %s of '%s' %s", reader->prefix,
                         hs__box_text(&slice->box, text, sizeof text), slice->entry.name, what);
 }
 
@@ -123,13 +123,13 @@ static hs_code check_lists(const hs__bundle_reader *reader, const hs__bundle_ent
     hs__bundle_slice *slices = slices_of(reader, entry->name, &n);
     if (entry->lost) {
         const hs__box *lost = &reader->lost[entry->lost - 1];
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %zu slices, and should have %zu: %s is %s", reader->prefix,
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %zu slices, but should have %zu: %s is %s", reader->prefix,
                             entry->name, n, entry->slices, hs__box_text(lost, text, sizeof text),
                             find_slice(slices, n, lost) ? "listed twice" : "missing");
     }
     for (size_t i = 0; i < n; i++)
         if (!slices[i].listed)
-            return wrong(reader, &slices[i], "is not one of those that it is said to have", err);
+            return wrong(reader, &slices[i], "is not in the tensor's list of slices", err);
     return HS_OK;
 }
 
@@ -147,8 +147,8 @@ static const char *why_passed_over(const hs__bundle_reader *reader, const char *
 {
     const hs__bundle_entry *entry = hs__bundle_find(reader, name);
     if (!entry)
-        return "belongs to no tensor: there is none of that name";
-    return entry->slices ? "cannot be read, or is out of its place" : "belongs to no tensor: that of this name is whole";
+        return "belongs to a tensor that does not exist";
+    return entry->slices ? "cannot be read, or is not in order" : "belongs to a tensor that is not stored in slices";
 }
 
 hs_code hs__bundle_check_slice(const hs__bundle_reader *reader, hs_bytes key, size_t *next, hs_error *err)
@@ -159,14 +159,14 @@ hs_code hs__bundle_check_slice(const hs__bundle_reader *reader, hs_bytes key, si
     const hs__bundle_slice *kept = *next < reader->n_slices ? &reader->slices[*next] : NULL;
     if (!hs__slice_key_get(reader->env, key, &name, &found.box, &no_memory))
         return no_memory ? hs__no_memory(err, key.size, "a name")
-                         : hs_error_set(err, HS_DATA_LOSS, "%s: the key '%s' is that of no tensor, and of no slice",
+                         : hs_error_set(err, HS_DATA_LOSS, "%s: the key '%s' is neither a tensor nor a slice",
                                         reader->prefix, key_text(key, text, sizeof text));
     hs_code code = HS_OK;
     found.entry.name = name;
     if (!kept || strcmp(kept->entry.name, name) != 0 || hs__box_order(&kept->box, &found.box) != 0)
         code = wrong(reader, &found, why_passed_over(reader, name), err);
     else if (!kept->listed)
-        code = wrong(reader, kept, "is not one of those that it is said to have", err);
+        code = wrong(reader, kept, "is not in the tensor's list of slices", err);
     ++*next;
     hs__free(reader->env, name);
     return code;
@@ -178,23 +178,23 @@ static hs_code place(const hs__bundle_reader *reader, const hs__bundle_entry *en
     *placed = (hs__placed){.entry = &slice->entry};
     hs_shape found = slice->entry.shape;
     if (!hs__box_in(&slice->box, &entry->shape, &placed->box))
-        return wrong(reader, slice, "lies outside of it", err);
+        return wrong(reader, slice, "lies outside the tensor", err);
     hs_shape needed = hs__box_shape(&placed->box);
     if (slice->entry.slices)
-        return wrong(reader, slice, "is in slices itself", err);
+        return wrong(reader, slice, "is itself stored in slices", err);
     if (slice->entry.dtype != entry->dtype)
-        return wrong(reader, slice, "has another dtype", err);
+        return wrong(reader, slice, "has a different dtype", err);
     if (!hs_shape_equal(&found, &needed))
-        return wrong(reader, slice, "has another shape", err);
+        return wrong(reader, slice, "has a different shape", err);
     if (slice->entry.shard < 0 || slice->entry.shard >= reader->shards)
-        return wrong(reader, slice, "is in a data file that there is not", err);
+        return wrong(reader, slice, "is in a data file that does not exist", err);
     return HS_OK;
 }
 
 static hs_code over_each_other(const hs__bundle_reader *reader, const hs__placed *a, const hs__placed *b, hs_error *err)
 {
     char first[HS__BOX_TEXT_SIZE], second[HS__BOX_TEXT_SIZE];
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the slices %s and %s of '%s' lie over each other", reader->prefix,
+    return hs_error_set(err, HS_DATA_LOSS, "%s: slices %s and %s of '%s' overlap", reader->prefix,
                         hs__box_text(&a->box, first, sizeof first), hs__box_text(&b->box, second, sizeof second),
                         a->entry->name);
 }
@@ -222,8 +222,8 @@ static hs_code not_once(const hs__bundle_reader *reader, const hs__bundle_entry 
                 return over_each_other(reader, &items[i], &items[k], err);
     }
     if (found >= wanted)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: slices of '%s' lie over each other", reader->prefix, entry->name);
-    return hs_error_set(err, HS_DATA_LOSS, "%s: %llu of the %llu elements of '%s' are in no slice", reader->prefix,
+        return hs_error_set(err, HS_DATA_LOSS, "%s: slices of '%s' overlap", reader->prefix, entry->name);
+    return hs_error_set(err, HS_DATA_LOSS, "%s: %llu of the %llu elements of '%s' are not in any slice", reader->prefix,
                         (unsigned long long)(wanted - found), (unsigned long long)wanted, entry->name);
 }
 

@@ -91,8 +91,7 @@ static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *
         if ((code = read_more(reader, entry, c, err)))
             return code;
         if (!hs__get_varint(&c->at, c->end, &length) || length > entry->bytes - total)
-            return hs_error_set(err, HS_DATA_LOSS, "%s: the lengths of '%s' cannot be read", reader->file_path,
-                                entry->name);
+            return hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the lengths of '%s'", reader->file_path, entry->name);
         add_length(&lengths, length, reader->big_endian);
         if (strings)
             strings[i].bytes = (size_t)length;
@@ -110,7 +109,7 @@ static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *
     c->at += 4;
     uint64_t text = (uint64_t)(c->end - c->at) + c->left;
     if (total != text)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, where its lengths need %llu", reader->file_path,
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, but its lengths need %llu", reader->file_path,
                             entry->name, (unsigned long long)text, (unsigned long long)total);
     return HS_OK;
 }

@@ -144,7 +144,7 @@ static hs_code write_data(hs__bundle_writer *writer, const hs_tensor *tensor, hs
 static hs_code check_tensor(const char *name, const hs_tensor *tensor, hs_error *err)
 {
     if (!*name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to be saved has an empty name");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to save has an empty name");
     hs_code code = hs_tensor_check(tensor, err);
     if (code)
         hs_error_prefix(err, "'%s'", name);
@@ -156,9 +156,9 @@ static hs_code add_entry(hs__bundle_writer *writer, const char *name, hs__bundle
 {
     *entry = (hs__bundle_entry){.name = NULL};
     if (!*name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to be saved has an empty name");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to save has an empty name");
     if (hs__map_find(&writer->names, name) != HS__NONE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to be saved are called '%s'", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to save have the name '%s'", name);
     return add_name(writer, name, &entry->name, err);
 }
 
@@ -180,7 +180,7 @@ static hs_code add_from(hs__bundle_writer *writer, const char *name, const hs_te
     hs_shape shape = hs_tensor_shape(kind);
     int64_t n = hs_shape_elements(&shape);
     if (n < 0 || (uint64_t)n != kind->bytes / hs_dtype_size(kind->dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has a shape that cannot be", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has an invalid shape", name);
     hs_code code = add_entry(writer, name, &entry, err);
     if (code)
         return code;
@@ -242,7 +242,8 @@ static hs_code find_whole(hs__bundle_writer *writer, const char *name, const hs_
         writer->entries[at = writer->n_entries++] = new;
     } else if (!writer->entries[at].slices || writer->entries[at].dtype != new.dtype ||
                !hs_shape_equal(&writer->entries[at].shape, whole)) {
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is there already, whole or of another dtype or shape", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' already exists, as a whole or with another dtype or shape",
+                            name);
     }
     *entry = &writer->entries[at];
     return HS_OK;
@@ -254,7 +255,7 @@ static hs_code check_apart(const hs__bundle_writer *writer, const char *name, co
     for (size_t i = 0; i < writer->n_slices; i++) {
         const hs__bundle_slice *other = &writer->slices[i];
         if (other->entry.name == name && hs__box_meets(&other->box, box))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "the slices %s and %s of '%s' lie over each other",
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "slices %s and %s of '%s' overlap",
                                 hs__box_text(&other->box, first, sizeof first), hs__box_text(box, second, sizeof second),
                                 name);
     }
@@ -280,7 +281,7 @@ static hs_code add_slice(hs__bundle_writer *writer, const char *name, const hs_s
 
 static hs_code failed_before(const hs__bundle_writer *writer, hs_error *err)
 {
-    return hs_error_set(err, writer->failed, "the bundle is finished, or a former call for it failed");
+    return hs_error_set(err, writer->failed, "the bundle is finished or has failed");
 }
 
 hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err)
@@ -319,7 +320,7 @@ static hs_code add_part(hs__bundle_writer *writer, const char *name, const hs_sh
     for (int32_t i = 0; i < part.rank; i++)
         box.starts[i] = starts[i];
     if (!hs__box_in(&box, whole, &inside) || hs_shape_elements(&part) == 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is no slice of '%s', whose shape is %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is not a slice of '%s' with shape %s",
                             hs__box_text(&box, text, sizeof text), name, hs_shape_text(whole, shape, sizeof shape));
     return hs_shape_equal(&part, whole) ? add_tensor(writer, name, slice, err)
                                         : add_slice(writer, name, whole, &box, slice, err);

@@ -118,8 +118,8 @@ static hs_code refused(const hs__byte_source *source, int result, hs_error *err)
     const z_stream *z = &source->inflater->z;
     if (result == Z_MEM_ERROR)
         return hs__no_memory(err, source->capacity, "decompressing");
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the compressed data are damaged before byte %llu: %s", source->path,
-                        (unsigned long long)source->inflater->input_at, z->msg ? z->msg : "no such format");
+    return hs_error_set(err, HS_DATA_LOSS, "%s: the compressed data is damaged before byte %llu: %s", source->path,
+                        (unsigned long long)source->inflater->input_at, z->msg ? z->msg : "unknown format");
 }
 
 /* Decompresses what is in the input into the window; false: nothing more comes of it. */

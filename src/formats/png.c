@@ -156,8 +156,8 @@ static hs_code check(const hs__pixels *p, hs_error *err)
         p->height > HS__PNG_MOST_BYTES / (p->width * p->channels))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "an image of %zu x %zu pixels with %zu channels: a PNG here has at least 1 pixel, 1 to 4 channels, "
-            "and at most %d bytes of pixels",
+            "cannot make a PNG of %zu x %zu pixels with %zu channels: it needs at least 1 pixel, 1 to 4 channels, and at "
+            "most %d bytes of pixels",
             p->height, p->width, p->channels, (int)HS__PNG_MOST_BYTES);
     return HS_OK;
 }

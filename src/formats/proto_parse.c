@@ -66,11 +66,11 @@ static hs_code read_word(parser *p, char word[MAX_WORD])
     while (p->at < p->end &&
            (isalnum((unsigned char)*p->at) || *p->at == '_' || *p->at == '.' || *p->at == '-' || *p->at == '+')) {
         if (n == MAX_WORD - 1)
-            return fail(p, "a word is too long", "");
+            return fail(p, "word too long", "");
         word[n++] = *p->at++;
     }
     word[n] = '\0';
-    return n ? HS_OK : fail(p, "a word is missing", "");
+    return n ? HS_OK : fail(p, "missing word", "");
 }
 
 static int digit(char c)
@@ -90,7 +90,7 @@ static hs_code read_code(parser *p, int base, int most, hs__buffer *out)
         n++;
     }
     if (!n || value > 255)
-        return fail(p, "an escape has no valid number", "");
+        return fail(p, "invalid number in an escape", "");
     unsigned char byte = (unsigned char)value;
     hs__buffer_append(out, &byte, 1);
     return HS_OK;
@@ -100,7 +100,7 @@ static hs_code read_escape(parser *p, hs__buffer *out)
 {
     static const char from[] = "abfnrtv\\'\"?", to[] = "\a\b\f\n\r\t\v\\'\"?";
     if (p->at == p->end)
-        return fail(p, "a string is not closed", "");
+        return fail(p, "unterminated string", "");
     char c = *p->at;
     if (c >= '0' && c <= '7')
         return read_code(p, 8, 3, out);
@@ -109,7 +109,7 @@ static hs_code read_escape(parser *p, hs__buffer *out)
         return read_code(p, 16, 2, out);
     const char *found = strchr(from, c);
     if (!found || !c)
-        return fail(p, "an escape is not known", "");
+        return fail(p, "unknown escape", "");
     hs__buffer_append(out, &to[found - from], 1);
     return HS_OK;
 }
@@ -120,7 +120,7 @@ static hs_code read_string(parser *p, hs__buffer *out)
     hs_code code = HS_OK;
     char quote = peek(p);
     if (quote != '"' && quote != '\'')
-        return fail(p, "a string is missing", "");
+        return fail(p, "missing string", "");
     while (!code && (quote = peek(p), quote == '"' || quote == '\'')) {
         p->at++;
         while (!code && p->at < p->end && *p->at != quote && *p->at != '\n') {
@@ -131,7 +131,7 @@ static hs_code read_string(parser *p, hs__buffer *out)
                 hs__buffer_append(out, &c, 1);
         }
         if (!code && (p->at == p->end || *p->at++ != quote))
-            code = fail(p, "a string is not closed", "");
+            code = fail(p, "unterminated string", "");
     }
     return code ? code : hs__buffer_check(out, "a parsed string", p->err);
 }
@@ -142,7 +142,7 @@ static hs_code parse_text(parser *p, const ProtobufCFieldDescriptor *field, void
     hs__buffer_init(&text, p->allocator->allocator_data);
     hs_code code = read_string(p, &text);
     if (!code && field->type == PROTOBUF_C_TYPE_STRING && text.size && memchr(text.data, 0, text.size))
-        code = fail(p, "a string has a zero byte in it", ""); /* protobuf-c's strings end there */
+        code = fail(p, "zero byte in a string", ""); /* protobuf-c's strings end there */
     unsigned char *copy = code ? NULL : p->allocator->alloc(p->allocator->allocator_data, text.size + 1);
     if (!code && !copy) {
         code = no_memory(p, text.size);
@@ -169,7 +169,7 @@ static hs_code parse_integer(parser *p, const char *word, int64_t low, uint64_t 
     if (*end || end == word)
         return fail(p, "not a number:", word);
     if (errno || (negative ? signed_value < low : unsigned_value > high))
-        return fail(p, "a number is out of range:", word);
+        return fail(p, "number out of range:", word);
     *value = negative ? (uint64_t)signed_value : unsigned_value;
     return HS_OK;
 }
@@ -190,7 +190,7 @@ static hs_code parse_bool(parser *p, const char *word, protobuf_c_boolean *value
     else if (!strcmp(word, "false") || !strcmp(word, "False") || !strcmp(word, "f") || !strcmp(word, "0"))
         *value = 0;
     else
-        return fail(p, "neither true nor false:", word);
+        return fail(p, "not a boolean:", word);
     return HS_OK;
 }
 
@@ -250,7 +250,7 @@ static hs_code parse_scalar(parser *p, const ProtobufCFieldDescriptor *field, vo
     case PROTOBUF_C_TYPE_ENUM:
         return parse_enum(p, field->descriptor, word, to);
     default:
-        return fail(p, "a field of unknown type:", field->name);
+        return fail(p, "field of unknown type:", field->name);
     }
 }
 
@@ -259,9 +259,9 @@ static hs_code parse_message(parser *p, const ProtobufCFieldDescriptor *field, P
     const ProtobufCMessageDescriptor *of = field->descriptor;
     char closing = accept(p, '{') ? '}' : accept(p, '<') ? '>' : '\0';
     if (!closing)
-        return fail(p, "'{' is missing after", field->name);
+        return fail(p, "missing '{' after", field->name);
     if (depth == MAX_DEPTH)
-        return fail(p, "messages are nested too deep", "");
+        return fail(p, "messages nested too deeply", "");
     ProtobufCMessage *message = p->allocator->alloc(p->allocator->allocator_data, of->sizeof_message);
     if (!message)
         return no_memory(p, of->sizeof_message);
@@ -313,7 +313,7 @@ static hs_code parse_repeated(parser *p, ProtobufCMessage *message, const Protob
         if (code)
             return code;
     } while (accept(p, ','));
-    return accept(p, ']') ? HS_OK : fail(p, "']' is missing after", field->name);
+    return accept(p, ']') ? HS_OK : fail(p, "missing ']' after", field->name);
 }
 
 static hs_code parse_single(parser *p, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, bool *seen,
@@ -321,11 +321,11 @@ static hs_code parse_single(parser *p, ProtobufCMessage *message, const Protobuf
 {
     char *base = (char *)message;
     if (*seen)
-        return fail(p, "a field is given twice:", field->name);
+        return fail(p, "field given twice:", field->name);
     if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) {
         uint32_t *which = (uint32_t *)(void *)(base + field->quantifier_offset);
         if (*which)
-            return fail(p, "another field of the same choice was given before", field->name);
+            return fail(p, "another field of the same oneof was given before", field->name);
         hs_code code = parse_value(p, field, base + field->offset, depth);
         if (!code || (field->type == PROTOBUF_C_TYPE_MESSAGE && *(void **)(void *)(base + field->offset)))
             *which = field->id;
@@ -350,7 +350,7 @@ static hs_code parse_fields(parser *p, ProtobufCMessage *message, char closing, 
         if (!field)
             return fail(p, "not a field of its message:", name);
         if (!accept(p, ':') && field->type != PROTOBUF_C_TYPE_MESSAGE)
-            return fail(p, "':' is missing after", name);
+            return fail(p, "missing ':' after", name);
         code = field->label == PROTOBUF_C_LABEL_REPEATED
                    ? parse_repeated(p, message, field, depth)
                    : parse_single(p, message, field, &seen[(size_t)(field - of->fields) % 64], depth);

@@ -5,13 +5,12 @@
 
 static const int64_t FIRST_NS = 1000000000, NEXT_NS = 10 * (int64_t)1000000000;
 
-void hs__read_progress_begin(hs__read_progress *progress, const hs_env *env, const char *path, uint64_t bytes,
-                             uint64_t passes)
+void hs__read_progress_begin(hs__read_progress *progress, const hs_env *env, const char *path, uint64_t bytes, double reads)
 {
     progress->env = env;
     progress->path = path;
     progress->bytes = bytes;
-    progress->passes = passes;
+    progress->reads = reads;
     atomic_init(&progress->read, 0);
     atomic_init(&progress->next_ns, hs_env_monotonic_ns(env) + FIRST_NS);
 }
@@ -26,7 +25,7 @@ void hs__read_progress_add(hs__read_progress *progress, uint64_t bytes)
     int_fast64_t next_ns = atomic_load(&progress->next_ns);
     if (now_ns < next_ns || !atomic_compare_exchange_strong(&progress->next_ns, &next_ns, now_ns + NEXT_NS))
         return;
-    double part = (double)read / ((double)progress->bytes * (double)progress->passes);
+    double part = (double)read / progress->reads;
     hs_log(progress->env, HS_LOG_INFO, "restoring %s (%s): %.0f %%", progress->path, hs__bytes_text(text, progress->bytes),
            part < 1 ? part * 100 : 100);
 }

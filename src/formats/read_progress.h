@@ -11,15 +11,15 @@
 typedef struct hs__read_progress {
     const hs_env *env; /* NULL: nothing is logged */
     const char *path;
-    uint64_t bytes;  /* of the checkpoint */
-    uint64_t passes; /* how often they are read */
+    uint64_t bytes; /* of the checkpoint */
+    double reads;   /* bytes that are read in all: some are read twice */
     atomic_uint_fast64_t read;
     atomic_int_fast64_t next_ns; /* when the next line is logged */
 } hs__read_progress;
 
 /* `path` is borrowed. */
 void hs__read_progress_begin(hs__read_progress *progress, const hs_env *env, const char *path, uint64_t bytes,
-                             uint64_t passes);
+                             double reads);
 void hs__read_progress_add(hs__read_progress *progress, uint64_t bytes);
 
 #endif

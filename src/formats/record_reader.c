@@ -16,28 +16,30 @@ hs_code hs_record_compression_named(const char *name, hs_record_compression *com
     static const char *const names[] = {"", "ZLIB", "GZIP"};
     hs_error_clear(err);
     if (!compression)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the compression of '%s' is to be put nowhere (NULL)",
-                            name ? name : "");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_compression_named: compression is NULL");
     if (name && strcmp(name, "SNAPPY") == 0)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "records are not compressed with SNAPPY here; use ZLIB or GZIP");
+        return hs_error_set(err, HS_UNIMPLEMENTED, "compression SNAPPY of records is not supported; use ZLIB or GZIP");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name ? name : "", names[i]) == 0) {
             *compression = (hs_record_compression)i;
             return HS_OK;
         }
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is no compression of records; there are \"\", ZLIB and GZIP", name);
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not a compression of records; give \"\", ZLIB or GZIP", name);
 }
 
 static hs_code check_options(const hs_record_reader_options *options, hs_error *err)
 {
     if ((unsigned)options->compression > HS_RECORDS_GZIP)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_options.compression is %d",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_record_reader_options.compression is %d, not an hs_record_compression",
                             (int)options->compression);
     if (options->buffer_bytes < 0 || options->buffer_bytes > 1 << 30)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_options.buffer_bytes is %lld, not 0 to 2^30",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_record_reader_options.buffer_bytes is %lld; it must be from 0 to 2^30",
                             (long long)options->buffer_bytes);
     if (options->max_record_bytes < HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_options.max_record_bytes is %lld",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_record_reader_options.max_record_bytes is %lld; it must be at least 0, or HS_NEVER",
                             (long long)options->max_record_bytes);
     return HS_OK;
 }
@@ -60,7 +62,7 @@ hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader
     hs_env env;
     hs_error_clear(err);
     if (!path || !*path) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "a reader of records needs a path");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_open: path is missing");
         return NULL;
     }
     if ((given && HS_STRUCT_TAKE(hs_record_reader_options, max_record_bytes, &options, given, err)) ||
@@ -99,15 +101,15 @@ static hs_code check_reader(const hs_record_reader *reader, hs_error *err)
 {
     hs_error_clear(err);
     if (!reader)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no reader of records (NULL): it was not opened");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the record reader is NULL");
     if (!reader->inside.source.path)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the reader of records was closed");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the record reader is closed");
     return HS_OK;
 }
 
 static hs_code no_place(hs_error *err)
 {
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "a pointer for what is read is NULL");
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "a pointer for the result is NULL");
 }
 
 hs_code hs_record_reader_next(hs_record_reader *reader, hs_bytes *record, hs_error *err)
@@ -152,7 +154,8 @@ hs_code hs_record_reader_skip(hs_record_reader *reader, int64_t n, int64_t *skip
     uint64_t bytes;
     hs_code code = check_reader(reader, err);
     if (!code && n < 0)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_skip: n is %lld", (long long)n);
+        code =
+            hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_skip: n is %lld; it must be at least 0", (long long)n);
     while (!code && done < n)
         if (!(code = hs__record_reader_pass(&reader->inside, &bytes, err)))
             done++;

@@ -115,8 +115,8 @@ hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_
         code = search_on(reader, &at, err);
     }
     if (is_none(code))
-        return hs_error_set(err, HS_OUT_OF_RANGE, "%s: no intact record follows the one at byte %llu", reader->source.path,
-                            (unsigned long long)reader->offset);
+        return hs_error_set(err, HS_OUT_OF_RANGE, "%s: no intact record follows the record at byte %llu",
+                            reader->source.path, (unsigned long long)reader->offset);
     if (code)
         return code;
     hs__clear(err);

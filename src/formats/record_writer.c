@@ -16,13 +16,15 @@ struct hs_record_writer {
 static hs_code check_options(const hs_record_writer_options *options, hs_error *err)
 {
     if ((unsigned)options->compression > HS_RECORDS_GZIP)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.compression is %d",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_record_writer_options.compression is %d, not an hs_record_compression",
                             (int)options->compression);
     if (options->level < 0 || options->level > 9)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.level is %lld, not 0 to 9",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.level is %lld; it must be from 0 to 9",
                             (long long)options->level);
     if (options->buffer_bytes < 0 || options->buffer_bytes > 1 << 30)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.buffer_bytes is %lld, not 0 to 2^30",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_record_writer_options.buffer_bytes is %lld; it must be from 0 to 2^30",
                             (long long)options->buffer_bytes);
     return HS_OK;
 }
@@ -64,7 +66,7 @@ hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer
     hs_env env;
     hs_error_clear(err);
     if (!path || !*path) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "a writer of records needs a path");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_open: path is missing");
         return NULL;
     }
     if ((given && HS_STRUCT_TAKE(hs_record_writer_options, buffer_bytes, &options, given, err)) ||
@@ -80,9 +82,9 @@ static hs_code check_writer(const hs_record_writer *writer, hs_error *err)
 {
     hs_error_clear(err);
     if (!writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no writer of records (NULL): it was not opened");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the record writer is NULL");
     if (writer->is_closed)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: the writer of records was closed", writer->path);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: the record writer is closed", writer->path);
     return hs__error_copy(err, &writer->error);
 }
 
@@ -108,7 +110,7 @@ hs_code hs_record_writer_write(hs_record_writer *writer, const void *data, size_
     if (code)
         return code;
     if (bytes && !data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: a record of %zu bytes has no data", writer->path, bytes);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: data of a record of %zu bytes is NULL", writer->path, bytes);
     size_t before = writer->pending.size;
     hs__record_append(&writer->pending, data, bytes);
     if ((code = hs__buffer_check(&writer->pending, "a record", err))) {

@@ -104,7 +104,7 @@ hs_code hs__record_read_header(hs__record_reader *reader, uint64_t offset, hs__r
     if (code)
         return code;
     if (got == 0)
-        return hs_error_set(err, HS_OUT_OF_RANGE, "%s: the end of the file", reader->source.path);
+        return hs_error_set(err, HS_OUT_OF_RANGE, "%s: end of file", reader->source.path);
     if (got < sizeof bytes)
         return damaged(reader, "the file ends inside the header of", offset, err);
     header->bytes = hs__get64(bytes);
@@ -175,16 +175,16 @@ hs_code hs__record_read_data(hs__record_reader *reader, uint64_t offset, uint64_
     if (code)
         return code;
     if (bytes > reader->limit || bytes > SIZE_MAX - HS__RECORD_FOOTER)
-        return hs_error_set(
-            err, HS_RESOURCE_EXHAUSTED, "%s: the record at byte %llu has %llu bytes, more than the %llu of the limit",
-            reader->source.path, (unsigned long long)offset, (unsigned long long)bytes, (unsigned long long)reader->limit);
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: the record at byte %llu has %llu bytes; the limit is %llu",
+                            reader->source.path, (unsigned long long)offset, (unsigned long long)bytes,
+                            (unsigned long long)reader->limit);
     hs__buffer_clear(&reader->record);
     code = append_data(reader, offset, offset + HS__RECORD_HEADER, bytes + HS__RECORD_FOOTER, err);
     if (code)
         return code;
     const unsigned char *data = reader->record.data;
     if (hs__crc32c_unmask(hs__get32(data + bytes)) != hs__crc32c(0, data, (size_t)bytes))
-        return damaged(reader, "wrong checksum of the data of", offset, err);
+        return damaged(reader, "wrong data checksum of", offset, err);
     return HS_OK;
 }
 
@@ -193,7 +193,7 @@ static hs_code sound_header(hs__record_reader *reader, hs__record_header *header
     reader->source.mark = reader->offset;
     hs_code code = hs__record_read_header(reader, reader->offset, header, err);
     if (!code && !header->is_sound)
-        code = damaged(reader, "wrong checksum of the length of", reader->offset, err);
+        code = damaged(reader, "wrong length checksum of", reader->offset, err);
     return code;
 }
 

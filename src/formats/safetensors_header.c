@@ -52,7 +52,7 @@ static hs_code append_string(hs__buffer *out, const char *text, hs_error *err)
     json_error_t cause = {.text = ""}; /* out of memory, Jansson does not always say a word */
     json_t *string = json_pack_ex(&cause, 0, "s", text);
     if (!string && json_error_code(&cause) == json_error_invalid_utf8)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not UTF-8, which all text in a safetensors file is", text);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not UTF-8, as safetensors files require", text);
     int failed = string ? json_dump_callback(string, append, out, JSON_ENCODE_ANY) : -1;
     json_decref(string);
     return failed ? hs__no_memory(err, strlen(text), "a safetensors header") : HS_OK;
@@ -62,10 +62,10 @@ static hs_code append_pair(hs__buffer *out, const hs_safetensors_pair *all, size
 {
     const char *key = all[index].key, *value = all[index].value;
     if (!value)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the metadata '%s' has no value", key);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "metadata '%s': the value is NULL", key);
     for (size_t i = 0; i < index; i++)
         if (strcmp(all[i].key, key) == 0)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "the metadata have '%s' twice", key);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "metadata '%s' is given twice", key);
     hs__buffer_append(out, ",", index > 0);
     hs_code code = append_string(out, key, err);
     hs__buffer_text(out, ":");
@@ -133,7 +133,7 @@ static hs_code parse_dtype(const source *from, const char *name, const json_t *v
             *dtype = dtypes[i].dtype;
             return HS_OK;
         }
-    return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' is of the dtype '%s', which is not supported", from->path, name,
+    return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has the dtype '%s', which is not supported", from->path, name,
                         json_string_value(value));
 }
 
@@ -149,13 +149,13 @@ static hs_code parse_shape(const source *from, const char *name, const json_t *d
 {
     size_t rank = json_array_size(dims);
     if (rank > HS_MAX_RANK)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has %zu dimensions; %d are supported", from->path, name, rank,
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has %zu dimensions; the maximum is %d", from->path, name, rank,
                             HS_MAX_RANK);
     shape->rank = (int32_t)rank;
     for (size_t i = 0; i < rank; i++) {
         uint64_t size;
         if (!take_size(json_array_get(dims, i), &size))
-            return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has a dimension that is no size", from->path, name);
+            return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid dimension", from->path, name);
         shape->dims[i] = (int64_t)size;
     }
     return HS_OK;
@@ -166,12 +166,9 @@ static hs_code parse_offsets(const source *from, hs__safetensors_entry *entry, c
     uint64_t end;
     if (json_array_size(offsets) != 2 || !take_size(json_array_get(offsets, 0), &entry->offset) ||
         !take_size(json_array_get(offsets, 1), &end) || end < entry->offset)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the data_offsets of '%s' are not where data begin and end", from->path,
-                            entry->name);
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has invalid data_offsets", from->path, entry->name);
     if (end > from->data_bytes)
-        return hs_error_set(err, HS_DATA_LOSS,
-                            "%s: '%s' has bytes %llu to %llu of the data, of which there are %llu: the file is cut "
-                            "short, or damaged",
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has bytes %llu to %llu of %llu: the file is truncated or damaged",
                             from->path, entry->name, (unsigned long long)entry->offset, (unsigned long long)end,
                             (unsigned long long)from->data_bytes);
     entry->bytes = end - entry->offset;
@@ -183,9 +180,9 @@ static hs_code check_size(const source *from, const hs__safetensors_entry *entry
     int64_t n = hs_shape_elements(&entry->shape);
     uint64_t size = hs_dtype_size(entry->dtype);
     if (n < 0 || (uint64_t)n > INT64_MAX / size)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has a shape that cannot be", from->path, entry->name);
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid shape", from->path, entry->name);
     if (entry->bytes != (uint64_t)n * size)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, where its dtype and shape need %llu", from->path,
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, but its dtype and shape need %llu", from->path,
                             entry->name, (unsigned long long)entry->bytes, (unsigned long long)((uint64_t)n * size));
     return HS_OK;
 }
@@ -195,7 +192,7 @@ static hs_code parse_entry(const source *from, hs__safetensors_entry *entry, con
     const json_t *dtype = json_object_get(value, "dtype"), *shape = json_object_get(value, "shape"),
                  *offsets = json_object_get(value, "data_offsets");
     if (!json_is_string(dtype) || !json_is_array(shape) || !json_is_array(offsets) || json_object_size(value) != 3)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%s' is not a dtype, a shape, data_offsets and no more",
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%s' must have dtype, shape and data_offsets only",
                             from->path, entry->name);
     hs_code code;
     if ((code = parse_dtype(from, entry->name, dtype, &entry->dtype, err)) ||
@@ -214,8 +211,7 @@ static hs_code check_metadata(const source *from, json_t *metadata, hs_error *er
     json_object_foreach (metadata, key, value)
         good = good && json_is_string(value);
     return good ? HS_OK
-                : hs_error_set(err, HS_DATA_LOSS, "%s: " HS__SAFETENSORS_METADATA " has something other than strings",
-                               from->path);
+                : hs_error_set(err, HS_DATA_LOSS, "%s: " HS__SAFETENSORS_METADATA " must contain strings only", from->path);
 }
 
 static hs_code parse_entries(hs__safetensors_header *header, const source *from, json_t *root, hs_error *err)
@@ -320,14 +316,14 @@ static hs_code check_density(const source *from, hs_bytes text, hs_error *err)
         if (c == '"')
             at = behind_string(at, end);
         else if (!count_char(&found, c))
-            return hs_error_set(err, HS_DATA_LOSS, "%s: the header has objects or arrays that are in no safetensors file",
+            return hs_error_set(err, HS_DATA_LOSS, "%s: the header has objects or arrays that no safetensors file has",
                                 from->path);
     }
     return found.brackets <= text.size / LEAST_BYTES + FEW_BRACKETS
                ? HS_OK
                : hs_error_set(err, HS_DATA_LOSS,
-                              "%s: the header has %zu objects and arrays in %zu bytes, which no tensors have", from->path,
-                              found.brackets, text.size);
+                              "%s: the header has %zu objects and arrays in %zu bytes, too many for a safetensors file",
+                              from->path, found.brackets, text.size);
 }
 
 hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes text, uint64_t data_bytes, const char *path,
@@ -336,7 +332,7 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
     source from = {path, data_bytes};
     json_error_t cause;
     if (!text.size || *(const char *)text.data != '{')
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the header does not begin with '{': this is no safetensors file", path);
+        return hs_error_set(err, HS_DATA_LOSS, "%s: not a safetensors file: the header does not begin with '{'", path);
     hs_code code = check_density(&from, text, err);
     if (code)
         return code;

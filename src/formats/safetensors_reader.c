@@ -18,11 +18,12 @@ static hs_code read_length(hs__safetensors_reader *reader, uint64_t file_bytes, 
     *length = hs__get64(bytes);
     if (*length > HS__SAFETENSORS_MAX_HEADER)
         return hs_error_set(err, HS_DATA_LOSS,
-                            "%s: claims a header of %llu bytes, where %d are allowed: this is no safetensors file",
-                            reader->path, (unsigned long long)*length, HS__SAFETENSORS_MAX_HEADER);
+                            "%s: not a safetensors file: its header would have %llu bytes; the maximum is %d", reader->path,
+                            (unsigned long long)*length, HS__SAFETENSORS_MAX_HEADER);
     if (*length > file_bytes - LENGTH)
         return hs_error_set(err, HS_DATA_LOSS,
-                            "%s: has a header of %llu bytes and %llu bytes in all: it is cut short, or no safetensors file",
+                            "%s: has a header of %llu bytes, but only %llu bytes in total: it is truncated, or not a "
+                            "safetensors file",
                             reader->path, (unsigned long long)*length, (unsigned long long)file_bytes);
     return HS_OK;
 }
@@ -83,7 +84,7 @@ hs_code hs__safetensors_read(hs__safetensors_reader *reader, const hs__safetenso
     hs_code code = hs__file_read(&reader->file, reader->data + entry->offset + offset, to, bytes, reader->path, err);
     for (size_t i = 0; !code && entry->dtype == HS_BOOL && i < bytes; i++)
         if (values[i] > 1)
-            code = hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is a BOOL and has the value %d at index %llu", reader->path,
+            code = hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is a BOOL, but has the value %d at index %llu", reader->path,
                                 entry->name, values[i], (unsigned long long)(offset + i));
     return code;
 }

@@ -13,13 +13,13 @@ void hs__safetensors_writer_init(hs__safetensors_writer *writer, const hs_env *e
 static hs_code check_tensor(const hs__safetensors_writer *writer, const char *name, hs_dtype dtype, hs_error *err)
 {
     if (!*name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to be saved has an empty name");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to save has an empty name");
     if (strcmp(name, HS__SAFETENSORS_METADATA) == 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s': no tensor of a safetensors file can be called so", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is reserved in safetensors files; rename the tensor", name);
     if (hs__map_find(&writer->header.names, name) != HS__NONE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to be saved are called '%s'", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to save have the name '%s'", name);
     if (!hs__safetensors_dtype_name(dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is of the dtype %s, which safetensors has not", name,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has dtype %s, which safetensors does not support", name,
                             hs_dtype_name(dtype));
     return HS_OK;
 }
@@ -34,7 +34,7 @@ hs_code hs__safetensors_writer_declare(hs__safetensors_writer *writer, const cha
     if (code)
         return code;
     if (n < 0 || __builtin_mul_overflow((uint64_t)n, (uint64_t)hs_dtype_size(dtype), &entry.bytes))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has a shape that cannot be", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has an invalid shape", name);
     if ((code = hs__reserve(writer->env, &header->entries, &header->capacity, header->n + 1, sizeof entry, err)) ||
         (code = hs__map_add(&header->names, name, header->n, &entry.name, err)))
         return code;
@@ -78,8 +78,8 @@ static hs_code build_header(const hs__safetensors_writer *writer, const hs_safet
         return code;
     if (out->size - LENGTH > HS__SAFETENSORS_MAX_HEADER)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%zu tensors would make a safetensors header of %zu bytes, where readers take %d",
-                            writer->header.n, out->size - LENGTH, HS__SAFETENSORS_MAX_HEADER);
+                            "%zu tensors need a safetensors header of %zu bytes; readers accept %d", writer->header.n,
+                            out->size - LENGTH, HS__SAFETENSORS_MAX_HEADER);
     hs__put64(out->data, out->size - LENGTH);
     return HS_OK;
 }
@@ -100,7 +100,7 @@ hs_code hs__safetensors_writer_begin(hs__safetensors_writer *writer, const char 
 hs_code hs__safetensors_writer_write(hs__safetensors_writer *writer, const void *data, size_t bytes, hs_error *err)
 {
     if (bytes > writer->left)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%zu bytes are too many: %llu are left to be written", bytes,
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot write %zu bytes: only %llu remain", bytes,
                             (unsigned long long)writer->left);
     writer->left -= bytes;
     return bytes ? hs__file_write(&writer->file, data, bytes, err) : HS_OK;
@@ -109,7 +109,7 @@ hs_code hs__safetensors_writer_write(hs__safetensors_writer *writer, const void 
 hs_code hs__safetensors_writer_finish(hs__safetensors_writer *writer, hs_error *err)
 {
     if (writer->left)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%llu bytes were not written", (unsigned long long)writer->left);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%llu bytes are still missing", (unsigned long long)writer->left);
     hs_code code = hs__file_sync(&writer->file, err);
     hs_code closed = hs__file_close(&writer->file, code ? NULL : err);
     return code ? code : closed;

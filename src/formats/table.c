@@ -149,13 +149,14 @@ static hs_code open_block(const source *from, handle at, hs_bytes *entries)
 {
     if (at.offset > from->size || at.size > from->size - at.offset || from->size - at.offset - at.size < TRAILER ||
         at.size < 4)
-        return damaged(from, "a block reaches beyond the end", at.offset);
+        return damaged(from, "block beyond the end", at.offset);
     const unsigned char *block = from->data + at.offset;
     size_t size = (size_t)at.size;
     if (hs__crc32c_unmask(hs__get32(block + size + 1)) != hs__crc32c(0, block, size + 1))
         return damaged(from, "wrong checksum of the block", at.offset);
     if (block[size] != 0)
-        return hs_error_set(from->err, HS_UNIMPLEMENTED, "%s: the block at byte %llu is compressed (type %u)", from->name,
+        return hs_error_set(from->err, HS_UNIMPLEMENTED,
+                            "%s: the block at byte %llu is compressed (type %u), which is not supported", from->name,
                             (unsigned long long)at.offset, block[size]);
     uint32_t restarts = hs__get32(block + size - 4);
     if (restarts > (size - 4) / 4)
@@ -172,7 +173,7 @@ static hs_code next_entry(const source *from, const unsigned char **at, const un
     uint64_t offset = (uint64_t)(*at - from->data);
     if (!hs__get_varint(at, end, &shared) || !hs__get_varint(at, end, &unshared) || !hs__get_varint(at, end, &bytes) ||
         shared > key->size || unshared > (uint64_t)(end - *at) || bytes > (uint64_t)(end - *at) - unshared)
-        return damaged(from, "a wrong entry", offset);
+        return damaged(from, "invalid entry", offset);
     key->size = (size_t)shared;
     hs__buffer_append(key, *at, (size_t)unshared);
     *value = (hs_bytes){*at + unshared, (size_t)bytes};
@@ -193,7 +194,7 @@ static hs_code check_order(const source *from, walk *w, const hs__buffer *key, c
     size_t common = w->last.size < key->size ? w->last.size : key->size;
     int order = common ? memcmp(w->last.data, key->data, common) : 0;
     if (w->any && (order > 0 || (order == 0 && w->last.size >= key->size)))
-        return damaged(from, "keys out of order", (uint64_t)(at - from->data));
+        return damaged(from, "keys are not in order", (uint64_t)(at - from->data));
     w->any = true;
     hs__buffer_clear(&w->last);
     hs__buffer_append(&w->last, key->data, key->size);
@@ -206,7 +207,7 @@ static hs_code visit_block(const source *from, handle at, walk *w)
 {
     hs_bytes entries;
     if (at.offset < w->end)
-        return damaged(from, "a block overlaps the one before it", at.offset);
+        return damaged(from, "block overlaps the previous block", at.offset);
     hs_code code = open_block(from, at, &entries);
     const unsigned char *p = entries.data, *end = code ? NULL : p + entries.size;
     uint64_t most = code ? 0 : (uint64_t)entries.size * RESTART_INTERVAL, keys = 0;
@@ -217,7 +218,7 @@ static hs_code visit_block(const source *from, handle at, walk *w)
         hs_bytes value;
         const unsigned char *start = p;
         if (!(code = next_entry(from, &p, end, &key, &value)) && (keys += key.size) > most)
-            code = damaged(from, "keys that share too many bytes in the block", at.offset);
+            code = damaged(from, "keys share too many bytes in the block", at.offset);
         if (!code && !(code = check_order(from, w, &key, start)))
             code = w->visit(w->user, (hs_bytes){key.data, key.size}, value, from->err);
     }
@@ -238,7 +239,7 @@ static hs_code visit_index(const source *from, handle index, walk *w)
         code = next_entry(from, &p, end, &key, &value);
         const unsigned char *v = value.data;
         if (!code && !get_handle(&v, v + value.size, &block))
-            code = damaged(from, "a wrong index entry", (uint64_t)((const unsigned char *)value.data - from->data));
+            code = damaged(from, "invalid index entry", (uint64_t)((const unsigned char *)value.data - from->data));
         if (!code)
             code = visit_block(from, block, w);
     }
@@ -249,12 +250,12 @@ static hs_code visit_index(const source *from, handle index, walk *w)
 static hs_code open_table(const source *from, handle *meta, handle *index)
 {
     if (from->size < FOOTER)
-        return hs_error_set(from->err, HS_DATA_LOSS, "%s: %zu bytes are too few for a table", from->name, from->size);
+        return hs_error_set(from->err, HS_DATA_LOSS, "%s: has %zu bytes, too few for a table", from->name, from->size);
     const unsigned char *footer = from->data + from->size - FOOTER, *at = footer;
     if (hs__get64(footer + HANDLES) != magic)
         return damaged(from, "not a table: wrong magic number", from->size - 8);
     if (!get_handle(&at, footer + HANDLES, meta) || !get_handle(&at, footer + HANDLES, index))
-        return damaged(from, "a wrong footer", from->size - FOOTER);
+        return damaged(from, "invalid footer", from->size - FOOTER);
     return HS_OK;
 }
 

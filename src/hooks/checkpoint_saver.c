@@ -31,6 +31,7 @@ typedef struct {
     int64_t restores; /* of the session, when that was so */
     bool left;        /* what is on its way in the background is of a history that was left since */
     hs__save_policy policy;
+    bool listener_failed; /* in the last save: the policy does not decide */
     hs__save_time time;
     bool background, overlap;
     hs_busy_policy busy;
@@ -105,7 +106,8 @@ static hs_code find_saver(const checkpoint_saver *hook, const hs_raw_session *se
         n++;
     if (n != 1)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "neither a saver nor a scaffold is given, and the graph's collection '%s' has %zu items",
+                            "neither saver nor scaffold is given, and the graph's collection '%s' has %zu items instead of "
+                            "1",
                             HS_SAVERS, n);
     *saver = (hs_saver *)item;
     return HS_OK;
@@ -117,14 +119,19 @@ static hs_code open_writer(checkpoint_saver *hook, hs_raw_session *session, hs_e
 }
 
 /* What was restored from the hook's directory may have been by another saver, the scaffold's; then this one knows nothing
- * of the checkpoints that are there. */
+ * of the checkpoints that are there. If the checkpoint was deleted since, it is not missed. */
 static hs_code know_directory(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver *saver, hs_error *err)
 {
     const char *from = hs_raw_session_restored_from(session);
     size_t length = strlen(hook->prefix);
     if (!from || strncmp(from, hook->prefix, length) != 0 || from[length] != '-' || hs_saver_checkpoint(saver, 0))
         return HS_OK;
-    return hs_saver_take_over(saver, from, err);
+    hs_code code = hs_saver_take_over(saver, from, err);
+    if (code == HS_NOT_FOUND) {
+        hs_error_clear(err);
+        code = HS_OK;
+    }
+    return code;
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
@@ -156,6 +163,12 @@ static void log_saved(const checkpoint_saver *hook, const hs_saver *saver, int64
            hs__secs_text(secs, hs__save_time_last(&hook->time)));
 }
 
+static hs_code note_listeners(checkpoint_saver *hook, hs_code code)
+{
+    hook->listener_failed = code != HS_OK;
+    return code;
+}
+
 /* A checkpoint is durable. */
 static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
 {
@@ -168,7 +181,7 @@ static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver
     hs_raw_session_record_save(hs_run_context_session(run), step);
     hs_code code =
         hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
-    return code ? code : hs__listeners_after_save(&hook->listeners, run, step, err);
+    return code ? code : note_listeners(hook, hs__listeners_after_save(&hook->listeners, run, step, err));
 }
 
 /* What was said of another step says nothing of this one. */
@@ -210,6 +223,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         HS_INIT(hs_save_options, .no_meta_graph = hook->no_graph_def, .background = background,
                 .overlap = background && hook->overlap, .busy = (int64_t)hook->busy, .copy_limit = hook->copy_limit);
     hs_saver *saver;
+    hook->listener_failed = false;
     hs__save_time_begin(&hook->time, run);
     hs_code code = find_saver(hook, session, &saver, err);
     if (code)
@@ -219,7 +233,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         return HS_OK;
     }
     if ((code = open_writer(hook, session, err)) ||
-        (code = hs__listeners_before_save(&hook->listeners, session, step, err)) ||
+        (code = note_listeners(hook, hs__listeners_before_save(&hook->listeners, session, step, err))) ||
         (code = take_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
@@ -254,7 +268,7 @@ static void notice_restore(checkpoint_saver *hook, const hs_raw_session *session
 /* Tries again, as long as the policy has it. */
 static hs_code insist(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
 {
-    while (hs__save_again(&hook->policy, run, code, error)) {
+    while (!hook->listener_failed && hs__save_again(&hook->policy, run, code, error)) {
         hs_error_clear(error);
         if ((code = save(hook, run, step, false, error)))
             hook->policy.tries++;
@@ -339,11 +353,11 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
             return before;
     }
     hs_code code = save(hook, run, step, background, &error);
-    if (code) {
+    if (code && !hook->listener_failed) {
         hook->policy.tries++;
         code = insist(hook, run, step, code, &error);
     }
-    if (code && (ends || !hs__save_passes(&hook->policy, code, &error)))
+    if (code && (ends || hook->listener_failed || !hs__save_passes(&hook->policy, code, &error)))
         return give_up(code, &error, err);
     if (code)
         hs__go_on_unsaved(&hook->policy, run, step, &error);
@@ -380,7 +394,7 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
     hs_code code = step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
     if (hook->was_missed && !hook->was_said)
         hs_log(hook->log, HS_LOG_WARNING,
-               "metric '%s' is not a tensor and was never set: keep_best ignores the checkpoints of this session",
+               "keep_best ignores the checkpoints of this session: metric '%s' is not a tensor and was never set",
                hook->metric);
     return code ? code : hs__listeners_end(&hook->listeners, hs_run_context_session(run), step, err);
 }
@@ -484,13 +498,13 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
     if (!options->checkpoint_dir || !*options->checkpoint_dir)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
     if (basename && (!*basename || strchr(basename, '/')))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_basename '%s' is not the name of a file", basename);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_basename '%s' is not a file name", basename);
     if (options->saver && options->scaffold)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
     if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "busy is %d, no hs_busy_policy", (int)options->busy);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "busy is %d, not an hs_busy_policy", (int)options->busy);
     if (options->on_failure < HS_SAVE_FAILURE_SKIP || options->on_failure > HS_SAVE_FAILURE_FAIL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %d, no hs_save_failure", (int)options->on_failure);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %d, not an hs_save_failure", (int)options->on_failure);
     return HS_OK;
 }
 

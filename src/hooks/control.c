@@ -63,7 +63,7 @@ static void add_event(const control *hook, const hs__knob *knob, int64_t step)
         return;
     snprintf(tag, sizeof tag, "control/%s", knob->name);
     if (hs_summary_writer_scalar(hook->writer, tag, knob->now, step < 0 ? 0 : step, &error))
-        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s not written to the event file: %s", (long long)step, tag,
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: cannot write %s to the event file: %s", (long long)step, tag,
                error.message);
 }
 
@@ -90,7 +90,7 @@ static void set(control *hook, const char *assignment, const char *order)
     const char *equals = strchr(assignment, '=');
     size_t length = strcspn(assignment, " \t\r=");
     if (!equals || strspn(assignment + length, SPACES) != (size_t)(equals - assignment) - length) {
-        refuse(hook, order, "it should be set NAME=VALUE");
+        refuse(hook, order, "expected 'set NAME=VALUE'");
         return;
     }
     hs__knob *knob = NULL;
@@ -102,7 +102,7 @@ static void set(control *hook, const char *assignment, const char *order)
     if (knob)
         set_knob(hook, knob, equals + 1, order);
     else
-        refuse(hook, order, "there is no knob of that name");
+        refuse(hook, order, "no knob has this name");
 }
 
 static bool is_word(const char *text, const char *word)
@@ -126,7 +126,7 @@ static void obey(void *user, const char *text)
     } else if (strncmp(order, "set", 3) == 0 && (order[3] == ' ' || order[3] == '\t')) {
         set(hook, order + 3 + strspn(order + 3, SPACES), order);
     } else if (*order) {
-        refuse(hook, order, "it is none of save, stop, set NAME=VALUE");
+        refuse(hook, order, "expected 'save', 'stop' or 'set NAME=VALUE'");
     }
 }
 
@@ -180,7 +180,7 @@ static const hs_hook_ops ops = HS_INIT(
 static hs_code check(const hs_control_options *options, hs_error *err)
 {
     if (!options->path || !*options->path)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "no path is given; name the file that orders will be put in");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "path is missing; name the file that orders are written to");
     if (!(options->poll_secs >= 0))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "poll_secs is %g; it must be at least 0", options->poll_secs);
     return hs__knobs_check(options->knobs, err);
@@ -192,7 +192,7 @@ static hs_code copy_knobs(control *hook, const hs_control_options *options, hs_e
     while (options->knobs && options->knobs[n].name)
         n++;
     if (n && !(hook->knobs.list = hs_env_alloc(&hook->base.env, n * sizeof *hook->knobs.list)))
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory for %zu knobs", n);
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu knobs", n);
     hook->knobs.n = n;
     hs__knobs_copy(&hook->knobs, options->knobs);
     return HS_OK;
@@ -208,7 +208,7 @@ static hs_code fill(control *hook, const hs_control_options *options, hs_error *
         (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err))))
         return HS_RESOURCE_EXHAUSTED;
     if (!(hook->aside = hs_env_alloc(&hook->base.env, length + sizeof ending)))
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "there is no memory for a path");
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
     memcpy(hook->aside, options->path, length);
     memcpy(hook->aside + length, ending, sizeof ending);
     hook->file.path = hook->path;

@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L /* lstat, O_NOFOLLOW */
 #include "hooks/control_file.h"
 
+#include "base/redirect_posix.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,14 +33,13 @@ void hs__control_refuse(hs__control_file *file, const char *text, size_t bytes, 
     if (++file->refusals > MOST_TOLD)
         return;
     quote(quoted, sizeof quoted, text, bytes < MOST_QUOTED ? bytes : MOST_QUOTED);
-    hs_log(file->env, HS_LOG_WARNING, "%s: '%s%s' is refused: %s", file->path, quoted, bytes > MOST_QUOTED ? "..." : "",
-           why);
+    hs_log(file->env, HS_LOG_WARNING, "%s: '%s%s' ignored: %s", file->path, quoted, bytes > MOST_QUOTED ? "..." : "", why);
 }
 
 static void tell_refusals(const hs__control_file *file)
 {
     if (file->refusals > MOST_TOLD)
-        hs_log(file->env, HS_LOG_WARNING, "%s: %llu more lines are refused", file->path,
+        hs_log(file->env, HS_LOG_WARNING, "%s: %llu more lines ignored", file->path,
                (unsigned long long)(file->refusals - MOST_TOLD));
 }
 
@@ -48,7 +49,7 @@ static void end_line(hs__control_file *file)
     if (file->too_long)
         hs__control_refuse(file, file->text, file->bytes, "the line is too long");
     else if (memchr(file->text, '\0', file->bytes))
-        hs__control_refuse(file, file->text, file->bytes, "there is a zero byte in the line");
+        hs__control_refuse(file, file->text, file->bytes, "the line contains a zero byte");
     else
         file->line(file->user, file->text);
     file->bytes = 0;
@@ -71,7 +72,7 @@ static void take(hs__control_file *file, const char *data, size_t bytes)
 static void end_text(hs__control_file *file)
 {
     if (file->bytes)
-        hs__control_refuse(file, file->text, file->bytes, "the line has no end, and may be cut");
+        hs__control_refuse(file, file->text, file->bytes, "the line does not end with a newline");
     file->bytes = 0;
     file->too_long = false;
 }
@@ -104,11 +105,11 @@ static const char *objection(const struct stat *found)
     if (found->st_uid != geteuid())
         return "it belongs to another user";
     if (found->st_mode & (S_IWGRP | S_IWOTH))
-        return "others may write to it (chmod go-w)";
+        return "other users may write to it (run chmod go-w)";
     if (found->st_nlink > 1)
-        return "it has another name (a hard link)";
+        return "it has more than one name (a hard link)";
     if (S_ISREG(found->st_mode) && found->st_size > MOST_BYTES)
-        return "it has more than 64 KiB";
+        return "it is larger than 64 KiB";
     return NULL;
 }
 
@@ -127,7 +128,7 @@ static void refuse_file(hs__control_file *file, const struct stat *found, const 
 static void refuse_errno(hs__control_file *file, const struct stat *found, int os_error)
 {
     hs_error error;
-    hs_error_set_errno(&error, os_error, "it cannot be taken");
+    hs_error_set_errno(&error, os_error, "it cannot be renamed");
     refuse_file(file, found, error.message);
 }
 
@@ -135,11 +136,12 @@ static void refuse_errno(hs__control_file *file, const struct stat *found, int o
 static int open_safely(hs__control_file *file, const char *path, mode_t type)
 {
     struct stat found;
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    char buffer[PATH_MAX];
+    int descriptor = open(hs__redirected(path, buffer), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (descriptor < 0)
         return -1;
-    const char *why = fstat(descriptor, &found) != 0     ? "it cannot be looked at"
-                      : (found.st_mode & S_IFMT) != type ? "another was put in its place"
+    const char *why = fstat(descriptor, &found) != 0     ? "its status cannot be read"
+                      : (found.st_mode & S_IFMT) != type ? "another file has replaced it"
                                                          : objection(&found);
     if (!why)
         return descriptor;
@@ -177,28 +179,30 @@ static void read_file(hs__control_file *file, const struct stat *found)
 {
     if (!found->st_size)
         return; /* it is being written */
-    if (rename(file->path, file->aside) != 0) {
+    char path[PATH_MAX], aside[PATH_MAX];
+    if (rename(hs__redirected(file->path, path), hs__redirected(file->aside, aside)) != 0) {
         refuse_errno(file, found, errno);
         return;
     }
     int descriptor = open_safely(file, file->aside, S_IFREG);
     if (descriptor >= 0) {
         if (!read_some(file, descriptor))
-            hs_log(file->env, HS_LOG_WARNING, "%s: lines after the first 64 KiB, or that cannot be read, are ignored",
+            hs_log(file->env, HS_LOG_WARNING, "%s: lines that are unreadable or beyond the first 64 KiB are ignored",
                    file->path);
         end_text(file);
         close(descriptor);
     } else if (errno) {
         refuse_errno(file, found, errno);
     }
-    unlink(file->aside);
+    unlink(hs__redirected(file->aside, aside));
 }
 
 void hs__control_file_look(hs__control_file *file)
 {
     struct stat found;
+    char buffer[PATH_MAX];
     file->refusals = 0;
-    if (lstat(file->path, &found) != 0) {
+    if (lstat(hs__redirected(file->path, buffer), &found) != 0) {
         close_fifo(file);
     } else {
         const char *why = objection(&found);

@@ -23,15 +23,16 @@ static hs_code check(const hs_knob *knob, hs_error *err)
 {
     if (!is_name(knob->name))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "a knob's name is '%.70s'; it has 1 to %d letters, digits and characters of '_-./'",
+                            "'%.70s' is not a knob's name; use 1 to %d letters, digits and characters of '_-./'",
                             knob->name ? knob->name : "", HS__KNOB_NAME);
     if (!knob->value && !knob->set)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' has neither a value nor a function", knob->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s' has neither value nor set", knob->name);
     if (knob->kind < HS_KNOB_NUMBER || knob->kind > HS_KNOB_BOOL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' is of kind %d, which is none", knob->name,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s': kind is %d, not an hs_knob_kind", knob->name,
                             (int)knob->kind);
     if (!(knob->min <= knob->max))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' goes from %g to %g", knob->name, knob->min, knob->max);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s': min is %g and max is %g; min must not be above max",
+                            knob->name, knob->min, knob->max);
     return HS_OK;
 }
 
@@ -106,11 +107,11 @@ static hs_code fits(const hs__knob *knob, double value, hs_error *err)
     if (!isfinite(value))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "it is not finite");
     if (k->kind == HS_KNOB_BOOL && value != 0 && value != 1)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is true or false", k->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be true or false", k->name);
     if (k->kind == HS_KNOB_INTEGER && (value != floor(value) || fabs(value) > LARGEST_INTEGER))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an integer within +-2^53", k->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be an integer within +-2^53", k->name);
     if (limited && (value < k->min || value > k->max))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' goes from %g to %g", k->name, k->min, k->max);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be from %g to %g", k->name, k->min, k->max);
     return HS_OK;
 }
 
@@ -129,7 +130,7 @@ static hs_code put(hs__knob *knob, double number, hs_error *err)
     hs_code code = knob->knob.set ? knob->knob.set(knob->knob.user, value, err) : HS_OK;
     if (code) {
         if (err && (!err->code || !err->message[0]))
-            hs_error_set(err, code, "the program's function failed with %s", hs_code_name(code));
+            hs_error_set(err, code, "set failed with %s", hs_code_name(code));
         return code;
     }
     if (at && knob->knob.kind == HS_KNOB_NUMBER)
@@ -168,9 +169,9 @@ hs_code hs__knob_set_text(hs__knob *knob, const char *text, hs_error *err)
     double number = is_bool ? json_is_true(value) : json_number_value(value);
     json_decref(value);
     if (!is_number && !is_bool)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the value is no finite number");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the value is not a finite number");
     if (is_bool && knob->knob.kind != HS_KNOB_BOOL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is a number", knob->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be a number", knob->name);
     return set(knob, number, err);
 }
 
@@ -209,7 +210,7 @@ static hs_code read_one(hs_state_reader *in, char *name, double *value, hs_error
         return code;
     name[length] = '\0';
     if (!is_name(name) || strlen(name) != length)
-        return hs_error_set(err, HS_DATA_LOSS, "a knob's name is none");
+        return hs_error_set(err, HS_DATA_LOSS, "a knob's name is invalid");
     return hs_state_reader_read(in, value, sizeof *value, err);
 }
 
@@ -220,12 +221,12 @@ static void restore(hs__knob *knob, double value, const hs_env *env)
     hs_error error = {0};
     hs__knob_text(knob, before, sizeof before);
     if (set(knob, value, &error)) {
-        hs_log(env, HS_LOG_WARNING, "control: '%s' not changed (still %s): the checkpoint's %.16g is refused: %s",
+        hs_log(env, HS_LOG_WARNING, "control: '%s' not changed (still %s): the checkpoint's value %.16g is refused: %s",
                knob->name, before, value, error.message);
         return;
     }
     hs__knob_text(knob, now, sizeof now);
-    hs_log(env, HS_LOG_INFO, "control: '%s' set from %s to %s, the checkpoint's value", knob->name, before, now);
+    hs_log(env, HS_LOG_INFO, "control: '%s' set from %s to %s, as in the checkpoint", knob->name, before, now);
 }
 
 /* It was set after the checkpoint was saved. */
@@ -242,7 +243,7 @@ static void undo(hs__knob *knob, const hs_env *env)
     }
     knob->is_set = false;
     hs__knob_text(knob, now, sizeof now);
-    hs_log(env, HS_LOG_WARNING, "control: '%s' set back from %s to %s", knob->name, before, now);
+    hs_log(env, HS_LOG_WARNING, "control: '%s' reset from %s to %s", knob->name, before, now);
 }
 
 hs_code hs__knobs_load(hs__knobs *knobs, const hs_env *env, hs_state_reader *in, hs_error *err)

@@ -122,8 +122,8 @@ static void stop_if_over(early_stopping *hook, hs_run_context *run)
         return;
     known->gave_up = known->bad;
     if (known->best_step == NO_STEP)
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping: %s was not a number %lld times",
-               (long long)known->seen_step, name_of(hook), (long long)known->bad);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping: %s was NaN %lld times", (long long)known->seen_step,
+               name_of(hook), (long long)known->bad);
     else
         hs_log(hook->session_env, HS_LOG_INFO,
                "step %lld: stopping: %s was not better than %.6g (step %lld) %lld times in a row",
@@ -192,11 +192,11 @@ static void tell_lost(const early_stopping *hook, const hs_raw_session *session,
     if (dash) {
         int length = snprintf(path, sizeof path, "%.*s-%lld", (int)(dash - from), from, (long long)hook->known.best_step);
         if (length > 0 && (size_t)length < sizeof path && hs_checkpoint_exists(hook->session_env, path))
-            snprintf(where, sizeof where, "; it is in '%s'", path);
+            snprintf(where, sizeof where, "; it is in checkpoint '%s'", path);
     }
     hs_log(hook->session_env, HS_LOG_WARNING,
-           "step %lld: the best state, of step %lld (%s = %.6g), is not in memory and is not restored%s", (long long)step,
-           (long long)hook->known.best_step, name_of(hook), hook->known.best, where);
+           "step %lld: the best state, of step %lld (%s = %.6g), is not in memory, so it is not restored%s",
+           (long long)step, (long long)hook->known.best_step, name_of(hook), hook->known.best, where);
 }
 
 /* What the copy has of this hook is of the moment of the copy: that it has stopped since is to be known to whoever resumes.
@@ -257,8 +257,8 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         return code;
     if (loaded.bad < 0 || loaded.bad == INT64_MAX || loaded.gave_up < 0 || loaded.best_step < NO_STEP ||
         loaded.seen_step < loaded.best_step || (loaded.best_step != NO_STEP && isnan(loaded.best)))
-        return hs_error_set(err, HS_DATA_LOSS, "best %g at step %lld, then %lld others until step %lld", loaded.best,
-                            (long long)loaded.best_step, (long long)loaded.bad, (long long)loaded.seen_step);
+        return hs_error_set(err, HS_DATA_LOSS, "invalid values: best %g at step %lld, then %lld others until step %lld",
+                            loaded.best, (long long)loaded.best_step, (long long)loaded.bad, (long long)loaded.seen_step);
     if (loaded.best_step != hook->known.best_step)
         hook->has_copy = false;
     hook->known = loaded;

@@ -66,7 +66,7 @@ static hs_code run_part(const pass *p, const hs_run_args *args, const hs_run_val
     hs_code code = hs_raw_session_run(p->session, args, values, err);
     if (code != HS_OUT_OF_RANGE)
         return code;
-    hs_error_prefix(err, "%s ended", what);
+    hs_error_prefix(err, "%s reached the end of the input", what);
     if (err)
         err->code = HS_FAILED_PRECONDITION;
     return HS_FAILED_PRECONDITION;
@@ -98,7 +98,7 @@ static hs_code fetch(const pass *p, hs_error *err)
 {
     const evaluation *hook = p->hook;
     const hs_run_values *values;
-    hs_code code = run_part(p, HS_RUN_ARGS(.names = hook->metrics), &values, "the run of the metrics", err);
+    hs_code code = run_part(p, HS_RUN_ARGS(.names = hook->metrics), &values, "the run of metrics", err);
     for (size_t i = 0; !code && hook->metrics[i]; i++)
         hook->values[i] = hs_run_values_number(values, i);
     return code;
@@ -139,7 +139,7 @@ static hs_code run_all(pass *p, hs_error *err)
     if (is_abandoned(p))
         return HS_OK;
     if (hook->reset_ops)
-        code = run_part(p, HS_RUN_ARGS(.names = hook->reset_ops), NULL, "the run of the reset ops", err);
+        code = run_part(p, HS_RUN_ARGS(.names = hook->reset_ops), NULL, "the run of reset_ops", err);
     if (code || (code = run_batches(p, err)) || p->abandoned)
         return code;
     if (hook->eval_op && !p->batches) {
@@ -288,10 +288,11 @@ static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s of metrics and evaluate is given; give exactly one of the two",
                             metrics ? "each" : "none");
     if (options->evaluate && (options->reset_ops || options->eval_op || options->summary_dir || options->summary_writer))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "with evaluate, ops and writers are the function's own");
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "evaluate excludes reset_ops, eval_op, summary_dir and summary_writer");
     if (options->n_batches < HS_NEVER || (options->n_batches && !options->eval_op))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "n_batches is %lld%s", (long long)options->n_batches,
-                            options->eval_op ? "" : ", and there is no eval_op");
+                            options->eval_op ? "" : ", but eval_op is missing");
     if (options->summary_dir && options->summary_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "both summary_dir and summary_writer are given; give at most one of the two");
@@ -302,7 +303,7 @@ static hs_code check(const hs_evaluation_options *options, hs_error *err)
 {
     if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "none of every_n_steps, every_n_secs and at_end is given, and no trigger");
+                            "none of every_n_steps, every_n_secs, trigger and at_end is given; give at least one");
     return check_what(options, err);
 }
 

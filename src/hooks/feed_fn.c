@@ -32,7 +32,7 @@ hs_hook hs_feed_fn_hook(const hs_feed_fn_options *given)
         if (options.feeds)
             hook = hs__hook_new(options.env, sizeof *hook, &error);
         else
-            hs_error_set(&error, HS_INVALID_ARGUMENT, "no function that gives the feeds is given (feeds)");
+            hs_error_set(&error, HS_INVALID_ARGUMENT, "feeds is missing; give the function that returns the feeds");
     }
     if (!hook)
         return hs_hook_broken(ops.name, &error);

@@ -13,8 +13,7 @@ static hs_code refuse_idle(const given_option *options, size_t n, const char *wi
 {
     for (size_t i = 0; i < n; i++)
         if (options[i].set)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is given, which does nothing without %s", options[i].name,
-                                without);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s has no effect without %s", options[i].name, without);
     return HS_OK;
 }
 #define REFUSE_IDLE(without, err, ...)                                                                                     \
@@ -66,11 +65,11 @@ static hs_code check_skip(const hs_finite_guard_options *o, hs_error *err)
     if (!is_there(o->update_op))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "HS_GUARD_SKIP_STEP without update_op: what a run has done cannot be left out; let the training "
-            "run compute gradients only, and name the op that applies them, for the guard to run");
+            "HS_GUARD_SKIP_STEP requires update_op: let the training run only compute gradients, and name the op that "
+            "applies them");
     if (o->every_n_steps || o->every_n_secs != 0 || o->trigger)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s is given with HS_GUARD_SKIP_STEP, which has to look at every training run",
+                            "HS_GUARD_SKIP_STEP excludes %s, because it checks every training run",
                             o->trigger         ? "trigger"
                             : o->every_n_steps ? "every_n_steps"
                                                : "every_n_secs");
@@ -103,9 +102,9 @@ hs_code hs__finite_check(const hs_finite_guard_options *o, hs_error *err)
     if (!has_names(o->inputs) && !has_names(o->activations) && !has_names(o->gradients) && !has_names(o->parameters) &&
         !has_names(o->losses))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "nothing is watched: name tensors in inputs, activations, gradients, parameters or losses");
+                            "nothing to watch; name tensors in inputs, activations, gradients, parameters or losses");
     if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_WARN)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %d, no hs_guard_policy", (int)o->policy);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %d, not an hs_guard_policy", (int)o->policy);
     if (!is_there(o->dump_dir) &&
         (code = REFUSE_IDLE("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"max_dumps", o->max_dumps})))
         return code;

@@ -26,7 +26,7 @@ static hs_code make_names(loan *l, const hs_env *env, const hs__watched *watched
     for (size_t i = 0; i < n; i++)
         room += strlen(watched->names[i]) + 2 * NAME;
     if (!(l->names = hs_env_alloc(env, bytes + room)))
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the names of what is dumped");
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the names of the dumped tensors");
     char *text = (char *)(l->names + n + 1);
     for (size_t i = 0; i < n; i++) {
         l->names[i].variable = text;
@@ -43,7 +43,7 @@ static hs_code lend(loan *l, const hs_env *env, const hs__watched *watched, cons
     if (code)
         return code;
     if (!(l->graph = hs_graph_new(env)))
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for what is dumped");
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the dumped tensors");
     for (size_t i = 0; i < watched->ends[HS__DUMP_ALSO]; i++) { /* the graph keeps its first error */
         const hs_tensor *value = hs_run_values_tensor(values, i);
         hs_graph_add_variable(l->graph, HS_VARIABLE_DEF(.name = l->names[i].variable, .dtype = value->dtype,
@@ -125,11 +125,13 @@ void hs__dump_make(hs__dump *dump, const hs__watched *watched, hs_raw_session *s
         return;
     dump->made++;
     int number = find_number(dump, env, found->step);
-    hs_code code = number < 0 ? hs_error_set(&error, HS_INVALID_ARGUMENT, "there is no name left in '%s'", dump->directory)
+    hs_code code = number < 0 ? hs_error_set(&error, HS_INVALID_ARGUMENT, "all file names for this step are used in '%s'",
+                                             dump->directory)
                               : lend(&l, env, watched, values, &error);
     if (!code)
         code = save(dump, &l, session, found, number, &error);
     take_back(&l, env);
     if (code)
-        hs_log(env, HS_LOG_WARNING, "step %lld: dump failed: %s", (long long)found->step, error.message);
+        hs_log(env, HS_LOG_WARNING, "step %lld: cannot dump the watched tensors: %s", (long long)found->step,
+               error.message);
 }

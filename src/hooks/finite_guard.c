@@ -126,8 +126,9 @@ static hs_code go_back_later(finite_guard *hook, hs_run_context *run, hs_error *
     const hs__rollback *rollback = &hook->rollback;
     if (!hs__rollback_is_left(rollback)) {
         fail(hook, run, "", err);
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; all %lld rollbacks are used up%s%s", hook->found.first,
-                            (long long)rollback->most, rollback->history[0] ? ": " : "", rollback->history);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; all %lld rollbacks (max_rollbacks) are used%s%s",
+                            hook->found.first, (long long)rollback->most, rollback->history[0] ? ": " : "",
+                            rollback->history);
     }
     refuse_saves(hook, run);
     hs_run_context_request_boundary(run); /* savers may come first there */
@@ -139,9 +140,9 @@ static hs_code leave_out(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     if (hook->found.has_bad_parameter)
-        return fail(hook, run, "; a parameter is bad, and to leave an update out does not mend it", err);
+        return fail(hook, run, "; skipping the update does not help, because a parameter is already affected", err);
     if (hook->max_skips != HS_NEVER && hook->skips >= hook->max_skips)
-        return hs_error_set(err, fail(hook, run, "", err), "%s; %lld updates in a row were left out before",
+        return hs_error_set(err, fail(hook, run, "", err), "%s; the %lld previous updates were skipped (max_skips)",
                             hook->found.first, (long long)hook->skips);
     hook->skips++;
     hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; update skipped, %lld in a row", (long long)hook->found.step,
@@ -234,7 +235,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     if (code)
         return code;
     if (loaded.skips < 0 || loaded.skips > MOST_RUNS || loaded.runs < 0 || loaded.runs > MOST_RUNS)
-        return hs_error_set(err, HS_DATA_LOSS, "%lld runs, %lld updates left out", (long long)loaded.runs,
+        return hs_error_set(err, HS_DATA_LOSS, "invalid counts: %lld runs, %lld skipped updates", (long long)loaded.runs,
                             (long long)loaded.skips);
     if ((code = hs__rollback_load(&hook->rollback, &loaded.rollback, err)))
         return code;
@@ -326,7 +327,7 @@ static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_err
     hs_code code = hook->periodic ? hs__timing_init(&hook->timing, &timing, &hook->base.env, err) : HS_OK;
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "trigger: last is set, and no run comes at the end that could be looked at");
+                            "trigger: last is set, but the guard checks runs, and no run follows the last one");
     if (!code && !(code = copy_names(hook, o, err)) && !(code = make_spikes(hook, o, err)) &&
         !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&
         !(code = copy_text(hook, &hook->dump.directory, o->dump_dir, err)) &&
@@ -346,5 +347,8 @@ hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
         destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    if (!hook)
+        return hs_hook_broken(ops.name, &error);
+    bool varies = hook->timing.by_secs && options.losses; /* it depends on the clock which losses are in the window */
+    return (hs_hook){.ops = &ops, .self = hook, .flags = varies ? HS_HOOK_STATE_VARIES : 0};
 }

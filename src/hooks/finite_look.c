@@ -44,8 +44,8 @@ static bool is_watchable(hs_dtype dtype)
 static hs_code not_watchable(const char *name, hs_dtype dtype, hs_error *err)
 {
     return hs_error_set(err, HS_INVALID_ARGUMENT,
-                        "tensor '%s' is of type %s; only float, double, half and bfloat16 are watched (a dump has it if it "
-                        "is listed in dump_also)",
+                        "tensor '%s' is of type %s; only float, double, half and bfloat16 can be watched; to dump it, list "
+                        "it in dump_also",
                         name, hs_dtype_name(dtype));
 }
 
@@ -85,7 +85,7 @@ static void say_range(text *t, const hs_tensor *host)
         most = number > most ? number : most;
     }
     if (least <= most)
-        say(t, ", the others from %.9g to %.9g", least, most);
+        say(t, ", the other elements from %.9g to %.9g", least, most);
 }
 
 static void describe(hs__finding *found, const hs__watched *watched, size_t index, const hs_tensor *host,
@@ -127,13 +127,13 @@ static hs_code look_for_spike(const hs__watched *watched, size_t index, hs__spik
     double mean, zscore, value = hs_tensor_number(host, 0);
     hs_shape of = hs_tensor_shape(host);
     if (hs_shape_elements(&of) != 1)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "loss '%s' is of shape %s; it must be one number",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "loss '%s' has shape %s; it must have one element",
                             watched->names[index], hs_shape_text(&of, shape, sizeof shape));
     if (!hs__spikes_look(spikes, index - watched->ends[HS__LOSSES - 1], value, &mean, &zscore) ||
         !add(found, watched, index, run))
         return HS_OK;
     text t = {found->first, sizeof found->first, 0};
-    say(&t, "loss '%.256s' is %.9g: %.3g standard deviations above %.9g, the mean of the last %lld values",
+    say(&t, "loss '%.256s' is %.9g, which is %.3g standard deviations above %.9g, the mean of the last %lld values",
         watched->names[index], value, zscore, mean, (long long)spikes->window);
     return HS_OK;
 }

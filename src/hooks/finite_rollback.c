@@ -26,14 +26,14 @@ static hs_code find_learning_rate(hs__rollback *rollback, hs_backend backend, hs
     while (hs_backend_variable(backend, i, &found) && strcmp(found.name, name) != 0)
         i++;
     if (!hs_backend_variable(backend, i, &found))
-        return hs_error_set(err, HS_NOT_FOUND, "learning_rate '%s' is no variable", name);
+        return hs_error_set(err, HS_NOT_FOUND, "learning_rate '%s' is not a variable", name);
     if (!hs__is_number(found.dtype, found.shape.rank))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is no scalar of type float or double", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is not a scalar of type float or double", name);
     if (found.flags & HS_VARIABLE_LOCAL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is a local variable, which no checkpoint has",
-                            name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "learning_rate '%s' is a local variable, which checkpoints do not contain", name);
     if (!backend.ops->read_variable || !backend.ops->write_variable)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set the variable '%s'", backend.ops->name, name);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set variable '%s'", backend.ops->name, name);
     rollback->number = (hs__number){i, found.dtype};
     return HS_OK;
 }
@@ -144,12 +144,11 @@ static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error
     int64_t saved = hs_raw_session_last_saved_step(session);
     if (saved >= 0) /* to begin again would be worse than to fail */
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "step %lld was saved, but the guard's saver has no checkpoint that can be read; give the guard "
-                            "the saver that saves (saver, scaffold)",
+                            "step %lld was saved, but the guard's saver has no readable checkpoint; give the guard the "
+                            "same saver or scaffold",
                             (long long)saved);
     return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "there is nothing to go back to: no checkpoint was saved, and there is no copy in memory (save "
-                        "sooner, or raise snapshot_limit)");
+                        "no checkpoint was saved, and no copy is in memory; save sooner, or raise snapshot_limit");
 }
 
 /* What follows is to be another than it was. */
@@ -174,7 +173,7 @@ static hs_code skip(hs__rollback *rollback, hs_run_context *run, int64_t batches
     for (int64_t i = 0; i < batches && !hs_raw_session_stop_requested(session); i++) {
         hs_code code = hs_raw_session_run(session, &args, NULL, err);
         if (code == HS_OUT_OF_RANGE) {
-            hs_log(env_of(session), HS_LOG_WARNING, "end of the input while skipping batches; stopping");
+            hs_log(env_of(session), HS_LOG_WARNING, "the input ended while skipping batches; stopping");
             hs_run_context_request_stop(run);
             return HS_OK;
         }
@@ -236,7 +235,7 @@ static hs_code change_course(hs__rollback *rollback, hs_run_context *run, int64_
         return err->code;
     if (after != step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "skip_op '%s' advances the global step; name the op that draws a batch", rollback->skip_op);
+                            "skip_op '%s' advances the global step; name an op that only draws a batch", rollback->skip_op);
     remember(rollback, bad_step, step);
     tell(rollback, session, bad_step, step, rollback->count.skipped - rollback->restored.skipped, rate, why);
     return HS_OK;
@@ -253,7 +252,7 @@ hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t b
         code = change_course(rollback, run, skipped_before, bad_step, why, &error);
     if (!code)
         return HS_OK;
-    hs_error_set(err, code, "%s; rolling back step %lld failed: %s", why, (long long)bad_step, error.message);
+    hs_error_set(err, code, "%s; cannot roll back step %lld: %s", why, (long long)bad_step, error.message);
     hs_raw_session_refuse_saves(session, err); /* what is in memory is not known */
     return code;
 }
@@ -262,8 +261,8 @@ hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t b
 hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *loaded, hs_error *err)
 {
     if (loaded->rollbacks < 0 || loaded->rollbacks > MOST || loaded->skipped < 0 || loaded->skipped > MOST)
-        return hs_error_set(err, HS_DATA_LOSS, "%lld rollbacks, and %lld batches skipped", (long long)loaded->rollbacks,
-                            (long long)loaded->skipped);
+        return hs_error_set(err, HS_DATA_LOSS, "invalid counts: %lld rollbacks, %lld skipped batches",
+                            (long long)loaded->rollbacks, (long long)loaded->skipped);
     rollback->restored = *loaded;
     rollback->count.skipped = loaded->skipped;
     if (loaded->rollbacks > rollback->count.rollbacks)

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* So many spikes in a row are not accepted. The later ones are, so that values which stay on another level become the
- * normal ones. */
+/* At most this many values in a row are spikes. Later ones are accepted, however far they are from the mean, so that values
+ * which stay on another level become the normal ones. */
 enum { MOST_REJECTED = 2 };
 
 static const int64_t MOST = INT64_MAX / 2;
@@ -78,9 +78,9 @@ bool hs__spikes_look(hs__spikes *spikes, size_t index, double value, double *mea
     if (!isfinite(value) || spikes->zscore == HS_NEVER)
         return false;
     *zscore = measure(spikes, series, value, mean);
-    bool is_spike = *zscore > spikes->zscore;
-    series->in_a_row = is_spike ? series->in_a_row + 1 : 0;
-    if (series->in_a_row == 0 || series->in_a_row > MOST_REJECTED)
+    series->in_a_row = *zscore > spikes->zscore ? series->in_a_row + 1 : 0;
+    bool is_spike = series->in_a_row > 0 && series->in_a_row <= MOST_REJECTED;
+    if (!is_spike)
         accept(spikes, series, value);
     return is_spike;
 }
@@ -111,8 +111,8 @@ static hs_code load_series(const hs__spikes *spikes, hs__spike_series *series, h
     if (code)
         return code;
     if (counts[0] < 0 || counts[1] < 0 || counts[1] > MOST)
-        return hs_error_set(err, HS_DATA_LOSS, "%lld values of a loss, %lld spikes in a row", (long long)counts[0],
-                            (long long)counts[1]);
+        return hs_error_set(err, HS_DATA_LOSS, "invalid counts: %lld values of a loss, %lld spikes in a row",
+                            (long long)counts[0], (long long)counts[1]);
     if (series) {
         clear(series);
         series->in_a_row = counts[1];

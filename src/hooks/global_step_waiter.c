@@ -39,7 +39,8 @@ static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, 
             return err->code;
         int64_t now_ns = hs_env_monotonic_ns(env);
         if (now_ns - told_ns >= TELL_EVERY_NS) {
-            hs_log(env, HS_LOG_INFO, "still waiting for global step %lld; it is %lld", wanted, (long long)step);
+            hs_log(env, HS_LOG_INFO, "still waiting for global step %lld; the current step is %lld", wanted,
+                   (long long)step);
             told_ns = now_ns;
         }
         sleep_between(hook, session, env);

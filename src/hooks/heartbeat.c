@@ -57,7 +57,7 @@ static void beat(hs__heartbeat *h, bool closed)
     hs_error error = {0};
     hs_code code = hs__file_replace_by(&h->env, h->tmp, h->path, line, describe(h, closed, line), false, &error);
     if (code && !h->failed && !atomic_load(&h->left))
-        hs_log(&h->env, HS_LOG_WARNING, "watchdog: the heartbeat cannot be written: %s", error.message);
+        hs_log(&h->env, HS_LOG_WARNING, "watchdog: cannot write the heartbeat: %s", error.message);
     h->failed |= code != HS_OK;
 }
 

@@ -53,7 +53,7 @@ void hs__line_file_close(hs__line_file *file)
 {
     hs_error error = {0};
     if (hs__file_close(&file->file, &error))
-        hs_log(file->env, HS_LOG_WARNING, "%s; its last lines may be missing", error.message);
+        hs_log(file->env, HS_LOG_WARNING, "%s; the last lines may be missing", error.message);
     file->n_pending = 0;
 }
 
@@ -107,8 +107,7 @@ static hs_code check_first(const hs__line_file *file, const char *piece, size_t 
     const char *end = memchr(piece, '\n', bytes);
     if (end ? file->reader->fits(file->reader->user, piece, (size_t)(end - piece)) : bytes < file->piece)
         return HS_OK; /* what is no whole line does not stay */
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "%s: has other columns than %s; rename it, or write the same columns, or to another file",
+    return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: has other columns than %s; rename that file, or set another path",
                         file->path, file->reader->columns);
 }
 
@@ -197,13 +196,13 @@ static hs_code put_aside(hs__line_file *file, hs_error *err)
         if (!aside)
             return hs__no_memory(err, strlen(file->path), "a path");
         if (hs__file_missing(file->env, aside) && !(code = hs__rename(file->env, file->path, aside, err)))
-            hs_log(file->env, HS_LOG_INFO,
-                   "%s: training starts from the beginning; the rows of the earlier one are now in %s", file->path, aside);
+            hs_log(file->env, HS_LOG_INFO, "%s: training starts from the beginning; the earlier rows are now in %s",
+                   file->path, aside);
         hs__free(file->env, aside);
     }
     if (code == HS_ALREADY_EXISTS)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: files .1 to .%d are there; move some away", file->path,
-                            MOST_ASIDE);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: the files .1 to .%d already exist; move some away",
+                            file->path, MOST_ASIDE);
     return code;
 }
 
@@ -264,8 +263,9 @@ static void warn_if_short(const hs__line_file *file, const hs__line_keep *keep)
 {
     if (keep->kind == HS__KEEP_BYTES && file->bytes < keep->bytes)
         hs_log(file->env, HS_LOG_WARNING,
-               "%s: has %llu bytes of rows, but the checkpoint expects %llu, up to step %lld; rows are missing", file->path,
-               (unsigned long long)file->bytes, (unsigned long long)keep->bytes, (long long)keep->step);
+               "%s: has %llu bytes of rows, but the checkpoint of the session expects %llu, up to step %lld; rows are "
+               "missing",
+               file->path, (unsigned long long)file->bytes, (unsigned long long)keep->bytes, (long long)keep->step);
 }
 
 static hs_code keep_what(hs__line_file *file, const hs__line_keep *keep, hs_error *err)
@@ -297,7 +297,7 @@ static hs_code open_end(hs__line_file *file, hs_error *err)
     if ((code = rewrite(file, NULL, err)) ||
         (code = hs__file_open(&file->file, file->env, file->path, HS_OPEN_APPEND, err)))
         return code;
-    hs_log(file->env, HS_LOG_WARNING, "'%s': replaced by a copy, because it was a link", file->path);
+    hs_log(file->env, HS_LOG_WARNING, "%s: replaced by a copy, because it was a link", file->path);
     return HS_OK;
 }
 
@@ -339,7 +339,7 @@ static hs_code reopen(hs__line_file *file, hs_error *err)
 {
     uint64_t bytes = file->bytes;
     const hs__line_keep rest = {.kind = HS__KEEP_BYTES, .bytes = bytes, .step = -1};
-    hs_log(file->env, HS_LOG_WARNING, "%s: was changed by another process", file->path);
+    hs_log(file->env, HS_LOG_WARNING, "%s: another process has changed it", file->path);
     hs_code code = hs__line_file_open(file, file->env, &rest, err);
     if (code) {
         file->bytes = bytes; /* to be tried again */

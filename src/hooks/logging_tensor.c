@@ -149,7 +149,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     if (code)
         return code;
     if (runs < 0 || runs > MOST_RUNS)
-        return hs_error_set(err, HS_DATA_LOSS, "it has seen %lld runs", (long long)runs);
+        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld runs", (long long)runs);
     hook->runs = runs;
     hook->logged = NOT_LOGGED;
     hook->started = false;
@@ -178,12 +178,12 @@ static hs_code check(const hs_logging_tensor_options *options, hs_error *err)
     while (options->labels && options->labels[labels])
         labels++;
     if (!tensors)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "no tensors are named");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "tensors is empty");
     if (options->labels && labels != tensors)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there are %zu labels for %zu tensors", labels, tensors);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%zu labels are given for %zu tensors", labels, tensors);
     if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "none of every_n_steps, every_n_secs and at_end is given, and no trigger");
+                            "none of every_n_steps, every_n_secs, trigger and at_end is given; give at least one");
     return HS_OK;
 }
 

@@ -48,7 +48,7 @@ hs_code hs__metrics_board_load(hs__metrics_board *board, hs_state_reader *in, hs
     int64_t n;
     hs_code code = hs_state_reader_read(in, &n, sizeof n, err);
     if (!code && (n < 0 || n > MOST_METRICS))
-        code = hs_error_set(err, HS_DATA_LOSS, "it has %lld metrics", (long long)n);
+        code = hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld metrics", (long long)n);
     hs__metrics_board_clear(board);
     for (int64_t i = 0; !code && i < n; i++) {
         code = hs_state_reader_read(in, &read, sizeof read, err);

@@ -90,7 +90,7 @@ static hs_code load_file(void *self, hs_state_reader *in, hs_error *err)
     if (code)
         return code;
     if (state[0] < 0)
-        return hs_error_set(err, HS_DATA_LOSS, "its file has %lld bytes", (long long)state[0]);
+        return hs_error_set(err, HS_DATA_LOSS, "invalid size of the file: %lld bytes", (long long)state[0]);
     hook->keep = (hs__line_keep){.kind = HS__KEEP_BYTES, .bytes = (uint64_t)state[0], .step = state[1]};
     hook->row_step = state[1];
     hook->planned = true;
@@ -135,12 +135,12 @@ static int64_t format_of(const hs_metrics_file_options *options)
 static hs_code check(const hs_metrics_file_options *options, hs_error *err)
 {
     if (!options->path || !*options->path)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "path is not given");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "path is missing");
     if (options->format < HS_METRICS_BY_NAME || options->format > HS_METRICS_JSON_LINES)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%d is no format of a file of metrics", (int)options->format);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "format is %d, not an hs_metrics_format", (int)options->format);
     if (format_of(options) == HS_METRICS_BY_NAME)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s: ends with none of .csv, .jsonl and .json; say in format what it is", options->path);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: the name does not end with .csv, .jsonl or .json; set format",
+                            options->path);
     return HS_OK;
 }
 
@@ -149,10 +149,10 @@ static hs_code add_column(metrics_file *hook, const char *name, hs_error *err)
     size_t n = 0;
     for (; hook->names[n]; n++)
         if (strcmp(hook->names[n], name) == 0)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "two columns would be named '%s'; give one another label", name);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "two columns have the name '%s'; give one of them another label",
+                                name);
     if (!hook->row.json && strchr(name, '\n'))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the column '%s' has a line's end in its name; give it a label",
-                            name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "column '%s': the name contains a newline; give it a label", name);
     hook->names[n] = name;
     return HS_OK;
 }
@@ -183,7 +183,7 @@ static hs_code make_row(metrics_file *hook, const char *path, hs_error *err)
     hs__metrics_row_head(&hook->row);
     hook->row.scratch = block + longest;
     char *head = memcpy(block + 2 * longest, block, hook->row.used + 1);
-    hook->reader = (hs__line_reader){hs__metrics_row_fits, hs__metrics_row_step, &hook->row, "those of this hook"};
+    hook->reader = (hs__line_reader){hs__metrics_row_fits, hs__metrics_row_step, &hook->row, "this hook"};
     hook->file = hs__line_file_new(&hook->rows.base.env, path, head, &hook->reader, longest, err);
     return hook->file ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
@@ -216,5 +216,6 @@ hs_hook hs_metrics_file_hook(const hs_metrics_file_options *given)
         hs__scalar_rows_destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hs__scalar_rows_flags(&hook->rows)}
+                : hs_hook_broken(ops.name, &error);
 }

@@ -19,9 +19,12 @@ typedef struct {
     hs_dtype dtype;
     size_t bytes;
     bool is_made; /* its nodes are in the graph */
+    bool is_late; /* the variable's memory may be missing; then so is the average's */
+    bool exists;  /* if late: it has begun */
     bool copies;  /* the next update makes the average a copy of the variable */
     bool swapped; /* the average is in the place of the variable */
     float rate;   /* 1 - decay */
+    size_t index; /* of the variable */
     char name[NAME], update[NAME + 8], swap[NAME + 8];
     _Alignas(max_align_t) unsigned char values[];
 } average;
@@ -98,6 +101,8 @@ static hs_code swap(void *user, hs_op *op, hs_error *err)
     const hs_tensor *variable = hs_op_written(op, 0);
     void *mean = hs_op_written(op, 1)->data;
     const void *values;
+    if (!variable->data)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the variable of '%s' has no memory", a->name);
     hs_code code = read_variable(a, variable, &values, err);
     if (!code && variable->memory)
         code = variable->memory->from_host(variable->memory->user, variable->data, mean, a->bytes, err);
@@ -111,24 +116,51 @@ static hs_code swap(void *user, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
+/* The memory of one that is late: it is always there, but nobody sees it before it begins. */
+
+static hs_code locate(void *user, size_t bytes, bool allocate, void **data, hs_error *err)
+{
+    average *a = user;
+    (void)bytes, (void)err;
+    a->exists |= allocate;
+    *data = a->exists ? a->values : NULL;
+    return HS_OK;
+}
+
+/* What is restored is of before its beginning. */
+static hs_code begin_again(void *user, const hs_tensor *value, hs_error *err)
+{
+    (void)value, (void)err;
+    ((average *)user)->exists = false;
+    return HS_OK;
+}
+
+static bool is_missing(const average *a)
+{
+    return a->is_late && !a->exists;
+}
+
 /* The beginning. */
 
-static hs_code find_variable(hs_backend backend, const char *name, hs_variable *found, hs_error *err)
+static hs_code find_variable(hs_backend backend, const char *name, size_t *index, hs_variable *found, hs_error *err)
 {
-    size_t i = 0;
-    while (hs_backend_variable(backend, i, found) && strcmp(found->name, name) != 0)
-        i++;
-    if (!hs_backend_variable(backend, i, found))
+    *index = 0;
+    while (hs_backend_variable(backend, *index, found) && strcmp(found->name, name) != 0)
+        ++*index;
+    if (!hs_backend_variable(backend, *index, found))
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not a variable", name);
     if (found->dtype != HS_FLOAT && found->dtype != HS_DOUBLE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' is of type %s; averages are of float and double", name,
-                            hs_dtype_name(found->dtype));
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' is of type %s; only float and double can be averaged",
+                            name, hs_dtype_name(found->dtype));
     return HS_OK;
 }
 
 static hs_code add_nodes(hs_graph *graph, average *a, const hs_variable *variable, hs_error *err)
 {
-    hs_code code = hs_graph_variable(graph, a->name, variable->dtype, variable->shape, a->values);
+    const hs_variable_def late = HS_INIT(hs_variable_def, .name = a->name, .dtype = variable->dtype,
+                                         .shape = variable->shape, .locate = locate, .initialize = begin_again, .user = a);
+    hs_code code = a->is_late ? hs_graph_add_variable(graph, &late)
+                              : hs_graph_variable(graph, a->name, variable->dtype, variable->shape, a->values);
     if (!code)
         code = hs_graph_op(graph, .name = a->update, .run = update, .user = a, .inputs = HS_NAMES(variable->name),
                            .writes = HS_NAMES(a->name), .type = "AssignMovingAvg");
@@ -136,11 +168,11 @@ static hs_code add_nodes(hs_graph *graph, average *a, const hs_variable *variabl
         code = hs_graph_op(graph, .name = a->swap, .run = swap, .user = a, .writes = HS_NAMES(variable->name, a->name));
     a->is_made = !code;
     if (code && !hs_graph_error(graph, err)) /* it cannot be added to */
-        hs_error_set(err, code, "'%s' cannot be added to the graph", a->name);
+        hs_error_set(err, code, "cannot add '%s' to the graph", a->name);
     return code;
 }
 
-/* A value that is not a number marks an average that is neither restored nor copied yet. */
+/* A value that is not a number marks an average that is neither restored nor copied yet, unless it is late. */
 
 static bool is_fresh(const average *a)
 {
@@ -161,28 +193,33 @@ static hs_code begin_one(moving_average *hook, hs_backend backend, size_t i, hs_
     const char *name = hook->options.variables[i];
     char own[NAME];
     hs_variable variable;
+    size_t index;
     hs_graph *graph = hs_graph_of(backend);
-    hs_code code = find_variable(backend, name, &variable, err);
+    hs_code code = find_variable(backend, name, &index, &variable, err);
     if (code)
         return code;
     if ((size_t)snprintf(own, sizeof own, "%s/%s", name, hook->name) >= sizeof own)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the name '%s' is too long", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the name of variable '%s' is too long", name);
     size_t bytes = (size_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
     average *a = hs_graph_memory(graph, own, sizeof *a + bytes, err);
     if (!a)
         return err->code;
     if (!a->is_made) {
-        *a = (average){.graph = graph, .dtype = variable.dtype, .bytes = bytes};
+        *a = (average){.graph = graph,
+                       .dtype = variable.dtype,
+                       .bytes = bytes,
+                       .index = index,
+                       .is_late = (variable.flags & HS_VARIABLE_MOVES) != 0};
         snprintf(a->name, sizeof a->name, "%s", own);
         snprintf(a->update, sizeof a->update, "%s/update", own);
         snprintf(a->swap, sizeof a->swap, "%s/swap", own);
         if ((code = add_nodes(graph, a, &variable, err)))
             return code;
     }
-    a->swapped = a->copies = false;
-    make_fresh(a);
+    a->swapped = a->copies = a->exists = false;
+    if (!a->is_late)
+        make_fresh(a);
     hook->averages[i] = a;
-    hook->updates[i] = a->update;
     return HS_OK;
 }
 
@@ -200,23 +237,55 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code;
 }
 
+/* Is there a variable to begin with? */
+static hs_code find_memory(const moving_average *hook, const average *a, bool *found, hs_error *err)
+{
+    const hs_backend_ops *backend = hs_raw_session_backend(hook->session).ops;
+    hs_tensor value;
+    hs_code code = backend->read_variable(hs_raw_session_handle(hook->session), a->index, &value, err);
+    *found = !code && (value.data || !value.bytes);
+    return code;
+}
+
+/* Decides what the next update of an average does: a copy, if it begins, or nothing, if it is not wanted. */
+static hs_code plan(const moving_average *hook, average *a, bool created, bool *wanted, hs_error *err)
+{
+    hs_code code = HS_OK;
+    a->copies = a->is_late ? !a->exists : created && is_fresh(a);
+    *wanted = a->copies || !created;
+    if (a->is_late && a->copies && !(code = find_memory(hook, a, wanted, err)))
+        a->exists = a->copies = *wanted;
+    return code;
+}
+
+/* Makes copies for the averages that begin. Updates the others, unless the session was just created. */
+static hs_code update_all(moving_average *hook, bool created, hs_error *err)
+{
+    size_t n = 0;
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < hook->n; i++) {
+        bool wanted;
+        code = plan(hook, hook->averages[i], created, &wanted, err);
+        if (!code && wanted)
+            hook->updates[n++] = hook->averages[i]->update;
+    }
+    hook->updates[n] = NULL;
+    if (!code && n)
+        code = hs_raw_session_run(hook->session, HS_RUN_ARGS(.names = hook->updates), NULL, err);
+    for (size_t i = 0; i < hook->n; i++) {
+        hook->averages[i]->exists &= !(code && hook->averages[i]->copies);
+        hook->averages[i]->copies = false;
+    }
+    return code;
+}
+
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     moving_average *hook = self;
-    size_t fresh = 0;
     (void)coordinator;
     hook->session = session;
     hook->restores = -1;
-    for (size_t i = 0; i < hook->n; i++)
-        if (is_fresh(hook->averages[i])) {
-            hook->averages[i]->copies = true;
-            hook->swaps[fresh++] = hook->averages[i]->update;
-        }
-    hook->swaps[fresh] = NULL;
-    hs_code code = fresh ? hs_raw_session_run(session, HS_RUN_ARGS(.names = hook->swaps), NULL, err) : HS_OK;
-    for (size_t i = 0; i < hook->n; i++)
-        hook->averages[i]->copies = false;
-    return code;
+    return update_all(hook, true, err);
 }
 
 /* Swapping. */
@@ -238,20 +307,20 @@ static hs_code place(moving_average *hook, bool in, hs_error *err)
     size_t n = 0;
     notice_restore(hook);
     for (size_t i = 0; i < hook->n; i++)
-        if (hook->averages[i]->swapped != in)
+        if (hook->averages[i]->swapped != in && !(in && is_missing(hook->averages[i])))
             hook->swaps[n++] = hook->averages[i]->swap;
     hook->swaps[n] = NULL;
     return n ? hs_raw_session_run(hook->session, HS_RUN_ARGS(.names = hook->swaps), NULL, err) : HS_OK;
 }
 
-static hs_code update_all(moving_average *hook, int64_t step, hs_error *err)
+static hs_code follow(moving_average *hook, int64_t step, hs_error *err)
 {
     float decay = (float)hook->options.decay, now = (1 + (float)step) / (10 + (float)step);
     if (hook->options.ramp && now < decay)
         decay = now;
     for (size_t i = 0; i < hook->n; i++)
         hook->averages[i]->rate = 1 - decay;
-    return hs_raw_session_run(hook->session, HS_RUN_ARGS(.names = hook->updates), NULL, err);
+    return update_all(hook, false, err);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -263,8 +332,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     if (kind == HS_RUN_TRAIN) {
         if (hook->in)
             return hs_error_set(err, HS_FAILED_PRECONDITION,
-                                "the averages are in the place of the variables; call hs_moving_average_swap(hook, false, "
-                                "err) before the next training run");
+                                "the variables hold the averages; call hs_moving_average_swap(hook, false, err) before the "
+                                "next training run");
         if ((hook->step = hs_run_context_global_step(run, err)) < 0)
             return err->code;
     }
@@ -280,7 +349,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     int64_t step = hs_raw_session_global_step(hook->session, err); /* another hook's run may have advanced it */
     if (step < 0)
         return err->code;
-    return step == hook->step ? HS_OK : update_all(hook, step, err);
+    return step == hook->step ? HS_OK : follow(hook, step, err);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
@@ -298,7 +367,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
     (void)outcome;
     if (hook->session && place(hook, false, &error))
         hs_log(hs_backend_env(hs_raw_session_backend(hook->session)), HS_LOG_ERROR,
-               "the averages stay in the place of the variables: %s", error.message);
+               "the variables still hold the averages: %s", error.message);
     hook->session = NULL;
 }
 
@@ -314,7 +383,8 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     for (size_t i = 0; i < hook->n; i++)
         if (hook->averages[i]->swapped)
             return hs_error_set(err, HS_FAILED_PRECONDITION,
-                                "the averages are in the place of the variables; a checkpoint would mix them up");
+                                "the variables hold the averages; call hs_moving_average_swap(hook, false, err) before the "
+                                "save");
     return HS_OK;
 }
 
@@ -348,7 +418,7 @@ static hs_code check(const hs_moving_average_options *options, hs_error *err)
     for (size_t i = 0; options->variables[i]; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(options->variables[i], options->variables[k]) == 0)
-                return hs_error_set(err, HS_INVALID_ARGUMENT, "variables has '%s' twice", options->variables[i]);
+                return hs_error_set(err, HS_INVALID_ARGUMENT, "variables lists '%s' twice", options->variables[i]);
     if (!(options->decay > 0 && options->decay < 1))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "decay is %g; it must be above 0 and below 1", options->decay);
     return HS_OK;
@@ -391,9 +461,9 @@ hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err)
     hs_error error = {0};
     hs_error_clear(err);
     if (hook.ops != &ops)
-        hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_moving_average_swap: the hook is not of hs_moving_average");
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_moving_average_swap: the hook is not from hs_moving_average");
     else if (!self->session)
-        hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_moving_average_swap: no session with the hook is open");
+        hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_moving_average_swap: the hook has no open session");
     else if (!place(self, in, &error))
         self->in = in;
     return hs__error_copy(err, &error);

@@ -97,8 +97,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (is_finite_number(value))
         return HS_OK;
     if (!has_nonfinite_values(value->dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor '%s' is of type %s, which has no NaN to look for",
-                            hook->tensor, hs_dtype_name(value->dtype));
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor '%s' is of type %s, which cannot be NaN", hook->tensor,
+                            hs_dtype_name(value->dtype));
     if (value->memory) {
         hs_code code = hs_tensor_host(value, &hook->copy, &copy, err);
         if (code) {
@@ -126,9 +126,9 @@ static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "nan_tensor", .begin
 static hs_code check(const hs_nan_tensor_options *options, hs_error *err)
 {
     if (!options->tensor || !*options->tensor)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "no tensor is named");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor is missing");
     if (options->on_nan != HS_NAN_FAIL && options->on_nan != HS_NAN_STOP)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_nan is %d, neither HS_NAN_FAIL nor HS_NAN_STOP",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_nan is %d; it must be HS_NAN_FAIL or HS_NAN_STOP",
                             (int)options->on_nan);
     return HS_OK;
 }
@@ -145,7 +145,7 @@ static hs_code fill(nan_tensor *hook, const hs_nan_tensor_options *options, hs_e
         return code;
     if (hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "trigger: last is set, but no run comes at the end that could be checked");
+                            "trigger: last is set, but the hook checks runs, and no run follows the last one");
     hook->copy.env = &hook->base.env;
     hook->stop = options->on_nan == HS_NAN_STOP;
     if (!(hook->tensor = hs__hook_text(hook, options->tensor, err)))

@@ -82,7 +82,7 @@ static void keep(profiler *hook, hs_run_context *run, const hs_run_values *value
     drop_metadata(hook);
     if (metadata.size) {
         if (!(hook->metadata = hs_env_alloc(&hook->base.env, metadata.size))) {
-            skip_profile(hook, "there is no memory for the run's metadata");
+            skip_profile(hook, "no memory for the run's metadata");
             return;
         }
         memcpy(hook->metadata, metadata.data, metadata.size);
@@ -156,7 +156,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     if (code)
         return code;
     if (per_run < 1 || per_run > MOST_PER_RUN)
-        return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
+        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld steps per run", (long long)per_run);
     hook->per_run = per_run;
     hook->has_step = false;
     return hs_timer_load(hook->timing.timer, in, err);
@@ -190,7 +190,7 @@ static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_
     hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "trigger: last is set, and no run comes at the end that could be traced");
+                            "trigger: last is set, but the hook traces runs, and no run follows the last one");
     return code;
 }
 

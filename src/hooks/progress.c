@@ -133,10 +133,10 @@ static hs_code check(const hs_progress_options *options, hs_error *err)
     double often = options->times_a_second;
     if (options->descriptor < 0 || options->descriptor > INT32_MAX)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "descriptor is %lld; give one that is open, or 0 for the standard error",
+                            "descriptor is %lld; give an open descriptor, or 0 for standard error",
                             (long long)options->descriptor);
     if (options->last_step < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "last_step is %lld; it must be at least 1, or 0 if it is not known",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "last_step is %lld; it must be at least 1, or 0 if unknown",
                             (long long)options->last_step);
     if (often != 0 && !(often >= 0.001 && often <= 1000))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "times_a_second is %g; it must be from 0.001 to 1000", often);

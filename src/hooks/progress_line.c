@@ -113,7 +113,8 @@ void hs__progress_line_show(hs__progress_line *line, const char *text)
     pthread_mutex_unlock(&line->lock);
 }
 
-void hs__progress_line_clear(hs__progress_line *line)
+/* The lock is held. */
+static void erase(hs__progress_line *line)
 {
     char out[MOST_COLUMNS + 2];
     int shown = atomic_exchange(&line->shown, 0), width = columns(line) - 1;
@@ -126,11 +127,18 @@ void hs__progress_line_clear(hs__progress_line *line)
     put(line, out, (size_t)n + 2);
 }
 
+void hs__progress_line_clear(hs__progress_line *line)
+{
+    pthread_mutex_lock(&line->lock);
+    erase(line);
+    pthread_mutex_unlock(&line->lock);
+}
+
 void hs__progress_line_print(hs__progress_line *line, const char *text)
 {
     pthread_mutex_lock(&line->lock);
     int shown = atomic_load(&line->shown);
-    hs__progress_line_clear(line);
+    erase(line);
     put(line, text, strlen(text));
     put(line, "\n", 1);
     if (shown) {
@@ -142,6 +150,8 @@ void hs__progress_line_print(hs__progress_line *line, const char *text)
 
 void hs__progress_line_end(hs__progress_line *line)
 {
+    pthread_mutex_lock(&line->lock);
     if (atomic_exchange(&line->shown, 0))
         put(line, "\n", 1);
+    pthread_mutex_unlock(&line->lock);
 }

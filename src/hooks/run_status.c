@@ -27,7 +27,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->is_others = hs__status_is_others(hook->session_env, hook->directory);
     if (hook->is_others) {
         hs_log(hook->session_env, HS_LOG_WARNING,
-               "another process saves to '%s': status.json and outcome.json are not written", hook->directory);
+               "status.json and outcome.json are not written: another process saves to '%s'", hook->directory);
     } else if (hs__status_directory_exists(hook->session_env, hook->directory)) {
         hook->earlier_save_secs = hs__status_save_secs(hook->session_env, hook->directory);
         hs__outcome_remove(hook->session_env, hook->directory);
@@ -47,7 +47,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 
 static void get_over(run_status *hook, const char *name, const hs_error *error)
 {
-    hs_log(hook->session_env, hook->warned ? HS_LOG_DEBUG : HS_LOG_WARNING, "%s is not written: %s", name, error->message);
+    hs_log(hook->session_env, hook->warned ? HS_LOG_DEBUG : HS_LOG_WARNING, "cannot write %s: %s", name, error->message);
     hook->warned = true;
     hs_raw_session_report_failure(hook->session, "run_status", error);
 }
@@ -113,7 +113,7 @@ static const hs_hook_ops ops =
 static hs_code check(const hs_run_status_options *options, hs_error *err)
 {
     if (!options->status_dir || !*options->status_dir)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "no status_dir is given; name that of the checkpoints");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "status_dir is missing; give the directory of the checkpoints");
     return HS_OK;
 }
 

@@ -92,7 +92,7 @@ hs_code hs__sampler_load(hs__sampler *s, hs_state_reader *in, hs_error *err)
     if (code)
         return code;
     if (per_run < 1 || per_run > MOST_PER_RUN)
-        return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
+        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld steps per run", (long long)per_run);
     hs__sampler_restart(s);
     s->per_run = per_run;
     return hs_timer_load(s->timing.timer, in, err);

@@ -22,19 +22,32 @@ static int64_t backoff_ns(const hs__save_policy *policy)
     return SECOND << (policy->tries - 1 < MOST_DOUBLINGS ? policy->tries - 1 : MOST_DOUBLINGS);
 }
 
-bool hs__save_again(const hs__save_policy *policy, hs_run_context *run, hs_code code, const hs_error *error)
+/* After a signal the process may be killed soon. There must be time to wait, to save and to close the session. */
+static bool is_time_left(const hs_raw_session *session, double left_secs, double wait_secs)
+{
+    enum { CLOSING_SECS = 5 };
+    return left_secs == HS_NEVER || left_secs >= wait_secs + hs_raw_session_save_secs(session) + CLOSING_SECS;
+}
+
+bool hs__save_again(const hs__save_policy *policy, hs_run_context *run, hs_code code, hs_error *error)
 {
     enum { MOST_TRIES = 5 };
+    hs_raw_session *session = hs_run_context_session(run);
     if (!may_pass(code, error))
         return false;
     bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
     bool pauses = policy->on_failure == HS_SAVE_FAILURE_PAUSE;
-    bool stops = !ends && hs_raw_session_stop_requested(hs_run_context_session(run));
+    bool stops = !ends && hs_raw_session_stop_requested(session);
+    int64_t wait_ns = pauses ? 1000000000 : backoff_ns(policy);
     if (pauses ? stops : !(ends && policy->on_failure == HS_SAVE_FAILURE_RETRY && policy->tries < MOST_TRIES))
         return false;
+    if (ends && !is_time_left(session, hs_raw_session_grace_left_secs(session), (double)wait_ns / 1e9)) {
+        hs_error_prefix(error, "not saved; after the request to stop there is no time to retry");
+        return false;
+    }
     if (policy->tries == 1)
         hs_log(hs__env_of_run(run), HS_LOG_WARNING, "%s; retrying", error->message);
-    hs_env_sleep_ns(hs__env_of_run(run), pauses ? 1000000000 : backoff_ns(policy));
+    hs_env_sleep_ns(hs__env_of_run(run), wait_ns);
     return true;
 }
 

@@ -11,8 +11,8 @@ typedef struct hs__save_policy {
     int64_t retry_ns; /* when to try again, by the monotonic clock; meant only after a failure */
 } hs__save_policy;
 
-/* Is it to be tried again at once? Waits before it says so. */
-bool hs__save_again(const hs__save_policy *policy, hs_run_context *run, hs_code code, const hs_error *error);
+/* Is it to be tried again at once? Waits before it says so. If a stop leaves no time for it, the error says so. */
+bool hs__save_again(const hs__save_policy *policy, hs_run_context *run, hs_code code, hs_error *error);
 /* May the training go on without this one? */
 bool hs__save_passes(const hs__save_policy *policy, hs_code code, const hs_error *error);
 /* It does. */

@@ -40,11 +40,10 @@ void hs__save_time_tell(hs__save_time *time, const hs_run_context *run)
     time->told = true;
     time->fits = fits;
     if (!fits)
-        hs_log(
-            hs__env_of_run(run), HS_LOG_WARNING,
-            "a save takes %.3g s, but %.3g s after a signal the process may be killed (signal_grace_secs): the last steps "
-            "may be lost. Until this changes, a checkpoint is saved every %.3g s at least",
-            secs, grace, secs * SHARE);
+        hs_log(hs__env_of_run(run), HS_LOG_WARNING,
+               "a save takes %.3g s, but the process may be killed %.3g s after a signal (signal_grace_secs), so the last "
+               "steps may be lost; saving at least every %.3g s until saves are faster",
+               secs, grace, secs * SHARE);
     else
         hs_log(hs__env_of_run(run), HS_LOG_INFO,
                "a save takes %.3g s of the %.3g s that the process has after a signal (signal_grace_secs)", secs, grace);

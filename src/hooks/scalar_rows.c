@@ -33,7 +33,8 @@ static hs_code tolerate(hs__scalar_rows *rows, hs_code code, hs_error *err)
     hs__settle(code, rows->sink.name, err);
     if (!rows->opened || code == HS_INVALID_ARGUMENT)
         return code;
-    hs_log(rows->session_env, rows->failing ? HS_LOG_DEBUG : HS_LOG_WARNING, "rows are not written: %s", err->message);
+    hs_log(rows->session_env, rows->failing ? HS_LOG_DEBUG : HS_LOG_WARNING,
+           "%s: cannot write rows, training continues: %s", rows->sink.name, err->message);
     hs_raw_session_report_failure(rows->session, rows->sink.name, err);
     rows->failing = true;
     hs_error_clear(err);
@@ -105,7 +106,7 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
             return code;
         rows->scalars[i].step = rows->sampler.step;
         if (!value || (!hs__scalar_read(&rows->scalars[i], &host) && !rows->for_people))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not one number; fetch its mean, say, or leave it out",
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has more than one element; fetch, for example, its mean",
                                 rows->tensors[i]);
     }
     return HS_OK;
@@ -120,6 +121,14 @@ static void read_metrics(hs__scalar_rows *rows)
         if (!to->known)
             to->value = (double)NAN;
     }
+}
+
+/* The row was not written: the next one is to have them. */
+static void return_metrics(hs__scalar_rows *rows)
+{
+    for (size_t i = 0; i < rows->n_metrics; i++)
+        if (rows->scalars[rows->n_tensors + i].known)
+            rows->board.said[i].shown = 0;
 }
 
 static hs_scalar_row make_row(const hs__scalar_rows *rows, int64_t now_ns)
@@ -144,11 +153,14 @@ static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int
     const hs_scalar_row row = make_row(rows, now_ns);
     code = rows->sink.write(rows->sink_self, &row, err);
     rows->full = code == HS_STOP;
-    if (code && !rows->full)
+    if (code && !rows->full) {
+        return_metrics(rows);
         return tolerate(rows, code, err);
+    }
     hs_error_clear(err); /* of HS_STOP */
     if (rows->failing)
-        hs_log(rows->session_env, HS_LOG_INFO, "rows are written again, from step %lld on", (long long)row.step);
+        hs_log(rows->session_env, HS_LOG_INFO, "%s: writing rows again, from step %lld", rows->sink.name,
+               (long long)row.step);
     rows->failing = false;
     return HS_OK;
 }
@@ -297,9 +309,9 @@ static hs_code copy_names(hs__scalar_rows *rows, const hs__scalar_rows_options *
     rows->n_tensors = hs__names_count(options->tensors);
     rows->n_metrics = hs__names_count(options->metrics);
     if (!rows->n_tensors && !rows->n_metrics && !rows->for_people)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "neither tensors nor metrics are named");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "neither tensors nor metrics is given");
     if (options->labels && n_labels != rows->n_tensors)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there are %zu labels for %zu tensors", n_labels, rows->n_tensors);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%zu labels are given for %zu tensors", n_labels, rows->n_tensors);
     if (rows->n_tensors && !(rows->tensors = hs__hook_names(rows, options->tensors, err)))
         return HS_RESOURCE_EXHAUSTED;
     rows->labels = rows->tensors;

@@ -17,8 +17,8 @@ static hs_code open_events(void *self, hs_raw_session *session, hs_error *err)
     const char *directory = hook->summary_dir ? hook->summary_dir : hs_raw_session_summary_dir(session);
     if (!directory && !hook->given_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "there is no directory for the event file; give summary_dir, or the session a summary_dir or a "
-                            "checkpoint_dir");
+                            "no directory for the event file; set summary_dir here, or summary_dir or checkpoint_dir of "
+                            "the session");
     return hs_raw_session_event_writer(session, directory, hook->given_writer, &hook->writer, err);
 }
 
@@ -82,12 +82,13 @@ hs_hook hs_scalars_hook(const hs_scalars_options *given)
     hs_scalars_options options = {0};
     scalars *hook = NULL;
     hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_scalars_options, env, &options, given, &error) &&
+    if (HS_STRUCT_TAKE(hs_scalars_options, env, &options, given, &error) ||
         !(hook = hs__hook_new(options.env, sizeof *hook, &error)))
         destroy_sink(&options.sink);
     if (hook && fill(hook, &options, &error)) {
         hs__scalar_rows_destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hs__scalar_rows_flags(&hook->rows)}
+                : hs_hook_broken(ops.name, &error);
 }

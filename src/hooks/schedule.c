@@ -69,14 +69,14 @@ static hs_code check_points(const hs_schedule_options *o, hs_error *err)
 {
     for (const hs_schedule_point *point = o->points; point && point->step; point++) {
         if (point->step < 0 || (point > o->points && point->step <= point[-1].step))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: step %lld; steps are at least 1 and ascend",
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: step %lld; steps must be at least 1 and ascend",
                                 (long long)point->step);
         if (!is_number(point->value))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: the value at step %lld is %g", (long long)point->step,
-                                point->value);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: the value at step %lld is %g; it must be finite",
+                                (long long)point->step, point->value);
     }
     if (o->points && (o->decay != HS_DECAY_NONE || o->hold_steps))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "points exclude decay and hold_steps");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "points excludes decay and hold_steps");
     return HS_OK;
 }
 
@@ -103,7 +103,7 @@ static hs_code check(const hs_schedule_options *o, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s; give both decay and decay_steps, or neither",
                             o->decay_steps ? "decay is missing" : "decay_steps is missing");
     if (o->decay == HS_DECAY_NONE && o->to != 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "to is %g, and there is no decay", o->to);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "to is %g, but decay is missing", o->to);
     if (o->decay == HS_DECAY_EXPONENTIAL && !(o->from > 0 && o->to > 0))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "exponential decay from %g to %g; both must be positive", o->from,
                             o->to);
@@ -208,13 +208,13 @@ static void adopt_change(schedule *hook, double found, int64_t step)
     const hs_env *env = hs_backend_env(hook->backend);
     double factor = changed_factor(hook, found);
     if (factor == 0) {
-        hs_log(env, HS_LOG_WARNING, "step %lld: '%s' was changed from %g to %g, which its schedule overwrites",
+        hs_log(env, HS_LOG_WARNING, "step %lld: '%s' was changed from %g to %g; the schedule overwrites it",
                (long long)step, hook->name, hook->written, found);
         return;
     }
     hook->factor = factor;
-    hs_log(env, HS_LOG_INFO, "step %lld: '%s' was changed from %g to %g; its schedule continues times %g", (long long)step,
-           hook->name, hook->written, found, hook->factor);
+    hs_log(env, HS_LOG_INFO, "step %lld: '%s' was changed from %g to %g; the schedule continues, multiplied by %g",
+           (long long)step, hook->name, hook->written, found, hook->factor);
 }
 
 static hs_code set_number(schedule *hook, int64_t step, hs_error *err)

@@ -156,7 +156,7 @@ void hs__outcome_remove(const hs_env *env, const char *directory)
     if (path)
         hs__file_remove(env, path);
     else
-        hs_log(env, HS_LOG_WARNING, "outcome.json of an earlier run is not removed: no memory for a path");
+        hs_log(env, HS_LOG_WARNING, "cannot delete outcome.json of an earlier run: no memory for a path");
     hs__free(env, path);
 }
 
@@ -184,7 +184,7 @@ double hs__status_save_secs(const hs_env *env, const char *directory)
     if (!code)
         code = parse_save_secs(text, bytes, &secs, &error);
     if (code == HS_RESOURCE_EXHAUSTED)
-        hs_log(env, HS_LOG_WARNING, "status.json of an earlier run is not read: %s", error.message);
+        hs_log(env, HS_LOG_WARNING, "cannot read status.json of an earlier run: %s", error.message);
     hs__free(env, text);
     hs__free(env, path);
     return secs;

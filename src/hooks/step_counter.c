@@ -78,7 +78,8 @@ static void look_for_standstill(step_counter *hook, int64_t step)
     if (stands && !hook->stands)
         hs_log(
             hook->session_env, HS_LOG_WARNING,
-            "step %lld: the global step does not advance: do the runs fetch the training op, and does it advance the step?",
+            "step %lld: the global step does not advance; check that runs fetch the training op, and that it advances the "
+            "step",
             (long long)step);
     hook->stands = stands;
     hook->last_step = step;
@@ -209,10 +210,10 @@ static hs_code check_units(const hs_step_counter_options *o, hs_error *err)
         {"units_per_step", o->units_per_step}, {"flops_per_step", o->flops_per_step}, {"peak_flops", o->peak_flops}};
     for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++)
         if (!is_amount(amounts[i].amount))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be at least 0, and finite", amounts[i].name,
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be finite and at least 0", amounts[i].name,
                                 amounts[i].amount);
     if (o->unit && o->units_per_step == 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "unit is '%s', and units_per_step is missing", o->unit);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "unit is '%s', but units_per_step is missing", o->unit);
     if (o->unit && !*o->unit)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "unit is empty");
     if ((o->flops_per_step > 0) != (o->peak_flops > 0))

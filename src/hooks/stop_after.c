@@ -107,7 +107,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (!first || !is_used_up(hook, now_ns))
         return HS_OK;
     hs_log(hook->session_env, HS_LOG_INFO,
-           "training is already done: %.6g s of total_secs %.6g are used; a step (%.3g s) and a save (%.3g s) may not fit",
+           "training is already done: %.6g s of total_secs %.6g are used; a step (%.3g s) and a save (%.3g s) may not fit "
+           "in the rest",
            (double)used_ns(hook, now_ns) / 1e9, hook->limits[TOTAL], (double)hook->resumed.longest_ns / 1e9,
            hook->resumed.save_secs);
     hook->told = true;
@@ -199,7 +200,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         (code = hs_state_reader_read(in, &then.save_secs, sizeof then.save_secs, err)))
         return code;
     if (then.used_ns < 0 || then.used_ns > FAR_NS || then.longest_ns < 0 || !(then.save_secs >= 0) || isinf(then.save_secs))
-        return hs_error_set(err, HS_DATA_LOSS, "%lld s are used, and a step takes %lld s",
+        return hs_error_set(err, HS_DATA_LOSS, "invalid times: %lld s used, %lld s for a step",
                             (long long)(then.used_ns / SECOND), (long long)(then.longest_ns / SECOND));
     if (!hook->has_resumed && !hook->session)
         hook->resumed = then;
@@ -244,5 +245,5 @@ hs_hook hs_stop_after_hook(const hs_stop_after_options *given)
     hook->limits[THIS_RUN] = options.this_run_secs;
     hook->limits[DEADLINE] = options.deadline_unix_secs;
     hook->margin_secs = options.margin_secs;
-    return (hs_hook){.ops = &ops, .self = hook};
+    return (hs_hook){.ops = &ops, .self = hook, .flags = HS_HOOK_STATE_VARIES};
 }

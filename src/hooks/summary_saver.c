@@ -65,7 +65,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code write_summary(const summary_saver *hook, const hs_tensor *value, size_t index, hs_error *err)
 {
     if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialized Summary",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary op '%s' does not return a string (a serialized Summary)",
                             hook->sampler.args.names[index]);
     const hs_string *summary = value->data;
     return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->sampler.step, err) : HS_OK;

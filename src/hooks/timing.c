@@ -14,7 +14,7 @@ static hs_code as_trigger(hs_trigger *trigger, const hs__timing_options *options
         return HS_STRUCT_TAKE(hs_trigger, reserved, trigger, options->trigger, err);
     if (secs == steps && !(options->optional && !secs))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s of every_n_secs and every_n_steps is given; give one of the two, or a trigger",
+                            "%s of every_n_secs and every_n_steps is given; give exactly one of the two, or a trigger",
                             secs ? "each" : "none");
     trigger->every_n_secs = options->secs;
     trigger->every_n_steps = options->steps;

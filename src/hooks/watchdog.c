@@ -73,9 +73,9 @@ static void describe_limit(watchdog *w, hs_phase phase, char *text, size_t size)
 {
     double limit = limit_secs(w, phase);
     if (limit > w->floor_secs[phase])
-        snprintf(text, size, "%.4g s, %g times the longest so far", limit, w->factor);
+        snprintf(text, size, "%.4g s, %g times the longest duration so far", limit, w->factor);
     else
-        snprintf(text, size, "%.4g s, the floor of this phase", limit);
+        snprintf(text, size, "%.4g s, the minimum for this phase", limit);
 }
 
 static void warn(watchdog *w, double secs)
@@ -98,8 +98,8 @@ static bool may_abort(const watchdog *w)
 
 static void abort_run(watchdog *w, double secs)
 {
-    hs_error_set(&w->abort, HS_DEADLINE_EXCEEDED, "watchdog: run ended: no progress for %.4g s in phase '%s'%s%s%s", secs,
-                 hs_phase_name(w->now.phase), *w->now.hook ? ", hook '" : "", w->now.hook, *w->now.hook ? "'" : "");
+    hs_error_set(&w->abort, HS_DEADLINE_EXCEEDED, "watchdog: stopping the run: no progress for %.4g s in phase '%s'%s%s%s",
+                 secs, hs_phase_name(w->now.phase), *w->now.hook ? ", hook '" : "", w->now.hook, *w->now.hook ? "'" : "");
     atomic_store(&w->aborting, true);
     hs_coordinator_request_stop(atomic_load(&w->coordinator), &w->abort); /* the cause is there before anybody leaves */
     hs_raw_session_request_stop(atomic_load(&w->session));
@@ -130,7 +130,7 @@ static void end_stay(watchdog *w, int64_t now)
 {
     int64_t ns = now - w->now.since_ns;
     if (w->now.told)
-        hs_log(w->env, HS_LOG_WARNING, "watchdog: progress again in phase '%s' after %.4g s", hs_phase_name(w->now.phase),
+        hs_log(w->env, HS_LOG_WARNING, "watchdog: progress resumed in phase '%s' after %.4g s", hs_phase_name(w->now.phase),
                (double)ns / NS);
     if (counts(w, w->now.phase, ns))
         learn(w, w->now.phase, ns);
@@ -256,7 +256,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     hs_code code = hs_state_reader_read(in, secs, sizeof secs, err);
     for (int i = 0; !code && i < N_PHASES; i++) {
         if (secs[i] < 0 || secs[i] > MOST)
-            return hs_error_set(err, HS_DATA_LOSS, "phase '%s' is said to have taken %lld s", hs_phase_name((hs_phase)i),
+            return hs_error_set(err, HS_DATA_LOSS, "invalid time: phase '%s' took %lld s", hs_phase_name((hs_phase)i),
                                 (long long)secs[i]);
         learn(w, (hs_phase)i, secs[i] * 1000000000);
     }
@@ -311,12 +311,12 @@ static hs_code take(watchdog *w, const hs_watchdog_options *options, hs_error *e
         return hs_error_set(err, HS_INVALID_ARGUMENT, "factor is %g; it must be at least 1, 0 for 10, or HS_NEVER",
                             options->factor);
     if (options->action != HS_WATCHDOG_WARN && options->action != HS_WATCHDOG_ABORT_RUN)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "action is %d, no hs_watchdog_action", (int)options->action);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "action is %d, not an hs_watchdog_action", (int)options->action);
     if (!(options->heartbeat_secs >= 0 && options->heartbeat_secs < 1e9))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "heartbeat_secs is %g; it must be positive, or 0 for 10",
                             options->heartbeat_secs);
     if (options->heartbeat && !*options->heartbeat)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "heartbeat is empty; name a file");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "heartbeat is empty; name a file, or leave it out");
     w->factor = options->factor == HS_NEVER ? 0 : options->factor > 0 ? options->factor : 10;
     w->aborts = options->action == HS_WATCHDOG_ABORT_RUN;
     w->heartbeat_secs = options->heartbeat_secs > 0 ? options->heartbeat_secs : 10;
@@ -336,5 +336,5 @@ hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
         destroy(w);
         w = NULL;
     }
-    return w ? (hs_hook){.ops = &ops, .self = w} : hs_hook_broken(ops.name, &error);
+    return w ? (hs_hook){.ops = &ops, .self = w, .flags = HS_HOOK_STATE_VARIES} : hs_hook_broken(ops.name, &error);
 }

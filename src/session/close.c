@@ -109,7 +109,7 @@ static bool is_late_loss(const hs_session *session, hs_code code)
 
 static void log_late_loss(const hs_session *session, const hs_error *error)
 {
-    hs_log(&session->env, HS_LOG_WARNING, "session lost after training had ended: %s", error->message);
+    hs_log(&session->env, HS_LOG_WARNING, "session lost after training ended: %s", error->message);
 }
 
 static void threads_error(const hs_session *session, hs_error *error)
@@ -289,8 +289,8 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     if (session->level || session->in_backend || session->in_step || session->closing || session->creating) {
         hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
         hs_error_set(&refused.error, HS_FAILED_PRECONDITION,
-                     "a session cannot be closed from its own callbacks; after a longjmp out of one, close it in the "
-                     "function that called setjmp");
+                     "a session cannot be closed from its own callbacks; after a longjmp out of a callback, close it in "
+                     "the function that called setjmp");
         hs__error_copy(err, &refused.error);
         return refused;
     }

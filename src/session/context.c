@@ -6,27 +6,31 @@
 
 const hs_run_args *hs_run_context_original_args(const hs_run_context *run)
 {
-    return run->args;
+    return run ? run->args : NULL;
 }
 
 hs_raw_session *hs_run_context_session(const hs_run_context *run)
 {
-    return &run->session->raw;
+    return run ? &run->session->raw : NULL;
 }
 
 hs_run_kind hs_run_context_kind(const hs_run_context *run)
 {
-    return run->kind;
+    return run ? run->kind : HS_RUN_AUX;
 }
 
 hs_boundary hs_run_context_boundary(const hs_run_context *run)
 {
-    return run->boundary;
+    return run ? run->boundary : (hs_boundary)0;
 }
 
 /* Out of line, as only the first hook that asks comes here. */
 __attribute__((noinline)) static int64_t read_step(hs_run_context *run, hs_error *err)
 {
+    if (!run) {
+        hs_error_set(err, HS_FAILED_PRECONDITION, "there is no run to read the global step of");
+        return -1;
+    }
     bool after = run->after;
     hs_raw_session *raw = &run->session->raw;
     if (hs__raw_session_read_step(raw, &run->step[after], err))
@@ -40,12 +44,14 @@ __attribute__((noinline)) static int64_t read_step(hs_run_context *run, hs_error
 int64_t hs_run_context_global_step(hs_run_context *run, hs_error *err)
 {
     hs__clear(err);
-    bool known = run->has_step[run->after] && run->moves == run->session->raw.moves;
+    bool known = run && run->has_step[run->after] && run->moves == run->session->raw.moves;
     return known ? run->step[run->after] : read_step(run, err);
 }
 
 int64_t hs_run_context_now(hs_run_context *run)
 {
+    if (!run)
+        return 0;
     bool after = run->after;
     if (!run->has_now[after]) {
         const hs_clock *clock = &run->session->env.clock;
@@ -58,38 +64,40 @@ int64_t hs_run_context_now(hs_run_context *run)
 int64_t hs_run_context_coarse_now(hs_run_context *run)
 {
     int64_t now;
-    return !run->has_now[run->after] && hs__env_coarse_ns(&run->session->env, &now) ? now : hs_run_context_now(run);
+    return run && !run->has_now[run->after] && hs__env_coarse_ns(&run->session->env, &now) ? now : hs_run_context_now(run);
 }
 
 void hs_run_context_request_stop(hs_run_context *run)
 {
-    run->stop = HS__DONE;
+    if (run)
+        run->stop = HS__DONE;
 }
 
 void hs_run_context_interrupt(hs_run_context *run)
 {
-    if (run->stop < HS__INTERRUPTED)
+    if (run && run->stop < HS__INTERRUPTED)
         run->stop = HS__INTERRUPTED;
 }
 
 int64_t hs_run_context_requests(const hs_run_context *run)
 {
-    return atomic_load_explicit(&run->session->requests, memory_order_relaxed);
+    return run ? atomic_load_explicit(&run->session->requests, memory_order_relaxed) : 0;
 }
 
 bool hs_run_context_stop_requested(const hs_run_context *run)
 {
-    return run->stop != HS__GOES_ON;
+    return !run || run->stop != HS__GOES_ON;
 }
 
 void hs_run_context_request_boundary(hs_run_context *run)
 {
-    run->boundary_requested = true;
+    if (run)
+        run->boundary_requested = true;
 }
 
 bool hs_run_context_agree(hs_run_context *run, bool mine)
 {
-    return hs__agree(run->session, mine);
+    return run ? hs__agree(run->session, mine) : mine;
 }
 
 void hs__request_stop_by(struct hs_session *session, const char *hook, hs__stop how)

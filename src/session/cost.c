@@ -32,7 +32,7 @@ static void record_span(struct hs_session *session, const hs__hook *hook, const 
     hs_error error = {0};
     if (hs__reserve(&session->env, &session->spans, &session->spans_capacity, session->n_spans + 1, sizeof *session->spans,
                     &error))
-        hs_log(&session->env, HS_LOG_WARNING, "hook '%s', %s: its span is not recorded: %s", hook->rest->ops.name, callback,
+        hs_log(&session->env, HS_LOG_WARNING, "hook '%s', %s: cannot record its span: %s", hook->rest->ops.name, callback,
                error.message);
     else
         session->spans[session->n_spans++] = (hs_hook_span){hook->rest->ops.name, callback, began, ended};
@@ -115,13 +115,15 @@ void hs__tell_costs(const struct hs_session *session)
 
 void hs_run_context_record_spans(hs_run_context *run)
 {
+    if (!run)
+        return;
     run->session->spans_wanted = 2; /* the rest of this run, and the next */
     run->session->timing = run->session->observed = true;
 }
 
 bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out)
 {
-    if (index >= run->session->n_spans)
+    if (!run || !out || index >= run->session->n_spans)
         return false;
     *out = run->session->spans[index];
     return true;

@@ -96,8 +96,8 @@ static hs_code restore_again(struct hs_session *session, hs__startup *startup, h
     }
     if (!session->opening && keeps_variables(session))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "there is nothing to recover from: no checkpoint, and no copy of the state as it was at the "
-                            "opening (hs_recovery.snapshot_limit)");
+                            "cannot recover: no checkpoint exists, and the initial state was not copied "
+                            "(hs_recovery.snapshot_limit)");
     hs_code code = hs__startup_initialize(raw, startup, err);
     if (code || session->opening)
         return code ? code : hs_raw_session_restore_copy(raw, session->opening, err);
@@ -191,12 +191,15 @@ static hs_code tell_hooks(struct hs_session *session, hs_error *err)
                 snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->rest->ops.name);
         }
     }
-    return hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
+    hs_code code = hs__recover_late(&session->raw, !session->creation.is_worker, err);
+    return code ? code : hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
 }
 
 hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
 {
     hs_code code = session->creations++ ? renew_coordinator(session, err) : HS_OK;
+    if (!again)
+        hs__raw_session_free_late(&session->raw); /* of an attempt that failed: the hooks add them again */
     if (code || (code = give_values(session, again, err)) || (code = start_queues(session, err)))
         return code;
     code = tell_hooks(session, err);

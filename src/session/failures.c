@@ -43,7 +43,7 @@ static hs__failure *count(struct hs_session *session, const char *who, const hs_
 
 void hs_raw_session_report_failure(hs_raw_session *raw, const char *who, const hs_error *error)
 {
-    static const hs_error unknown = {.code = HS_UNKNOWN, .message = "it did not say what"};
+    static const hs_error unknown = {.code = HS_UNKNOWN, .message = "unknown failure"};
     if (raw && who && *who)
         count(hs__session_of(raw), who, error && error->code ? error : &unknown);
 }
@@ -96,7 +96,7 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
         hs_log(&session->env, HS_LOG_WARNING, "%s; training continues without this hook", err->message);
     } else {
         hs_log(&session->env, hook->rest->in_a_row == 1 ? HS_LOG_WARNING : HS_LOG_INFO,
-               "%s; training continues, and the hook is called again in %lld s", err->message,
+               "%s; training continues, and the hook is called again after %lld s", err->message,
                (long long)(quiet_ns(hook->rest->in_a_row) / 1000000000));
     }
     hs__clear(err);
@@ -136,7 +136,7 @@ void hs__works_again(struct hs_session *session, hs__hook *hook, const char *cal
     bool of_run = strcmp(hook->rest->failing, "save_state") != 0 && strcmp(hook->rest->failing, "load_state") != 0;
     if (of_run && strcmp(hook->rest->failing, callback) != 0)
         return;
-    hs_log(&session->env, HS_LOG_INFO, "hook '%s' works again, after %lld failure%s in a row", hook->rest->ops.name,
+    hs_log(&session->env, HS_LOG_INFO, "hook '%s' recovered after %lld failure%s in a row", hook->rest->ops.name,
            (long long)hook->rest->in_a_row, hook->rest->in_a_row == 1 ? "" : "s");
     hook->rest->in_a_row = 0;
     session->n_failing--;

@@ -112,14 +112,13 @@ typedef struct {
 
 static hs_code nonsense(measure *m, const char *what)
 {
-    return hs_error_set(m->err, HS_INVALID_ARGUMENT, "the fetches %s", what);
+    return hs_error_set(m->err, HS_INVALID_ARGUMENT, "invalid fetches: %s", what);
 }
 
 static hs_code measure_key(measure *m, const char *key)
 {
     if (!*key || strchr(key, '/'))
-        return hs_error_set(m->err, HS_INVALID_ARGUMENT, "the fetches have the key '%s': a key is not empty and has no '/'",
-                            key);
+        return hs_error_set(m->err, HS_INVALID_ARGUMENT, "invalid fetches: the key '%s' is empty or contains '/'", key);
     m->hash = hs__hash(m->hash, key);
     return HS_OK;
 }
@@ -129,18 +128,18 @@ static hs_code measure_dict(measure *m, const hs_fetch *dict, int depth);
 static hs_code measure_tree(measure *m, const hs_fetch *fetch, int depth)
 {
     if (!fetch)
-        return nonsense(m, "have a value that is NULL");
+        return nonsense(m, "a value is NULL");
     if (depth > HS_MAX_FETCH_DEPTH)
-        return nonsense(m, "are nested too deep; do they contain themselves?");
+        return nonsense(m, "nested too deeply; check that they do not contain themselves");
     if (m->tokens >= MAX_TOKENS)
-        return nonsense(m, "are too many; do they contain themselves?");
+        return nonsense(m, "too many; check that they do not contain themselves");
     m->tokens++;
     m->hash = (m->hash ^ (uint64_t)fetch->kind) * 1099511628211u;
     hs_code code = HS_OK;
     switch (fetch->kind) {
     case HS_FETCH_LEAF:
         if (!fetch->name)
-            return nonsense(m, "have a leaf without a name");
+            return nonsense(m, "a leaf has no name");
         m->leaves++;
         m->hash = hs__hash(m->hash, fetch->name);
         return HS_OK;
@@ -152,7 +151,7 @@ static hs_code measure_tree(measure *m, const hs_fetch *fetch, int depth)
     case HS_FETCH_DICT:
         return measure_dict(m, fetch, depth);
     }
-    return nonsense(m, "have a node that is neither leaf, list nor dict");
+    return nonsense(m, "a node is not a leaf, list or dict");
 }
 
 static hs_code measure_dict(measure *m, const hs_fetch *dict, int depth)
@@ -168,7 +167,8 @@ static hs_code measure_dict(measure *m, const hs_fetch *dict, int depth)
 static hs_code measure_args(measure *m, const hs_run_args *args)
 {
     if (args->names && args->fetches)
-        return hs_error_set(m->err, HS_INVALID_ARGUMENT, "the args have both names and fetches; give one of the two");
+        return hs_error_set(m->err, HS_INVALID_ARGUMENT,
+                            "both names and fetches are given in hs_run_args; give at most one of the two");
     hs_code code = HS_OK;
     if (args->fetches)
         code = measure_tree(m, args->fetches, 0);
@@ -311,7 +311,7 @@ static hs_code check_unique(compile *c)
     if (!path)
         return hs__buffer_check(&c->path, "a path", c->err);
     if (hs__map_find(&c->paths, path) != HS__NONE)
-        return hs_error_set(c->err, HS_INVALID_ARGUMENT, "the fetches have '%s' twice", path);
+        return hs_error_set(c->err, HS_INVALID_ARGUMENT, "invalid fetches: '%s' is listed twice", path);
     return hs__map_add(&c->paths, path, 0, NULL, c->err);
 }
 

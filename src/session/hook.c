@@ -62,7 +62,7 @@ hs_hook hs_hook_broken(const char *name, const hs_error *error)
     if (error && error->code)
         hook->error = *error;
     else
-        hs_error_set(&hook->error, HS_INVALID_ARGUMENT, "the hook could not be made");
+        hs_error_set(&hook->error, HS_INVALID_ARGUMENT, "the hook could not be created");
     return (hs_hook){.ops = &hook->ops, .self = hook};
 }
 

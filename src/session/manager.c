@@ -12,7 +12,8 @@
 hs_code hs__seconds(double *secs, double given, double standard, const char *what, hs_error *err)
 {
     if (given != given || (given < 0 && given != HS_NEVER))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g seconds; without a limit is HS_NEVER", what, given);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be at least 0, or HS_NEVER for no limit", what,
+                            given);
     *secs = given == 0 ? standard : given == HS_NEVER ? (double)INFINITY : given;
     return HS_OK;
 }
@@ -23,7 +24,7 @@ static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *fe
     const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(op), .feeds = feeds, .options = options);
     hs_code code = hs_raw_session_run(session, &args, NULL, err);
     if (code)
-        hs_error_prefix(err, "running '%s'", op);
+        hs_error_prefix(err, "cannot run '%s'", op);
     return code;
 }
 
@@ -82,7 +83,8 @@ static hs_code restore_newest(hs_raw_session *session, const hs__startup *startu
     if (*path)
         log_restored(session, startup->saver, *path, began_ns);
     else if (!code && startup->restore == HS_RESTORE_REQUIRE)
-        code = hs_error_set(err, HS_NOT_FOUND, "%s: there is no checkpoint, and one is required", startup->checkpoint_dir);
+        code = hs_error_set(err, HS_NOT_FOUND, "%s: a checkpoint is required (HS_RESTORE_REQUIRE), but none exists",
+                            startup->checkpoint_dir);
     return code;
 }
 
@@ -104,7 +106,7 @@ hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *start
     if (!code && startup->init_fn) {
         code = startup->init_fn(startup->user, startup->scaffold, session, err);
         if (hs__settle(code, "it", err))
-            hs_error_prefix(err, "the init function");
+            hs_error_prefix(err, "init_fn");
     }
     return code;
 }
@@ -136,7 +138,7 @@ static hs_code check(hs_raw_session *session, const char *op, const char *what, 
         return HS_OK;
     hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(op)), &values, err);
     if (code) {
-        hs_error_prefix(err, "running '%s'", op);
+        hs_error_prefix(err, "cannot run '%s'", op);
         *ready = false;
         return code == HS_FAILED_PRECONDITION ? HS_OK : code;
     }
@@ -156,7 +158,7 @@ static hs_code try_local_init(hs_raw_session *session, const hs__startup *startu
     *ready = true;
     if (!startup->local_init_op)
         return HS_OK;
-    hs_code code = check(session, startup->ready_for_local_init_op, "ready for the local init op", ready, err);
+    hs_code code = check(session, startup->ready_for_local_init_op, "ready for local_init_op", ready, err);
     if (code || !*ready)
         return code;
     return run_op(session, startup->local_init_op, startup->local_init_feeds, startup->local_init_run_options, err);
@@ -175,7 +177,7 @@ hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, 
     hs_code code = try_finish(session, startup, &ready, err);
     if (code || ready)
         return code;
-    hs_error_prefix(err, "after initializing");
+    hs_error_prefix(err, "after initialization");
     return HS_FAILED_PRECONDITION;
 }
 
@@ -189,8 +191,8 @@ hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup,
     hs__free(&session->env, path);
     if (!code && !restored && startup->must_start && !startup->init_op && !startup->init_fn && !startup->local_init_op)
         code = hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "nothing was restored, and there is no init_op, init_fn or local_init_op to initialize the "
-                            "model with");
+                            "cannot initialize the model: no checkpoint was restored, and init_op, init_fn and "
+                            "local_init_op are missing");
     if (!code && !restored)
         code = hs__startup_initialize(session, startup, err);
     return code ? code : hs__startup_finish(session, startup, err);
@@ -208,8 +210,8 @@ hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup,
     code = path ? try_finish(session, startup, &ready, &why) : try_local_init(session, startup, &ready, &why);
     *initialized = !code && path && ready;
     if (!code && !ready)
-        hs_log(&session->env, HS_LOG_INFO, "session not ready%s%s: %s", path ? ", though restored from " : "",
-               path ? path : "", why.message);
+        hs_log(&session->env, HS_LOG_INFO, "session not ready%s%s: %s", path ? " after restoring " : "", path ? path : "",
+               why.message);
     hs__free(&session->env, path);
     return hs__error_copy(err, &why), code;
 }
@@ -221,8 +223,8 @@ static hs_code check_places(const hs_raw_session *raw, hs_error *err)
     for (size_t i = 0; hs_backend_variable(raw->backend, i, &variable); i++)
         if (variable.device && !*variable.device && !(variable.flags & HS_VARIABLE_LOCAL))
             return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "variable '%s' stands on no device that chief and workers share: place it, on a parameter "
-                                "server, say, before a worker waits for it",
+                                "variable '%s' is not placed on a device, so a worker cannot share it with the chief; "
+                                "place it, for example, on a parameter server",
                                 variable.name);
     return HS_OK;
 }
@@ -247,15 +249,14 @@ hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup,
         if (code && code != HS_UNAVAILABLE) /* what is not there yet may come */
             return hs__error_copy(err, &why), code;
         if (waited >= told) { /* once a minute is enough */
-            hs_log(&raw->env, HS_LOG_INFO, "waiting until the session is ready: %s", why.message);
+            hs_log(&raw->env, HS_LOG_INFO, "waiting for the session to become ready: %s", why.message);
             told = waited + 60;
         }
         if (!wait_on(raw, startup, &waited))
             break;
     }
     if (hs__stop_asked(session))
-        return hs_error_set(err, HS_CANCELLED, "a stop was requested while the session was waiting to become ready: %s",
+        return hs_error_set(err, HS_CANCELLED, "a stop was requested while the session waited to become ready: %s",
                             why.message);
-    return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the session was not ready after waiting %g seconds: %s", waited,
-                        why.message);
+    return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the session did not become ready within %g s: %s", waited, why.message);
 }

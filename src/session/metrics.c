@@ -31,7 +31,7 @@ hs_code hs_raw_session_set_metric(hs_raw_session *raw, const char *name, double 
     hs__clear(err);
     if (!raw || !name || !*name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_set_metric: %s",
-                            raw ? "the metric has no name" : "there is no session");
+                            raw ? "name is missing" : "session is NULL");
     hs__metric *metric = find(hs__session_of(raw), name);
     hs_code code = metric ? HS_OK : add(hs__session_of(raw), name, &metric, err);
     if (code)

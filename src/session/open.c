@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIGNAL_GRACE_SECS = 30 };
-
 /* The parts, in their order. */
 
 static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
@@ -23,8 +21,8 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     if (!to->rest->ops.name || !*to->rest->ops.name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hook %zu has no name (hs_hook_ops.name)", index);
     if (!to->rest->ops.save_state != !to->rest->ops.load_state)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hook '%s' has one of save_state and load_state, and not the other",
-                            to->rest->ops.name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hook '%s' has only one of save_state and load_state; set both or none", to->rest->ops.name);
     uint32_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
     hs_state_provider state;
     if (to->rest->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
@@ -32,6 +30,7 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     to->self = from->self;
     to->rest->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
     to->rest->best_effort = from->flags & HS_HOOK_BEST_EFFORT;
+    to->rest->state_varies = from->flags & HS_HOOK_STATE_VARIES;
     to->rest->max_failures = from->max_failures;
     to->before_run = to->rest->ops.before_run;
     to->after_run = to->rest->ops.after_run;
@@ -112,7 +111,8 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
     creation->is_worker = options->is_worker;
     creation->stop_grace_secs = grace;
     if (!(grace >= 0) && grace != HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.stop_grace_secs is %g; no limit is HS_NEVER",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_options.stop_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
                             grace);
     if ((code = take_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
         (code = take_path(session, &creation->checkpoint_prefix, options->checkpoint_prefix, err)) ||
@@ -131,19 +131,20 @@ static hs_code take_options(hs_session *session, const hs_session_options *optio
 {
     if (options->checkpoint_dir && *options->checkpoint_dir && options->checkpoint_prefix && *options->checkpoint_prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "both checkpoint_dir '%s' and checkpoint_prefix '%s' are given; give one of the two",
+                            "both checkpoint_dir '%s' and checkpoint_prefix '%s' are given; give at most one of the two",
                             options->checkpoint_dir, options->checkpoint_prefix);
     if (options->restore < HS_RESTORE_IF_PRESENT || options->restore > HS_RESTORE_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.restore is %d, no hs_restore_policy",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.restore is %d, not an hs_restore_policy",
                             (int)options->restore);
     if (options->config.size && !options->config.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.config has a size and no data");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.config.data is NULL, but its size is not 0");
     if (!(options->signal_grace_secs >= 0) && options->signal_grace_secs != HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.signal_grace_secs is %g; no limit is HS_NEVER",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_options.signal_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
                             options->signal_grace_secs);
     session->signals = options->signals;
     if (session->signals)
-        session->grace_secs = options->signal_grace_secs == 0  ? SIGNAL_GRACE_SECS
+        session->grace_secs = options->signal_grace_secs == 0  ? HS__SIGNAL_GRACE_SECS
                               : options->signal_grace_secs > 0 ? options->signal_grace_secs
                                                                : 0;
     session->target = hs__strdup(&session->env, options->target ? options->target : "");
@@ -213,10 +214,9 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     hs_session_options options = HS_INIT(hs_session_options);
     hs_backend_ops ops;
     hs_error error = {0};
-    if (given && HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error))
-        return not_opened(backend, &error, err);
     hs_session *session = NULL;
-    if (!hs__backend_take(&ops, backend, &error))
+    if (!(given && HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error)) &&
+        !hs__backend_take(&ops, backend, &error))
         session = hs__session_new(backend, &ops, &error);
     if (!session || take_hooks(session, &options, &error)) {
         hs_hooks_free(options.hooks);

@@ -22,8 +22,7 @@ hs_outcome hs_outcome_from_error(const hs_error *error)
     if (error && error->code)
         outcome.error = *error;
     else
-        hs_error_set(&outcome.error, HS_FAILED_PRECONDITION,
-                     "there is no session: it was not opened, or is closed already");
+        hs_error_set(&outcome.error, HS_FAILED_PRECONDITION, "session is NULL; it was not opened, or is already closed");
     return outcome;
 }
 

@@ -26,7 +26,7 @@ static bool is_callback(hs_session *session, const char *function)
     bool inside = session->in_backend || session->in_step || session->closing || session->creating ||
                   (session->level && !session->own_step);
     if (inside)
-        hs_log(&session->env, HS_LOG_ERROR, "%s was called from a callback: it does nothing there", function);
+        hs_log(&session->env, HS_LOG_ERROR, "%s was called from a callback, where it has no effect", function);
     return inside;
 }
 
@@ -54,7 +54,7 @@ HS__COLD static hs_code check_backend(const hs_session *session, hs_error *err)
                             session->raw.ops.name);
     if (!hs_backend_global_step_name(session->raw.backend))
         return hs_error_set(err, HS_UNIMPLEMENTED,
-                            "hs_step_begin: the graph has no global step; give it one (hs_graph_global_step)");
+                            "hs_step_begin: the graph has no global step; add one with hs_graph_global_step");
     return HS_OK;
 }
 
@@ -128,7 +128,7 @@ hs_code hs_step_end(hs_session *session)
         return HS_FAILED_PRECONDITION;
     hs__clear(&error);
     if (!session->own_step) {
-        hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_step_end without an hs_step_begin that returned true");
+        hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_step_end was called without an hs_step_begin that returned true");
         return fails(session, error.code, &error);
     }
     session->own_step = false;
@@ -161,7 +161,6 @@ void hs__leave_own_step(hs_session *session)
     atomic_store(&session->done_request, false);
     hs__request_stop_by(session, "", HS__INTERRUPTED); /* what it was at is not done */
     hs_error why;
-    hs_error_set(&why, HS_FAILED_PRECONDITION,
-                 "the session was closed in the middle of a step (hs_step_end was not called)");
+    hs_error_set(&why, HS_FAILED_PRECONDITION, "the session was closed before hs_step_end");
     hs_raw_session_refuse_saves(&session->raw, &why);
 }

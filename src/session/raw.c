@@ -51,7 +51,7 @@ static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs
     const hs_run_args *args;
     hs__frame *frame;
     if (session->in_backend)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "a session cannot be run by an op that it is running");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "an op cannot run the session that runs it");
     hs__clear(err);
     if (values)
         *values = NULL;
@@ -70,7 +70,7 @@ static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs
 hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err)
 {
     if (!raw || !raw->handle)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to run");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_run: session is NULL or closed");
     hs_raw_session_enter(raw);
     HS__CALL(call, hs__session_of(raw));
     hs_code code = run_alone(raw, args, values, err);
@@ -140,9 +140,9 @@ hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory
     hs__clear(err);
     if (!raw || !directory || !*directory || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_summary_writer: %s",
-                            !raw      ? "there is no session"
-                            : !writer ? "no place for the writer"
-                                      : "no directory is named");
+                            !raw      ? "session is NULL"
+                            : !writer ? "writer is NULL"
+                                      : "directory is missing");
     return hs__writer_cache_get(&hs__session_of(raw)->writers, directory, writer, err);
 }
 
@@ -159,8 +159,7 @@ hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer
 {
     hs__clear(err);
     if (!raw || !writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_use_writer: there is no %s",
-                            raw ? "writer" : "session");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_use_writer: %s is NULL", raw ? "writer" : "session");
     return hs__writer_cache_use(&hs__session_of(raw)->writers, writer, err);
 }
 
@@ -170,7 +169,7 @@ hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, 
     hs__clear(err);
     if (!raw || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_event_writer: %s",
-                            raw ? "no place for the writer" : "there is no session");
+                            raw ? "writer is NULL" : "session is NULL");
     *writer = NULL;
     if (!given && !directory)
         return HS_OK;
@@ -186,7 +185,7 @@ hs_code hs_raw_session_flush_writer(hs_raw_session *raw, hs_summary_writer *writ
 {
     hs__clear(err);
     if (!raw || !writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_flush_writer: there is no %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_flush_writer: %s is NULL",
                             raw ? "writer" : "session");
     return hs__writer_cache_flush_one(&hs__session_of(raw)->writers, writer, sync, hs__report_writer, hs__session_of(raw),
                                       err);

@@ -17,8 +17,8 @@ hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *e
         return code;
     if (to->max_attempts < HS_NEVER || to->snapshot_limit < HS_NEVER || !(to->backoff_secs >= 0 && to->backoff_secs < 1e9))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_recovery has max_attempts %lld, snapshot_limit %lld, backoff_secs %g; none is below 0 but "
-                            "HS_NEVER for the first two",
+                            "hs_recovery: max_attempts is %lld, snapshot_limit is %lld and backoff_secs is %g; all must be "
+                            "at least 0, the first two also HS_NEVER",
                             (long long)to->max_attempts, (long long)to->snapshot_limit, to->backoff_secs);
     if (to->max_attempts == 0)
         to->max_attempts = 10;
@@ -83,12 +83,12 @@ static void copy_opening(struct hs_session *session)
         return;
     if (!within_limit(session))
         hs_log(&session->env, HS_LOG_WARNING,
-               "state larger than hs_recovery.snapshot_limit (%lld bytes) is not copied: no recovery is possible until a "
-               "checkpoint is saved",
+               "the initial state is larger than hs_recovery.snapshot_limit (%lld bytes) and is not copied; recovery is "
+               "impossible until a checkpoint is saved",
                (long long)session->recovery.snapshot_limit);
     else if (hs_raw_session_copy_state(raw, &session->opening, &error))
-        hs_log(&session->env, HS_LOG_WARNING, "state not copied; no recovery is possible until a checkpoint is saved: %s",
-               error.message);
+        hs_log(&session->env, HS_LOG_WARNING,
+               "cannot copy the initial state; recovery is impossible until a checkpoint is saved: %s", error.message);
 }
 
 void hs__forget_opening(struct hs_session *session)
@@ -112,7 +112,7 @@ void hs__forget_opening(struct hs_session *session)
 bool hs__one_more(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what, hs_error *error)
 {
     if (*attempts == recovery->max_attempts) {
-        hs_error_prefix(error, "%lld recoveries brought it no further", (long long)recovery->max_attempts);
+        hs_error_prefix(error, "no progress after %lld recoveries", (long long)recovery->max_attempts);
         return false;
     }
     ++*attempts;
@@ -139,7 +139,7 @@ static bool wait_before(struct hs_session *session, int64_t attempt)
 /* Makes attempts, after one that failed with `why`, until one succeeds or fails otherwise. */
 static hs_code attempt(struct hs_session *session, bool again, const hs_error *why, hs_error *err)
 {
-    const char *what = again ? "the session is lost; recovering" : "the session could not be opened; trying again";
+    const char *what = again ? "session lost; recovering" : "session not opened; retrying";
     hs_error last = *why;
     do {
         if (!hs__one_more(&session->recovery, &session->attempts, &session->env, what, &last))
@@ -147,7 +147,7 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
         if (!wait_before(session, session->attempts)) {
             session->cut_short = true;
             hs__error_copy(err, &last);
-            hs_error_prefix(err, "a stop was requested while it waited to recover");
+            hs_error_prefix(err, "a stop was requested before the next attempt to recover");
             return last.code;
         }
         hs__clear(&last);
@@ -158,7 +158,7 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
     } while (hs__is_preemption(last.code));
     if (last.code) {
         hs__error_copy(err, &last);
-        hs_error_prefix(err, "recovering");
+        hs_error_prefix(err, "cannot recover");
     } else {
         session->failed_hook[0] = '\0';
     }
@@ -181,17 +181,14 @@ hs_code hs__open_created(struct hs_session *session, hs_error *err)
 
 static void tell_recovery(struct hs_session *session, int64_t lost)
 {
-    const char *from = session->raw.restored_from;
     char before[48] = ""; /* a lost backend may not know its step */
     if (lost >= 0)
-        snprintf(before, sizeof before, " from step %lld", (long long)lost);
-    hs_log(&session->env, HS_LOG_INFO, "step %lld: recovered%s, %s%s", (long long)hs_session_global_step(session, NULL),
-           before,
-           from                          ? "restored from "
-           : session->opening            ? "with the state of the opening"
-           : session->creation.is_worker ? "with the chief's state"
-                                         : "initialized",
-           from ? from : "");
+        snprintf(before, sizeof before, " from a failure at step %lld", (long long)lost);
+    hs_log(&session->env, HS_LOG_INFO, "step %lld: recovered%s%s", (long long)hs_session_global_step(session, NULL), before,
+           session->raw.restored_from    ? "" /* the line of the restore names the checkpoint */
+           : session->opening            ? ", with a copy of the initial state"
+           : session->creation.is_worker ? ", with the chief's state"
+                                         : ", initialized again");
 }
 
 hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err)

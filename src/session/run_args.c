@@ -89,7 +89,7 @@ static hs_code add_path(tree *root, const char *path, const char *name, hs_error
             return hs_error_set(err, HS_INVALID_ARGUMENT, "the path '%s' has an empty key", path);
         tree *child = child_of(at, key, length);
         if (child && (last || child->fetch.kind == HS_FETCH_LEAF))
-            return hs_error_set(err, HS_ALREADY_EXISTS, "the path '%s' is taken", path);
+            return hs_error_set(err, HS_ALREADY_EXISTS, "the path '%s' already has a fetch", path);
         if (!child) {
             child = new_node(last ? HS_FETCH_LEAF : HS_FETCH_DICT, name);
             if (!add_child(at, key, length, child))
@@ -119,13 +119,13 @@ static hs_code add_name(built *b, const char *name, hs_error *err)
 static hs_code take_built(hs_run_args *args, built **out, hs_error *err)
 {
     if (!args || args->size < sizeof *args)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the args are to begin as HS_INIT(hs_run_args)");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args is not initialized; use HS_INIT(hs_run_args)");
     built *b = args->built;
     const hs_fetch *fetches = b && b->root ? &b->root->fetch : NULL;
     if (args->fetches != fetches || args->names != (b ? (const char *const *)b->names : NULL) ||
         args->feeds != (b ? b->feeds : NULL))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "args whose names, fetches or feeds were set by hand cannot be added to");
+                            "cannot add to hs_run_args whose names, fetches or feeds the program has set itself");
     if (!b && !(args->built = b = hs__alloc(memory(), 1, sizeof *b)))
         return hs__no_memory(err, sizeof *b, "run args");
     *out = b;
@@ -143,12 +143,13 @@ hs_code hs_run_args_fetch(hs_run_args *args, const char *path, const char *name,
 {
     built *b;
     if (!name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args_fetch: the name is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args_fetch: name is NULL");
     hs_code code = take_built(args, &b, err);
     if (code)
         return code;
     if (path ? b->n_names > 0 : b->root != NULL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "fetches with and without a path cannot be mixed ('%s')", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "cannot mix fetches with a path and fetches without a path ('%s')",
+                            name);
     if (path && !b->root && !(b->root = new_node(HS_FETCH_DICT, NULL)))
         return hs__no_memory(err, sizeof *b->root, "a fetch");
     code = path ? add_path(b->root, path, name, err) : add_name(b, name, err);
@@ -162,7 +163,7 @@ hs_code hs_run_args_feed(hs_run_args *args, const char *name, const hs_tensor *v
 {
     built *b;
     if (!name || !value)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args_feed: the %s is NULL", name ? "value" : "name");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args_feed: %s is NULL", name ? "value" : "name");
     hs_code code = take_built(args, &b, err);
     if (code)
         return code;

@@ -94,10 +94,9 @@ static hs_code only_item(hs_backend backend, const char *key, const void **item,
     *item = NULL;
     hs_backend_collection_item(backend, key, 0, item);
     if (hs_backend_collection_item(backend, key, 1, NULL))
-        return hs_error_set(
-            err, HS_FAILED_PRECONDITION,
-            "the graph's collection '%s' has more than one item (%zu): give the scaffold the one that is meant", key,
-            hs__collection_size(backend, key));
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the graph's collection '%s' has %zu items; name one of them in the scaffold's options", key,
+                            hs__collection_size(backend, key));
     return HS_OK;
 }
 
@@ -156,10 +155,10 @@ hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error
 {
     hs_backend_ops ops;
     if (!scaffold)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_scaffold_finalize: the scaffold is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_scaffold_finalize: scaffold is NULL");
     if (scaffold->backend.ops && scaffold->backend.self != backend.self)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the scaffold was finalized over another graph; make one for each graph (copy_from)");
+                            "the scaffold was finalized for another graph; create one for each graph (copy_from)");
     hs_code code = hs__backend_take(&ops, backend, err);
     if (!code)
         scaffold->backend = backend;

@@ -25,7 +25,7 @@ void hs__call_was_left(hs_session *session)
     hs_raw_session_leave(&session->raw);
     session->level = 0;
     session->in_backend = session->in_step = session->own_step = session->creating = session->closing = false;
-    hs_error_set(&session->last, HS_INTERNAL, "a callback was left by an exception or by longjmp");
+    hs_error_set(&session->last, HS_INTERNAL, "a callback threw an exception or called longjmp instead of returning");
     session->step_failed = true;
     session->threads_failed_first = false;
     hs__stop_step(session);
@@ -48,22 +48,21 @@ HS__COLD static hs_code refuse(hs_session *session, const void *frame, hs_error 
     if (session)
         hs__notice_left_call(session, frame);
     if (!session)
-        return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "there is no session to run: it was not opened, or is closed already");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "session is NULL; it was not opened, or is already closed");
     if (session->own_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "a step of the caller's own is on its way: end it by hs_step_end, or run the raw session");
+                            "a step is in progress; call hs_step_end first, or run the raw session");
     if (session->level || session->in_backend || session->closing || session->creating)
-        return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "a session cannot be run from its own callbacks; run its raw session");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "a session cannot run in its own callbacks; run its raw session");
     if (session->lost)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the session was lost and could not be made anew: it runs no more (hs_session_should_stop)");
+                            "the session was lost and could not be recovered; it cannot run any more "
+                            "(hs_session_should_stop)");
     if (session->step_failed)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "an earlier step has failed: the session runs no more (hs_session_should_stop)");
+                            "an earlier step failed; the session cannot run any more (hs_session_should_stop)");
     return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the session was asked to stop%s%s: it runs no more (hs_session_should_stop)",
+                        "the session was asked to stop%s%s; it cannot run any more (hs_session_should_stop)",
                         session->stop_hook[0] ? " by hook " : "", session->stop_hook);
 }
 
@@ -130,13 +129,14 @@ static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs
     session->already_done = done_before;
     if (!code && done) /* the call that was interrupted had brought it there */
         return hs_error_set(error, HS_STOP,
-                            "the session was lost, and is restored at step %lld, where nothing is left to do",
+                            "the session was lost and restored at step %lld, where training is already done",
                             (long long)hs_session_global_step(session, NULL));
     if (code || !by_caller)
         return code;
     session->restored = true;
     return hs_error_set(error, HS_ABORTED,
-                        "the session was lost, and is restored at step %lld: make this call's input anew, and call again",
+                        "the session was lost and restored at step %lld; prepare the input of this call again, and repeat "
+                        "the call",
                         (long long)hs_session_global_step(session, NULL));
 }
 
@@ -189,7 +189,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     session->restored = false;
     if (!(code = hs__take_args(&copy, given ? given : &nothing, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
-            code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %d", (int)args->kind);
+            code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %d, not an hs_run_kind", (int)args->kind);
         else
             code = run_args(session, args, values, error);
     }
@@ -205,7 +205,7 @@ HS__COLD static hs_code refuse_no_op(hs_session *session, const void *frame, hs_
         return code;
     session->failed_hook[0] = '\0';
     session->restored = false;
-    return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: the op is NULL"), &error, err);
+    return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: op is NULL"), &error, err);
 }
 
 hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
@@ -255,7 +255,7 @@ static hs_code call_step(hs_session *session, hs_session_run_step_fn step, void 
         code = HS_STOP;
     if (code == HS_STOP) {
         hs__stop_step(session);
-        hs_error_set(error, code, "the step function asked to stop");
+        hs_error_set(error, code, "the step function requested a stop");
     } else if (code && !error->message[0]) {
         hs_error_set(error, code, "the step function failed with %s", hs_code_name(code));
     }
@@ -271,8 +271,7 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
     session->failed_hook[0] = '\0';
     session->restored = false;
     if (!step)
-        return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: the step function is NULL"),
-                     &error, err);
+        return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: step is NULL"), &error, err);
     HS__CALL(call, session);
     code = hs__heal(session, &error);
     while (!code && (code = call_step(session, step, user, &error)))

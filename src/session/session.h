@@ -44,7 +44,7 @@ typedef struct hs__hook_rest {
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
-    bool best_effort;
+    bool best_effort, state_varies;
     bool uncreated;       /* its after_create_session failed, and is to be called again */
     int64_t max_failures; /* in a row; 0: any number */
     int64_t in_a_row;
@@ -183,6 +183,7 @@ struct hs_session {
     atomic_int_fast64_t failed_ns;   /* when a run that waits first saw that a thread has failed; 0: it has not */
     bool signals;                    /* it is among those that signals are noted for */
     double grace_secs;               /* 0: no limit, or no signals */
+    int64_t end_ns;                  /* when the process may be killed, by env; 0: nobody has asked since a stop */
     double save_secs;                /* 0: not known */
     atomic_bool watched;             /* somebody looks at the next three */
     atomic_uint phase;               /* an hs_phase */
@@ -209,6 +210,7 @@ static inline struct hs_session *hs__session_of(const hs_raw_session *raw)
     return raw->owner;
 }
 
+enum { HS__SIGNAL_GRACE_SECS = 30 };
 typedef enum hs__stop_request { HS__RUNS_ON = 0, HS__STOPS = 1, HS__STOPS_UNSAVED = 2 } hs__stop_request;
 
 /* hook.c. The length of a list, which may be NULL. */
@@ -389,6 +391,9 @@ void hs__tell_costs(const struct hs_session *session);
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Gives the backend's state and the hooks' their places in the raw session. */
 hs_code hs__gather_states(struct hs_session *session, hs_error *err);
+/* Variables that were added before the session was lost, and were not added again, are the new session's. `restored`: they
+ * get the values that wait for them, or their first values. */
+hs_code hs__recover_late(hs_raw_session *raw, bool restored, hs_error *err);
 /* raw.c. hs_raw_session_run for what the caller does not see: values that it has of its own runs stay. */
 hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
 /* scaffold.c. How many checkpoints the saver keeps, from the next finalization on. 0: as it is. */

@@ -28,8 +28,7 @@ hs_session_manager *hs_session_manager_new(const hs_session_manager_options *giv
         hs__seconds(&wait, options.recovery_wait_secs, 30, "hs_session_manager_options.recovery_wait_secs", err))
         return NULL;
     if (options.ready_for_local_init_op && !options.local_init_op) {
-        hs_error_set(err, HS_INVALID_ARGUMENT,
-                     "ready_for_local_init_op is '%s', and there is no local_init_op to be ready for",
+        hs_error_set(err, HS_INVALID_ARGUMENT, "ready_for_local_init_op '%s' has no effect without local_init_op",
                      options.ready_for_local_init_op);
         return NULL;
     }
@@ -74,10 +73,11 @@ static hs_code take_options(hs__startup *startup, const hs_session_manager *mana
 {
     if (given_path(options->checkpoint_dir) && given_path(options->checkpoint_prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "both checkpoint_dir '%s' and checkpoint_prefix '%s' are given; give one of the two",
+                            "both checkpoint_dir '%s' and checkpoint_prefix '%s' are given; give at most one of the two",
                             options->checkpoint_dir, options->checkpoint_prefix);
     if (options->config.size && !options->config.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_manager_prepare_options.config has a size and no data");
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_manager_prepare_options.config.data is NULL, but its size is not 0");
     *startup = (hs__startup){
         .ready_op = manager->ops[READY],
         .ready_for_local_init_op = manager->ops[READY_FOR_LOCAL_INIT],
@@ -161,7 +161,7 @@ static hs_raw_session *start(starter how, const hs_session_manager *manager, hs_
     hs_error error = {0};
     hs_session *session = NULL;
     if (!manager)
-        hs_error_set(&error, HS_INVALID_ARGUMENT, "the session manager is NULL");
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "manager is NULL");
     else if ((!given || !HS_STRUCT_TAKE(hs_session_manager_prepare_options, reserved, &options, given, &error)) &&
              !take_options(&startup, manager, &options, &restoring, standard_wait, &error))
         session = make_session(backend, &options, &error);
@@ -214,10 +214,10 @@ hs_code hs_raw_session_close(hs_raw_session *raw, hs_error *err)
     hs_session *session = hs__session_of(raw);
     if (!raw->sharable)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "this is the raw session of one with hooks: close that one (hs_session_close)");
+                            "this raw session belongs to a session with hooks; close that session with hs_session_close");
     if (session->in_backend || session->level || session->creating)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "a session cannot be closed by an op that it is running, or while it is being made");
+                            "a session cannot be closed while it is being opened or runs an op");
     hs_code code = hs__close_raw(session, err);
     hs__writer_cache_close(&session->writers, NULL, NULL, NULL);
     hs__session_free(session);

@@ -5,12 +5,14 @@
 #include "session/session.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { MOST_SESSIONS = 16, N_SIGNALS = 3, SAVES = 2, LAYERS = 2 };
+static const double LONGEST_SECS = 1e9; /* 30 years */
 static const int signals[N_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
 /* Where somebody has put a handler over ours, and left it there after the session, it may call ours still: what is put over
  * it for the next session is another one, so that neither comes back to itself. */
@@ -154,6 +156,24 @@ static void uninstall(void)
     }
 }
 
+/* A signal's time is of the system's clock, whatever the environment's is. */
+double hs_raw_session_grace_left_secs(hs_raw_session *raw)
+{
+    struct hs_session *session = raw ? raw->owner : NULL;
+    int request = session ? atomic_load(&session->stop_request) : HS__STOPS_UNSAVED;
+    if (request == HS__STOPS_UNSAVED)
+        return 0;
+    if (request == HS__RUNS_ON || (session->signals && session->grace_secs == 0))
+        return HS_NEVER;
+    int64_t now = hs_env_monotonic_ns(&session->env);
+    if (!session->end_ns) {
+        int64_t signal_ns = atomic_load(&session->signal_ns), since = signal_ns ? now_ns() - signal_ns : 0;
+        double grace = session->signals ? fmin(session->grace_secs, LONGEST_SECS) : HS__SIGNAL_GRACE_SECS;
+        session->end_ns = now - since + (int64_t)(grace * 1e9);
+    }
+    return session->end_ns > now ? (double)(session->end_ns - now) / 1e9 : 0;
+}
+
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
 {
     pthread_mutex_lock(&lock);
@@ -169,7 +189,8 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
     if (place < MOST_SESSIONS)
         return HS_OK;
     session->signals = false;
-    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%d sessions look at signals already (hs_session_options.signals)",
+    return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
+                        "%d sessions already handle signals; leave hs_session_options.signals out in other sessions",
                         MOST_SESSIONS);
 }
 

@@ -82,6 +82,7 @@ static hs_code load_if_it_can(void *self, hs_state_reader *in, hs_error *err)
     hs_code code =
         hs_state_reader_remaining(in) && !is_left_alone(hook) ? hook->rest->ops.load_state(hook->self, in, &error) : HS_OK;
     in->left = 0;
+    hs_error_clear(&in->error);
     hs__clear(err);
     if (!code)
         return HS_OK;
@@ -100,7 +101,10 @@ static hs_code add_hook(struct hs_session *session, size_t index, hs_error *err)
         provider.load = load_if_it_can;
         provider.self = hook;
     }
-    return code ? code : add_slot(&session->raw, hook_key(session, index), &provider, err);
+    if (code || (code = add_slot(&session->raw, hook_key(session, index), &provider, err)))
+        return code;
+    session->raw.states[session->raw.n_states - 1].varies = hook->rest->state_varies;
+    return HS_OK;
 }
 
 hs_code hs__gather_states(struct hs_session *session, hs_error *err)
@@ -125,12 +129,12 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
     hs__state_slot slot;
     hs__clear(err);
     if (!raw || !raw->handle)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to add a state to");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_add_state: session is NULL or closed");
     hs_code code = hs__state_provider_take(&provider, given, "state", err);
     if (code)
         return code;
     if (raw->loading_states)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "state '%s' cannot be added while another one is being loaded",
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot add state '%s' while another state is being loaded",
                             provider.name);
     if ((code = hs__state_slot_init(&slot, &raw->env, state_key(raw, provider.name), &provider, err)))
         return code;
@@ -149,16 +153,17 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
 static hs_code check_late(const hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
 {
     if (!def->name || !*def->name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a variable to be added has no name");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the variable to add has no name");
     hs_code code = hs__check_saved_name(def->name, err);
     if (code || (code = hs__variable_check(def, err)))
         return code;
     if (!def->data && !hs__variable_moves(def))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': its data is NULL", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': data is NULL", def->name);
     if (def->flags)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': flags are for variables of a graph", def->name);
-    if (hs__has_variable(raw, def->name))
-        return hs_error_set(err, HS_ALREADY_EXISTS, "variable '%s': the session has one of that name already", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': flags are only for variables of a graph", def->name);
+    if (hs__has_variable(raw, def->name) && !hs__raw_session_is_recovered(raw, def->name))
+        return hs_error_set(err, HS_ALREADY_EXISTS, "variable '%s': the session already has a variable with this name",
+                            def->name);
     return HS_OK;
 }
 
@@ -177,6 +182,15 @@ static hs_code add_late(hs_raw_session *raw, const hs_variable_def *def, hs_erro
     return HS_OK;
 }
 
+hs_code hs__recover_late(hs_raw_session *raw, bool restored, hs_error *err)
+{
+    const hs_variable_def *def;
+    hs_code code = HS_OK;
+    while (!code && (def = hs__raw_session_recover_late(raw)))
+        code = restored ? hs__restore_late(raw, def, err) : HS_OK;
+    return code;
+}
+
 hs_code hs_raw_session_add_variable(hs_raw_session *raw, const hs_variable_def *given, hs_error *err)
 {
     hs_variable_def def;
@@ -184,12 +198,12 @@ hs_code hs_raw_session_add_variable(hs_raw_session *raw, const hs_variable_def *
     if (!raw || !raw->handle || !given)
         return hs_error_set(err, raw && raw->handle ? HS_INVALID_ARGUMENT : HS_FAILED_PRECONDITION,
                             "hs_raw_session_add_variable: %s",
-                            raw && raw->handle ? "the definition is NULL" : "there is no session");
+                            raw && raw->handle ? "def is NULL" : "session is NULL or closed");
     hs_code code = HS_STRUCT_TAKE(hs_variable_def, reserved, &def, given, err);
     if (code || (code = check_late(raw, &def, err)))
         return code;
     if (raw->loading_states)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' cannot be added while a state is being loaded",
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot add variable '%s' while a state is being loaded",
                             def.name);
     if (!(code = add_late(raw, &def, err)))
         hs__clear(err);

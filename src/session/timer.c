@@ -49,7 +49,7 @@ static hs_code check_list(const hs_trigger *trigger, hs_error *err)
 {
     for (size_t i = 0; i < count_steps(trigger); i++)
         if (trigger->at_steps[i] < 0 || trigger->at_steps[i] == NO_STEP)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "at_steps[%zu] is %lld, no step", i,
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "at_steps[%zu] is %lld, which is not a step", i,
                                 (long long)trigger->at_steps[i]);
     return HS_OK;
 }
@@ -62,8 +62,7 @@ static hs_code check(const hs_trigger *trigger, hs_error *err)
     if (code || (code = check_list(trigger, err)))
         return code;
     if (!fires)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "a trigger that never fires; give it a condition, such as every_n_steps");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the trigger never fires; set a condition, such as every_n_steps");
     return HS_OK;
 }
 
@@ -297,13 +296,14 @@ hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_err
     return HS_OK;
 }
 
-/* State: the step that every_n_steps counts from, or NO_MARK; the next listed step, or UNKNOWN. */
+/* State: the step that every_n_steps counts from (without it, that there is a mark), or NO_MARK; the next listed step, or
+ * UNKNOWN. */
 
 hs_code hs_timer_save(const hs_timer *timer, hs_state_writer *out, hs_error *err)
 {
     int64_t state[] = {NO_MARK, UNKNOWN};
     if (timer && timer->marked && (timer->every_n_steps || timer->n_at))
-        state[0] = timer->last_step;
+        state[0] = timer->every_ns && !timer->every_n_steps ? 0 : timer->last_step; /* else it would depend on the clock */
     if (timer && timer->n_at)
         state[1] = timer->listed;
     return hs_state_writer_write(out, state, sizeof state, err);

@@ -36,9 +36,9 @@ static hs_code write_file(const hs_run_context *run, int64_t step, const hs_trac
     char *path = name ? hs__path_join(env, options->trace_dir, name) : NULL;
     hs_code code = fill(&trace, run, step, options, err);
     if (!code && !(code = put(&trace, options->trace_dir, path, env, err))) {
-        hs_log(env, HS_LOG_INFO, "step %lld: wrote the profile %s", (long long)step, path);
+        hs_log(env, HS_LOG_INFO, "step %lld: wrote profile %s", (long long)step, path);
         if (trace.dropped)
-            hs_log(env, HS_LOG_WARNING, "%s: %lld events had no room in %zu bytes (max_bytes)", path,
+            hs_log(env, HS_LOG_WARNING, "%s: %lld events were dropped, because max_bytes is %zu", path,
                    (long long)trace.dropped, max_bytes);
     }
     hs__free(env, path);
@@ -53,6 +53,8 @@ hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_t
     hs_code code = HS_STRUCT_TAKE(hs_trace_options, reserved, &options, given, err);
     if (code)
         return code;
+    if (!run)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no run to write a trace of");
     if (!options.trace_dir || !*options.trace_dir)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "trace_dir is missing");
     if (options.max_bytes < 0)

@@ -89,12 +89,12 @@ static hs_code check_shape(const char *tag, const hs_tensor *t, batch *b, hs_err
     int64_t channels = t->rank == 1 ? 1 : d[1], most_frames = (INT32_MAX - WAV_HEADER) / SAMPLE_BYTES;
     if (t->rank < 1 || t->rank > 3 || channels < 1 || channels > MOST_CHANNELS)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "summary '%s': audio of shape %s: [frames], [frames, channels] or [n, frames, channels] is "
-                            "needed, with 1 to %d channels",
+                            "summary '%s': audio has shape %s; it must be [frames], [frames, channels] or [n, frames, "
+                            "channels] with 1 to %d channels",
                             tag, hs_shape_text(&shape, text, sizeof text), MOST_CHANNELS);
     if (d[0] > most_frames / channels)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': audio of shape %s is longer than a WAV file can be",
-                            tag, hs_shape_text(&shape, text, sizeof text));
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': audio of shape %s is too long for a WAV file", tag,
+                            hs_shape_text(&shape, text, sizeof text));
     b->n = t->rank == 3 ? (size_t)t->dims[0] : 1;
     b->frames = (size_t)d[0];
     b->channels = (size_t)channels;
@@ -108,13 +108,15 @@ static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *audi
     if (code || (given && (code = HS_STRUCT_TAKE(hs_audio_options, max_outputs, o, given, err))))
         return code;
     if (o->max_outputs < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_audio_options.max_outputs is %lld", tag,
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': hs_audio_options.max_outputs is %lld; it must be at least 0", tag,
                             (long long)o->max_outputs);
     if (o->sample_rate != 0 && !hs__is_sample_rate(o->sample_rate))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_audio_options.sample_rate is %g, not in 1 to 1e6",
-                            tag, o->sample_rate);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': hs_audio_options.sample_rate is %g; it must be from 1 to 1e6", tag,
+                            o->sample_rate);
     if (audio && audio->dtype != HS_FLOAT)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': audio of type %s: float is needed", tag,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': audio has type %s; it must be float", tag,
                             hs_dtype_name(audio->dtype));
     return HS_OK;
 }

@@ -81,7 +81,7 @@ static hs_code check_chart(const hs_chart *chart, hs_error *err)
     if (code)
         return code;
     if (has_margins(chart) == (chart->tags && *chart->tags))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "chart '%s' needs either tags or margins", chart->title);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "chart '%s' needs exactly one of tags and margins", chart->title);
     for (const char *const *tag = chart->tags; !code && tag && *tag; tag++)
         code = hs__check_text(*tag, "hs_chart.tags", err);
     return code ? code : check_margins(chart, err);
@@ -91,7 +91,7 @@ static hs_code check_categories(const hs_chart_category *categories, hs_error *e
 {
     hs_code code = HS_OK;
     if (!categories || !categories->title)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a layout of charts needs categories");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "categories is empty");
     for (size_t i = 0; !code && categories[i].title; i++) {
         code = hs__check_text(categories[i].title, "hs_chart_category.title", err);
         for (size_t k = 0; !code && categories[i].charts && categories[i].charts[k].title; k++)

@@ -127,7 +127,7 @@ static bool decode_value(hs_bytes message, hs_event_value *value)
 
 static hs_code no_event(hs_error *err)
 {
-    return hs_error_set(err, HS_DATA_LOSS, "is no Event");
+    return hs_error_set(err, HS_DATA_LOSS, "not an Event");
 }
 
 static hs_code decode_summary(hs_bytes message, hs__event_values *values, hs_event *event, hs_error *err)

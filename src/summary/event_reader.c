@@ -21,7 +21,8 @@ struct hs_event_reader {
 static hs_code check_options(const hs_event_reader_options *options, hs_error *err)
 {
     if (options->max_record_bytes < HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_event_reader_options.max_record_bytes is %lld",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_event_reader_options.max_record_bytes is %lld; it must be at least 0, or HS_NEVER",
                             (long long)options->max_record_bytes);
     return HS_OK;
 }
@@ -32,7 +33,7 @@ hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_op
     hs_env env;
     hs_error_clear(err);
     if (!path || !*path) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "a reader of events needs a path");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_event_reader_open: path is missing");
         return NULL;
     }
     if ((given && HS_STRUCT_TAKE(hs_event_reader_options, user, &options, given, err)) || check_options(&options, err) ||
@@ -186,8 +187,8 @@ static hs_code no_more(const hs_event_reader *reader, hs_error *err)
                        : reader->files.n       ? reader->files.paths[0]
                                                : "events";
     if (reader->options.follow)
-        return hs_error_set(err, HS_UNAVAILABLE, "%s: no more events now", path);
-    return hs_error_set(err, HS_OUT_OF_RANGE, "%s: the end of the events", path);
+        return hs_error_set(err, HS_UNAVAILABLE, "%s: no more events yet", path);
+    return hs_error_set(err, HS_OUT_OF_RANGE, "%s: end of the events", path);
 }
 
 /* The record that comes next, or an error: DATA_LOSS, it was none, and passed over. */
@@ -228,8 +229,7 @@ hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs
 {
     hs_error_clear(err);
     if (!reader || !event)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is NULL",
-                            reader ? "the pointer for an event" : "the reader of events");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is NULL", reader ? "event" : "reader");
     for (;;) {
         hs_code code = HS_OUT_OF_RANGE;
         if (!reader->is_open && reader->current < reader->files.n && (code = open_file(reader, err))) {

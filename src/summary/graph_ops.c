@@ -50,21 +50,23 @@ static hs_code check(const hs_graph *graph, const hs__summary_maker *maker, cons
     const char *tag = def->tag ? def->tag : def->name;
     hs_code code;
     if (!maker)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': no such kind (hs_summary_kind)", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': this hs_summary_kind does not exist", def->name);
     if (!def->tensor || !*def->tensor)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': no tensor is named that it would show", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': tensor is missing", def->name);
     if (!*tag)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': its tag is empty", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': tag is empty", def->name);
     if ((code = hs__check_text(tag, "the tag of a summary op", err)))
         return code;
     if (def->max_outputs < 0 || (def->sample_rate != 0 && !hs__is_sample_rate(def->sample_rate)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': max_outputs is %lld, sample_rate %g; 0 is the default",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': max_outputs is %lld and sample_rate is %g; max_outputs must be at least 0, and "
+                            "sample_rate from 1 to 1e6, or 0 for the default",
                             def->name, (long long)def->max_outputs, def->sample_rate);
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const hs__graph_node *node = graph->nodes[i];
         if (node->run == run_summary && strcmp(((const hs__summary_op *)node->self)->tag, tag) == 0)
-            return hs_error_set(err, HS_ALREADY_EXISTS, "summary '%s': its tag '%s' is that of '%s' already", def->name,
-                                tag, node->name);
+            return hs_error_set(err, HS_ALREADY_EXISTS, "summary '%s': tag '%s' already belongs to '%s'", def->name, tag,
+                                node->name);
     }
     return HS_OK;
 }
@@ -132,11 +134,11 @@ static hs_code add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph
     const hs__summary_maker *maker = hs__summary_maker_of(kind);
     hs_code code;
     if (!given)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_summary: the definition is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_summary: def is NULL");
     if ((code = HS_STRUCT_TAKE(hs_graph_summary_def, sample_rate, &def, given, err)))
         return code;
     if (!def.name || !*def.name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a new summary has no name");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the name of a new summary is missing");
     char *name = hs__format(&graph->env, HS__SUMMARY_SCOPE "%s", def.name);
     if (!name)
         return hs__no_memory(err, strlen(def.name), "the name of a summary");

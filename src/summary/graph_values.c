@@ -15,7 +15,7 @@ static hs_code put_scalar(hs__summary_op *op, const hs_tensor *value, hs_error *
     char text[HS_SHAPE_TEXT_SIZE];
     hs_shape shape = hs_tensor_shape(value);
     if (!is_number(value->dtype) || hs_shape_elements(&shape) != 1)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a scalar is one number, and its tensor is %s %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a scalar must be one number, but the tensor is %s %s",
                             hs_dtype_name(value->dtype), hs_shape_text(&shape, text, sizeof text));
     hs_code code = hs_tensor_host(value, &op->copy, &host, err);
     return code ? code : hs_summary_scalar(op->summary, op->tag, hs_tensor_number(&host, 0), err);

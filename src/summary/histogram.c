@@ -109,8 +109,9 @@ hs_code hs_summary_histogram(hs_summary *summary, const char *tag, const hs_tens
     if (code)
         return code;
     if (values && !hs__is_real(values->dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': a histogram of type %s, whose elements are no numbers",
-                            tag, hs_dtype_name(values->dtype));
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': cannot make a histogram of type %s; the elements must be real numbers", tag,
+                            hs_dtype_name(values->dtype));
     if ((code = hs__value_tensor(summary, tag, values, &host, err)))
         return code;
     if (!summary->histogram && !(summary->histogram = hs__histogram_new(&summary->env)))
@@ -125,14 +126,14 @@ static hs_code check_counts(const char *tag, const hs_histogram_counts *c, hs_er
 {
     if (!c->buckets || !c->limits || !c->counts || c->buckets > SIZE_MAX / 64)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "summary '%s': a histogram needs at least one bucket, their limits and counts", tag);
+                            "summary '%s': a histogram needs at least one bucket, with limits and counts", tag);
     for (size_t i = 0; i < c->buckets; i++) {
         if (isnan(c->limits[i]) || (i && c->limits[i] <= c->limits[i - 1]))
             return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "summary '%s': limit %zu of a histogram, %g, is not above the one before", tag, i,
-                                c->limits[i]);
+                                "summary '%s': limit %zu of the histogram is %g; limits must ascend", tag, i, c->limits[i]);
         if (!(c->counts[i] >= 0))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': count %zu of a histogram is %g", tag, i,
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "summary '%s': count %zu of the histogram is %g; counts must be at least 0", tag, i,
                                 c->counts[i]);
     }
     return HS_OK;

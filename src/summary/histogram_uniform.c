@@ -86,7 +86,8 @@ static hs_code make_rows(hs_summary *summary, uniform *u, hs_error *err)
 static hs_code check(const char *tag, const hs_uniform_histogram_options *o, hs_error *err)
 {
     if (o->buckets < 0 || o->buckets > MOST_BUCKETS)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_uniform_histogram_options.buckets is %lld", tag,
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': hs_uniform_histogram_options.buckets is %lld; it must be from 0 to 2^20", tag,
                             (long long)o->buckets);
     return hs__check_text(o->description, "hs_uniform_histogram_options.description", err);
 }
@@ -114,8 +115,9 @@ hs_code hs_summary_histogram_uniform(hs_summary *summary, const char *tag, const
         (code = check(tag, &options, err)))
         return code;
     if (values && !hs__is_real(values->dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': a histogram of type %s, whose elements are no numbers",
-                            tag, hs_dtype_name(values->dtype));
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': cannot make a histogram of type %s; the elements must be real numbers", tag,
+                            hs_dtype_name(values->dtype));
     if ((code = hs__value_tensor(summary, tag, values, &host, err)))
         return code;
     uniform u = {.tensor = &host, .elements = host.bytes / hs_dtype_size(host.dtype)};

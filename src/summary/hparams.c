@@ -84,21 +84,21 @@ static void put_value(hs__buffer *out, uint32_t field, const hs_hparam *hparam)
 static hs_code check_hparam(const hs_hparam *hparam, const char *name, hs_error *err)
 {
     if (hparam->type < HS_HPARAM_STRING || hparam->type > HS_HPARAM_NUMBER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' has type %d, which there is not", name,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s': type %d does not exist", name,
                             (int)hparam->type);
     if (hparam->type == HS_HPARAM_NUMBER && !isfinite(hparam->number))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' is %g", name, hparam->number);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' is %g; it must be finite", name, hparam->number);
     if (hparam->type != HS_HPARAM_STRING)
         return HS_OK;
     if (!hparam->string)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' is a string that is NULL", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s': the string is NULL", name);
     return hs__check_text(hparam->string, "hs_hparam.string", err);
 }
 
 static hs_code check_name(const char *name, const char *what, size_t i, hs_error *err)
 {
     if (!name || !*name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s %zu needs a name", what, i);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s[%zu] has no name", what, i);
     return hs__check_text(name, what, err);
 }
 
@@ -114,7 +114,7 @@ static hs_code check_time(const char *what, double secs, hs_error *err)
 {
     if (secs >= 0 && isfinite(secs))
         return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g, no time", what, secs);
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be finite and at least 0", what, secs);
 }
 
 /* What there is to be tried and measured. */
@@ -159,16 +159,17 @@ static hs_code check_info(const hs_hparam_info *info, size_t i, hs_error *err)
     if (code || (code = check_texts((const char *const[]){info->display_name, info->description}, names, 2, err)))
         return code;
     if (info->type < HS_HPARAM_UNSET || info->type > HS_HPARAM_NUMBER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' has type %d, which there is not", info->name,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s': type %d does not exist", info->name,
                             (int)info->type);
     if (!isfinite(info->min) || !isfinite(info->max) || info->min > info->max)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' is to lie between %g and %g", info->name,
-                            info->min, info->max);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hyperparameter '%s': min is %g and max is %g; both must be finite, and min must not be above "
+                            "max",
+                            info->name, info->min, info->max);
     for (size_t k = 0; !code && info->values && info->values[k].type; k++) {
         code = check_hparam(&info->values[k], info->name, err);
         if (!code && info->type && info->values[k].type != info->type)
-            code =
-                hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s': value %zu is of another type", info->name, k);
+            code = hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s': value %zu has another type", info->name, k);
     }
     return code;
 }
@@ -179,7 +180,7 @@ static hs_code check_metric(const hs_hparams_metric *metric, size_t i, hs_error 
                                         "hs_hparams_metric.description"};
     hs_code code = check_name(metric->tag, "hs_hparams_config_options.metrics", i, err);
     if (!code && (metric->dataset < HS_HPARAMS_DATASET_UNKNOWN || metric->dataset > HS_HPARAMS_DATASET_VALIDATION))
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "metric '%s' has data set %d, which there is not", metric->tag,
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "metric '%s': data set %d does not exist", metric->tag,
                             (int)metric->dataset);
     const char *const texts[] = {metric->group, metric->display_name, metric->description};
     return code ? code : check_texts(texts, names, 3, err);
@@ -263,10 +264,10 @@ hs_code hs_hparams_end(hs_summary *summary, hs_hparams_status status, double end
 {
     static const char tag[] = "_hparams_/session_end_info";
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (code = check_time("hs_hparams_end's end_secs", end_secs, err)))
+    if (code || (code = check_time("hs_hparams_end: end_secs", end_secs, err)))
         return code;
     if (status < HS_HPARAMS_UNKNOWN || status > HS_HPARAMS_RUNNING)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a run cannot end with status %d, which there is not", (int)status);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_hparams_end: status %d does not exist", (int)status);
     opened value = begin(summary, tag, DATA_END);
     hs__put_integer(value.value.out, 1, (uint64_t)status);
     hs__put_double(value.value.out, 2, time_or_now(summary, end_secs));

@@ -161,8 +161,8 @@ static hs_code check_shape(const char *tag, const hs_tensor *t, batch *b, hs_err
     int64_t channels = t->rank == 2 ? 1 : d[2];
     if (t->rank < 2 || t->rank > 4 || d[0] < 1 || d[1] < 1 || (channels != 1 && channels != 3 && channels != 4))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "summary '%s': images of shape %s: [height, width], [height, width, channels] or [n, height, "
-                            "width, channels] is needed, with 1, 3 or 4 channels",
+                            "summary '%s': images have shape %s; it must be [height, width], [height, width, channels] or "
+                            "[n, height, width, channels] with 1, 3 or 4 channels",
                             tag, hs_shape_text(&shape, text, sizeof text));
     if (d[0] > HS__PNG_MOST_BYTES || d[1] > HS__PNG_MOST_BYTES || d[0] * d[1] > HS__PNG_MOST_BYTES / channels)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': an image of shape %s has more than %d bytes of pixels",
@@ -179,11 +179,12 @@ static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *imag
     if (code || (given && (code = HS_STRUCT_TAKE(hs_image_options, max_outputs, options, given, err))))
         return code;
     if (options->max_outputs < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_image_options.max_outputs is %lld", tag,
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': hs_image_options.max_outputs is %lld; it must be at least 0", tag,
                             (long long)options->max_outputs);
     if (images && images->dtype != HS_UINT8 && !hs__is_floating(images->dtype))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "summary '%s': images of type %s: uint8, float, double, half or bfloat16 is needed", tag,
+                            "summary '%s': images have type %s; it must be uint8, float, double, half or bfloat16", tag,
                             hs_dtype_name(images->dtype));
     return HS_OK;
 }

@@ -9,13 +9,15 @@ hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *er
 {
     hs_error_clear(err);
     if (!summary) /* as hs_summary_new returns it */
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "there is no summary (NULL): no memory was left for it");
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
+                            "summary is NULL; hs_summary_new returns NULL if memory is exhausted");
     if (!serialized.bytes)
         return HS_OK;
     if (!serialized.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a serialized summary of %zu bytes has no data", serialized.bytes);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "data of a serialized summary of %zu bytes is NULL",
+                            serialized.bytes);
     if (!hs__is_summary(serialized.data, serialized.bytes))
-        return hs_error_set(err, HS_DATA_LOSS, "%zu bytes that were to be merged are no serialized summary",
+        return hs_error_set(err, HS_DATA_LOSS, "cannot merge %zu bytes: they are not a serialized Summary",
                             serialized.bytes);
     hs__buffer *out = &summary->serialized;
     size_t at = (size_t)((uintptr_t)serialized.data - (uintptr_t)out->data);

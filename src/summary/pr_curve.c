@@ -43,8 +43,8 @@ static hs_code count_part(curve *c, const char *tag, size_t first, size_t n, hs_
         double weight = each ? weights[i] : one;
         if (isnan(predictions[i]) || !isfinite(weight) || !(labels[i] == 0 || labels[i] == 1))
             return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "summary '%s': element %zu has label %g, prediction %g and weight %g: labels are 0 or 1, "
-                                "the others numbers",
+                                "summary '%s': element %zu has label %g, prediction %g and weight %g; labels must be 0 or "
+                                "1, the others must be numbers",
                                 tag, first + i, labels[i], predictions[i], weight);
         (labels[i] != 0 ? c->positives : c->negatives)[threshold_of(c, predictions[i])] += weight;
     }
@@ -129,8 +129,8 @@ static hs_code take(const char *tag, const char *what, const hs_tensor *tensor, 
     if (hs_tensor_check(tensor, &cause) || hs_tensor_host(tensor, copy, host, &cause))
         return hs_error_set(err, cause.code, "summary '%s': %s: %s", tag, what, cause.message);
     if (!hs__is_real(host->dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': %s of type %s, whose elements are no numbers", tag,
-                            what, hs_dtype_name(host->dtype));
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': %s has type %s; the elements must be real numbers",
+                            tag, what, hs_dtype_name(host->dtype));
     return HS_OK;
 }
 
@@ -144,11 +144,12 @@ static hs_code take_all(hs_summary *summary, const char *tag, const hs_pr_curve 
     const hs_shape labels = hs_tensor_shape(&c->labels), predictions = hs_tensor_shape(&c->predictions),
                    weights = hs_tensor_shape(&c->weights);
     if (!hs_shape_equal(&labels, &predictions) || (o->weights && weights.rank && !hs_shape_equal(&labels, &weights)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "summary '%s': labels, predictions and weights are not of the same shape", tag);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': labels, predictions and weights have different shapes",
+                            tag);
     if (!hs__is_floating(c->predictions.dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_pr_curve.predictions are of type %s", tag,
-                            hs_dtype_name(c->predictions.dtype));
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': hs_pr_curve.predictions has type %s; it must be float, double, half or bfloat16",
+                            tag, hs_dtype_name(c->predictions.dtype));
     c->elements = c->labels.bytes / hs_dtype_size(c->labels.dtype);
     return HS_OK;
 }
@@ -156,8 +157,9 @@ static hs_code take_all(hs_summary *summary, const char *tag, const hs_pr_curve 
 static hs_code check(const char *tag, const hs_pr_curve *o, hs_error *err)
 {
     if (o->thresholds != 0 && (o->thresholds < 2 || o->thresholds > MOST_THRESHOLDS))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_pr_curve.thresholds is %lld, not in 2 to %d", tag,
-                            (long long)o->thresholds, (int)MOST_THRESHOLDS);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': hs_pr_curve.thresholds is %lld; it must be from 2 to %d, or 0 for the default",
+                            tag, (long long)o->thresholds, (int)MOST_THRESHOLDS);
     hs_code code = hs__check_text(o->display_name, "hs_pr_curve.display_name", err);
     return code ? code : hs__check_text(o->description, "hs_pr_curve.description", err);
 }

@@ -42,7 +42,7 @@ hs_code hs__check_strings(const char *tag, const hs_tensor *tensor, hs_error *er
     const hs_string *strings = tensor->data;
     for (size_t i = 0; tensor->dtype == HS_STRING && i < tensor->bytes / sizeof *strings; i++)
         if (strings[i].bytes && !strings[i].data)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': string %zu of %zu bytes has no data", tag, i,
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': data of string %zu with %zu bytes is NULL", tag, i,
                                 strings[i].bytes);
     return HS_OK;
 }
@@ -51,8 +51,8 @@ static hs_code check_plugin(const char *tag, const hs_summary_plugin *plugin, hs
 {
     hs_code code;
     if (plugin->content.bytes && (!plugin->content.data || !plugin->name))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_summary_plugin.content has no %s", tag,
-                            plugin->name ? "data" : "plugin's name");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_summary_plugin.content is given, but %s is NULL",
+                            tag, plugin->name ? "its data" : "the plugin's name");
     if ((code = hs__check_text(plugin->name, "hs_summary_plugin.name", err)) ||
         (code = hs__check_text(plugin->display_name, "hs_summary_plugin.display_name", err)))
         return code;

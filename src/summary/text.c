@@ -14,7 +14,7 @@ hs_code hs_summary_text(hs_summary *summary, const char *tag, const char *text, 
     if (code)
         return code;
     if (!text)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': the text is NULL", tag);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': text is NULL", tag);
     const hs_string string = {text, strlen(text)};
     const hs_tensor tensor = hs_tensor_of(HS_STRING, HS_SCALAR, &string);
     return hs_summary_text_tensor(summary, tag, &tensor, err);
@@ -27,7 +27,7 @@ hs_code hs_summary_text_tensor(hs_summary *summary, const char *tag, const hs_te
     if (code || (code = hs__value_tensor(summary, tag, strings, &host, err)))
         return code;
     if (host.dtype != HS_STRING)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': text of type %s: string is needed", tag,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': text has type %s; it must be string", tag,
                             hs_dtype_name(host.dtype));
     if ((code = hs__check_strings(tag, &host, err)))
         return code;

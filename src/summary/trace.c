@@ -247,7 +247,7 @@ hs_code hs__trace_run(hs__trace *trace, hs_bytes run_metadata, bool memory, hs_e
     if (!metadata && no_memory)
         return hs__no_memory(err, run_metadata.size, "run metadata");
     if (!metadata)
-        return hs_error_set(err, HS_DATA_LOSS, "what the backend gave as the run's metadata, %zu bytes, is no RunMetadata",
+        return hs_error_set(err, HS_DATA_LOSS, "the backend's run metadata of %zu bytes is not a RunMetadata",
                             run_metadata.size);
     for (size_t i = 0; metadata->step_stats && i < metadata->step_stats->n_dev_stats; i++)
         put_device(trace, metadata->step_stats->dev_stats[i], FIRST_DEVICE_PID + i, memory);

@@ -28,7 +28,7 @@ bool hs__is_utf8(const char *text, size_t bytes)
 hs_code hs__check_text(const char *text, const char *what, hs_error *err)
 {
     if (text && !hs__is_utf8(text, strlen(text)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is not UTF-8, without which no reader takes the event", what);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is not UTF-8, as event files require", what);
     return HS_OK;
 }
 
@@ -36,9 +36,10 @@ hs_code hs__check_value(const hs_summary *summary, const char *tag, hs_error *er
 {
     hs_error_clear(err);
     if (!tag || !*tag)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tag of a summary value is missing");
     if (!summary) /* as hs_summary_new returns it */
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "there is no summary (NULL): no memory was left for it");
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
+                            "summary is NULL; hs_summary_new returns NULL if memory is exhausted");
     return hs__check_text(tag, "the tag of a summary value", err);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { WORTH_A_WRITE = 1 << 17 };
+static const double LONGEST_SECS = 1e9; /* 30 years */
 
 /* Opening. */
 
@@ -58,12 +59,15 @@ static void free_writer(hs_summary_writer *writer)
 
 static void take_options(hs_summary_writer *writer, const hs_summary_writer_options *options)
 {
-    writer->flush_ns = (int64_t)((options->flush_secs > 0 ? options->flush_secs : 120) * 1e9);
-    writer->limit = options->queue_bytes > 0 ? (size_t)options->queue_bytes : (size_t)1 << 20;
+    double secs = options->flush_secs == HS_NEVER ? LONGEST_SECS : options->flush_secs;
+    writer->flush_ns = (int64_t)((secs > 0 ? secs : 120) * 1e9);
+    writer->limit = options->queue_bytes == HS_NEVER ? SIZE_MAX / 2
+                    : options->queue_bytes           ? (size_t)options->queue_bytes
+                                                     : (size_t)1 << 20;
     writer->wake_bytes = writer->limit / 2 < WORTH_A_WRITE ? writer->limit / 2 : WORTH_A_WRITE;
     writer->when_full = options->when_full;
     writer->on_error = options->on_error;
-    writer->status.goes_on = options->on_error == HS_WRITER_GOES_ON;
+    writer->status.retries = options->on_error == HS_WRITER_RETRIES;
 }
 
 /* So that nothing is asked for later, as long as there are no large events. Of a large queue only what is used is. */
@@ -101,18 +105,24 @@ static hs_summary_writer *new_writer(const hs_env *env, const char *directory, c
 
 static hs_code check_options(const hs_summary_writer_options *options, hs_error *err)
 {
-    if (!(options->flush_secs >= 0 && options->flush_secs <= 1e9))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.flush_secs is %g", options->flush_secs);
-    if (options->queue_bytes < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.queue_bytes is %lld",
+    if (!(options->flush_secs >= 0 && options->flush_secs <= LONGEST_SECS) && options->flush_secs != HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_summary_writer_options.flush_secs is %g; it must be from 0 to 1e9, or HS_NEVER",
+                            options->flush_secs);
+    if (options->queue_bytes < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_summary_writer_options.queue_bytes is %lld; it must be at least 0, or HS_NEVER",
                             (long long)options->queue_bytes);
     if (options->name_suffix && strchr(options->name_suffix, '/'))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.name_suffix '%s' has a '/'",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.name_suffix '%s' contains '/'",
                             options->name_suffix);
     if (options->when_full != HS_WRITER_WAITS && options->when_full != HS_WRITER_DROPS)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.when_full is %d", (int)options->when_full);
-    if (options->on_error != HS_WRITER_GOES_ON && options->on_error != HS_WRITER_FAILS)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.on_error is %d", (int)options->on_error);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_summary_writer_options.when_full is %d, not an hs_writer_when_full",
+                            (int)options->when_full);
+    if (options->on_error != HS_WRITER_RETRIES && options->on_error != HS_WRITER_FAILS)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_summary_writer_options.on_error is %d, not an hs_writer_on_error",
+                            (int)options->on_error);
     return HS_OK;
 }
 
@@ -122,7 +132,7 @@ hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summar
     hs_env env;
     hs_error_clear(err);
     if (!directory || !*directory) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "an event-file writer needs a directory");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "the directory of an event file is missing");
         return NULL;
     }
     if ((given && HS_STRUCT_TAKE(hs_summary_writer_options, on_error, &options, given, err)) ||
@@ -182,7 +192,7 @@ hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
 
 static hs_code no_writer(hs_error *err)
 {
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no event-file writer (NULL): it was not opened");
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "the event writer is NULL");
 }
 
 /* The thread writes the path and the status at any time. */

@@ -23,7 +23,7 @@ static hs_code add(hs__writer_cache *cache, char *directory, hs_summary_writer *
 hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_summary_writer **writer, hs_error *err)
 {
     if (!directory || !*directory)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "an event-file writer needs a directory");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the directory of an event file is missing");
     size_t length = hs__directory_length(directory);
     for (size_t i = 0; i < cache->n; i++)
         if (cache->items[i].directory && strlen(cache->items[i].directory) == length &&
@@ -67,7 +67,8 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
     if (i == cache->n)
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "the session does not know this writer (hs_raw_session_summary_writer, hs_raw_session_use_writer)");
+            "the session does not use this writer; get it from hs_raw_session_summary_writer, or pass it to "
+            "hs_raw_session_use_writer");
     if (cache->items[i].started == creation)
         return HS_OK;
     hs_code code = hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, step, err);
@@ -80,7 +81,7 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
 static void report_new(hs_summary_writer *writer, int64_t *reported, hs__writer_report report, void *user)
 {
     hs_writer_status status = hs_summary_writer_status(writer);
-    if (report && status.goes_on && status.failures != *reported)
+    if (report && status.retries && status.failures != *reported)
         report(user, &status.last_error);
     *reported = status.failures;
 }
@@ -89,7 +90,7 @@ static hs_code flush(struct hs__cached_writer *item, bool sync, hs__writer_repor
 {
     hs_code code = hs_summary_writer_flush(item->writer, sync, err);
     report_new(item->writer, &item->failures, report, user);
-    if (!code || !hs_summary_writer_status(item->writer).goes_on)
+    if (!code || !hs_summary_writer_status(item->writer).retries)
         return code;
     if (err)
         hs__clear(err);
@@ -120,10 +121,10 @@ hs_code hs__writer_cache_flush_one(hs__writer_cache *cache, hs_summary_writer *w
 static hs_code close_one(struct hs__cached_writer *item, hs__writer_report report, void *user, hs_error *err)
 {
     hs_error error = {0};
-    bool goes_on = hs_summary_writer_status(item->writer).goes_on;
+    bool retries = hs_summary_writer_status(item->writer).retries;
     report_new(item->writer, &item->failures, report, user);
     hs_summary_writer_close(item->writer, &error);
-    if (!error.code || !goes_on)
+    if (!error.code || !retries)
         return hs__error_copy(err, &error);
     if (report)
         report(user, &error);

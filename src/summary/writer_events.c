@@ -47,7 +47,7 @@ static hs_code begin(addition *event, hs_summary_writer *writer, hs_error *err)
 {
     *event = (addition){.writer = writer, .is_kept = event->is_kept};
     if (!writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no event-file writer (NULL): it was not opened");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the event writer is NULL");
     event->now_ns = hs_env_realtime_ns(&writer->env);
     pthread_mutex_lock(&writer->lock);
     bool room = event->is_kept || find_room(writer);
@@ -96,7 +96,7 @@ static hs_code add_field(hs_summary_writer *writer, uint32_t field, hs_bytes dat
 {
     addition event = {.writer = NULL};
     if (data.size && !data.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "an event of %zu bytes has no data", data.size);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "data of an event of %zu bytes is NULL", data.size);
     hs_code code = begin(&event, writer, err);
     if (code || !event.out)
         return code;
@@ -110,7 +110,7 @@ hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, dou
     addition event = {.writer = NULL};
     size_t tag_bytes = tag ? strlen(tag) : 0;
     if (!tag_bytes)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tag of a summary value is missing");
     hs_code code = hs__check_text(tag, "the tag of a summary value", err);
     if (code || (code = begin(&event, writer, err)) || !event.out)
         return code;
@@ -124,7 +124,7 @@ hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, dou
 hs_code hs_summary_writer_summary(hs_summary_writer *writer, hs_string summary, int64_t step, hs_error *err)
 {
     if (writer && summary.data && !hs__is_summary(summary.data, summary.bytes))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "these %zu bytes are no serialized Summary", summary.bytes);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%zu bytes are not a serialized Summary", summary.bytes);
     return add_field(writer, HS__EVENT_SUMMARY, (hs_bytes){summary.data, summary.bytes}, step, err);
 }
 
@@ -142,7 +142,7 @@ hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes data, hs_err
 {
     addition event = {.writer = NULL};
     if (writer && (!data.size || !data.data || !hs__is_event(data.data, data.size)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "these %zu bytes are no serialized Event", data.size);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%zu bytes are not a serialized Event", data.size);
     hs_code code = begin(&event, writer, err);
     if (code || !event.out)
         return code;
@@ -167,9 +167,9 @@ hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *ta
 {
     addition event = {.writer = NULL};
     if (!tag || !*tag)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "run metadata needs a tag");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tag of run metadata is missing");
     if (run_metadata.size && !run_metadata.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "run metadata of %zu bytes has no data", run_metadata.size);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "data of run metadata of %zu bytes is NULL", run_metadata.size);
     hs_code code = hs__check_text(tag, "the tag of run metadata", err);
     if (code || (code = begin(&event, writer, err)) || !event.out)
         return code;

@@ -130,10 +130,9 @@ static void tell(hs_summary_writer *writer, const turn *now)
                "are lost",
                writer->directory, now->error.message);
     if (!now->error.code && writer->status.failing)
-        hs_log(env, HS_LOG_INFO, "event file in %s: the writer has recovered, writing to %s", writer->directory,
-               writer->path);
+        hs_log(env, HS_LOG_INFO, "event file in %s: the writer recovered, writing to %s", writer->directory, writer->path);
     if (now->gone && now->began)
-        hs_log(env, HS_LOG_WARNING, "%s was deleted; later events are in %s", now->gone, writer->path);
+        hs_log(env, HS_LOG_WARNING, "%s was deleted; later events are written to %s", now->gone, writer->path);
 }
 
 /* The rest of the buffer moves to its beginning. */
@@ -236,5 +235,6 @@ static void *write_loop(void *user)
 hs_code hs__writer_start_thread(hs_summary_writer *writer, hs_error *err)
 {
     int result = hs__thread_start(&writer->thread, write_loop, writer);
-    return result ? hs_error_set_errno(err, result, "%s: cannot start its thread", writer->path) : HS_OK;
+    return result ? hs_error_set_errno(err, result, "%s: cannot start the thread of the event writer", writer->path)
+                  : HS_OK;
 }

@@ -232,8 +232,8 @@ static hs_code start_thread(hs_coordinator *coordinator, const hs_thread_options
     if (code)
         return code;
     if (!coordinator || !options.run)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_start_thread: there is no %s",
-                            coordinator ? "body (hs_thread_options.run)" : "coordinator");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_start_thread: %s is NULL",
+                            coordinator ? "hs_thread_options.run" : "coordinator");
     hs_thread *thread = hs__thread_new(&options, &coordinator->env, NULL, err);
     if (thread && !hs_coordinator_register(coordinator, thread, err))
         hs_thread_start(thread, err);
@@ -253,9 +253,9 @@ hs_code hs_coordinator_stop_on_error(hs_coordinator *coordinator, hs_thread_fn b
     hs_error error = {0};
     hs_error_clear(err);
     if (!body)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_stop_on_error: there is no body to call");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_stop_on_error: body is NULL");
     hs_code code = body(user, coordinator, &error);
-    if (!hs__settle(code, "the thread's body", &error) || !hs_coordinator_request_stop(coordinator, &error))
+    if (!hs__settle(code, "body", &error) || !hs_coordinator_request_stop(coordinator, &error))
         return HS_OK;
     return hs__error_copy(err, &error);
 }

@@ -112,9 +112,9 @@ static void tell_waiting(const joining *j)
 {
     char names[800] = "", limit[64] = "";
     if (j->options.stop_grace_secs < 1e9)
-        snprintf(limit, sizeof limit, " up to %g seconds", j->options.stop_grace_secs);
+        snprintf(limit, sizeof limit, " up to %g s", j->options.stop_grace_secs);
     if (name_stragglers(j, names, sizeof names))
-        hs_log(&j->coordinator->env, HS_LOG_INFO, "stop requested; waiting%s for: %s", limit, names);
+        hs_log(&j->coordinator->env, HS_LOG_INFO, "stop requested; waiting%s for these threads: %s", limit, names);
 }
 
 static void wait_for_stragglers(const joining *j)
@@ -141,18 +141,18 @@ static hs_code tell_stragglers(const joining *j, hs_code failed, hs_error *err)
 {
     char names[800] = "";
     size_t n = name_stragglers(j, names, sizeof names);
-    if (j->options.left_behind)
-        *j->options.left_behind = n;
+    if (j->options.n_live_threads)
+        *j->options.n_live_threads = n;
     if (!n)
         return failed;
     if (failed || j->options.ignore_live_threads) {
-        hs_log(&j->coordinator->env, HS_LOG_WARNING, "stop requested, but these threads still run and are abandoned: %s",
-               names);
+        hs_log(&j->coordinator->env, HS_LOG_WARNING,
+               "a stop was requested, but these threads still run and are abandoned: %s", names);
         return failed;
     }
     return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the stop was requested, and these threads still run: %s; let them look at "
-                        "hs_coordinator_should_stop, or give them a function that wakes them",
+                        "a stop was requested, but these threads still run: %s; let them check hs_coordinator_should_stop, "
+                        "or give them a function that wakes them",
                         names);
 }
 
@@ -172,14 +172,16 @@ static hs_code end_join(hs_coordinator *coordinator, hs_error *err)
 static hs_code take_options(hs_join_options *options, const hs_join_options *given, hs_error *err)
 {
     *options = (hs_join_options)HS_INIT(hs_join_options);
-    hs_code code = given ? HS_STRUCT_TAKE(hs_join_options, left_behind, options, given, err) : HS_OK;
+    hs_code code = given ? HS_STRUCT_TAKE(hs_join_options, n_live_threads, options, given, err) : HS_OK;
     if (code)
         return code;
-    if (options->left_behind)
-        *options->left_behind = 0;
+    if (options->n_live_threads)
+        *options->n_live_threads = 0;
     double grace = options->stop_grace_secs;
     if (!(grace >= 0) && grace != HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_join_options.stop_grace_secs is %g, no time to wait", grace);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_join_options.stop_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
+                            grace);
     options->stop_grace_secs = grace > 0 ? grace : grace < 0 ? (double)INFINITY : 120;
     return HS_OK;
 }
@@ -212,7 +214,7 @@ hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options 
     joining j = {.coordinator = coordinator, .awaited = awaited, .n_awaited = n};
     hs_error_clear(err);
     if (!coordinator)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no coordinator to join");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "coordinator is NULL");
     hs_code code = take_options(&j.options, given, err);
     if (code)
         return code;

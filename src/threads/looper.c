@@ -52,7 +52,8 @@ static hs_code take_options(hs_looper_options *options, const hs_looper_options 
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_looper_options.%s is missing",
                             options->loop ? "coordinator" : "loop");
     if (!(options->every_n_secs >= 0 && isfinite(options->every_n_secs)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_looper_options.every_n_secs is %g, no interval",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_looper_options.every_n_secs is %g; it must be finite and at least 0",
                             options->every_n_secs);
     return HS_OK;
 }

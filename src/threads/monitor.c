@@ -22,7 +22,7 @@ hs_code hs__monitor_init(hs__monitor *monitor, hs_error *err)
     int result = pthread_mutex_init(&monitor->lock, NULL);
     if (!result && (result = init_changed(&monitor->changed)))
         pthread_mutex_destroy(&monitor->lock);
-    return result ? hs_error_set_errno(err, result, "cannot make a lock") : HS_OK;
+    return result ? hs_error_set_errno(err, result, "cannot create a lock") : HS_OK;
 }
 
 void hs__monitor_destroy(hs__monitor *monitor)

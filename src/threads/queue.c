@@ -28,7 +28,7 @@ static hs_code check_options(const hs_queue_options *options, hs_error *err)
 {
     if (options->capacity >= 0 && options->capacity <= MOST_CAPACITY)
         return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s': its capacity is %lld; 1 to %d elements, or 0 for %d",
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s': capacity is %lld; it must be from 1 to %d, or 0 for %d",
                         options->name ? options->name : "queue", (long long)options->capacity, MOST_CAPACITY,
                         DEFAULT_CAPACITY);
 }
@@ -116,7 +116,7 @@ static void leave_push(hs_queue *queue, bool pushed)
 static hs_code push(hs_queue *queue, void *element, bool waits, hs_error *err)
 {
     if (!queue)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no queue to push to (NULL)");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue is NULL");
     hs__clear(err);
     pthread_mutex_lock(&queue->lock);
     bool refused = queue->closed; /* one that begins to wait before the close is made after it */
@@ -134,7 +134,7 @@ static hs_code push(hs_queue *queue, void *element, bool waits, hs_error *err)
     leave_push(queue, pushed);
     if (pushed)
         return HS_OK;
-    return refused ? hs_error_set(err, HS_CANCELLED, "queue '%s' is closed, and takes nothing more in", queue->name)
+    return refused ? hs_error_set(err, HS_CANCELLED, "cannot push to queue '%s': it is closed", queue->name)
                    : hs_error_set(err, HS_UNAVAILABLE, "queue '%s' is full", queue->name);
 }
 
@@ -163,14 +163,13 @@ static hs_code tell_nothing(const hs_queue *queue, hs_error *err)
         return hs_error_set(err, HS_UNAVAILABLE, "queue '%s' is empty", queue->name);
     if (queue->why.code)
         return hs__error_copy(err, &queue->why);
-    return hs_error_set(err, HS_OUT_OF_RANGE, "queue '%s' is closed, and empty", queue->name);
+    return hs_error_set(err, HS_OUT_OF_RANGE, "queue '%s' is closed and empty", queue->name);
 }
 
 static hs_code pop(hs_queue *queue, void **element, bool waits, hs_error *err)
 {
     if (!queue || !element)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no %s (NULL)",
-                            queue ? "place for what is popped" : "queue to pop from");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is NULL", queue ? "element" : "queue");
     hs__clear(err);
     pthread_mutex_lock(&queue->lock);
     while (waits && !queue->n && !is_drained(queue)) {

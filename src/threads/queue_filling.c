@@ -31,7 +31,7 @@ static void run_close(const hs__filling *filling, void *handle, const hs_node *o
 {
     hs_error error = {0};
     if (hs__settle(run_op(filling, handle, op, &error), filling->runner->name, &error))
-        hs_log(&filling->runner->env, HS_LOG_DEBUG, "closing queue '%s': %s", filling->runner->name, error.message);
+        hs_log(&filling->runner->env, HS_LOG_DEBUG, "cannot close queue '%s': %s", filling->runner->name, error.message);
 }
 
 /* Counting. */
@@ -309,8 +309,9 @@ hs_code hs__fill(hs_queue_runner *runner, hs_raw_session *session, hs_coordinato
 {
     hs__filling *filling;
     if (!session->ops.fork)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "queue runner '%s': backend '%s' cannot run ops beside others",
-                            runner->name, session->ops.name ? session->ops.name : "?");
+        return hs_error_set(err, HS_UNIMPLEMENTED,
+                            "queue runner '%s': backend '%s' cannot run ops concurrently with training", runner->name,
+                            session->ops.name ? session->ops.name : "?");
     bool entered;
     hs_code code = new_filling(runner, session, &filling, err);
     if (code)
@@ -380,8 +381,8 @@ hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *
     if (threads)
         *threads = made;
     if (!runner || !session || !session->handle)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runner_create_threads: there is no %s",
-                            runner ? "session" : "queue runner");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runner_create_threads: %s is NULL",
+                            runner ? "session" : "runner");
     if (!hs__threads_init(&made, &runner->env, hs__filling_threads(runner, coordinator), &error) &&
         !hs__fill(runner, session, coordinator, &made, &error) && start)
         hs__start_filling(&made, session, coordinator, &error);

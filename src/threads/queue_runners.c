@@ -85,7 +85,7 @@ hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordina
     if (threads)
         *threads = made;
     if (!session || !session->handle)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runners_start: there is no session");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runners_start: session is NULL or closed");
     hs_error_clear(err);
     if (session->runs_queues)
         return HS_OK;

@@ -57,7 +57,7 @@ hs_thread *hs__thread_new(const hs_thread_options *given, const hs_env *default_
         hs__env_take(&env, options.env ? options.env : default_env, err))
         return NULL;
     if (!options.name || !*options.name) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_thread_options.name is missing: it tells who does not stop");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_thread_options.name is missing; messages about the thread need it");
         return NULL;
     }
     hs_thread *thread = make(&options, &env, err);
@@ -189,7 +189,7 @@ static hs_code start_body(hs_thread *thread, hs_error *err)
     pthread_t id;
     int result = hs__thread_start(&id, run_body, thread);
     if (result) {
-        hs_error_set_errno(err, result, "the system does not start thread '%s'", thread->name);
+        hs_error_set_errno(err, result, "cannot start thread '%s'", thread->name);
         if (err)
             err->code = HS_RESOURCE_EXHAUSTED;
         return HS_RESOURCE_EXHAUSTED;
@@ -213,7 +213,7 @@ hs_code hs_thread_start(hs_thread *thread, hs_error *err)
 {
     hs_error_clear(err);
     if (!thread)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no thread to start");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "thread is NULL");
     hs__monitor_lock(&thread->monitor);
     bool fresh = in_stage(thread, FRESH);
     if (fresh) {
@@ -222,7 +222,7 @@ hs_code hs_thread_start(hs_thread *thread, hs_error *err)
     }
     hs__monitor_unlock(&thread->monitor);
     if (!fresh)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "thread '%s' was started before", thread->name);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "thread '%s' was already started", thread->name);
     hs_code code = thread->run ? start_body(thread, err) : HS_OK;
     if (code)
         take_start_back(thread);
@@ -311,7 +311,7 @@ hs_code hs_coordinator_register(hs_coordinator *coordinator, hs_thread *thread, 
 {
     hs_error_clear(err);
     if (!coordinator || !thread)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_register: there is no %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_register: %s is NULL",
                             thread ? "coordinator" : "thread");
     hs_code code = HS_OK;
     hs__monitor_lock(&thread->monitor);

@@ -18,10 +18,9 @@ static bool ends_in(const char *name, const char *ending)
 static bool can_be_made(const char *to)
 {
     if (ends_in(to, ".index"))
-        say("'%s': a checkpoint to be written is named by its prefix, without .index", to);
+        say("'%s': name the checkpoint by its prefix, without .index", to);
     else if (is_directory(to))
-        say("'%s' is a directory: a name in it is needed, that of a checkpoint to be written or of a .safetensors file",
-            to);
+        say("'%s' is a directory; name a checkpoint or a .safetensors file in it", to);
     else
         return true;
     return false;

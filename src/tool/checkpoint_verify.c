@@ -40,7 +40,7 @@ static void verify_tensor(checkpoint *of, const char *name, const hs_tensor *inf
         return;
     if (!is_damage(code)) {
         found->unread++;
-        say("'%s' could not be verified: %s", name, err.message);
+        say("cannot verify '%s': %s", name, err.message);
         return;
     }
     found->damaged++;
@@ -75,10 +75,10 @@ static int conclude(const char *prefix, const findings *found)
         return FOUND;
     }
     if (found->unread) {
-        puts(": not all of it could be verified");
+        puts(": some tensors could not be verified");
         return TROUBLE;
     }
-    printf(": %zu tensors, %llu bytes, all of it right\n", found->tensors, (unsigned long long)found->bytes);
+    printf(": %zu tensors, %llu bytes, no damage\n", found->tensors, (unsigned long long)found->bytes);
     return FINE;
 }
 

@@ -29,9 +29,9 @@ static const struct option known[N_OPTIONS] = {
 
 static const char notes[] =
     "\n"
-    "A checkpoint is named by its prefix (run/model.ckpt-1000), by its index file, or by a directory, whose newest it then is.\n"
-    "Events are those of a file, or of all event files in a directory, in the order of their names.\n"
-    "Exit status: 0 if all is well, 1 if there is damage or a difference was found, 2 if something could not be done.\n";
+    "A checkpoint is given as its prefix (run/model.ckpt-1000), its index file, or a directory (its newest checkpoint).\n"
+    "Events are given as one file, or a directory (all its event files in the order of their names).\n"
+    "Exit status: 0: no damage and no difference. 1: damage or a difference was found. 2: an error occurred.\n";
 
 bool take_step(const char *option, const char *text, int64_t *step)
 {
@@ -41,7 +41,7 @@ bool take_step(const char *option, const char *text, int64_t *step)
     errno = 0;
     long long number = strtoll(text, &end, 10);
     if (errno || end == text || *end) {
-        say("%s takes a step, and '%s' is no whole number", option, text);
+        say("%s: '%s' is not an integer", option, text);
         return false;
     }
     *step = number;
@@ -90,14 +90,14 @@ static void list(const struct command *commands, const char *group)
         if (is(c->group, group))
             printf("  %s %-*s  %s\n", title(c), width - (int)strlen(title(c)) - 1, c->synopsis, c->summary);
     if (!group)
-        printf("  %-*s  %s\n  %-*s  %s\n", width, "help [COMMAND]", "this, or all about a command", width, "--version",
-               "the version");
+        printf("  %-*s  %s\n  %-*s  %s\n", width, "help [COMMAND]", "print this list, or the help of a command", width,
+               "--version", "print the version");
     fputs(notes, stdout);
 }
 
 static int unknown(const char *group, const char *name)
 {
-    say("there is no command '%s%s%s'; try '%s help'", group, name ? " " : "", name ? name : "", program);
+    say("unknown command '%s%s%s'; try '%s help'", group, name ? " " : "", name ? name : "", program);
     return TROUBLE;
 }
 
@@ -157,7 +157,7 @@ static int run(const struct command *command, int argc, char **argv)
     }
     call.operands = argv + optind;
     if (command->n_operands == A_PROGRAM ? optind == argc : argc - optind != command->n_operands) {
-        say("%s takes %s, not %d arguments", title(command), command->synopsis, argc - optind);
+        say("%s: expected %s, not %d arguments", title(command), command->synopsis, argc - optind);
         return misused(command);
     }
     return command->run(&call);
@@ -176,7 +176,7 @@ static int run_words(const struct command *commands, int argc, char **argv)
         return run(command, argc - 1, argv + 1);
     if (group && !command)
         return unknown(group, name);
-    say("what to do%s%s is not said; try '%s help'", group ? " with a " : "", group ? group : "", program);
+    say("no command given%s%s; try '%s help'", group ? " after " : "", group ? group : "", program);
     return TROUBLE;
 }
 

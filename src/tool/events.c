@@ -55,7 +55,7 @@ int events_status(const events *of)
 static void must_be(const void *memory)
 {
     if (!memory) {
-        say("not enough memory");
+        say("out of memory");
         exit(TROUBLE);
     }
 }

@@ -45,7 +45,7 @@ int events_check(const struct call *call)
         if (of.damages)
             printf(", %llu damaged places\n", (unsigned long long)of.damages);
         else
-            puts(of.failed ? "" : ", all of it right");
+            puts(of.failed ? "" : ", no damage");
     }
     close_events(&of);
     return js_works() ? events_status(&of) : TROUBLE;

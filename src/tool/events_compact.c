@@ -64,7 +64,7 @@ static void note_file(compaction *c, const char *path)
 static void note_damage(void *user, const hs_event_damage *damage)
 {
     note_file(user, damage->path);
-    say("%s; %llu bytes are left out", damage->message, (unsigned long long)damage->bytes);
+    say("%s; %llu bytes skipped", damage->message, (unsigned long long)damage->bytes);
 }
 
 static void note_start(compaction *c, int64_t step)
@@ -238,7 +238,7 @@ static bool is_quiet(const compaction *c)
 {
     for (size_t i = 0; i < c->n_files; i++)
         if (size_of_file(c->files[i].path) != c->files[i].bytes) {
-            say("%s is being written to; nothing was changed", c->files[i].path);
+            say("%s is being written; nothing was changed", c->files[i].path);
             return false;
         }
     return true;
@@ -324,7 +324,7 @@ static bool is_elsewhere(const char *output, const char *directory)
     struct stat a, b;
     bool same = stat(parent, &a) == 0 && stat(directory, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
     if (same)
-        say("%s: is in the directory that is compacted; give --delete, or a file in another directory", output);
+        say("%s: the file must be in another directory; name such a file, or give --delete", output);
     free(parent);
     return !same;
 }
@@ -342,11 +342,11 @@ static void conclude(compaction *c, bool as_json, bool is_made)
         puts("");
     } else if (is_made) {
         put_name(c->path);
-        printf(": of %llu events in %zu files, %llu were obsolete; %zu files were deleted\n",
+        printf(": %llu events in %zu files compacted: %llu obsolete events dropped, %zu files deleted\n",
                (unsigned long long)c->n_events, c->n_files, (unsigned long long)c->n_dropped, json_array_size(c->deleted));
     } else {
         put_name(c->directory);
-        puts(": there is nothing to compact");
+        puts(": nothing to compact");
     }
 }
 
@@ -356,7 +356,7 @@ static int make(compaction *c, const events *seen, const struct call *call)
     bool is_one = c->n_files == 1 && !seen->damages && !c->output;
     int status = events_status(seen);
     if (call->given[OPTION_DELETE] && seen->damages > seen->torn) {
-        say("nothing was changed: an old file is damaged, and more of it may be saved; give --output");
+        say("nothing was changed: a file is damaged, and more of its events may be recoverable; give --output");
         return status;
     }
     if (c->n_events == 0 || (is_one && !c->has_obsolete)) {
@@ -407,7 +407,7 @@ int events_compact(const struct call *call)
     if (!is_directory(c.directory)) {
         say("%s: is not a directory", c.directory);
     } else if (!c.output == !call->given[OPTION_DELETE]) {
-        say("give one of --delete and --output FILE");
+        say("give exactly one of --delete and --output FILE");
     } else if ((c.output ? is_elsewhere(c.output, c.directory) : hold(c.directory, &saver)) &&
                open_events(&seen, c.directory)) {
         while (next_event(&seen, &event))

@@ -97,6 +97,6 @@ void js_list_end(void)
 bool js_works(void)
 {
     if (out_of_memory)
-        say("not enough memory");
+        say("out of memory");
     return !out_of_memory;
 }

@@ -24,7 +24,7 @@ static char *copy(const char *text, size_t length)
     if (copied)
         memcpy(copied, text, length);
     else
-        say("not enough memory");
+        say("out of memory");
     return copied;
 }
 
@@ -42,7 +42,8 @@ static char *newest_of(const char *directory)
     if (!prefix && err.code)
         say("%s", err.message);
     else if (!prefix)
-        say("%s: no file 'checkpoint' here names a checkpoint that exists; one can be named by its prefix", directory);
+        say("%s: contains no file 'checkpoint' that names an existing checkpoint; name a checkpoint by its prefix",
+            directory);
     return prefix;
 }
 
@@ -62,7 +63,7 @@ char *find_checkpoint(const char *operand)
     if (is_directory(operand))
         return newest_of(operand);
     if (is_safetensors(operand)) {
-        say("%s: is a safetensors file; make a checkpoint of it first: hooksess checkpoint convert FILE PREFIX", operand);
+        say("%s: is a safetensors file; convert it first: hooksess checkpoint convert FILE PREFIX", operand);
         return NULL;
     }
     char *prefix = copy(operand, length);
@@ -115,7 +116,7 @@ bool read_tensor(checkpoint *from, const char *name, hs_tensor *tensor)
     }
     tensor->data = malloc(tensor->bytes ? tensor->bytes : 1);
     if (!tensor->data) {
-        say("%s: not enough memory for '%s', %zu bytes", from->prefix, name, tensor->bytes);
+        say("%s: out of memory for '%s', %zu bytes", from->prefix, name, tensor->bytes);
         return false;
     }
     if (hs_checkpoint_read(from->reader, name, tensor->data, tensor->bytes, &err) == HS_OK)

@@ -46,7 +46,7 @@ int output_end(int status)
     if (fclose(stdout) != 0)
         note_failure();
     if (lost.failed)
-        say("the output could not be written: %s", strerror(lost.cause));
+        say("cannot write the output: %s", strerror(lost.cause));
     return lost.failed ? TROUBLE : status;
 }
 

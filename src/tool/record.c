@@ -78,7 +78,7 @@ static void read_line(record *r, const char *ignore)
         if (length <= 0) {
             r->failed = ferror(r->file);
             if (r->failed)
-                say("%s: cannot be read: %s", r->path, strerror(errno));
+                say("%s: cannot read it: %s", r->path, strerror(errno));
             free(text);
             return;
         }
@@ -121,7 +121,7 @@ static bool open_record(record *r, const char *path, const char *ignore)
 {
     *r = (record){.path = path, .file = fopen(path, "re")};
     if (!r->file)
-        say("%s: cannot be read: %s", path, strerror(errno));
+        say("%s: cannot read it: %s", path, strerror(errno));
     else
         read_line(r, ignore);
     return r->file && !r->failed;

@@ -103,7 +103,7 @@ static void say_why(const trials *t, const trial *one, int status)
         say("%s: '%s' ended with status %d before step %lld", one->what, t->program[0], WEXITSTATUS(status),
             (long long)one->last);
     else
-        say("%s: '%s' ended with status %d and opened no training session (hs_training_session_open)", one->what,
+        say("%s: '%s' ended with status %d and did not open a training session (hs_training_session_open)", one->what,
             t->program[0], WEXITSTATUS(status));
 }
 
@@ -138,13 +138,13 @@ bool run_trial(const trials *t, trial *one)
     set_variable(t, one);
     int result = spawn(t->program, log, &process);
     if (result) {
-        say("'%s' cannot be started: %s", t->program[0], strerror(result));
+        say("cannot start '%s': %s", t->program[0], strerror(result));
     } else {
         do
             ended = waitpid(process, &status, 0);
         while (ended < 0 && errno == EINTR);
         if (ended < 0)
-            say("waiting for '%s': %s", t->program[0], strerror(errno));
+            say("cannot wait for '%s': %s", t->program[0], strerror(errno));
     }
     bool made = ended >= 0 && read_result(t, one, status);
     if (ended >= 0 && !made)

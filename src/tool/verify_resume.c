@@ -32,7 +32,7 @@ static int remove_entry(const char *path, const struct stat *found, int type, st
 {
     (void)found, (void)type, (void)place;
     if (remove(path) != 0)
-        say("%s: cannot be removed: %s", path, strerror(errno));
+        say("%s: cannot remove it: %s", path, strerror(errno));
     return 0;
 }
 
@@ -60,7 +60,7 @@ static char *make_temporary(void)
     snprintf(made, bytes, "%s/hooksess-XXXXXX", base);
     if (mkdtemp(made))
         return made;
-    say("a directory in '%s' cannot be made: %s", base, strerror(errno));
+    say("cannot create a directory in '%s': %s", base, strerror(errno));
     free(made);
     return NULL;
 }
@@ -92,7 +92,7 @@ static void put_same(const findings *found, size_t things)
     printf("resumed at step %lld", (long long)found->parts[1].first);
     if (found->n_parts > 2)
         printf(" and at step %lld", (long long)found->parts[2].first);
-    printf(": the same for %lld steps, each with %zu variables, states and values\n", (long long)found->same, things);
+    printf(": %lld equal steps, each with %zu variables, states and values\n", (long long)found->same, things);
 }
 
 static void put_first_difference(const comparison *c, const trial *part)
@@ -106,7 +106,7 @@ static void put_first_difference(const comparison *c, const trial *part)
     if (c->n > MOST_NAMED)
         printf(" and %zu more", c->n - MOST_NAMED);
     if (!c->n)
-        fputs(" that only one of the runs makes it", stdout);
+        fputs(" that only one of the runs has it", stdout);
     if (part->first)
         printf(" (resumed at step %lld)\n", (long long)part->first);
     else
@@ -134,12 +134,14 @@ static void put_differences(const comparison *c, const trial *part)
             fputs(strcmp(d->resumed, "-") == 0 ? " other bytes" : " (other bits)", stdout);
         puts("");
     }
-    puts(part->first
-             ? "A step reads something that no checkpoint holds, or that is not restored as it was saved: a random\n"
-               "number generator, a position in the data, an optimizer's moments, a buffer that is swapped.\n"
-               "See 'hooksess help verify-resume'."
-             : "The program does not compute the same twice, whether it is resumed or not: its seed is the time, say,\n"
-               "or its threads add in any order.");
+    puts(
+        part->first
+            ? "A step reads something that checkpoints do not contain, or that is not restored as it was saved. Usual causes:\n"
+              "  a random number generator, or a position in the data: add it with hs_graph_bytes;\n"
+              "  an optimizer's moments, or a buffer that is swapped: add it with hs_graph_variable_at.\n"
+              "See 'hooksess help verify-resume'."
+            : "The program computes different results in each run, even without a resume. Usual causes: a seed from the "
+              "time,\nor threads that add in different order.");
 }
 
 static json_t *js_side(const char *number)
@@ -198,7 +200,7 @@ static int compare_part(const job *j, findings *found, const trial *part, bool i
     int status = !read ? TROUBLE : c.step < 0 ? FINE : FOUND;
     found->same += c.same;
     if (status == FINE && !c.same) {
-        say("%s: there is nothing to compare", part->what);
+        say("%s: no step to compare", part->what);
         status = TROUBLE;
     }
     if (status == FOUND || (status == FINE && is_last))
@@ -209,13 +211,21 @@ static int compare_part(const job *j, findings *found, const trial *part, bool i
     return status;
 }
 
-/* The whole run; then one that is interrupted in the middle, resumed for a step, and resumed again. */
+/* A run may make several steps, and pass the middle and the end at once. */
+static int say_not_resumed(const trial *interrupted, int64_t middle)
+{
+    say("the run to interrupt after step %lld reached the last step, %lld, in one run, so nothing was resumed; use --steps %lld",
+        (long long)middle, (long long)interrupted->last, 4 * (long long)interrupted->last);
+    return TROUBLE;
+}
+
+/* The whole run; then one that is interrupted in the middle, resumed for a run, and resumed again. */
 static int verify(const job *j)
 {
-    trial whole = {.name = "whole", .what = "the run that is not interrupted", .last = j->steps};
-    findings found = {.parts = {{.name = "interrupted", .what = "the run that is interrupted"},
-                                {.name = "resumed", .what = "the run that is resumed"},
-                                {.name = "resumed-again", .what = "the run that is resumed a second time"}}};
+    trial whole = {.name = "whole", .what = "the uninterrupted run", .last = j->steps};
+    findings found = {.parts = {{.name = "interrupted", .what = "the interrupted run"},
+                                {.name = "resumed", .what = "the resumed run"},
+                                {.name = "resumed-again", .what = "the run that was resumed twice"}}};
     int64_t middle = j->middle ? j->middle : j->steps / 2, ends[MOST_PARTS] = {middle, middle + 1, j->steps};
     if (!run_trial(&j->trials, &whole))
         return TROUBLE;
@@ -225,13 +235,14 @@ static int verify(const job *j)
     for (int64_t reached = 0; status == FINE && reached < whole.last && found.n_parts < MOST_PARTS;) {
         trial *part = &found.parts[found.n_parts];
         part->first = reached;
-        part->last = ends[found.n_parts++];
+        part->last = ends[found.n_parts] > reached ? ends[found.n_parts] : reached + 1;
+        found.n_parts++;
         if (!run_trial(&j->trials, part))
             return TROUBLE;
         reached = part->last;
-        status = compare_part(j, &found, part, reached >= whole.last);
+        status = compare_part(j, &found, part, reached >= whole.last && found.n_parts > 1);
     }
-    return status;
+    return status == FINE && found.n_parts == 1 ? say_not_resumed(&found.parts[0], middle) : status;
 }
 
 static bool take_options(job *j, const struct call *call)
@@ -244,11 +255,11 @@ static bool take_options(job *j, const struct call *call)
         !take_step("--middle", call->given[OPTION_MIDDLE], &j->middle))
         return false;
     if (j->steps < 2)
-        say("--steps takes a number from 2 on");
+        say("--steps must be at least 2");
     else if (call->given[OPTION_MIDDLE] && (j->middle < 1 || j->middle >= j->steps))
-        say("--middle takes a step from 1 to %lld, one less than --steps", (long long)j->steps - 1);
+        say("--middle must be from 1 to %lld, which is one less than --steps", (long long)j->steps - 1);
     else if (j->trials.fetches && (!*j->trials.fetches || strchr(j->trials.fetches, ' ')))
-        say("--fetch takes names with commas between them, without blanks");
+        say("--fetch: give names separated by commas, without blanks");
     else
         return true;
     return false;

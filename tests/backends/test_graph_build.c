@@ -42,7 +42,7 @@ static void names_reserved_for_state_are_refused(void **state)
     bare *b = *state;
     double x;
     hs_graph_variable(b->graph, "hooksess/hook/x", HS_DOUBLE, HS_SCALAR, &x);
-    assert_kept(b, HS_INVALID_ARGUMENT, "'hooksess/hook/x': names under hooksess/ are reserved");
+    assert_kept(b, HS_INVALID_ARGUMENT, "'hooksess/hook/x': names that begin with hooksess/ are reserved");
 }
 
 static void names_are_copied(void **state)
@@ -77,7 +77,7 @@ static void opening_reports_the_first_building_error(void **state)
     hs_graph_value(b->graph, "second", HS_DOUBLE, HS_SCALAR, NULL);
     for (int i = 0; i < 2; i++) {
         assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
-        assert_says(&b->err, HS_INVALID_ARGUMENT, "value 'first': its data is NULL");
+        assert_says(&b->err, HS_INVALID_ARGUMENT, "value 'first': data is NULL");
     }
     assert_fails(b->ops->finalize(b->graph, true, &b->err), HS_INVALID_ARGUMENT, &b->err, "'first'");
     assert_fails(b->ops->open(b->graph, "", (hs_bytes){NULL, 0}, &b->session, &b->err), HS_INVALID_ARGUMENT, &b->err,
@@ -91,7 +91,9 @@ static void a_variable_without_memory_is_refused(void **state)
     float *none = NULL;
     assert_int_equal(hs_graph_variable(b->graph, "adam_m", HS_FLOAT, HS_SHAPE(3), none), HS_INVALID_ARGUMENT);
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
-    assert_says(&b->err, HS_INVALID_ARGUMENT, "variable 'adam_m': its data is NULL; use hs_graph_variable_at");
+    assert_says(&b->err, HS_INVALID_ARGUMENT,
+                "variable 'adam_m': data is NULL; for memory that is allocated later use hs_graph_variable_at, and for "
+                "separate memory in each session hs_graph_add_variable");
 }
 
 /* Hooks that are not begun are destroyed all the same, so the error comes before them. */
@@ -124,17 +126,17 @@ static void variables_are_checked(void **state)
         hs_variable_def def;
         const char *says;
     } cases[] = {
-        {HS_INIT(hs_variable_def, .name = "a", .dtype = 99), "99 is no dtype"},
-        {HS_INIT(hs_variable_def, .name = "b", .dtype = HS_STRING), "strings cannot be variables"},
+        {HS_INIT(hs_variable_def, .name = "a", .dtype = 99), "dtype 99 does not exist"},
+        {HS_INIT(hs_variable_def, .name = "b", .dtype = HS_STRING), "is of type string, which variables cannot have"},
         {HS_INIT(hs_variable_def, .name = "c", .dtype = HS_DOUBLE, .shape = HS_SHAPE(-1)), "dimension 0 is -1"},
-        {HS_INIT(hs_variable_def, .name = "d", .dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE), "rank -1"},
+        {HS_INIT(hs_variable_def, .name = "d", .dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE), "rank is -1"},
         {HS_INIT(hs_variable_def, .name = "e", .dtype = HS_DOUBLE, .shape = HS_SHAPE(INT64_MAX, 2)), "too large"},
         {HS_INIT(hs_variable_def, .name = "f", .dtype = HS_DOUBLE, .shape = HS_SHAPE(INT64_MAX / 4)), "too large"},
         {HS_INIT(hs_variable_def, .name = "g", .dtype = HS_DOUBLE, .data = &x, .memory = &half), "to_host and from_host"},
         {HS_INIT(hs_variable_def, .name = "i", .dtype = HS_DOUBLE, .data = &x, .memory = &one_way),
          "to_host and from_host"},
         {HS_INIT(hs_variable_def, .name = "j", .dtype = HS_DOUBLE, .data = &x, .memory = &no_size), "HS_INIT(hs_memory"},
-        {HS_INIT(hs_variable_def, .dtype = HS_DOUBLE), "a new variable has no name"},
+        {HS_INIT(hs_variable_def, .dtype = HS_DOUBLE), "the name of a new variable is NULL"},
         {{.name = "h", .dtype = HS_DOUBLE}, "HS_INIT(hs_variable_def"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -205,7 +207,7 @@ static void what_is_null_in_a_definition_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         assert_int_equal(codes[i], HS_INVALID_ARGUMENT);
-    assert_kept(b, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL"); /* the first of them */
+    assert_kept(b, HS_INVALID_ARGUMENT, "hs_graph_add_variable: def is NULL"); /* the first of them */
     assert_false(hs_graph_has(g, NULL));
     assert_int_equal(test_collection_size(hs_graph_backend(g), HS_SUMMARY_OP), 0);
 }
@@ -234,7 +236,7 @@ static void an_output_that_is_set_to_null_is_refused(void **state)
     bare *b = *state;
     hs_graph_op(b->graph, .name = "x", .run = set_nothing, .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = HS_ANY_SHAPE}));
     bare_open(b);
-    assert_fails(bare_run(b, HS_NAMES("x"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 'x': the tensor is NULL");
+    assert_fails(bare_run(b, HS_NAMES("x"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 'x': tensor is NULL");
 }
 
 static void outputs_are_checked(void **state)
@@ -245,14 +247,15 @@ static void outputs_are_checked(void **state)
         hs_op_def def;
         const char *says;
     } cases[] = {
-        {HS_INIT(hs_op_def, .name = "a", .outputs = BARE_SCALAR), "op 'a': it has outputs, but no function"},
-        {HS_INIT(hs_op_def, .name = "b", .run = bare_fail, .outputs = HS_OUTPUTS({.dtype = 15 + 50})), "65 is no dtype"},
+        {HS_INIT(hs_op_def, .name = "a", .outputs = BARE_SCALAR), "op 'a' has outputs, but no function (run)"},
+        {HS_INIT(hs_op_def, .name = "b", .run = bare_fail, .outputs = HS_OUTPUTS({.dtype = 15 + 50})),
+         "dtype 65 does not exist"},
         {HS_INIT(hs_op_def, .name = "c", .run = bare_fail, .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = {.rank = 9}})),
-         "rank 9"},
+         "rank is 9"},
         {HS_INIT(hs_op_def, .name = "d", .run = bare_fail,
                  .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = {1, 0, {-1}}, .data = &x})),
-         "output 0 has data, so its shape must not be open"},
-        {HS_INIT(hs_op_def, .run = bare_fail), "a new op has no name"},
+         "output 0 has data, so its shape must be fully known"},
+        {HS_INIT(hs_op_def, .run = bare_fail), "the name of a new op is NULL"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_graph *graph = hs_graph_new(&b->t.env);
@@ -268,7 +271,7 @@ static void a_second_global_step_is_refused(void **state)
     assert_int_equal(hs_graph_global_step(b->graph, "steps", NULL), HS_OK);
     assert_string_equal(hs_backend_global_step_name(hs_graph_backend(b->graph)), "steps");
     assert_int_equal(hs_graph_global_step(b->graph, NULL, NULL), HS_ALREADY_EXISTS);
-    assert_kept(b, HS_ALREADY_EXISTS, "the graph has one already, 'steps'");
+    assert_kept(b, HS_ALREADY_EXISTS, "the graph already has the global step 'steps'");
 }
 
 static void a_fitting_variable_is_the_global_step(void **state)
@@ -349,7 +352,7 @@ static void no_graph_is_a_backend_that_does_not_open(void **state)
     bare *b = *state;
     assert_int_equal(hs_graph_error(NULL, NULL), HS_RESOURCE_EXHAUSTED);
     assert_null(hs_session_open(hs_graph_backend(NULL), NULL, &b->err));
-    assert_says(&b->err, HS_RESOURCE_EXHAUSTED, "there is no graph");
+    assert_says(&b->err, HS_RESOURCE_EXHAUSTED, "graph is NULL");
     assert_null(hs_graph_of(hs_graph_backend(NULL)));
     assert_int_equal(hs_backend_find(hs_graph_backend(NULL), "x", &(hs_node){0}, NULL), HS_RESOURCE_EXHAUSTED);
     hs_graph_free(NULL);

@@ -106,7 +106,7 @@ static void a_broken_device_is_reported_with_the_variable(void **state)
     bare_open(b);
     d.broken = true;
     assert_fails(bare_run(b, HS_NAMES("init"), NULL, NULL), HS_INTERNAL, &b->err, "variable 'w': the device is gone");
-    assert_fails(b->ops->write_variable(b->session, 0, &value, &b->err), HS_INTERNAL, &b->err, "writing variable 'w'");
+    assert_fails(b->ops->write_variable(b->session, 0, &value, &b->err), HS_INTERNAL, &b->err, "cannot write variable 'w'");
 }
 
 static hs_code produce(void *self, hs_op *op, hs_error *err)
@@ -177,7 +177,7 @@ static void only_the_hosts_memory_is_lent(void **state)
     assert_ok(b->ops->lend_variable(b->session, 0, &lent, &b->err), &b->err);
     assert_ptr_equal(lent.data, &x);
     assert_fails(b->ops->lend_variable(b->session, 1, &lent, &b->err), HS_UNIMPLEMENTED, &b->err,
-                 "'w' is not in the host's");
+                 "'w' is not in host memory");
 }
 
 static void a_variable_on_the_device_is_never_the_global_step(void **state)

@@ -32,7 +32,7 @@ static void a_feed_is_gone_in_the_next_run(void **state)
     bare_open(b);
     assert_ok(bare_run(b, HS_NAMES("more"), HS_FEEDS({"x", scalar(&two)}), NULL), &b->err);
     assert_fails(bare_run(b, HS_NAMES("more"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err,
-                 "placeholder 'x' has to be fed; op 'more' needs it");
+                 "placeholder 'x' must be fed; op 'more' needs it");
     assert_fails(bare_run(b, HS_NAMES("x"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "it is fetched");
 }
 
@@ -56,12 +56,12 @@ static void a_feed_that_does_not_fit_is_refused(void **state)
         hs_tensor value;
         const char *says;
     } cases[] = {
-        {hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers), "'x' takes double [-1,3], and was fed float [2,3]"},
-        {hs_tensor_of(HS_DOUBLE, HS_SHAPE(2, 2), numbers), "was fed double [2,2]"},
-        {hs_tensor_of(HS_DOUBLE, HS_SHAPE(6), numbers), "was fed double [6]"},
-        {hs_tensor_of(HS_DOUBLE, HS_SHAPE(2, 3), NULL), "feeding 'x': a tensor of shape [2,3] has no data"},
-        {{.data = numbers, .bytes = 8, .dtype = HS_DOUBLE, .rank = 2, .dims = {2, 3}}, "has 48 bytes, not 8"},
-        {{.data = numbers, .bytes = 8, .dtype = (hs_dtype)77}, "dtype 77"},
+        {hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers), "'x' is double [-1,3], but was fed with float [2,3]"},
+        {hs_tensor_of(HS_DOUBLE, HS_SHAPE(2, 2), numbers), "was fed with double [2,2]"},
+        {hs_tensor_of(HS_DOUBLE, HS_SHAPE(6), numbers), "was fed with double [6]"},
+        {hs_tensor_of(HS_DOUBLE, HS_SHAPE(2, 3), NULL), "cannot feed 'x': the tensor of shape [2,3] has no data"},
+        {{.data = numbers, .bytes = 8, .dtype = HS_DOUBLE, .rank = 2, .dims = {2, 3}}, "has 48 bytes, but bytes is 8"},
+        {{.data = numbers, .bytes = 8, .dtype = (hs_dtype)77}, "dtype is 77"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_fails(bare_run(b, HS_NAMES("x"), HS_FEEDS({"x", cases[i].value}), NULL), HS_INVALID_ARGUMENT, &b->err,
@@ -122,10 +122,9 @@ static void a_fed_output_is_checked_against_its_definition(void **state)
     bare_op(b, .name = "train");
     bare_open(b);
     hs_tensor wrong = hs_tensor_of(HS_INT64, HS_SCALAR, &one);
-    assert_fails(bare_run(b, HS_NAMES("bad"), HS_FEEDS({"bad", wrong}), NULL), HS_INVALID_ARGUMENT, &b->err,
-                 "takes double");
+    assert_fails(bare_run(b, HS_NAMES("bad"), HS_FEEDS({"bad", wrong}), NULL), HS_INVALID_ARGUMENT, &b->err, "is double");
     assert_fails(bare_run(b, HS_NAMES("bad"), HS_FEEDS({"train", wrong}), NULL), HS_INVALID_ARGUMENT, &b->err,
-                 "op 'train' cannot be fed");
+                 "cannot feed op 'train'");
 }
 
 /* A variable that is fed shows the feed in this run, and is itself as it was. */

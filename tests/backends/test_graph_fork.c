@@ -67,7 +67,7 @@ static void a_fork_touches_no_variable(void **state)
 static hs_code keep_step(void *self, hs_op *op, hs_error *err)
 {
     *(int64_t *)self = hs_op_global_step(op, err);
-    assert_says(err, HS_FAILED_PRECONDITION, "a thread that fills a queue has no global step");
+    assert_says(err, HS_FAILED_PRECONDITION, "threads that fill a queue have no global step");
     hs_error_clear(err);
     return HS_OK;
 }

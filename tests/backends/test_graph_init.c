@@ -86,7 +86,8 @@ static void reading_before_the_init_op_is_refused(void **state)
     add_owned(b, "w", NULL, 0);
     hs_graph_op(b->graph, .name = "more", .run = bare_add_one, .inputs = HS_NAMES("w"), .outputs = BARE_SCALAR);
     bare_open(b);
-    assert_fails(bare_run(b, HS_NAMES("w"), NULL, NULL), HS_FAILED_PRECONDITION, &b->err, "'w' has not been initialized");
+    assert_fails(bare_run(b, HS_NAMES("w"), NULL, NULL), HS_FAILED_PRECONDITION, &b->err,
+                 "variable 'w' is not initialized");
     assert_fails(bare_run(b, HS_NAMES("more"), NULL, NULL), HS_FAILED_PRECONDITION, &b->err, "op 'more' reads it");
     assert_fails(b->ops->read_variable(b->session, 0, &value, &b->err), HS_FAILED_PRECONDITION, &b->err, "'w'");
     assert_int_equal(b->ops->global_step(b->session, &(int64_t){0}, &b->err), HS_FAILED_PRECONDITION);
@@ -287,7 +288,7 @@ static void only_this_process_is_a_target(void **state)
     void *session = NULL;
     bare_open(b);
     assert_fails(b->ops->open(b->graph, "grpc://far:1", (hs_bytes){NULL, 0}, &session, &b->err), HS_INVALID_ARGUMENT,
-                 &b->err, "not at 'grpc://far:1'");
+                 &b->err, "to target 'grpc://far:1'");
     assert_ok(b->ops->open(b->graph, "local", (hs_bytes){NULL, 0}, &session, &b->err), &b->err);
     b->ops->close(session, NULL);
 }

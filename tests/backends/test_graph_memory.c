@@ -101,18 +101,19 @@ static void refuses(bare *b, const hs_output_def *outputs, size_t index, size_t 
 
 static void an_output_that_is_not_there(void **state)
 {
-    refuses(*state, HS_OUTPUTS({.dtype = HS_STRING}), 1, 8, HS_INVALID_ARGUMENT, "1 outputs, not an output 1");
+    refuses(*state, HS_OUTPUTS({.dtype = HS_STRING}), 1, 8, HS_INVALID_ARGUMENT,
+            "has 1 outputs, so output 1 does not exist");
 }
 
 static void an_output_of_a_fixed_shape(void **state)
 {
-    refuses(*state, HS_OUTPUTS({.dtype = HS_INT64}), 0, 8, HS_INVALID_ARGUMENT, "memory of its own");
+    refuses(*state, HS_OUTPUTS({.dtype = HS_INT64}), 0, 8, HS_INVALID_ARGUMENT, "already has memory");
 }
 
 static void an_output_in_the_programs_memory(void **state)
 {
     static hs_string text;
-    refuses(*state, HS_OUTPUTS({.dtype = HS_STRING, .data = &text}), 0, 8, HS_INVALID_ARGUMENT, "memory of its own");
+    refuses(*state, HS_OUTPUTS({.dtype = HS_STRING, .data = &text}), 0, 8, HS_INVALID_ARGUMENT, "already has memory");
 }
 
 static void more_than_there_can_be(void **state)
@@ -159,9 +160,9 @@ static void memory_of_the_graph_that_is_refused(void **state)
         hs_code code;
         const char *message;
     } cases[] = {
-        {NULL, "x", 8, HS_INVALID_ARGUMENT, "there is no graph"},
-        {b->graph, NULL, 8, HS_INVALID_ARGUMENT, "there is no name"},
-        {b->graph, "x", 0, HS_INVALID_ARGUMENT, "there is no size"},
+        {NULL, "x", 8, HS_INVALID_ARGUMENT, "graph is NULL"},
+        {b->graph, NULL, 8, HS_INVALID_ARGUMENT, "name is NULL"},
+        {b->graph, "x", 0, HS_INVALID_ARGUMENT, "hs_graph_memory: bytes is 0"},
         {b->graph, "x", 9, HS_INVALID_ARGUMENT, "'x' has 8 bytes, not 9"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

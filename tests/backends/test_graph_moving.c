@@ -82,7 +82,7 @@ static void an_op_may_allocate_it(void **state)
     assert_null(read(b).data);
     assert_fails(bare_run(b, HS_NAMES("m"), NULL, NULL), HS_FAILED_PRECONDITION, &b->err, "variable 'm' has no memory yet");
     assert_fails(bare_run(b, HS_NAMES("sum"), NULL, NULL), HS_FAILED_PRECONDITION, &b->err,
-                 "variable 'm' has no memory yet; op 'sum' reads it");
+                 "variable 'm' has no memory yet, but op 'sum' reads it");
     assert_ok(bare_run(b, HS_NAMES("allocate", "m"), NULL, NULL), &b->err);
     assert_ptr_equal(b->values[1].data, m);
     free(m);
@@ -179,7 +179,7 @@ static void definitions_that_contradict_themselves(void **state)
     float *narrow = NULL;
     assert_int_equal(hs_graph_variable_at(b->graph, "m", HS_DOUBLE, HS_SCALAR, &narrow), HS_INVALID_ARGUMENT);
     assert_says(test_graph_error(b->graph), HS_INVALID_ARGUMENT,
-                "variable 'm': the pointer points to elements of 4 bytes, and an element of type double has 8");
+                "variable 'm': the pointer points to elements of 4 bytes, but an element of type double has 8");
     assert_int_equal(
         hs_graph_add_variable(b->graph, HS_VARIABLE_DEF(.name = "m", .dtype = HS_DOUBLE, .data = &data, HS_DATA_AT(&m))),
         HS_INVALID_ARGUMENT);
@@ -192,7 +192,8 @@ static void null_data_names_the_other_function(void **state)
     bare *b = *state;
     hs_graph_variable(b->graph, "m", HS_DOUBLE, HS_SCALAR, NULL);
     assert_says(test_graph_error(b->graph), HS_INVALID_ARGUMENT,
-                "variable 'm': its data is NULL; use hs_graph_variable_at");
+                "variable 'm': data is NULL; for memory that is allocated later use hs_graph_variable_at, and for separate "
+                "memory in each session hs_graph_add_variable");
 }
 
 /* The type of what a void * points to is not known. */
@@ -326,7 +327,7 @@ static void a_device_that_cannot_allocate_refuses(void **state)
     hs_graph_variable_at(b->graph, "m", HS_DOUBLE, HS_SHAPE(N), &m, .memory = &c.memory);
     bare_open(b);
     assert_fails(b->ops->lend_variable(b->session, 0, &lent, &b->err), HS_FAILED_PRECONDITION, &b->err,
-                 "the memory of variable 'm': its pointer is NULL, and its memory has no function `allocate`");
+                 "its pointer is NULL, and its hs_memory has no function allocate");
     assert_null(m);
 }
 

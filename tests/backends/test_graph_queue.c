@@ -69,10 +69,10 @@ static void a_closed_queue_is_drained_and_then_at_its_end(void **state)
     bare_open(b);
     queued_enqueue(b, 2);
     queued_close(b);
-    assert_fails(bare_run(b, HS_NAMES("q/enqueue"), NULL, NULL), HS_CANCELLED, &b->err, "queue 'q' is closed");
+    assert_fails(bare_run(b, HS_NAMES("q/enqueue"), NULL, NULL), HS_CANCELLED, &b->err, "queue 'q': it is closed");
     assert_int_equal(queued_dequeue(b), 1);
     assert_int_equal(queued_dequeue(b), 2);
-    assert_fails(queued_failing_dequeue(b), HS_OUT_OF_RANGE, &b->err, "queue 'q' is closed, and empty");
+    assert_fails(queued_failing_dequeue(b), HS_OUT_OF_RANGE, &b->err, "queue 'q' is closed and empty");
 }
 
 static void the_end_of_the_producer_is_no_error(void **state)
@@ -98,7 +98,7 @@ static void a_producers_error_comes_after_what_it_has_produced(void **state)
     assert_fails(bare_run(b, HS_NAMES("q/enqueue"), NULL, NULL), HS_ABORTED, &b->err, "op 'q/enqueue': no luck");
     queued_close(b);
     assert_int_equal(queued_dequeue(b), 1);
-    assert_fails(queued_failing_dequeue(b), HS_ABORTED, &b->err, "queue 'q' could not be filled: op 'q/enqueue': no luck");
+    assert_fails(queued_failing_dequeue(b), HS_ABORTED, &b->err, "cannot fill queue 'q': op 'q/enqueue': no luck");
 }
 
 /* Whoever fills it may know an end by another code. */
@@ -117,7 +117,7 @@ static void an_end_by_another_code_is_one_for_the_consumer(void **state)
     assert_true(hs_thread_wait(hs_threads_item(&threads, 0), 100));
     hs_threads_free(&threads);
     assert_ok(hs_session_run(session, "q/dequeue", &err), &err);
-    assert_fails(hs_session_run(session, "q/dequeue", &err), HS_OUT_OF_RANGE, &err, "queue 'q' is closed, and empty");
+    assert_fails(hs_session_run(session, "q/dequeue", &err), HS_OUT_OF_RANGE, &err, "queue 'q' is closed and empty");
     hs_session_close(session, &err);
     hs_queue_runner_free(runner);
 }
@@ -133,7 +133,7 @@ static void so_does_the_error_of_an_op_on_the_way(void **state)
     assert_int_equal(queued_run(b, fork, "q/enqueue", NULL, &b->err), HS_ABORTED);
     b->ops->close(fork, NULL);
     queued_close(b);
-    assert_fails(queued_failing_dequeue(b), HS_ABORTED, &b->err, "queue 'q' could not be filled: op 'read': no luck");
+    assert_fails(queued_failing_dequeue(b), HS_ABORTED, &b->err, "cannot fill queue 'q': op 'read': no luck");
     bare_number(b, "other/close");
     assert_int_equal(bare_run(b, HS_NAMES("other/dequeue"), NULL, NULL), HS_OUT_OF_RANGE);
 }
@@ -205,7 +205,7 @@ static void what_is_not_set_is_an_error(void **state)
                    .components = HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(-1)}));
     bare_open(b);
     assert_fails(bare_run(b, HS_NAMES("q/enqueue"), NULL, NULL), HS_INTERNAL, &b->err,
-                 "did not set component 0 of queue 'q'");
+                 "component 0 of queue 'q' was not set");
     assert_int_equal(queued_size(b), 0);
 }
 
@@ -218,7 +218,7 @@ static void what_does_not_fit_is_refused(void **state)
                    .inputs = HS_NAMES("x"), .threads = HS_NEVER);
     bare_open(b);
     assert_fails(bare_run(b, HS_NAMES("q/enqueue"), HS_FEEDS({"x", hs_tensor_of(HS_DOUBLE, HS_SCALAR, &number)}), NULL),
-                 HS_INVALID_ARGUMENT, &b->err, "component 0 of queue 'q' is double [2], and was given double []");
+                 HS_INVALID_ARGUMENT, &b->err, "component 0 of queue 'q' is double [2], but its value is double []");
 }
 
 static void what_was_dequeued_stays_until_the_next_dequeue(void **state)

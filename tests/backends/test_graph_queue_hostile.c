@@ -29,27 +29,27 @@ static void nonsense_is_refused(void **state)
         hs_queue_def def;
         const char *says;
     } cases[] = {
-        {HS_INIT(hs_queue_def, PRODUCED), "a new queue has no name"},
-        {HS_INIT(hs_queue_def, .name = "q:0", PRODUCED), "queue 'q:0': a name is"},
+        {HS_INIT(hs_queue_def, PRODUCED), "the name of a new queue is NULL"},
+        {HS_INIT(hs_queue_def, .name = "q:0", PRODUCED), "queue 'q:0': the name is invalid"},
         {HS_INIT(hs_queue_def, .name = "hooksess/q", PRODUCED), "reserved"},
         {{.name = "q", PRODUCED}, "HS_INIT(hs_queue_def"},
         {QUEUE(.produce = counter_produce), "queue 'q' has no components"},
         {QUEUE(.produce = counter_produce, .components = (const hs_output_def[]){{.dtype = HS_DTYPE_NONE}}),
          "no components"},
-        {QUEUE(.produce = counter_produce, .components = HS_OUTPUTS({.dtype = (hs_dtype)77})), "77 is no dtype"},
+        {QUEUE(.produce = counter_produce, .components = HS_OUTPUTS({.dtype = (hs_dtype)77})), "dtype 77 does not exist"},
         {QUEUE(.produce = counter_produce, .components = HS_OUTPUTS({.dtype = HS_DOUBLE, .data = &memory})),
-         "component 0 has memory"},
-        {QUEUE(PRODUCED, .capacity = -1), "its capacity is -1"},
-        {QUEUE(PRODUCED, .capacity = INT64_MAX), "its capacity is 9223372036854775807"},
-        {QUEUE(PRODUCED, .threads = -2), "filled by -2 threads"},
-        {QUEUE(PRODUCED, .threads = INT64_MAX), "9223372036854775807 threads"},
+         "component 0 sets data or memory"},
+        {QUEUE(PRODUCED, .capacity = -1), "capacity is -1"},
+        {QUEUE(PRODUCED, .capacity = INT64_MAX), "capacity is 9223372036854775807"},
+        {QUEUE(PRODUCED, .threads = -2), "threads is -2"},
+        {QUEUE(PRODUCED, .threads = INT64_MAX), "threads is 9223372036854775807"},
         {QUEUE(NUMBER), "neither produce nor inputs"},
         {QUEUE(PRODUCED, .inputs = HS_NAMES("x")), "both produce and inputs"},
         {QUEUE(NUMBER, .inputs = HS_NAMES("x", "x")), "2 inputs for 1 components"},
-        {QUEUE(NUMBER, .inputs = HS_NAMES("x"), .position = &reader), "so it needs produce"},
-        {QUEUE(PRODUCED, .threads = 2, .position = &reader), "so one thread fills it, not 2"},
+        {QUEUE(NUMBER, .inputs = HS_NAMES("x"), .position = &reader), "a position needs produce"},
+        {QUEUE(PRODUCED, .threads = 2, .position = &reader), "threads is 2"},
         {QUEUE(PRODUCED, .position = &nameless), "no name"},
-        {QUEUE(PRODUCED, .position = &misnamed), "state 'a b': a name is"},
+        {QUEUE(PRODUCED, .position = &misnamed), "state 'a b': the name is invalid"},
         {QUEUE(PRODUCED, .position = &halved), "save or load is NULL"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -59,7 +59,7 @@ static void nonsense_is_refused(void **state)
     }
     assert_int_equal(hs_graph_add_queue(NULL, &cases[0].def), HS_INVALID_ARGUMENT);
     hs_graph *graph = hs_graph_new(NULL);
-    assert_fails(hs_graph_add_queue(graph, NULL), HS_INVALID_ARGUMENT, test_graph_error(graph), "the definition is NULL");
+    assert_fails(hs_graph_add_queue(graph, NULL), HS_INVALID_ARGUMENT, test_graph_error(graph), "def is NULL");
     hs_graph_free(graph);
 }
 
@@ -85,7 +85,7 @@ static void runners_are_not_collected_by_name(void **state)
 {
     bare *b = *state;
     assert_fails(hs_graph_collect(b->graph, HS_QUEUE_RUNNERS, "q"), HS_INVALID_ARGUMENT, test_graph_error(b->graph),
-                 "has queue runners, not names");
+                 "it holds queue runners, not names such as");
 }
 
 /* Memory for what is never produced is never made. */

@@ -151,7 +151,7 @@ static void after_the_end_a_restore_waits_for_a_producer(void **state)
     assert_int_equal(bare_run(b, HS_NAMES("q/enqueue"), NULL, NULL), HS_OUT_OF_RANGE);
     queued_close(b);
     load(b, 1);
-    assert_fails(queued_failing_dequeue(b), HS_FAILED_PRECONDITION, &b->err, "nobody fills it any more");
+    assert_fails(queued_failing_dequeue(b), HS_FAILED_PRECONDITION, &b->err, "its threads no longer fill it");
     queued_enqueue(b, 1);
     assert_int_equal(queued_dequeue(b), 2);
 }
@@ -237,7 +237,7 @@ static void one_session_at_a_time(void **state)
     assert_fails(b->ops->open(b->graph, "", (hs_bytes){NULL, 0}, &other, &b->err), HS_FAILED_PRECONDITION, &b->err,
                  "a queue with a position");
     bare_close(b);
-    assert_fails(try_load(b, 1, 0), HS_FAILED_PRECONDITION, &b->err, "no session is open");
+    assert_fails(try_load(b, 1, 0), HS_FAILED_PRECONDITION, &b->err, "has no position: the graph has no open session");
     bare_open(b);
 }
 

@@ -110,7 +110,7 @@ static void a_cycle_is_named(void **state)
     value_op(b, .name = "a", .inputs = HS_NAMES("b"));
     value_op(b, .name = "b", .inputs = HS_NAMES("c"));
     value_op(b, .name = "c", .control_inputs = HS_NAMES("a"));
-    assert_fails(bare_try_open(b), HS_INVALID_ARGUMENT, &b->err, "op 'c' depends on itself, through 'b'");
+    assert_fails(bare_try_open(b), HS_INVALID_ARGUMENT, &b->err, "op 'c' depends on itself through 'b'");
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
     assert_says(&b->err, HS_INVALID_ARGUMENT, "depends on itself");
 }
@@ -122,7 +122,7 @@ static void a_cycle_that_others_lead_to_is_named(void **state)
     bare_op(b, .name = "train", .control_inputs = HS_NAMES("a"));
     bare_op(b, .name = "a", .control_inputs = HS_NAMES("b"));
     bare_op(b, .name = "b", .control_inputs = HS_NAMES("a"));
-    assert_fails(bare_try_open(b), HS_INVALID_ARGUMENT, &b->err, "op 'b' depends on itself, through 'a'");
+    assert_fails(bare_try_open(b), HS_INVALID_ARGUMENT, &b->err, "op 'b' depends on itself through 'a'");
 }
 
 static void a_graph_that_nobody_finalized_is_checked_too(void **state)
@@ -161,10 +161,9 @@ static void references_that_lead_nowhere_are_named(void **state)
         hs_code code;
         const char *says;
     } cases[] = {
-        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("lost")), HS_NOT_FOUND,
-         "op 'op' has the input 'lost', which is not"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("lost")), HS_NOT_FOUND, "op 'op': input 'lost' is not"},
         {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one:1")), HS_INVALID_ARGUMENT,
-         "'one:1', but 'one' has 1 outputs"},
+         "input 'one:1' does not exist: 'one' has 1 outputs"},
         {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one:x")), HS_INVALID_ARGUMENT, "'one:x'"},
         {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one:")), HS_INVALID_ARGUMENT, "'one:'"},
         {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one: 0")), HS_INVALID_ARGUMENT, "'one: 0'"},
@@ -174,9 +173,9 @@ static void references_that_lead_nowhere_are_named(void **state)
         {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("none")), HS_INVALID_ARGUMENT, "'none' has 0 outputs"},
         {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("v:1")), HS_INVALID_ARGUMENT, "'v:1'"},
         {HS_INIT(hs_op_def, .name = "op", .control_inputs = HS_NAMES("lost")), HS_NOT_FOUND, "control input 'lost'"},
-        {HS_INIT(hs_op_def, .name = "op", .control_inputs = HS_NAMES("v")), HS_NOT_FOUND, "'v', which is no op"},
+        {HS_INIT(hs_op_def, .name = "op", .control_inputs = HS_NAMES("v")), HS_NOT_FOUND, "'v' is not an op"},
         {HS_INIT(hs_op_def, .name = "op", .writes = HS_NAMES("lost")), HS_NOT_FOUND, "writes 'lost'"},
-        {HS_INIT(hs_op_def, .name = "op", .writes = HS_NAMES("one")), HS_NOT_FOUND, "neither a variable nor a value"},
+        {HS_INIT(hs_op_def, .name = "op", .writes = HS_NAMES("one")), HS_NOT_FOUND, "is not a variable or value"},
     };
     double v;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

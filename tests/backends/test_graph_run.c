@@ -221,7 +221,7 @@ static void an_output_with_memory_of_its_own_is_not_set(void **state)
     hs_graph_op(b->graph, .name = "loss", .run = set_output, .user = &view,
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .data = &own}));
     bare_open(b);
-    assert_fails(bare_run(b, HS_NAMES("loss"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "has memory of its own");
+    assert_fails(bare_run(b, HS_NAMES("loss"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "has its own memory");
 }
 
 static void an_output_in_the_programs_memory_is_fetched_there(void **state)
@@ -284,7 +284,7 @@ static void a_run_that_takes_too_long_fails(void **state)
     bare_op(b, .name = "late", .control_inputs = HS_NAMES("slower"));
     open_initialized(b);
     hs_run_options options = HS_INIT(hs_run_options, .timeout_secs = 0.999);
-    assert_fails(bare_run(b, HS_NAMES("late"), NULL, &options), HS_DEADLINE_EXCEEDED, &b->err, "timeout_secs, 0.999 s");
+    assert_fails(bare_run(b, HS_NAMES("late"), NULL, &options), HS_DEADLINE_EXCEEDED, &b->err, "timeout_secs (0.999 s)");
     assert_contains(b->err.message, "'slower'");
     assert_int_equal(step_of(b), 1);
     assert_string_equal(b->trace, "");
@@ -320,7 +320,9 @@ static void a_finalized_graph_refuses_what_is_added(void **state)
     assert_int_equal(hs_graph_state(b->graph, "x", NULL, NULL, NULL), HS_FAILED_PRECONDITION);
     assert_false(hs_graph_has(b->graph, "op"));
     assert_int_equal(hs_graph_error(b->graph, NULL), HS_OK); /* the graph is as it was */
-    assert_contains(b->t.log, "op 'op' is not added");
+    assert_contains(
+        b->t.log,
+        "cannot add op 'op': the graph is finalized, it has an open session, or a thread of a session still runs");
 }
 
 /* More than fit into one word of the needed ops. */

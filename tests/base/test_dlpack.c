@@ -134,7 +134,7 @@ static void strides_that_leave_gaps_are_refused(void **state)
     float data[24] = {0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         managed_tensor managed = managed_of(data, 3, rows[i][0], rows[i][1]);
-        refuse(&managed, NULL, "gaps");
+        refuse(&managed, NULL, "contiguous");
     }
 }
 
@@ -200,7 +200,7 @@ static void null_arguments_are_refused(void **state)
     refuse(NULL, NULL, "NULL");
     refuse(&no_data, NULL, "no data");
     managed_tensor no_shape = managed_of(data, 2, NULL, NULL);
-    refuse(&no_shape, NULL, "no shape");
+    refuse(&no_shape, NULL, "shape is NULL");
     assert_fails(hs_tensor_from_dlpack(&managed, NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     assert_null(hs_tensor_to_dlpack(NULL, NULL, NULL, NULL, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "NULL");

@@ -94,14 +94,20 @@ static void a_file_system_that_lacks_a_function_is_refused(void **state)
 {
     (void)state;
     typedef void (*function)(void);
+    static const char *const names[] = {"open",   "read",           "write",          "sync", "close", "rename",
+                                        "remove", "sync_directory", "make_directory", "stat", "list"};
+    size_t n = 0;
     for (size_t at = offsetof(hs_file_system_ops, open); at < offsetof(hs_file_system_ops, lock); at += sizeof(function)) {
         hs_error err = {0};
+        char message[64];
         hs_file_system_ops ops = *t.env.files.ops;
         function none = NULL;
         memcpy((char *)&ops + at, &none, sizeof none);
         hs_env taken, given = HS_INIT(hs_env, .files = {&ops, &t});
-        assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "files");
+        snprintf(message, sizeof message, "hs_env.files.ops->%s is NULL", names[n++]);
+        assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, message);
     }
+    assert_int_equal(n, sizeof names / sizeof *names);
 }
 
 static void forgotten_macros_are_named(void **state)

@@ -266,7 +266,7 @@ static void links_and_fifos_are_not_appended_to(void **state)
 {
     (void)state;
     const char *const says[PLANTS] = {"f: is a symbolic link", "f: is a symbolic link", "f: is a symbolic link",
-                                      "f: has 2 names", "f: is not a regular file"};
+                                      "f: has 2 hard links", "f: is not a regular file"};
     for (size_t i = 0; i < PLANTS; i++) {
         void *file;
         tear_down(NULL);
@@ -331,8 +331,8 @@ static void a_mode_that_there_is_not(void **state)
 {
     (void)state;
     void *file;
-    assert_fails(fs->open(NULL, in("f"), 4, &file, &err), HS_INVALID_ARGUMENT, &err, "no way to open");
-    assert_fails(fs->open(NULL, in("f"), -1, &file, &err), HS_INVALID_ARGUMENT, &err, "no way to open");
+    assert_fails(fs->open(NULL, in("f"), 4, &file, &err), HS_INVALID_ARGUMENT, &err, "open mode");
+    assert_fails(fs->open(NULL, in("f"), -1, &file, &err), HS_INVALID_ARGUMENT, &err, "open mode");
 }
 
 static void a_full_disk_is_resource_exhausted(void **state)

@@ -229,7 +229,7 @@ static void a_file_that_another_process_made_anew_is_noticed(void **state)
     unlink(in("a"));
     pid_t child = begin(take_until_told, open_talk(&t, NULL));
     assert_true(hear(t.to_parent));
-    snprintf(holder, sizeof holder, "held by process %ld on ", (long)child);
+    snprintf(holder, sizeof holder, "locked by process %ld on ", (long)child);
     assert_fails(fs->lock(NULL, in("a"), &same, &err), HS_FAILED_PRECONDITION, &err, holder);
     tell(t.to_child);
     assert_int_equal(end(child), 0);
@@ -325,7 +325,7 @@ static void a_file_with_two_names_is_locked_and_not_written_to(void **state)
     fs->unlock(NULL, lock);
     pid_t child = begin(take_until_told, open_talk(&t, NULL));
     assert_true(hear(t.to_parent));
-    assert_fails(fs->lock(NULL, in("a"), &same, &err), HS_FAILED_PRECONDITION, &err, "is held by another process");
+    assert_fails(fs->lock(NULL, in("a"), &same, &err), HS_FAILED_PRECONDITION, &err, "locked by another process");
     tell(t.to_child);
     assert_int_equal(end(child), 0);
     close_talk(&t);
@@ -339,7 +339,7 @@ static int is_refused(void *lock)
     void *mine = NULL, *inherited = lock;
     hs_error error = {0};
     char holder[64];
-    snprintf(holder, sizeof holder, "held by process %ld on ", (long)getppid());
+    snprintf(holder, sizeof holder, "locked by process %ld on ", (long)getppid());
     if (fs->lock(NULL, in("a"), &mine, &error) != HS_FAILED_PRECONDITION || !strstr(error.message, holder))
         return 1;
     return fs->lock(NULL, in("a"), &inherited, &error) == HS_FAILED_PRECONDITION ? 0 : 2;
@@ -444,7 +444,7 @@ static void making_sure_makes_an_inherited_hold_the_childs(void **state)
     pid_t child = begin(make_the_inherited_its_own, open_talk(&t, lock));
     fs->unlock(NULL, lock);
     step(&t);
-    snprintf(holder, sizeof holder, "held by process %ld on ", (long)child);
+    snprintf(holder, sizeof holder, "locked by process %ld on ", (long)child);
     assert_fails(fs->lock(NULL, in("a"), &again, &err), HS_FAILED_PRECONDITION, &err, holder);
     step(&t);
     assert_true(is_free("a"));

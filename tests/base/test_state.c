@@ -125,6 +125,18 @@ static void a_reader_may_read_from_elsewhere(void **state)
     assert_fails(hs_state_reader_read(&in, found, 5, &err), HS_DATA_LOSS, &err, "4 more bytes");
 }
 
+static void after_a_failure_further_reads_fail(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    char next = 'a', found[8] = "";
+    hs_state_reader in = {.left = 7, .next = read_letters, .user = &next};
+    assert_fails(hs_state_reader_read(&in, found, 4, &err), HS_DATA_LOSS, &err, "the disk is gone");
+    assert_fails(hs_state_reader_read(&in, found, 1, &err), HS_DATA_LOSS, &err, "the disk is gone");
+    assert_fails(hs_state_reader_read(&in, NULL, 0, &err), HS_DATA_LOSS, &err, "the disk is gone");
+    assert_int_equal(hs_state_reader_remaining(&in), 7);
+}
+
 static void success_clears_the_error(void **state)
 {
     (void)state;
@@ -186,18 +198,19 @@ static void providers_that_are_not_taken(void **state)
     (void)state;
     hs_state_provider bad = good;
     bad.name = NULL;
-    assert_not_taken(&bad, "a state to be saved has no name");
+    assert_not_taken(&bad, "the state to save has no name");
     bad.name = "loader:version";
-    assert_not_taken(&bad, "state 'loader:version': what is saved has no ':' in its name");
+    assert_not_taken(&bad,
+                     "state 'loader:version': the name contains ':', which is reserved for NAME:version and NAME:identity");
     bad = good;
     bad.save = NULL;
     assert_not_taken(&bad, "state 'loader': save or load is NULL");
     bad = good;
     bad.version = INT64_MIN;
-    assert_not_taken(&bad, "they begin with 0");
+    assert_not_taken(&bad, "it must be at least 0");
     bad = good;
     bad.identity = "digits\x7f";
-    assert_not_taken(&bad, "state 'loader': its identity is not one line");
+    assert_not_taken(&bad, "state 'loader': identity must be one line");
     bad.size = 4;
     assert_not_taken(&bad, "HS_INIT(hs_state_provider");
 }
@@ -218,7 +231,7 @@ int main(void)
         TEST(after_a_failure_further_writes_fail),   TEST(success_clears_the_error),
         TEST(a_provider_is_taken_as_it_is),          TEST(an_empty_identity_is_none),
         TEST(providers_that_are_not_taken),          TEST(a_reader_tells_the_version),
-        TEST(a_reader_may_read_from_elsewhere),
+        TEST(a_reader_may_read_from_elsewhere),      TEST(after_a_failure_further_reads_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -392,6 +392,9 @@ static void take_refuses_set_newer_fields(void **state)
     new_options from = {sizeof from, 1, 2, (int64_t)1 << 56}; /* only the very last byte */
     assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options");
     assert_contains(err.message, HS_VERSION_STRING);
+    assert_int_equal(to.size, sizeof to); /* all the same, what is known is there */
+    assert_int_equal(to.first, 1);
+    assert_int_equal(to.second, 2);
 }
 
 static void take_refuses_a_forgotten_macro(void **state)
@@ -400,7 +403,7 @@ static void take_refuses_a_forgotten_macro(void **state)
     hs_error err = {0};
     options to, from = {0, 1, 2};
     assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err,
-                 "options.size is 0, and at least 16: initialize it by HS_INIT(options, ...)");
+                 "options.size is 0, but must be at least 16: initialize the struct with HS_INIT(options, ...)");
 }
 
 static void take_refuses_a_size_that_no_release_had(void **state)
@@ -409,7 +412,7 @@ static void take_refuses_a_size_that_no_release_had(void **state)
     hs_error err = {0};
     options to;
     old_options from = {sizeof from - 1, 1};
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 15, and at least 16");
+    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 15, but must be at least 16");
     from.size = sizeof from.size;
     assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 8");
 }
@@ -430,7 +433,7 @@ static void null_arguments_are_refused(void **state)
     hs_error err = {0};
     options to, from = {sizeof from, 1, 2};
     const char *none = NULL;
-    assert_fails(take(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options: the pointer is NULL");
+    assert_fails(take(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options is NULL");
     assert_fails(hs_struct_take(NULL, sizeof to, &from, sizeof from, "options", &err), HS_INVALID_ARGUMENT, &err,
                  "options");
     assert_int_equal(hs_error_set(&err, HS_ABORTED, none, 0), HS_ABORTED);

@@ -150,7 +150,7 @@ static void sa_007_listed_variables_go_by_their_own_names(void **state)
     assert_string_equal(tensors_of(f), "hooksess/state/table v0 v1 ");
     end_program(&p);
     open_with(f, &p, NULL, "", 0);
-    assert_fails(read_variable(f, &p, "v0", &value), HS_FAILED_PRECONDITION, &f->err, "'v0' has not been initialized");
+    assert_fails(read_variable(f, &p, "v0", &value), HS_FAILED_PRECONDITION, &f->err, "variable 'v0' is not initialized");
     assert_ok(restore_program(f, &p), &f->err);
     assert_value(f, &p, "v0", 10);
     assert_value(f, &p, "v1", 20);
@@ -168,7 +168,7 @@ static void sa_004_int64(void **state)
         open_program(f, &p, run == 0);
         if (run)
             assert_fails(read_variable(f, &p, "v", &value), HS_FAILED_PRECONDITION, &f->err,
-                         "'v' has not been initialized");
+                         "variable 'v' is not initialized");
         assert_ok(run ? restore_program(f, &p) : save_program(f, &p), &f->err);
         assert_value(f, &p, "v", 15);
         end_program(&p);

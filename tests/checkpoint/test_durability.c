@@ -42,7 +42,7 @@ static void what_is_kept_to_be_looked_at_is_on_the_disk(void **state)
     file_spy spy;
     begin(&spy, f);
     spy.noted = "sync rename directory";
-    hs_saver_options options = HS_INIT(hs_saver_options, .env = &spy.env, .nonfinite = HS_NONFINITE_ASIDE);
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = &spy.env, .nonfinite = HS_NONFINITE_QUARANTINE);
     hs_saver *saver = hs_saver_new(&options, &f->err);
     f->m.weights[0] = (float)NAN;
     assert_int_equal(hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err),

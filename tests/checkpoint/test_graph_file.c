@@ -209,10 +209,12 @@ static void null_arguments(void **state)
     const hs_backend none = {NULL, NULL}, no_graph = hs_graph_backend(NULL), good = hs_graph_backend(f->m.graph);
     hs_bytes meta;
     assert_int_equal(hs_backend_export_meta_graph(good, f->saver, NULL, &f->err), HS_INVALID_ARGUMENT);
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "no place for the graph");
-    assert_fails(hs_backend_export_meta_graph(none, NULL, &meta, &f->err), HS_UNIMPLEMENTED, &f->err, "no graph");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "out is NULL");
+    assert_fails(hs_backend_export_meta_graph(none, NULL, &meta, &f->err), HS_UNIMPLEMENTED, &f->err,
+                 "no function graph_def");
     assert_null(meta.data);
-    assert_fails(hs_backend_write_graph(none, f->directory, "graph", true, &f->err), HS_UNIMPLEMENTED, &f->err, "no graph");
+    assert_fails(hs_backend_write_graph(none, f->directory, "graph", true, &f->err), HS_UNIMPLEMENTED, &f->err,
+                 "no function graph_def");
     assert_int_not_equal(hs_backend_export_meta_graph(no_graph, NULL, &meta, &f->err), HS_OK);
     assert_contains(f->err.message, "graph");
     assert_int_not_equal(hs_backend_write_graph(no_graph, f->directory, "graph", true, &f->err), HS_OK);

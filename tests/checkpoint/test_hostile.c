@@ -108,7 +108,7 @@ static void a_state_that_lies_makes_way_for_the_older_one(void **state)
         {"too few for '" LOADER "'", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {large}, .size = large},
         {"too few for '" LOADER "'", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {INT64_MAX}, .size = INT64_MAX},
         {"need 1099511627776", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {large}, .size = 8},
-        {"no vector of uint8", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = 2 * large},
+        {"is not a vector of uint8", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = 2 * large},
     };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
         assert_older_one_is_taken(f, LOADER, &lies[i]);
@@ -224,9 +224,9 @@ static void what_lies_cannot_be_read(void **state)
         {"too few for 'weights'", HS_DATA_LOSS, .n_dims = 1, .dims = {large}, .size = 4 * large},
         {"too few for 'weights'", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .offset = INT64_MAX},
         {"too few for 'weights'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = 2 * large},
-        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 2, .dims = {most, most}, .size = 24},
-        {"shape that cannot be", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {most}, .size = INT64_MAX},
-        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 1, .dims = {-6}, .size = 24},
+        {"has an invalid shape", HS_DATA_LOSS, .n_dims = 2, .dims = {most, most}, .size = 24},
+        {"has an invalid shape", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {most}, .size = INT64_MAX},
+        {"has an invalid shape", HS_DATA_LOSS, .n_dims = 1, .dims = {-6}, .size = 24},
         {"need 24", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = INT64_MAX},
     };
     begin(state);

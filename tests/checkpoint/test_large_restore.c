@@ -259,8 +259,124 @@ static void a_disk_that_fails_afterwards_is_told_of(void **state)
     large *l = *state;
     assert_ok(restore(l), &l->err);
     fail_read_at = reads - 10;
-    assert_fails(restore(l), HS_UNKNOWN, &l->err, "must not be trained on");
+    assert_fails(restore(l), HS_UNKNOWN, &l->err, "do not train with this session");
     assert_contains(l->err.message, "the disk is sick");
+}
+
+/* Memory that moves. */
+
+typedef struct {
+    float *grids[2];
+    int64_t parity;
+} grids;
+
+static hs_code save_parity(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_writer_write(out, &((grids *)self)->parity, sizeof(int64_t), err);
+}
+
+/* The grid of the newest step is the first one after an even number of them. */
+static hs_code load_and_swap(void *self, hs_state_reader *in, hs_error *err)
+{
+    grids *g = self;
+    float *first = g->grids[0];
+    g->grids[0] = g->grids[1];
+    g->grids[1] = first;
+    return hs_state_reader_read(in, &g->parity, sizeof g->parity, err);
+}
+
+static hs_code load_and_reallocate(void *self, hs_state_reader *in, hs_error *err)
+{
+    grids *g = self;
+    for (int i = 0; i < 2; i++) {
+        free(g->grids[i]);
+        g->grids[i] = i ? NULL : calloc(2 * LARGE, sizeof(float));
+    }
+    return hs_state_reader_read(in, &g->parity, sizeof g->parity, err);
+}
+
+static bool is_grid(const float *grid, float value)
+{
+    bool same = true;
+    for (size_t i = 0; i < 2 * LARGE; i++)
+        same &= grid[i] == value + (float)(i % 100);
+    return same;
+}
+
+static void fill_grid(float *grid, float value)
+{
+    for (size_t i = 0; i < 2 * LARGE; i++)
+        grid[i] = value + (float)(i % 100);
+}
+
+static void memory_that_a_load_moves(hs_load_state_fn load, large *l)
+{
+    grids g = {.parity = 1};
+    close_model(l);
+    l->graph = hs_graph_new(&l->env);
+    for (int i = 0; i < 2; i++) {
+        fill_grid(g.grids[i] = malloc(2 * LARGE * sizeof(float)), 1 + (float)i);
+        hs_graph_variable_at(l->graph, i ? "old" : "new", HS_FLOAT, HS_SHAPE(2 * LARGE), &g.grids[i]);
+    }
+    hs_graph_state(l->graph, "parity", save_parity, load, &g);
+    l->session = hs_session_open(hs_graph_backend(l->graph), NULL, &l->err);
+    l->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &l->env), &l->err);
+    assert_ok(hs_saver_save(l->saver, hs_session_raw(l->session), l->prefix, -1, NULL, &l->err), &l->err);
+    fill_grid(g.grids[0], 7);
+    fill_grid(g.grids[1], 8);
+    assert_ok(restore(l), &l->err);
+    assert_true(is_grid(g.grids[0], 1));
+    assert_true(is_grid(g.grids[1], 2));
+    close_model(l);
+    free(g.grids[0]);
+    free(g.grids[1]);
+    open_model(l);
+}
+
+static void pointers_that_a_load_swaps(void **state)
+{
+    memory_that_a_load_moves(load_and_swap, *state);
+}
+
+static void memory_that_a_load_frees(void **state)
+{
+    memory_that_a_load_moves(load_and_reallocate, *state);
+}
+
+/* A large state. */
+
+enum { STATE = 80 << 20 };
+
+static hs_code save_much(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_writer_write(out, self, STATE, err);
+}
+
+static hs_code load_much(void *self, hs_state_reader *in, hs_error *err)
+{
+    return hs_state_reader_read(in, self, STATE, err);
+}
+
+static void the_progress_counts_states(void **state)
+{
+    large *l = *state;
+    char *much = calloc(STATE, 1);
+    close_model(l);
+    l->graph = hs_graph_new(&l->env);
+    hs_graph_variable(l->graph, "own", HS_FLOAT, HS_SHAPE(SMALL), l->data[0]);
+    hs_graph_state(l->graph, "much", save_much, load_much, much);
+    l->session = hs_session_open(hs_graph_backend(l->graph), NULL, &l->err);
+    l->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &l->env), &l->err);
+    assert_ok(hs_saver_save(l->saver, hs_session_raw(l->session), l->prefix, -1, NULL, &l->err), &l->err);
+    assert_ok(restore(l), &l->err);
+    read_ns = 3 * (int64_t)10000000000 / (int64_t)reads;
+    assert_ok(restore(l), &l->err);
+    assert_contains(lines, "/large (80.0 MiB): ");
+    assert_in_range(count(" %\n"), 2, 3);
+    assert_int_equal(count(": 100 %"), 0);
+    close_model(l);
+    open_model(l);
+    free(much);
 }
 
 int main(void)
@@ -273,6 +389,9 @@ int main(void)
         with_model(without_memory_for_a_value_nothing_is_changed),
         with_model(a_disk_that_fails_while_it_is_verified_changes_nothing),
         with_model(a_disk_that_fails_afterwards_is_told_of),
+        with_model(pointers_that_a_load_swaps),
+        with_model(memory_that_a_load_frees),
+        with_model(the_progress_counts_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void what_was_left_by_one_restore_is_not_left_by_the_next(void **state)
     assert_ok(add(f, &provider), &f->err);
     assert_int_equal(c.loads, 0);
     train(f);
-    assert_contains(f->t.log, "model.ckpt-2' has the state 'hooksess/state/generator', which no provider loads");
+    assert_contains(f->t.log, "model.ckpt-2' has the state 'hooksess/state/generator', but no provider loads it");
     assert_int_equal(times_logged(f, "no provider loads"), 1);
 }
 
@@ -118,7 +118,7 @@ static void it_comes_after_the_first_training_run_once(void **state)
     assert_lacks(f->t.log, "no provider loads");
     train(f);
     assert_contains(f->t.log, "WARNING: checkpoint '");
-    assert_contains(f->t.log, "has the state 'hooksess/state/loader', which no provider loads; later checkpoints lack it");
+    assert_contains(f->t.log, "has the state 'hooksess/state/loader', but no provider loads it; later checkpoints omit it");
     train(f);
     assert_int_equal(times_logged(f, "no provider loads"), 1);
 }
@@ -251,7 +251,7 @@ static void what_may_not_be_added(void **state)
     assert_fails(add(f, &provider), HS_INVALID_ARGUMENT, &f->err, "state 'loader': save or load is NULL");
     assert_fails(add(f, NULL), HS_INVALID_ARGUMENT, &f->err, "hs_state_provider");
     provider = cell_provider(&c, "loader");
-    assert_fails(hs_raw_session_add_state(NULL, &provider, &f->err), HS_FAILED_PRECONDITION, &f->err, "no session");
+    assert_fails(hs_raw_session_add_state(NULL, &provider, &f->err), HS_FAILED_PRECONDITION, &f->err, "session is NULL");
 }
 
 static void one_of_another_identity_or_an_earlier_version(void **state)
@@ -262,9 +262,10 @@ static void one_of_another_identity_or_an_earlier_version(void **state)
     hs_state_provider provider = cell_of(&c, "loader", 3, "fashion");
     assert_fails(
         add(f, &provider), HS_FAILED_PRECONDITION, &f->err,
-        "model.ckpt-1': the state 'hooksess/state/loader' belongs to 'digits', and here it would be for 'fashion'");
+        "model.ckpt-1': state 'hooksess/state/loader' belongs to 'digits', but its provider has identity 'fashion'");
     provider = cell_of(&c, "loader", 2, "digits");
-    assert_fails(add(f, &provider), HS_FAILED_PRECONDITION, &f->err, "is of version 3, and its provider knows none later");
+    assert_fails(add(f, &provider), HS_FAILED_PRECONDITION, &f->err,
+                 "has version 3, but its provider supports versions up to");
     assert_int_equal(c.loads, 0);
     assert_still_waits(f);
 }
@@ -288,7 +289,7 @@ static void one_whose_load_fails(void **state)
     begin(f, 3, "digits");
     hs_state_provider provider = cell_of(&c, "loader", 3, "digits");
     assert_fails(add(f, &provider), HS_UNAVAILABLE, &f->err,
-                 "model.ckpt-1': loading the state 'hooksess/state/loader': the disk of the data is gone");
+                 "model.ckpt-1': cannot load state 'hooksess/state/loader': the disk of the data is gone");
     assert_still_waits(f);
 }
 
@@ -325,7 +326,7 @@ static void none_can_be_added_by_anothers_load(void **state)
     hs_state_provider provider = cell_provider(&c, "loader");
     provider.load = add_in_load;
     assert_fails(add(f, &provider), HS_FAILED_PRECONDITION, &f->err,
-                 "state 'inner' cannot be added while another one is being loaded");
+                 "cannot add state 'inner' while another state is being loaded");
 }
 
 static void some_may_be_added_by_anothers_save(void **state)
@@ -380,7 +381,7 @@ static void what_can_no_more_be_read_is_an_error(void **state)
     begin_with_much(f);
     unlink(file_of(f, 1, "index"));
     assert_fails(add(f, &first), HS_NOT_FOUND, &f->err,
-                 "reading the state 'hooksess/state/first', which was too large to be kept");
+                 "cannot read the state 'hooksess/state/first', which was too large to keep in memory");
     assert_int_equal(c.loads, 0);
     assert_ok(add(f, &second), &f->err);
     assert_int_equal(c.value, 5);
@@ -420,7 +421,7 @@ static void what_is_no_state_is_nobodys(void **state)
     assert_ok(open_with_state(f, NULL), &f->err);
     train(f);
     assert_int_equal(times_logged(f, "no provider loads"), 1);
-    assert_contains(f->t.log, "'hooksess/state/loader', which no provider loads");
+    assert_contains(f->t.log, "'hooksess/state/loader', but no provider loads it");
 }
 
 /* Until it is known that nobody comes, what waits is saved with the rest: it is of this very step. */
@@ -458,8 +459,8 @@ static void what_is_too_large_to_be_kept_rides_along_too(void **state)
     save_at(f, 3); /* no save fails for it */
     assert_false(has_tensor(f, 3, "hooksess/state/first"));
     assert_true(has_tensor(f, 3, "hooksess/state/second"));
-    assert_contains(f->t.log, "which was too large to be kept: ");
-    assert_contains(f->t.log, "; this checkpoint lacks it");
+    assert_contains(f->t.log, "which was too large to keep in memory: ");
+    assert_contains(f->t.log, "; this checkpoint omits it");
 }
 
 /* Memory. */

@@ -114,7 +114,7 @@ static void a_checkpoint_that_lacks_it_leaves_its_value(void **state)
     assert_ok(add(f, moments), &f->err);
     assert_true(is(moments, 7));
     assert_contains(f->t.log, "WARNING: checkpoint '");
-    assert_contains(f->t.log, "model.ckpt-1' has no variable 'moments'; it starts anew");
+    assert_contains(f->t.log, "model.ckpt-1' has no variable 'moments'; it keeps its initial value");
 }
 
 /* A rollback to before it was added. */
@@ -190,7 +190,8 @@ static void then_the_log_warns_once(void **state)
     begin(f);
     train(f);
     train(f);
-    assert_contains(f->t.log, "model.ckpt-1' has the variable 'moments', which no provider loads; later checkpoints lack it");
+    assert_contains(f->t.log,
+                    "model.ckpt-1' has the variable 'moments', but no provider loads it; later checkpoints omit it");
     assert_int_equal(times_logged(f, "no provider loads"), 1);
     save_at(f, 2);
     assert_false(has_tensor(f, 2, "moments"));
@@ -218,7 +219,7 @@ static void a_large_one_is_read_again(void **state)
     assert_ok(open_with_state(f, NULL), &f->err);
     unlink(file_of(f, 1, "index"));
     assert_fails(add_as(f, "large", HS_FLOAT, HS_SHAPE(LARGE), large), HS_NOT_FOUND, &f->err,
-                 "reading the variable 'large', which was too large to be kept");
+                 "cannot read the variable 'large', which was too large to keep in memory");
     free(large);
 }
 
@@ -321,8 +322,8 @@ static void what_cannot_be_added(void **state)
     float moments[N] = {0};
     assert_fails(add_as(f, NULL, HS_FLOAT, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err, "has no name");
     assert_fails(add_as(f, "hooksess/x", HS_FLOAT, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err, "reserved");
-    assert_fails(add_as(f, "m", HS_STRING, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err, "strings");
-    assert_fails(add_as(f, "m", HS_FLOAT, HS_SHAPE(N), NULL), HS_INVALID_ARGUMENT, &f->err, "'m': its data is NULL");
+    assert_fails(add_as(f, "m", HS_STRING, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err, "is of type string");
+    assert_fails(add_as(f, "m", HS_FLOAT, HS_SHAPE(N), NULL), HS_INVALID_ARGUMENT, &f->err, "variable 'm': data is NULL");
     assert_fails(add_as(f, "weights", HS_FLOAT, HS_SHAPE(N), moments), HS_ALREADY_EXISTS, &f->err, "'weights'");
     assert_fails(hs_raw_session_add_variable(
                      model_raw(&f->m),
@@ -331,9 +332,8 @@ static void what_cannot_be_added(void **state)
     assert_ok(add(f, moments), &f->err);
     assert_fails(add(f, moments), HS_ALREADY_EXISTS, &f->err, "'moments'");
     assert_fails(hs_raw_session_add_variable(NULL, HS_VARIABLE_DEF(.name = "m"), &f->err), HS_FAILED_PRECONDITION, &f->err,
-                 "there is no session");
-    assert_fails(hs_raw_session_add_variable(model_raw(&f->m), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "the definition is NULL");
+                 "session is NULL");
+    assert_fails(hs_raw_session_add_variable(model_raw(&f->m), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "def is NULL");
 }
 
 static void another_type_or_shape_is_refused(void **state)
@@ -342,8 +342,9 @@ static void another_type_or_shape_is_refused(void **state)
     float moments[2 * N] = {0};
     begin(f);
     assert_fails(add_as(f, "moments", HS_FLOAT, HS_SHAPE(2 * N), moments), HS_INVALID_ARGUMENT, &f->err,
-                 "variable 'moments' is float [4] there and float [8] here");
-    assert_fails(add_as(f, "moments", HS_INT32, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err, "int32 [4] here");
+                 "variable 'moments' is float [4] in the checkpoint, but float [8] in the program");
+    assert_fails(add_as(f, "moments", HS_INT32, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err,
+                 "int32 [4] in the program");
     assert_true(moments[0] == 0);
     assert_ok(add(f, moments), &f->err);
     assert_true(is(moments, 5));
@@ -353,14 +354,15 @@ static void another_type_or_shape_is_refused(void **state)
 
 typedef struct {
     float moments[N];
-    int created, losses;
+    int created, losses, adds; /* adds: how often the variable is added by the hook */
 } owner;
 
 static hs_code add_again(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     owner *o = self;
     (void)coordinator;
-    o->created++;
+    if (o->created++ >= o->adds)
+        return HS_OK;
     return hs_raw_session_add_variable(
         session, HS_VARIABLE_DEF(.name = "moments", .dtype = HS_FLOAT, .shape = HS_SHAPE(N), .data = o->moments), err);
 }
@@ -372,28 +374,146 @@ static hs_code lose_once(void *user, hs_op *op, hs_error *err)
     owner *o = user;
     (void)op;
     set(o->moments, 9);
-    return o->losses++ ? HS_OK : hs_error_set(err, HS_ABORTED, "lost");
+    return o->losses-- ? hs_error_set(err, HS_ABORTED, "lost") : HS_OK;
 }
 
-static void it_is_restored_by_a_recovery(void **state)
+/* Opens a session whose op "lose" overwrites the owner's moments, and is lost. */
+static void open_owned(fixture *f, owner *o)
 {
-    fixture *f = *state;
-    owner o = {.created = 0};
-    set(o.moments, 5);
     model_close(&f->m);
     model_build(&f->m, &f->t.env);
-    hs_graph_op(f->m.graph, .name = "lose", .run = lose_once, .user = &o);
-    const hs_hook hook = HS_HOOK(.ops = &owner_ops, .self = &o);
+    hs_graph_op(f->m.graph, .name = "lose", .run = lose_once, .user = o);
+    const hs_hook hook = HS_HOOK(.ops = &owner_ops, .self = o);
     f->m.session =
         hs_session_open(hs_graph_backend(f->m.graph),
                         HS_SESSION_OPTIONS(.checkpoint_dir = f->directory, .recovery = HS_RECOVERY(.return_aborted = true),
                                            .hooks = HS_HOOKS(hook)),
                         &f->err);
     assert_non_null(f->m.session);
-    save_at(f, 1);
+    o->losses = 1;
+}
+
+static void lose(fixture *f, owner *o)
+{
+    int before = o->created;
     assert_int_equal(hs_session_run(f->m.session, "lose", &f->err), HS_ABORTED);
-    assert_int_equal(o.created, 2);
+    assert_int_equal(o->created, before + 1);
+    o->losses = 1;
+}
+
+static void it_is_restored_by_a_recovery(void **state)
+{
+    fixture *f = *state;
+    owner o = {.adds = 2};
+    set(o.moments, 5);
+    open_owned(f, &o);
+    save_at(f, 1);
+    lose(f, &o);
     assert_true(is(o.moments, 5));
+}
+
+static void a_recovery_does_not_forget_it(void **state)
+{
+    fixture *f = *state;
+    owner o = {.adds = 1};
+    set(o.moments, 5);
+    open_owned(f, &o);
+    save_at(f, 1);
+    for (int i = 0; i < 2; i++) {
+        lose(f, &o);
+        assert_true(is(o.moments, 5));
+        train(f);
+    }
+    set(o.moments, 7);
+    save_at(f, 2);
+    set(o.moments, 9);
+    assert_ok(restore(f, 2), &f->err);
+    assert_true(is(o.moments, 7));
+    assert_lacks(f->t.log, "no provider loads");
+    assert_lacks(f->t.log, "starts anew");
+}
+
+static void a_recovery_to_before_it_was_added_sets_its_first_value(void **state)
+{
+    fixture *f = *state;
+    owner o = {.adds = 0};
+    open_owned(f, &o);
+    assert_ok(add(f, o.moments), &f->err);
+    lose(f, &o); /* to the opening */
+    assert_true(o.moments[0] == 0 && o.moments[N - 1] == 0);
+    save_at(f, 1);
+    assert_true(has_tensor(f, 1, "moments"));
+}
+
+/* With other memory, say; and a save of before has what is to be restored. */
+static void after_a_recovery_it_may_be_added_once_more(void **state)
+{
+    fixture *f = *state;
+    owner o = {.adds = 1};
+    float other[N] = {0};
+    set(o.moments, 5);
+    open_owned(f, &o);
+    save_at(f, 1);
+    lose(f, &o);
+    save_at(f, 2);
+    assert_true(has_tensor(f, 2, "moments"));
+    assert_fails(add_as(f, "moments", HS_FLOAT, HS_SHAPE(N + 1), other), HS_INVALID_ARGUMENT, &f->err,
+                 "[5] in the program");
+    assert_ok(add(f, other), &f->err);
+    assert_true(is(other, 5));
+    assert_fails(add(f, other), HS_ALREADY_EXISTS, &f->err, "'moments'");
+    set(other, 6);
+    save_at(f, 3);
+    set(other, 0);
+    assert_ok(restore(f, 3), &f->err);
+    assert_true(is(other, 6));
+    lose(f, &o);
+    train(f);
+    set(other, 8);
+    assert_ok(add(f, other), &f->err); /* too late for the checkpoint's */
+    assert_true(is(other, 8));
+    assert_lacks(f->t.log, "starts anew");
+}
+
+static void one_of_several_may_be_added_again(void **state)
+{
+    fixture *f = *state;
+    float first[N], last[N];
+    owner o = {.adds = 2};
+    set(o.moments, 5);
+    set(first, 1);
+    set(last, 2);
+    open_owned(f, &o);
+    assert_ok(add_as(f, "first", HS_FLOAT, HS_SHAPE(N), first), &f->err);
+    assert_ok(add_as(f, "last", HS_FLOAT, HS_SHAPE(N), last), &f->err);
+    save_at(f, 1);
+    for (o.adds = 1; o.adds < 4; o.adds++) {
+        set(first, 9);
+        set(last, 9);
+        lose(f, &o);
+        assert_true(is(o.moments, 5) && is(first, 1) && is(last, 2));
+    }
+    assert_ok(add_as(f, "last", HS_FLOAT, HS_SHAPE(N), first), &f->err);
+    assert_ok(add_as(f, "new", HS_FLOAT, HS_SHAPE(N), last), &f->err);
+    assert_true(is(first, 2));
+}
+
+/* What waits has been saved already: it was allowed, and stays so. */
+static void what_waits_may_be_infinite(void **state)
+{
+    fixture *f = *state;
+    double best = HUGE_VAL;
+    const hs_variable_def def =
+        HS_INIT(hs_variable_def, .name = "best", .dtype = HS_DOUBLE, .data = &best, .nonfinite = true);
+    assert_ok(hs_raw_session_add_variable(model_raw(&f->m), &def, &f->err), &f->err);
+    save_at(f, 1);
+    for (int64_t step = 2; step < 4; step++) {
+        assert_ok(open_with_state(f, NULL), &f->err);
+        save_at(f, step);
+    }
+    best = 0;
+    assert_ok(hs_raw_session_add_variable(model_raw(&f->m), &def, &f->err), &f->err);
+    assert_true(best == HUGE_VAL);
 }
 
 /* Whichever allocation fails, what waits goes on waiting. */
@@ -438,6 +558,11 @@ int main(void)
         with_fixture(what_cannot_be_added),
         with_fixture(another_type_or_shape_is_refused),
         with_fixture(it_is_restored_by_a_recovery),
+        with_fixture(a_recovery_does_not_forget_it),
+        with_fixture(a_recovery_to_before_it_was_added_sets_its_first_value),
+        with_fixture(after_a_recovery_it_may_be_added_once_more),
+        with_fixture(one_of_several_may_be_added_again),
+        with_fixture(what_waits_may_be_infinite),
         with_fixture(each_allocation_of_adding_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static void what_cannot_be_removed_is_an_error(void **state)
     save_at(f, 1);
     ops.remove = keep_all;
     env.files.ops = &ops;
-    assert_fails(hs_checkpoint_remove(&env, file_of(f, 1, NULL), &f->err), HS_UNKNOWN, &f->err, "could not be removed");
+    assert_fails(hs_checkpoint_remove(&env, file_of(f, 1, NULL), &f->err), HS_UNKNOWN, &f->err, "cannot remove checkpoint");
     assert_contains(f->t.log, "model.ckpt-1.index: stays");
 }
 
@@ -121,7 +121,7 @@ static void waiting_has_an_end(void **state)
     char *found;
     int64_t before = f->t.now_ns;
     save_at(f, 1);
-    assert_fails(wait_for(f, file_of(f, 1, NULL), 2.5, &found), HS_DEADLINE_EXCEEDED, &f->err, "in 2.5 seconds");
+    assert_fails(wait_for(f, file_of(f, 1, NULL), 2.5, &found), HS_DEADLINE_EXCEEDED, &f->err, "within 2.5 s");
     assert_null(found);
     assert_int_equal(f->t.now_ns - before, 2500000000);
     assert_int_equal(wait_for(f, NULL, -2, &found), HS_INVALID_ARGUMENT);

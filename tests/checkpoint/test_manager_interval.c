@@ -29,6 +29,17 @@ static void cm_021_a_counter_of_ones_own(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
+/* HS_NEVER. */
+static void without_an_interval_only_save_now_saves(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = HS_NEVER);
+    assert_null(save_at_step(f, manager, 1));
+    assert_string_equal(save_as(f, manager, 1, 1, true), "ckpt-1");
+    assert_null(save_at_step(f, manager, 100));
+    hs_checkpoint_manager_free(manager);
+}
+
 static void cm_022_from_a_step_that_was_saved_before(void **state)
 {
     fixture *f = *state;
@@ -102,7 +113,7 @@ static void cm_035s_an_interval_and_nothing_to_count_by(void **state)
     hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
     assert_fails(hs_checkpoint_manager_save(manager, hs_session_raw(session), 1, NULL, NULL, &f->err),
                  HS_FAILED_PRECONDITION, &f->err, "the graph has no global step");
-    assert_contains(f->err.message, "give .step");
+    assert_contains(f->err.message, "set .step");
     hs_checkpoint_manager_free(manager);
     hs_session_close(session, NULL);
     hs_graph_free(graph);
@@ -132,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(cm_021_every_so_many_steps),
         with_fixture(cm_021_a_counter_of_ones_own),
+        with_fixture(without_an_interval_only_save_now_saves),
         with_fixture(cm_022_from_a_step_that_was_saved_before),
         with_fixture(a_step_that_was_restored_counts_as_saved),
         with_fixture(a_counter_that_has_gone_back_is_not_waited_for),

@@ -66,7 +66,8 @@ static void tb_039s_formats_that_differ(void **state)
     assert_contains(err.message, in("one"));
     assert_contains(err.message, in("b"));
     write_header(2, HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__LITTLE);
-    assert_fails(MERGE("merged", "one", "b"), HS_INVALID_ARGUMENT, &err, "of other versions (written by 1 and 2)");
+    assert_fails(MERGE("merged", "one", "b"), HS_INVALID_ARGUMENT, &err,
+                 "their format versions differ (written by 1 and 2)");
     assert_true(HAS("one", "x"));
 }
 
@@ -79,17 +80,17 @@ static void damaged_indexes(void **state)
     index_put_header(1);
     index_put_claim("y", &outside);
     index_end();
-    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "'y' is said to be in data file 1 of 1");
+    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "'y' is invalid: data file 1 of 1");
     index_begin();
     index_put_header(1);
     index_put_slice("y", &(hs__box){1, {0}, {3}}, &outside);
     index_end();
-    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "'(a slice)' is said to be in data file 1 of 1");
+    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "'(a slice)' is invalid: data file 1 of 1");
     index_begin();
     index_put_header(1);
     index_put("y", 1, "\xff", 1);
     index_end();
-    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "the entry of 'y' cannot be read");
+    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "cannot read the entry of 'y'");
     index_begin();
     index_put_header(1);
     index_put("y\0z", 3, "\x08\1", 2);
@@ -103,9 +104,9 @@ static void names_that_are_taken(void **state)
     (void)state;
     WRITE("one", "x");
     WRITE("merged", "y");
-    assert_fails(MERGE("merged", "one"), HS_ALREADY_EXISTS, &err, "there is a checkpoint");
+    assert_fails(MERGE("merged", "one"), HS_ALREADY_EXISTS, &err, "a different checkpoint");
     WRITE("two", "z");
-    assert_fails(MERGE("merged", "one", "two"), HS_ALREADY_EXISTS, &err, "there is a checkpoint");
+    assert_fails(MERGE("merged", "one", "two"), HS_ALREADY_EXISTS, &err, "a different checkpoint");
     assert_true(HAS("merged", "y"));
     assert_true(HAS("one", "x"));
 }
@@ -114,12 +115,12 @@ static void one_cannot_be_merged_into_itself(void **state)
 {
     (void)state;
     WRITE("one", "x");
-    assert_fails(MERGE("one", "one"), HS_INVALID_ARGUMENT, &err, "cannot be merged into");
-    assert_fails(MERGE("one", "./one"), HS_INVALID_ARGUMENT, &err, "cannot be merged into");
-    assert_fails(MERGE(".//./one", "one"), HS_INVALID_ARGUMENT, &err, "cannot be merged into");
+    assert_fails(MERGE("one", "one"), HS_INVALID_ARGUMENT, &err, "cannot merge '");
+    assert_fails(MERGE("one", "./one"), HS_INVALID_ARGUMENT, &err, "cannot merge '");
+    assert_fails(MERGE(".//./one", "one"), HS_INVALID_ARGUMENT, &err, "cannot merge '");
     assert_int_equal(symlink(directory, in("link")), 0);
-    assert_fails(MERGE("one", "link/one"), HS_INVALID_ARGUMENT, &err, "link/one' cannot be merged into");
-    assert_fails(MERGE("link/one", "one"), HS_INVALID_ARGUMENT, &err, "cannot be merged into");
+    assert_fails(MERGE("one", "link/one"), HS_INVALID_ARGUMENT, &err, "link/one' into");
+    assert_fails(MERGE("link/one", "one"), HS_INVALID_ARGUMENT, &err, "cannot merge '");
     assert_true(HAS("one", "x"));
     assert_int_equal(files_of(".tmp"), 0);
 }
@@ -189,7 +190,7 @@ static void a_disk_without_room(void **state)
     hs_env env = t.env;
     env.files.ops = &ops;
     assert_fails(merge_in(&env, "merged", (const char *const[]){"one", "two", NULL}), HS_RESOURCE_EXHAUSTED, &err,
-                 "5 are left");
+                 "only 5 are free");
     assert_true(HAS("one", "x") && HAS("two", "y"));
 }
 
@@ -224,7 +225,7 @@ static void nobody_else_saves_to_a_source(void **state)
         _exit(1);
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    assert_fails(MERGE("merged", "part/one"), HS_FAILED_PRECONDITION, &err, "to which another process saves");
+    assert_fails(MERGE("merged", "part/one"), HS_FAILED_PRECONDITION, &err, "another process saves there");
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, &status, 0), child);
     close(ready[0]);
@@ -237,17 +238,17 @@ static void null_and_empty_arguments(void **state)
 {
     (void)state;
     const char *const none[] = {NULL}, *const empty[] = {"", NULL}, *const one[] = {"one", NULL};
-    assert_fails(hs_checkpoint_merge(NULL, NULL, "m", &err), HS_INVALID_ARGUMENT, &err, "nothing to merge");
-    assert_fails(hs_checkpoint_merge(NULL, none, "m", &err), HS_INVALID_ARGUMENT, &err, "nothing to merge");
-    assert_fails(hs_checkpoint_merge(NULL, empty, "m", &err), HS_INVALID_ARGUMENT, &err, "'' cannot be merged");
-    assert_fails(hs_checkpoint_merge(NULL, one, NULL, &err), HS_INVALID_ARGUMENT, &err, "has no name");
-    assert_fails(hs_checkpoint_merge(NULL, one, "", &err), HS_INVALID_ARGUMENT, &err, "has no name");
+    assert_fails(hs_checkpoint_merge(NULL, NULL, "m", &err), HS_INVALID_ARGUMENT, &err, "prefixes is empty");
+    assert_fails(hs_checkpoint_merge(NULL, none, "m", &err), HS_INVALID_ARGUMENT, &err, "prefixes is empty");
+    assert_fails(hs_checkpoint_merge(NULL, empty, "m", &err), HS_INVALID_ARGUMENT, &err, "cannot merge ''");
+    assert_fails(hs_checkpoint_merge(NULL, one, NULL, &err), HS_INVALID_ARGUMENT, &err, "merged is missing");
+    assert_fails(hs_checkpoint_merge(NULL, one, "", &err), HS_INVALID_ARGUMENT, &err, "merged is missing");
 }
 
 static hs_code held(void *user, const char *path, void **lock, hs_error *error)
 {
     (void)user, (void)lock;
-    return hs_error_set(error, HS_FAILED_PRECONDITION, "%s: is held by process 7", path);
+    return hs_error_set(error, HS_FAILED_PRECONDITION, "%s: locked by process 7", path);
 }
 
 static void nobody_else_saves_there(void **state)
@@ -259,7 +260,7 @@ static void nobody_else_saves_there(void **state)
     hs_env env = t.env;
     env.files.ops = &ops;
     assert_fails(merge_in(&env, "merged", (const char *const[]){"one", NULL}), HS_FAILED_PRECONDITION, &err,
-                 "to which another process saves");
+                 "another process saves there");
     assert_true(HAS("one", "x"));
 }
 
@@ -272,8 +273,8 @@ static void slices_that_do_not_go_together(void **state)
     write_slice("typed", HS_SHAPE(6), 4, HS_INT8);
     WRITE("whole", "w");
     assert_fails(MERGE("merged", "a", "same"), HS_INVALID_ARGUMENT, &err, "both have the slice [2:4] of tensor 'w'");
-    assert_fails(MERGE("merged", "a", "longer"), HS_INVALID_ARGUMENT, &err, "of another dtype or shape");
-    assert_fails(MERGE("merged", "a", "typed"), HS_INVALID_ARGUMENT, &err, "of another dtype or shape");
+    assert_fails(MERGE("merged", "a", "longer"), HS_INVALID_ARGUMENT, &err, "but its dtype or shape differs");
+    assert_fails(MERGE("merged", "a", "typed"), HS_INVALID_ARGUMENT, &err, "but its dtype or shape differs");
     assert_fails(MERGE("merged", "a", "whole"), HS_INVALID_ARGUMENT, &err, "both have the tensor 'w'");
     assert_fails(MERGE("merged", "whole", "a"), HS_INVALID_ARGUMENT, &err, "both have the tensor 'w'");
     assert_int_equal(files_of("merged"), 0);

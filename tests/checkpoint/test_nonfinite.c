@@ -43,7 +43,7 @@ static void it_may_be_kept_aside(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
-    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
     assert_fails(save_poisoned(f, 2, HUGE_VAL), HS_FAILED_PRECONDITION, &f->err, "'weights' is not finite");
     assert_contains(f->t.log, "model.ckpt-2.nonfinite' for inspection");
     assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
@@ -66,7 +66,7 @@ static void it_is_kept_as_a_whole_or_the_failure_is_reported(void **state)
     f->t.fail_file_errno = EIO;
     for (size_t k = 1; failed; k++) {
         test_empty_directory(f->directory);
-        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
         f->t.fail_file_at = f->t.file_calls + k;
         hs_code code = save_poisoned(f, 2, HUGE_VAL);
         failed = f->t.file_calls >= f->t.fail_file_at;
@@ -83,7 +83,7 @@ static void it_is_kept_as_a_whole_or_the_failure_is_reported(void **state)
 static void what_is_kept_aside_is_never_restored(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
     assert_int_equal(save_poisoned(f, 2, HUGE_VAL), HS_FAILED_PRECONDITION);
     assert_ok(restart(f), &f->err);
     assert_string_equal(f->restored, "");
@@ -140,7 +140,8 @@ static void one_variable_may_be_infinite(void **state)
     open_with_best(f, &best);
     save_at(f, 1);
     assert_fails(save_poisoned(f, 2, (double)NAN), HS_FAILED_PRECONDITION, &f->err,
-                 "'weights' is not finite, first at index 4 (1 NaN, 0 +infinity, 0 -infinity); the checkpoint");
+                 "'weights' is not finite, first at index 4 (1 NaN, 0 +infinity, 0 -infinity); the previous checkpoint "
+                 "remains the newest");
     best = 0;
     open_with_best(f, &best);
     assert_true(best == HUGE_VALF);

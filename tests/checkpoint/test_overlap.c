@@ -403,7 +403,7 @@ static void overlap_is_for_saves_in_the_background(void **state)
     fixture2 *f = *state;
     hs_save_options options = HS_INIT(hs_save_options, .overlap = true);
     assert_fails(hs_saver_save(f->saver, hs_session_raw(f->session), test_path(f->directory, "ckpt"), 1, &options, &f->err),
-                 HS_INVALID_ARGUMENT, &f->err, "overlap is for saves in the background");
+                 HS_INVALID_ARGUMENT, &f->err, "hs_save_options.overlap is set, but background is not");
 }
 
 static void without_memory_nothing_is_left(void **state)

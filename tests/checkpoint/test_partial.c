@@ -36,8 +36,7 @@ static void a_restore_may_have_names_of_its_own(void **state)
     fixture *f = with_renamed(state);
     hs_restore_options options = HS_INIT(hs_restore_options, .names = HS_CHECKPOINT_NAMES({"weights", "layer1/kernel"}));
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
-    assert_fails(restore_with(f, NULL), HS_NOT_FOUND, &f->err,
-                 "'weights' is missing; 'layer1/kernel' is there and not in the model");
+    assert_fails(restore_with(f, NULL), HS_NOT_FOUND, &f->err, "'weights' is missing; 'layer1/kernel' is not in the model");
     assert_came(f, false, false, false);
     assert_ok(restore_with(f, &options), &f->err);
     assert_came(f, true, true, true);
@@ -103,7 +102,7 @@ static void many_names_are_compared_few_times(void **state)
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .names = names));
     assert_true(comparisons < FEW);
     assert_fails(restore_with(f, HS_RESTORE_OPTIONS(.names = names)), HS_INVALID_ARGUMENT, &f->err,
-                 "'0', which is no variable");
+                 "'0', which is not a variable");
     assert_true(comparisons < FEW);
 }
 
@@ -113,16 +112,16 @@ static void names_of_variables_that_there_are_not(void **state)
     hs_restore_options names = HS_INIT(hs_restore_options, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"}));
     hs_restore_options nameless = HS_INIT(hs_restore_options, .names = HS_CHECKPOINT_NAMES({"weights", NULL}));
     hs_restore_options skip = HS_INIT(hs_restore_options, .skip = HS_NAMES("wieghts"));
-    assert_fails(restore_with(f, &names), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
+    assert_fails(restore_with(f, &names), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is not a variable");
     assert_fails(restore_with(f, &nameless), HS_INVALID_ARGUMENT, &f->err, "has no name");
-    assert_fails(restore_with(f, &skip), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
+    assert_fails(restore_with(f, &skip), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is not a variable");
     assert_fails(restore_with(f, &(hs_restore_options){.reshape = true}), HS_INVALID_ARGUMENT, &f->err,
                  "HS_INIT(hs_restore_options");
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"})));
-    assert_fails(restore_with(f, NULL), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
+    assert_fails(restore_with(f, NULL), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is not a variable");
     hs_saver_options empty = HS_INIT(hs_saver_options, .names = HS_CHECKPOINT_NAMES({"weights", ""}));
     assert_null(hs_saver_new(&empty, &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "gives 'weights' no name");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "lists 'weights' without a name");
 }
 
 /* Parts. */
@@ -165,7 +164,7 @@ static void sa_014_other_shapes_on_purpose(void **state)
     hs_raw_session *raw = hs_session_raw(session);
     hs_restore_options reshape = HS_INIT(hs_restore_options, .reshape = true);
     assert_fails(hs_saver_restore(f->saver, raw, file_of(f, 3, NULL), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "'weights' is float [2,3] there and float [3,2] in the model");
+                 "'weights' is float [2,3] in the checkpoint, but float [3,2] in the model");
     assert_ok(hs_saver_restore(f->saver, raw, file_of(f, 3, NULL), &reshape, &f->err), &f->err);
     assert_memory_equal(weights, f->m.weights, sizeof weights);
     hs_session_close(session, NULL);
@@ -251,7 +250,7 @@ static void sessions_report_and_skip_too(void **state)
 static void where_one_is_required_none_is_an_error(void **state)
 {
     fixture *f = *state;
-    assert_fails(open_session(f, from(f, HS_RESTORE_REQUIRE), NULL), HS_NOT_FOUND, &f->err, "one is required");
+    assert_fails(open_session(f, from(f, HS_RESTORE_REQUIRE), NULL), HS_NOT_FOUND, &f->err, "a checkpoint is required");
     assert_ok(open_session(f, from(f, HS_RESTORE_IF_PRESENT), NULL), &f->err);
     save_at(f, 3);
     assert_ok(open_session(f, from(f, HS_RESTORE_REQUIRE), NULL), &f->err);

@@ -139,7 +139,7 @@ static void parts_are_restored_from_a_whole_tensor(void **state)
 static void assert_lacks_parts(fixture *f, const char *const *variables, const char *whole)
 {
     char text[64];
-    snprintf(text, sizeof text, "'%s' is partitioned, and some of its parts would not be saved", whole);
+    snprintf(text, sizeof text, "'%s' is partitioned, and some of its parts are not saved", whole);
     assert_fails(save(f, variables), HS_INVALID_ARGUMENT, &f->err, text);
     assert_int_equal(test_count_files(f->directory, "model."), 0);
 }

@@ -35,8 +35,9 @@ static void another_size_is_refused(void **state)
     assert_ok(open_with(f, &g, sizeof g, NULL), &f->err);
     save_at(f, 1);
     g.used = 7;
-    assert_fails(open_with(f, &g, 8, f->directory), HS_INVALID_ARGUMENT, &f->err,
-                 "loading the state 'hooksess/state/rng': it has 32 bytes there and 8 in the program (hs_graph_bytes)");
+    assert_fails(
+        open_with(f, &g, 8, f->directory), HS_INVALID_ARGUMENT, &f->err,
+        "cannot load state 'hooksess/state/rng': it has 32 bytes in the checkpoint, but 8 in the program (hs_graph_bytes)");
     assert_int_equal(g.used, 7);
 }
 
@@ -45,9 +46,9 @@ static void what_cannot_be_added(void **state)
     fixture *f = *state;
     int byte = 0;
     assert_int_equal(open_with(f, NULL, 4, NULL), HS_INVALID_ARGUMENT);
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "state 'rng': its data is NULL");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "state 'rng': data is NULL");
     assert_int_equal(open_with(f, &byte, 0, NULL), HS_INVALID_ARGUMENT);
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "state 'rng': it has 0 bytes");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "state 'rng': size is 0");
     model_close(&f->m);
     model_build(&f->m, &f->t.env);
     assert_int_equal(hs_graph_bytes(f->m.graph, "rng", &byte, sizeof byte), HS_OK);

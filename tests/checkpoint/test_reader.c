@@ -80,9 +80,9 @@ static void the_size_must_be_right(void **state)
     save_at(f, 1);
     hs_checkpoint_reader *reader = open_at(f, 1);
     assert_fails(hs_checkpoint_read(reader, "bias", data, 15, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "takes memory of 16 bytes, not 15");
+                 "it needs 16 bytes of memory, not 15");
     assert_fails(hs_checkpoint_read(reader, "bias", data, 17, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "takes memory of 16 bytes, not 17");
+                 "it needs 16 bytes of memory, not 17");
     assert_string_equal(data, "untouched");
     hs_checkpoint_close(reader);
 }
@@ -93,9 +93,9 @@ static void sa_031_a_missing_checkpoint(void **state)
     assert_null(hs_checkpoint_open(&f->t.env, file_of(f, 1, NULL), &f->err));
     assert_says(&f->err, HS_NOT_FOUND, "model.ckpt-1");
     assert_null(hs_checkpoint_open(&f->t.env, NULL, &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "no checkpoint is named");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "is missing");
     assert_null(hs_checkpoint_open(&f->t.env, "", &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "no checkpoint is named");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "is missing");
     hs_checkpoint_close(NULL);
 }
 
@@ -103,7 +103,7 @@ static void refuses_to_open(fixture *f, const char *path, bool tells_of_prefixes
 {
     assert_null(hs_checkpoint_open(&f->t.env, path, &f->err));
     assert_says(&f->err, HS_NOT_FOUND, path);
-    assert_int_equal(strstr(f->err.message, "a checkpoint is named by its prefix") != NULL, tells_of_prefixes);
+    assert_int_equal(strstr(f->err.message, "not the prefix of a checkpoint") != NULL, tells_of_prefixes);
 }
 
 static void a_file_of_a_checkpoint_is_not_its_prefix(void **state)
@@ -113,7 +113,7 @@ static void a_file_of_a_checkpoint_is_not_its_prefix(void **state)
     refuses_to_open(f, file_of(f, 1, "index"), true);
     refuses_to_open(f, file_of(f, 1, DATA), true);
     assert_int_equal(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, "index"), NULL, &f->err), HS_NOT_FOUND);
-    assert_contains(f->err.message, "a checkpoint is named by its prefix");
+    assert_contains(f->err.message, "not the prefix of a checkpoint");
 }
 
 static void other_names_are_prefixes(void **state)
@@ -132,14 +132,15 @@ static void null_arguments(void **state)
     const char *name;
     assert_null(hs_checkpoint_open(NULL, NULL, NULL));
     assert_false(hs_checkpoint_tensor(NULL, 0, &name, &info));
-    assert_fails(hs_checkpoint_find(NULL, "bias", &info, &f->err), HS_INVALID_ARGUMENT, &f->err, "not opened");
-    assert_fails(hs_checkpoint_read(NULL, "bias", data, 8, &f->err), HS_INVALID_ARGUMENT, &f->err, "not opened");
+    assert_fails(hs_checkpoint_find(NULL, "bias", &info, &f->err), HS_INVALID_ARGUMENT, &f->err, "reader is NULL");
+    assert_fails(hs_checkpoint_read(NULL, "bias", data, 8, &f->err), HS_INVALID_ARGUMENT, &f->err, "reader is NULL");
     save_at(f, 1);
     hs_checkpoint_reader *reader = open_at(f, 1);
     assert_true(hs_checkpoint_tensor(reader, 0, NULL, NULL));
     assert_ok(hs_checkpoint_find(reader, "bias", NULL, &f->err), &f->err);
     assert_fails(hs_checkpoint_read(reader, NULL, data, 8, &f->err), HS_NOT_FOUND, &f->err, "(NULL)");
-    assert_fails(hs_checkpoint_read(reader, "bias", NULL, 16, &f->err), HS_INVALID_ARGUMENT, &f->err, "16 bytes, not 0");
+    assert_fails(hs_checkpoint_read(reader, "bias", NULL, 16, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "16 bytes of memory, not 0");
     hs_checkpoint_close(reader);
 }
 

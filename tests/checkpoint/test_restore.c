@@ -63,11 +63,9 @@ static void null_arguments(void **state)
     fixture *f = *state;
     hs_raw_session *raw = model_raw(&f->m);
     assert_fails(hs_saver_restore(NULL, raw, "x", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "saver is NULL");
-    assert_fails(hs_saver_restore(f->saver, NULL, "x", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no session");
-    assert_fails(hs_saver_restore(f->saver, raw, NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "no checkpoint is named");
-    assert_fails(hs_saver_restore(f->saver, raw, "", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "no checkpoint is named");
+    assert_fails(hs_saver_restore(f->saver, NULL, "x", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "session is NULL");
+    assert_fails(hs_saver_restore(f->saver, raw, NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "is missing");
+    assert_fails(hs_saver_restore(f->saver, raw, "", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "is missing");
 }
 
 static void a_missing_checkpoint(void **state)
@@ -129,10 +127,10 @@ static void all_that_does_not_fit_is_listed(void **state)
     hs_graph_variable(o.graph, "bias", HS_FLOAT, HS_SHAPE(2), o.memory + 6);
     hs_graph_variable(o.graph, "momentum", HS_FLOAT, HS_SHAPE(3), o.memory + 8);
     other_refuses(&o, f, HS_INVALID_ARGUMENT, "1 missing, 2 different");
-    assert_contains(f->err.message, "'weights' is float [2,3] there and float [3,2] in the model");
-    assert_contains(f->err.message, "'bias' is double [2] there and float [2] in the model");
+    assert_contains(f->err.message, "'weights' is float [2,3] in the checkpoint, but float [3,2] in the model");
+    assert_contains(f->err.message, "'bias' is double [2] in the checkpoint, but float [2] in the model");
     assert_contains(f->err.message, "'momentum' is missing");
-    assert_lacks(f->err.message, "and not in the model");
+    assert_lacks(f->err.message, "is not in the model");
 }
 
 static void missing_tensors_alone_are_not_found(void **state)
@@ -159,7 +157,7 @@ static void a_long_list_goes_to_the_log_whole(void **state)
         hs_graph_variable(o.graph, name, HS_FLOAT, HS_SCALAR, o.memory + i);
     }
     other_refuses(&o, f, HS_NOT_FOUND, "40 missing");
-    assert_contains(f->err.message, "(40 missing, 0 different): the log lists them");
+    assert_contains(f->err.message, "(40 missing, 0 different): see the log");
     assert_lacks(f->err.message, "name_00");
     assert_contains(f->t.log, "ERROR: ");
     assert_contains(f->t.log, "'layer_with_a_long_name_00' is missing");
@@ -179,7 +177,7 @@ static void names_with_control_characters_are_logged_on_one_line(void **state)
     save_at(f, 3);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_fails(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), NULL, &f->err), HS_NOT_FOUND, &f->err,
-                 "(1 missing, 0 different): the log lists them");
+                 "(1 missing, 0 different): see the log");
     assert_contains(f->t.log, "'weights' is missing; 'evil\\x0a\\x1b[2Jxxx");
 }
 
@@ -219,7 +217,7 @@ static void two_hundred_that_do_not_fit_are_all_in_the_log(void **state)
     assert_non_null(end);
     for (int i = 0; i < N; i++) {
         snprintf(wanted, sizeof wanted, "'layer_with_a_long_name_%03d' is %s", i,
-                 i < N / 2 ? "float [] there and float [1] in the model" : "missing");
+                 i < N / 2 ? "float [] in the checkpoint, but float [1] in the model" : "missing");
         const char *found = strstr(line, wanted);
         if (!found || found > end)
             fail_msg("%s: not in the log", wanted);
@@ -296,7 +294,8 @@ static void a_session_takes_one_of_path_and_directory(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
-    assert_fails(open_at(f, f->directory, file_of(f, 3, NULL)), HS_INVALID_ARGUMENT, &f->err, "give one of the two");
+    assert_fails(open_at(f, f->directory, file_of(f, 3, NULL)), HS_INVALID_ARGUMENT, &f->err,
+                 "give at most one of the two");
 }
 
 /* Reading fails between the check and the copy. */

@@ -52,7 +52,7 @@ static void sa_022_the_newest_stay(void **state)
     for (int i = 0; i < 5; i++) {
         save_at(f, steps[i]);
         if (i == 3) /* again, which is no other history */
-            assert_lacks(f->t.log, "later than the step saved now");
+            assert_lacks(f->t.log, "later than the step being saved");
         assert_string_equal(in_list(f), lists[i]);
     }
     assert_string_equal(on_disk(f), "1 2");
@@ -245,7 +245,7 @@ static void where_all_are_kept_those_elsewhere_are_not(void **state)
     assert_int_equal(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), HS_NOT_FOUND); /* it knows of none */
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), elsewhere, 2, NULL, &f->err), &f->err);
     assert_fails(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), HS_NOT_FOUND, &f->err,
-                 "model.ckpt-1' is none");
+                 "model.ckpt-1' is not kept");
 }
 
 static void recovered_ones_stay_pinned(void **state)
@@ -270,7 +270,7 @@ static void only_what_is_kept_can_be_pinned(void **state)
     fixture *f = *state;
     save_at(f, 1);
     assert_fails(hs_saver_pin(f->saver, file_of(f, 2, NULL), true, &f->err), HS_NOT_FOUND, &f->err,
-                 "model.ckpt-2' is none");
+                 "model.ckpt-2' is not kept");
     assert_int_equal(hs_saver_pin(NULL, "x", true, &f->err), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_saver_pin(f->saver, NULL, true, &f->err), HS_INVALID_ARGUMENT);
     f->t.fail_file_at = f->t.file_calls + 1;
@@ -289,7 +289,7 @@ static void options_that_make_no_sense(void **state)
     assert_null(hs_saver_new(HS_SAVER_OPTIONS(.keep_best = -1), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "keep_best is -1");
     assert_null(hs_saver_new(HS_SAVER_OPTIONS(.keep_checkpoint_every_n_hours = -2), &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "keep_checkpoint_every_n_hours -2");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "keep_checkpoint_every_n_hours is -2");
 }
 
 int main(void)

@@ -84,7 +84,7 @@ static void sa_045s_what_a_failed_restore_says(void **state)
                  "model.ckpt-1' does not fit the model");
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         fail = codes[i];
-        assert_fails(restore_into(f, &fail, NULL, HS_DOUBLE), codes[i], &f->err, "model.ckpt-1': loading the state");
+        assert_fails(restore_into(f, &fail, NULL, HS_DOUBLE), codes[i], &f->err, "model.ckpt-1': cannot load state");
         assert_contains(f->err.message, "the feed is gone");
         assert_lacks(f->err.message, "fit");
     }

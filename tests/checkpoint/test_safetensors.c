@@ -77,10 +77,10 @@ static void names_are_checked(void **state)
                            nameless = HS_INIT(hs_safetensors_options, .names = HS_CHECKPOINT_NAMES({"weights", NULL})),
                            taken = HS_INIT(hs_safetensors_options, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})),
                            reserved = HS_INIT(hs_safetensors_options, .names = HS_CHECKPOINT_NAMES({"bias", "hooksess/x"}));
-    assert_not_saved(f, &unknown, "'wieghts', which is no variable");
-    assert_not_saved(f, &misnamed, "'wieghts', which is no variable");
-    assert_not_saved(f, &nameless, "gives 'weights' no name");
-    assert_not_saved(f, &taken, "two tensors to be saved are called 'bias'");
+    assert_not_saved(f, &unknown, "'wieghts', which is not a variable");
+    assert_not_saved(f, &misnamed, "'wieghts', which is not a variable");
+    assert_not_saved(f, &nameless, "lists 'weights' without a name");
+    assert_not_saved(f, &taken, "two tensors to save have the name 'bias'");
     assert_not_saved(f, &reserved, "reserved for state");
     assert_not_saved(f, &(hs_safetensors_options){.variables = NULL}, "HS_INIT(hs_safetensors_options");
 }
@@ -90,12 +90,12 @@ static void arguments_are_checked(void **state)
     fixture *f = *state;
     hs_raw_session *raw = model_raw(&f->m);
     assert_fails(hs_safetensors_save(NULL, weights_file(f), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "there is no session");
-    assert_fails(hs_safetensors_save(raw, NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no file is named");
-    assert_fails(hs_safetensors_save(raw, "run/", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no file is named");
+                 "session is NULL");
+    assert_fails(hs_safetensors_save(raw, NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "path is missing");
+    assert_fails(hs_safetensors_save(raw, "run/", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "path is missing");
     assert_fails(hs_safetensors_load(NULL, weights_file(f), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "there is no session");
-    assert_fails(hs_safetensors_load(raw, "", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no file is named");
+                 "session is NULL");
+    assert_fails(hs_safetensors_load(raw, "", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "path is missing");
     assert_fails(load_weights(f, NULL), HS_NOT_FOUND, &f->err, weights_file(f));
 }
 
@@ -107,7 +107,7 @@ static void a_dtype_that_the_format_has_not_is_named(void **state)
     hs_variable_def def = HS_INIT(hs_variable_def, .name = "q", .dtype = HS_QINT8, .shape = HS_SHAPE(2), .data = memory);
     hs_session *session = open_single(f, &graph, &def);
     assert_fails(hs_safetensors_save(hs_session_raw(session), weights_file(f), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "'q' is of the dtype qint8, which safetensors has not");
+                 "'q' has dtype qint8, which safetensors does not support");
     assert_int_equal(test_count_files(f->directory, "m.safetensors"), 0);
     hs_session_close(session, NULL);
     hs_graph_free(graph);
@@ -180,7 +180,8 @@ static void a_variable_must_be_read_as_it_is_said_to_be(void **state)
     hs_raw_session *raw = model_raw(&f->m);
     honest_read = raw->ops.read_variable;
     raw->ops.read_variable = read_flattened;
-    assert_fails(save_weights_with(f, NULL), HS_INTERNAL, &f->err, "is not of the dtype and shape");
+    assert_fails(save_weights_with(f, NULL), HS_INTERNAL, &f->err,
+                 "does not have the dtype and shape that the backend declared");
     raw->ops.read_variable = read_nothing;
     assert_fails(save_weights_with(f, NULL), HS_USER + 1, &f->err, "bias failed with USER");
     raw->ops.read_variable = honest_read;

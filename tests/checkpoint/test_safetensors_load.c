@@ -15,8 +15,8 @@ static void what_does_not_fit_is_listed_and_nothing_changed(void **state)
         HS_INIT(hs_safetensors_options, .names = HS_CHECKPOINT_NAMES({"weights", "bias"}, {"bias", "biases"}));
     assert_ok(save_weights_with(f, &options), &f->err);
     assert_fails(load_weights(f, NULL), HS_INVALID_ARGUMENT, &f->err,
-                 "'weights' is missing; 'bias' is float [2,3] there and double [2] in the model; 'biases' is there and not "
-                 "in the model");
+                 "'weights' is missing; 'bias' is float [2,3] in the checkpoint, but double [2] in the model; 'biases' is "
+                 "not in the model");
     assert_contains(f->err.message, weights_file(f));
     assert_true(model_is(&f->m, 9));
 }
@@ -34,7 +34,7 @@ static void options_are_checked(void **state)
     fixture *f = *state;
     save_weights(f, 3);
     hs_restore_options unknown = HS_INIT(hs_restore_options, .skip = HS_NAMES("wieghts"));
-    assert_fails(load_weights(f, &unknown), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
+    assert_fails(load_weights(f, &unknown), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is not a variable");
     assert_fails(load_weights(f, &(hs_restore_options){.reshape = true}), HS_INVALID_ARGUMENT, &f->err,
                  "HS_INIT(hs_restore_options");
     assert_true(model_is(&f->m, 9));

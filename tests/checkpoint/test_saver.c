@@ -265,7 +265,7 @@ static void names_of_state_are_reserved(void **state)
     hs_backend_ops ops = *inner;
     ops.variable = reserved_name;
     assert_fails(save_on(f, &ops), HS_INVALID_ARGUMENT, &f->err,
-                 "'hooksess/state/data': names under hooksess/ are reserved");
+                 "'hooksess/state/data': names that begin with hooksess/ are reserved");
     assert_int_equal(test_count_files(f->directory, "model"), 0);
 }
 
@@ -342,10 +342,11 @@ static void null_arguments(void **state)
     hs_raw_session *raw = model_raw(&f->m);
     const char *prefix = test_path(f->directory, "model.ckpt");
     assert_fails(hs_saver_save(NULL, raw, prefix, 1, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "saver is NULL");
-    assert_fails(hs_saver_save(f->saver, NULL, prefix, 1, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no session");
-    assert_fails(hs_saver_save(f->saver, raw, NULL, 1, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "names no file");
+    assert_fails(hs_saver_save(f->saver, NULL, prefix, 1, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "session is NULL");
+    assert_fails(hs_saver_save(f->saver, raw, NULL, 1, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "prefix has no file name");
     assert_fails(hs_saver_save(f->saver, raw, "somewhere/", 1, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "names no file");
+                 "prefix has no file name");
     assert_int_equal(hs_saver_save(NULL, raw, prefix, 1, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(test_count_files(f->directory, "model"), 0);
 }
@@ -379,10 +380,10 @@ static void sa_046s_cm_025s_a_checkpoint_cannot_be_called_like_the_state_file(vo
 {
     fixture *f = *state;
     save_at(f, 1);
-    assert_fails(save(f, "checkpoint", -1, NULL), HS_FAILED_PRECONDITION, &f->err, "called alike");
+    assert_fails(save(f, "checkpoint", -1, NULL), HS_FAILED_PRECONDITION, &f->err, "the same name");
     assert_int_equal(test_count_files(f->directory, "checkpoint"), 1);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = 2));
-    assert_fails(save(f, "checkpoint", -1, NULL), HS_FAILED_PRECONDITION, &f->err, "called alike");
+    assert_fails(save(f, "checkpoint", -1, NULL), HS_FAILED_PRECONDITION, &f->err, "the same name");
     assert_int_equal(test_count_files(f->directory, "checkpoint"), 1);
     assert_ok(save(f, "checkpoint", 1, NULL), &f->err);
     assert_ok(save(f, "checkpoint", -1, HS_SAVE_OPTIONS(.no_state_file = true)), &f->err);

@@ -179,7 +179,7 @@ static void large_variables(void **state)
     for (size_t i = 0; i < N * VARIABLES; i++)
         memory[i] = (float)(i % 8388608);
     for (size_t i = 0; i < VARIABLES; i++)
-        hs_graph_variable(graph, (const char *[]){"a", "b", "c"}[i], HS_FLOAT, HS_SHAPE(N), memory + N * i);
+        hs_graph_variable(graph, HS_NAMES("a", "b", "c")[i], HS_FLOAT, HS_SHAPE(N), memory + N * i);
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
     const char *path = test_path(f->directory, "large");
     assert_ok(hs_saver_save(f->saver, hs_session_raw(session), path, -1, NULL, &f->err), &f->err);
@@ -324,7 +324,7 @@ static void the_first_by_name_is_told(void **state)
         char says[64];
         snprintf(says, sizeof says, "'brick%zu' is not finite, first at index 7", i);
         assert_fails(save_poisoned(w, f, i, BRICKS - 1), HS_FAILED_PRECONDITION, &f->err, says);
-        assert_contains(f->err.message, "and others are not");
+        assert_contains(f->err.message, "and other variables are not finite either");
     }
     wall_close(w);
 }
@@ -334,7 +334,7 @@ static void all_files_may_be_kept_aside(void **state)
     fixture *f = *state;
     wall *w = build(f);
     for (int shards = 3; shards >= 2; shards--) {
-        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = shards, .nonfinite = HS_NONFINITE_ASIDE));
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = shards, .nonfinite = HS_NONFINITE_QUARANTINE));
         assert_fails(save_poisoned(w, f, 6, 6), HS_FAILED_PRECONDITION, &f->err, "'brick6' is not finite");
         assert_int_equal(test_count_files(f->directory, "wall.nonfinite.data-"), shards); /* none of the one before */
         assert_int_equal(test_count_files(f->directory, "wall."), shards + 1);

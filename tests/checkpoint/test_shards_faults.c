@@ -60,9 +60,9 @@ static hs_code save_anew(test_env *t, void *user)
     const scene *s = user;
     wall w;
     hs_error err = {0};
-    test_tolerate_harmless(t);                                  /* the copy grows instead; looking for leftovers */
-    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
-    test_tolerate(t, "; a power failure may lose '");           /* the directory was not made here */
+    test_tolerate_harmless(t);                        /* the copy grows instead; looking for leftovers */
+    test_tolerate(t, "': no memory for its path");    /* old data */
+    test_tolerate(t, "; a power failure may lose '"); /* the directory was not made here */
     hs_code code = wall_open(&w, &t->env, (wall_kind){.on_device[3] = true});
     wall_set(&w, 2);
     for (int64_t shards = 2; shards <= 3 && !code; shards++) {
@@ -70,7 +70,7 @@ static hs_code save_anew(test_env *t, void *user)
         code = saver ? save_with(saver, &w, s, &err) : err.code;
         hs_saver_free(saver);
     }
-    assert_lacks(err.message, "a former call for it failed"); /* the first cause is told */
+    assert_lacks(err.message, "the bundle is finished or has failed"); /* the first cause is told */
     wall_close(&w);
     return code;
 }
@@ -176,7 +176,7 @@ static void it_may_be_cancelled_at_any_tensor(void **state)
         code = hs__save_image(f->saver, &image, test_path(f->directory, "wall"), -1, HS_SAVE_OPTIONS(), is_cancelled, &left,
                               &f->err);
         if (code)
-            assert_says(&f->err, HS_CANCELLED, "a later state takes its place");
+            assert_says(&f->err, HS_CANCELLED, "is not saved: a later save replaces it");
         assert_true(!code || test_count_files(f->directory, "wall") == 0);
     }
     assert_true(asked > BRICKS);
@@ -192,7 +192,7 @@ static void a_name_is_there_once_in_all_files(void **state)
     use_saver(f,
               (hs_saver_options)HS_INIT(hs_saver_options, .shards = 3, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})));
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model"), -1, NULL, &f->err);
-    assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "two tensors to be saved are called 'bias'");
+    assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "two tensors to save have the name 'bias'");
     assert_int_equal(test_count_files(f->directory, "model"), 0);
 }
 

@@ -136,8 +136,8 @@ static void state_that_nobody_takes_is_told_and_passed_over(void **state)
     assert_true(model_is(&f->m, 1));
     assert_lacks(f->t.log, "no provider loads"); /* somebody may still come */
     assert_ok(model_train(&f->m, 2), &f->m.err);
-    assert_warns(f, "has the state 'hooksess/state/loader', which no provider loads; later checkpoints lack it");
-    assert_warns(f, "has the state 'hooksess/hook/counter', which no provider loads; later checkpoints lack it");
+    assert_warns(f, "has the state 'hooksess/state/loader', but no provider loads it; later checkpoints omit it");
+    assert_warns(f, "has the state 'hooksess/hook/counter', but no provider loads it; later checkpoints omit it");
 }
 
 /* Two hooks of that name were there, and now there is one. */
@@ -149,7 +149,7 @@ static void what_is_taken_is_not_warned_of(void **state)
     save_at(f, 1);
     assert_ok(open_with(f, &c, hooks, 1), &f->err);
     assert_ok(model_train(&f->m, 1), &f->m.err);
-    assert_warns(f, "has the state 'hooksess/hook/counter_1', which no provider loads; later checkpoints lack it");
+    assert_warns(f, "has the state 'hooksess/hook/counter_1', but no provider loads it; later checkpoints omit it");
     assert_lacks(f->t.log, "'hooksess/state/loader'");
     assert_lacks(f->t.log, "'hooksess/hook/counter'");
 }
@@ -162,7 +162,7 @@ static void a_failing_save_fails_the_checkpoint(void **state)
     cursor c = {.fail_save = HS_UNAVAILABLE};
     assert_ok(open_with(f, &c, NULL, 0), &f->err);
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err);
-    assert_fails(code, HS_UNAVAILABLE, &f->err, "saving the state 'hooksess/state/loader': the disk of the data is gone");
+    assert_fails(code, HS_UNAVAILABLE, &f->err, "cannot save state 'hooksess/state/loader': the disk of the data is gone");
     assert_int_equal(test_count_files(f->directory, "model.ckpt"), 0);
     c.silent = true;
     code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err);
@@ -184,7 +184,7 @@ static void a_failing_load_fails_the_restore(void **state)
     fixture *f = *state;
     cursor c = {.fail_load = HS_UNAVAILABLE};
     assert_fails(load_by(f, 8, &c), HS_UNAVAILABLE, &f->err, "the disk of the data is gone");
-    assert_contains(f->err.message, "model.ckpt-1': loading the state 'hooksess/state/loader'");
+    assert_contains(f->err.message, "model.ckpt-1': cannot load state 'hooksess/state/loader'");
     assert_true(model_is(&f->m, 9));
 }
 
@@ -206,7 +206,7 @@ static void a_provider_that_returns_one_code_and_writes_another(void **state)
     test_remove_directory(strdup(f->directory));
     assert_ok(open_with(f, &c, NULL, 0), &f->err);
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err);
-    assert_fails(code, HS_UNAVAILABLE, &f->err, "saving the state 'hooksess/state/loader': the disk of the data is gone");
+    assert_fails(code, HS_UNAVAILABLE, &f->err, "cannot save state 'hooksess/state/loader': the disk of the data is gone");
     assert_int_equal(test_count_files(f->directory, "model"), 0);
 }
 
@@ -265,7 +265,7 @@ static void bytes_that_are_not_read(void **state)
 {
     fixture *f = *state;
     cursor c = {.bytes = 3};
-    assert_fails(load_by(f, 8, &c), HS_INVALID_ARGUMENT, &f->err, "5 of its 8 bytes were not read");
+    assert_fails(load_by(f, 8, &c), HS_INVALID_ARGUMENT, &f->err, "load left 5 of 8 bytes unread");
     assert_true(model_is(&f->m, 9));
 }
 
@@ -273,7 +273,7 @@ static void bytes_that_are_not_there(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 3, .bytes = 8};
-    assert_fails(load_by(f, 7, &c), HS_DATA_LOSS, &f->err, "has 7 more bytes, where 8 are read");
+    assert_fails(load_by(f, 7, &c), HS_DATA_LOSS, &f->err, "has only 7 more bytes");
     assert_int_equal(c.value, 3);
 }
 
@@ -358,7 +358,7 @@ static void state_of_another_type_is_damage(void **state)
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8};
     write_foreign(f);
-    assert_fails(open_with(f, &c, NULL, 0), HS_DATA_LOSS, &f->err, "'hooksess/state/loader' is no vector of uint8");
+    assert_fails(open_with(f, &c, NULL, 0), HS_DATA_LOSS, &f->err, "'hooksess/state/loader' is not a vector of uint8");
     assert_int_equal(c.value, 5);
 }
 

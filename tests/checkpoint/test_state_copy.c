@@ -182,9 +182,10 @@ static void what_does_not_fit_changes_nothing(void **state)
     hs_state_copy *c = copy_of(f, 3);
     open_afresh(f, &letters);
     model_set(&f->m, 9);
-    assert_fails(go_back(f, c), HS_FAILED_PRECONDITION, &f->err, "belongs to 'digits', and here it would be for 'letters'");
+    assert_fails(go_back(f, c), HS_FAILED_PRECONDITION, &f->err,
+                 "belongs to 'digits', but its provider has identity 'letters'");
     open_afresh(f, &early);
-    assert_fails(go_back(f, c), HS_FAILED_PRECONDITION, &f->err, "is of version 2");
+    assert_fails(go_back(f, c), HS_FAILED_PRECONDITION, &f->err, "has version 2, but its provider supports versions up to");
     assert_true(model_is(&f->m, 9));
     assert_int_equal(other.loads, 0);
     hs_state_copy_free(c);
@@ -225,7 +226,7 @@ static void a_load_that_fails_is_told(void **state)
     open_afresh(f, &provider);
     hs_state_copy *c = copy_of(f, 3);
     own.fails = HS_UNAVAILABLE;
-    assert_fails(go_back(f, c), HS_UNAVAILABLE, &f->err, "loading the state 'hooksess/state/loader'");
+    assert_fails(go_back(f, c), HS_UNAVAILABLE, &f->err, "cannot load state 'hooksess/state/loader'");
     assert_int_equal(hs_raw_session_restores(model_raw(&f->m)), 0);
     hs_state_copy_free(c);
 }
@@ -404,7 +405,8 @@ static void a_copy_that_fails_says_so_when_it_is_restored(void **state)
     assert_int_equal(copy(f, &c), HS_RESOURCE_EXHAUSTED);
     f->t.fail_alloc_at = 0;
     assert_int_equal(hs_state_copy_step(c), -1);
-    assert_fails(go_back(f, c), HS_FAILED_PRECONDITION, &f->err, "there is no copy of the state any more");
+    assert_fails(go_back(f, c), HS_FAILED_PRECONDITION, &f->err,
+                 "the copy of the state is lost: a later copy reused its memory and failed");
     hs_state_copy_free(c);
 }
 
@@ -412,9 +414,9 @@ static void nulls(void **state)
 {
     fixture *f = *state;
     hs_state_copy *c = NULL;
-    assert_fails(hs_raw_session_copy_state(NULL, &c, &f->err), HS_INVALID_ARGUMENT, &f->err, "no session");
-    assert_fails(copy(f, NULL), HS_INVALID_ARGUMENT, &f->err, "no place");
-    assert_fails(go_back(f, NULL), HS_INVALID_ARGUMENT, &f->err, "no copy");
+    assert_fails(hs_raw_session_copy_state(NULL, &c, &f->err), HS_INVALID_ARGUMENT, &f->err, "session is NULL");
+    assert_fails(copy(f, NULL), HS_INVALID_ARGUMENT, &f->err, "copy is NULL");
+    assert_fails(go_back(f, NULL), HS_INVALID_ARGUMENT, &f->err, "copy is NULL");
     assert_int_equal(hs_state_copy_step(NULL), -1);
     hs_state_copy_free(NULL);
 }

@@ -161,7 +161,8 @@ static void cm_008_an_empty_file_names_no_newest(void **state)
     fixture *f = *state;
     hs__checkpoint_state read;
     write_state(f, "");
-    assert_fails(state_read(f, &read), HS_INVALID_ARGUMENT, &f->err, "names no newest");
+    assert_fails(state_read(f, &read), HS_INVALID_ARGUMENT, &f->err,
+                 "does not name the newest checkpoint (model_checkpoint_path)");
 }
 
 static void a_damaged_file_is_data_loss(void **state)
@@ -206,7 +207,7 @@ static void a_newest_that_is_the_file_itself(void **state)
 {
     fixture *f = *state;
     const char *path = test_path(f->directory, "checkpoint");
-    assert_fails(state_write(f, f->directory, path, HS_NAMES(path), 1), HS_FAILED_PRECONDITION, &f->err, "called alike");
+    assert_fails(state_write(f, f->directory, path, HS_NAMES(path), 1), HS_FAILED_PRECONDITION, &f->err, "the same name");
     assert_false(test_exists(f->directory, "checkpoint"));
 }
 
@@ -244,7 +245,7 @@ static void cm_026s_a_file_that_says_nothing_is_an_error(void **state)
     fixture *f = *state;
     write_state(f, "");
     assert_null(latest(f));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "names no newest");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "does not name the newest checkpoint (model_checkpoint_path)");
     write_state(f, "model_");
     assert_null(latest(f));
     assert_says(&f->err, HS_DATA_LOSS, "checkpoint");
@@ -273,7 +274,7 @@ static void cm_027s_a_latest_without_files_is_none(void **state)
     assert_int_equal(unlink(file_of(f, 2, "index")), 0);
     assert_null(latest(f));
     assert_int_equal(f->err.code, HS_OK);
-    assert_contains(f->t.log, "model.ckpt-2' the newest checkpoint, which does not exist");
+    assert_contains(f->t.log, "model.ckpt-2' as the newest checkpoint, but it does not exist");
 }
 
 static void cm_010_a_checkpoint_exists_when_its_index_does(void **state)

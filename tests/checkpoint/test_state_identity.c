@@ -81,9 +81,8 @@ static void a_later_version_is_refused(void **state)
     assert_ok(open_with_state(f, &provider), &f->err);
     save_at(f, 0);
     save_loader(f, 3, NULL);
-    assert_fails(
-        load_loader(f, &c, 2, NULL), HS_FAILED_PRECONDITION, &f->err,
-        "model.ckpt-1': the state 'hooksess/state/loader' is of version 3, and its provider knows none later than 2");
+    assert_fails(load_loader(f, &c, 2, NULL), HS_FAILED_PRECONDITION, &f->err,
+                 "model.ckpt-1': state 'hooksess/state/loader' has version 3, but its provider supports versions up to 2");
     assert_int_equal(c.loads, 0);
     assert_true(model_is(&f->m, 9));
 }
@@ -112,7 +111,7 @@ static void another_identity_is_refused(void **state)
     save_at(f, 1);
     assert_fails(
         load_loader(f, &c, 0, "fashion"), HS_FAILED_PRECONDITION, &f->err,
-        "model.ckpt-1': the state 'hooksess/state/loader' belongs to 'digits', and here it would be for 'fashion'");
+        "model.ckpt-1': state 'hooksess/state/loader' belongs to 'digits', but its provider has identity 'fashion'");
     assert_contains(f->err.message, "hs_restore_options.any_identity");
     assert_int_equal(c.loads, 0);
     assert_true(model_is(&f->m, 9));
@@ -133,7 +132,7 @@ static void another_identity_is_taken_on_request(void **state)
     assert_ok(load_any(f, &c, "fashion"), &f->err);
     assert_int_equal(c.value, 5);
     assert_contains(f->t.log, "INFO: checkpoint '");
-    assert_contains(f->t.log, "belongs to 'digits' and is restored for 'fashion' (any_identity)");
+    assert_contains(f->t.log, "belongs to 'digits', but is restored for 'fashion' (any_identity)");
     save_at(f, 2);
     c.loads = 0;
     assert_ok(load_loader(f, &c, 0, "fashion"), &f->err); /* whose it is from then on */
@@ -148,7 +147,7 @@ static void an_identity_on_one_side_alone_is_a_warning(void **state)
     assert_ok(load_loader(f, &c, 0, NULL), &f->err);
     assert_int_equal(c.value, 5);
     assert_int_equal(times_logged(f, "WARNING"), 1);
-    assert_contains(f->t.log, "belongs to 'digits'; it is restored to a provider without an identity");
+    assert_contains(f->t.log, "belongs to 'digits', but its provider has no identity; restored");
     test_env_clear_log(&f->t);
     test_remove_directory(strdup(f->directory));
     save_loader(f, 0, NULL);
@@ -156,7 +155,7 @@ static void an_identity_on_one_side_alone_is_a_warning(void **state)
     assert_ok(load_loader(f, &c, 0, "fashion"), &f->err);
     assert_int_equal(c.value, 5);
     assert_int_equal(times_logged(f, "WARNING"), 1);
-    assert_contains(f->t.log, "has no identity; it is restored to a provider with the identity 'fashion'");
+    assert_contains(f->t.log, "has no identity, but its provider has identity 'fashion'; restored");
 }
 
 /* The message has room for a part of them. */
@@ -218,7 +217,7 @@ static void a_hook_has_them_too(void **state)
     assert_int_equal(loaded.cell.value, 5);
     assert_int_equal(loaded.cell.version, 2);
     assert_fails(open_with_hook(f, (hs_hook){.ops = &hook_ops, .self = &other}), HS_FAILED_PRECONDITION, &f->err,
-                 "the state 'hooksess/hook/patience' belongs to 'loss', and here it would be for 'accuracy'");
+                 "state 'hooksess/hook/patience' belongs to 'loss', but its provider has identity 'accuracy'");
     assert_int_equal(other.cell.loads, 0);
 }
 
@@ -247,13 +246,14 @@ static void what_a_provider_may_not_be(void **state)
     fixture *f = *state;
     cell c = {.value = 0};
     hs_state_provider provider = cell_provider(&c, "a:b");
-    assert_refused(f, &provider, "state 'a:b': what is saved has no ':' in its name");
+    assert_refused(f, &provider,
+                   "state 'a:b': the name contains ':', which is reserved for NAME:version and NAME:identity");
     provider.name = "";
-    assert_refused(f, &provider, "a state to be saved has no name");
+    assert_refused(f, &provider, "the state to save has no name");
     provider = cell_of(&c, "loader", -1, NULL);
-    assert_refused(f, &provider, "state 'loader': its version is -1");
+    assert_refused(f, &provider, "state 'loader': version is -1");
     provider = cell_of(&c, "loader", 0, "two\nlines");
-    assert_refused(f, &provider, "state 'loader': its identity is not one line of text");
+    assert_refused(f, &provider, "state 'loader': identity must be one line of text");
     provider = (hs_state_provider){.name = "loader"};
     assert_refused(f, &provider, "HS_INIT(hs_state_provider");
 }
@@ -266,7 +266,7 @@ static void a_hook_whose_state_cannot_be_named(void **state)
     ops = hook_ops;
     ops.name = "early:stop";
     assert_fails(open_with_hook(f, (hs_hook){.ops = &ops, .self = &hook}), HS_INVALID_ARGUMENT, &f->err,
-                 "hook 'early:stop': what is saved has no ':' in its name");
+                 "hook 'early:stop': the name contains ':', which is reserved for NAME:version and NAME:identity");
     ops.save_state = NULL;
     ops.load_state = NULL;
     assert_ok(open_with_hook(f, (hs_hook){.ops = &ops, .self = &hook}), &f->err);
@@ -312,13 +312,13 @@ static void versions_and_identities_that_are_none(void **state)
         const char *name, *why;
         hs_tensor value;
     } damages[] = {
-        {"hooksess/state/loader:identity", "no scalar of type string", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number)},
-        {"hooksess/state/loader:identity", "no scalar of type string", hs_tensor_of(HS_STRING, HS_SHAPE(1), &line)},
-        {"hooksess/state/loader:identity", "no line of text", hs_tensor_of(HS_STRING, HS_SCALAR, &lines)},
-        {"hooksess/state/loader:identity", "no line of text", hs_tensor_of(HS_STRING, HS_SCALAR, &zero)},
-        {"hooksess/state/loader:version", "no scalar of type int64", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number)},
-        {"hooksess/state/loader:version", "no scalar of type int64", hs_tensor_of(HS_INT64, HS_SHAPE(2), versions)},
-        {"hooksess/state/loader:version", "is -1, which is no version", hs_tensor_of(HS_INT64, HS_SCALAR, &negative)},
+        {"hooksess/state/loader:identity", "is not a scalar of type string", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number)},
+        {"hooksess/state/loader:identity", "is not a scalar of type string", hs_tensor_of(HS_STRING, HS_SHAPE(1), &line)},
+        {"hooksess/state/loader:identity", "is not one line of text", hs_tensor_of(HS_STRING, HS_SCALAR, &lines)},
+        {"hooksess/state/loader:identity", "is not one line of text", hs_tensor_of(HS_STRING, HS_SCALAR, &zero)},
+        {"hooksess/state/loader:version", "is not a scalar of type int64", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number)},
+        {"hooksess/state/loader:version", "is not a scalar of type int64", hs_tensor_of(HS_INT64, HS_SHAPE(2), versions)},
+        {"hooksess/state/loader:version", "is -1, which is not a version", hs_tensor_of(HS_INT64, HS_SCALAR, &negative)},
     };
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
         assert_passed_over(f, damages[i].name, damages[i].value, damages[i].why);
@@ -358,8 +358,8 @@ static hs_code save_and_restore(test_env *t, void *user)
     cell c = {.value = 5};
     hs_error err = {0};
     hs_state_provider provider = cell_of(&c, "loader", 2, "digits");
-    test_tolerate_harmless(t);                                  /* the copy grows instead; looking for leftovers */
-    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(f->directory);
     model_build(&m, &t->env);
     hs_graph_add_state(m.graph, &provider);
@@ -409,7 +409,7 @@ static void what_a_provider_says_it_writes_counts_before_a_save(void **state)
     provider.bytes = 1000;
     assert_ok(open_with_state(f, &provider), &f->err);
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 2, NULL, &f->err);
-    assert_fails(code, HS_RESOURCE_EXHAUSTED, &f->err, "it takes 1048 bytes, and 1000 are left on the disk");
+    assert_fails(code, HS_RESOURCE_EXHAUSTED, &f->err, "it needs 1048 bytes, but only 1000 are free on the disk");
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
 }
 

@@ -70,7 +70,7 @@ static void what_is_missing_is_not_found(void **state)
     assert_int_equal(unlink(file_of(f, 1, "index")), 0);
     assert_fails(hs_checkpoint_verify(reader, NULL, &f->err), HS_NOT_FOUND, &f->err, "index");
     hs_checkpoint_close(reader);
-    assert_fails(hs_checkpoint_verify(NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "not opened");
+    assert_fails(hs_checkpoint_verify(NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "reader is NULL");
 }
 
 static hs_code scenario(test_env *t, void *user)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 foreach(module saver background overlap directory manage nonfinite partial retention restore newest state round_trip state_file reader kill
-               graph_file verify rows directories moving plain_bytes large_state)
+               graph_file verify rows directories moving plain_bytes large_state second_read)
   hooksess_test(checkpoint ${module} checkpoint/model.c)
 endforeach()
 foreach(module state_identity late_state late_variable)

@@ -65,4 +65,4 @@ with tempfile.TemporaryDirectory() as directory:
     err = write(path, RecordWriterOptions(size=ctypes.sizeof(RecordWriterOptions) - 8))
     assert err.code == HS_INVALID_ARGUMENT and b"hs_record_writer_options" in err.message, err.message
     err = write(path, LaterOptions(size=ctypes.sizeof(LaterOptions), added=1))
-    assert err.code == HS_INVALID_ARGUMENT and b"does not know" in err.message, err.message
+    assert err.code == HS_INVALID_ARGUMENT and b"does not have" in err.message, err.message

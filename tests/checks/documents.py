@@ -33,6 +33,9 @@ documents = (
     "docs/abi.md",
     "docs/conventions.md",
     "examples/adopt/README.md",
+    "examples/adopt/cpp/README.md",
+    "examples/adopt/jacobi/README.md",
+    "examples/adopt/late/README.md",
     "examples/tensorflow/README.md",
     "tests/conformance/deviations.md",
 )

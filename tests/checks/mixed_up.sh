@@ -33,4 +33,21 @@ for wrong in m '&row' row '&n'; do
     ! variable "$cxx -std=c++20 -x c++" "$wrong" >/dev/null || { echo "compiles as C++: $wrong"; status=1; }
 done
 ! variable "$cxx -std=c++20 -x c++" '&fixed' >/dev/null || { echo "compiles as C++: &fixed"; status=1; }
+
+# The memory itself, of numbers of its type, is what hs_graph_variable and hs_graph_value take.
+memory() { # COMPILER FUNCTION DTYPE AND DATA
+    printf '#include <hooksess/hooksess.h>\nextern float *m, row[4], plane[2][4];\nextern void *any;\nextern unsigned char *bytes;\nextern short *half;\nextern double d;\nstruct point { float x, y; };\nextern struct point *points;\nextern int64_t n;\nextern hs_dtype unknown;\nhs_code add(hs_graph *g)\n{\n    return %s(g, "m", %s, HS_SHAPE(n, 2), %s);\n}\n' "$2" "${3%% *}" "${3#* }" |
+        $1 $includes -Wall -Wextra -Wpedantic -Wconversion -fsyntax-only - 2>&1
+}
+for function in hs_graph_variable hs_graph_value; do
+    for right in 'HS_FLOAT m' 'HS_FLOAT m + 1' 'HS_FLOAT row' 'HS_FLOAT plane' 'HS_FLOAT &plane' 'HS_FLOAT any' 'HS_FLOAT bytes' 'HS_FLOAT points' \
+        'HS_COMPLEX64 m' 'HS_DOUBLE &d' 'HS_HALF half' 'HS_INT64 &n' 'HS_UINT64 &n' 'unknown m' 'unknown &d'; do
+        memory "$cc -std=c11 -x c -Werror" $function "$right" || { echo "does not compile as C: $function: $right"; status=1; }
+        memory "$cxx -std=c++20 -x c++ -Werror" $function "$right" || { echo "does not compile as C++: $function: $right"; status=1; }
+    done
+    for wrong in 'HS_FLOAT &m' 'HS_FLOAT &any' 'HS_FLOAT &d' 'HS_DOUBLE m' 'HS_INT32 &n' 'HS_INT64 &d' 'HS_FLOAT &n' 'unknown &m'; do
+        ! memory "$cc -std=c11 -x c" $function "$wrong" >/dev/null || { echo "compiles as C: $function: $wrong"; status=1; }
+        ! memory "$cxx -std=c++20 -x c++" $function "$wrong" >/dev/null || { echo "compiles as C++: $function: $wrong"; status=1; }
+    done
+done
 exit $status

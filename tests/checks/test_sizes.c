@@ -161,6 +161,95 @@ static void of_estimators(void **state)
     hs_estimator_free(e);
 }
 
+/* Hooks in options that are refused are destroyed. */
+
+static int destroyed;
+
+static void destroy(void *self)
+{
+    (void)self;
+    destroyed++;
+}
+
+static const hs_hook_ops counted_ops = HS_INIT(hs_hook_ops, .name = "counted", .destroy = destroy);
+static const hs_hook counted[] = {{.ops = &counted_ops}, {.ops = NULL}};
+
+/* Calls with options `o` of the type that set a field of a later release: n hooks are destroyed. The variable arguments
+ * are fields. */
+#define LONGER(n, type, call, ...)                                                                                         \
+    do {                                                                                                                   \
+        struct {                                                                                                           \
+            type known;                                                                                                    \
+            int64_t later;                                                                                                 \
+        } longer = {.known = HS_INIT(type, __VA_ARGS__), .later = 1};                                                      \
+        const type *o = &longer.known;                                                                                     \
+        longer.known.size = sizeof longer;                                                                                 \
+        destroyed = 0;                                                                                                     \
+        hs_error_clear(&err);                                                                                              \
+        call;                                                                                                              \
+        assert_says(&err, HS_INVALID_ARGUMENT, #type " sets a field that version");                                        \
+        assert_int_equal(destroyed, n);                                                                                    \
+    } while (0)
+
+static void refused_sessions_destroy_their_hooks(void **state)
+{
+    (void)state;
+    hs_graph *graph = hs_graph_new(NULL);
+    const hs_backend backend = hs_graph_backend(graph);
+    const hs_evaluate_once_options once =
+        HS_INIT(hs_evaluate_once_options, .checkpoint_dir = "none", .eval_op = "x", .hooks = counted);
+    const hs_training_options training = HS_INIT(hs_training_options, .hooks = counted, .chief_only_hooks = counted);
+    LONGER(1, hs_session_options, hs_session_open(backend, o, &err), .hooks = counted);
+    LONGER(1, hs_session_options, hs_session_open(backend, o, &err), .hooks = counted, .take_scaffold = true,
+           .scaffold = hs_scaffold_new(NULL, NULL));
+    LONGER(2, hs_training_options, hs_training_session_open(backend, o, &err), .hooks = counted,
+           .chief_only_hooks = counted);
+    LONGER(1, hs_training_options, hs_training_session_open(backend, o, &err), .is_worker = true, .hooks = counted);
+    LONGER(1, hs_evaluate_once_options, hs_evaluate_once(backend, o, &err), .hooks = counted);
+    LONGER(1, hs_evaluation_loop_options, hs_evaluation_loop(backend, o, NULL, &err), .once = &once);
+    LONGER(1, hs_evaluate_once_options, hs_evaluation_loop(backend, HS_EVALUATION_LOOP_OPTIONS(.once = o), NULL, &err),
+           .hooks = counted);
+    LONGER(2, hs_estimator_train_loop_options, hs_estimator_train_loop(backend, o, &err), .training = &training);
+    LONGER(1, hs_training_options, hs_estimator_train_loop(backend, HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(.training = o), &err),
+           .hooks = counted);
+    hs_graph_free(graph);
+}
+
+static void refused_calls_of_an_estimator_destroy_their_hooks(void **state)
+{
+    const fixture *f = *state;
+    hs_estimator *e = hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = no_model, .checkpoint_dir = f->directory), NULL);
+    const hs_estimator_train_options train = HS_INIT(hs_estimator_train_options, .hooks = counted);
+    const hs_estimator_evaluate_options evaluate = HS_INIT(hs_estimator_evaluate_options, .hooks = counted);
+    const hs_estimator_eval_spec spec = HS_INIT(hs_estimator_eval_spec, .evaluate = &evaluate);
+    LONGER(1, hs_estimator_train_options, hs_estimator_train(e, o, &err), .hooks = counted);
+    LONGER(1, hs_estimator_evaluate_options, hs_estimator_evaluate(e, o, &err), .hooks = counted);
+    LONGER(1, hs_estimator_predict_options, hs_estimator_predict(e, o, &err), .hooks = counted);
+    LONGER(2, hs_estimator_eval_spec, hs_estimator_train_and_evaluate(e, &train, o, &err), .evaluate = &evaluate);
+    LONGER(2, hs_estimator_train_options, hs_estimator_train_and_evaluate(e, o, &spec, &err), .hooks = counted);
+    LONGER(2, hs_estimator_evaluate_options,
+           hs_estimator_train_and_evaluate(e, &train, HS_ESTIMATOR_EVAL_SPEC(.evaluate = o), &err), .hooks = counted);
+    hs_estimator_free(e);
+}
+
+static void a_missing_estimator_destroys_the_hooks(void **state)
+{
+    const hs_estimator_train_options train = HS_INIT(hs_estimator_train_options, .hooks = counted);
+    const hs_estimator_evaluate_options evaluate = HS_INIT(hs_estimator_evaluate_options, .hooks = counted);
+    const hs_estimator_predict_options predict = HS_INIT(hs_estimator_predict_options, .hooks = counted);
+    (void)state;
+    destroyed = 0;
+    assert_int_equal(hs_estimator_train(NULL, &train, &err).error.code, HS_INVALID_ARGUMENT);
+    assert_int_equal(destroyed, 1);
+    assert_null(hs_estimator_evaluate(NULL, &evaluate, &err));
+    assert_int_equal(destroyed, 2);
+    assert_int_equal(hs_estimator_predict(NULL, &predict, &err), HS_INVALID_ARGUMENT);
+    assert_int_equal(destroyed, 3);
+    hs_estimator_train_and_evaluate(NULL, &train, HS_ESTIMATOR_EVAL_SPEC(.evaluate = &evaluate), &err);
+    assert_says(&err, HS_INVALID_ARGUMENT, "estimator is NULL");
+    assert_int_equal(destroyed, 5);
+}
+
 /* What is wrong with a hook's options, its begin says. */
 static void begin(hs_hook hook)
 {
@@ -204,8 +293,16 @@ static void of_hooks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(of_objects),  with_fixture(of_files),      with_fixture(of_summaries), with_fixture(of_graphs),
-        with_fixture(of_sessions), with_fixture(of_estimators), with_fixture(of_hooks),
+        with_fixture(of_objects),
+        with_fixture(of_files),
+        with_fixture(of_summaries),
+        with_fixture(of_graphs),
+        with_fixture(of_sessions),
+        with_fixture(of_estimators),
+        with_fixture(of_hooks),
+        with_fixture(refused_sessions_destroy_their_hooks),
+        with_fixture(refused_calls_of_an_estimator_destroy_their_hooks),
+        with_fixture(a_missing_estimator_destroys_the_hooks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

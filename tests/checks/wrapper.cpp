@@ -152,7 +152,7 @@ void state_that_cannot_be_read(const std::string &directory)
             while (!times && s.step_begin())
                 s.step_end();
             if (times && value < 0)
-                CHECK(!s.get() && std::strstr(s.last_error().message, "cannot be read"));
+                CHECK(!s.get() && std::strstr(s.last_error().message, "cannot read the state"));
             else
                 CHECK(s.get() && a.value == value);
         }
@@ -421,7 +421,7 @@ void a_vector_of_another_size_is_refused()
     CHECK(hs_raw_session_copy_state(hs_session_raw(s.get()), &copy, &err) == HS_OK);
     v.push_back(1);
     CHECK(hs_raw_session_copy_state(hs_session_raw(s.get()), &copy, &err) == HS_FAILED_PRECONDITION);
-    CHECK(std::strstr(err.message, "variable 'v': the vector has 7 elements; it was defined with 6"));
+    CHECK(std::strstr(err.message, "variable 'v': the vector has 7 elements, but was defined with 6"));
     v.clear();
     CHECK(hs_raw_session_copy_state(hs_session_raw(s.get()), &copy, &err) == HS_FAILED_PRECONDITION);
     hs_state_copy_free(copy);
@@ -442,7 +442,7 @@ void what_cannot_be_built_throws()
 {
     hs::graph g;
     std::vector<float> v(6), none;
-    throws(HS_INVALID_ARGUMENT, "another shape", [&] { g.variable("v", v, {2, 4}); });
+    throws(HS_INVALID_ARGUMENT, "do not fit its shape", [&] { g.variable("v", v, {2, 4}); });
     throws(HS_INVALID_ARGUMENT, "too many dimensions", [&] { g.variable("v", v, {1, 1, 1, 1, 1, 1, 1, 1, 1, 6}); });
     throws(HS_INVALID_ARGUMENT, "name", [&] { g.variable("", v); });
     hs::session s = hs::training_session(g, nullptr); /* the graph is broken */

@@ -285,7 +285,7 @@ static void a_copy_that_fails_in_a_save_names_the_variable(void **state)
     loop(t, 4);
     assert_true(hs_session_should_stop(t->session));
     close_it(t);
-    assert_says(&t->err, HS_INTERNAL, "reading variable 'weights'");
+    assert_says(&t->err, HS_INTERNAL, "cannot read variable 'weights'");
     assert_contains(t->err.message, "the device has lost what it was doing");
     forget(t);
     open_it(t, NULL); /* and what was saved before is as it was */
@@ -301,7 +301,7 @@ static void a_copy_that_fails_in_a_restore_names_the_variable(void **state)
     forget(t);
     t->d.fails_in = 1;
     assert_null(try_open(t, NULL, false, false));
-    assert_says(&t->err, HS_INTERNAL, "writing variable '");
+    assert_says(&t->err, HS_INTERNAL, "cannot write variable '");
     open_it(t, NULL);
     assert_is_at(t, 2);
 }

@@ -15,14 +15,14 @@ static void a_model_function_and_a_directory_are_needed(void **state)
     hs_error err = {0};
     const char *directory = h->s->directory;
     assert_null(hs_estimator_new(HS_ESTIMATOR_OPTIONS(.checkpoint_dir = directory), &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_fn is not given");
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options.model_fn is missing");
     hs_error_clear(&err);
     assert_null(hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = no_model), &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: checkpoint_dir is not given");
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options.checkpoint_dir is missing");
     hs_error_clear(&err);
     const hs_estimator_options empty = HS_INIT(hs_estimator_options, .model_fn = no_model, .checkpoint_dir = "");
     assert_null(hs_estimator_new(&empty, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: checkpoint_dir is not given");
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options.checkpoint_dir is missing");
 }
 
 /* Training. */
@@ -108,7 +108,7 @@ static void not_both_steps_and_max_steps(void **state)
     shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .steps = 1, .max_steps = 2,
                                                       .hooks = HS_HOOKS(mine)));
     assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
-    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "steps is 1 and max_steps 2; give at most one");
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "steps is 1 and max_steps is 2; give at most one");
 }
 
 static void a_failing_model_function_ends_the_call(void **state)
@@ -117,7 +117,7 @@ static void a_failing_model_function_ends_the_call(void **state)
     h->model_fails = HS_INTERNAL;
     shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 2));
     assert_int_equal(h->s->outcome.error.code, HS_INTERNAL);
-    assert_says(&h->s->err, HS_INTERNAL, "the model function");
+    assert_says(&h->s->err, HS_INTERNAL, "model_fn");
 }
 
 /* An input that feeds the placeholder it adds to the graph. */
@@ -288,7 +288,7 @@ static void without_a_checkpoint_there_is_nothing_to_evaluate(void **state)
 {
     shop *h = *state;
     assert_null(shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options)));
-    assert_says(&h->s->err, HS_NOT_FOUND, "there is no checkpoint; train first");
+    assert_says(&h->s->err, HS_NOT_FOUND, "no checkpoint exists; train first, or set checkpoint_prefix");
 }
 
 static void an_input_that_is_empty_is_no_evaluation(void **state)
@@ -297,7 +297,7 @@ static void an_input_that_is_empty_is_no_evaluation(void **state)
     shop_train_to(h, 1);
     h->batches = -1;
     assert_null(shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options)));
-    assert_says(&h->s->err, HS_FAILED_PRECONDITION, "there is no batch to evaluate");
+    assert_says(&h->s->err, HS_FAILED_PRECONDITION, "no batch to evaluate");
 }
 
 /* Predicting. */
@@ -368,7 +368,7 @@ static void one_by_one_all_predictions_have_rows(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     assert_fails(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options)), HS_INVALID_ARGUMENT,
-                 &h->s->err, "'w' has not a row");
+                 &h->s->err, "'w' does not have one row");
 }
 
 static void a_key_that_is_none(void **state)
@@ -421,11 +421,11 @@ static void null_is_no_estimator(void **state)
     hs_error err = {0};
     (void)state;
     assert_int_equal(hs_estimator_train(NULL, NULL, &err).reason, HS_REASON_FAILED);
-    assert_says(&err, HS_INVALID_ARGUMENT, "the estimator is NULL");
+    assert_says(&err, HS_INVALID_ARGUMENT, "estimator is NULL");
     assert_int_equal(hs_estimator_train(NULL, NULL, NULL).error.code, HS_INVALID_ARGUMENT);
     assert_int_equal(hs_estimator_train_and_evaluate(NULL, NULL, NULL, &err).error.code, HS_INVALID_ARGUMENT);
     assert_null(hs_estimator_evaluate(NULL, NULL, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "the estimator is NULL");
+    assert_says(&err, HS_INVALID_ARGUMENT, "estimator is NULL");
     assert_int_equal(hs_estimator_predict(NULL, NULL, &err), HS_INVALID_ARGUMENT);
     assert_null(hs_estimator_latest_checkpoint(NULL, &err));
     assert_null(hs_estimator_checkpoint_dir(NULL));

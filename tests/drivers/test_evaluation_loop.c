@@ -46,7 +46,8 @@ static void each_new_checkpoint_once_until_none_comes(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 4);
-    assert_fails(watch_directory(h, defaults, (hs_hook){NULL}), HS_DEADLINE_EXCEEDED, &h->s->err, "came in 600 seconds");
+    assert_fails(watch_directory(h, defaults, (hs_hook){NULL}), HS_DEADLINE_EXCEEDED, &h->s->err,
+                 "no checkpoint other than");
     assert_int_equal(h->evaluations, 2);
     assert_int_equal(h->steps[0], 4);
     assert_int_equal(h->steps[1], 9);
@@ -107,7 +108,7 @@ static void a_checkpoint_that_is_deleted_while_it_is_evaluated(void **state)
                                  (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .timeout_secs = 3,
                                                                      .max_evaluations = HS_NEVER),
                                  thief_hook(&t)),
-                 HS_DEADLINE_EXCEEDED, &h->s->err, "in 3 seconds");
+                 HS_DEADLINE_EXCEEDED, &h->s->err, "within 3 s");
     assert_contains(h->s->t.log, "model.ckpt-4 was deleted before it was restored; skipped");
 }
 
@@ -155,7 +156,7 @@ static void what_was_evaluated_is_not_again_when_a_newer_one_is_taken_back(void 
         HS_INIT(hs_evaluation_loop_options, .once = &once, .evaluated = train_to_9_once, .user = &r, .timeout_secs = 3,
                 .max_evaluations = 3);
     assert_fails(hs_evaluation_loop(hs_graph_backend(g), &options, NULL, &h->s->err), HS_DEADLINE_EXCEEDED, &h->s->err,
-                 "in 3 seconds");
+                 "within 3 s");
     assert_contains(h->s->t.log, "model.ckpt-9 was deleted before it was restored");
     assert_int_equal(h->evaluations, 1);
     hs_graph_free(g);
@@ -190,7 +191,7 @@ static void no_path_in_a_loop(void **state)
     once.hooks = HS_HOOKS(mine);
     assert_fails(
         hs_evaluation_loop(hs_script_backend(h->s->script), HS_EVALUATION_LOOP_OPTIONS(.once = &once), NULL, &h->s->err),
-        HS_INVALID_ARGUMENT, &h->s->err, "and no checkpoint_prefix");
+        HS_INVALID_ARGUMENT, &h->s->err, "checkpoint_dir is missing");
 }
 
 static void nothing_to_evaluate_with_is_refused_before_it_waits(void **state)
@@ -346,7 +347,7 @@ static void without_saving_there_is_nothing_to_evaluate(void **state)
     shop *h = *state;
     h->save_steps = HS_NEVER;
     train_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated, 12);
-    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "save_checkpoint_secs is 0 and save_checkpoint_steps -1; give one");
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "save_checkpoint_secs is 0 and save_checkpoint_steps is -1; set one");
     assert_int_equal(h->released, 0);
 }
 
@@ -403,7 +404,8 @@ static void what_makes_no_sense_is_refused(void **state)
 {
     shop *h = *state;
     train_and_evaluate(h, -5, 0, NULL, 1);
-    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "start_delay_secs is -5; none is HS_NEVER");
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT,
+                "hs_estimator_eval_spec: start_delay_secs is -5; it must be from 0 to 1e9, or HS_NEVER for none");
 }
 
 /* The loop of slim's. */
@@ -505,11 +507,11 @@ static hs_code all_of_it(test_env *t, void *user)
 {
     shop *h = user;
     hs_error err = {0};
-    test_tolerate(t, "status.json is not written: ");
-    test_tolerate(t, "outcome.json is not written: ");
-    test_tolerate(t, "outcome.json of an earlier run is not removed: ");
-    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
-    test_tolerate_harmless(t); /* looking for leftovers, and for a checkpoint to recover from */
+    test_tolerate(t, "cannot write status.json: ");
+    test_tolerate(t, "cannot write outcome.json: ");
+    test_tolerate(t, "cannot delete outcome.json of an earlier run: ");
+    test_tolerate(t, "': no memory for its path"); /* old data */
+    test_tolerate_harmless(t);                     /* looking for leftovers, and for a checkpoint to recover from */
     h->e = NULL;
     hs_code code = shop_try(h, &t->env, &err);
     return code;

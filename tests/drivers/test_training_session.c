@@ -218,7 +218,7 @@ static void options_that_make_no_sense(void **state)
     stage *s = *state;
     refuses(s, (hs_training_options){.checkpoint_dir = s->directory}, HS_INVALID_ARGUMENT, "HS_INIT(hs_training_options");
     refuses(s, (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_summaries_secs = -2),
-            HS_INVALID_ARGUMENT, "off is HS_NEVER");
+            HS_INVALID_ARGUMENT, "HS_NEVER for never");
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_checkpoint_steps = -5),
             HS_INVALID_ARGUMENT, "save_checkpoint_steps is -5");
@@ -337,10 +337,15 @@ static void there_must_be_something_to_take_over(void **state)
 {
     stage *s = *state;
     hs_saver *saver = hs_saver_new(NULL, NULL);
-    assert_fails(hs_saver_take_over(NULL, "x", &s->err), HS_INVALID_ARGUMENT, &s->err, "the saver is NULL");
-    assert_fails(hs_saver_take_over(saver, "", &s->err), HS_INVALID_ARGUMENT, &s->err, "no checkpoint is named");
-    assert_ok(hs_saver_take_over(saver, test_path(s->directory, "nothing-1"), &s->err), &s->err);
+    assert_fails(hs_saver_take_over(NULL, "x", &s->err), HS_INVALID_ARGUMENT, &s->err, "saver is NULL");
+    assert_fails(hs_saver_take_over(saver, "", &s->err), HS_INVALID_ARGUMENT, &s->err, "is missing");
+    assert_fails(hs_saver_take_over(saver, test_path(s->directory, "nothing-1"), &s->err), HS_NOT_FOUND, &s->err,
+                 "nothing-1'");
     assert_null(hs_saver_checkpoint(saver, 0));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1));
+    stage_close(s);
+    assert_ok(hs_saver_take_over(saver, test_path(s->directory, "model.ckpt-0"), &s->err), &s->err);
+    assert_non_null(hs_saver_checkpoint(saver, 0));
     hs_saver_free(saver);
 }
 
@@ -580,9 +585,9 @@ static void scalars_need_a_directory_and_an_interval(void **state)
     const hs_training_options never = HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
                                               .save_summaries_steps = HS_NEVER, .scalars = HS_NAMES("loss"));
     assert_null(hs_training_session_open(hs_script_backend(s->script), &nowhere, &s->err));
-    assert_says(&s->err, HS_INVALID_ARGUMENT, "scalars are named, and there is no directory for them");
+    assert_says(&s->err, HS_INVALID_ARGUMENT, "scalars are named, but no directory for them is given");
     assert_null(hs_training_session_open(hs_script_backend(s->script), &never, &s->err));
-    assert_says(&s->err, HS_INVALID_ARGUMENT, "scalars are named, and save_summaries_* is HS_NEVER");
+    assert_says(&s->err, HS_INVALID_ARGUMENT, "hs_training_options: scalars are named, but save_summaries_* is HS_NEVER");
 }
 
 /* A loop that computes its steps itself, in a graph that has summaries, but no ops of the program's own. */
@@ -744,7 +749,7 @@ static void a_second_process_is_refused_before_it_restores(void **state)
         model_set(&second, 9);
         model_build(&second, hs_env_default());
         hs_session *session = hs_training_session_open(hs_graph_backend(second.graph), &options, &err);
-        bool refused = !session && strstr(err.message, "to which another process saves");
+        bool refused = !session && strstr(err.message, "another process saves there");
         _exit(refused && model_is(&second, 9) ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -797,11 +802,11 @@ static hs_code train_three_steps(test_env *t, void *user)
     model m = {.step = 0};
     hs_error err = {0};
     test_tolerate(t, ": not saved, training continues: ");
-    test_tolerate(t, "status.json is not written: ");
-    test_tolerate(t, "outcome.json is not written: ");
+    test_tolerate(t, "cannot write status.json: ");
+    test_tolerate(t, "cannot write outcome.json: ");
     test_tolerate(t, "event file in "); /* it is tried again */
     test_tolerate(t, "'summary writer' failed ");
-    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_tolerate(t, "': no memory for its path"); /* old data */
     test_tolerate(t, "; a power failure may lose '");
     test_tolerate_harmless(t); /* looking for leftovers, and for a checkpoint to recover from */
     test_remove_directory(strdup(user));

@@ -173,9 +173,9 @@ static void a_record_is_never_another_processs(void **state)
 static hs_code record_with(test_env *env, void *user)
 {
     trial *t = user;
-    test_tolerate(env, "' is not deleted: no memory for a path"); /* old data */
-    test_tolerate(env, "; a power failure may lose '");           /* the directory was not made here */
-    test_tolerate_harmless(env);                                  /* looking for leftovers */
+    test_tolerate(env, "': no memory for its path");    /* old data */
+    test_tolerate(env, "; a power failure may lose '"); /* the directory was not made here */
+    test_tolerate_harmless(env);                        /* looking for leftovers */
     test_empty_directory(t->f->directory);
     return record(&env->env, t);
 }

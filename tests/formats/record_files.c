@@ -82,7 +82,7 @@ void assert_stops(hs_record_reader *reader, hs_code code, const char *why)
 
 void assert_end(hs_record_reader *reader)
 {
-    assert_stops(reader, HS_OUT_OF_RANGE, "the end of the file");
+    assert_stops(reader, HS_OUT_OF_RANGE, "end of file");
 }
 
 size_t file_size(void)

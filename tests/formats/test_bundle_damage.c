@@ -207,12 +207,12 @@ static void tb_043s_claims_of_a_shape_are_checked(void **state)
     (void)state;
     const int64_t large = (int64_t)1 << 40;
     const claim claims[] = {
-        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 1, .dims = {-6}, .size = 24},
-        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 2, .dims = {-2, -3}, .size = 24},
-        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 2, .dims = {0, -1}, .size = 0},
-        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 2, .dims = {large, large}, .size = 24},
-        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 1, .dims = {((int64_t)1 << 62) + 6}, .size = 24}, /* wraps to 24 */
-        {"shape that cannot be", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {INT64_MAX}, .size = 24},
+        {"has an invalid shape", HS_DATA_LOSS, .n_dims = 1, .dims = {-6}, .size = 24},
+        {"has an invalid shape", HS_DATA_LOSS, .n_dims = 2, .dims = {-2, -3}, .size = 24},
+        {"has an invalid shape", HS_DATA_LOSS, .n_dims = 2, .dims = {0, -1}, .size = 0},
+        {"has an invalid shape", HS_DATA_LOSS, .n_dims = 2, .dims = {large, large}, .size = 24},
+        {"has an invalid shape", HS_DATA_LOSS, .n_dims = 1, .dims = {((int64_t)1 << 62) + 6}, .size = 24}, /* wraps to 24 */
+        {"has an invalid shape", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {INT64_MAX}, .size = 24},
         {"not supported", HS_UNIMPLEMENTED, .n_dims = 9, .dims = {1, 1, 1, 1, 1, 1, 1, 1, 6}, .size = 24},
         {"not supported", HS_UNIMPLEMENTED, .n_dims = 1, .dims = {6}, .size = 24, .unknown_rank = true},
         {"type (20)", HS_UNIMPLEMENTED, .dtype = 20, .n_dims = 1, .dims = {6}, .size = 24},
@@ -253,8 +253,8 @@ static void claims_of_much_memory_get_none(void **state)
         {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {3}, .size = INT64_MAX},
         {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {most - 1}, .size = INT64_MAX},
         {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {3}, .size = 24, .offset = INT64_MAX},
-        {"shape that cannot be", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {2 * most}, .size = INT64_MAX},
-        {"shape that cannot be", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 2, .dims = {most, most}, .size = 24},
+        {"has an invalid shape", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {2 * most}, .size = INT64_MAX},
+        {"has an invalid shape", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 2, .dims = {most, most}, .size = 24},
         {"need 1099511627780", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = 24},
     };
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++)
@@ -370,12 +370,13 @@ static void assert_lengths(const char *lengths, size_t n, const uint64_t *values
 static void lengths_of_strings_are_checked(void **state)
 {
     (void)state;
-    assert_lengths("\1\1", 2, (uint64_t[]){1, 1}, "where its lengths need 2");
-    assert_lengths("\4\2", 2, (uint64_t[]){4, 2}, "where its lengths need 6");
-    assert_lengths("\1\100", 2, (uint64_t[]){1, 64}, "the lengths of 'x' cannot be read");
-    assert_lengths("\1\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1", 11, (uint64_t[]){1, UINT64_MAX - 1}, "cannot be read");
-    assert_lengths("\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\4", 11, (uint64_t[]){UINT64_MAX, 4}, "cannot be read");
-    assert_lengths("\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 13, (uint64_t[]){1, 0}, "cannot be read");
+    assert_lengths("\1\1", 2, (uint64_t[]){1, 1}, "bytes, but its lengths need 2");
+    assert_lengths("\4\2", 2, (uint64_t[]){4, 2}, "bytes, but its lengths need 6");
+    assert_lengths("\1\100", 2, (uint64_t[]){1, 64}, "cannot read the lengths of 'x'");
+    assert_lengths("\1\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1", 11, (uint64_t[]){1, UINT64_MAX - 1},
+                   "cannot read the lengths");
+    assert_lengths("\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\4", 11, (uint64_t[]){UINT64_MAX, 4}, "cannot read the lengths");
+    assert_lengths("\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 13, (uint64_t[]){1, 0}, "cannot read the lengths");
     assert_lengths("\1\2", 2, (uint64_t[]){2, 1}, "checksum mismatch of the lengths");
 }
 
@@ -474,16 +475,16 @@ static void a_header_must_make_sense(void **state)
     (void)state;
     index_begin();
     index_put("", 0, "\xff\xff", 2);
-    assert_no_bundle("the header cannot be read");
+    assert_no_bundle("cannot read the header");
     index_begin();
     index_put("", 0, "\x08\1\x1a\2\x18\2\x1a\2\x18\2", 10); /* its version twice */
-    assert_no_bundle("the header cannot be read");
+    assert_no_bundle("cannot read the header");
     index_begin();
     index_put_header(0);
-    assert_no_bundle("has 0 data files");
+    assert_no_bundle("the number of data files is 0");
     index_begin();
     index_put_header(-3);
-    assert_no_bundle("has -3 data files");
+    assert_no_bundle("the number of data files is -3");
 }
 
 static void tb_043s_an_entry_must_make_sense(void **state)
@@ -492,7 +493,7 @@ static void tb_043s_an_entry_must_make_sense(void **state)
     index_begin();
     index_put_header(1);
     index_put("broken", 6, "\x08", 1);
-    assert_no_bundle("the entry of 'broken' cannot be read");
+    assert_no_bundle("cannot read the entry of 'broken'");
 }
 
 static void names_come_once(void **state)
@@ -502,11 +503,11 @@ static void names_come_once(void **state)
     index_put_header(1);
     index_put("x", 1, "\x08\1", 2);
     index_put("x", 1, "\x08\1", 2);
-    assert_no_bundle("keys out of order");
+    assert_no_bundle("keys are not in order");
     index_begin();
     index_put_header(1);
     index_put_header(1);
-    assert_no_bundle("keys out of order");
+    assert_no_bundle("keys are not in order");
 }
 
 static void names_have_no_zero_byte(void **state)

@@ -290,7 +290,7 @@ static void readers_may_be_shut_out(void **state)
     version.producer = 1;
     version.bad_consumers = bad;
     version.n_bad_consumers = 2;
-    assert_header(&header, HS_INVALID_ARGUMENT, "version 1 must not", "");
+    assert_header(&header, HS_INVALID_ARGUMENT, "by readers of version 1", "");
 }
 
 static void tb_023_writers_may_be_too_old(void **state)

@@ -388,19 +388,22 @@ static void slices_that_do_not_fit_are_not_added(void **state)
                     line = hs_tensor_of(HS_INT16, HS_SHAPE(4), values);
     assert_ok(hs__bundle_writer_open(&w, &t.env, DATA_FILE, 0, 1, &err), &err);
     assert_ok(add_slice(&w, "w", box(0, 1, 0, 4)), &err);
-    assert_not_added(&w, add_slice(&w, "w", box(0, 2, 1, 1)), "slices [0:1,0:4] and [0:2,1:2] of 'w' lie over each other");
-    assert_not_added(&w, add_slice(&w, "w", box(2, 2, 0, 1)), "[2:4,0:1] is no slice of 'w', whose shape is [3,4]");
-    assert_not_added(&w, add_slice(&w, "w", box(-1, 1, 0, 1)), "is no slice of 'w'");
-    assert_not_added(&w, add_slice(&w, "w", box(1, 0, 0, 1)), "is no slice of 'w'");
-    assert_not_added(&w, add_slice(&w, "w", box(0, 3, 0, 4)), "two tensors to be saved are called 'w'");
+    assert_not_added(&w, add_slice(&w, "w", box(0, 2, 1, 1)), "slices [0:1,0:4] and [0:2,1:2] of 'w' overlap");
+    assert_not_added(&w, add_slice(&w, "w", box(2, 2, 0, 1)), "[2:4,0:1] is not a slice of 'w' with shape [3,4]");
+    assert_not_added(&w, add_slice(&w, "w", box(-1, 1, 0, 1)), "is not a slice of 'w' with shape");
+    assert_not_added(&w, add_slice(&w, "w", box(1, 0, 0, 1)), "is not a slice of 'w' with shape");
+    assert_not_added(&w, add_slice(&w, "w", box(0, 3, 0, 4)), "two tensors to save have the name 'w'");
     assert_not_added(&w, add_slice(&w, "", box(1, 1, 0, 1)), "empty name");
-    assert_not_added(&w, hs__bundle_writer_add_slice(&w, "w", &whole, start, &floats, &err), "of another dtype or shape");
+    assert_not_added(&w, hs__bundle_writer_add_slice(&w, "w", &whole, start, &floats, &err),
+                     "or with another dtype or shape");
     assert_not_added(&w, hs__bundle_writer_add_slice(&w, "w", &other_shape, start, &row, &err),
-                     "of another dtype or shape");
-    assert_not_added(&w, hs__bundle_writer_add_slice(&w, "w", &whole, start, &line, &err), "is no slice of 'w'");
+                     "or with another dtype or shape");
+    assert_not_added(&w, hs__bundle_writer_add_slice(&w, "w", &whole, start, &line, &err),
+                     "is not a slice of 'w' with shape");
     assert_not_added(&w, hs__bundle_writer_add(&w, "w", &row, &err), "two tensors");
     assert_ok(hs__bundle_writer_add(&w, "whole", &row, &err), &err);
-    assert_not_added(&w, add_slice(&w, "whole", box(1, 1, 0, 1)), "'whole' is there already, whole");
+    assert_not_added(&w, add_slice(&w, "whole", box(1, 1, 0, 1)),
+                     "'whole' already exists, as a whole or with another dtype or shape");
     hs__bundle_writer_close(&w);
 }
 
@@ -483,7 +486,7 @@ static void a_part_of_strings_is_not_read(void **state)
     write_bundle(&(named_tensor){"s", hs_tensor_of(HS_STRING, HS_SHAPE(2), strings)}, 1);
     hs__bundle_reader reader = open_bundle();
     assert_fails(hs__bundle_read_part(&reader, find_entry(&reader, "s"), &(hs__box){1, {0}, {1}}, data, &err),
-                 HS_UNIMPLEMENTED, &err, "'s' has strings: it can only be read as a whole");
+                 HS_UNIMPLEMENTED, &err, "'s' has strings, so it can only be read as a whole");
     hs__bundle_reader_close(&reader);
 }
 

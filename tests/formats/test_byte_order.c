@@ -155,7 +155,7 @@ static void an_order_that_is_neither_is_not_guessed_at(void **state)
     index_begin();
     index_put_message("", &header.base);
     index_end();
-    assert_fails(hs__bundle_reader_open(&reader, &t.env, PREFIX, &err), HS_UNIMPLEMENTED, &err, "byte order (2)");
+    assert_fails(hs__bundle_reader_open(&reader, &t.env, PREFIX, &err), HS_UNIMPLEMENTED, &err, "byte order 2");
 }
 
 int main(void)

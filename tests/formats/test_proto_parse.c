@@ -128,7 +128,7 @@ static void integers_keep_to_their_type(void **state)
                                         "f64: -1",
                                         "u64: 99999999999999999999999"};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++)
-        assert_refused(&numbers_descriptor, large[i], "line 1: a number is out of range: ");
+        assert_refused(&numbers_descriptor, large[i], "line 1: number out of range: ");
 }
 
 static double real_of(const char *text)
@@ -194,12 +194,12 @@ static void wrong_fields_are_refused(void **state)
         {LOG, "msg: 'a'\nnone: 3", "line 2: not a field of its message: none"},
         {LOG, "Msg: 'a'", "line 1: not a field of its message: Msg"},
         {LOG, "\n\n}", "line 3: "},
-        {LOG, "msg", "line 1: ':' is missing after msg"},
-        {LOG, "msg 'a'", "line 1: ':' is missing after msg"},
+        {LOG, "msg", "line 1: missing ':' after msg"},
+        {LOG, "msg 'a'", "line 1: missing ':' after msg"},
         {LOG, ": 'a'", "line 1: "},
-        {LOG, "msg: 'a'\nmsg: 'b'", "line 2: a field is given twice: msg"},
-        {GRAPH, "versions {}\nversions {}", "line 2: a field is given twice: versions"},
-        {ATTR, "i: 1\ns: 'a'", "line 2: another field of the same choice"},
+        {LOG, "msg: 'a'\nmsg: 'b'", "line 2: field given twice: msg"},
+        {GRAPH, "versions {}\nversions {}", "line 2: field given twice: versions"},
+        {ATTR, "i: 1\ns: 'a'", "line 2: another field of the same oneof"},
         {ATTR, "i: 1\n\ni: 2", "line 3: "},
         {LOG, "msg: 'a',, status: START", "line 1: "},
         {LOG, "\001", "line 1: "},
@@ -211,16 +211,16 @@ static void wrong_messages_are_refused(void **state)
 {
     (void)state;
     static const form forms[] = {
-        {GRAPH, "versions 3", "line 1: '{' is missing after versions"},
-        {GRAPH, "versions: 3", "line 1: '{' is missing after versions"},
-        {GRAPH, "versions", "line 1: '{' is missing after versions"},
+        {GRAPH, "versions 3", "line 1: missing '{' after versions"},
+        {GRAPH, "versions: 3", "line 1: missing '{' after versions"},
+        {GRAPH, "versions", "line 1: missing '{' after versions"},
         {GRAPH, "node {\n  name: 'a'\n", "line 3: "},
         {GRAPH, "node {\n  name: 'a'\n>", "line 3: "},
         {GRAPH, "node <\n}", "line 2: "},
-        {GRAPH, "node [{}", "line 1: ']' is missing after node"},
-        {GRAPH, "node [{} {}]", "line 1: ']' is missing after node"},
+        {GRAPH, "node [{}", "line 1: missing ']' after node"},
+        {GRAPH, "node [{} {}]", "line 1: missing ']' after node"},
         {GRAPH, "node [{},\n]", "line 2: "},
-        {GRAPH, "versions: [{}]", "line 1: '{' is missing after versions"},
+        {GRAPH, "versions: [{}]", "line 1: missing '{' after versions"},
         {ATTR, "list {\n i: 1\n shape { dim { size: x } }\n}", "line 3: not a number: x"},
     };
     ASSERT_ALL_REFUSED(forms);
@@ -230,16 +230,16 @@ static void wrong_strings_are_refused(void **state)
 {
     (void)state;
     static const form forms[] = {
-        {LOG, "msg: 3", "line 1: a string is missing"},
-        {LOG, "msg: ", "line 1: a string is missing"},
-        {LOG, "msg: \"a", "line 1: a string is not closed"},
-        {LOG, "\nmsg: \"a\n\"", "line 2: a string is not closed"},
-        {LOG, "msg: \"a'", "line 1: a string is not closed"},
-        {LOG, "msg: \"a\\", "line 1: a string is not closed"},
-        {LOG, "msg: \"\\q\"", "line 1: an escape is not known"},
-        {LOG, "msg: \"\\x\"", "line 1: an escape has no valid number"},
-        {LOG, "msg: \"\\400\"", "line 1: an escape has no valid number"},
-        {LOG, "msg: \"a\\000b\"", "line 1: a string has a zero byte"},
+        {LOG, "msg: 3", "line 1: missing string"},
+        {LOG, "msg: ", "line 1: missing string"},
+        {LOG, "msg: \"a", "line 1: unterminated string"},
+        {LOG, "\nmsg: \"a\n\"", "line 2: unterminated string"},
+        {LOG, "msg: \"a'", "line 1: unterminated string"},
+        {LOG, "msg: \"a\\", "line 1: unterminated string"},
+        {LOG, "msg: \"\\q\"", "line 1: unknown escape"},
+        {LOG, "msg: \"\\x\"", "line 1: invalid number in an escape"},
+        {LOG, "msg: \"\\400\"", "line 1: invalid number in an escape"},
+        {LOG, "msg: \"a\\000b\"", "line 1: zero byte in a string"},
         {LOG, "msg: \"a\" 3", "line 1: not a field of its message: 3"},
     };
     ASSERT_ALL_REFUSED(forms);
@@ -249,9 +249,9 @@ static void wrong_values_are_refused(void **state)
 {
     (void)state;
     static const form forms[] = {
-        {ATTR, "i: ", "line 1: a word is missing"},
-        {ATTR, "i: 'a'", "line 1: a word is missing"},
-        {ATTR, "i: {}", "line 1: a word is missing"},
+        {ATTR, "i: ", "line 1: missing word"},
+        {ATTR, "i: 'a'", "line 1: missing word"},
+        {ATTR, "i: {}", "line 1: missing word"},
         {ATTR, "i: 1.5", "line 1: not a number: 1.5"},
         {ATTR, "i: 0x", "line 1: not a number: 0x"},
         {ATTR, "i: 08", "line 1: not a number: 08"},
@@ -260,14 +260,14 @@ static void wrong_values_are_refused(void **state)
         {ATTR, "f: one", "line 1: not a number: one"},
         {ATTR, "f: 1.5ff", "line 1: not a number: 1.5ff"},
         {ATTR, "f: f", "line 1: not a number: f"},
-        {ATTR, "b: maybe", "line 1: neither true nor false: maybe"},
-        {ATTR, "b: 2", "line 1: neither true nor false: 2"},
+        {ATTR, "b: maybe", "line 1: not a boolean: maybe"},
+        {ATTR, "b: 2", "line 1: not a boolean: 2"},
         {ATTR, "type: DT_NONE", "line 1: not a value of its enum: DT_NONE"},
         {ATTR, "type: 9999999999", "line 1: not a value of its enum: 9999999999"},
-        {ATTR, "i: [1]", "line 1: a word is missing"},
-        {LIST, "i: [1 2]", "line 1: ']' is missing after i"},
-        {LIST, "i: [1,]", "line 1: a word is missing"},
-        {LIST, "i: [1, 2", "line 1: ']' is missing after i"},
+        {ATTR, "i: [1]", "line 1: missing word"},
+        {LIST, "i: [1 2]", "line 1: missing ']' after i"},
+        {LIST, "i: [1,]", "line 1: missing word"},
+        {LIST, "i: [1, 2", "line 1: missing ']' after i"},
     };
     ASSERT_ALL_REFUSED(forms);
 }
@@ -279,9 +279,9 @@ static void words_have_a_limit(void **state)
     snprintf(text, sizeof text, "i: %063d", 1);
     message_free(message_of(ATTR, text));
     snprintf(text, sizeof text, "i: %064d", 1);
-    assert_refused(ATTR, text, "line 1: a word is too long");
+    assert_refused(ATTR, text, "line 1: word too long");
     memset(text, 'a', 150);
-    assert_refused(LOG, text, "line 1: a word is too long");
+    assert_refused(LOG, text, "line 1: word too long");
 }
 
 static void zero_bytes_are_no_text(void **state)
@@ -324,8 +324,8 @@ static void nesting_goes_to_a_hundred(void **state)
     (void)state;
     char *deep = nested(100), *deeper = nested(101), *endless = nested(1000000);
     message_free(message_of(&nest_descriptor, deep));
-    assert_refused(&nest_descriptor, deeper, "line 1: messages are nested too deep");
-    assert_refused(&nest_descriptor, endless, "line 1: messages are nested too deep");
+    assert_refused(&nest_descriptor, deeper, "line 1: messages nested too deeply");
+    assert_refused(&nest_descriptor, endless, "line 1: messages nested too deeply");
     free(deep);
     free(deeper);
     free(endless);

@@ -26,25 +26,25 @@ static void damage_foo(size_t at, int by, const char *why)
 static void rc_010_rc_021s_a_damaged_length(void **state)
 {
     (void)state;
-    damage_foo(6, 100, "wrong checksum of the length");
+    damage_foo(6, 100, "wrong length checksum");
 }
 
 static void rc_011_a_damaged_checksum_of_the_length(void **state)
 {
     (void)state;
-    damage_foo(10, 100, "wrong checksum of the length");
+    damage_foo(10, 100, "wrong length checksum");
 }
 
 static void rc_012_damaged_data(void **state)
 {
     (void)state;
-    damage_foo(14, 10, "wrong checksum of the data");
+    damage_foo(14, 10, "wrong data checksum");
 }
 
 static void rc_013_a_damaged_checksum_of_the_data(void **state)
 {
     (void)state;
-    damage_foo(SIZE_MAX, 10, "wrong checksum of the data");
+    damage_foo(SIZE_MAX, 10, "wrong data checksum");
 }
 
 static void rc_018s_rc_019s_a_cut_record_is_read_when_it_is_whole(void **state)
@@ -189,7 +189,7 @@ static void the_limit_is_the_callers(void **state)
     write_all(HS_RECORDS_PLAIN, HS_NAMES("foo", "four", "bar"));
     hs_record_reader *reader = hs_record_reader_open(path(), &options, &err);
     assert_next(reader, "foo");
-    assert_stops(reader, HS_RESOURCE_EXHAUSTED, "has 4 bytes, more than the 3");
+    assert_stops(reader, HS_RESOURCE_EXHAUSTED, "has 4 bytes; the limit is 3");
     assert_ok(hs_record_reader_skip(reader, 1, NULL, &err), &err);
     assert_next(reader, "bar");
     hs_record_reader_free(reader);
@@ -208,7 +208,7 @@ static void damage_of_any_byte_is_passed_over(void **state)
         hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
         uint64_t lost;
         assert_next(reader, "first");
-        assert_stops(reader, HS_DATA_LOSS, "wrong checksum");
+        assert_stops(reader, HS_DATA_LOSS, "checksum of the record");
         assert_ok(hs_record_reader_recover(reader, &lost, &err), &err);
         assert_int_equal(lost, 22);
         assert_next(reader, "third");
@@ -233,7 +233,7 @@ static void damage_inside_a_compressed_file_is_passed_over(void **state)
     free(data);
     hs_record_reader *reader = new_reader(HS_RECORDS_GZIP, 0);
     assert_next(reader, "first");
-    assert_stops(reader, HS_DATA_LOSS, "wrong checksum of the data");
+    assert_stops(reader, HS_DATA_LOSS, "wrong data checksum");
     assert_ok(hs_record_reader_recover(reader, &lost, &err), &err);
     assert_int_equal(lost, 22);
     assert_next(reader, "third");
@@ -254,7 +254,7 @@ static void a_file_full_of_headers_does_not_take_forever(void **state)
     test_write_file(path(), data, 12 * N);
     free(data);
     hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
-    assert_stops(reader, HS_DATA_LOSS, "wrong checksum of the length");
+    assert_stops(reader, HS_DATA_LOSS, "wrong length checksum");
     assert_fails(hs_record_reader_recover(reader, NULL, &err), HS_OUT_OF_RANGE, &err, "no intact record");
     hs_record_reader_free(reader);
 }
@@ -357,9 +357,9 @@ static void compressed_data_that_are_damaged_are_named(void **state)
             hs_record_reader_free(reader);
         }
         assert_true(n < 11 * bytes);
-        test_write_file(path(), "no such format", 14);
+        test_write_file(path(), "unknown format", 14);
         hs_record_reader *reader = new_reader(kind, 0);
-        assert_stops(reader, HS_DATA_LOSS, "compressed data are damaged");
+        assert_stops(reader, HS_DATA_LOSS, "the compressed data is damaged before byte");
         hs_record_reader_free(reader);
         free(data);
     }

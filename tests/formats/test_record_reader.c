@@ -127,7 +127,7 @@ static void rc_209_backwards_too(void **state)
             assert_next(reader, few[3 + i]);
         }
         end = offsets[7] = hs_record_reader_offset(reader);
-        assert_fails(hs_record_reader_read_at(reader, &end, &record, &err), HS_OUT_OF_RANGE, &err, "the end");
+        assert_fails(hs_record_reader_read_at(reader, &end, &record, &err), HS_OUT_OF_RANGE, &err, "end of file");
         assert_int_equal(end, offsets[7]);
         for (int i = 6; i >= 1; i--) {
             uint64_t offset = offsets[i];
@@ -198,7 +198,7 @@ static void rc_104_records_are_skipped(void **state)
         assert_int_equal(skipped, 2);
         assert_next(reader, "hij");
         assert_ok(hs_record_reader_seek(reader, 0, &err), &err);
-        assert_fails(hs_record_reader_skip(reader, 5, &skipped, &err), HS_OUT_OF_RANGE, &err, "the end");
+        assert_fails(hs_record_reader_skip(reader, 5, &skipped, &err), HS_OUT_OF_RANGE, &err, "end of file");
         assert_int_equal(skipped, 3);
         assert_fails(hs_record_reader_skip(reader, -1, &skipped, &err), HS_INVALID_ARGUMENT, &err, "n is -1");
         assert_int_equal(skipped, 0);
@@ -228,7 +228,7 @@ static void rc_109s_totals_come_from_the_lengths_alone(void **state)
     data[9] ^= 1; /* a length's checksum */
     test_write_file(path(), data, bytes);
     reader = new_reader(HS_RECORDS_PLAIN, 0);
-    assert_fails(hs_record_reader_totals(reader, &totals, &err), HS_DATA_LOSS, &err, "checksum of the length");
+    assert_fails(hs_record_reader_totals(reader, &totals, &err), HS_DATA_LOSS, &err, "length checksum");
     hs_record_reader_free(reader);
     free(data);
 }
@@ -242,8 +242,8 @@ static void rc_211_a_closed_reader_refuses(void **state)
     hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
     hs_record_reader_close(reader);
     hs_record_reader_close(reader);
-    assert_fails(hs_record_reader_read_at(reader, &offset, &record, &err), HS_FAILED_PRECONDITION, &err, "was closed");
-    assert_fails(hs_record_reader_next(reader, &record, &err), HS_FAILED_PRECONDITION, &err, "was closed");
+    assert_fails(hs_record_reader_read_at(reader, &offset, &record, &err), HS_FAILED_PRECONDITION, &err, "is closed");
+    assert_fails(hs_record_reader_next(reader, &record, &err), HS_FAILED_PRECONDITION, &err, "is closed");
     hs_record_reader_free(reader);
 }
 

@@ -138,8 +138,8 @@ static void rc_022s_rc_108_rc_214_rc_215_a_closed_writer_refuses(void **state)
         put(writer, "abc");
         assert_ok(hs_record_writer_flush(writer, false, &err), &err);
         assert_ok(hs_record_writer_close(writer, &err), &err);
-        assert_fails(hs_record_writer_write(writer, "x", 1, &err), HS_FAILED_PRECONDITION, &err, "was closed");
-        assert_fails(hs_record_writer_flush(writer, false, &err), HS_FAILED_PRECONDITION, &err, "was closed");
+        assert_fails(hs_record_writer_write(writer, "x", 1, &err), HS_FAILED_PRECONDITION, &err, "is closed");
+        assert_fails(hs_record_writer_flush(writer, false, &err), HS_FAILED_PRECONDITION, &err, "is closed");
         assert_ok(hs_record_writer_close(writer, &err), &err);
         hs_record_writer_free(writer);
     }
@@ -194,9 +194,9 @@ static void bad_arguments_are_refused(void **state)
     (void)state;
     hs_bytes record;
     assert_null(hs_record_reader_open(NULL, NULL, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "needs a path");
+    assert_says(&err, HS_INVALID_ARGUMENT, "path is missing");
     assert_null(hs_record_writer_open("", NULL, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "needs a path");
+    assert_says(&err, HS_INVALID_ARGUMENT, "path is missing");
     assert_null(hs_record_reader_open(path(), NULL, &err));
     assert_says(&err, HS_NOT_FOUND, path());
     assert_null(hs_record_reader_open(path(), &(hs_record_reader_options){.size = 0}, &err));
@@ -216,7 +216,7 @@ static void bad_arguments_are_refused(void **state)
     hs_record_writer_free(NULL);
     hs_record_reader_free(NULL);
     hs_record_writer *writer = new_writer(HS_RECORDS_PLAIN);
-    assert_fails(hs_record_writer_write(writer, NULL, 1, &err), HS_INVALID_ARGUMENT, &err, "no data");
+    assert_fails(hs_record_writer_write(writer, NULL, 1, &err), HS_INVALID_ARGUMENT, &err, "is NULL");
     assert_ok(hs_record_writer_write(writer, NULL, 0, &err), &err);
     finish(writer);
 }

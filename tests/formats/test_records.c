@@ -179,7 +179,7 @@ static void records_of_every_size_come_back(void **state)
         assert_next(&reader, data[i], i < SMALL ? i : large[i - SMALL]);
         free(data[i]);
     }
-    assert_stops(&reader, HS_OUT_OF_RANGE, "the end");
+    assert_stops(&reader, HS_OUT_OF_RANGE, "end of file");
     assert_int_equal(reader.offset, file.size);
     hs__record_reader_close(&reader);
 }
@@ -188,7 +188,7 @@ static void an_empty_file_has_no_records(void **state)
 {
     (void)state;
     hs__record_reader reader = open_reader(0);
-    assert_stops(&reader, HS_OUT_OF_RANGE, "the end");
+    assert_stops(&reader, HS_OUT_OF_RANGE, "end of file");
     hs__record_reader_close(&reader);
 }
 
@@ -219,7 +219,7 @@ static void a_file_that_grows_is_read_on(void **state)
     hs__record_append(&file, "second", 6);
     hs__record_reader reader = open_reader(first);
     assert_next(&reader, "first", 5);
-    assert_stops(&reader, HS_OUT_OF_RANGE, "the end");
+    assert_stops(&reader, HS_OUT_OF_RANGE, "end of file");
     for (size_t bytes = first + 1; bytes < file.size; bytes++) {
         test_write_file(path(), file.data, bytes);
         assert_stops(&reader, HS_DATA_LOSS, "ends inside");
@@ -296,7 +296,7 @@ static void damage_names_the_place(void **state)
     hs__record_reader reader = open_reader(file.size);
     hs_code code;
     assert_int_equal(read_all(&reader, &code), 1);
-    assert_says(&err, HS_DATA_LOSS, "wrong checksum of the length");
+    assert_says(&err, HS_DATA_LOSS, "wrong length checksum");
     assert_contains(err.message, place);
     hs__record_reader_close(&reader);
 }

@@ -21,7 +21,7 @@ static void keys_out_of_order_are_refused(void **state)
         add(wrong[i][0], "1");
         add(wrong[i][1], "2");
         finish();
-        assert_refused(HS_DATA_LOSS, "keys out of order");
+        assert_refused(HS_DATA_LOSS, "keys are not in order");
     }
 }
 
@@ -33,7 +33,7 @@ static void keys_out_of_order_over_blocks_are_refused(void **state)
     add("b", large);
     add("a", "");
     finish();
-    assert_refused(HS_DATA_LOSS, "keys out of order");
+    assert_refused(HS_DATA_LOSS, "keys are not in order");
     free(large);
 }
 
@@ -163,7 +163,7 @@ static void wrong_entries_are_refused(void **state)
     finish();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         make_table(rows[i].bytes, rows[i].n, 1, 0);
-        assert_refused(HS_DATA_LOSS, "a wrong entry");
+        assert_refused(HS_DATA_LOSS, "invalid entry");
     }
 }
 
@@ -190,7 +190,7 @@ static void handles_beyond_the_file_are_refused(void **state)
         hs__buffer_clear(&file);
         put_block("", 0, 1, 0);
         put_footer(wrong[i][0], wrong[i][1]);
-        assert_refused(HS_DATA_LOSS, "a block reaches beyond the end");
+        assert_refused(HS_DATA_LOSS, "block beyond the end");
     }
 }
 
@@ -241,7 +241,7 @@ static void blocks_that_overlap_are_refused(void **state)
         }
         make_table_of(blocks, 2);
         if (wrong)
-            assert_refused(HS_DATA_LOSS, "a block overlaps the one before it");
+            assert_refused(HS_DATA_LOSS, "block overlaps the previous block");
         else
             assert_ok(read_exactly(file.size), &err);
     }
@@ -259,7 +259,7 @@ static void empty_blocks_that_overlap_are_refused(void **state)
         blocks[i][1] = data_size;
     }
     make_table_of(blocks, 20);
-    assert_refused(HS_DATA_LOSS, "a block overlaps the one before it");
+    assert_refused(HS_DATA_LOSS, "block overlaps the previous block");
 }
 
 /* One entry of a long key, and `n` that repeat the key before them and add a byte. */
@@ -287,7 +287,7 @@ static void keys_take_memory_in_proportion_to_the_file(void **state)
     assert_ok(read_exactly(file.size), &err);
     assert_int_equal(seen.n, 16);
     make_repeating(10000, 5000);
-    assert_refused(HS_DATA_LOSS, "keys that share too many bytes in the block");
+    assert_refused(HS_DATA_LOSS, "keys share too many bytes in the block");
     assert_true(seen.bytes.size < 16 * file.size);
 }
 
@@ -313,7 +313,7 @@ static void an_index_without_handles_is_refused(void **state)
     hs__buffer_clear(&file);
     put_block("\0\1\1a\x80", 5, 1, 0);
     put_footer(data_offset, data_size);
-    assert_refused(HS_DATA_LOSS, "a wrong index entry");
+    assert_refused(HS_DATA_LOSS, "invalid index entry");
 }
 
 static void a_footer_without_handles_is_refused(void **state)
@@ -321,7 +321,7 @@ static void a_footer_without_handles_is_refused(void **state)
     (void)state;
     a_few_entries();
     memset(file.data + file.size - FOOTER, 0xff, 40);
-    assert_refused(HS_DATA_LOSS, "a wrong footer");
+    assert_refused(HS_DATA_LOSS, "invalid footer");
 }
 
 static void verifying_looks_at_every_block(void **state)

@@ -289,7 +289,7 @@ static hs_code train_and_save(test_env *t, void *user)
     test_tolerate(t, ": not saved, training continues: ");
     test_tolerate(t, "event file in "); /* it is tried again */
     test_tolerate(t, "'summary writer' failed ");
-    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_tolerate(t, "': no memory for its path"); /* old data */
     test_tolerate(t, "; a power failure may lose '");
     test_tolerate_harmless(t); /* looking for leftovers */
     test_remove_directory(strdup(f->directory));

@@ -257,6 +257,44 @@ static void an_after_save_that_fails_leaves_what_was_saved(void **state)
     assert_int_equal(latest_step(s->directory), 0);
 }
 
+/* The listener's disk is full, and not the hook's. */
+
+static hs_code copy_before(void *self, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    (void)self, (void)session;
+    return step ? hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no space for a copy") : HS_OK;
+}
+
+static hs_code copy_after(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err)
+{
+    (void)request_stop;
+    return copy_before(self, session, step, err);
+}
+
+static void run_with_failing_listener(stage *s, const hs_saver_listener_ops *ops, int64_t saved)
+{
+    const hs_saver_listener given = {ops, NULL};
+    stage_open(s,
+               hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .listeners = HS_LISTENERS(given)));
+    assert_fails(stage_run_once(s, "train"), HS_RESOURCE_EXHAUSTED, &s->err, "no space for a copy");
+    s->outcome = hs_session_close(s->session, &s->err);
+    s->session = NULL;
+    assert_int_equal(s->outcome.last_saved_step, saved);
+    assert_int_equal(latest_step(s->directory), saved);
+}
+
+static void a_before_save_without_space_ends_the_run(void **state)
+{
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = copy_before);
+    run_with_failing_listener(*state, &ops, 0);
+}
+
+static void an_after_save_without_space_ends_the_run(void **state)
+{
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = copy_after);
+    run_with_failing_listener(*state, &ops, 1);
+}
+
 static void an_end_that_fails(void **state)
 {
     stage *s = *state;
@@ -317,6 +355,8 @@ int main(void)
         with_stage(a_begin_that_fails),
         with_stage(a_before_save_that_fails_saves_nothing),
         with_stage(an_after_save_that_fails_leaves_what_was_saved),
+        with_stage(a_before_save_without_space_ends_the_run),
+        with_stage(an_after_save_without_space_ends_the_run),
         with_stage(an_end_that_fails),
         with_stage(after_a_failed_run_there_is_no_end),
         with_stage(any_function_may_be_missing),

@@ -184,7 +184,7 @@ static void what_was_due_when_the_session_was_lost_is_not(void **state)
     s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
     assert_non_null(s->session);
     stage_run(s, "train", 3, 0);
-    assert_contains(s->t.log, "step 0: recovered from step 3");
+    assert_contains(s->t.log, "step 0: recovered from a failure at step 3");
     assert_int_equal(hs_session_global_step(s->session, NULL), 1);
     assert_int_equal(latest_step(s->directory), 0);
     stage_close(s);
@@ -316,7 +316,8 @@ static void bh_091s_none_or_several_savers_fail_the_first_save(void **state)
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = savers[0]), NULL);
     for (int n = 0; n <= 2; n += 2) {
         assert_ok(open_with_saver(s, without_creation(by_steps(s, 1)), scaffold), &s->err); /* not yet */
-        assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err, "neither a saver nor a scaffold");
+        assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err,
+                     "neither saver nor scaffold is given, and the graph's collection");
         assert_contains(s->err.message, n ? "has 2 items" : "has 0 items");
         hs_session_close(s->session, NULL);
         for (int i = 0; i < 2; i++)
@@ -457,6 +458,55 @@ static void a_pause_ends_with_a_stop(void **state)
     s->t.fail_file_at = 0;
 }
 
+/* Saves step 3, fills the disk at step 4, and closes. */
+static void close_on_a_full_disk(stage *s)
+{
+    assert_int_equal(saved_after_run(s, 0), 3);
+    assert_int_equal(saved_after_run(s, 0), 3);
+    fill_the_disk(s);
+    s->outcome = hs_session_close(s->session, &s->err);
+    s->session = NULL;
+    assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
+    assert_says(&s->err, HS_RESOURCE_EXHAUSTED, "after the request to stop there is no time to retry: ");
+    assert_int_equal(s->outcome.last_saved_step, 3);
+    assert_int_equal(latest_step(s->directory), 3);
+    assert_int_equal(test_count_files(s->directory, ".tmp"), 0);
+}
+
+static void a_pause_at_the_end_ends_while_there_is_time_to_close(void **state)
+{
+    stage *s = *state;
+    stage_open(s, on_failure(s, HS_SAVE_FAILURE_PAUSE));
+    stage_run(s, "train", 2, 0);
+    hs_session_request_stop(s->session);
+    int64_t before = s->t.now_ns;
+    close_on_a_full_disk(s);
+    assert_int_equal(s->t.now_ns - before, 25000000000); /* 5 of 30 s are left */
+}
+
+/* A clock in whose sleep somebody asks for a stop. */
+static void request_stop_in_sleep(void *user, int64_t ns)
+{
+    ((test_env *)user)->now_ns += ns;
+    if (--rounds == 0)
+        hs_session_request_stop(sleeping->session);
+}
+
+static void a_stop_is_heard_in_a_pause_at_the_end(void **state)
+{
+    stage *s = sleeping = *state;
+    s->t.env.clock.sleep_ns = request_stop_in_sleep;
+    hs_script_free(s->script);
+    s->script = hs_script_new(&s->t.env);
+    hs_script_op(s->script, "train");
+    stage_open(s, on_failure(s, HS_SAVE_FAILURE_PAUSE));
+    stage_run(s, "train", 2, 0);
+    int64_t before = s->t.now_ns;
+    rounds = 100;
+    close_on_a_full_disk(s);
+    assert_int_equal(s->t.now_ns - before, 125000000000);
+}
+
 static void at_the_end_it_is_tried_five_times(void **state)
 {
     stage *s = *state;
@@ -560,6 +610,8 @@ int main(void)
         with_stage(a_failure_may_be_tried_again_later),
         with_stage(a_failure_may_pause_the_training),
         with_stage(a_pause_ends_with_a_stop),
+        with_stage(a_pause_at_the_end_ends_while_there_is_time_to_close),
+        with_stage(a_stop_is_heard_in_a_pause_at_the_end),
         with_stage(at_the_end_it_is_tried_five_times),
         with_stage(a_policy_that_there_is_not),
         with_stage(bh_087s_a_first_save_that_fails_fails_the_opening),

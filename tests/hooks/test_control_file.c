@@ -65,16 +65,17 @@ static void options_must_make_sense(void **state)
     stage *s = *state;
     double d = 0;
     const hs_knob bad = {.name = "a b", .value = &d}, good = {.name = "a", .value = &d};
-    stage_refuses(s, hs_control(.poll_secs = 1), HS_INVALID_ARGUMENT, "no path is given");
+    stage_refuses(s, hs_control(.poll_secs = 1), HS_INVALID_ARGUMENT, "path is missing");
     stage_refuses(s, hs_control(.path = "x", .poll_secs = -1), HS_INVALID_ARGUMENT, "poll_secs is -1");
-    stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS(bad)), HS_INVALID_ARGUMENT, "a knob's name is 'a b'");
+    stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS(bad)), HS_INVALID_ARGUMENT, "'a b' is not a knob's name");
     stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS(good, good)), HS_INVALID_ARGUMENT,
                   "two knobs are named 'a'");
-    stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS({.name = "a"})), HS_INVALID_ARGUMENT, "neither a value nor");
+    stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS({.name = "a"})), HS_INVALID_ARGUMENT,
+                  "has neither value nor set");
     stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS({.name = "b", .value = &d, .min = 2, .max = 1})),
-                  HS_INVALID_ARGUMENT, "goes from 2 to 1");
+                  HS_INVALID_ARGUMENT, "min is 2 and max is 1");
     stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS({.name = "c", .value = &d, .kind = 9})), HS_INVALID_ARGUMENT,
-                  "is of kind 9");
+                  "kind is 9, not an hs_knob_kind");
     stage_refuses(s, hs_control_hook(&(hs_control_options){.path = "x"}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_control_options");
 }
@@ -177,7 +178,7 @@ static void a_line_without_an_end_is_refused(void **state)
 {
     stage *s = *state;
     assert_true(after(s, "set lr=0.25\nset lr=0.0") == 0.25);
-    assert_contains(s->t.log, "'set lr=0.0' is refused: the line has no end");
+    assert_contains(s->t.log, "'set lr=0.0' ignored: the line does not end");
 }
 
 static void a_zero_byte_is_refused(void **state)
@@ -189,7 +190,7 @@ static void a_zero_byte_is_refused(void **state)
     look(s);
     assert_false(stops(s));
     assert_true(lr == 0.75);
-    assert_contains(s->t.log, "'stop\\x00' is refused: there is a zero byte");
+    assert_contains(s->t.log, "'stop\\x00' ignored: the line contains a zero byte");
     assert_int_equal(refusals(s), 2);
 }
 
@@ -197,7 +198,7 @@ static void the_log_stays_whole(void **state)
 {
     stage *s = *state;
     after(s, "\x1b[2J\xff'\\%s%n\a\n");
-    assert_contains(s->t.log, "control: '\\x1b[2J\\xff\\x27\\x5c%s%n\\x07' is refused");
+    assert_contains(s->t.log, "control: '\\x1b[2J\\xff\\x27\\x5c%s%n\\x07' ignored");
 }
 
 static void a_long_line_is_skipped(void **state)
@@ -211,7 +212,7 @@ static void a_long_line_is_skipped(void **state)
     put_bytes(s, text, sizeof text);
     look(s);
     assert_true(lr == 0.25);
-    assert_contains(s->t.log, "sss...' is refused: the line is too long");
+    assert_contains(s->t.log, "sss...' ignored: the line is too long");
     assert_int_equal(refusals(s), 1);
 }
 
@@ -241,7 +242,7 @@ static void a_flood_is_cut(void **state)
     put_bytes(s, text, sizeof text);
     look(s);
     assert_int_equal(refusals(s), 21);
-    assert_contains(s->t.log, "980 more lines are refused");
+    assert_contains(s->t.log, "980 more lines ignored");
 }
 
 /* Files that are not to be read. */
@@ -303,14 +304,14 @@ static void one_that_others_may_write(void **state)
 {
     put(*state, "stop\n");
     chmod(path_of(*state), 0602);
-    is_refused(*state, "others may write to it");
+    is_refused(*state, "other users may write to it (run chmod go-w)");
 }
 
 static void one_that_the_group_may_write(void **state)
 {
     put(*state, "stop\n");
     chmod(path_of(*state), 0660);
-    is_refused(*state, "others may write to it");
+    is_refused(*state, "other users may write to it (run chmod go-w)");
 }
 
 static void one_with_another_name(void **state)
@@ -318,14 +319,14 @@ static void one_with_another_name(void **state)
     stage *s = *state;
     put(s, "stop\n");
     assert_int_equal(link(path_of(s), test_path(s->directory, "other")), 0);
-    is_refused(s, "another name");
+    is_refused(s, "it has more than one name (a hard link)");
 }
 
 static void a_huge_one(void **state)
 {
     put(*state, "stop\n");
     assert_int_equal(truncate(path_of(*state), (off_t)1 << 40), 0);
-    is_refused(*state, "more than 64 KiB");
+    is_refused(*state, "it is larger than 64 KiB");
 }
 
 static void one_that_cannot_be_taken(void **state)
@@ -333,7 +334,7 @@ static void one_that_cannot_be_taken(void **state)
     stage *s = *state;
     mkdir(test_path(s->directory, "control.taken"), 0700);
     put(s, "stop\n");
-    is_refused(s, "cannot be taken");
+    is_refused(s, "it cannot be renamed");
 }
 
 static void one_that_was_mended_is_read(void **state)
@@ -341,7 +342,7 @@ static void one_that_was_mended_is_read(void **state)
     stage *s = *state;
     put(s, "stop\n");
     chmod(path_of(s), 0666);
-    is_refused(s, "others may write");
+    is_refused(s, "other users may write to it (run chmod go-w)");
     chmod(path_of(s), 0644);
     look(s);
     assert_true(stops(s));
@@ -507,7 +508,7 @@ static void a_fifo_foreverybody_is_refused(void **state)
 {
     assert_int_equal(mkfifo(path_of(*state), 0600), 0);
     chmod(path_of(*state), 0622);
-    is_refused(*state, "others may write to it");
+    is_refused(*state, "other users may write to it (run chmod go-w)");
 }
 
 /* It is no longer read, and what it had begun to say is none of the next one's. */

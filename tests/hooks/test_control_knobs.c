@@ -134,7 +134,7 @@ static void what_is_of_another_kind_is_refused(void **state)
     assert_int_equal(p.batch, 32);
     assert_false(p.augment);
     assert_int_equal(p.calls, 0);
-    assert_int_equal(count_of(p.s->t.log, "is refused: "), 5);
+    assert_int_equal(count_of(p.s->t.log, "ignored: "), 5);
     finish(&p);
 }
 
@@ -156,7 +156,7 @@ static void a_value_without_memory_is_not_called_wrong(void **state)
         order(&p, "set lr=2\n");
         json_set_alloc_funcs(malloc, free);
         if (p.lr != 2)
-            assert_contains(p.s->t.log, "is refused: no memory for ");
+            assert_contains(p.s->t.log, "ignored: no memory for ");
     }
     assert_true(json_fail_at > 3);
     finish(&p);
@@ -168,7 +168,7 @@ static void a_function_may_refuse(void **state)
     begin(&p, *state, 4);
     order(&p, "set told=7\nset told=101\n");
     assert_true(p.told == 7);
-    assert_contains(p.s->t.log, "'set told=101' is refused: there is no room for 101");
+    assert_contains(p.s->t.log, "'set told=101' ignored: there is no room for 101");
     finish(&p);
 }
 
@@ -195,7 +195,7 @@ static void a_resumed_run_has_what_was_set(void **state)
     assert_true(p.lr == 2);
     assert_int_equal(p.batch, 64);
     assert_true(p.told == 7);
-    assert_contains(p.s->t.log, "INFO: control: 'lr' set from 0.5 to 2, the checkpoint's value");
+    assert_contains(p.s->t.log, "INFO: control: 'lr' set from 0.5 to 2, as in the checkpoint");
     finish(&p);
     begin(&p, *state, 4); /* nothing was set in the run before */
     assert_true(p.lr == 2);
@@ -259,7 +259,7 @@ static void what_does_not_fit_any_more_is_skipped(void **state)
     assert_non_null(p.m.session = hs_session_open(hs_graph_backend(p.m.graph), &options, &p.m.err));
     model_close(&p.m);
     assert_true(lr == 0.5);
-    assert_contains(s->t.log, "WARNING: control: 'lr' not changed (still 0.5): the checkpoint's 2 is refused: ");
+    assert_contains(s->t.log, "WARNING: control: 'lr' not changed (still 0.5): the checkpoint's value 2 is refused: ");
 }
 
 static void going_back_undoes_what_was_set_since(void **state)
@@ -274,7 +274,7 @@ static void going_back_undoes_what_was_set_since(void **state)
     hs_state_copy_free(copy);
     assert_true(p.lr == 0.5);
     assert_int_equal(p.batch, 64);
-    assert_contains(p.s->t.log, "WARNING: control: 'lr' set back from 2 to 0.5");
+    assert_contains(p.s->t.log, "WARNING: control: 'lr' reset from 2 to 0.5");
     order(&p, "set lr=3\n");
     assert_true(p.lr == 3);
     finish(&p);

@@ -45,14 +45,20 @@ static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
     hooks[n++] = hs_evaluation(.metrics = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory, .env = env);
     hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 2,
                                  .env = env);
+    hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_secs = 2,
+                                 .env = env);
     hooks[n++] = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory, .env = env);
     hooks[n++] = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_secs = 2, .summary_dir = directory, .env = env);
     hooks[n++] = hs_finite_guard(.gradients = HS_NAMES("loss"), .every_n_steps = 2, .env = env);
     hooks[n++] = hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 3, .policy = HS_GUARD_WARN, .env = env);
+    hooks[n++] = hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 3, .policy = HS_GUARD_WARN, .every_n_secs = 2,
+                                 .env = env);
     hooks[n++] = hs_control(.path = test_path(directory, "control"), .knobs = HS_KNOBS(knob), .poll_secs = 1, .env = env);
     hooks[n++] = hs_watchdog(.env = env);
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = 2, .env = env);
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_secs = 2, .background = true, .env = env);
+    hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory,
+                                     .trigger = HS_TRIGGER(.every_n_secs = 2, .at_steps = HS_AT_STEPS(1, 4)), .env = env);
     assert_true(n <= MOST_HOOKS);
     return n;
 }
@@ -112,7 +118,50 @@ static void a_state_is_saved_and_loaded_as_a_whole(void **state)
         s->session = NULL;
         hs_hook_free(hook);
     }
-    assert_int_equal(states, 20);
+    assert_int_equal(states, 23);
+}
+
+/* The states of a hook after some steps that take so many seconds each. */
+static void save_slowly(stage *s, size_t i, double secs, hs__buffer *states, hs_hook *made)
+{
+    hs_hook hook;
+    test_empty_directory(s->directory);
+    make_hook(s, i, &hook);
+    *made = hook;
+    hs_script_set_step(s->script, 0);
+    assert_ok(stage_try(s, hs_script_backend(s->script), &hook, 1), &s->err);
+    hs_state_writer out = hs__state_writer_to(states);
+    for (int k = 0; k < RUNS && !hs_session_should_stop(s->session); k++) {
+        assert_ok(stage_run_once(s, "train"), &s->err);
+        if (hook.ops->save_state)
+            assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
+        test_env_advance(&s->t, secs);
+    }
+    hs_session_close(s->session, NULL);
+    s->session = NULL;
+    hs_hook_free(hook);
+}
+
+static void a_state_depends_on_the_clock_only_if_the_hook_says_so(void **state)
+{
+    stage *s = *state;
+    hs_hook hook;
+    int varying = 0;
+    for (size_t i = 0; make_hook(s, i, &hook); i++) {
+        hs__buffer fast, slow;
+        hs_hook_free(hook);
+        hs__buffer_init(&fast, &s->t.env);
+        hs__buffer_init(&slow, &s->t.env);
+        save_slowly(s, i, 0.25, &fast, &hook);
+        save_slowly(s, i, 1.5, &slow, &hook);
+        bool same = fast.size == slow.size && (!fast.size || memcmp(fast.data, slow.data, fast.size) == 0);
+        if (!same && !(hook.flags & HS_HOOK_STATE_VARIES))
+            fail_msg("%s, hook %zu, depends on the clock", hook.ops->name, i);
+        varying += !same;
+        hs__buffer_free(&fast);
+        hs__buffer_free(&slow);
+    }
+    assert_int_equal(varying, 4);
 }
 
 /* A backend whose global step cannot be read the k-th time. */
@@ -185,6 +234,7 @@ int main(void)
     null = open("/dev/null", O_WRONLY);
     const struct CMUnitTest tests[] = {
         with_stage(a_state_is_saved_and_loaded_as_a_whole),
+        with_stage(a_state_depends_on_the_clock_only_if_the_hook_says_so),
         with_stage(a_step_that_cannot_be_read_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static void nan_is_never_better(void **state)
     assert_int_equal(stops_at(s, VALUES(nan, 3, nan, 2, nan, nan, 1), hs_early_stopping(.metric = "m", .patience = 2)), 6);
     test_env_clear_log(&s->t);
     assert_int_equal(stops_at(s, VALUES(nan, nan, nan), hs_early_stopping(.metric = "m", .patience = 2)), 2);
-    assert_contains(s->t.log, "stopping: m was not a number 2 times");
+    assert_contains(s->t.log, "stopping: m was NaN 2 times");
 }
 
 static void early_values_do_not_count(void **state)
@@ -221,7 +221,8 @@ static void after_a_resume_the_log_tells_where_the_best_is(void **state)
     char where[512];
     assert_int_equal(resume(s, values, 3, restoring(3)), 3);
     assert_int_equal(resume(s, values, 9, restoring(3)), 5);
-    snprintf(where, sizeof where, "is not in memory and is not restored; it is in '%s/model.ckpt-2'", s->directory);
+    snprintf(where, sizeof where, "is not in memory, so it is not restored; it is in checkpoint '%s/model.ckpt-2'",
+             s->directory);
     assert_contains(s->t.log, "WARNING: step 5: the best state, of step 2 (m = 2), ");
     assert_contains(s->t.log, where);
     assert_int_equal(latest_step(s->directory), 5);
@@ -240,7 +241,7 @@ static void so_it_does_where_the_end_did_not_come(void **state)
     model_close(&x.m);
     assert_int_equal(resume(s, x.values, 9, restoring(2)), 4);
     assert_int_equal(s->outcome.reason, HS_REASON_ALREADY_DONE);
-    assert_contains(s->t.log, "is not restored; it is in '");
+    assert_contains(s->t.log, "is not in memory, so it is not restored; it is in checkpoint '");
 }
 
 static void a_stop_of_somebody_else_leaves_the_state(void **state)
@@ -339,7 +340,7 @@ static void a_session_lost_as_it_stops_ends_with_the_best(void **state)
     x.m.session = hs_session_open(hs_graph_backend(x.m.graph), &options, &x.m.err);
     assert_non_null(x.m.session);
     assert_int_equal(train(&x, 9), 2);
-    assert_contains(s->t.log, "step 3: recovered from step 4");
+    assert_contains(s->t.log, "step 3: recovered from a failure at step 4");
     assert_int_equal(latest_step(s->directory), 2);
 }
 
@@ -378,7 +379,8 @@ static void another_metrics_state_is_refused(void **state)
     model_build(&x.m, &s->t.env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_dir = s->directory);
     x.m.session = hs_session_open(hs_graph_backend(x.m.graph), &options, &x.m.err);
-    assert_says(&x.m.err, HS_FAILED_PRECONDITION, "belongs to 'the smallest m', and here it would be for 'the largest m'");
+    assert_says(&x.m.err, HS_FAILED_PRECONDITION,
+                "belongs to 'the smallest m', but its provider has identity 'the largest m'");
     hs_graph_free(x.m.graph);
 }
 

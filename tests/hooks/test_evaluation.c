@@ -104,7 +104,7 @@ static void options_must_make_sense(void **state)
     const char *const *global = HS_NAMES("global_step");
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, &s->err);
     stage_refuses(s, hs_evaluation(.metrics = global), HS_INVALID_ARGUMENT,
-                  "none of every_n_steps, every_n_secs and at_end");
+                  "none of every_n_steps, every_n_secs, trigger and at_end is given");
     stage_refuses(s, hs_evaluation(.metrics = global, .every_n_steps = 1, .every_n_secs = 1), HS_INVALID_ARGUMENT,
                   "each of every_n_secs and every_n_steps");
     stage_refuses(s, hs_evaluation(.metrics = global, .every_n_steps = -1), HS_INVALID_ARGUMENT, "every_n_steps is -1");
@@ -113,7 +113,8 @@ static void options_must_make_sense(void **state)
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .evaluate = own_way), HS_INVALID_ARGUMENT,
                   "each of metrics and evaluate");
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .name = ""), HS_INVALID_ARGUMENT, "name is empty");
-    stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .n_batches = 2), HS_INVALID_ARGUMENT, "no eval_op");
+    stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .n_batches = 2), HS_INVALID_ARGUMENT,
+                  "but eval_op is missing");
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .eval_op = "train", .n_batches = -2),
                   HS_INVALID_ARGUMENT, "n_batches is -2");
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .summary_dir = "x", .summary_writer = writer),
@@ -128,7 +129,7 @@ static void options_must_make_sense(void **state)
         hs_evaluation_options options = own[i];
         options.at_end = true;
         options.evaluate = own_way;
-        stage_refuses(s, hs_evaluation_hook(&options), HS_INVALID_ARGUMENT, "with evaluate");
+        stage_refuses(s, hs_evaluation_hook(&options), HS_INVALID_ARGUMENT, "evaluate excludes");
     }
     stage_refuses(s, hs_evaluation_hook(&(hs_evaluation_options){.at_end = true}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_evaluation_options");
@@ -273,7 +274,8 @@ static void metrics_without_data_are_no_end_of_the_training(void **state)
     build(&x, *state);
     x.metric_fails = HS_OUT_OF_RANGE;
     open_one(&x, hs_evaluation(.every_n_steps = 1, .metrics = HS_NAMES("metric:0")));
-    assert_fails(stage_run_once(x.s, "train"), HS_FAILED_PRECONDITION, &x.s->err, "the run of the metrics ended");
+    assert_fails(stage_run_once(x.s, "train"), HS_FAILED_PRECONDITION, &x.s->err,
+                 "the run of metrics reached the end of the input");
     assert_contains(x.s->err.message, "hook 'evaluation', boundary at step 1: 'eval'");
     hs_session_close(x.s->session, NULL);
     x.s->session = NULL;
@@ -305,7 +307,7 @@ static void what_was_due_when_the_session_was_lost_is_not(void **state)
     x.s->session = hs_session_open(hs_graph_backend(x.graph), &options, &x.s->err);
     assert_non_null(x.s->session);
     stage_run(x.s, "train", 5, 0);
-    assert_contains(x.s->t.log, "step 0: recovered from step 3");
+    assert_contains(x.s->t.log, "step 0: recovered from a failure at step 3");
     finish(&x);
     assert_int_equal(count_of(x.s->t.log, ": eval: "), 1);
     assert_contains(x.s->t.log, "INFO: step 3: eval: ");

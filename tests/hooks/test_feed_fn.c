@@ -114,8 +114,8 @@ static void only_the_kinds_of_run_that_its_flags_name(void **state)
 
 static void options_that_make_no_sense(void **state)
 {
-    stage_refuses(*state, hs_feed_fn(.feeds = NULL), HS_INVALID_ARGUMENT, "no function that gives the feeds");
-    stage_refuses(*state, hs_feed_fn_hook(NULL), HS_INVALID_ARGUMENT, "hs_feed_fn_options: the pointer is NULL");
+    stage_refuses(*state, hs_feed_fn(.feeds = NULL), HS_INVALID_ARGUMENT, "feeds is missing");
+    stage_refuses(*state, hs_feed_fn_hook(NULL), HS_INVALID_ARGUMENT, "hs_feed_fn_options is NULL");
 }
 
 static hs_code feed_once(test_env *t, void *user)

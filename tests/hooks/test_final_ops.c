@@ -137,7 +137,7 @@ static void the_end_of_the_input_is_a_warning_and_a_failure(void **state)
     stage_run(s, "train", 1, 0);
     close_badly(s);
     assert_says(&s->err, HS_OUT_OF_RANGE, "hook 'final_ops', end at step 1: no more");
-    assert_contains(s->t.log, "WARNING: final_ops: the final ops reached the end of the input");
+    assert_contains(s->t.log, "WARNING: final_ops: the input has ended");
     assert_int_equal(r.calls, 0);
 }
 
@@ -157,7 +157,7 @@ static void options_that_make_no_sense(void **state)
                   "each of names and fetches");
     stage_refuses(*state, hs_final_ops(.names = HS_NAMES(NULL)), HS_INVALID_ARGUMENT, "names is an empty list");
     stage_refuses(*state, hs_final_ops(.names = HS_NAMES("unknown")), HS_NOT_FOUND, "'unknown'");
-    stage_refuses(*state, hs_final_ops_hook(NULL), HS_INVALID_ARGUMENT, "hs_final_ops_options: the pointer is NULL");
+    stage_refuses(*state, hs_final_ops_hook(NULL), HS_INVALID_ARGUMENT, "hs_final_ops_options is NULL");
 }
 
 static hs_code run_in_the_end(test_env *t, void *user)

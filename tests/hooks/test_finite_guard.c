@@ -32,8 +32,8 @@ static void the_message_has_index_counts_and_range(void **state)
     values[23] = -INFINITY;
     hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3, 4), values);
     assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err,
-                 "hook 'finite_guard', after_run at step 1: gradient 'loss', float [2,3,4], is not finite: first "
-                 "at [1,1,1] (element 17); 1 NaN, 2 +infinity, 1 -infinity of 24, the others from -3 to 5");
+                 "hook 'finite_guard', after_run at step 1: gradient 'loss', float [2,3,4], is not finite: first at "
+                 "[1,1,1] (element 17); 1 NaN, 2 +infinity, 1 -infinity of 24, the other elements from -3 to 5");
 }
 
 static void without_a_finite_rest_there_is_no_range(void **state)
@@ -58,12 +58,13 @@ static void four_types_are_watched(void **state)
         hs_tensor loss = hs_tensor_of((hs_dtype)dtype, HS_SHAPE(2), bits);
         assert_int_equal(run_on_value(s, &loss), watched ? HS_OK : HS_INVALID_ARGUMENT);
         if (!watched) {
-            assert_contains(s->err.message, "only float, double, half and bfloat16 are watched");
+            assert_contains(s->err.message,
+                            "only float, double, half and bfloat16 can be watched; to dump it, list it in dump_also");
             continue;
         }
         memset(bits + size, 0xff, size);
         assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err,
-                     "first at [1] (element 1); 1 NaN, 0 +infinity, 0 -infinity of 2, the others from 0 to 0");
+                     "first at [1] (element 1); 1 NaN, 0 +infinity, 0 -infinity of 2, the other elements from 0 to 0");
     }
 }
 
@@ -73,7 +74,7 @@ static void infinities_of_the_short_types(void **state)
     const uint16_t half[] = {0x7bff, 0x7c00}, bfloat[] = {0x7f7f, 0xff80}; /* the largest, and an infinity */
     hs_tensor loss = hs_tensor_of(HS_HALF, HS_SHAPE(2), half);
     assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err,
-                 "1 +infinity, 0 -infinity of 2, the others from 65504");
+                 "1 +infinity, 0 -infinity of 2, the other elements from 65504");
     loss = hs_tensor_of(HS_BFLOAT16, HS_SHAPE(2), bfloat);
     assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "0 +infinity, 1 -infinity of 2");
 }
@@ -203,8 +204,9 @@ static void bad_updates_are_left_out(void **state)
     assert_ok(poisoned_open(p, false, hooks, 3), &p->s->err);
     assert_ok(poisoned_run(p, "compute", 3), &p->s->err);
     assert_int_equal(hs_session_global_step(p->s->session, NULL), 2);
-    assert_contains(p->s->t.log, "(element 5); 1 NaN, 0 +infinity, 0 -infinity of 6, the others from 2 to 2; update "
-                                 "skipped, 1 in a row");
+    assert_contains(
+        p->s->t.log,
+        "(element 5); 1 NaN, 0 +infinity, 0 -infinity of 6, the other elements from 2 to 2; update skipped, 1 in a row");
     assert_ok(poisoned_run(p, "compute", 9), &p->s->err);
     stage_close(p->s);
     assert_true(p->weight == 1 + 3 + 5 + 6);
@@ -220,7 +222,8 @@ static void too_many_in_a_row_fail(void **state)
     hs_hook hooks[] = {SKIPPING(.max_skips = 2), poisoned_saver(p, .every_n_steps = 1)};
     assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
     assert_ok(poisoned_run(p, "compute", 3), &p->s->err);
-    assert_fails(poisoned_run(p, "compute", 1), HS_FAILED_PRECONDITION, &p->s->err, "; 2 updates in a row were left out");
+    assert_fails(poisoned_run(p, "compute", 1), HS_FAILED_PRECONDITION, &p->s->err,
+                 "; the 2 previous updates were skipped (max_skips)");
     assert_int_equal(p->position, 4);
     assert_true(p->weight == 1);
 }
@@ -231,7 +234,8 @@ static void a_bad_parameter_is_not_mended_by_leaving_out(void **state)
     hs_hook guard = SKIPPING(.parameters = HS_NAMES("weight"));
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     p->weight = NAN;
-    assert_fails(poisoned_run(p, "compute", 1), HS_FAILED_PRECONDITION, &p->s->err, "a parameter is bad");
+    assert_fails(poisoned_run(p, "compute", 1), HS_FAILED_PRECONDITION, &p->s->err,
+                 "skipping the update does not help, because a parameter is already affected");
 }
 
 /* How many were left out in a row rides in the checkpoint that another hook has saved meanwhile. */
@@ -252,7 +256,8 @@ static void the_row_goes_on_after_a_restart(void **state)
     hs_hook second = SKIPPING(.max_skips = 2);
     assert_ok(poisoned_open(p, true, &second, 1), &p->s->err);
     assert_ok(poisoned_run(p, "compute", 1), &p->s->err);
-    assert_fails(poisoned_run(p, "compute", 1), HS_FAILED_PRECONDITION, &p->s->err, "; 2 updates in a row were left out");
+    assert_fails(poisoned_run(p, "compute", 1), HS_FAILED_PRECONDITION, &p->s->err,
+                 "; the 2 previous updates were skipped (max_skips)");
 }
 
 /* Options. */
@@ -271,37 +276,38 @@ static void options_that_make_no_sense(void **state)
         const char *message;
         hs_hook hook;
     } cases[] = {
-        REFUSED("nothing is watched", .policy = HS_GUARD_STOP),
-        REFUSED("nothing is watched", .gradients = (const char *const[]){NULL}),
+        REFUSED("nothing to watch", .policy = HS_GUARD_STOP),
+        REFUSED("nothing to watch", .gradients = (const char *const[]){NULL}),
         REFUSED(only_float, .parameters = HS_NAMES("global_step")),
         REFUSED("'train' is an op", .inputs = HS_NAMES("train")),
         REFUSED("policy is 5", WATCH, .policy = 5),
         REFUSED("each of every_n_secs and every_n_steps", WATCH, .every_n_steps = 1, .every_n_secs = 1),
         REFUSED("every_n_steps is -1", WATCH, .every_n_steps = -1),
-        REFUSED("dump_also is given, which does nothing without dump_dir", WATCH, .dump_also = HS_NAMES("label")),
-        REFUSED("max_dumps is given", WATCH, .max_dumps = 1),
+        REFUSED("dump_also has no effect without dump_dir", WATCH, .dump_also = HS_NAMES("label")),
+        REFUSED("max_dumps has no effect", WATCH, .max_dumps = 1),
         REFUSED("max_dumps is -2", WATCH, .dump_dir = "x", .max_dumps = -2),
-        REFUSED("max_rollbacks is given, which does nothing without HS_GUARD_ROLLBACK", WATCH, .max_rollbacks = 1),
-        REFUSED("skip_op is given", WATCH, .skip_op = "draw"),
-        REFUSED("snapshot_limit is given", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .snapshot_limit = 1),
+        REFUSED("max_rollbacks has no effect without HS_GUARD_ROLLBACK", WATCH, .max_rollbacks = 1),
+        REFUSED("skip_op has no effect", WATCH, .skip_op = "draw"),
+        REFUSED("snapshot_limit has no effect", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update",
+                .snapshot_limit = 1),
         REFUSED("max_rollbacks is -2", WATCH, .policy = HS_GUARD_ROLLBACK, .max_rollbacks = -2),
-        REFUSED("learning_rate_factor is given, which does nothing without learning_rate", WATCH,
-                .policy = HS_GUARD_ROLLBACK, .learning_rate_factor = 0.1),
+        REFUSED("learning_rate_factor has no effect without learning_rate", WATCH, .policy = HS_GUARD_ROLLBACK,
+                .learning_rate_factor = 0.1),
         REFUSED("learning_rate_factor is 2", WATCH, .policy = HS_GUARD_ROLLBACK, .learning_rate = "rate",
                 .learning_rate_factor = 2),
         REFUSED("learning_rate_factor is nan", WATCH, .policy = HS_GUARD_ROLLBACK, .learning_rate = "rate",
                 .learning_rate_factor = (double)NAN),
-        REFUSED("skip_batches is given, which does nothing without skip_op", WATCH, .policy = HS_GUARD_ROLLBACK,
-                .skip_batches = 1),
+        REFUSED("skip_batches has no effect without skip_op", WATCH, .policy = HS_GUARD_ROLLBACK, .skip_batches = 1),
         REFUSED("skip_batches is -1", WATCH, .policy = HS_GUARD_ROLLBACK, .skip_op = "draw", .skip_batches = -1),
-        REFUSED("HS_GUARD_SKIP_STEP without update_op: what a run has done cannot be left out", WATCH,
-                .policy = HS_GUARD_SKIP_STEP),
-        REFUSED("every_n_steps is given with HS_GUARD_SKIP_STEP", WATCH, .policy = HS_GUARD_SKIP_STEP,
-                .update_op = "update", .every_n_steps = 2),
-        REFUSED("update_op is given, which does nothing without HS_GUARD_SKIP_STEP", WATCH, .update_op = "update"),
+        REFUSED("HS_GUARD_SKIP_STEP requires update_op: let the training run only compute gradients, and name the op that "
+                "applies them",
+                WATCH, .policy = HS_GUARD_SKIP_STEP),
+        REFUSED("HS_GUARD_SKIP_STEP excludes every_n_steps, because it checks every training run", WATCH,
+                .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .every_n_steps = 2),
+        REFUSED("update_op has no effect without HS_GUARD_SKIP_STEP", WATCH, .update_op = "update"),
         REFUSED("max_skips is -3", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .max_skips = -3),
         {"trigger: last is set", hs_finite_guard(WATCH, .trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(1), .last = true))},
-        {"hs_finite_guard_options: the pointer is NULL", hs_finite_guard_hook(NULL)},
+        {"hs_finite_guard_options is NULL", hs_finite_guard_hook(NULL)},
         {"HS_INIT(hs_finite_guard_options", hs_finite_guard_hook(&(hs_finite_guard_options){WATCH})},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

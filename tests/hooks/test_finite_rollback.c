@@ -148,7 +148,7 @@ static void without_an_op_the_same_batch_comes_again(void **state)
     is_at(p, 0, 0, 0);
     assert_ok(poisoned_run(p, "train", 2), &p->s->err);
     assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err,
-                 "all 2 rollbacks are used up: step 2 to 0, step 2 to 0");
+                 "all 2 rollbacks (max_rollbacks) are used: step 2 to 0, step 2 to 0");
     assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(p->s->session), NULL), HS_FAILED_PRECONDITION);
 }
 
@@ -165,7 +165,8 @@ static void the_budget_is_that_of_the_whole_training(void **state)
     p->bad[0] = 5;
     hs_hook second[] = {GUARD(.skip_op = "draw", .max_rollbacks = 1), poisoned_saver(p, .every_n_steps = 1)};
     assert_ok(poisoned_open(p, true, second, 2), &p->s->err);
-    assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err, "all 1 rollbacks are used up");
+    assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err,
+                 "all 1 rollbacks (max_rollbacks) are used");
     hs_session_close(p->s->session, NULL);
     p->s->session = NULL;
     assert_int_equal(latest_step(p->s->directory), 3);
@@ -224,7 +225,7 @@ static void nothing_to_go_back_to(void **state)
     assert_contains(p->s->t.log, "WARNING: state of 16 bytes is not copied (snapshot_limit is 8)");
     assert_fails(poisoned_run(p, "train", 1), HS_FAILED_PRECONDITION, &p->s->err,
                  "is not finite: first at [1,2] (element 5)");
-    assert_contains(p->s->err.message, "rolling back step 2 failed: there is nothing to go back to");
+    assert_contains(p->s->err.message, "cannot roll back step 2: no checkpoint was saved, and no copy is in memory");
     assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(p->s->session), NULL), HS_FAILED_PRECONDITION);
 }
 
@@ -236,7 +237,7 @@ static void a_saver_that_the_guard_does_not_know(void **state)
     const struct {
         hs_hook guard;
         const char *says;
-    } cases[] = {{GUARD(.skip_op = "draw"), "step 2 was saved, but the guard's saver has no checkpoint"},
+    } cases[] = {{GUARD(.skip_op = "draw"), "step 2 was saved, but the guard's saver has no readable checkpoint"},
                  {GUARD(.skip_op = "draw", .saver = saver), NULL}};
     p->bad[0] = 4;
     for (size_t i = 0; i < 2; i++) {
@@ -320,7 +321,7 @@ static void the_data_end_while_batches_are_skipped(void **state)
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     assert_ok(poisoned_run(p, "train", 9), &p->s->err);
     assert_true(hs_session_should_stop(p->s->session));
-    assert_contains(p->s->t.log, "end of the input while skipping batches");
+    assert_contains(p->s->t.log, "the input ended while skipping batches");
     is_at(p, 0, 0, 4);
     stage_close(p->s);
 }
@@ -356,9 +357,10 @@ static void what_is_refused_at_the_opening(void **state)
         hs_code code;
         const char *message;
     } cases[] = {
-        {GUARD(.learning_rate = "unknown"), HS_NOT_FOUND, "learning_rate 'unknown' is no variable"},
-        {GUARD(.learning_rate = "global_step"), HS_INVALID_ARGUMENT, "no scalar of type float or double"},
-        {GUARD(.learning_rate = "passing"), HS_INVALID_ARGUMENT, "'passing' is a local variable, which no checkpoint has"},
+        {GUARD(.learning_rate = "unknown"), HS_NOT_FOUND, "learning_rate 'unknown' is not a variable"},
+        {GUARD(.learning_rate = "global_step"), HS_INVALID_ARGUMENT, "is not a scalar of type float or double"},
+        {GUARD(.learning_rate = "passing"), HS_INVALID_ARGUMENT,
+         "'passing' is a local variable, which checkpoints do not contain"},
         {GUARD(.skip_op = "unknown"), HS_NOT_FOUND, "'unknown'"},
     };
     hs_graph_add_variable(p->graph, HS_VARIABLE_DEF(.name = "passing", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL));
@@ -432,7 +434,7 @@ static void a_damaged_count_is_refused(void **state)
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
         hs_state_reader in = {.at = (const unsigned char *)states[i], .left = sizeof states[i]};
-        assert_fails(guard.ops->load_state(guard.self, &in, &p->s->err), HS_DATA_LOSS, &p->s->err, "batches skipped");
+        assert_fails(guard.ops->load_state(guard.self, &in, &p->s->err), HS_DATA_LOSS, &p->s->err, "skipped batches");
     }
     assert_ok(poisoned_run(p, "train", 2), &p->s->err);
     stage_close(p->s);

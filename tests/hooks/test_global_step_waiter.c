@@ -94,8 +94,8 @@ static void bh_106s_it_tells_at_most_once_a_minute(void **state)
     stage_open(s, hs_global_step_waiter(.wait_until_step = 300000, .poll_secs = 1));
     stage_run(s, "train", 1, 0);
     assert_string_equal(s->t.log, "INFO: waiting for global step 300000 before training begins\n"
-                                  "INFO: still waiting for global step 300000; it is 120000\n"
-                                  "INFO: still waiting for global step 300000; it is 240000\n");
+                                  "INFO: still waiting for global step 300000; the current step is 120000\n"
+                                  "INFO: still waiting for global step 300000; the current step is 240000\n");
 }
 
 static void bh_106s_once_released_it_never_waits_again(void **state)
@@ -170,8 +170,7 @@ static void options_that_make_no_sense(void **state)
                   "poll_secs is -0.5");
     stage_refuses(*state, hs_global_step_waiter(.wait_until_step = 1, .poll_secs = (double)NAN), HS_INVALID_ARGUMENT,
                   "poll_secs is");
-    stage_refuses(*state, hs_global_step_waiter_hook(NULL), HS_INVALID_ARGUMENT,
-                  "hs_global_step_waiter_options: the pointer is NULL");
+    stage_refuses(*state, hs_global_step_waiter_hook(NULL), HS_INVALID_ARGUMENT, "hs_global_step_waiter_options is NULL");
 }
 
 static hs_code wait_once(test_env *t, void *user)

@@ -30,17 +30,17 @@ static void bh_010_illegal_options(void **state)
     stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_steps = 5, .every_n_secs = 5), HS_INVALID_ARGUMENT,
                   "each of every_n_secs and every_n_steps");
     stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_steps = 0), HS_INVALID_ARGUMENT,
-                  "none of every_n_steps, every_n_secs and at_end");
+                  "none of every_n_steps, every_n_secs, trigger and at_end is given");
 }
 
 static void tensors_and_labels_must_make_sense(void **state)
 {
-    stage_refuses(*state, hs_logging_tensor(.every_n_steps = 1), HS_INVALID_ARGUMENT, "no tensors");
+    stage_refuses(*state, hs_logging_tensor(.every_n_steps = 1), HS_INVALID_ARGUMENT, "tensors is empty");
     stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES(NULL), .every_n_steps = 1), HS_INVALID_ARGUMENT,
-                  "no tensors");
+                  "tensors is empty");
     stage_refuses(*state,
                   hs_logging_tensor(.tensors = HS_NAMES("answer"), .labels = HS_NAMES("a", "b"), .every_n_steps = 1),
-                  HS_INVALID_ARGUMENT, "2 labels for 1 tensors");
+                  HS_INVALID_ARGUMENT, "2 labels are given for 1 tensors");
     stage_refuses(*state, hs_logging_tensor_hook(&(hs_logging_tensor_options){.every_n_steps = 1}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_logging_tensor_options");
 }
@@ -223,7 +223,7 @@ static void bh_081s_what_is_no_tensor_is_refused_in_begin(void **state)
         {"unknown", HS_NOT_FOUND, "hook 'logging_tensor', begin: 'unknown'"},
         {"pair", HS_INVALID_ARGUMENT, "'pair' has 2 outputs"},
         {"pair:2", HS_NOT_FOUND, "'pair:2'"},
-        {"group", HS_INVALID_ARGUMENT, "'group' is an op, and has no value"},
+        {"group", HS_INVALID_ARGUMENT, "'group' is an op without outputs, so it has no value"},
     };
     hs_graph *graph;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

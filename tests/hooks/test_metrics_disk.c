@@ -104,10 +104,10 @@ static void a_full_disk_tears_no_row_for_good(void **state)
     m.d.room = 50; /* within the row of step 11 */
     stage_run(s, "train", 2, 0);
     assert_ok(m.last.code, &m.last);
-    assert_contains(s->t.log, "WARNING: rows are not written: /run/log.csv");
+    assert_contains(s->t.log, "WARNING: metrics_file: cannot write rows, training continues: /run/log.csv");
     m.d.room = 0;
     stage_run(s, "train", 1, 0);
-    assert_contains(s->t.log, "INFO: rows are written again, from step 13 on");
+    assert_contains(s->t.log, "INFO: metrics_file: writing rows again, from step 13");
     assert_on_disk(&m.d, "step,x\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n7,7\n8,8\n9,9\n10,10\n11,11\n13,13\n");
     stage_close(s);
     disk_free(&m.d);
@@ -131,7 +131,7 @@ static void a_full_disk_ends_no_training(void **state)
     stage_close(s);
     assert_int_equal(hs_outcome_exit_code(&s->outcome), 0);
     assert_int_equal(s->outcome.failures, 3);
-    assert_int_equal(count_of(s->t.log, "WARNING: rows are not written"), 1);
+    assert_int_equal(count_of(s->t.log, "WARNING: metrics_file: cannot write rows"), 1);
     assert_on_disk(&d, "step,x\n1,1\n11,11\n41,41\n51,51\n");
     disk_free(&d);
 }
@@ -218,7 +218,7 @@ static void a_sync_that_failed_is_made_good(void **state)
     m.d.fail_at = m.d.fail_until = m.d.calls + 1;
     m.d.fail_code = HS_DATA_LOSS;
     assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err), &s->err); /* a checkpoint is worth more than the rows */
-    assert_contains(s->t.log, "WARNING: rows are not written: /run/log.csv");
+    assert_contains(s->t.log, "WARNING: metrics_file: cannot write rows, training continues: /run/log.csv");
     m.d.fail_at = 0;
     assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err), &s->err);
     stage_close(s);
@@ -347,7 +347,10 @@ static void a_file_that_may_not_grow_ends_no_training(void **state)
         hs_code code = stage_try(s, hs_script_backend(s->script), &hook, 1);
         for (int i = 0; i < 10 && !code; i++)
             code = stage_run_once(s, "train");
-        _exit(!code && strstr(s->t.log, "WARNING: rows are not written: ") && strstr(s->t.log, "x.csv") ? 0 : 1);
+        _exit(!code && strstr(s->t.log, "WARNING: metrics_file: cannot write rows, training continues: ") &&
+                      strstr(s->t.log, "x.csv")
+                  ? 0
+                  : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -427,7 +430,7 @@ static hs_code run_and_resume(test_env *t, void *user)
 {
     hs_error err = {0};
     char *directory = user;
-    test_tolerate(t, "; its last lines may be missing"); /* a close has no result */
+    test_tolerate(t, "; the last lines may be missing"); /* a close has no result */
     test_tolerate(t, "'metrics_file' failed 1 time, and training continued");
     unlink(test_path(directory, "x.csv"));
     for (int round = 0; round < 2 && !err.code; round++) {

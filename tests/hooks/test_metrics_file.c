@@ -165,7 +165,7 @@ static void what_is_not_one_number_is_refused(void **state)
     hs_tensor pair = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), values);
     assert_ok(hs_script_constant(s->script, "pair", &pair), &s->err);
     stage_open(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("pair")));
-    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'pair' is not one number");
+    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'pair' has more than one element");
 }
 
 /* After a crash. */
@@ -237,7 +237,8 @@ static void a_file_that_is_too_short_is_a_warning(void **state)
     trainer t = ten_steps(state, "log.csv");
     put_text(&t, "log.csv", "step,loss,accuracy\n1,1,\n4,0.2");
     train_to(&t, 13);
-    assert_contains(t.s->t.log, "log.csv: has 24 bytes of rows, but the checkpoint expects 58, up to step 10");
+    assert_contains(t.s->t.log,
+                    "log.csv: has 24 bytes of rows, but the checkpoint of the session expects 58, up to step 10");
     assert_file(&t, "step,loss,accuracy\n1,1,\n13,0.07692308,0.1\n");
 }
 
@@ -253,7 +254,8 @@ static void a_file_that_is_gone_is_made_again(void **state)
 static void assert_refuses_others(trainer t, const char *first_line)
 {
     put_text(&t, t.name, first_line);
-    assert_fails(try_open(&t), HS_FAILED_PRECONDITION, &t.m.err, "has other columns than those of this hook; rename it");
+    assert_fails(try_open(&t), HS_FAILED_PRECONDITION, &t.m.err,
+                 "has other columns than this hook; rename that file, or set another path");
     model_close(&t.m);
     assert_file(&t, first_line);
 }
@@ -386,7 +388,7 @@ static void names_may_have_odd_characters(void **state)
     assert_string_equal(text_of(s->directory, "log.jsonl"), "{\"step\":1,\"a\\u000a\\\"b\\\",\\u000d\\u000ac\":1}\n"
                                                             "{\"step\":2,\"a\\u000a\\\"b\\\",\\u000d\\u000ac\":2}\n");
     stage_refuses(s, hs_metrics_file(.path = "log.csv", .tensors = tensors, .labels = labels), HS_INVALID_ARGUMENT,
-                  "has a line's end in its name");
+                  "the name contains a newline");
     resume_with_labels(s, "log.csv", tensors, HS_NAMES("a \"b\",\rc"));
     assert_string_equal(text_of(s->directory, "log.csv"), "step,\"a \"\"b\"\",\rc\"\n1,1\n2,2\n");
 }
@@ -425,7 +427,7 @@ static void an_earlier_file_is_kept_aside(void **state)
     put_text(&t, "log.csv", "something\nelse\n");
     train_to(&t, 3);
     assert_string_equal(text_of(t.s->directory, "log.csv.1"), "something\nelse\n");
-    assert_contains(t.s->t.log, "the rows of the earlier one are now in ");
+    assert_contains(t.s->t.log, "the earlier rows are now in ");
     train_to(&t, 11);
     assert_string_equal(text_of(t.s->directory, "log.csv.2"), "step,loss,accuracy\n1,1,\n");
     assert_file(&t, upto_10);
@@ -458,7 +460,7 @@ static void a_file_with_another_name_keeps_its_rows_there(void **state)
     train_to(&t, 13);
     assert_string_equal(text_of(directory, "other.csv"), upto_10);
     assert_contains(text_of(directory, "log.csv"), "10,0.1,\n13,");
-    assert_true(test_env_logged(&t.s->t, "log.csv': replaced by a copy, because it was a link"));
+    assert_true(test_env_logged(&t.s->t, "log.csv: replaced by a copy, because it was a link"));
 }
 
 static void a_symbolic_link_is_replaced_by_a_file_with_the_same_rows(void **state)
@@ -494,15 +496,16 @@ static void options_that_make_no_sense(void **state)
 {
     stage *s = *state;
     const char *const *loss = HS_NAMES("global_step");
-    stage_refuses(s, hs_metrics_file(.tensors = loss), HS_INVALID_ARGUMENT, "path is not given");
-    stage_refuses(s, hs_metrics_file(.path = "log.txt", .tensors = loss), HS_INVALID_ARGUMENT, "ends with none of .csv");
+    stage_refuses(s, hs_metrics_file(.tensors = loss), HS_INVALID_ARGUMENT, "path is missing");
+    stage_refuses(s, hs_metrics_file(.path = "log.txt", .tensors = loss), HS_INVALID_ARGUMENT,
+                  "the name does not end with .csv, .jsonl or .json");
     stage_refuses(s, hs_metrics_file(.path = "log.csv", .format = 3, .tensors = loss), HS_INVALID_ARGUMENT,
-                  "3 is no format");
+                  "format is 3, not an hs_metrics_format");
     stage_refuses(s, hs_metrics_file(.path = "log.csv"), HS_INVALID_ARGUMENT, "neither tensors nor metrics");
     stage_refuses(s, hs_metrics_file(.path = "log.csv", .metrics = HS_NAMES("step")), HS_INVALID_ARGUMENT,
-                  "two columns would be named 'step'");
+                  "two columns have the name 'step'");
     stage_refuses(s, hs_metrics_file(.path = "log.csv", .tensors = loss, .labels = HS_NAMES("a", "b")), HS_INVALID_ARGUMENT,
-                  "2 labels for 1 tensors");
+                  "2 labels are given for 1 tensors");
     stage_refuses(s, hs_metrics_file(.path = "log.csv", .tensors = loss, .every_n_steps = 1, .every_n_secs = 1),
                   HS_INVALID_ARGUMENT, "each of every_n_secs and every_n_steps");
 }

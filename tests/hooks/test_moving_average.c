@@ -254,6 +254,95 @@ static void a_restored_copy_has_the_averages_of_its_step(void **state)
     own_close(o);
 }
 
+/* A variable whose memory a step allocates. */
+
+static float *late; /* two elements */
+static const char late_average[] = "late/ExponentialMovingAverage";
+
+static void late_step(own *o, float first)
+{
+    assert_true(hs_step_begin(o->session));
+    own_compute(o);
+    if (!late)
+        late = malloc(2 * sizeof *late);
+    late[0] = first;
+    late[1] = 2 * first;
+    assert_int_equal(hs_step_end(o->session), HS_OK);
+}
+
+static void open_late(own *o)
+{
+    const hs_session_options options = in_directory(o);
+    own_open(o, &options,
+             HS_HOOKS(hs_moving_average(.variables = HS_NAMES("late", "weight"), .decay = 0.5),
+                      hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1)),
+             2);
+}
+
+static void close_late(own *o)
+{
+    own_close(o);
+    free(late);
+    late = NULL;
+}
+
+static void an_average_begins_with_the_memory(void **state)
+{
+    own *o = *state;
+    const hs_run_args eval = HS_INIT(hs_run_args, .names = HS_NAMES("look"), .kind = HS_RUN_EVAL);
+    hs_graph_variable_at(o->graph, "late", HS_FLOAT, HS_SHAPE(2), &late);
+    open_late(o);
+    step(o);
+    assert_ok(hs_session_run_args(o->session, &eval, NULL, &o->err), &o->err);
+    assert_fails(hs_session_run_args(o->session, HS_RUN_ARGS(.names = HS_NAMES(late_average)), NULL, &o->err),
+                 HS_FAILED_PRECONDITION, &o->err, "has no memory yet");
+    late_step(o, 4);
+    assert_true(average_of(o, late_average, 0) == 4 && average_of(o, late_average, 1) == 8);
+    late_step(o, 8);
+    assert_true(average_of(o, late_average, 0) == 6 && average_of(o, late_average, 1) == 12);
+    assert_true(fetch(o, "late", HS_RUN_EVAL, 1) == 12);
+    assert_true(late[1] == 16);
+    close_late(o);
+}
+
+static void a_late_average_is_restored(void **state)
+{
+    own *o = *state;
+    hs_graph_variable_at(o->graph, "late", HS_FLOAT, HS_SHAPE(2), &late);
+    open_late(o);
+    step(o);
+    close_late(o);
+    open_late(o); /* from a checkpoint without it */
+    assert_null(late);
+    late_step(o, 4);
+    late_step(o, 8);
+    close_late(o);
+    open_late(o);
+    assert_true(late[0] == 8);
+    assert_true(average_of(o, late_average, 0) == 6);
+    late_step(o, 2);
+    assert_true(average_of(o, late_average, 0) == 4);
+    close_late(o);
+}
+
+/* To before it had begun. */
+static void a_late_average_begins_again_after_a_rollback(void **state)
+{
+    own *o = *state;
+    hs_state_copy *copy = NULL;
+    hs_graph_variable_at(o->graph, "late", HS_FLOAT, HS_SHAPE(2), &late);
+    open_late(o);
+    step(o);
+    assert_ok(hs_raw_session_copy_state(hs_session_raw(o->session), &copy, &o->err), &o->err);
+    late_step(o, 4);
+    assert_ok(hs_raw_session_restore_copy(hs_session_raw(o->session), copy, &o->err), &o->err);
+    assert_true(late[0] == 0); /* its first value */
+    late_step(o, 6);
+    assert_true(average_of(o, late_average, 0) == 6);
+    hs_state_copy_free(copy);
+    close_late(o);
+}
+
 /* Swapping. */
 
 static void an_evaluation_sees_the_averages(void **state)
@@ -311,7 +400,7 @@ static void no_step_is_made_with_the_averages(void **state)
     assert_ok(hs_moving_average_swap(averages, true, &o->err), &o->err);
     assert_false(hs_step_begin(o->session));
     own_close(o);
-    assert_says(&o->outcome.error, HS_FAILED_PRECONDITION, "the averages are in the place of the variables");
+    assert_says(&o->outcome.error, HS_FAILED_PRECONDITION, "the variables hold the averages");
     assert_true(o->weight == weight);
 }
 
@@ -325,7 +414,7 @@ static void a_save_with_the_averages_in_is_refused(void **state)
     const char *path = test_path(o->directory, "model.ckpt");
     assert_ok(hs_moving_average_swap(averages, true, &o->err), &o->err);
     assert_fails(hs_saver_save(saver, hs_session_raw(o->session), path, 1, NULL, &o->err), HS_FAILED_PRECONDITION, &o->err,
-                 "the averages are in the place of the variables");
+                 "the variables hold the averages");
     assert_ok(hs_moving_average_swap(averages, false, &o->err), &o->err);
     assert_ok(hs_saver_save(saver, hs_session_raw(o->session), path, 1, NULL, &o->err), &o->err);
     hs_saver_free(saver);
@@ -473,7 +562,7 @@ static void an_evaluation_of_another_hooks_averages_fails(void **state)
     assert_true(hs_step_begin(o->session));
     assert_int_equal(hs_step_end(o->session), HS_INVALID_ARGUMENT);
     own_close(o);
-    assert_says(&o->outcome.error, HS_INVALID_ARGUMENT, "the hook is not of hs_moving_average");
+    assert_says(&o->outcome.error, HS_INVALID_ARGUMENT, "hs_moving_average_swap: the hook is not from hs_moving_average");
     hs_hook_free(other);
 }
 
@@ -514,6 +603,20 @@ static void a_variable_on_a_device_is_averaged_on_the_host(void **state)
 }
 
 /* Several sessions and hooks. */
+
+static void a_variable_without_memory_is_not_swapped(void **state)
+{
+    own *o = *state;
+    float *moving = weights;
+    hs_graph_variable_at(o->graph, "moving", HS_FLOAT, HS_SHAPE(N), &moving);
+    hs_hook averages = hs_moving_average(.variables = HS_NAMES("moving"), .decay = 0.5);
+    own_open_hook(o, averages);
+    step(o);
+    moving = NULL;
+    assert_fails(hs_moving_average_swap(averages, true, &o->err), HS_FAILED_PRECONDITION, &o->err, "has no memory");
+    moving = weights;
+    own_close(o);
+}
 
 static void a_later_session_of_the_graph_begins_anew(void **state)
 {
@@ -565,13 +668,13 @@ static void invalid_options_are_refused(void **state)
         {AVERAGES(.decay = 0), HS_INVALID_ARGUMENT, "decay is 0;"},
         {AVERAGES(.decay = 1), HS_INVALID_ARGUMENT, "decay is 1;"},
         {AVERAGES(.decay = (double)NAN), HS_INVALID_ARGUMENT, "decay is nan;"},
-        {AVERAGES(.decay = 0.5, .name = long_name), HS_INVALID_ARGUMENT, "the name 'weights' is too long"},
+        {AVERAGES(.decay = 0.5, .name = long_name), HS_INVALID_ARGUMENT, "the name of variable 'weights' is too long"},
         {hs_moving_average(.variables = HS_NAMES("weight", "weights", "weight"), .decay = 0.5), HS_INVALID_ARGUMENT,
-         "variables has 'weight' twice"},
+         "variables lists 'weight' twice"},
         {hs_moving_average(.variables = HS_NAMES("loss"), .decay = 0.5), HS_NOT_FOUND, "'loss' is not a variable"},
         {hs_moving_average(.variables = HS_NAMES("whole"), .decay = 0.5), HS_INVALID_ARGUMENT,
          "variable 'whole' is of type int64"},
-        {hs_moving_average_hook(NULL), HS_INVALID_ARGUMENT, "hs_moving_average_options: the pointer is NULL"},
+        {hs_moving_average_hook(NULL), HS_INVALID_ARGUMENT, "hs_moving_average_options is NULL"},
         {hs_moving_average(.variables = HS_NAMES("taken"), .decay = 0.5, .name = "average"), HS_ALREADY_EXISTS,
          "'taken/average'"}, /* the last one: the graph keeps the error */
     };
@@ -592,9 +695,9 @@ static void a_swap_needs_its_hook_and_a_session(void **state)
 {
     own *o = *state;
     hs_hook averages = hs_hook_hold(AVERAGES(.decay = 0.5));
-    assert_fails(hs_moving_average_swap(averages, true, &o->err), HS_FAILED_PRECONDITION, &o->err, "no session");
+    assert_fails(hs_moving_average_swap(averages, true, &o->err), HS_FAILED_PRECONDITION, &o->err, "no open session");
     assert_fails(hs_moving_average_swap((hs_hook){.ops = NULL}, true, &o->err), HS_INVALID_ARGUMENT, &o->err,
-                 "the hook is not of hs_moving_average");
+                 "hs_moving_average_swap: the hook is not from hs_moving_average");
     own_open_hook(o, averages);
     own_close(o);
     assert_int_equal(hs_moving_average_swap(averages, true, NULL), HS_FAILED_PRECONDITION);
@@ -639,6 +742,9 @@ int main(void)
         averages_test(a_checkpoint_has_them_under_tensorflows_names),
         averages_test(they_can_be_added_to_a_training_that_has_none),
         averages_test(a_restored_copy_has_the_averages_of_its_step),
+        averages_test(an_average_begins_with_the_memory),
+        averages_test(a_late_average_is_restored),
+        averages_test(a_late_average_begins_again_after_a_rollback),
         averages_test(an_evaluation_sees_the_averages),
         averages_test(a_program_swaps_between_its_steps),
         averages_test(no_step_is_made_with_the_averages),
@@ -650,6 +756,7 @@ int main(void)
         averages_test(hs_evaluation_evaluates_the_averages),
         averages_test(an_evaluation_of_another_hooks_averages_fails),
         own_test(a_variable_on_a_device_is_averaged_on_the_host),
+        averages_test(a_variable_without_memory_is_not_swapped),
         averages_test(a_later_session_of_the_graph_begins_anew),
         averages_test(two_hooks_have_names_of_their_own),
         averages_test(invalid_options_are_refused),

@@ -287,8 +287,8 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
 
 static void options_that_make_no_sense(void **state)
 {
-    stage_refuses(*state, hs_nan_tensor(.tensor = NULL), HS_INVALID_ARGUMENT, "no tensor is named");
-    stage_refuses(*state, hs_nan_tensor(.tensor = ""), HS_INVALID_ARGUMENT, "no tensor is named");
+    stage_refuses(*state, hs_nan_tensor(.tensor = NULL), HS_INVALID_ARGUMENT, "tensor is missing");
+    stage_refuses(*state, hs_nan_tensor(.tensor = ""), HS_INVALID_ARGUMENT, "tensor is missing");
     stage_refuses(*state, hs_nan_tensor(.tensor = "global_step", .on_nan = 2), HS_INVALID_ARGUMENT, "on_nan is 2");
     stage_refuses(*state, hs_nan_tensor(.tensor = "global_step", .trigger = HS_TRIGGER(.every_n_steps = 1, .last = true)),
                   HS_INVALID_ARGUMENT, "trigger: last is set");

@@ -43,21 +43,21 @@ static hs_hook of_null(size_t which)
 static void its_begin_says_so(void **state)
 {
     static const char *const says[HOOKS] = {
-        "hook 'checkpoint_saver', begin: hs_checkpoint_saver_options: the pointer is NULL",
-        "hook 'logging_tensor', begin: hs_logging_tensor_options: the pointer is NULL",
-        "hook 'nan_tensor', begin: hs_nan_tensor_options: the pointer is NULL",
-        "hook 'stop_at_step', begin: hs_stop_at_step_options: the pointer is NULL",
-        "hook 'summary_saver', begin: hs_summary_saver_options: the pointer is NULL",
-        "hook 'evaluation', begin: hs_evaluation_options: the pointer is NULL",
-        "hook 'progress', begin: hs_progress_options: the pointer is NULL",
-        "hook 'metrics_file', begin: hs_metrics_file_options: the pointer is NULL",
-        "hook 'early_stopping', begin: hs_early_stopping_options: the pointer is NULL",
-        "hook 'stop_after', begin: hs_stop_after_options: the pointer is NULL",
-        "hook 'run_status', begin: hs_run_status_options: the pointer is NULL",
-        "hook 'finite_guard', begin: hs_finite_guard_options: the pointer is NULL",
-        "hook 'watchdog', begin: hs_watchdog_options: the pointer is NULL",
-        "hook 'scalars', begin: hs_scalars_options: the pointer is NULL",
-        "hook 'control', begin: hs_control_options: the pointer is NULL",
+        "hook 'checkpoint_saver', begin: hs_checkpoint_saver_options is NULL",
+        "hook 'logging_tensor', begin: hs_logging_tensor_options is NULL",
+        "hook 'nan_tensor', begin: hs_nan_tensor_options is NULL",
+        "hook 'stop_at_step', begin: hs_stop_at_step_options is NULL",
+        "hook 'summary_saver', begin: hs_summary_saver_options is NULL",
+        "hook 'evaluation', begin: hs_evaluation_options is NULL",
+        "hook 'progress', begin: hs_progress_options is NULL",
+        "hook 'metrics_file', begin: hs_metrics_file_options is NULL",
+        "hook 'early_stopping', begin: hs_early_stopping_options is NULL",
+        "hook 'stop_after', begin: hs_stop_after_options is NULL",
+        "hook 'run_status', begin: hs_run_status_options is NULL",
+        "hook 'finite_guard', begin: hs_finite_guard_options is NULL",
+        "hook 'watchdog', begin: hs_watchdog_options is NULL",
+        "hook 'scalars', begin: hs_scalars_options is NULL",
+        "hook 'control', begin: hs_control_options is NULL",
     };
     for (size_t i = 0; i < HOOKS; i++)
         stage_refuses(*state, of_null(i), HS_INVALID_ARGUMENT, says[i]);

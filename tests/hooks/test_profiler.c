@@ -48,7 +48,7 @@ static void options_that_make_no_sense(void **state)
 {
     stage_refuses(*state, hs_profiler(.every_n_steps = 1, .max_bytes = -1), HS_INVALID_ARGUMENT, "max_bytes is -1");
     stage_refuses(*state, hs_profiler(.every_n_steps = -1), HS_INVALID_ARGUMENT, "every_n_steps is -1");
-    stage_refuses(*state, hs_profiler_hook(NULL), HS_INVALID_ARGUMENT, "hs_profiler_options: the pointer is NULL");
+    stage_refuses(*state, hs_profiler_hook(NULL), HS_INVALID_ARGUMENT, "hs_profiler_options is NULL");
 }
 
 static void a_graph_without_a_global_step(void **state)
@@ -59,7 +59,7 @@ static void a_graph_without_a_global_step(void **state)
     hs_code code = stage_try(s, hs_graph_backend(graph), &hook, 1);
     hs_graph_free(graph);
     assert_fails(code, HS_FAILED_PRECONDITION, &s->err,
-                 "hook 'profiler', begin: the graph has no global step; in an embedded graph, hs_graph_global_step");
+                 "hook 'profiler', begin: the graph has no global step; add one with hs_graph_global_step");
     assert_lacks(s->err.message, "Python");
 }
 
@@ -209,8 +209,8 @@ static void steps_that_no_run_can_have_made_are_refused(void **state)
 {
     stage *s = *state;
     hs_hook hook = every(s, 2);
-    assert_fails(load(s, hook, 0, 0), HS_DATA_LOSS, &s->err, "its runs make 0 steps");
-    assert_fails(load(s, hook, INT64_MAX, 0), HS_DATA_LOSS, &s->err, "its runs make");
+    assert_fails(load(s, hook, 0, 0), HS_DATA_LOSS, &s->err, "invalid count: 0 steps per run");
+    assert_fails(load(s, hook, INT64_MAX, 0), HS_DATA_LOSS, &s->err, "invalid count");
     hs_hook_free(hook);
 }
 
@@ -273,7 +273,7 @@ static void what_finds_no_room_is_told_of(void **state)
     stage *s = *state;
     train(s, hs_profiler(.every_n_steps = 2, .trace_dir = s->directory, .max_bytes = 10), 2);
     assert_contains(s->t.log, "timeline-2.json: ");
-    assert_contains(s->t.log, "events had no room in 10 bytes (max_bytes)");
+    assert_contains(s->t.log, "events were dropped, because max_bytes is 10");
     json_t *read = timeline(s, "timeline-2.json");
     assert_true(json_integer_value(json_object_get(json_object_get(read, "metadata"), "dropped_events")) >= 1);
     json_decref(read);
@@ -315,7 +315,7 @@ static void metadata_that_are_none_are_a_warning(void **state)
     hs_script_metadata_at(s->script, 2, (hs_bytes){"\x0a\x7f?", 3});
     stage_open(s, every(s, 1));
     stage_run(s, "train", 2, 0);
-    assert_contains(s->t.log, "WARNING: step 2: profile not written: what the backend gave");
+    assert_contains(s->t.log, "WARNING: step 2: profile not written: the backend's run metadata");
     assert_int_equal(timelines(s), 0);
 }
 
@@ -324,7 +324,7 @@ static hs_code profile_twice(test_env *t, void *user)
     hs_error err = {0};
     const stage *s = user;
     test_tolerate(t, ": profile not written: ");
-    test_tolerate(t, ": its span is not recorded: ");
+    test_tolerate(t, ": cannot record its span: ");
     test_tolerate(t, "event file in "); /* it is tried again */
     test_tolerate(t, "'summary writer' failed ");
     test_empty_directory(s->directory);

@@ -179,7 +179,7 @@ static void what_no_run_can_have_seen_is_refused(void **state)
         hs_hook logging = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 4);
         assert_fails(load(logging, wrong[i], 0, &err), HS_DATA_LOSS, &err, "runs");
         hs_hook summary = hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = "x", .every_n_steps = 4);
-        assert_fails(load(summary, wrong[i], 0, &err), HS_DATA_LOSS, &err, "its runs make");
+        assert_fails(load(summary, wrong[i], 0, &err), HS_DATA_LOSS, &err, "invalid count");
     }
 }
 

@@ -53,7 +53,7 @@ static void save(const stage *s)
 
 static void a_directory_is_needed(void **state)
 {
-    stage_refuses(*state, hs_run_status(.status_dir = ""), HS_INVALID_ARGUMENT, "no status_dir is given");
+    stage_refuses(*state, hs_run_status(.status_dir = ""), HS_INVALID_ARGUMENT, "status_dir is missing");
     stage_refuses(*state, hs_run_status_hook(&(hs_run_status_options){.status_dir = "x"}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_run_status_options");
 }
@@ -178,7 +178,7 @@ static void without_memory_for_json_the_earlier_status_is_not_read(void **state)
         stage_close(s);
         json_set_alloc_funcs(malloc, free);
         if (secs == 0)
-            assert_contains(s->t.log, "WARNING: status.json of an earlier run is not read: no memory for ");
+            assert_contains(s->t.log, "WARNING: cannot read status.json of an earlier run: no memory for ");
     }
     assert_true(json_fail_at > 3);
     assert_lacks(s->t.log, "is not read");
@@ -327,7 +327,7 @@ static void a_sick_disk_is_got_over(void **state)
         stage_run(s, "train", 1, 0);
         save(s);
     }
-    assert_int_equal(count_of(s->t.log, "WARNING: status.json is not written: "), 1);
+    assert_int_equal(count_of(s->t.log, "WARNING: cannot write status.json: "), 1);
     assert_true(hs_raw_session_failure(hs_session_raw(s->session), 0, &failure));
     assert_string_equal(failure.hook, "run_status");
     assert_int_equal(failure.failures, 3);
@@ -369,7 +369,7 @@ static void a_directory_that_another_process_saves_to_is_left_alone(void **state
     stage_close(s);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_contains(s->t.log, "WARNING: another process saves to '");
+    assert_contains(s->t.log, "WARNING: status.json and outcome.json are not written: another process saves to '");
     assert_false(test_exists(s->directory, "status.json"));
     json_t *root = read_json(s, "outcome.json");
     assert_int_equal(json_object_size(root), 0);
@@ -380,10 +380,10 @@ static hs_code each_scenario(test_env *t, void *user)
 {
     const stage *s = user;
     hs_error err = {0};
-    test_tolerate(t, "status.json is not written: ");
-    test_tolerate(t, "outcome.json is not written: ");
-    test_tolerate(t, "outcome.json of an earlier run is not removed: ");
-    test_tolerate(t, "status.json of an earlier run is not read: ");
+    test_tolerate(t, "cannot write status.json: ");
+    test_tolerate(t, "cannot write outcome.json: ");
+    test_tolerate(t, "cannot delete outcome.json of an earlier run: ");
+    test_tolerate(t, "cannot read status.json of an earlier run: ");
     test_tolerate_harmless(t); /* what an earlier run knew */
     test_write_file(test_path(s->directory, "outcome.json"), "{}", 2);
     hs_script *script = hs_script_new(&t->env);

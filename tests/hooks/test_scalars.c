@@ -154,7 +154,7 @@ static void what_is_not_one_number_is_refused(void **state)
     const hs_tensor pair = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), values);
     assert_ok(hs_script_constant(s->script, "pair", &pair), &s->err);
     stage_open(s, hs_scalars(.tensors = HS_NAMES("pair"), .summary_dir = s->directory));
-    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'pair' is not one number");
+    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'pair' has more than one element");
 }
 
 /* A model whose training is stopped and resumed. */
@@ -391,10 +391,30 @@ static void a_row_that_fails_ends_no_training(void **state)
     stage_run(s, "train", 2, 0);
     stage_close(s);
     assert_string_equal(n.calls, "open@0 write@1 write@3 write@5 write@7 end@0-8 flush close ");
-    assert_int_equal(count_of(s->t.log, "WARNING: rows are not written: the sink fails"), 1);
-    assert_contains(s->t.log, "INFO: rows are written again, from step 7 on");
+    assert_int_equal(count_of(s->t.log, "WARNING: noting: cannot write rows, training continues: the sink fails"), 1);
+    assert_contains(s->t.log, "writing rows again, from step 7");
     assert_int_equal(s->outcome.failures, 2);
     assert_int_equal(hs_outcome_exit_code(&s->outcome), 0);
+}
+
+static void a_metric_of_a_row_that_fails_comes_with_the_next_row(void **state)
+{
+    stage *s = *state;
+    noted n = {.saved = 1};
+    make_loss(s);
+    stage_open(s, hs_scalars(.metrics = HS_NAMES("accuracy"), .every_n_steps = 1, .sink = {.ops = &noting, .self = &n}));
+    stage_run(s, "train", 1, 0);
+    assert_ok(hs_raw_session_set_metric(hs_session_raw(s->session), "accuracy", 0.25, 1, &s->err), &s->err);
+    n.fails = "write";
+    n.code = HS_UNAVAILABLE;
+    stage_run(s, "train", 2, 0);
+    n.fails = NULL;
+    for (int i = 0; i < 2; i++) {
+        stage_run(s, "train", 1, 0);
+        assert_true(n.last[0].known == !i);
+        assert_true(i || (n.last[0].value == 0.25 && n.last[0].step == 1));
+    }
+    stage_close(s);
 }
 
 static void an_opening_that_fails_later_is_tried_again_before_the_next_row(void **state)
@@ -502,7 +522,7 @@ static void options_that_make_no_sense(void **state)
     noted n = {.saved = 1};
     stage_refuses(s, hs_scalars(.summary_dir = "x"), HS_INVALID_ARGUMENT, "neither tensors nor metrics");
     stage_refuses(s, hs_scalars(.tensors = step, .labels = HS_NAMES("a", "b")), HS_INVALID_ARGUMENT,
-                  "2 labels for 1 tensors");
+                  "2 labels are given for 1 tensors");
     stage_refuses(s, hs_scalars(.tensors = step, .summary_dir = "x", .sink = {.ops = &noting, .self = &n}),
                   HS_INVALID_ARGUMENT, "more than one of summary_dir, summary_writer and sink");
     assert_true(n.destroyed);
@@ -524,7 +544,7 @@ static hs_code chart_three(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    test_tolerate(t, "rows are not written");
+    test_tolerate(t, "cannot write rows");
     test_tolerate(t, "event");
     hs_hook events = hs_scalars(.tensors = HS_NAMES("global_step"), .labels = HS_NAMES("at"), .metrics = HS_NAMES("m"),
                                 .every_n_steps = 1, .summary_dir = s->directory, .env = &t->env);
@@ -566,6 +586,7 @@ int main(void)
         with_stage(numbers_are_exact),
         with_stage(what_cannot_be_opened_at_first_fails_the_session),
         with_stage(a_row_that_fails_ends_no_training),
+        with_stage(a_metric_of_a_row_that_fails_comes_with_the_next_row),
         with_stage(an_opening_that_fails_later_is_tried_again_before_the_next_row),
         with_stage(flush_and_end_may_fail),
         with_stage(a_mistake_ends_the_training),

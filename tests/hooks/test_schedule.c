@@ -138,13 +138,13 @@ static void invalid_options_are_refused(void **state)
         {hs_schedule(.value = "x", .from = NAN), "from is nan"},
         {hs_schedule(.value = "x", .from = 1e300), "from is 1e+300"},
         {hs_schedule(.value = "x", .from = 1, .decay = HS_DECAY_LINEAR, .to = INFINITY, .decay_steps = 3), "to is inf"},
-        {hs_schedule(.value = "x", .from = 1, .to = 1), "to is 1, and there is no decay"},
+        {hs_schedule(.value = "x", .from = 1, .to = 1), "to is 1, but decay is missing"},
         {hs_schedule(.value = "x", .decay = HS_DECAY_EXPONENTIAL, .from = 1, .decay_steps = 3), "both must be positive"},
         {hs_schedule(.value = "x", .from = 1, .points = HS_SCHEDULE_POINTS({3, 1}, {3, 2})), "points: step 3"},
         {hs_schedule(.value = "x", .from = 1, .points = HS_SCHEDULE_POINTS({-3, 1})), "points: step -3"},
         {hs_schedule(.value = "x", .from = 1, .points = HS_SCHEDULE_POINTS({3, INFINITY})), "the value at step 3 is inf"},
-        {hs_schedule(.value = "x", .from = 1, .hold_steps = 1, .points = HS_SCHEDULE_POINTS({3, 1})), "points exclude"},
-        {hs_schedule_hook(NULL), "hs_schedule_options: the pointer is NULL"},
+        {hs_schedule(.value = "x", .from = 1, .hold_steps = 1, .points = HS_SCHEDULE_POINTS({3, 1})), "points excludes"},
+        {hs_schedule_hook(NULL), "hs_schedule_options is NULL"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         stage_refuses(*state, cases[i].hook, HS_INVALID_ARGUMENT, cases[i].message);
@@ -209,7 +209,7 @@ static void compare_restarts(own *o, double *number)
     double whole[STEPS], restarted[STEPS];
     run_restarted(o, false, 4, 0.5, number, whole);
     assert_contains(o->t.log, "step 4: 'rate' was changed from ");
-    assert_contains(o->t.log, "its schedule continues times 0.5");
+    assert_contains(o->t.log, "the schedule continues, multiplied by 0.5");
     run_restarted(o, true, 4, 0.5, number, restarted);
     for (int64_t step = 0; step < STEPS; step++) {
         close_to(whole[step], hs_schedule_value(&fall, step) * (step < 4 ? 1 : 0.5));
@@ -306,12 +306,12 @@ static void a_change_from_or_to_0_is_overwritten(void **state)
     own_step(o);
     number = 3;
     own_step(o);
-    assert_contains(o->t.log, "'rate' was changed from 0 to 3, which its schedule overwrites");
+    assert_contains(o->t.log, "'rate' was changed from 0 to 3; the schedule overwrites it");
     assert_true(number == 0);
     own_step(o);
     number = 0;
     own_step(o);
-    assert_contains(o->t.log, "'rate' was changed from 1 to 0, which its schedule overwrites");
+    assert_contains(o->t.log, "'rate' was changed from 1 to 0; the schedule overwrites it");
     assert_true(number == 1);
     own_close(o);
 }
@@ -510,7 +510,7 @@ static void what_cannot_be_set_is_refused(void **state)
         {"nothing", HS_NOT_FOUND, "'nothing'"},
         {"three", HS_INVALID_ARGUMENT, "'three' is not a scalar of type float or double"},
         {"whole", HS_INVALID_ARGUMENT, "'whole' is not a scalar of type float or double"},
-        {"same", HS_INVALID_ARGUMENT, "'same' is not a value in the host's memory"},
+        {"same", HS_INVALID_ARGUMENT, "'same' is not a value in host memory"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_session *session =

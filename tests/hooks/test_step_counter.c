@@ -54,13 +54,13 @@ static void options_that_make_no_sense(void **state)
     stage_refuses(s, hs_step_counter(.units_per_step = -1), HS_INVALID_ARGUMENT, "units_per_step is -1");
     stage_refuses(s, hs_step_counter(.units_per_step = (double)NAN), HS_INVALID_ARGUMENT, "units_per_step is nan");
     stage_refuses(s, hs_step_counter(.unit = "tokens"), HS_INVALID_ARGUMENT,
-                  "unit is 'tokens', and units_per_step is missing");
+                  "unit is 'tokens', but units_per_step is missing");
     stage_refuses(s, hs_step_counter(.units_per_step = 1, .unit = ""), HS_INVALID_ARGUMENT, "unit is empty");
     stage_refuses(s, hs_step_counter(.flops_per_step = 1), HS_INVALID_ARGUMENT, "peak_flops is missing");
     stage_refuses(s, hs_step_counter(.peak_flops = 1), HS_INVALID_ARGUMENT, "flops_per_step is missing");
     stage_refuses(s, hs_step_counter(.flops_per_step = 1, .peak_flops = (double)INFINITY), HS_INVALID_ARGUMENT,
                   "peak_flops is inf");
-    stage_refuses(s, hs_step_counter_hook(NULL), HS_INVALID_ARGUMENT, "hs_step_counter_options: the pointer is NULL");
+    stage_refuses(s, hs_step_counter_hook(NULL), HS_INVALID_ARGUMENT, "hs_step_counter_options is NULL");
     hs_summary_writer_close(writer, NULL);
 }
 

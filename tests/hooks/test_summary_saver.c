@@ -396,7 +396,7 @@ static void what_is_no_summary_is_refused(void **state)
     stage_open(s,
                hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .summary_ops = HS_NAMES("global_step")));
     assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err,
-                 "the summary op 'global_step' does not give a string");
+                 "summary op 'global_step' does not return a string (a serialized Summary)");
 }
 
 static void an_op_that_is_not_there(void **state)

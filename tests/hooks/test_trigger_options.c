@@ -55,9 +55,9 @@ static void a_trigger_that_never_fires(void **state)
 {
     for (size_t i = 0; i < HOOKS; i++)
         stage_refuses(*state, hook_with(i, 0, 0, HS_TRIGGER(.every_n_steps = 0)), HS_INVALID_ARGUMENT,
-                      "a trigger that never fires");
+                      "the trigger never fires");
     stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES("x"), .at_end = true, .trigger = HS_TRIGGER(.last = false)),
-                  HS_INVALID_ARGUMENT, "a trigger that never fires");
+                  HS_INVALID_ARGUMENT, "the trigger never fires");
 }
 
 static void numbers_that_make_no_sense(void **state)

@@ -231,10 +231,10 @@ static void a_stalled_op_is_told_with_its_limit(void **state)
     room r;
     build(&r, *state, false);
     open_one(&r, hs_watchdog(WATCH));
-    r.waits_for = "in phase 'step'; the limit is 0.1 s, the floor of this phase; running threads: none";
+    r.waits_for = "in phase 'step'; the limit is 0.1 s, the minimum for this phase; running threads: none";
     r.in_op = op_waits;
     train(&r);
-    await_log(r.s, "progress again in phase 'step' after");
+    await_log(r.s, "progress resumed in phase 'step' after");
     finish(&r);
 }
 
@@ -279,7 +279,7 @@ static void stalled_data_are_no_stalled_step(void **state)
     room r;
     build(&r, *state, true);
     r.in_produce = producer_waits;
-    r.waits_for = "in phase 'data'; the limit is 0.1 s, the floor of this phase; running threads: "
+    r.waits_for = "in phase 'data'; the limit is 0.1 s, the minimum for this phase; running threads: "
                   "'QueueRunnerThread-in-in/enqueue'";
     open_one(&r, hs_watchdog(WATCH));
     assert_ok(hs_session_run(r.s->session, "in/dequeue", &r.s->err), &r.s->err);
@@ -290,7 +290,7 @@ static hs_code lazy(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     (void)err;
     hs_coordinator_wait_for_stop(coordinator, 1e9);
-    stand_still_until(user, "in phase 'end'; the limit is 0.1 s, the floor of this phase; running threads: 'lazy'");
+    stand_still_until(user, "in phase 'end'; the limit is 0.1 s, the minimum for this phase; running threads: 'lazy'");
     return HS_OK;
 }
 
@@ -435,9 +435,9 @@ static void limits_are_learned(void **state)
     room r;
     build(&r, *state, false);
     open_one(&r, hs_watchdog(WATCH, .factor = 4));
-    stall_once(&r, "the floor of this phase");
-    await_log(r.s, "progress again");
-    stall_once(&r, "4 times the longest so far");
+    stall_once(&r, "the minimum for this phase");
+    await_log(r.s, "progress resumed");
+    stall_once(&r, "4 times the longest duration so far");
     finish(&r);
 }
 
@@ -446,10 +446,10 @@ static void nothing_is_learned_where_that_is_not_wanted(void **state)
     room r;
     build(&r, *state, false);
     open_one(&r, hs_watchdog(WATCH, .factor = HS_NEVER));
-    stall_once(&r, "the floor of this phase");
-    await_log(r.s, "progress again");
+    stall_once(&r, "the minimum for this phase");
+    await_log(r.s, "progress resumed");
     test_env_clear_log(&r.s->t);
-    stall_once(&r, "the floor of this phase");
+    stall_once(&r, "the minimum for this phase");
     finish(&r);
 }
 
@@ -460,9 +460,9 @@ static void limits_are_resumed(void **state)
     hs_saver *made = add_saver(&r);
     for (int i = 0; i < 2; i++) {
         open_room(&r, (hs_hook[]){hs_watchdog(WATCH, .factor = 2), saver(&r, NULL)}, 2, r.s->directory);
-        stall_once(&r, i ? "in phase 'step'; the limit is 2 s, 2 times the longest so far" : "in phase 'step'");
+        stall_once(&r, i ? "in phase 'step'; the limit is 2 s, 2 times the longest duration so far" : "in phase 'step'");
         if (i == 0)
-            await_log(r.s, "progress again in phase 'step'");
+            await_log(r.s, "progress resumed in phase 'step'");
         train(&r);
         stage_close(r.s);
     }
@@ -550,7 +550,7 @@ static hs_code op_stalls_and_is_lost(room *r, hs_op *op, hs_error *err)
     (void)op;
     if (r->lost-- <= 0)
         return HS_OK;
-    stand_still_until(r->s, "run ended");
+    stand_still_until(r->s, "stopping the run");
     return hs_error_set(err, HS_ABORTED, "lost");
 }
 
@@ -731,9 +731,9 @@ static void a_sick_disk_is_told_once(void **state)
     r.s->t.fail_file_on = true;
     r.s->t.fail_file_errno = 5;
     open_one(&r, hs_watchdog(.heartbeat = test_path(r.s->directory, "beat"), .heartbeat_secs = 0.001));
-    await_log(r.s, "the heartbeat cannot be written");
+    await_log(r.s, "watchdog: cannot write the heartbeat");
     finish(&r); /* which beats once more */
-    assert_int_equal(count_of(r.s->t.log, "the heartbeat cannot be written"), 1);
+    assert_int_equal(count_of(r.s->t.log, "watchdog: cannot write the heartbeat"), 1);
 }
 
 /* Two sessions, one after the other, have the same watchdog. */

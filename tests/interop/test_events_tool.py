@@ -73,7 +73,7 @@ class EventsTool(TestCase):
         self.assertEqual(kinds, {"loss": ("scalar", None), "weights": ("histogram", None), "v2/loss": ("tensor", "scalars"),
                                  "v2/note": ("tensor", "text"), "v2/weights": ("tensor", "histograms"),
                                  "v2/image": ("tensor", "images")})
-        self.assertIn("all of it right", self.tool("check", "run"))
+        self.assertIn("no damage", self.tool("check", "run"))
 
     def test_damage_is_where_tensorboards_loader_stops(self):
         self.write_v1("a", 1, range(1, 4))

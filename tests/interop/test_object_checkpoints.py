@@ -101,7 +101,7 @@ class Objects(DumpCase):
         found = {tensor["name"]: tensor for tensor in json.loads(tool("stat", "--json", prefix))["tensors"]}
         self.assertEqual((found["step" + VALUE]["min"], found["step" + VALUE]["max"]), (11, 11))
         self.assertEqual(found["model/words" + VALUE]["bytes"], 9)
-        self.assertIn("all of it right", tool("verify", prefix))
+        self.assertIn("no damage", tool("verify", prefix))
 
 
 if __name__ == "__main__":

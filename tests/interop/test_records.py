@@ -84,7 +84,7 @@ class Records(TestCase):
             self.assertEqual(self.read(path, ""), (theirs, "DATA_LOSS"))
 
     def test_rc_203_names_of_compressions(self):
-        self.assertIn("'BZIP2' is no compression", run_failing("records", "read", self.path("x"), "BZIP2"))
+        self.assertIn("'BZIP2' is not a compression of records", run_failing("records", "read", self.path("x"), "BZIP2"))
 
 
 if __name__ == "__main__":

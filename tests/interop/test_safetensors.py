@@ -198,7 +198,7 @@ class Conversion(Case):
     def test_strings_are_refused_by_name(self):
         tensorflow.raw_ops.SaveV2(prefix=self.path("theirs"), tensor_names=["text"], shape_and_slices=[""],
                                   tensors=[numpy.array(b"abc", object)])
-        self.assertIn("'text' is of the dtype string",
+        self.assertIn("'text' has dtype string, which safetensors does not support",
                       run_failing("safetensors", "convert", self.path("theirs"), self.path("m.safetensors")))
 
 

@@ -186,7 +186,7 @@ class GoingOn(TestCase):
         tf.train.update_checkpoint_state(str(self.run_directory), str(self.run_directory / "model.ckpt-3"))
         said = run_failing("train_model", self.run_directory)
         self.assertIn("INVALID_ARGUMENT", said)
-        self.assertIn("'weights' is int32 [2] there and float [3] in the model", said)
+        self.assertIn("'weights' is int32 [2] in the checkpoint, but float [3] in the model", said)
 
     def test_a_sharded_checkpoint(self):
         with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:

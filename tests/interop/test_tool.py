@@ -44,7 +44,7 @@ class Tool(TestCase):
             tf.get_variable("whole", [2])
 
         self.save(build)
-        self.assertIn("all of it right", self.tool("verify", "model"))
+        self.assertIn("no damage", self.tool("verify", "model"))
         path = self.directory / "model.data-00000-of-00001"
         data = path.read_bytes()
         for at in range(len(data)):

@@ -214,10 +214,10 @@ class Mistakes(GraphCase):
         for words, wanted in (
                 (["--meta-graph", "none.meta"], "none.meta: No such file or directory"),
                 (["--meta-graph", EXAMPLE / "export_graph.py"], "export_graph.py"),
-                ([*graph, *FEEDS, "--train-op", "train_up"], "'train_up' is not in the graph; is 'train_op' meant?"),
-                ([*graph, *FEEDS, "--loss", "lss"], "'lss' is not in the graph; is 'loss' meant?"),
-                ([*graph, "--feed", "imges=images"], "'imges' is not in the graph; is 'images' meant?"),
-                ([*graph, "--feed", "labels=images"], "'labels:0' is int64 [-1], and was fed float [128,784]"),
+                ([*graph, *FEEDS, "--train-op", "train_up"], "'train_up' is not in the graph; did you mean 'train_op'?"),
+                ([*graph, *FEEDS, "--loss", "lss"], "'lss' is not in the graph; did you mean 'loss'?"),
+                ([*graph, "--feed", "imges=images"], "'imges' is not in the graph; did you mean 'images'?"),
+                ([*graph, "--feed", "labels=images"], "'labels:0' is int64 [-1], but was fed with float [128,784]"),
                 (graph, "You must feed a value for placeholder"),
                 ([*graph, *FEEDS, "--data", self.directory], "name the folder that has the data with --data"),
                 ([*graph, *FEEDS, "--model-dir", ROOT / "feed.meta"], "feed.meta")):
@@ -245,7 +245,7 @@ class Mistakes(GraphCase):
                 first = trainer.stderr.readline()
                 trainer.terminate()
                 _, rest = trainer.communicate(timeout=TIMEOUT)
-        self.assertIn("trying again", first)
+        self.assertIn("retrying", first)
         self.assertIn(target, first)
         self.assertEqual(trainer.returncode, 1, rest)
         self.assertIn("a stop was requested", rest)

@@ -187,7 +187,7 @@ class Verified(TrainerCase):
                 done = subprocess.run([str(TOOL), "verify-resume", "--steps", "30", "--", *trainer],
                                       capture_output=True, text=True, timeout=TIMEOUT)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertRegex(done.stdout, r"^resumed at step 15 and at step 16: the same for 30 steps, .*\n$")
+                self.assertRegex(done.stdout, r"^resumed at step 15 and at step 16: 30 equal steps, .*\n$")
         self.assertEqual({path: path.read_bytes() for path in (self.directory / "run").iterdir()}, files)
 
     def test_the_data_are_known_by_their_contents(self):

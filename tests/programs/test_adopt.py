@@ -3,55 +3,16 @@
 import os
 import pathlib
 import random
-import re
 import signal
-import subprocess
-import tempfile
 import unittest
 
-SOURCE = pathlib.Path(os.environ["ADOPT_SOURCE"])
-BEFORE, AFTER, AFTER_CPP = (os.environ[f"ADOPT_{name}"] for name in ("BEFORE", "AFTER", "AFTER_CPP"))
-MOST_ADDED = 19
+import adopt
+from adopt import AFTER, kill, run
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts a job in the background has it ignored
-
-
-def run(program, directory):
-    """All lines that it prints, and its exit status."""
-    done = subprocess.run([program], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return done.stdout.splitlines(), done.returncode
+AFTER_CPP = os.environ["ADOPT_AFTER_CPP"]
 
 
-def kill(program, directory, number, at):
-    """Runs it until it has printed so many lines, and kills it, in the middle: it waits for us to read what it has printed, as
-    the pipe takes little. The lines that got out, whole, and its exit status."""
-    process = subprocess.Popen(
-        [program], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, pipesize=4096)
-    lines = [process.stdout.readline() for _ in range(at)]
-    process.send_signal(number)
-    lines += process.stdout.readlines()
-    process.stdout.close()
-    return [line.strip() for line in lines if line.endswith("\n")], process.wait()
-
-
-class Adopt(unittest.TestCase):
-    after = AFTER
-
-    @classmethod
-    def setUpClass(cls):
-        with tempfile.TemporaryDirectory() as directory:
-            cls.undisturbed, status = run(BEFORE, directory)
-            cls.model = pathlib.Path(directory, "parameters").read_bytes()
-        assert status == 0 and len(cls.undisturbed) > 1000
-
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.directory = temporary.name
-
-    def test_the_losses_are_those_of_before(self):
-        self.assertEqual(run(self.after, self.directory), (self.undisturbed, 0))
-
+class Adopt(adopt.Program, unittest.TestCase):
     def test_only_a_model_that_is_done_is_written(self):
         model = pathlib.Path(self.directory, "parameters")
         for number, at in ((signal.SIGTERM, 50), (signal.SIGKILL, 50)):
@@ -127,18 +88,8 @@ class AdoptCpp(Adopt):
         self.assertEqual((first + second, status), (self.undisturbed, 0))
 
 
-class Readme(unittest.TestCase):
-    def test_it_shows_the_difference(self):
-        readme = (SOURCE / "README.md").read_text()
-        shown = re.search(r"```diff\n(.*?)```", readme, re.S)[1]
-        diff = subprocess.run(
-            ["diff", "-u", "--label", "before.c", "--label", "after.c", "before.c", "after.c"],
-            cwd=SOURCE, stdout=subprocess.PIPE, text=True,
-        ).stdout
-        self.assertEqual(shown, diff)
-        added = [line for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
-        self.assertLessEqual(len(added), MOST_ADDED)
-        self.assertIn(f"{len(added)} lines more", readme)
+class Readme(adopt.Readme, unittest.TestCase):
+    most_added = 19
 
 
 if __name__ == "__main__":

@@ -14,23 +14,25 @@ foreach(language IN ITEMS c cpp)
   set_tests_properties(programs/own_hook_${language} PROPERTIES LABELS unit)
 endforeach()
 
-if(TARGET adopt_after AND TARGET adopt_after_cpp)
-  add_test(NAME programs/adopt COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_adopt.py -v)
+# adopt_test(NAME MODULE FOLDER BEFORE AFTER [VARIABLE...]): the programs of examples/FOLDER before and after.
+set(tool)
+if(TARGET hooksess_tool)
+  set(tool $<TARGET_FILE:hooksess_tool>)
+endif()
+function(adopt_test name module folder before after)
+  add_test(NAME programs/${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/${module}.py -v)
   set_tests_properties(
-    programs/adopt
+    programs/${name}
     PROPERTIES TIMEOUT 300
-               ENVIRONMENT "ADOPT_SOURCE=${PROJECT_SOURCE_DIR}/examples/adopt;ADOPT_BEFORE=$<TARGET_FILE:adopt_before>;ADOPT_AFTER=$<TARGET_FILE:adopt_after>;ADOPT_AFTER_CPP=$<TARGET_FILE:adopt_after_cpp>;PYTHONDONTWRITEBYTECODE=1")
+               ENVIRONMENT "ADOPT_SOURCE=${PROJECT_SOURCE_DIR}/examples/${folder};ADOPT_BEFORE=$<TARGET_FILE:${before}>;ADOPT_AFTER=$<TARGET_FILE:${after}>;HOOKSESS_TOOL=${tool};PYTHONDONTWRITEBYTECODE=1;${ARGN}")
+endfunction()
+if(TARGET adopt_after AND TARGET adopt_after_cpp)
+  adopt_test(adopt test_adopt adopt adopt_before adopt_after ADOPT_AFTER_CPP=$<TARGET_FILE:adopt_after_cpp>)
+  adopt_test(adopt_jacobi test_adopt_port adopt/jacobi adopt_jacobi_before adopt_jacobi_after)
+  adopt_test(adopt_cpp test_adopt_port adopt/cpp adopt_cpp_before adopt_cpp_after)
 endif()
 if(TARGET adopt_late_after)
-  set(tool)
-  if(TARGET hooksess_tool)
-    set(tool $<TARGET_FILE:hooksess_tool>)
-  endif()
-  add_test(NAME programs/adopt_late COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_adopt_late.py -v)
-  set_tests_properties(
-    programs/adopt_late
-    PROPERTIES TIMEOUT 300
-               ENVIRONMENT "ADOPT_SOURCE=${PROJECT_SOURCE_DIR}/examples/adopt/late;ADOPT_BEFORE=$<TARGET_FILE:adopt_late_before>;ADOPT_AFTER=$<TARGET_FILE:adopt_late_after>;HOOKSESS_TOOL=${tool};PYTHONDONTWRITEBYTECODE=1")
+  adopt_test(adopt_late test_adopt_late adopt/late adopt_late_before adopt_late_after)
 endif()
 
 if(TARGET first_program AND TARGET first_program_cpp)

@@ -211,7 +211,7 @@ static void a_negative_step_is_a_failure(void **state)
     play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
     assert_ok(hs_session_run_args(p->session, NULL, NULL, &p->err), &p->err);
     assert_int_equal(hs_raw_session_global_step(hs_session_raw(p->session), &p->err), -1);
-    assert_says(&p->err, HS_FAILED_PRECONDITION, "the global step is -5: it must not be negative");
+    assert_says(&p->err, HS_FAILED_PRECONDITION, "the global step is -5");
     play_close(p);
     hs_graph_free(graph);
 }
@@ -468,8 +468,8 @@ static void what_an_event_file_fails_of_is_reported_at_the_boundary(void **state
     assert_int_equal(failure.failures, 1);
     assert_ok(hs_raw_session_flush_writer(raw, writer, true, &p->err), &p->err); /* it is tried again, and works */
     assert_false(hs_summary_writer_status(writer).failing);
-    assert_fails(hs_raw_session_flush_writer(raw, NULL, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "no writer");
-    assert_fails(hs_raw_session_flush_writer(NULL, writer, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "no session");
+    assert_fails(hs_raw_session_flush_writer(raw, NULL, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "writer is NULL");
+    assert_fails(hs_raw_session_flush_writer(NULL, writer, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "session is NULL");
     assert_int_equal(play_close(p)->failures, 1);
     test_remove_directory(directory);
 }

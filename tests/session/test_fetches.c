@@ -302,8 +302,8 @@ static void a_tree_that_contains_itself_is_refused(void **state)
     const hs_fetch_entry entries[] = {{"a", HS_LEAF("five")}, {"b", &dict}, {NULL, NULL}};
     list.items = items;
     dict.entries = entries;
-    assert_fails(fetch(p, &list), HS_INVALID_ARGUMENT, &p->err, "do they contain themselves?");
-    assert_fails(fetch(p, &dict), HS_INVALID_ARGUMENT, &p->err, "do they contain themselves?");
+    assert_fails(fetch(p, &list), HS_INVALID_ARGUMENT, &p->err, "check that they do not contain themselves");
+    assert_fails(fetch(p, &dict), HS_INVALID_ARGUMENT, &p->err, "check that they do not contain themselves");
     assert_true(play_number(p, "five") == 5);
 }
 
@@ -336,7 +336,7 @@ static void duplicate_keys_are_refused(void **state)
         HS_DICT({"k", HS_LEAF("five")}, {"k", HS_DICT({"y", HS_LEAF("ten")})}),
     };
     for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
-        assert_fails(fetch(p, trees[i]), HS_INVALID_ARGUMENT, &p->err, "k' twice");
+        assert_fails(fetch(p, trees[i]), HS_INVALID_ARGUMENT, &p->err, "k' is listed twice");
     assert_ok(fetch(p, HS_DICT({"a", HS_DICT({"k", HS_LEAF("five")})}, {"k", HS_LEAF("ten")})), &p->err);
 }
 

@@ -140,7 +140,7 @@ static void two_pieces_of_state_with_one_key_are_refused(void **state)
     const char *const names[][3] = {{"a", "a", "a_1"}, {"a_1", "a", "a"}, {"a", "a_1", "a"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_null(open_with_states(p, names[i]));
-        assert_says(&p->err, HS_ALREADY_EXISTS, "two pieces of state would be saved as 'hooksess/hook/a_1'");
+        assert_says(&p->err, HS_ALREADY_EXISTS, "two states have the key 'hooksess/hook/a_1'");
         assert_int_equal(p->a.calls[PROBE_CLOSE] + p->b.calls[PROBE_CLOSE] + p->c.calls[PROBE_CLOSE], 3);
         assert_int_equal(p->a.destroyed + p->b.destroyed + p->c.destroyed, 3);
     }

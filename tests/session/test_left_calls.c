@@ -17,11 +17,10 @@ static hs_code jump(probe *p, const probe_call *call)
 /* The session has failed: it runs no more, and its loop ends. */
 static void has_failed(own *o)
 {
-    assert_fails(hs_session_run(o->session, "same", &o->err), HS_FAILED_PRECONDITION, &o->err,
-                 "an earlier step has failed");
+    assert_fails(hs_session_run(o->session, "same", &o->err), HS_FAILED_PRECONDITION, &o->err, "an earlier step failed");
     assert_true(hs_session_should_stop(o->session));
     assert_int_equal(own_close(o)->reason, HS_REASON_FAILED);
-    assert_says(&o->outcome.error, HS_INTERNAL, "a callback was left by an exception or by longjmp");
+    assert_says(&o->outcome.error, HS_INTERNAL, "a callback threw an exception or called longjmp instead of returning");
     assert_int_equal(o->a.calls[PROBE_END], 0);
     assert_int_equal(o->a.calls[PROBE_CLOSE], 1);
     assert_int_equal(o->a.destroyed, 1);

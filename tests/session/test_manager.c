@@ -154,7 +154,7 @@ static void a_failing_init_function_fails_the_opening(void **state)
         hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_fn = refuse, .user = with_message ? why : NULL);
         hs_session_options options = HS_INIT(hs_session_options, .scaffold = new_scaffold(&made), .take_scaffold = true);
         assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
-        assert_says(&b->err, HS_NOT_FOUND, with_message ? "the init function: no seed" : "it failed with NOT_FOUND");
+        assert_says(&b->err, HS_NOT_FOUND, with_message ? "init_fn: no seed" : "it failed with NOT_FOUND");
     }
 }
 
@@ -164,7 +164,7 @@ static void a_failing_init_op_is_named(void **state)
     hs_graph_op(b->graph, .name = "bad", .run = bare_fail);
     hs_graph_collect(b->graph, HS_INIT_OP, "bad");
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
-    assert_says(&b->err, HS_ABORTED, "running 'bad': op 'bad': no luck");
+    assert_says(&b->err, HS_ABORTED, "cannot run 'bad': op 'bad': no luck");
     hs_graph_collect(b->graph, HS_LOCAL_INIT_OP, "lost");
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
 }
@@ -174,7 +174,7 @@ static void an_init_op_that_is_not_there_is_named(void **state)
     bare *b = *state;
     hs_graph_collect(b->graph, HS_READY_OP, "lost");
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
-    assert_says(&b->err, HS_NOT_FOUND, "running 'lost'");
+    assert_says(&b->err, HS_NOT_FOUND, "cannot run 'lost'");
 }
 
 static void variables_that_are_not_ready_are_named(void **state)
@@ -186,7 +186,7 @@ static void variables_that_are_not_ready_are_named(void **state)
     hs_graph_op(b->graph, .name = "some", .run = bare_bump, .writes = HS_NAMES("v"));
     hs_graph_collect(b->graph, HS_INIT_OP, "nothing");
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
-    assert_says(&b->err, HS_FAILED_PRECONDITION, "not ready for the local init op; 2 variables are not initialized: w, v");
+    assert_says(&b->err, HS_FAILED_PRECONDITION, "not ready for local_init_op; 2 variables are not initialized: w, v");
     hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_op = "some");
     hs_session_options options = HS_INIT(hs_session_options, .scaffold = new_scaffold(&made), .take_scaffold = true);
     assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));

@@ -30,7 +30,7 @@ static void session_h(void **state)
     assert_null(hs_session_config(NULL).data);
     assert_int_equal(hs_session_global_step(NULL, NULL), -1);
     assert_int_equal(hs_session_global_step(NULL, &error), -1);
-    assert_says(&error, HS_FAILED_PRECONDITION, "there is no session");
+    assert_says(&error, HS_FAILED_PRECONDITION, "session is NULL");
 }
 
 static hs_code run_without_args(void *user, hs_step_context *step, hs_error *err)
@@ -64,7 +64,7 @@ static void hook_h(void **state)
     assert_refused(HS_FAILED_PRECONDITION, hs_raw_session_run(NULL, NULL, NULL, err));
     assert_ok(hs_raw_session_run(raw, NULL, NULL, NULL), &p->err);
     assert_int_equal(hs_raw_session_global_step(NULL, &p->err), -1);
-    assert_says(&p->err, HS_FAILED_PRECONDITION, "there is no session");
+    assert_says(&p->err, HS_FAILED_PRECONDITION, "session is NULL");
     assert_int_equal(hs_raw_session_global_step(raw, NULL), 0);
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(NULL, "x", &writer, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, NULL, &writer, err));
@@ -80,6 +80,60 @@ static void hook_h(void **state)
     hs_hook_free((hs_hook){0});
     hs_hooks_free(NULL);
     assert_int_equal(hs_hook_hold((hs_hook){0}).flags, HS_HOOK_HELD);
+}
+
+static void hook_h_without_a_run(void **state)
+{
+    hs_error error;
+    hs_hook_span span;
+    const hs_trace_options trace = HS_INIT(hs_trace_options, .trace_dir = "x");
+    (void)state;
+    assert_null(hs_run_context_original_args(NULL));
+    assert_null(hs_run_context_session(NULL));
+    assert_int_equal(hs_run_context_kind(NULL), HS_RUN_AUX);
+    assert_int_equal(hs_run_context_boundary(NULL), 0);
+    assert_int_equal(hs_run_context_global_step(NULL, NULL), -1);
+    assert_int_equal(hs_run_context_global_step(NULL, &error), -1);
+    assert_says(&error, HS_FAILED_PRECONDITION, "there is no run");
+    assert_int_equal(hs_run_context_now(NULL), 0);
+    assert_int_equal(hs_run_context_coarse_now(NULL), 0);
+    assert_true(hs_run_context_stop_requested(NULL));
+    assert_int_equal(hs_run_context_requests(NULL), 0);
+    assert_false(hs_run_context_span(NULL, 0, &span));
+    hs_run_context_request_stop(NULL);
+    hs_run_context_interrupt(NULL);
+    hs_run_context_request_boundary(NULL);
+    assert_true(hs_run_context_agree(NULL, true));
+    hs_run_context_record_spans(NULL);
+    assert_refused(HS_INVALID_ARGUMENT, hs_run_context_write_trace(NULL, 1, &trace, err));
+    assert_false(test_exists(".", "x"));
+    assert_true(hs_raw_session_grace_left_secs(NULL) == 0);
+}
+
+static void testing_h(void **state)
+{
+    hs_error error;
+    hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, NULL);
+    (void)state;
+    assert_null(hs_session_open(hs_script_backend(NULL), NULL, &error));
+    assert_says(&error, HS_RESOURCE_EXHAUSTED, "there is no script");
+    assert_ptr_equal(hs_script_env(NULL), hs_env_default());
+    assert_int_equal(hs_script_series(NULL, "x", (const double[]){1}, 1), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_constant(NULL, "x", &value), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_placeholder(NULL, "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_op(NULL, "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_fail_at(NULL, 1, HS_INTERNAL, "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_delay_at(NULL, 1, 1), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_metadata_at(NULL, 1, (hs_bytes){NULL, 0}), HS_INVALID_ARGUMENT);
+    hs_script_steps_per_run(NULL, 2);
+    hs_script_set_step(NULL, 2);
+    hs_script_advance(NULL, 2);
+    assert_null(hs_script_watch(NULL, "x", (hs_hook){.ops = NULL}).ops);
+    assert_string_equal(hs_script_calls(NULL), "");
+    hs_script_clear_calls(NULL);
+    hs_script_note(NULL, "x");
+    assert_int_equal(hs_script_runs(NULL), 0);
+    assert_string_equal(hs_script_last_run(NULL), "");
 }
 
 static void scaffold_h(void **state)
@@ -138,7 +192,9 @@ static void run_h_with_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(session_h), play_test(session_h_with_a_session), play_test(hook_h), play_test(scaffold_h),
+        cmocka_unit_test(session_h), play_test(session_h_with_a_session),
+        play_test(hook_h),           cmocka_unit_test(hook_h_without_a_run),
+        cmocka_unit_test(testing_h), play_test(scaffold_h),
         cmocka_unit_test(run_h),     play_test(run_h_with_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

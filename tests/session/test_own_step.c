@@ -227,7 +227,7 @@ static void after_a_failure_nothing_runs_and_the_error_stays(void **state)
     own_probe(o, a, .fails_in = PROBE_AFTER, .fails_at = 1, .code = HS_DATA_LOSS, .message = "the first");
     own_open_probes(o, NULL);
     own_step(o);
-    assert_fails(hs_session_run(o->session, "same", &o->err), HS_FAILED_PRECONDITION, &o->err, "has failed");
+    assert_fails(hs_session_run(o->session, "same", &o->err), HS_FAILED_PRECONDITION, &o->err, "an earlier step failed");
     assert_int_equal(hs_step_end(o->session), HS_DATA_LOSS);
     own_close(o);
     assert_says(&o->err, HS_DATA_LOSS, "the first");

@@ -166,7 +166,7 @@ static void left_in_the_middle_it_is_not_saved(void **state)
     assert_int_equal(hs_outcome_exit_code(&o->outcome), 1);
     assert_int_equal(o->outcome.step, 2);
     assert_int_equal(o->outcome.last_saved_step, 0);
-    assert_contains(o->t.log, "step 2: not saved: the session was closed in the middle of a step");
+    assert_contains(o->t.log, "step 2: not saved: the session was closed before hs_step_end");
     assert_true(own_saved(o, "weight") == 0);
 }
 
@@ -259,6 +259,48 @@ static void after_a_second_signal_nothing_is_saved(void **state)
     assert_int_equal(hs_outcome_exit_code(&o->outcome), 128 + SIGTERM);
 }
 
+static void hooks_know_the_time_until_the_kill(void **state)
+{
+    own *o = *state;
+    own_open(o, HS_SESSION_OPTIONS(.signals = true, .signal_grace_secs = 20), NULL, 0);
+    hs_raw_session *raw = hs_session_raw(o->session);
+    assert_true(hs_raw_session_grace_left_secs(raw) == HS_NEVER);
+    raise(SIGTERM);
+    atomic_fetch_add(clock_ahead_ns, 5000000000); /* before a hook looks */
+    double left = hs_raw_session_grace_left_secs(raw);
+    assert_true(left > 5 && left <= 15);
+    test_env_advance(&o->t, 3);
+    assert_true(hs_raw_session_grace_left_secs(raw) <= left - 3);
+    test_env_advance(&o->t, 30);
+    assert_true(hs_raw_session_grace_left_secs(raw) == 0);
+    own_close(o);
+}
+
+static void after_a_second_signal_there_is_no_time(void **state)
+{
+    own *o = *state;
+    own_open(o, HS_SESSION_OPTIONS(.signals = true, .signal_grace_secs = HS_NEVER), NULL, 0);
+    raise(SIGTERM);
+    assert_true(hs_raw_session_grace_left_secs(hs_session_raw(o->session)) == HS_NEVER);
+    atomic_fetch_add(clock_ahead_ns, 600000000);
+    raise(SIGINT);
+    assert_true(hs_raw_session_grace_left_secs(hs_session_raw(o->session)) == 0);
+    own_close(o);
+}
+
+static void without_signals_a_request_leaves_30_seconds(void **state)
+{
+    own *o = *state;
+    own_open(o, NULL, NULL, 0);
+    hs_raw_session *raw = hs_session_raw(o->session);
+    assert_true(hs_raw_session_grace_left_secs(raw) == HS_NEVER);
+    hs_session_request_stop(o->session);
+    assert_true(hs_raw_session_grace_left_secs(raw) == 30);
+    test_env_advance(&o->t, 4);
+    assert_true(hs_raw_session_grace_left_secs(raw) == 26);
+    own_close(o);
+}
+
 /* The background. */
 
 /* Nobody hears of what the program writes between the steps: a copy that is taken beside them would be torn. */
@@ -339,6 +381,9 @@ int main(void)
         own_test(the_callers_own_error_in_the_middle_counts),
         own_test(a_signal_in_the_middle_ends_the_loop_with_its_state_saved),
         own_test(after_a_second_signal_nothing_is_saved),
+        own_test(hooks_know_the_time_until_the_kill),
+        own_test(after_a_second_signal_there_is_no_time),
+        own_test(without_signals_a_request_leaves_30_seconds),
         own_test(a_copy_beside_the_steps_is_of_one_step),
         own_test(a_training_session_counts_the_steps_of_a_graph_without_ops),
         own_test(with_ops_a_global_step_is_the_programs_to_name),

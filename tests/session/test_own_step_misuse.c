@@ -13,7 +13,7 @@ static void an_end_without_a_beginning_is_an_error(void **state)
     assert_int_equal(hs_step_end(o->session), HS_FAILED_PRECONDITION);
     assert_false(hs_step_begin(o->session));
     own_close(o);
-    assert_says(&o->err, HS_FAILED_PRECONDITION, "hs_step_end without an hs_step_begin");
+    assert_says(&o->err, HS_FAILED_PRECONDITION, "hs_step_end was called without an hs_step_begin that returned true");
 }
 
 static void a_second_beginning_is_an_error_that_the_end_does_not_hide(void **state)
@@ -25,7 +25,7 @@ static void a_second_beginning_is_an_error_that_the_end_does_not_hide(void **sta
     assert_int_equal(hs_step_end(o->session), HS_FAILED_PRECONDITION);
     assert_true(hs_session_should_stop(o->session));
     own_close(o);
-    assert_says(&o->err, HS_FAILED_PRECONDITION, "end it by hs_step_end");
+    assert_says(&o->err, HS_FAILED_PRECONDITION, "call hs_step_end first");
     assert_int_equal(o->outcome.reason, HS_REASON_FAILED);
 }
 
@@ -34,7 +34,7 @@ static void is_refused(own *o, int64_t made)
 {
     assert_int_equal(hs_session_global_step(o->session, NULL), made + 1);
     char message[128];
-    snprintf(message, sizeof message, "the program changed the global step (%lld -> %lld); hs_step_end advances it",
+    snprintf(message, sizeof message, "the program changed the global step from %lld to %lld; only hs_step_end advances it",
              (long long)made, (long long)made + 1);
     assert_int_equal(hs_step_end(o->session), HS_FAILED_PRECONDITION);
     assert_false(hs_step_begin(o->session));
@@ -91,7 +91,7 @@ static void a_step_that_the_program_changed_last_is_refused_at_the_close(void **
     make_step(o);
     step++;
     own_close(o);
-    assert_says(&o->err, HS_FAILED_PRECONDITION, "the program changed the global step (1 -> 2)");
+    assert_says(&o->err, HS_FAILED_PRECONDITION, "the program changed the global step from 1 to 2");
     assert_int_equal(hs_outcome_exit_code(&o->outcome), 1);
     assert_int_equal(o->b.calls[PROBE_END], 0);
 }
@@ -171,7 +171,7 @@ static hs_code run_at_the_end(probe *p, const probe_call *call)
     hs_error err = {0};
     if (call->point == PROBE_CLOSE)
         assert_fails(hs_session_run(*(hs_session **)p->user, "loss", &err), HS_FAILED_PRECONDITION, &err,
-                     "from its own callbacks");
+                     "in its own callbacks");
     return HS_OK;
 }
 

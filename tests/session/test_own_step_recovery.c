@@ -130,7 +130,7 @@ static void recoveries_that_bring_it_no_further_end_the_loop(void **state)
     assert_int_equal(own_loop(o, 9), 1);
     assert_true(hs_session_should_stop(o->session));
     own_close(o);
-    assert_says(&o->err, HS_UNAVAILABLE, "2 recoveries brought it no further");
+    assert_says(&o->err, HS_UNAVAILABLE, "no progress after 2 recoveries");
 }
 
 static void without_recovery_a_loss_ends_the_loop(void **state)

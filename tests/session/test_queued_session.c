@@ -223,7 +223,7 @@ static hs_code run_and_recover(test_env *t, void *user)
     r = (reading){.next = 1, .last = 3, .fails_with = HS_UNAVAILABLE};
     (void)user;
     test_tolerate_harmless(t); /* the copy grows instead */
-    test_tolerate(t, "no recovery is possible until a checkpoint is saved: ");
+    test_tolerate(t, "recovery is impossible until a checkpoint is saved: ");
     atomic_init(&r.fails_at, 2);
     const hs_state_provider position =
         HS_INIT(hs_state_provider, .name = "numbers", .save = save, .load = load, .self = &r);

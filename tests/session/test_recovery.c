@@ -27,7 +27,7 @@ static void fails_with(void **state, hs_code code)
     assert_int_equal(lost_inc(l), 2);
     assert_int_equal(hs_session_recoveries(l->session), 1);
     assert_contains(l->t.log, "recovering, attempt 1 of 10: ");
-    assert_contains(l->t.log, "step 0: recovered from step 2, with the state of the opening");
+    assert_contains(l->t.log, "step 0: recovered from a failure at step 2, with a copy of the initial state");
 }
 
 static void ms_059_aborted_begins_anew(void **state)
@@ -51,7 +51,7 @@ static void ms_061_the_newest_checkpoint_is_where_it_goes_on(void **state)
     assert_int_equal(lost_inc(l), 3);
     assert_false(hs_session_should_stop(l->session));
     assert_int_equal(lost_inc(l), 4);
-    assert_contains(l->t.log, "step 2: recovered from step 2, restored from ");
+    assert_contains(l->t.log, "step 2: recovered from a failure at step 2");
 }
 
 /* Beginning anew would throw the training away. */
@@ -67,7 +67,7 @@ static void a_checkpoint_that_cannot_be_restored_ends_the_recovery(void **state)
     test_write_file(index, "x", 1);
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
-    assert_fails(lost_run(l, "fail"), HS_DATA_LOSS, &l->err, "recovering: ");
+    assert_fails(lost_run(l, "fail"), HS_DATA_LOSS, &l->err, "cannot recover: ");
     assert_contains(l->err.message, "none of its 1 checkpoints can be restored");
     assert_int_equal(lost_close(l)->error.code, HS_DATA_LOSS);
 }
@@ -157,7 +157,7 @@ static void ms_058_opening_is_tried_again(void **state)
     assert_int_equal(calls, 2);
     assert_false(hs_session_should_stop(l->session));
     assert_int_equal(lost_step(l), 0);
-    assert_contains(l->t.log, "the session could not be opened; trying again, attempt 1 of 10: ABORTED: ");
+    assert_contains(l->t.log, "session not opened; retrying, attempt 1 of 10: ABORTED: ");
     assert_int_equal(l->a.calls[PROBE_BEGIN], 1);
 }
 
@@ -214,11 +214,11 @@ static void ms_138s_recovery_has_a_limit(void **state)
     int64_t before = l->t.now_ns;
     l->fails_left = 100;
     l->fails_with = HS_UNAVAILABLE;
-    assert_fails(lost_run(l, "fail"), HS_UNAVAILABLE, &l->err, "3 recoveries brought it no further: op 'fail': no luck");
+    assert_fails(lost_run(l, "fail"), HS_UNAVAILABLE, &l->err, "no progress after 3 recoveries: op 'fail': no luck");
     assert_int_equal(l->opens, 4);
     assert_int_equal((l->t.now_ns - before + 500000000) / 1000000000, 1 + 2); /* none before the first */
     assert_true(hs_session_should_stop(l->session));
-    assert_fails(lost_run(l, "inc"), HS_FAILED_PRECONDITION, &l->err, "could not be made anew");
+    assert_fails(lost_run(l, "inc"), HS_FAILED_PRECONDITION, &l->err, "could not be recovered");
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
     assert_int_equal(l->outcome.error.code, HS_UNAVAILABLE);
     assert_int_equal(l->a.calls[PROBE_END], 0);
@@ -322,7 +322,7 @@ static void a_stop_ends_the_waiting(void **state)
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
     int64_t before = l->t.now_ns;
-    assert_fails(lost_run(l, "fail"), HS_UNAVAILABLE, &l->err, "a stop was requested while it waited to recover");
+    assert_fails(lost_run(l, "fail"), HS_UNAVAILABLE, &l->err, "a stop was requested before the next attempt to recover");
     assert_true(l->t.now_ns - before < 1000000000);
 }
 
@@ -350,7 +350,7 @@ static void a_hook_of_best_effort_works_again_through_a_recovery(void **state)
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
     assert_ok(lost_run(l, "fail"), &l->err);
-    assert_contains(l->t.log, "hook 'c' works again, after 1 failure in a row");
+    assert_contains(l->t.log, "hook 'c' recovered after 1 failure in a row");
     lost_inc(l);
     assert_int_equal(l->c.calls[PROBE_CREATE], 2);
 }
@@ -482,9 +482,27 @@ static void what_was_not_copied_cannot_be_recovered(void **state)
     assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit (39 bytes)");
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
-    assert_fails(lost_run(l, "fail"), HS_FAILED_PRECONDITION, &l->err, "there is nothing to recover from");
+    assert_fails(lost_run(l, "fail"), HS_FAILED_PRECONDITION, &l->err, "cannot recover: no checkpoint exists");
     assert_true(hs_session_should_stop(l->session));
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
+}
+
+/* Initializing sets all of it, so that no copy is missed. */
+static void memory_with_a_first_value_is_initialized_again(void **state)
+{
+    lost *l = *state;
+    static const double first[4] = {7};
+    double v[4] = {0};
+    hs_graph_add_variable(
+        l->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_DOUBLE, .shape = HS_SHAPE(4), .data = v, .initial = first));
+    l->recovery.snapshot_limit = 39;
+    lost_open(l, NULL);
+    v[0] = 8;
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_true(v[0] == 7);
+    assert_int_equal(lost_close(l)->reason, HS_REASON_CLOSED);
 }
 
 static void more_than_a_gib_is_not_copied_by_default(void **state)
@@ -518,7 +536,7 @@ static void what_was_not_copied_is_initialized_anew(void **state)
     assert_int_equal(lost_step(l), 0);
     assert_int_equal(hs_raw_session_restores(raw), restores + 1);
     assert_false(hs_raw_session_metric(raw, "m", NULL, NULL));
-    assert_contains(l->t.log, "step 0: recovered from step 1, initialized");
+    assert_contains(l->t.log, "step 0: recovered from a failure at step 1, initialized again");
 }
 
 static void the_copy_goes_when_there_is_a_checkpoint(void **state)
@@ -769,7 +787,7 @@ static hs_code lose_and_recover(test_env *t, void *user)
     lost l = {.fails_left = 1, .fails_with = HS_ABORTED};
     (void)user;
     test_tolerate_harmless(t); /* the copy grows instead */
-    test_tolerate(t, "no recovery is possible until a checkpoint is saved: ");
+    test_tolerate(t, "recovery is impossible until a checkpoint is saved: ");
     if (!graph)
         return HS_RESOURCE_EXHAUSTED;
     hs_graph_global_step(graph, NULL, NULL);
@@ -824,6 +842,7 @@ int main(void)
         lost_test(options_that_make_no_sense_are_refused),
         lost_test(the_programs_memory_is_as_it_was_at_the_opening),
         lost_test(what_was_not_copied_cannot_be_recovered),
+        lost_test(memory_with_a_first_value_is_initialized_again),
         lost_test(more_than_a_gib_is_not_copied_by_default),
         lost_test(what_was_not_copied_is_initialized_anew),
         lost_test(the_copy_goes_when_there_is_a_checkpoint),

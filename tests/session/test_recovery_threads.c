@@ -439,7 +439,7 @@ static void is_done(lost *l, hs_reason reason, int exit_code)
     assert_ok(l->outcome.error.code, &l->outcome.error);
     assert_int_equal(l->outcome.reason, reason);
     assert_int_equal(hs_outcome_exit_code(&l->outcome), exit_code);
-    assert_contains(l->t.log, "WARNING: session lost after training had ended: thread 'lost': the server is gone");
+    assert_contains(l->t.log, "WARNING: session lost after training ended: thread 'lost': the server is gone");
 }
 
 static void a_loss_after_a_hooks_stop_is_no_failure(void **state)

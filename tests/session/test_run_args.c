@@ -40,7 +40,8 @@ static void a_path_is_taken_once(void **state)
     hs_error err = {0};
     hs_run_args args = HS_INIT(hs_run_args);
     hs_run_args_fetch(&args, "metrics/loss", "l", NULL);
-    assert_fails(hs_run_args_fetch(&args, "metrics/loss", "x", &err), HS_ALREADY_EXISTS, &err, "'metrics/loss' is taken");
+    assert_fails(hs_run_args_fetch(&args, "metrics/loss", "x", &err), HS_ALREADY_EXISTS, &err,
+                 "'metrics/loss' already has a fetch");
     assert_int_equal(hs_run_args_fetch(&args, "metrics", "x", &err), HS_ALREADY_EXISTS);
     assert_int_equal(hs_run_args_fetch(&args, "metrics/loss/deeper", "x", &err), HS_ALREADY_EXISTS);
     assert_int_equal(hs_run_args_fetch(&args, "metrics/los", "x", &err), HS_OK);
@@ -65,8 +66,10 @@ static void lists_and_paths_do_not_mix(void **state)
     hs_run_args flat = HS_INIT(hs_run_args), tree = HS_INIT(hs_run_args);
     hs_run_args_fetch(&flat, NULL, "a", NULL);
     hs_run_args_fetch(&tree, "x", "a", NULL);
-    assert_fails(hs_run_args_fetch(&flat, "x", "b", &err), HS_INVALID_ARGUMENT, &err, "cannot be mixed ('b')");
-    assert_fails(hs_run_args_fetch(&tree, NULL, "b", &err), HS_INVALID_ARGUMENT, &err, "cannot be mixed");
+    assert_fails(hs_run_args_fetch(&flat, "x", "b", &err), HS_INVALID_ARGUMENT, &err,
+                 "cannot mix fetches with a path and fetches without a path ('b')");
+    assert_fails(hs_run_args_fetch(&tree, NULL, "b", &err), HS_INVALID_ARGUMENT, &err,
+                 "cannot mix fetches with a path and fetches without a path (");
     hs_run_args_clear(&flat);
     hs_run_args_clear(&tree);
 }
@@ -114,8 +117,10 @@ static void args_made_by_hand_are_not_added_to(void **state)
     hs_run_args by_hand[] = {HS_INIT(hs_run_args, .names = HS_NAMES("x")), HS_INIT(hs_run_args, .fetches = HS_LEAF("x")),
                              HS_INIT(hs_run_args, .feeds = feeds)};
     for (int i = 0; i < 3; i++) {
-        assert_fails(hs_run_args_fetch(&by_hand[i], NULL, "y", &err), HS_FAILED_PRECONDITION, &err, "by hand");
-        assert_fails(hs_run_args_feed(&by_hand[i], "y", &feeds[0].value, &err), HS_FAILED_PRECONDITION, &err, "by hand");
+        assert_fails(hs_run_args_fetch(&by_hand[i], NULL, "y", &err), HS_FAILED_PRECONDITION, &err,
+                     "the program has set itself");
+        assert_fails(hs_run_args_feed(&by_hand[i], "y", &feeds[0].value, &err), HS_FAILED_PRECONDITION, &err,
+                     "the program has set itself");
     }
 }
 
@@ -127,7 +132,7 @@ static void built_args_that_were_changed_by_hand_are_refused(void **state)
     hs_run_args_fetch(&args, NULL, "x", NULL);
     const char *const *built = args.names;
     args.names = HS_NAMES("y");
-    assert_fails(hs_run_args_fetch(&args, NULL, "z", &err), HS_FAILED_PRECONDITION, &err, "by hand");
+    assert_fails(hs_run_args_fetch(&args, NULL, "z", &err), HS_FAILED_PRECONDITION, &err, "the program has set itself");
     args.names = built;
     assert_int_equal(hs_run_args_fetch(&args, NULL, "z", &err), HS_OK);
     hs_run_args_clear(&args);
@@ -141,8 +146,8 @@ static void nulls_are_refused(void **state)
     hs_feed feed = play_feed("x", &one);
     hs_run_args args = HS_INIT(hs_run_args), no_size = {0};
     assert_fails(hs_run_args_fetch(&args, NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "name is NULL");
-    assert_fails(hs_run_args_feed(&args, NULL, &feed.value, &err), HS_INVALID_ARGUMENT, &err, "the name is NULL");
-    assert_fails(hs_run_args_feed(&args, "x", NULL, &err), HS_INVALID_ARGUMENT, &err, "the value is NULL");
+    assert_fails(hs_run_args_feed(&args, NULL, &feed.value, &err), HS_INVALID_ARGUMENT, &err, "name is NULL");
+    assert_fails(hs_run_args_feed(&args, "x", NULL, &err), HS_INVALID_ARGUMENT, &err, "hs_run_args_feed: value is NULL");
     assert_fails(hs_run_args_fetch(NULL, NULL, "x", &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_run_args");
     assert_fails(hs_run_args_fetch(&no_size, NULL, "x", &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_run_args");
     assert_fails(hs_run_args_feed(&no_size, "x", &feed.value, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_run_args");

@@ -85,6 +85,21 @@ static void ms_117s_negative_numbers_do_not_win(void **state)
     assert_contains(hs_script_last_run(p->script), "pool 0");
 }
 
+/* Options that only ask for a trace lift no limit. */
+static void ms_117s_a_timeout_counts_more_than_none(void **state)
+{
+    play *p = *state;
+    hs_run_options mine = HS_INIT(hs_run_options, .timeout_secs = 5),
+                   hooks = HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL);
+    play_probe(p, a, .wants = HS_RUN_ARGS(.options = &hooks));
+    play_open_probes(p, 1);
+    assert_ok(play_args(p, HS_RUN_ARGS(.options = &mine)), &p->err);
+    assert_contains(hs_script_last_run(p->script), "trace 3 timeout 5 ");
+    hooks.timeout_secs = HS_NEVER;
+    assert_ok(play_args(p, HS_RUN_ARGS(.options = &mine)), &p->err);
+    assert_contains(hs_script_last_run(p->script), "trace 3 timeout 5 ");
+}
+
 static void nobodys_own_options_are_changed(void **state)
 {
     play *p = *state;
@@ -210,6 +225,7 @@ int main(void)
         play_test(ms_072_ms_119s_hooks_options_are_merged_and_seen_by_all),
         play_test(ms_117s_the_larger_number_and_any_flag_count),
         play_test(ms_117s_negative_numbers_do_not_win),
+        play_test(ms_117s_a_timeout_counts_more_than_none),
         play_test(nobodys_own_options_are_changed),
         play_test(watches_are_appended_in_their_order),
         play_test(the_only_options_are_passed_on_as_they_are),

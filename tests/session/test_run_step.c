@@ -70,7 +70,7 @@ static void ms_077_after_a_steps_stop_the_session_is_to_stop(void **state)
     play *p = *state;
     steps s = {.stop = true};
     play_open_probes(p, 1);
-    assert_fails(run_step(p, &s), HS_STOP, &p->err, "asked to stop");
+    assert_fails(run_step(p, &s), HS_STOP, &p->err, "requested a stop");
     assert_true(hs_session_should_stop(p->session));
     assert_false(hs_coordinator_should_stop(hs_session_coordinator(p->session)));
 }

@@ -84,7 +84,7 @@ static void ms_005_sa_050s_more_than_one_saver_to_choose_from(void **state)
     hs_saver *savers[] = {hs_saver_new(NULL, NULL), hs_saver_new(NULL, NULL)};
     for (int i = 0; i < 2; i++)
         assert_ok(b->ops->add_to_collection(b->graph, HS_SAVERS, savers[i], NULL, &b->err), &b->err);
-    assert_fails(finalize(b, scaffold), HS_FAILED_PRECONDITION, &b->err, "'savers' has more than one item (2)");
+    assert_fails(finalize(b, scaffold), HS_FAILED_PRECONDITION, &b->err, "'savers' has 2 items");
     assert_false(hs_backend_finalized(hs_graph_backend(b->graph)));
     for (int i = 0; i < 2; i++)
         hs_saver_free(savers[i]);
@@ -238,11 +238,11 @@ static void a_scaffold_of_another_graph_is_refused(void **state)
     hs_graph *other = hs_graph_new(&b->t.env);
     assert_ok(finalize(b, scaffold), &b->err);
     assert_fails(hs_scaffold_finalize(scaffold, hs_graph_backend(other), &b->err), HS_FAILED_PRECONDITION, &b->err,
-                 "finalized over another graph");
+                 "the scaffold was finalized for another graph");
     assert_false(hs_backend_finalized(hs_graph_backend(other)));
     hs_session_options options = HS_INIT(hs_session_options, .scaffold = scaffold);
     assert_null(hs_session_open(hs_graph_backend(other), &options, &b->err));
-    assert_says(&b->err, HS_FAILED_PRECONDITION, "finalized over another graph");
+    assert_says(&b->err, HS_FAILED_PRECONDITION, "the scaffold was finalized for another graph");
     assert_ok(finalize(b, scaffold), &b->err); /* its own, again */
     hs_scaffold_free(scaffold);
     hs_graph_free(other);

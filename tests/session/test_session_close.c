@@ -288,7 +288,7 @@ static void a_backend_that_is_lost_at_the_close_does_not(void **state)
     train_and_close(p, lose_at_close);
     assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
     assert_int_equal(hs_outcome_exit_code(&p->outcome), 0);
-    assert_contains(p->t.log, "WARNING: session lost after training had ended: the server is gone");
+    assert_contains(p->t.log, "WARNING: session lost after training ended: the server is gone");
 }
 
 static void the_first_error_is_reported(void **state)

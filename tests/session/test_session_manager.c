@@ -314,7 +314,9 @@ static void sm_005_nothing_to_prepare_with(void **state)
     s->v = 2;
     assert_false(
         prepare(s, PREPARE(.saver = s->saver, .checkpoint_dir = empty, .wait_for_checkpoint = true, .max_wait_secs = 2)));
-    assert_says(&s->b->err, HS_FAILED_PRECONDITION, "nothing was restored, and there is no init_op");
+    assert_says(
+        &s->b->err, HS_FAILED_PRECONDITION,
+        "cannot initialize the model: no checkpoint was restored, and init_op, init_fn and local_init_op are missing");
     assert_true(prepare(
         s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory, .wait_for_checkpoint = true, .max_wait_secs = 2)));
     assert_true(number(s, "kept") == 7);
@@ -387,7 +389,7 @@ static void sm_006_sm_028s_not_from_both(void **state)
     assert_false(
         recover(s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory, .checkpoint_prefix = "model.ckpt-1")));
     assert_null(s->session);
-    assert_says(&s->b->err, HS_INVALID_ARGUMENT, "give one of the two");
+    assert_says(&s->b->err, HS_INVALID_ARGUMENT, "give at most one of the two");
     assert_int_equal(s->opened, before); /* it is said before anything is opened */
 }
 
@@ -396,7 +398,8 @@ static void sm_008_a_check_for_no_op(void **state)
     shared *s = *state;
     s->options.ready_for_local_init_op = "ready_for_local";
     assert_null(hs_session_manager_new(&s->options, &s->b->err));
-    assert_says(&s->b->err, HS_INVALID_ARGUMENT, "ready_for_local_init_op is 'ready_for_local'");
+    assert_says(&s->b->err, HS_INVALID_ARGUMENT,
+                "ready_for_local_init_op 'ready_for_local' has no effect without local_init_op");
 }
 
 static void sm_009_the_local_init_op_sees_what_was_restored(void **state)
@@ -430,7 +433,7 @@ static void sm_033s_not_being_ready_for_it_is_no_error(void **state)
     assert_false(recover(s, PREPARE(.saver = NULL)));
     assert_non_null(s->session);
     assert_int_equal(s->local_inits, 0);
-    assert_contains(s->b->t.log, "not ready for the local init op");
+    assert_contains(s->b->t.log, "not ready for local_init_op");
 }
 
 static void sm_007_nobody_initializes(void **state)
@@ -480,7 +483,7 @@ static void sm_014_a_check_that_asks_for_too_much(void **state)
     s->options.local_init_op = "local_init";
     s->options.ready_for_local_init_op = "ready";
     assert_false(wait(s, 3));
-    assert_says(&s->b->err, HS_DEADLINE_EXCEEDED, "ready for the local init op");
+    assert_says(&s->b->err, HS_DEADLINE_EXCEEDED, "ready for local_init_op");
     assert_int_equal(s->local_inits, 0);
 }
 
@@ -489,7 +492,7 @@ static void sm_015_no_check_and_nothing_initialized(void **state)
     shared *s = *state;
     s->options.local_init_op = "local_init";
     assert_false(wait(s, 3));
-    assert_says(&s->b->err, HS_DEADLINE_EXCEEDED, "the session was not ready after waiting 3 seconds");
+    assert_says(&s->b->err, HS_DEADLINE_EXCEEDED, "the session did not become ready within 3 s");
 }
 
 static void sm_016_several_local_inits(void **state)
@@ -509,7 +512,7 @@ static void sm_018_sm_035s_something_is_left_uninitialized(void **state)
     assert_false(prepare(s, PREPARE(.init_op = "init")));
     assert_int_equal(s->b->err.code, HS_FAILED_PRECONDITION);
     assert_string_equal(s->b->err.message,
-                        "after initializing: the model is not ready; 1 variables are not initialized: w");
+                        "after initialization: the model is not ready; 1 variables are not initialized: w");
     assert_int_equal(s->closed, 1);
 }
 
@@ -520,8 +523,9 @@ static void sm_019_not_ready_for_the_local_init_op(void **state)
     s->options.ready_for_local_init_op = "ready_for_local";
     assert_false(prepare(s, PREPARE(.init_op = "init_x")));
     assert_int_equal(s->b->err.code, HS_FAILED_PRECONDITION);
-    assert_string_equal(s->b->err.message, "after initializing: the model is not ready for the local init op; 1 variables "
-                                           "are not initialized: v");
+    assert_string_equal(
+        s->b->err.message,
+        "after initialization: the model is not ready for local_init_op; 1 variables are not initialized: v");
     assert_int_equal(s->local_inits, 0);
 }
 
@@ -549,7 +553,7 @@ static void names_are_listed_as_far_as_there_is_room(void **state)
     assert_true(strlen(message) < HS_MESSAGE_SIZE - 1); /* it is not the message that is full */
     assert_false(prepare(s, PREPARE(.init_op = "init")));
     assert_string_equal(s->b->err.message,
-                        "after initializing: the model is not ready; 1 variables are not initialized: layer/weights");
+                        "after initialization: the model is not ready; 1 variables are not initialized: layer/weights");
 }
 
 static void sm_020_without_that_check(void **state)

@@ -190,9 +190,9 @@ static void hooks_that_make_no_sense_are_refused(void **state)
         {&no_name, "hook 1 has no name"},
         {&empty_name, "hook 1 has no name"},
         {&no_size, "HS_INIT(hs_hook_ops"},
-        {&half, "hook 'half' has one of save_state and load_state"},
-        {&colon, "hook 'a:b': what is saved has no ':' in its name"},
-        {&negative, "hook 'old': its version is -1"},
+        {&half, "hook 'half' has only one of save_state and load_state"},
+        {&colon, "hook 'a:b': the name contains ':', which is reserved for NAME:version and NAME:identity"},
+        {&negative, "hook 'old': version is -1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         play_probe(p, a, .destroyed = 0);
@@ -224,7 +224,7 @@ static void a_backends_state_that_makes_no_sense_is_refused(void **state)
     backends_state.size = sizeof backends_state;
     backends_state.name = "";
     assert_null(play_try_open(p, NULL, 0));
-    assert_says(&p->err, HS_INVALID_ARGUMENT, "a state to be saved has no name");
+    assert_says(&p->err, HS_INVALID_ARGUMENT, "the state to save has no name");
     backends_state.name = "loader";
     assert_non_null(play_try_open(p, NULL, 0));
 }

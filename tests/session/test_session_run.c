@@ -83,7 +83,7 @@ static void ms_031_a_bad_fetch_fails_the_run_and_stops_nothing(void **state)
     play_calls(p);
     const hs_run_args invalid = HS_INIT(hs_run_args, .fetches = &(const hs_fetch){.kind = (hs_fetch_kind)99});
     assert_fails(hs_session_run_args(p->session, &invalid, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err,
-                 "neither leaf, list nor dict");
+                 "a node is not a leaf, list or dict");
     assert_fails(hs_session_run(p->session, "lost", &p->err), HS_NOT_FOUND, &p->err, "'lost'");
     assert_string_equal(play_calls(p), "");
     assert_false(hs_session_should_stop(p->session));
@@ -271,7 +271,7 @@ static void args_that_make_no_sense_are_refused(void **state)
 {
     play *p = *state;
     play_open(p, NULL, 0);
-    assert_fails(hs_session_run(p->session, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err, "the op is NULL");
+    assert_fails(hs_session_run(p->session, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err, "op is NULL");
     assert_fails(play_args(p, &(hs_run_args){.names = HS_NAMES("five")}), HS_INVALID_ARGUMENT, &p->err,
                  "HS_INIT(hs_run_args");
     assert_fails(play_args(p, HS_RUN_ARGS(.kind = 3)), HS_INVALID_ARGUMENT, &p->err, "kind is 3");
@@ -298,7 +298,7 @@ static void args_of_a_later_version_are_taken(void **state)
 static void no_session_runs_nothing(void **state)
 {
     play *p = *state;
-    assert_fails(hs_session_run(NULL, "train", &p->err), HS_FAILED_PRECONDITION, &p->err, "there is no session");
+    assert_fails(hs_session_run(NULL, "train", &p->err), HS_FAILED_PRECONDITION, &p->err, "session is NULL");
     assert_int_equal(hs_session_run(NULL, NULL, NULL), HS_FAILED_PRECONDITION);
     assert_int_equal(hs_session_run_args(NULL, NULL, NULL, NULL), HS_FAILED_PRECONDITION);
     assert_int_equal(hs_session_run_step(NULL, NULL, NULL, NULL), HS_FAILED_PRECONDITION);
@@ -361,7 +361,8 @@ static hs_code run_again(probe *p, const probe_call *call)
     if (call->point == PROBE_BEGIN || call->point == PROBE_CREATE || !all->session)
         return HS_OK;
     hs_error err = {0};
-    assert_fails(hs_session_run(all->session, "train", &err), HS_FAILED_PRECONDITION, &err, "a session cannot be run from");
+    assert_fails(hs_session_run(all->session, "train", &err), HS_FAILED_PRECONDITION, &err,
+                 "a session cannot run in its own callbacks");
     hs_outcome outcome = hs_session_close(all->session, &err);
     assert_says(&err, HS_FAILED_PRECONDITION, "a session cannot be closed from");
     assert_int_equal(outcome.error.code, HS_FAILED_PRECONDITION);
@@ -387,7 +388,8 @@ static hs_code run_in_the_backend(void *session, hs_backend_call *call, hs_error
 {
     play *p = (play *)(intptr_t)call->options->inter_op_thread_pool; /* the only way in */
     assert_int_equal(hs_session_run(p->session, "train", err), HS_FAILED_PRECONDITION);
-    assert_fails(hs_raw_session_run(hs_session_raw(p->session), NULL, NULL, err), HS_FAILED_PRECONDITION, err, "by an op");
+    assert_fails(hs_raw_session_run(hs_session_raw(p->session), NULL, NULL, err), HS_FAILED_PRECONDITION, err,
+                 "an op cannot run");
     assert_int_equal(hs_session_close(p->session, err).error.code, HS_FAILED_PRECONDITION);
     return hs_script_backend(NULL).ops->run(session, call, err);
 }

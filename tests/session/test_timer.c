@@ -70,7 +70,7 @@ static void a_trigger_that_is_invalid_makes_no_timer(void **state)
     (void)state;
     assert_invalid(NULL, "hs_trigger");
     assert_invalid(&no_size, "HS_INIT(hs_trigger");
-    assert_invalid(HS_TRIGGER(.every_n_steps = 0), "a trigger that never fires");
+    assert_invalid(HS_TRIGGER(.every_n_steps = 0), "the trigger never fires");
     assert_invalid(HS_TRIGGER(.every_n_steps = -1), "every_n_steps is -1");
     assert_invalid(HS_TRIGGER(.every_n_secs = -1), "every_n_secs is -1");
     assert_invalid(HS_TRIGGER(.every_n_secs = 2e9), "every_n_secs is 2e+09");

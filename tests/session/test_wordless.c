@@ -264,7 +264,7 @@ static void an_init_op(void **state)
 {
     play *p = *state;
     fault.fails = RUN;
-    assert_opening_fails(p, HS_SCAFFOLD_OPTIONS(.init_op = "train"), "running 'train'");
+    assert_opening_fails(p, HS_SCAFFOLD_OPTIONS(.init_op = "train"), "cannot run 'train'");
 }
 
 static hs_code init_function(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
@@ -277,7 +277,7 @@ static void an_init_function(void **state)
 {
     play *p = *state;
     fault.fails = INIT_FUNCTION;
-    assert_opening_fails(p, HS_SCAFFOLD_OPTIONS(.init_fn = init_function), "the init function: ");
+    assert_opening_fails(p, HS_SCAFFOLD_OPTIONS(.init_fn = init_function), "init_fn: ");
 }
 
 static hs_code train_by_default(void *self, const char *key, const char **name, hs_error *err)
@@ -332,7 +332,7 @@ static void a_device_that_cannot_be_written_in_a_restore(void **state)
     play *p = *state;
     double w = 7;
     hs_graph *graph = use_device(p, &w, NULL);
-    fail_each(p, (const function[]){FROM_HOST, NOTHING}, false, "writing variable 'w'");
+    fail_each(p, (const function[]){FROM_HOST, NOTHING}, false, "cannot write variable 'w'");
     hs_graph_free(graph);
 }
 
@@ -341,7 +341,7 @@ static void a_device_that_cannot_be_read_in_a_save(void **state)
     play *p = *state;
     double w = 7;
     hs_graph *graph = use_device(p, &w, NULL);
-    fail_each(p, (const function[]){TO_HOST, NOTHING}, true, "reading variable 'w'");
+    fail_each(p, (const function[]){TO_HOST, NOTHING}, true, "cannot read variable 'w'");
     hs_graph_free(graph);
 }
 
@@ -352,7 +352,7 @@ static void a_device_that_does_not_take_its_first_value(void **state)
     const double initial = 8;
     hs_graph *graph = use_device(p, &w, &initial);
     fault.fails = FROM_HOST;
-    assert_opening_fails(p, NULL, "initializing variable 'w'");
+    assert_opening_fails(p, NULL, "cannot initialize variable 'w'");
     hs_graph_free(graph);
 }
 
@@ -369,7 +369,7 @@ static void a_variables_own_function(void **state)
     hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_DOUBLE, .initialize = first_value));
     p->backend = hs_graph_backend(graph);
     fault.fails = INITIALIZE;
-    assert_opening_fails(p, NULL, "initializing variable 'v'");
+    assert_opening_fails(p, NULL, "cannot initialize variable 'v'");
     hs_graph_free(graph);
 }
 

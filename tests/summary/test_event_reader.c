@@ -409,7 +409,7 @@ static void bad_arguments_are_refused(void **state)
     (void)state;
     const hs_event *event;
     assert_null(hs_event_reader_open(NULL, NULL, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "needs a path");
+    assert_says(&err, HS_INVALID_ARGUMENT, "path is missing");
     assert_null(hs_event_reader_open(name(1), NULL, &err));
     assert_says(&err, HS_NOT_FOUND, name(1));
     assert_null(hs_event_reader_open(directory, &(hs_event_reader_options){.size = 0}, &err));

@@ -87,7 +87,7 @@ static void wr_005_there_is_no_adding_after_closing(void **state)
     hs_summary_writer *w = open_writer(f, .size = 0);
     close_writer(f, w);
     w = NULL; /* it is freed */
-    assert_fails(hs_summary_writer_scalar(w, "x", 1, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no event-file writer");
+    assert_fails(hs_summary_writer_scalar(w, "x", 1, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "the event writer is NULL");
     assert_int_equal(hs_summary_writer_close(w, &f->err), HS_OK);
     assert_string_equal(events_text(f->directory), "version");
 }
@@ -241,7 +241,7 @@ static void wr_029s_what_is_no_summary_is_refused(void **state)
     hs_summary_writer *w = open_writer(f, .size = 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_fails(hs_summary_writer_summary(w, bad[i], 1, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                     "no serialized Summary");
+                     "bytes are not a serialized Summary");
     assert_ok(hs_summary_writer_summary(w, (hs_string){BYTES("\xaa\x06\x01x")}, 2, &f->err), &f->err); /* field 101 */
     assert_int_equal(hs_summary_writer_status(w).events, 1);
     close_writer(f, w);
@@ -300,7 +300,8 @@ static void what_is_no_event_is_refused(void **state)
     fixture *f = *state;
     hs_summary_writer *w = open_writer(f, .size = 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_fails(hs_summary_writer_event(w, bad[i], &f->err), HS_INVALID_ARGUMENT, &f->err, "no serialized Event");
+        assert_fails(hs_summary_writer_event(w, bad[i], &f->err), HS_INVALID_ARGUMENT, &f->err,
+                     "bytes are not a serialized Event");
     close_writer(f, w);
     assert_string_equal(events_text(f->directory), "version");
 }

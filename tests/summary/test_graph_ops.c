@@ -189,7 +189,7 @@ static void a_definition_without_its_size(void **state)
 
 static void no_name(void **state)
 {
-    refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.tensor = "x"), HS_INVALID_ARGUMENT, "no name");
+    refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.tensor = "x"), HS_INVALID_ARGUMENT, "is missing");
 }
 
 static void no_tensor(void **state)

@@ -69,9 +69,9 @@ static void descriptions_that_are_none(void **state)
     };
     const char *says[] = {"name",
                           "type 9",
-                          "between",
-                          "between",
-                          "between",
+                          "min must not be above max",
+                          "min must not be above max",
+                          "min must not be above max",
                           "another type",
                           "nan",
                           "hs_hparams_config_options.hparams is not UTF-8",
@@ -137,7 +137,8 @@ static void arguments_that_are_none(void **state)
     assert_fails(hs_hparams_start(summary, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     assert_fails(hs_hparams_end(NULL, HS_HPARAMS_SUCCESS, 0, &err), HS_RESOURCE_EXHAUSTED, &err, "NULL");
     assert_fails(hs_hparams_end(summary, (hs_hparams_status)4, 0, &err), HS_INVALID_ARGUMENT, &err, "status 4");
-    assert_fails(hs_hparams_end(summary, HS_HPARAMS_SUCCESS, (double)NAN, &err), HS_INVALID_ARGUMENT, &err, "no time");
+    assert_fails(hs_hparams_end(summary, HS_HPARAMS_SUCCESS, (double)NAN, &err), HS_INVALID_ARGUMENT, &err,
+                 "must be finite");
 }
 
 /* The clock's time, in seconds, stands at the end of the data, with its field's number before it. */

@@ -270,7 +270,7 @@ static void bytes_that_are_no_metadata(void **state)
     (void)state;
     hs__trace_begin(&trace, hs_env_default(), NO_LIMIT);
     assert_fails(hs__trace_run(&trace, (hs_bytes){"\x0a\x7f?", 3}, false, &err), HS_DATA_LOSS, &err,
-                 "3 bytes, is no RunMetadata");
+                 "the backend's run metadata of 3 bytes is not a RunMetadata");
     hs__trace_free(&trace);
 }
 

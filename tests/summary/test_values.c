@@ -143,8 +143,8 @@ static void what_is_no_text(void **state)
     const hs_string no_data = {NULL, 1};
     const hs_tensor strings = hs_tensor_of(HS_STRING, HS_SCALAR, &no_data),
                     number = hs_tensor_of(HS_FLOAT, HS_SHAPE(0), NULL);
-    assert_fails(hs_summary_text_tensor(summary, "t", &strings, &err), HS_INVALID_ARGUMENT, &err, "no data");
-    assert_fails(hs_summary_tensor(summary, "t", &strings, NULL, &err), HS_INVALID_ARGUMENT, &err, "no data");
+    assert_fails(hs_summary_text_tensor(summary, "t", &strings, &err), HS_INVALID_ARGUMENT, &err, "is NULL");
+    assert_fails(hs_summary_tensor(summary, "t", &strings, NULL, &err), HS_INVALID_ARGUMENT, &err, "is NULL");
     assert_fails(hs_summary_text_tensor(summary, "t", &number, &err), HS_INVALID_ARGUMENT, &err, "float");
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
@@ -173,8 +173,8 @@ static void what_is_no_plugin(void **state)
         hs_summary_plugin plugin;
         const char *says;
     } wrong[] = {
-        {HS_INIT(hs_summary_plugin, .content = {"x", 1}), "no plugin's name"},
-        {HS_INIT(hs_summary_plugin, .name = "x", .content = {NULL, 1}), "no data"},
+        {HS_INIT(hs_summary_plugin, .content = {"x", 1}), "the plugin's name is NULL"},
+        {HS_INIT(hs_summary_plugin, .name = "x", .content = {NULL, 1}), "is NULL"},
         {HS_INIT(hs_summary_plugin, .name = "\xff"), "hs_summary_plugin.name is not UTF-8"},
         {HS_INIT(hs_summary_plugin, .display_name = "\xff"), "hs_summary_plugin.display_name is not UTF-8"},
         {HS_INIT(hs_summary_plugin, .description = "\xff"), "hs_summary_plugin.description is not UTF-8"},
@@ -233,15 +233,10 @@ static void what_is_no_layout(void **state)
         {.title = "lower", .margins = HS_CHART_MARGINS({"v", "\xff", "u"})},
         {.title = "upper", .margins = HS_CHART_MARGINS({"v", "l", "\xff"}, {"v", "l", "u"})},
     };
-    const char *says[] = {"either",
-                          "either",
-                          "lower and upper",
-                          "hs_chart.title is not UTF-8",
-                          "hs_chart.tags is not UTF-8",
-                          "lower and upper",
-                          "hs_chart_margin.value is not UTF-8",
-                          "hs_chart_margin.lower is not UTF-8",
-                          "hs_chart_margin.upper is not UTF-8"};
+    const char *says[] = {
+        "exactly one of tags and margins",    "exactly one of tags and margins",    "lower and upper",
+        "hs_chart.title is not UTF-8",        "hs_chart.tags is not UTF-8",         "lower and upper",
+        "hs_chart_margin.value is not UTF-8", "hs_chart_margin.lower is not UTF-8", "hs_chart_margin.upper is not UTF-8"};
     for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
         const hs_chart_category category = {.title = "c", .charts = HS_CHARTS(charts[i])};
         assert_fails(hs_summary_chart_layout(summary, HS_CHART_CATEGORIES(category), &err), HS_INVALID_ARGUMENT, &err,
@@ -292,8 +287,9 @@ static void what_is_no_summary_is_not_merged(void **state)
                                {"\x0a\x02\xff\xff", 4},
                                {"\x0a\x02\x0a\x05", 4}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_fails(hs_summary_merge(summary, wrong[i], &err), HS_DATA_LOSS, &err, "no serialized summary");
-    assert_fails(hs_summary_merge(summary, (hs_string){NULL, 3}, &err), HS_INVALID_ARGUMENT, &err, "no data");
+        assert_fails(hs_summary_merge(summary, wrong[i], &err), HS_DATA_LOSS, &err,
+                     "bytes: they are not a serialized Summary");
+    assert_fails(hs_summary_merge(summary, (hs_string){NULL, 3}, &err), HS_INVALID_ARGUMENT, &err, "is NULL");
     assert_fails(hs_summary_merge(NULL, wrong[0], &err), HS_RESOURCE_EXHAUSTED, &err, "NULL");
     assert_ok(hs_summary_merge(summary, (hs_string){NULL, 0}, &err), &err);
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);

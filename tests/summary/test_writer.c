@@ -282,10 +282,10 @@ static void options_that_make_no_sense(void **state)
         hs_summary_writer_options options;
         const char *message;
     } cases[] = {
-        {HS_INIT(hs_summary_writer_options, .flush_secs = -1), "flush_secs is -1"},
+        {HS_INIT(hs_summary_writer_options, .flush_secs = -2), "flush_secs is -2; it must be from 0 to 1e9, or HS_NEVER"},
         {HS_INIT(hs_summary_writer_options, .flush_secs = 1e300), "flush_secs is 1e+300"},
-        {HS_INIT(hs_summary_writer_options, .queue_bytes = -5), "queue_bytes is -5"},
-        {HS_INIT(hs_summary_writer_options, .name_suffix = "a/b"), "'a/b' has a '/'"},
+        {HS_INIT(hs_summary_writer_options, .queue_bytes = -5), "queue_bytes is -5; it must be at least 0, or HS_NEVER"},
+        {HS_INIT(hs_summary_writer_options, .name_suffix = "a/b"), "'a/b' contains '/'"},
         {{.flush_secs = 1}, "HS_INIT(hs_summary_writer_options"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -214,6 +214,45 @@ static void events_are_written_after_flush_secs(void **state)
     assert_string_equal(events_text(*state), "version early=1@1 early=2@2 late=3@3");
 }
 
+/* HS_NEVER: the thread sleeps, and a late event wakes nobody. */
+static void without_flush_secs_events_wait_for_a_flush(void **state)
+{
+    disk d;
+    hs_error err;
+    disk_init(&d);
+    hs_summary_writer *writer =
+        open_on(&d, *state, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .flush_secs = HS_NEVER));
+    await_waiting(1);
+    assert_true(longest_wait() > 1e8);
+    assert_ok(hs_summary_writer_scalar(writer, "early", 1, 1, &err), &err);
+    d.now_ns += 1000000000000000; /* 11 days */
+    assert_ok(hs_summary_writer_scalar(writer, "late", 2, 2, &err), &err);
+    await_waiting(1);
+    assert_int_equal(d.writes, 1); /* the version's */
+    assert_ok(hs_summary_writer_flush(writer, false, &err), &err);
+    assert_int_equal(d.writes, 2);
+    assert_ok(hs_summary_writer_close(writer, &err), &err);
+}
+
+/* HS_NEVER: though nothing can be written, nothing is dropped, and nobody waits. */
+static void a_queue_may_have_no_limit(void **state)
+{
+    enum { MANY = 100000 };
+    disk d;
+    hs_error err;
+    disk_init(&d);
+    hs_summary_writer *writer =
+        open_on(&d, *state,
+                (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .queue_bytes = HS_NEVER,
+                                                   .when_full = HS_WRITER_DROPS));
+    hold(&d, true);
+    for (int64_t i = 0; i < MANY; i++) /* more than the default has room for */
+        assert_ok(hs_summary_writer_scalar(writer, "loss", 1, i, &err), &err);
+    assert_int_equal(hs_summary_writer_status(writer).dropped, 0);
+    hold(&d, false);
+    assert_ok(hs_summary_writer_close(writer, &err), &err);
+}
+
 /* The thread looks for itself, by the system's clock, whatever the environment's says. */
 static void wr_016s_events_are_written_though_nobody_calls(void **state)
 {
@@ -365,6 +404,8 @@ int main(void)
         with_directory(many_threads_and_a_queue_that_is_always_full),
         with_directory(wr_017s_adding_waits_while_the_queue_is_full),
         with_directory(events_are_written_after_flush_secs),
+        with_directory(without_flush_secs_events_wait_for_a_flush),
+        with_directory(a_queue_may_have_no_limit),
         with_directory(wr_016s_events_are_written_though_nobody_calls),
         with_directory(an_idle_writer_sleeps),
         with_directory(signals_are_not_the_writers),

@@ -247,7 +247,7 @@ static void a_writer_that_is_null(void **state)
     hs_error *err = &f->err;
     const hs_string text = {"x", 1};
     const hs_bytes bytes = {"x", 1};
-    const char *why = "no event-file writer";
+    const char *why = "the event writer is NULL";
     assert_null(hs_summary_writer_path(NULL));
     assert_fails(hs_summary_writer_flush(NULL, true, err), HS_INVALID_ARGUMENT, err, why);
     assert_fails(hs_summary_writer_scalar(NULL, "loss", 1, 1, err), HS_INVALID_ARGUMENT, err, why);
@@ -271,10 +271,11 @@ static void bytes_without_data(void **state)
     const hs_string text = {NULL, 5};
     const hs_bytes bytes = {NULL, 5};
     hs_summary_writer *writer = open_writer(f);
-    assert_fails(hs_summary_writer_summary(writer, text, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
-    assert_fails(hs_summary_writer_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
-    assert_fails(hs_summary_writer_meta_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
-    assert_fails(hs_summary_writer_event(writer, bytes, &f->err), HS_INVALID_ARGUMENT, &f->err, "no serialized Event");
+    assert_fails(hs_summary_writer_summary(writer, text, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "is NULL");
+    assert_fails(hs_summary_writer_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "is NULL");
+    assert_fails(hs_summary_writer_meta_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "is NULL");
+    assert_fails(hs_summary_writer_event(writer, bytes, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "bytes are not a serialized Event");
     assert_ok(hs_summary_writer_summary(writer, (hs_string){NULL, 0}, 3, &f->err), &f->err); /* of no values */
     assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, 4, NULL), &f->err);
     assert_ok(hs_summary_writer_close(writer, NULL), &f->err);

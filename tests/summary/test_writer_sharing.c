@@ -80,7 +80,7 @@ static void without_a_thread_no_file_is_left(void **state)
     hs_summary_writer *w = hs_summary_writer_open(f->directory, &options, &f->err);
     refuses_threads = false;
     assert_null(w);
-    assert_contains(f->err.message, "cannot start its thread");
+    assert_contains(f->err.message, "cannot start the thread of the event writer");
     assert_int_equal(test_count_files(f->directory, "events"), 0);
     assert_int_equal(f->t.open_files, 0);
 }

@@ -253,7 +253,7 @@ static void no_coordinator_has_stopped(void **state)
     assert_int_equal(hs_coordinator_error(NULL, &err), HS_OK);
     assert_string_equal(err.message, "");
     assert_int_equal(hs_coordinator_error(NULL, NULL), HS_OK);
-    assert_fails(join(NULL, &err), HS_INVALID_ARGUMENT, &err, "no coordinator");
+    assert_fails(join(NULL, &err), HS_INVALID_ARGUMENT, &err, "coordinator is NULL");
     hs_coordinator_clear_stop(NULL);
     hs_coordinator_free(NULL);
 }
@@ -373,7 +373,7 @@ static void after_a_second_it_is_told_for_whom_it_waits(void **state)
     env.logger = t->env.logger;
     hs_coordinator *made = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &env), &err);
     assert_ok(join_with_straggler(made, &go_on, 1.1, true, &err), &err);
-    assert_contains(t->log, "INFO: stop requested; waiting up to 1.1 seconds for: 'stays'");
+    assert_contains(t->log, "INFO: stop requested; waiting up to 1.1 s for these threads: 'stays'");
     hs_coordinator_free(made);
     free(t);
 }
@@ -542,7 +542,7 @@ static void co_027s_an_error_is_the_coordinators_unless_it_was_joined(void **sta
     assert_ok(hs_coordinator_stop_on_error(*state, fail_with, &error, &err), &err);
     assert_fails(join(*state, &err), HS_ABORTED, &err, "lost");
     assert_fails(hs_coordinator_stop_on_error(*state, fail_with, &error, &err), HS_ABORTED, &err, "lost");
-    assert_fails(hs_coordinator_stop_on_error(*state, NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "no body");
+    assert_fails(hs_coordinator_stop_on_error(*state, NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "body is NULL");
 }
 
 static void a_join_counts_whom_it_leaves_behind(void **state)
@@ -553,7 +553,7 @@ static void a_join_counts_whom_it_leaves_behind(void **state)
     hs_thread_options options = HS_INIT(hs_thread_options, .name = "stays", .run = wait_for_event, .user = &go);
     hs_thread *thread = hs_thread_new(&options, &err);
     hs_join_options soon =
-        HS_INIT(hs_join_options, .stop_grace_secs = 1e-10, .threads = HS_THREADS(thread), .left_behind = &left);
+        HS_INIT(hs_join_options, .stop_grace_secs = 1e-10, .threads = HS_THREADS(thread), .n_live_threads = &left);
     assert_ok(hs_thread_start(thread, &err), &err);
     assert_ok(hs_coordinator_register(*state, thread, &err), &err);
     stop_with(*state, HS_ABORTED, "lost");

@@ -84,11 +84,11 @@ static void a_closed_queue_is_drained_and_then_at_its_end(void **state)
     push(queue, 2);
     hs_queue_close(queue, false, NULL);
     assert_true(hs_queue_closed(queue));
-    assert_fails(hs_queue_push(queue, element(3), &err), HS_CANCELLED, &err, "queue 'q' is closed");
+    assert_fails(hs_queue_push(queue, element(3), &err), HS_CANCELLED, &err, "queue 'q': it is closed");
     assert_fails(hs_queue_try_push(queue, element(3), &err), HS_CANCELLED, &err, "closed");
     assert_int_equal(pop(queue), 1);
     assert_int_equal(pop(queue), 2);
-    assert_fails(hs_queue_pop(queue, &popped, &err), HS_OUT_OF_RANGE, &err, "queue 'q' is closed, and empty");
+    assert_fails(hs_queue_pop(queue, &popped, &err), HS_OUT_OF_RANGE, &err, "queue 'q' is closed and empty");
     assert_fails(hs_queue_try_pop(queue, &popped, &err), HS_OUT_OF_RANGE, &err, "closed");
     hs_queue_free(queue);
 }
@@ -132,7 +132,7 @@ static void nonsense_is_refused(void **state)
     const int64_t capacities[] = {-1, INT64_MIN, INT64_MAX, ((int64_t)1 << 24) + 1};
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
         assert_null(hs_queue_new(HS_QUEUE_OPTIONS(.capacity = capacities[i]), &err));
-        assert_says(&err, HS_INVALID_ARGUMENT, "its capacity is");
+        assert_says(&err, HS_INVALID_ARGUMENT, "capacity is");
     }
     assert_null(hs_queue_new(&(hs_queue_options){.capacity = 1}, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "HS_INIT(hs_queue_options");

@@ -431,8 +431,9 @@ static void qr_021s_what_is_missing_is_said(void **state)
 {
     source *s = *state;
     refused(s, (hs_queue_runner_options){.enqueue_ops = HS_NAMES("count")}, "queue is missing");
-    refused(s, (hs_queue_runner_options){.queue = "q"}, "no enqueue_ops");
-    refused(s, (hs_queue_runner_options){.queue = "q", .enqueue_ops = (const char *const[]){NULL}}, "no enqueue_ops");
+    refused(s, (hs_queue_runner_options){.queue = "q"}, "enqueue_ops is missing");
+    refused(s, (hs_queue_runner_options){.queue = "q", .enqueue_ops = (const char *const[]){NULL}},
+            "enqueue_ops is missing");
     refused(s, (hs_queue_runner_options){.queue = "q", .enqueue_ops = HS_NAMES("count"), .closed_codes = HS_CODES(HS_OK)},
             "closed_codes is empty");
 }
@@ -476,12 +477,12 @@ static void what_is_not_there_is_said_at_once(void **state)
     assert_fails(hs_queue_runner_create_threads(runner, &s->raw, NULL, true, &threads, &s->err), HS_NOT_FOUND, &s->err,
                  "queue runner 'q': there is no 'nothing'");
     assert_fails(hs_queue_runner_create_threads(runner, NULL, NULL, true, &threads, &s->err), HS_INVALID_ARGUMENT, &s->err,
-                 "no session");
+                 "session is NULL");
     assert_fails(hs_queue_runner_create_threads(NULL, &s->raw, NULL, true, &threads, &s->err), HS_INVALID_ARGUMENT, &s->err,
-                 "no queue runner");
+                 "runner is NULL");
     s->raw.ops.fork = NULL;
     assert_fails(hs_queue_runner_create_threads(runner, &s->raw, NULL, true, &threads, &s->err), HS_UNIMPLEMENTED, &s->err,
-                 "'source' cannot run ops beside others");
+                 "'source' cannot run ops concurrently");
     hs_queue_runner_free(runner);
 }
 
@@ -527,7 +528,7 @@ static void fail_to_start(source *s, hs_queue_runner *runner, hs_coordinator *co
     hs_threads threads;
     threads_left = 1;
     assert_fails(hs_queue_runner_create_threads(runner, &s->raw, coordinator, true, &threads, &s->err),
-                 HS_RESOURCE_EXHAUSTED, &s->err, "does not start");
+                 HS_RESOURCE_EXHAUSTED, &s->err, "cannot start thread");
     threads_left = -1;
     assert_int_equal(count(&threads), 0);
 }
@@ -556,7 +557,7 @@ static void a_thread_that_does_not_start_stops_the_coordinator(void **state)
     hs_queue_runner *runner = make(s, HS_NAMES("count", "count"));
     hs_coordinator *coordinator = coordinate(s);
     fail_to_start(s, runner, coordinator);
-    assert_fails(hs_coordinator_join(coordinator, NULL, &s->err), HS_RESOURCE_EXHAUSTED, &s->err, "does not start");
+    assert_fails(hs_coordinator_join(coordinator, NULL, &s->err), HS_RESOURCE_EXHAUSTED, &s->err, "cannot start thread");
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
 }
@@ -571,7 +572,8 @@ static void a_thread_that_does_not_start_ends_those_that_wait(void **state)
     waiting = s;
     fail_to_start(s, runner, coordinator);
     waiting = NULL;
-    assert_fails(hs_coordinator_join(coordinator, &options, &s->err), HS_RESOURCE_EXHAUSTED, &s->err, "does not start");
+    assert_fails(hs_coordinator_join(coordinator, &options, &s->err), HS_RESOURCE_EXHAUSTED, &s->err,
+                 "cannot start thread");
     assert_int_equal(source_calls(s, "q/cancel"), 1);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
@@ -650,7 +652,8 @@ static void qr_023s_no_runners_are_warned_of(void **state)
     assert_int_equal(count(&threads), 0);
     assert_contains(s->t.log, "WARNING: hs_queue_runners_start: the graph has no queue runners");
     hs_threads_free(&threads);
-    assert_fails(hs_queue_runners_start(NULL, NULL, true, &threads, &s->err), HS_INVALID_ARGUMENT, &s->err, "no session");
+    assert_fails(hs_queue_runners_start(NULL, NULL, true, &threads, &s->err), HS_INVALID_ARGUMENT, &s->err,
+                 "session is NULL");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, source_setup, source_teardown)

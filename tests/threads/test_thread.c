@@ -100,9 +100,9 @@ static void it_starts_once(void **state)
     fixture *f = *state;
     hs_thread *thread = make(f, (hs_thread_options){.name = "one", .run = lose});
     start(f, thread);
-    assert_fails(hs_thread_start(thread, &f->err), HS_FAILED_PRECONDITION, &f->err, "'one' was started before");
+    assert_fails(hs_thread_start(thread, &f->err), HS_FAILED_PRECONDITION, &f->err, "'one' was already started");
     assert_true(hs_thread_wait(thread, LONG));
-    assert_fails(hs_thread_start(thread, &f->err), HS_FAILED_PRECONDITION, &f->err, "'one' was started before");
+    assert_fails(hs_thread_start(thread, &f->err), HS_FAILED_PRECONDITION, &f->err, "'one' was already started");
     hs_thread_free(thread);
 }
 
@@ -129,11 +129,12 @@ static void what_is_missing_is_said(void **state)
     fixture *f = *state;
     assert_null(hs_thread_new(HS_THREAD_OPTIONS(.run = lose), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_thread_options.name");
-    assert_fails(hs_coordinator_start(f->coordinator, &f->err, .name = "none"), HS_INVALID_ARGUMENT, &f->err, "no body");
+    assert_fails(hs_coordinator_start(f->coordinator, &f->err, .name = "none"), HS_INVALID_ARGUMENT, &f->err,
+                 "run is NULL");
     assert_fails(hs_coordinator_start(NULL, &f->err, .name = "one", .run = lose), HS_INVALID_ARGUMENT, &f->err,
-                 "no coordinator");
-    assert_fails(hs_coordinator_register(f->coordinator, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no thread");
-    assert_fails(hs_thread_start(NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no thread");
+                 "coordinator is NULL");
+    assert_fails(hs_coordinator_register(f->coordinator, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "thread is NULL");
+    assert_fails(hs_thread_start(NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "thread is NULL");
     assert_true(hs_thread_wait(NULL, LONG));
     assert_ok(hs_thread_error(NULL, &f->err), &f->err);
     assert_false(hs_thread_alive(NULL));
@@ -455,7 +456,7 @@ static void the_system_may_have_no_more_threads(void **state)
     fixture *f = *state;
     hs_thread *thread = make(f, (hs_thread_options){.name = "one", .run = lose});
     refuses_threads = true;
-    assert_fails(hs_thread_start(thread, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "does not start thread 'one'");
+    assert_fails(hs_thread_start(thread, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "cannot start thread 'one'");
     assert_int_equal(f->err.os_error, EAGAIN);
     assert_false(hs_thread_alive(thread));
     assert_fails(hs_coordinator_start(f->coordinator, &f->err, .name = "two", .run = lose), HS_RESOURCE_EXHAUSTED, &f->err,

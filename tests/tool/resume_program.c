@@ -9,11 +9,11 @@
 #include <string.h>
 
 /* The words, and the step that "WORD=STEP" gives; 1 without one, 0 if the word is not there. */
-static const char *const words[] = {"no_generator", "lossy_input", "lossy_hook",  "late_input",   "clock",  "swaps",
-                                    "own_loop",     "device",      "text",        "no_directory", "seldom", "summaries",
-                                    "fresh",        "required",    "worker",      "own_files",    "two",    "both",
-                                    "elsewhere",    "kill",        "fail",        "exit",         "end",    "ends_resumed",
-                                    "stale",        "random",     "points",      "other_files", "says_a_lot"};
+static const char *const words[] = {
+    "no_generator", "lossy_input",  "lossy_hook", "late_input",  "clock",      "swaps",    "own_loop", "device",
+    "text",         "no_directory", "seldom",     "summaries",   "fresh",      "required", "worker",   "own_files",
+    "two",          "both",         "elsewhere",  "kill",        "fail",       "exit",     "end",      "ends_resumed",
+    "stale",        "random",       "points",     "other_files", "says_a_lot", "stride",   "times",    "control"};
 enum { N_WORDS = sizeof words / sizeof *words };
 static int64_t steps[N_WORDS];
 
@@ -40,11 +40,12 @@ static bool take_word(const char *word)
 /* The model: a walk, a step of which is random and as long as the input says. */
 typedef struct {
     double position, loss, average;
-    double buffers[2]; /* each step computes one from the other; the first is a variable */
+    double buffers[2];       /* each step computes one from the other; the first is a variable */
     double *newest, *moment; /* the newest buffer; memory that the third step allocates */
-    double far[2];     /* "device memory": the bits of the number inverted */
+    double far[2];           /* "device memory": the bits of the number inverted */
     uint64_t generator;
     int64_t input, produced, runs; /* produced: in this process */
+    int64_t step;                  /* with "stride=N": each run makes N */
 } walk;
 
 static void flip(void *to, const void *from, size_t bytes)
@@ -108,6 +109,7 @@ static hs_code compute(walk *w, int64_t step, hs_error *err)
 
 static hs_code advance(void *self, hs_op *op, hs_error *err)
 {
+    ((walk *)self)->step += is("stride");
     return compute(self, hs_op_global_step(op, NULL) + 1, err);
 }
 
@@ -212,9 +214,14 @@ static hs_graph *make_graph(walk *w, const hs_env *env)
         hs_graph_state(g, "input", save_number, is("lossy_input") ? load_one_more : load_number, &w->input);
     if (is("clock"))
         hs_graph_state(g, "clock", save_clock, load_clock, w);
-    if (!is("own_loop")) {
+    if (is("stride")) {
+        hs_graph_global_step(g, NULL, &w->step);
+        hs_graph_op(g, .name = "train", .run = advance, .user = w, .writes = HS_NAMES("position", "loss", "global_step"));
+    } else if (!is("own_loop")) {
         hs_graph_op(g, .name = "train", .run = advance, .user = w, .writes = HS_NAMES("position", "loss"),
                     .advances_step = true);
+    }
+    if (!is("own_loop")) {
         hs_graph_op(g, .name = "double_loss", .run = double_loss, .user = w, .inputs = HS_NAMES("loss"),
                     .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
     }
@@ -237,17 +244,24 @@ static int train(const char *checkpoint_dir)
     walk w = {.generator = 1};
     hs_error err = {0};
     w.newest = w.buffers;
+    const int64_t last = is("stride") ? 400 : 40;
     hs_file_system_ops ops = *hs_env_default()->files.ops;
     hs_env env = HS_INIT(hs_env, .files = {&ops, NULL});
     hs_graph *g = make_graph(&w, is("own_files") ? &env : NULL);
     hs_hook counter = {.ops = &counter_ops, .self = &w};
     hs_hook metrics = hs_metrics_file(.path = "./run//metrics.csv", .tensors = HS_NAMES("loss"), .every_n_steps = 1);
     hs_hook chart = hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"), .every_n_steps = 1, .summary_dir = "run");
+    hs_hook limit = hs_stop_after(.this_run_secs = 3600), watchdog = hs_watchdog();
+    hs_hook rows = hs_metrics_file(.path = "run/rows.csv", .tensors = HS_NAMES("loss"), .every_n_secs = 1e-4);
+    hs_hook scalars = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_secs = 1e-4, .summary_dir = "run");
+    hs_hook control = hs_control(.path = "run/control", .poll_secs = 1e-6);
     hs_training_options options =
         HS_INIT(hs_training_options, .checkpoint_dir = is("no_directory") ? NULL : checkpoint_dir,
                 .summary_dir = is("summaries") ? "summaries" : NULL, .save_checkpoint_steps = is("seldom") ? HS_NEVER : 3,
-                .hooks = is("other_files") ? HS_HOOKS(counter, hs_stop_at_step(.last_step = 40), metrics, chart)
-                                           : HS_HOOKS(counter, hs_stop_at_step(.last_step = 40)),
+                .hooks = is("other_files") ? HS_HOOKS(counter, hs_stop_at_step(.last_step = last), metrics, chart)
+                         : is("times")     ? HS_HOOKS(counter, limit, watchdog, rows, scalars)
+                         : is("control")   ? HS_HOOKS(counter, control)
+                                           : HS_HOOKS(counter, hs_stop_at_step(.last_step = last)),
                 .restore = is("fresh")      ? HS_RESTORE_NEVER
                            : is("required") ? HS_RESTORE_REQUIRE
                                             : HS_RESTORE_IF_PRESENT,
@@ -256,6 +270,10 @@ static int train(const char *checkpoint_dir)
         hs_hook_free(metrics);
         hs_hook_free(chart);
     }
+    if (!is("times"))
+        hs_hooks_free(HS_HOOKS(limit, watchdog, rows, scalars));
+    if (!is("control"))
+        hs_hook_free(control);
     hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, &err);
     if (!s)
         fprintf(stderr, "%s\n", err.message);

@@ -105,7 +105,7 @@ class Names(Case):
     def test_one_name_alone_must_end_in_safetensors(self):
         self.convert("m", FILE)
         for from_, to in ("m", "other"), (FILE, "other.safetensors"):
-            self.assertIn("ends in .safetensors", self.refuses(from_, to))
+            self.assertIn("exactly one of the two names must end in .safetensors", self.refuses(from_, to))
 
     def test_what_is_to_be_written_needs_a_name(self):
         self.convert("m", FILE)
@@ -113,14 +113,14 @@ class Names(Case):
         self.assertIn("'run' is a directory", self.refuses(FILE, "run"))
         self.assertIn("'run/' is a directory", self.refuses(FILE, "run/"))
         self.assertIn("without .index", self.refuses(FILE, "back.index"))
-        self.assertIn("is named", self.refuses(FILE, ""))
+        self.assertIn("is missing", self.refuses(FILE, ""))
 
     def test_what_is_not_there_is_named(self):
         self.assertIn("gone.index", self.refuses("gone", FILE))
         self.assertIn("gone.safetensors", self.refuses("gone.safetensors", "back"))
         (self.directory / "run").mkdir()
-        self.assertIn("run: no file 'checkpoint' here", self.refuses("run", FILE))
-        self.assertIn("no checkpoint is named", self.refuses("", FILE))
+        self.assertIn("run: contains no file 'checkpoint' that names an existing checkpoint", self.refuses("run", FILE))
+        self.assertIn("is missing", self.refuses("", FILE))
 
 
 class Replacing(Case):
@@ -151,7 +151,7 @@ class Replacing(Case):
 class Refused(Case):
     def test_strings_are_named(self):
         self.make("m", {"words": ("string", [1], [b"one"])})
-        self.assertIn("'words' is of the dtype string", self.refuses("m", FILE))
+        self.assertIn("'words' has dtype string, which safetensors does not support", self.refuses("m", FILE))
 
     def test_every_wrong_byte_of_a_checkpoints_data(self):
         data = self.bytes_of("m.data-00000-of-00001")
@@ -179,11 +179,11 @@ class Refused(Case):
         self.write(FILE, b"\x89PNG\r\n\x1a\n" + bytes(100))
         self.assertIn(FILE, self.refuses(FILE, "back"))
         self.write(FILE, struct.pack("<Q", 2) + b"[]")
-        self.assertIn("no safetensors file", self.refuses(FILE, "back"))
+        self.assertIn("not a safetensors file", self.refuses(FILE, "back"))
 
     def test_names_are_escaped(self):
         self.make("m", {"\x1b[2J": ("string", [1], [b"x"])})
-        self.assertIn("'\\x1b[2J' is of the dtype string", self.refuses("m", FILE))
+        self.assertIn("'\\x1b[2J' has dtype string, which safetensors does not support", self.refuses("m", FILE))
 
 
 if __name__ == "__main__":

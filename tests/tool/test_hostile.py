@@ -28,7 +28,7 @@ class Claims(ToolCase):
         output, said = self.tool("checkpoint", "stat", "m", status=2)
         self.assertIn("\ngood ", output)
         self.assertIn("'bad'", said)
-        self.assertNotIn("not enough memory", said)
+        self.assertNotIn("out of memory", said)
         output, said = self.tool("checkpoint", "verify", "m", status=verified)
         self.assertIn("bad", output + said)
         self.assertNotIn("'good'", output + said)
@@ -76,7 +76,7 @@ class Claims(ToolCase):
         self.claim(bad=entry(VARIANT, [1], 6, offset=100), wrong=behind(UINT8, [6], 6, 1))
         output, said = self.tool("checkpoint", "verify", "m", status=1)
         self.assertIn("damaged: wrong: ", output)
-        self.assertIn("'bad' could not be verified", said)
+        self.assertIn("'bad'", said)
 
     def test_tensors_that_share_bytes(self):
         self.claim(bad=entry(UINT8, [1], 1))
@@ -89,16 +89,16 @@ class Claims(ToolCase):
     def test_missing_slices(self):
         self.claim(bad=entry(FLOAT, [6], 0, n_slices=2))
         self.assert_refused()
-        self.assertIn("has 0 slices, and should have 2", self.prints("checkpoint", "verify", "m", status=1))
+        self.assertIn("has 0 slices, but should have 2", self.prints("checkpoint", "verify", "m", status=1))
 
     def test_slices_of_no_tensor(self):
         self.write("m.index", index({b"\0v\0\1\1\1\x80\x86": entry(UINT8, [6], 6, 1), b"good": entry(UINT8, [6], 6, crc32c(DATA))}))
         self.write("m.data-00000-of-00001", DATA)
-        self.assertIn("the slice [0:6] of 'v' belongs to no tensor", self.prints("checkpoint", "verify", "m", status=1))
+        self.assertIn("slice [0:6] of 'v' belongs to", self.prints("checkpoint", "verify", "m", status=1))
 
     def test_an_index_for_other_readers(self):
         self.write("m.index", index({}, shards=0))
-        self.assertIn("has 0 data files", self.prints("checkpoint", "verify", "m", status=1))
+        self.assertIn("the number of data files is 0", self.prints("checkpoint", "verify", "m", status=1))
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class Prefixes(ToolCase):
         self.assertEqual(self.n_of("run"), 4)
 
     def test_a_directory_without_checkpoints(self):
-        self.assertIn("run: no file 'checkpoint' here", self.says("checkpoint", "ls", "run"))
+        self.assertIn("run: contains no file 'checkpoint' that names an existing checkpoint", self.says("checkpoint", "ls", "run"))
 
     def test_a_directory_whose_newest_is_gone(self):
         self.save("run/model-1", 1, 1)
@@ -93,11 +93,11 @@ class Prefixes(ToolCase):
 
     def test_what_is_not_there_is_named(self):
         self.assertIn("nowhere.index", self.says("checkpoint", "ls", "nowhere"))
-        self.assertIn("no checkpoint is named", self.says("checkpoint", "ls", ""))
+        self.assertIn("is missing", self.says("checkpoint", "ls", ""))
 
     def test_a_data_file_is_no_name(self):
         self.make("m", MODEL)
-        self.assertIn("named by its prefix", self.says("checkpoint", "ls", "m.data-00000-of-00001"))
+        self.assertIn("not the prefix of a checkpoint", self.says("checkpoint", "ls", "m.data-00000-of-00001"))
 
     def test_a_damaged_index_cannot_be_listed(self):
         self.write("m.index", b"\0" * 100)

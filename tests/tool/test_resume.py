@@ -11,7 +11,7 @@ from support import ALLOCATOR, BUILD, TOOL, ToolCase, run
 
 PROGRAM = str(BUILD / "tests/tool/resume_program")
 STEPS = ["--steps", "8"]
-SAME = "resumed at step 4 and at step 5: the same for 8 steps, each with 9 variables, states and values\n"
+SAME = "resumed at step 4 and at step 5: 8 equal steps, each with 9 variables, states and values\n"
 
 
 class ResumeCase(ToolCase):
@@ -64,7 +64,7 @@ class Exact(ResumeCase):
     def test_other_ways_to_train(self):
         for words in ["own_loop"], ["seldom"], ["late_input"], ["required"], ["text"]:
             with self.subTest(words=words):
-                self.assertIn("the same for 8 steps", self.is_same(*words))
+                self.assertIn("8 equal steps", self.is_same(*words))
 
     def test_memory_of_a_device(self):
         self.assertIn("each with 10 variables, states and values", self.is_same("device"))
@@ -73,15 +73,25 @@ class Exact(ResumeCase):
     def test_standard_steps(self):
         done = run(TOOL, "verify-resume", PROGRAM, cwd=self.work)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
-        self.assertIn(b"resumed at step 10 and at step 11: the same for 20 steps", done.stdout)
+        self.assertIn(b"resumed at step 10 and at step 11: 20 equal steps", done.stdout)
 
     def test_the_least_number_of_steps(self):
         self.assertEqual(self.is_same(options=["--steps", "2"]),
-                         "resumed at step 1: the same for 2 steps, each with 9 variables, states and values\n")
+                         "resumed at step 1: 2 equal steps, each with 9 variables, states and values\n")
 
     def test_another_middle(self):
         self.assertEqual(self.is_same(options=["--middle", "7"]),
-                         "resumed at step 7: the same for 8 steps, each with 9 variables, states and values\n")
+                         "resumed at step 7: 8 equal steps, each with 9 variables, states and values\n")
+
+    def test_runs_of_several_steps(self):
+        for stride, resumed in (2, "4 and at step 6"), (3, "6"), (5, "5"), (7, "7"):
+            with self.subTest(stride=stride):
+                self.assertIn(f"resumed at step {resumed}: ", self.is_same(f"stride={stride}"))
+        self.assertIn("resumed at step 6 and at step 9: 4 equal steps",
+                      self.is_same("stride=3", options=["--steps", "11"]))
+
+    def test_states_that_hold_times(self):
+        self.assertIn("each with 9 ", self.is_same("times"))
 
     def test_more_fetches(self):
         self.assertIn("each with 10 ", self.is_same(options=["--fetch", "double_loss,loss"]))
@@ -119,6 +129,12 @@ class Different(ResumeCase):
         self.assertTrue(self.differs("stale").startswith("step 5 differs in the value 'average' ("))
         self.is_same("stale", options=["--ignore", "average"])
 
+    def test_the_usual_remedies_are_named(self):
+        for output in self.differs("no_generator"), run(TOOL, "help", "verify-resume").stdout.decode():
+            self.assertIn("hs_graph_bytes", output)
+            self.assertIn("hs_graph_variable_at", output)
+        self.assertNotIn("hs_graph_", self.differs("random"))  # it is not for the checkpoint that this differs
+
     def test_what_may_differ(self):
         self.assertIn("the state 'hooksess/state/clock'", self.differs("clock"))
         self.is_same("clock", options=["--ignore", "other,hooksess/state/clock"])
@@ -130,7 +146,7 @@ class Different(ResumeCase):
             "step 1 differs in the state 'hooksess/state/generator', the variable 'position', the value 'loss' (two runs from "
             "the start)\n"), output)
         self.assertIn(" in the second run\n", output)
-        self.assertIn("\nThe program does not compute the same twice", output)
+        self.assertIn("\nThe program computes different results in each run", output)
 
     def test_fetches(self):
         output = self.differs("no_generator", options=["--fetch", "double_loss"])
@@ -146,16 +162,16 @@ class NotMade(ResumeCase):
     """Trials that come to nothing."""
 
     def test_a_program_without_a_training_session(self):
-        self.assertIn("ended with status 0 and opened no training session", self.fails("elsewhere"))
-        self.assertIn("'false' ended with status 1 and opened no training session", self.fails(program=["false"]))
+        self.assertIn("ended with status 0 and did not open a training session", self.fails("elsewhere"))
+        self.assertIn("'false' ended with status 1 and did not open a training session", self.fails(program=["false"]))
 
     def test_a_program_that_is_not_there(self):
-        self.assertIn("'/no/such' cannot be started: No such file", self.fails(program=["/no/such"]))
+        self.assertIn("'/no/such': No such file", self.fails(program=["/no/such"]))
 
     def test_a_program_that_is_killed(self):
-        self.assertRegex(self.fails("kill=1"), "the run that is not interrupted: '.*' was killed by signal 9 .Killed")
-        self.assertRegex(self.fails("kill=5"), "the run that is resumed: '.*' was killed by signal 9 .Killed")
-        self.assertRegex(self.fails("kill=7"), "the run that is resumed a second time: '.*' was killed by signal 9 .Killed")
+        self.assertRegex(self.fails("kill=1"), "the uninterrupted run: '.*' was killed by signal 9 .Killed")
+        self.assertRegex(self.fails("kill=5"), "the resumed run: '.*' was killed by signal 9 .Killed")
+        self.assertRegex(self.fails("kill=7"), "the run that was resumed twice: '.*' was killed by signal 9 .Killed")
 
     def test_a_program_that_exits(self):
         self.assertIn("ended with status 3 before step 8", self.fails("exit=3"))
@@ -166,17 +182,26 @@ class NotMade(ResumeCase):
 
     def test_a_training_that_is_too_short(self):
         self.assertIn("ended at step 2, before step 8; try fewer steps (--steps)", self.fails("end=3"))
-        self.assertIn("the run that is resumed a second time: the training session ended at step 5, before step 8",
+        self.assertIn("the run that was resumed twice: the training session ended at step 5, before step 8",
                       self.fails("end=6", "ends_resumed"))
 
+    def test_a_run_that_makes_all_steps(self):
+        for stride in 8, 9, 20:
+            said = self.fails(f"stride={stride}")
+            self.assertIn(f"interrupt after step 4 reached the last step, {stride}, in one run, so nothing was resumed; "
+                          f"use --steps {4 * stride}", said)
+            self.is_same(f"stride={stride}", options=["--steps", str(4 * stride)])
+        self.assertIn("use --steps 36", self.fails("stride=3", options=["--middle", "7"]))
+        self.differs("stride=8", "random")
+
     def test_a_program_that_starts_from_nothing(self):
-        self.assertIn("the program begins at step 0 although its checkpoint_dir has a checkpoint of step 4; let it resume",
+        self.assertIn("the program starts at step 0, although its checkpoint_dir has a checkpoint of step 4; let it resume (hs_training_options.restore)",
                       self.fails("fresh"))
 
     def test_sessions_that_cannot_be_tried(self):
         self.assertIn("no checkpoint_dir", self.fails("no_directory"))
         self.assertIn("a worker's", self.fails("worker"))
-        self.assertIn("files of its own (hs_env.files)", self.fails("own_files"))
+        self.assertIn("the program has its own files (hs_env.files), which verify-resume cannot redirect", self.fails("own_files"))
 
     def test_the_last_lines_of_the_program_are_shown(self):
         said = self.fails("says_a_lot", "elsewhere")
@@ -226,6 +251,14 @@ class Untouched(ResumeCase):
             self.is_same()
             holder.stdin.close()
 
+    def test_an_order_for_a_run(self):
+        self.make_run()
+        control = self.work / "run/control"
+        control.write_text("stop\n")
+        control.chmod(0o600)
+        self.is_same("control")
+        self.assertEqual(control.read_text(), "stop\n")
+
     def make_run(self):
         (self.work / "run").mkdir()
         return self.work
@@ -267,11 +300,11 @@ class Options(ResumeCase):
         self.is_same(options=["--keep", str(self.directory / " a b")])
 
     def test_options_that_make_no_sense(self):
-        self.assertIn("--steps takes a number from 2 on", self.fails(options=["--steps", "1"]))
-        self.assertIn("no whole number", self.fails(options=["--steps", "x"]))
+        self.assertIn("--steps must be at least 2", self.fails(options=["--steps", "1"]))
+        self.assertIn("is not an integer", self.fails(options=["--steps", "x"]))
         for middle in "0", "8", "-1":
-            self.assertIn("--middle takes a step from 1 to 7", self.fails(options=["--middle", middle]))
-        self.assertIn("--fetch takes names", self.fails(options=["--fetch", "a b"]))
+            self.assertIn("--middle must be from 1 to 7, which is one less than --steps", self.fails(options=["--middle", middle]))
+        self.assertIn("--fetch: give names separated by commas, without blanks", self.fails(options=["--fetch", "a b"]))
         done = run(TOOL, "verify-resume", cwd=self.work)
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"PROGRAM ..., not 0 arguments\nhooksess: try 'hooksess help verify-resume'\n", done.stderr)
@@ -285,7 +318,7 @@ class Options(ResumeCase):
         self.assertIn("Not a directory", self.fails(options=["--keep", str(self.directory / "file/inside")]))
         done = run(TOOL, "verify-resume", PROGRAM, cwd=self.work, env={**os.environ, "TMPDIR": "/no/such"})
         self.assertEqual(done.returncode, 2)
-        self.assertIn(b"a directory in '/no/such' cannot be made: No such file", done.stderr)
+        self.assertIn(b"cannot create a directory in '/no/such': No such file", done.stderr)
 
 
 class Variable(ResumeCase):
@@ -309,7 +342,7 @@ class Variable(ResumeCase):
         record.write_text("first")
         status, said = self.train_with(f"whole 0 8 - {self.temporary}")
         self.assertEqual(status, 1)
-        self.assertIn("records one training session, and this is another one", said)
+        self.assertIn("verify-resume records only one training session, but the program opened another one", said)
         self.assertEqual(record.read_text(), "first")
         self.assertEqual(os.listdir(self.temporary), ["whole.record"])
 
@@ -338,10 +371,10 @@ class Records(ResumeCase):
 
     def test_steps_may_be_more_than_one_apart(self):
         text = "6 variable a:4 float [] - x\\n8 variable b:4 float [] - x\\n"
-        self.assertIn("the same for 3 steps, each with 1 ", self.compare(text, text, 0))
+        self.assertIn("3 equal steps, each with 1 ", self.compare(text, text, 0))
 
     def test_other_steps_do_not_count(self):
-        self.assertIn("the same for 2 steps", self.compare(
+        self.assertIn("2 equal steps", self.compare(
             "5 variable c:4 float [] - x\\n9 variable d:4 float [] - x\\n",
             "4 variable not:4 float [] - x\\n5 variable c:4 float [] - x\\n10 variable d:4 float [] - x\\n", 0))
 
@@ -362,7 +395,7 @@ class Records(ResumeCase):
     def test_a_step_that_only_one_of_them_makes(self):
         one, two = "5 variable 1:1 int8 [] 7 x\\n", "5 variable 1:1 int8 [] 7 x\\n6 variable 1:1 int8 [] 7 x\\n"
         for pair in (one, two), (two, one):
-            self.assertIn("step 6 differs in that only one of the runs makes it (resumed at step 4)\n", self.compare(*pair, 1))
+            self.assertIn("step 6 differs in that only one of the runs has it (resumed at step 4)\n", self.compare(*pair, 1))
 
     def test_numbers_that_look_the_same(self):
         self.assertIn("  value    x: 1 in the first run 1 in the resumed run (other bits)\n",
@@ -374,7 +407,7 @@ class Records(ResumeCase):
         self.assertIn("'\\x1b[2J'", self.compare("5 value 1:8 float [2] - \\033[2J\\n", "5 value 2:8 float [2] - \\033[2J\\n", 1))
 
     def test_nothing_to_compare(self):
-        self.assertIn("the run that is resumed: there is nothing to compare", self.compare("", "", 2))
+        self.assertIn("the resumed run: no step to compare", self.compare("", "", 2))
 
     def test_damaged_records(self):
         good = "5 variable 1:1 int8 [] 7 x\\n"
@@ -386,16 +419,16 @@ class Records(ResumeCase):
 
     def test_a_record_that_is_missing(self):
         script = 'set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$5/$1.result"'
-        self.assertIn("whole.record: cannot be read: No such file", self.fails(program=["sh", "-c", script]))
+        self.assertIn("whole.record: cannot read it: No such file", self.fails(program=["sh", "-c", script]))
 
     def test_a_result_that_is_no_result(self):
         script = 'set -- $HOOKSESS_RESUME_TRIAL; echo x >"$5/$1.result"'
-        self.assertIn("opened no training session", self.fails(program=["sh", "-c", script]))
+        self.assertIn("did not open a training session", self.fails(program=["sh", "-c", script]))
 
     def test_a_long_record(self):
         script = ('set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$5/$1.result"; '
                   'seq 1 50000 | sed "s/$/ variable 1:1 int8 [] 7 x/" >"$5/$1.record"')
-        self.assertIn("the same for 50000 steps", self.is_same(program=["sh", "-c", script], options=["--steps", "50000"]))
+        self.assertIn("50000 equal steps", self.is_same(program=["sh", "-c", script], options=["--steps", "50000"]))
 
 
 class Examples(ResumeCase):
@@ -403,7 +436,7 @@ class Examples(ResumeCase):
         for name in "adopt_after", "adopt_after_cpp":
             program = BUILD / "examples/adopt" / name
             if program.exists():
-                self.assertIn("the same for", self.is_same(program=[str(program)]))
+                self.assertIn("equal steps", self.is_same(program=[str(program)]))
         self.assertEqual(self.files(), {})
 
 

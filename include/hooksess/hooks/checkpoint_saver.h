@@ -35,8 +35,8 @@
 
 HS_BEGIN_DECLS
 
-/* Callbacks around each save. Any may be NULL. A failure counts as a failure of the save. TensorFlow:
- * CheckpointSaverListener. */
+/* Callbacks around each save. Any may be NULL. A failure ends the run, whatever on_failure says. A checkpoint whose
+ * after_save fails stays. TensorFlow: CheckpointSaverListener. */
 typedef struct hs_saver_listener_ops {
     size_t size;
     hs_code (*begin)(void *self, hs_error *err); /* when the session is opened */
@@ -58,7 +58,8 @@ typedef struct hs_saver_listener {
 
 /* What happens if the file system or memory fails during a save. The existing checkpoints stay, files of the failed save
  * are removed, and the log gets a warning. At the end of the session, SKIP fails, RETRY fails after 5 attempts, and PAUSE
- * retries without a limit. */
+ * retries without a limit. After a signal or hs_session_request_stop, RETRY and PAUSE also fail while there is still time
+ * to close the session (hs_session_options.signal_grace_secs), and after a second signal. */
 typedef enum hs_save_failure {
     HS_SAVE_FAILURE_SKIP = 0,  /* training continues; the next save is the next one of the schedule */
     HS_SAVE_FAILURE_RETRY = 1, /* training continues; the save is retried after 1, 2, 4 ... 64 seconds */
@@ -68,28 +69,28 @@ typedef enum hs_save_failure {
 
 typedef struct hs_checkpoint_saver_options {
     size_t size;
-    const char *checkpoint_dir;      /* (required) created if it is missing, with the directories above it */
-    const char *checkpoint_basename; /* the name of a file. NULL: "model.ckpt" */
-    int64_t every_n_steps;           /* steps between saves. One of every_n_steps, every_n_secs and trigger is required */
-    double every_n_secs;             /* seconds between saves, instead of every_n_steps */
-    const hs_trigger *trigger;       /* instead of every_n_secs and every_n_steps */
-    hs_saver *saver;                 /* borrowed. NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
-    hs_scaffold *scaffold;           /* borrowed. Not together with saver */
+    const char *checkpoint_dir;         /* (required) created if it is missing, with the directories above it */
+    const char *checkpoint_basename;    /* the BASENAME in CHECKPOINT_DIR/BASENAME-STEP. NULL: "model.ckpt" */
+    int64_t every_n_steps;              /* steps between saves. Set one of every_n_steps, every_n_secs and trigger */
+    double every_n_secs;                /* seconds between saves, instead of every_n_steps */
+    const hs_trigger *trigger;          /* instead of every_n_secs and every_n_steps */
+    hs_saver *saver;                    /* borrowed. NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
+    hs_scaffold *scaffold;              /* borrowed. Not together with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
-    /* Metric for hs_saver_options.keep_best: a metric of the session (hs_raw_session_set_metric) or a tensor. A metric of
-     * the session is used only if it was set at the saved step; otherwise the checkpoint does not compete. A tensor is
-     * fetched by an extra run at each save. List evaluating hooks in front of this one. NULL: keep_best is unused */
+    /* Metric by which hs_saver_options.keep_best chooses: a metric of the session (hs_raw_session_set_metric) or a tensor.
+     * If a metric of the session was not set at the saved step, the checkpoint is not among the best. A tensor is fetched
+     * by an extra run at each save. List evaluating hooks in front of this one. NULL: keep_best is unused */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
-    int64_t copy_limit; /* with background, in bytes: a larger state is saved in the foreground. 0, HS_NEVER: no limit */
-    /* Copies the state, and a thread writes it (hs_save_options). after_save and failures follow in a later step. Saves at
+    int64_t copy_limit; /* with background: largest state to copy, in bytes; larger: foreground. 0, HS_NEVER: no limit */
+    /* A thread writes a copy of the state (hs_save_options). after_save and failures follow in a later step. Saves at
      * creation, at the end and after a failure are in the foreground */
     bool background;
     bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
     bool no_graph_def; /* no graph.pbtxt and no .meta files. The event file has the graph in any case */
     unsigned char reserved[5];
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_checkpoint_saver_options;
 
 HS_API hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *options);

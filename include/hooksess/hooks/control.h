@@ -25,8 +25,8 @@
  *
  * FIFO: after `mkfifo -m 600 run/control`, the command `echo save > run/control` gives an order. The hook keeps it open.
  *
- * The hook creates neither. It looks after the first training run, and then after each run at which poll_secs have passed.
- * It uses the operating system's files, also if hs_env.files is set.
+ * The hook creates neither. It reads after the first training run, and then every poll_secs, after a run. It uses the
+ * operating system's files, also if hs_env.files is set.
  *
  * The file must belong to the user of the process, and the mode must not let others write (022). Symbolic links, files with
  * several hard links, directories, devices and files over 64 KiB are refused with one line in the log. The hook does not
@@ -60,8 +60,8 @@ typedef struct hs_knob {
     const char *name; /* (required) unique; at most 64 letters, digits and "_-./". Copied */
     hs_knob_kind kind;
     int32_t reserved_kind;
-    /* The number in the program's memory, for example a variable's. It must outlive the session. At least one of value and
-     * set is required */
+    /* The number in the program's memory, for example a variable's. It must outlive the session. Set `value` or `set`, or
+     * both */
     void *value;
     /* Called with each valid new value, before it is written to `value`: between runs, or while the session is opened. If
      * it fails, the value does not change */
@@ -78,9 +78,9 @@ typedef struct hs_control_options {
     size_t size;
     const char *path;        /* (required) the file or FIFO */
     const hs_knob *knobs;    /* HS_KNOBS(...). NULL: none */
-    double poll_secs;        /* seconds between looks. 0: 1. Negative: HS_INVALID_ARGUMENT */
+    double poll_secs;        /* seconds between reads. 0: 1. Negative: HS_INVALID_ARGUMENT */
     const char *summary_dir; /* directory of the session's event file for changes. NULL: none */
-    const hs_env *env;       /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_control_options;
 
 HS_API hs_hook hs_control_hook(const hs_control_options *options);

@@ -28,18 +28,19 @@ HS_BEGIN_DECLS
 
 typedef struct hs_early_stopping_options {
     size_t size;
-    const char *metric; /* such as "eval/accuracy". Exactly one of metric and tensor is required */
-    const char *tensor; /* a number of the graph, instead of metric */
-    /* Values in a row without improvement that stop the training. 0: 1. HS_NEVER: none, for restore_at_any_end */
+    const char *metric; /* name of a metric, such as "eval/accuracy". Set either metric or tensor */
+    const char *tensor; /* name of a tensor or value of one number */
+    /* Number of values in a row without improvement that stop the training. 0: 1. HS_NEVER: no stop, for
+     * restore_at_any_end */
     int64_t patience;
     double min_delta;   /* an improvement must be larger than this. 0: any improvement counts */
-    int64_t start_step; /* values of earlier steps do not count */
+    int64_t start_step; /* first step whose values count */
     bool larger_is_better;
     bool restore_best; /* restores the best state if this hook stopped the training */
     /* Restores it after each normal end of the session. A resumed run then continues from the best step */
     bool restore_at_any_end;
     unsigned char reserved[5];
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_early_stopping_options;
 
 HS_API hs_hook hs_early_stopping_hook(const hs_early_stopping_options *options);

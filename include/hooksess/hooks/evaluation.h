@@ -32,27 +32,27 @@ typedef hs_code (*hs_evaluate_fn)(void *user, hs_raw_session *session, int64_t s
 typedef struct hs_evaluation_options {
     size_t size;
     const char *name; /* the NAME in "NAME/METRIC". NULL: "eval" */
-    /* Names of numbers, fetched in one run after the last batch. Exactly one of metrics and evaluate is required */
+    /* Names of tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
     const char *const *metrics;
-    const char *const *reset_ops; /* ops that run once before the first batch, to clear the metrics. NULL: none */
-    const char *eval_op;          /* evaluates one batch. NULL: none */
+    const char *const *reset_ops; /* names of ops that run before the first batch, to clear the metrics. NULL: none */
+    const char *eval_op;          /* op that evaluates one batch. NULL: none */
     hs_evaluate_fn evaluate;      /* instead of metrics, ops, summary_dir and summary_writer */
     void *user;
-    /* Steps between evaluations. One of every_n_steps, every_n_secs, trigger and at_end is required */
+    /* Steps between evaluations. Set one of every_n_steps, every_n_secs and trigger; with at_end, none is needed */
     int64_t every_n_steps;
     double every_n_secs;       /* seconds between evaluations, instead of every_n_steps */
     const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` works as at_end */
     bool at_end;               /* evaluates also at the end, if that step is not evaluated yet */
     unsigned char reserved[7];
-    /* Runs of eval_op, which must be set. 0, HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation, not the training.
-     * Without a batch, the log gets a warning and nothing is reported */
+    /* With eval_op: number of its runs. 0, HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation, not the training.
+     * If there was no batch, the log gets a warning and nothing is reported */
     int64_t n_batches;
     const char *summary_dir;           /* for scalars NAME/METRIC at the global step. NULL: none */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
-    /* A hook of hs_moving_average in the same session: its averages are in the place of the variables during the
-     * evaluation. The struct is copied. NULL: the variables are evaluated */
+    /* A hook of hs_moving_average in the same session: the evaluation uses its averages in place of the variables. The
+     * struct is copied. NULL: the variables are evaluated */
     const hs_hook *moving_average;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_evaluation_options;
 
 HS_API hs_hook hs_evaluation_hook(const hs_evaluation_options *options);

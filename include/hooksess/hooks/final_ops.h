@@ -21,12 +21,12 @@ typedef hs_code (*hs_final_values_fn)(void *user, const hs_run_values *values, h
 
 typedef struct hs_final_ops_options {
     size_t size;
-    const char *const *names; /* HS_NAMES(...). Without names and fetches nothing runs */
+    const char *const *names; /* HS_NAMES(...) of ops and tensors. Without names and fetches nothing runs */
     const hs_fetch *fetches;  /* a tree; invalid with names. Borrowed */
     const hs_feed *feeds;     /* HS_FEEDS(...). Borrowed, with their data. NULL: none */
     hs_final_values_fn done;  /* called after a successful run. NULL: the values are ignored */
     void *user;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_final_ops_options;
 
 HS_API hs_hook hs_final_ops_hook(const hs_final_ops_options *options);

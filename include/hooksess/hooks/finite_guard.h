@@ -6,7 +6,7 @@
 #include <hooksess/trigger.h>
 
 /* Watches tensors for NaN and infinities, and losses for spikes. On a bad value it fails, stops, rolls back, skips the
- * update or warns. Beyond TensorFlow; hs_nan_tensor checks one tensor only.
+ * update or warns. Beyond TensorFlow. hs_nan_tensor checks one tensor only.
  *
  *     hs_hook hook = hs_finite_guard(.losses = HS_NAMES("loss", "gradient_norm"), .policy = HS_GUARD_SKIP_STEP,
  *                                    .update_op = "update");
@@ -27,9 +27,9 @@
  * and see the global step from before update_op.
  *
  * A spike is a loss more than `spike_zscore` standard deviations above the mean of its last `spike_window` accepted values.
- * There are no spikes until the window is full, or if all its values are equal. Finite values are accepted, except the
- * first two spikes in a row. So a loss that stays at a higher level becomes normal from the third spike on. Checkpoints
- * save the values, and a rollback restores them.
+ * No loss is a spike until the window is full, or if all its values are equal. Finite values are accepted, except spikes.
+ * At most two values in a row are spikes: a loss that stays at a higher level is normal from the third value on.
+ * Checkpoints save the values, and a rollback restores them.
  *
  * Threads: any thread, at any time. */
 
@@ -64,39 +64,40 @@ typedef enum hs_guard_policy {
 /* Options that have no effect are invalid: rollback options without HS_GUARD_ROLLBACK, for example. Names are copied. */
 typedef struct hs_finite_guard_options {
     size_t size;
-    /* Tensors of type float, double, half or bfloat16; lists end with NULL. At least one list, or losses, is required.
+    /* Names of tensors of type float, double, half or bfloat16; lists end with NULL. Set at least one list, or losses.
      * Another type is HS_INVALID_ARGUMENT: at opening for a variable, otherwise in the first checked run. Parameters are
-     * read after the run. TensorFlow's resource variables may be fetched as before the run: name a tensor that depends on
-     * the update */
+     * read after the run. A fetch of TensorFlow's resource variables may return the value before the run: name a tensor
+     * that depends on the update */
     const char *const *inputs, *const *activations, *const *gradients, *const *parameters;
     const char *const *losses; /* tensors of one element, also checked for spikes; ended by NULL. NULL: none */
-    double spike_zscore;       /* standard deviations above the mean, with losses. 0: 7; HS_NEVER: no spikes */
-    int64_t spike_window;      /* values in the mean, with losses: 2 to 2^20. 0: 128 */
-    hs_guard_policy policy;    /* 0: HS_GUARD_FAIL */
+    /* With losses: a loss this many standard deviations above the mean is a spike. 0: 7; HS_NEVER: none is a spike */
+    double spike_zscore;
+    int64_t spike_window;   /* with losses: number of last values in the mean, 2 to 2^20. 0: 128 */
+    hs_guard_policy policy; /* 0: HS_GUARD_FAIL */
     int32_t reserved_policy;
-    /* Training runs between checks; the first run is checked. None of every_n_steps, every_n_secs and trigger: every run.
-     * With HS_GUARD_SKIP_STEP none may be set */
+    /* Training runs between checks; the first run is checked. If this and the next two are 0, as they must be with
+     * HS_GUARD_SKIP_STEP: 1, every run */
     int64_t every_n_steps;
     double every_n_secs; /* seconds between checks, instead of every_n_steps */
     /* Instead of every_n_steps and every_n_secs. Its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
     const hs_trigger *trigger;
 
-    /* Directory for dumps of bad runs; the last level is created. A failing dump only logs a warning. Existing files are
-     * kept, and a later dump of a step is named STEP.1, STEP.2 ... Python reads them with safetensors.numpy.load_file. The
-     * metadata hold the step and the message. NULL: no dumps
+    /* Directory for dumps of bad runs; its last level is created. If a dump fails, the log gets a warning. A later dump of
+     * the same step is named STEP.1, STEP.2 ... Python reads them with safetensors.numpy.load_file. The metadata hold the
+     * step and the message. NULL: no dumps
      *
      *   finite_guard-STEP.safetensors            fetched tensors: "inputs/NAME", "gradients/NAME", "dump_also/NAME" ...
      *   finite_guard-STEP.variables.safetensors  variables after the run, with update_op before the update */
     const char *dump_dir;
     const char *const *dump_also; /* with dump_dir: more tensors, not checked, no strings; ended by NULL. NULL: none */
-    int64_t max_dumps;            /* with dump_dir: dumps of a session. 0: 3; HS_NEVER: no limit */
+    int64_t max_dumps;            /* with dump_dir: most dumps of a session. 0: 3; HS_NEVER: no limit */
 
     /* With HS_GUARD_ROLLBACK: the saver whose checkpoints are restored. Borrowed. NULL: the scaffold's, or the only one in
      * the graph's collection HS_SAVERS */
     hs_saver *saver;
     hs_scaffold *scaffold; /* with HS_GUARD_ROLLBACK, instead of saver. Borrowed */
-    /* With HS_GUARD_ROLLBACK: rollbacks of the whole training. 0: 3; HS_NEVER: no limit. The number is saved in
-     * checkpoints, and a rollback does not reset it. Rollbacks since the last save are not counted if the process dies */
+    /* With HS_GUARD_ROLLBACK: most rollbacks of the whole training. 0: 3; HS_NEVER: no limit. Checkpoints save the number,
+     * and a rollback does not reset it. If the process dies, rollbacks since the last save are not counted */
     int64_t max_rollbacks;
     /* With HS_GUARD_ROLLBACK: a scalar variable of type float or double that checkpoints hold. Each rollback multiplies it
      * by learning_rate_factor; two rollbacks to one checkpoint multiply its value twice. NULL: none */
@@ -109,16 +110,17 @@ typedef struct hs_finite_guard_options {
     /* With skip_op: batches to skip after a rollback. The k-th rollback to one checkpoint skips k times as many. 0: enough
      * to pass the bad batch (steps rolled back + batches skipped before) */
     int64_t skip_batches;
-    /* With HS_GUARD_ROLLBACK: bytes. A larger state is not copied to memory; a bad value before the first checkpoint then
-     * fails. 0: 1 GiB; HS_NEVER: no limit */
+    /* With HS_GUARD_ROLLBACK: largest state to copy to memory, in bytes. Without a copy, a bad value before the first
+     * checkpoint fails the run. 0: 1 GiB; HS_NEVER: no limit */
     int64_t snapshot_limit;
 
     /* (required with HS_GUARD_SKIP_STEP) Op that applies the gradients. It runs separately, without hooks, with the feeds
-     * of the caller. It must not depend on ops that may not be executed twice in a step */
+     * of the caller. The ops that it depends on are executed twice in a step: they must allow that */
     const char *update_op;
-    int64_t max_skips; /* with HS_GUARD_SKIP_STEP: skips in a row; saved in checkpoints. 0: 10; HS_NEVER: no limit */
+    /* With HS_GUARD_SKIP_STEP: most skips in a row. Checkpoints save the number. 0: 10; HS_NEVER: no limit */
+    int64_t max_skips;
 
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_finite_guard_options;
 
 /* `begin` also returns HS_NOT_FOUND for an unknown name, and HS_UNIMPLEMENTED if the backend cannot set learning_rate. */

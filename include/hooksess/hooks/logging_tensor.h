@@ -25,10 +25,9 @@ typedef void (*hs_logging_format_fn)(void *user, const hs_run_values *values, ch
 
 typedef struct hs_logging_tensor_options {
     size_t size;
-    const char *const *tensors; /* (required) names, ended by NULL */
+    const char *const *tensors; /* (required) names of tensors or values, ended by NULL */
     const char *const *labels;  /* names in the line, one for each tensor. NULL: the tensors' names */
-    /* Runs between lines. At most one of every_n_steps, every_n_secs and trigger may be set, and one of them or at_end is
-     * required */
+    /* Runs between lines. Set one of every_n_steps, every_n_secs and trigger; with at_end, none is needed */
     int64_t every_n_steps;
     double every_n_secs; /* seconds between lines */
     /* Its `last`: a line at the end, from an extra run, unless the last run had one */
@@ -37,7 +36,7 @@ typedef struct hs_logging_tensor_options {
     unsigned char reserved[7];
     hs_logging_format_fn formatter; /* NULL: the line above */
     void *user;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_logging_tensor_options;
 
 HS_API hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *options);

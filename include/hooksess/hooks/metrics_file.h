@@ -50,10 +50,10 @@ typedef enum hs_metrics_file_format {
 typedef struct hs_metrics_file_options {
     size_t size;
     const char *path;           /* (required) a missing directory is created */
-    const char *const *tensors; /* one number each, fetched for a row; ended by NULL. NULL: none */
+    const char *const *tensors; /* names of tensors or values of one number each; ended by NULL. NULL: none */
     const char *const *labels;  /* their names in the file, one for each. NULL: the tensors' names */
-    const char *const *metrics; /* metrics of the session; ended by NULL. At least one of tensors and metrics */
-    int64_t every_n_steps;      /* steps between rows. None of every_n_steps, every_n_secs and trigger: 100 steps */
+    const char *const *metrics; /* metrics of the session; ended by NULL. Set at least one of tensors and metrics */
+    int64_t every_n_steps;      /* steps between rows. If this and the next two are 0: 100 */
     double every_n_secs;        /* seconds between rows, instead of every_n_steps */
     /* Instead of every_n_steps and every_n_secs. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
@@ -61,7 +61,7 @@ typedef struct hs_metrics_file_options {
     int32_t reserved_format;
     bool no_wall_time; /* no column wall_time */
     unsigned char reserved[7];
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_metrics_file_options;
 
 /* The graph needs a global step. `begin` also fails if two columns have the same name. The first run fails with

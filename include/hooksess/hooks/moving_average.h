@@ -18,6 +18,9 @@
  * on the host, in one thread. An average takes as much host memory as its variable, of a variable in device memory twice as
  * much. If hs_finite_guard runs an update_op, list this hook behind the guard.
  *
+ * While a variable has no memory (hs_graph_variable_at), it has no average: evaluations leave it alone, and fetching the
+ * average is HS_FAILED_PRECONDITION. The average begins as a copy after the first training run that ends with memory.
+ *
  * Averages are variables of the graph. Checkpoints hold them as "weights/ExponentialMovingAverage". To load averages as
  * weights in another program, list the names in hs_restore_options.names; in TensorFlow, use variables_to_restore. To
  * resume from a checkpoint without averages, set hs_restore_options.allow_missing once: they begin as the restored
@@ -38,14 +41,14 @@ HS_BEGIN_DECLS
 
 typedef struct hs_moving_average_options {
     size_t size;
-    const char *const *variables; /* (required) of type float or double, each once; ended by NULL. Copied */
+    const char *const *variables; /* (required) names, each once, of type float or double; ended by NULL. Copied */
     double decay;                 /* (required) above 0, below 1 */
     const char *name;             /* the averages are named VARIABLE/NAME. Copied. NULL: "ExponentialMovingAverage" */
     /* Uses min(decay, (1 + step) / (10 + step)), so that early averages follow the variables closely. `step` is the global
      * step after the run. TensorFlow: num_updates */
     bool ramp;
     unsigned char reserved[7];
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_moving_average_options;
 
 /* `begin` also returns HS_NOT_FOUND for a name that is not a variable, and HS_INVALID_ARGUMENT for a variable of another

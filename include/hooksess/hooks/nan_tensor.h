@@ -27,16 +27,17 @@ typedef enum hs_on_nan {
 
 typedef struct hs_nan_tensor_options {
     size_t size;
-    /* (required) float, double, half, bfloat16 or complex, of any shape. Another type fails the first checked run */
+    /* (required) tensor, value or variable of type float, double, half, bfloat16 or complex, of any shape. Another type
+     * fails the first checked run */
     const char *tensor;
-    /* Runs between checks; the first run is checked. None of every_n_steps, every_n_secs and trigger: every run */
+    /* Runs between checks; the first run is checked. If this and the next two are 0: 1, every run */
     int64_t every_n_steps;
     double every_n_secs; /* seconds between checks, instead of every_n_steps */
     /* Instead of every_n_steps and every_n_secs. Its steps are runs. Its `last` is HS_INVALID_ARGUMENT */
     const hs_trigger *trigger;
     hs_on_nan on_nan; /* 0: HS_NAN_FAIL */
     int32_t reserved_on_nan;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_nan_tensor_options;
 
 HS_API hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *options);

@@ -25,14 +25,14 @@ HS_BEGIN_DECLS
 
 typedef struct hs_profiler_options {
     size_t size;
-    const char *trace_dir; /* created if missing. NULL: the current directory */
-    int64_t every_n_steps; /* steps between traces. Exactly one of every_n_steps, every_n_secs and trigger is required */
-    double every_n_secs;   /* seconds between traces */
+    const char *trace_dir;     /* created if missing. NULL: the current directory */
+    int64_t every_n_steps;     /* steps between traces. Set one of every_n_steps, every_n_secs and trigger */
+    double every_n_secs;       /* seconds between traces */
     const hs_trigger *trigger; /* `last` is invalid: HS_INVALID_ARGUMENT */
-    int64_t max_bytes;         /* limit of a file's events; later events are dropped and counted. 0: 64 MiB */
+    int64_t max_bytes;         /* largest size of a file's events; later events are dropped and counted. 0: 64 MiB */
     bool show_memory;          /* adds the memory that each op returned or requested, if the backend reports it */
     unsigned char reserved[7];
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_profiler_options;
 
 HS_API hs_hook hs_profiler_hook(const hs_profiler_options *options);

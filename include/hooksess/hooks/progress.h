@@ -26,17 +26,18 @@ HS_BEGIN_DECLS
 
 typedef struct hs_progress_options {
     size_t size;
-    /* Tensors to show: their first element. Fetched only in runs after which a line is shown. Ended by NULL. NULL: none */
+    /* Names of tensors or values whose first element is shown. Fetched only in runs after which a line is shown. Ended by
+     * NULL. NULL: none */
     const char *const *tensors;
     int64_t last_step;         /* the step that ends the training, for percentage and time left. 0: not known */
-    int64_t every_n_steps;     /* not on a terminal: steps between lines. Without every_n_secs and trigger, 0: 10 s */
+    int64_t every_n_steps;     /* not on a terminal: steps between lines. If this and the next two are 0: 10 seconds */
     double every_n_secs;       /* not on a terminal: seconds between lines, instead of every_n_steps */
     const hs_trigger *trigger; /* not on a terminal: instead of every_n_steps and every_n_secs */
-    double times_a_second;     /* on a terminal: highest rewrites per second, 0.001 to 1000. 0: 5 */
+    double times_a_second;     /* on a terminal: most rewrites per second, 0.001 to 1000. 0: 5 */
     int64_t descriptor;        /* an open file descriptor. The caller closes it after the session. 0: 2, stderr */
     bool plain;                /* whole lines on a terminal too */
     unsigned char reserved[7];
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_progress_options;
 
 /* The graph needs a global step. */

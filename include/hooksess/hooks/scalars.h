@@ -22,19 +22,19 @@ HS_BEGIN_DECLS
 
 typedef struct hs_scalars_options {
     size_t size;
-    const char *const *tensors; /* tensors of one number each; ended by NULL. NULL: none */
+    const char *const *tensors; /* names of tensors or values of one number each; ended by NULL. NULL: none */
     const char *const *labels;  /* names (tags in TensorBoard), one for each tensor. NULL: the tensors' names */
-    /* Metrics (hs_raw_session_set_metric), in the next row after they were set; ended by NULL. At least one of tensors and
-     * metrics is required */
+    /* Metrics (hs_raw_session_set_metric), in the next row after they were set; ended by NULL. Set at least one of tensors
+     * and metrics */
     const char *const *metrics;
-    int64_t every_n_steps; /* steps between rows. Without every_n_secs and trigger, 0: 100 */
+    int64_t every_n_steps; /* steps between rows. If this and the next two are 0: 100 */
     double every_n_secs;   /* seconds between rows, instead of every_n_steps */
     /* Instead of every_n_steps and every_n_secs. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
     const char *summary_dir;           /* directory of the event file. NULL: the session's (hs_raw_session_summary_dir) */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
     hs_scalar_sink sink; /* instead of summary_dir and summary_writer. The hook destroys it, also if it is invalid */
-    const hs_env *env;   /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_scalars_options;
 
 /* Returns the hook. Errors:

@@ -24,16 +24,16 @@
  *
  * The program or another hook, such as hs_control or hs_finite_guard, may change the number. The schedule then continues in
  * proportion: if the number was halved, all later values are halved. The factor is saved in checkpoints. A change to or
- * from 0 has no factor: the schedule logs a warning and overwrites it. hs_finite_guard only changes variables: with its
- * learning_rate, schedule a variable.
+ * from 0 has no factor: the schedule logs a warning and overwrites it. The number before the session does not matter.
+ * hs_finite_guard only changes variables: with its learning_rate, schedule a variable.
  *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
-/* The way from `from` to `to`. p is the part of decay_steps that has passed, from 0 to 1. */
+/* How the number changes from `from` to `to`. p is the part of decay_steps that has passed, from 0 to 1. */
 typedef enum hs_decay {
-    HS_DECAY_NONE = 0,        /* none: it stays `from` */
+    HS_DECAY_NONE = 0,        /* it stays `from` */
     HS_DECAY_LINEAR = 1,      /* from + (to - from) * p */
     HS_DECAY_COSINE = 2,      /* to + (from - to) * (1 + cos(pi * p)) / 2 */
     HS_DECAY_EXPONENTIAL = 3, /* from * (to / from)^p; both must be positive */
@@ -54,17 +54,17 @@ typedef struct hs_schedule_options {
     /* (required) name of a scalar of type float or double: a value of the embedded graph (hs_graph_value), or a variable of
      * any graph. Copied */
     const char *value;
-    int64_t warmup_steps; /* steps. 0: no warm-up */
+    int64_t warmup_steps; /* number of steps in which the number rises to `from`. 0: no warm-up */
     int64_t hold_steps;   /* steps between warm-up and decay. 0: none */
     hs_decay decay;       /* 0: HS_DECAY_NONE */
     int32_t reserved_decay;
     double from;         /* (required, unless `to` or points are set) the value between warm-up and decay */
     double to;           /* with a decay: the value after it */
-    int64_t decay_steps; /* (required with a decay) steps */
+    int64_t decay_steps; /* (required with a decay) number of steps from `from` to `to` */
     /* Constant pieces, instead of decay and hold_steps: HS_SCHEDULE_POINTS(...), steps ascending. Before the first point
      * the value is `from`. Copied. NULL: none */
     const hs_schedule_point *points;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_schedule_options;
 
 /* The graph needs a global step. `begin` also returns HS_NOT_FOUND if the graph has no such number, and HS_UNIMPLEMENTED if

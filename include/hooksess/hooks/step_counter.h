@@ -18,9 +18,9 @@
  * logs "step 1200: 1.9 steps/s, 996147 tokens/s, MFU 9.4 %", and charts "tokens/sec" and "mfu" (0.094). A training session
  * already has a step counter: replace it with .log_step_count_steps = HS_NEVER.
  *
- * The first interval begins after the first run, which is not measured; with a trigger's `first` it is. `last` measures the
- * time since the last rate. A schedule in steps is saved in the checkpoint: a resumed run measures at the same steps. Its
- * first rate is that of the steps since the resume.
+ * The first interval begins after the first run, or with a trigger's `first` before it. With `last`, the end of the session
+ * measures the time since the last rate. A schedule in steps is saved in the checkpoint: a resumed run measures at the same
+ * steps. Its first rate is that of the steps since the resume.
  *
  * If runs do not advance the global step, the log gets a warning, once per stall: in the first such run with every_n_steps,
  * after one interval with every_n_secs.
@@ -31,7 +31,7 @@ HS_BEGIN_DECLS
 
 typedef struct hs_step_counter_options {
     size_t size;
-    int64_t every_n_steps;             /* steps between rates. Without every_n_secs and trigger, 0: 100 */
+    int64_t every_n_steps;             /* steps between rates. If this and the next two are 0: 100 */
     double every_n_secs;               /* seconds between rates, instead of every_n_steps */
     const hs_trigger *trigger;         /* instead of every_n_steps and every_n_secs */
     const char *summary_dir;           /* directory of the session's event file. NULL: none */
@@ -40,7 +40,7 @@ typedef struct hs_step_counter_options {
     const char *unit;                  /* with units_per_step: the unit's name, in the plural. Copied. NULL: "examples" */
     double flops_per_step;             /* floating-point operations per step, on all devices. 0: not measured */
     double peak_flops;                 /* (required with flops_per_step) peak operations per second of all devices */
-    const hs_env *env;                 /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_step_counter_options;
 
 /* The graph needs a global step. */

@@ -9,7 +9,7 @@
  *     hs_hook hook = hs_stop_after(.this_run_secs = 4 * 3600, .margin_secs = 60);
  *
  *   limit               measured
- *   total_secs          over all runs, from each run's `begin`; the used time is saved in the checkpoint
+ *   total_secs          over all starts of the program, from `begin`; checkpoints save the used time
  *   this_run_secs       from this session's `begin`
  *   deadline_unix_secs  by the wall clock, which is read every 10 s
  *
@@ -18,11 +18,10 @@
  * The session is interrupted (hs_outcome.interrupted), and hs_outcome_exit_code() returns 75 after the save. The log names
  * the limit and the measured times.
  *
- * If a resumed run has no time left in total_secs for a step and a save, it ends with HS_REASON_ALREADY_DONE. If another
- * limit is already over, the session is interrupted before its first run.
+ * If a resumed training has no time left in total_secs for a step and a save, it ends with HS_REASON_ALREADY_DONE. If
+ * another limit is already over, the session is interrupted before its first run.
  *
- * The state "hooksess/hook/stop_after" in checkpoints is a time. Runs of the same steps differ there:
- * hooksess verify-resume --ignore hooksess/hook/stop_after.
+ * The state "hooksess/hook/stop_after" in checkpoints is a time (HS_HOOK_STATE_VARIES).
  *
  * Threads: any thread, at any time. */
 
@@ -30,12 +29,12 @@ HS_BEGIN_DECLS
 
 typedef struct hs_stop_after_options {
     size_t size;
-    /* Seconds over all runs. 0, HS_NEVER: no limit. At least one of the three limits is required */
+    /* Seconds over all starts of the program. 0, HS_NEVER: no limit. Set at least one of the three limits */
     double total_secs;
     double this_run_secs;      /* seconds of this session. 0, HS_NEVER: no limit */
     double deadline_unix_secs; /* seconds since 1970, UTC. 0, HS_NEVER: no limit */
     double margin_secs;        /* seconds reserved for the time after the last save. 0: none */
-    const hs_env *env;         /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_stop_after_options;
 
 HS_API hs_hook hs_stop_after_hook(const hs_stop_after_options *options);

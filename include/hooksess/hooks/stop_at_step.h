@@ -4,7 +4,8 @@
 
 #include <hooksess/hook.h>
 
-/* Stops the session when the global step reaches a target: the training is done. TensorFlow: StopAtStepHook.
+/* Stops the session when the global step reaches a target. The training is then done, with exit code 0. TensorFlow:
+ * StopAtStepHook.
  *
  *     hs_hook hook = hs_stop_at_step(.last_step = 10000);
  *
@@ -18,9 +19,12 @@ HS_BEGIN_DECLS
 
 typedef struct hs_stop_at_step_options {
     size_t size;
-    int64_t num_steps; /* steps of this process, counted from the restored step; a recovery does not change the target */
-    int64_t last_step; /* steps of the whole training, instead of num_steps */
-    const hs_env *env; /* NULL: the system's. Copied */
+    /* Steps of this process, counted from the step at which the hook's first session begins. The exit code is 0 after them,
+     * and a program that is started again makes as many more. The target stays after a recovery, and in further sessions
+     * with the same hook (hs_hook_hold) */
+    int64_t num_steps;
+    int64_t last_step; /* steps of the whole training, over all starts of the program; instead of num_steps */
+    const hs_env *env;
 } hs_stop_at_step_options;
 
 /* The graph needs a global step. */

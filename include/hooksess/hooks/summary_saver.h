@@ -27,15 +27,15 @@ HS_BEGIN_DECLS
 
 typedef struct hs_summary_saver_options {
     size_t size;
-    /* Names of the ops, one event each; ended by NULL. Exactly one of summary_ops and scaffold is required */
+    /* Names of summary ops; each writes one event per saved step. Ended by NULL. Set either summary_ops or scaffold */
     const char *const *summary_ops;
-    hs_scaffold *scaffold;     /* fetches its summary op; without one only START is written. Borrowed */
-    int64_t every_n_steps;     /* steps between summaries. One of every_n_steps, every_n_secs and trigger is required */
-    double every_n_secs;       /* seconds between summaries, instead of every_n_steps */
-    const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs */
-    const char *summary_dir;   /* directory of the session's event file. Or summary_writer: one is required */
+    hs_scaffold *scaffold;             /* the scaffold's summary op; without one only START is written. Borrowed */
+    int64_t every_n_steps;             /* steps between summaries. Set one of every_n_steps, every_n_secs and trigger */
+    double every_n_secs;               /* seconds between summaries, instead of every_n_steps */
+    const hs_trigger *trigger;         /* instead of every_n_steps and every_n_secs */
+    const char *summary_dir;           /* directory of the session's event file. Set either this or summary_writer */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
-    const hs_env *env;                 /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_summary_saver_options;
 
 /* The graph needs a global step. */

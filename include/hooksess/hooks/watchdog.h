@@ -9,13 +9,13 @@
  *
  *     hs_hook hook = hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "run/heartbeat.json");
  *
- * A thread of the hook reads the session's phase (hs_raw_session_phase) once a second, without a lock. If floors are below
- * 20 seconds, it reads 20 times in the smallest floor. Signs of life are runs, raw runs of hooks, changes of the phase or
- * of the called hook, and calls of hs_session_poll() and hs_raw_session_stop_requested(). Calls of
- * hs_op_stop_requested() are not. A dequeue that waits is phase DATA.
+ * A thread of the hook reads the session's phase (hs_raw_session_phase) once a second; if floors are below 20 seconds, 20
+ * times in the smallest floor. Signs of life are runs, raw runs, changes of the phase or of the called hook, and calls of
+ * hs_session_poll() and hs_raw_session_stop_requested(), but not of hs_op_stop_requested(). A dequeue that waits is phase
+ * DATA.
  *
  * The limit of a phase is its floor, or `factor` times the longest time without a sign of life so far, whichever is larger.
- * That time is saved in checkpoints. A stall counts when it is over. Time in which the whole process was suspended does not
+ * That time is saved in checkpoints, and includes past stalls. Time in which the whole process was suspended does not
  * count.
  *
  * Past the limit the log gets a warning: phase, called hook, duration, limit with its origin, and threads of the session's
@@ -35,12 +35,12 @@ typedef enum hs_watchdog_action {
 
 typedef struct hs_watchdog_options {
     size_t size;
-    double floor_secs;         /* seconds. 0: 600. HS_NEVER: not watched */
-    double factor;             /* at least 1. 0: 10. HS_NEVER: the floors are the limits */
+    double floor_secs;         /* least limit of a phase in seconds. 0: 600. HS_NEVER: not watched */
+    double factor;             /* see above; at least 1. 0: 10. HS_NEVER: the floors are the limits */
     hs_watchdog_action action; /* 0: HS_WATCHDOG_WARN */
     int32_t reserved_action;
-    /* A file that a separate thread replaces every heartbeat_secs. Its directory is created if only the last level is
-     * missing. If it cannot be written, the log gets one warning. NULL: no file. It holds one line of JSON:
+    /* Path of a file that a second thread of the hook writes again every heartbeat_secs. The last level of its directory is
+     * created. If it cannot be written, the log gets one warning. NULL: no file. It holds one line of JSON:
      *
      *   time        seconds since 1970. An old time: the process has ended or cannot write
      *   pid         of the process
@@ -50,10 +50,10 @@ typedef struct hs_watchdog_options {
      *   still_secs  seconds since the last sign of life
      *   stalled     true: still_secs is beyond the limit */
     const char *heartbeat;
-    double heartbeat_secs; /* seconds. 0: 10 */
+    double heartbeat_secs; /* seconds between two heartbeats. 0: 10 */
     /* Floors of single phases (hs_phase). 0: floor_secs, for init 3 * floor_secs. HS_NEVER: not watched */
     double init_floor_secs, data_floor_secs, step_floor_secs, eval_floor_secs, save_floor_secs, end_floor_secs;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_watchdog_options;
 
 /* `begin` also fails if a thread cannot be started. */

@@ -17,21 +17,20 @@ typedef struct hs_queue_runner hs_queue_runner;
 typedef struct hs_queue_runner_options {
     size_t size;
     const char *queue;              /* (required) the queue's full name; also the runner's name */
-    const char *const *enqueue_ops; /* (required) names. An op that is named N times gets N threads */
-    const char *close_op;           /* closes the queue; its elements and pending enqueues stay. NULL: "QUEUE/close" */
-    const char *cancel_op;          /* closes it and cancels pending enqueues. NULL: "QUEUE/cancel" */
+    const char *const *enqueue_ops; /* (required) ops that add an element. An op that is named N times gets N threads */
+    const char *close_op;  /* an op that closes the queue; elements and pending enqueues stay. NULL: "QUEUE/close" */
+    const char *cancel_op; /* an op that also cancels pending enqueues. NULL: "QUEUE/cancel" */
     /* Codes by which an enqueue op reports the end of the input instead of an error: HS_CODES(...), not empty. NULL:
      * HS_OUT_OF_RANGE */
     const hs_code *closed_codes;
-    const hs_env *env; /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_queue_runner_options;
 #define HS_QUEUE_RUNNER_OPTIONS(...) HS_OPTIONS(hs_queue_runner_options, __VA_ARGS__)
 
-/* Creates a runner. Copies all options. */
+/* Copies all options. */
 HS_API hs_queue_runner *hs_queue_runner_new(const hs_queue_runner_options *options, hs_error *err);
 /* Frees the runner. Close the sessions that it fills first. */
 HS_API void hs_queue_runner_free(hs_queue_runner *runner);
-/* Returns the queue's full name. */
 HS_API const char *hs_queue_runner_name(const hs_queue_runner *runner);
 
 /* The threads of queue runners. Frozen. */
@@ -39,9 +38,9 @@ typedef struct hs_threads {
     hs_thread **items; /* ended by NULL, as hs_join_options.threads. NULL: no threads */
     const hs_env *env; /* the list's */
 } hs_threads;
-/* Returns a thread, or NULL after the last. */
+/* Returns thread `index`, or NULL after the last. */
 HS_API hs_thread *hs_threads_item(const hs_threads *threads, size_t index);
-/* Frees the handles and the list. Running threads continue. */
+/* Running threads continue. */
 HS_API void hs_threads_free(hs_threads *threads);
 
 /* Creates the threads that fill the queue in `session`: "QueueRunnerThread-QUEUE-OP" for each enqueue op and, with a

@@ -27,11 +27,11 @@ typedef struct hs_session_manager_options {
     const hs_feed *local_init_feeds;              /* for local_init_op: HS_FEEDS(...). Borrowed */
     const hs_run_options *local_init_run_options; /* for local_init_op. Borrowed */
     double recovery_wait_secs;                    /* seconds between attempts while waiting. 0: 30 */
-    const hs_env *env;                            /* NULL: the system's. Copied */
+    const hs_env *env;
 } hs_session_manager_options;
 #define HS_SESSION_MANAGER_OPTIONS(...) HS_OPTIONS(hs_session_manager_options, __VA_ARGS__)
 
-/* Creates a manager. Copies the names. `options` NULL: the defaults. */
+/* Copies the names. `options` NULL: the defaults. */
 HS_API hs_session_manager *hs_session_manager_new(const hs_session_manager_options *options, hs_error *err);
 HS_API void hs_session_manager_free(hs_session_manager *manager);
 
@@ -48,8 +48,8 @@ typedef struct hs_session_manager_prepare_options {
     const char *checkpoint_dir;                /* restores its newest valid checkpoint, if any. "": NULL */
     const char *checkpoint_prefix;             /* restores this checkpoint; invalid with checkpoint_dir. "": NULL */
     const hs_restore_options *restore_options; /* NULL: restores everything */
-    double max_wait_secs;     /* seconds. 0: 7200, but hs_session_manager_wait(): no limit. HS_NEVER: no limit */
-    bool wait_for_checkpoint; /* waits for one in checkpoint_dir; initializes after max_wait_secs */
+    double max_wait_secs;     /* seconds. 0: 7200, in hs_session_manager_wait() no limit. HS_NEVER: no limit */
+    bool wait_for_checkpoint; /* wait for a checkpoint in checkpoint_dir; after max_wait_secs, initialize */
     unsigned char reserved[7];
 } hs_session_manager_prepare_options;
 #define HS_PREPARE_OPTIONS(...) HS_OPTIONS(hs_session_manager_prepare_options, __VA_ARGS__)

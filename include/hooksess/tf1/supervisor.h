@@ -28,7 +28,7 @@ HS_BEGIN_DECLS
 
 typedef struct hs_supervisor hs_supervisor;
 
-/* Instead of a name or a path: none, not even the default. TensorFlow: None. */
+/* In place of a name or a path: not even the default. TensorFlow: None. */
 #define HS_NONE ""
 
 /* A name that is NULL: the first item of the graph's collection (backend.h), or else the backend's default op. Fields
@@ -44,16 +44,16 @@ typedef struct hs_supervisor_options {
     const char *local_init_op;                    /* run in every session, also after a restore */
     const hs_run_options *local_init_run_options; /* borrowed */
     const char *checkpoint_dir;                   /* (chief) checkpoints and event files. NULL, HS_NONE: no files */
-    const char *summary_op;                       /* a serialized Summary. NULL: default merges HS_SUMMARIES */
+    const char *summary_op;                       /* returns a serialized Summary. NULL: merges HS_SUMMARIES */
     hs_saver *saver;                              /* borrowed. NULL: the collection's, or one with default options */
     const char *global_step; /* one int32 or int64. NULL: the backend's, or the variable "global_step" */
     /* (chief) Seconds between summaries, and between rates in steps per second. 0: 120. HS_NEVER: neither. If summary_op
      * needs feeds, use HS_NEVER and hs_supervisor_summary_computed() */
     double save_summaries_secs;
     double save_model_secs;              /* (chief) seconds between checkpoints. 0: 600. HS_NEVER: none */
-    double recovery_wait_secs;           /* seconds between attempts while a worker waits. 0: 30 */
+    double recovery_wait_secs;           /* with is_worker: seconds between polls for the chief. 0: 30 */
     double stop_grace_secs;              /* as in hs_join_options. 0: 120 */
-    const char *checkpoint_basename;     /* a file name. NULL: "model.ckpt" */
+    const char *checkpoint_basename;     /* of CHECKPOINT_DIR/BASENAME-STEP. NULL: "model.ckpt" */
     hs_session_manager *session_manager; /* borrowed. NULL: made of the ops above */
     hs_summary_writer *summary_writer;   /* (chief) borrowed. NULL: the supervisor opens one for checkpoint_dir */
     bool is_worker;                      /* another process initializes, restores, saves and writes */
@@ -76,7 +76,7 @@ typedef struct hs_supervisor_session_options {
     const char *target; /* as in hs_session_options */
     hs_bytes config;
     double max_wait_secs;      /* seconds. 0: 7200. HS_NEVER: no limit */
-    bool wait_for_checkpoint;  /* (chief) waits for one in checkpoint_dir; initializes after max_wait_secs */
+    bool wait_for_checkpoint;  /* (chief) wait for a checkpoint in checkpoint_dir; after max_wait_secs, initialize */
     bool no_standard_services; /* starts neither the services nor the queue runners */
     unsigned char reserved[6];
     const hs_recovery *recovery; /* for hs_basic_train_loop(): max_attempts and backoff_secs. NULL: their defaults */
@@ -96,17 +96,17 @@ typedef struct hs_supervisor_session_options {
  * checkpoint_dir, or services of an earlier session still run. */
 HS_API hs_raw_session *
 hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err);
-/* The same, for a session that hs_supervisor_leave() ends. TensorFlow: managed_session. */
+/* The same, but end the session with hs_supervisor_leave(). TensorFlow: managed_session. */
 HS_API hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervisor_session_options *options,
                                                      hs_error *err);
 
 typedef struct hs_supervisor_stop_options {
     size_t size;
     hs_thread *const *threads;    /* as in hs_join_options */
-    bool no_summary_writer_close; /* the event file gets no STOP and stays open */
+    bool no_summary_writer_close; /* the event file stays open, without STOP, until hs_supervisor_free() */
     bool ignore_live_threads;     /* as in hs_join_options */
     unsigned char reserved[6];
-    size_t *left_behind; /* as in hs_join_options */
+    size_t *n_live_threads; /* as in hs_join_options */
 } hs_supervisor_stop_options;
 #define HS_SUPERVISOR_STOP_OPTIONS(...) HS_OPTIONS(hs_supervisor_stop_options, __VA_ARGS__)
 
@@ -126,17 +126,18 @@ HS_API hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_op
  * Returns the first reported error and copies it to `err`. HS_OUT_OF_RANGE and HS_STOP are not errors.
  *
  * If threads do not stop within stop_grace_secs, the session stays open: close it with hs_raw_session_close() once they
- * have ended. *left_behind > 0 identifies this case, also with ignore_live_threads. Threads that an earlier
+ * have ended. *n_live_threads > 0 identifies this case, also with ignore_live_threads. Threads that an earlier
  * hs_supervisor_stop() left running are not remembered: pass them in options->threads. */
 HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
                                    const hs_supervisor_stop_options *options, hs_error *err);
 
 /* Calls `step` in a managed session until a stop is requested or `step` fails, and returns the error.
  *
- * HS_ABORTED reports a lost session. Unless a stop was requested, the loop opens another one from the newest checkpoint.
- * options->recovery limits attempts and pauses. The count of attempts is reset when a session begins at a later step than
- * all before it. If threads do not stop in time, the loop ends, and the last session stays open, as in
- * hs_supervisor_leave(). TensorFlow: basic_train_loop, which retries forever without pauses. */
+ * If `step` returns HS_ABORTED, the session is lost. Unless a stop was requested, the loop opens another one from the
+ * newest checkpoint. HS_UNAVAILABLE ends the loop, unlike in hs_recovery. options->recovery limits the attempts, which are
+ * counted from 0 when a session begins at a later step than all before. If threads do not stop in time, the loop ends, and
+ * the last session stays open, as in hs_supervisor_leave(). TensorFlow: basic_train_loop, which retries forever without
+ * pauses. */
 typedef hs_code (*hs_supervisor_step_fn)(void *user, hs_raw_session *session, hs_error *err);
 HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options,
                                    hs_supervisor_step_fn step, void *user, hs_error *err);
@@ -161,8 +162,7 @@ HS_API hs_thread *hs_supervisor_service(const hs_supervisor *sv, size_t index);
  * hs_queue_runner_create_threads() between hs_raw_session_enter() and _leave(). */
 HS_API hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads,
                                                  hs_error *err);
-/* Starts a looper (hs_looper_new) that calls `fn` every `interval_secs`. 0: without pauses. The caller frees the handle, at
- * any time. */
+/* Starts a looper (hs_looper_new) that calls `fn` every `interval_secs`. 0: without pauses. The caller frees the handle. */
 HS_API hs_thread *hs_supervisor_loop(hs_supervisor *sv, double interval_secs, hs_code (*fn)(void *user, hs_error *err),
                                      void *user, hs_error *err);
 
@@ -175,15 +175,15 @@ HS_API hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body,
 /* Summaries and checkpoints of the program. */
 
 /* Writes a serialized Summary (hs_summary_serialized). `step` -1: the session's global step, or else 0.
- * HS_FAILED_PRECONDITION: the supervisor is a worker's, has no writer, or no session is prepared. */
+ * HS_FAILED_PRECONDITION: the supervisor is a worker's, or has no writer or no session. */
 HS_API hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *session, hs_string summary, int64_t step,
                                               hs_error *err);
 /* Saves a checkpoint and blocks until it is on the disk. Other threads can run the session after the copy, unless the
  * caller has entered it. HS_FAILED_PRECONDITION: the supervisor is a worker's, or has no checkpoint_dir or saver. */
 HS_API hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
 
-/* Return what the supervisor uses. NULL, or 0 seconds: none. A worker has no checkpoint_dir, save path, writer and
- * intervals. The writer is open from the first preparation until hs_supervisor_stop(). */
+/* Return what the supervisor uses. NULL, or 0 seconds: none, as for files and intervals of a worker. The writer is open
+ * from the first preparation until hs_supervisor_stop(). */
 HS_API bool hs_supervisor_is_chief(const hs_supervisor *sv);
 HS_API hs_session_manager *hs_supervisor_session_manager(const hs_supervisor *sv);
 HS_API hs_coordinator *hs_supervisor_coordinator(const hs_supervisor *sv);

@@ -36,7 +36,7 @@ static hs_code graph_find(void *self, const char *name, hs_node *out, hs_error *
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
     size_t n_outputs = node->kind == HS__OP ? node->n_outputs : 1;
     if (colon && output >= n_outputs)
-        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph: '%s' has %zu output%s", name, node->name,
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph: op '%s' has %zu output%s", name, node->name,
                             n_outputs, n_outputs == 1 ? "" : "s");
     *out = (hs_node){.op = node, .output = colon || n_outputs == 1 ? (int32_t)output : -1, .n_outputs = (int32_t)n_outputs};
     return HS_OK;

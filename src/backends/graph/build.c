@@ -28,15 +28,17 @@ static bool is_name(const char *name)
 hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err)
 {
     if (!name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a new %s has no name", what);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the name of a new %s is NULL", what);
     if (!is_name(name))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s '%s': a name is letters, digits and _ . / -, and begins with none of / -", what, name);
+                            "%s '%s': the name is invalid; use letters, digits and _ . / -, and do not begin with / or -",
+                            what, name);
     if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': names under %s are reserved for state in checkpoints", what,
-                            name, HS__STATE_PREFIX);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s '%s': names that begin with %s are reserved for state in checkpoints", what, name,
+                            HS__STATE_PREFIX);
     if (hs__graph_node_of(graph, name))
-        return hs_error_set(err, HS_ALREADY_EXISTS, "%s '%s': the graph has a node of that name already", what, name);
+        return hs_error_set(err, HS_ALREADY_EXISTS, "%s '%s': the graph already has a node with this name", what, name);
     return HS_OK;
 }
 
@@ -48,7 +50,7 @@ hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name
     if (!graph->finalized && atomic_load(&graph->references) == 1)
         return HS_OK;
     hs_log(&graph->env, HS_LOG_ERROR,
-           "%s '%s' is not added: the graph is finalized, a session is open on it, or a thread of one still runs", what,
+           "cannot add %s '%s': the graph is finalized, it has an open session, or a thread of a session still runs", what,
            name ? name : "?");
     return HS_FAILED_PRECONDITION;
 }
@@ -88,14 +90,14 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool 
     hs_variable_def def;
     hs_code code;
     if (!given)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_variable: def is NULL");
     if ((code = HS_STRUCT_TAKE(hs_variable_def, reserved, &def, given, err)) ||
         (code = hs__graph_check_name(graph, "variable", def.name, err)) || (code = hs__variable_check(&def, err)))
         return code;
     if (needs_data && !def.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "variable '%s': its data is NULL; use hs_graph_variable_at for memory that is allocated later, "
-                            "or hs_graph_add_variable, which gives each session memory of its own",
+                            "variable '%s': data is NULL; for memory that is allocated later use hs_graph_variable_at, and "
+                            "for separate memory in each session hs_graph_add_variable",
                             def.name);
     hs__graph_node *node = new_node(graph, HS__VARIABLE, err);
     if (!node)
@@ -125,7 +127,7 @@ hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def)
     return hs__graph_keep(graph, &error);
 }
 
-hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
+hs_code(hs_graph_variable)(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
     const hs_variable_def def =
         HS_INIT(hs_variable_def, .name = name, .dtype = (int64_t)dtype, .shape = shape, .data = data);
@@ -146,7 +148,7 @@ static hs_code add_tensor(hs_graph *graph, hs__node_kind kind, const char *what,
         (code = hs__check_kind(what, name, (int64_t)dtype, shape, kind == HS__PLACEHOLDER, err)))
         return code;
     if (kind == HS__VALUE && !data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "value '%s': its data is NULL", name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "value '%s': data is NULL", name);
     hs__graph_node *node = new_node(graph, kind, err);
     if (!node)
         return HS_RESOURCE_EXHAUSTED;
@@ -156,7 +158,7 @@ static hs_code add_tensor(hs_graph *graph, hs__node_kind kind, const char *what,
     return add_node(graph, node, name, err);
 }
 
-hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
+hs_code(hs_graph_value)(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
     hs_code code = hs__graph_check_open(graph, "value", name);
     if (code)
@@ -179,7 +181,7 @@ hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype dtype, 
 static hs_code add_global_step(hs_graph *graph, const char *name, int64_t *data, hs_error *err)
 {
     if (graph->global_step)
-        return hs_error_set(err, HS_ALREADY_EXISTS, "global step '%s': the graph has one already, '%s'", name,
+        return hs_error_set(err, HS_ALREADY_EXISTS, "global step '%s': the graph already has the global step '%s'", name,
                             graph->global_step->name);
     hs_variable_def def = HS_INIT(hs_variable_def, .name = name, .dtype = HS_INT64, .shape = HS_SCALAR, .data = data);
     hs_code code = add_variable(graph, &def, false, err);
@@ -215,7 +217,7 @@ static hs_code check_outputs(const char *name, const hs_output_def *outputs, siz
         if (!(code = hs__check_kind("an output of op", name, (int64_t)out->dtype, &out->shape, true, err)))
             code = hs__check_memory("an output of op", name, out->memory, err);
         if (!code && out->data && hs_shape_elements(&out->shape) < 0)
-            code = hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': output %zu has data, so its shape must not be open",
+            code = hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': output %zu has data, so its shape must be fully known",
                                 name, *n);
     }
     return code;
@@ -254,17 +256,17 @@ hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
     hs_code code;
     size_t n_outputs = 0;
     if (!given)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_op: the definition is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_op: def is NULL");
     if ((code = HS_STRUCT_TAKE(hs_op_def, type, &def, given, err)) ||
         (code = hs__graph_check_name(graph, "op", def.name, err)) ||
         (code = check_outputs(def.name, def.outputs, &n_outputs, err)))
         return code;
     if (def.type && !is_name(def.type))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "op '%s': its type '%s' is to be letters, digits and _ . / -, and begin with none of / -",
+                            "op '%s': type '%s' is invalid; use letters, digits and _ . / -, and do not begin with / or -",
                             def.name, def.type);
     if (!def.run && n_outputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': it has outputs, but no function", def.name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' has outputs, but no function (run)", def.name);
     if (def.advances_step && !graph->global_step && (code = add_global_step(graph, "global_step", NULL, err)))
         return code;
     hs__graph_node *node = new_node(graph, HS__OP, err);
@@ -328,10 +330,13 @@ hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *given, hs_
         return code;
     if (!is_name(state.name))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "state '%s': a name is letters, digits and _ . / -, and begins with none of / -", state.name);
+                            "state '%s': the name is invalid; use letters, digits and _ . / -, and do not begin with / or "
+                            "-",
+                            state.name);
     for (size_t i = 0; i < graph->n_states; i++)
         if (strcmp(graph->states[i].provider.name, state.name) == 0)
-            return hs_error_set(err, HS_ALREADY_EXISTS, "state '%s': the graph has one of that name already", state.name);
+            return hs_error_set(err, HS_ALREADY_EXISTS, "state '%s': the graph already has a state with this name",
+                                state.name);
     if ((code = hs__reserve(&graph->env, &graph->states, &graph->states_capacity, graph->n_states + 1,
                             sizeof *graph->states, err)))
         return code;
@@ -378,7 +383,8 @@ static hs_code load_bytes(void *self, hs_state_reader *in, hs_error *err)
 {
     const plain_bytes *bytes = self;
     if (hs_state_reader_remaining(in) != bytes->size)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "it has %zu bytes there and %zu in the program (hs_graph_bytes)",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "it has %zu bytes in the checkpoint, but %zu in the program (hs_graph_bytes)",
                             hs_state_reader_remaining(in), bytes->size);
     return hs_state_reader_read(in, bytes->data, bytes->size, err);
 }
@@ -387,7 +393,7 @@ static hs_code add_bytes(hs_graph *graph, const char *name, void *data, size_t s
 {
     if (!data || !size)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "state '%s': %s", name ? name : "?",
-                            data ? "it has 0 bytes" : "its data is NULL");
+                            data ? "size is 0" : "data is NULL");
     plain_bytes *bytes = hs__alloc(&graph->env, 1, sizeof *bytes);
     if (!bytes)
         return hs__no_memory(err, sizeof *bytes, "state");
@@ -416,7 +422,7 @@ hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bo
 {
     const hs_env *env = &graph->env;
     if (!key || !item)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "adding to a collection: key or item is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "cannot add to a collection: key or item is NULL");
     hs_code code = hs__reserve(env, &graph->collected, &graph->collected_capacity, graph->n_collected + 1,
                                sizeof *graph->collected, err);
     if (code)
@@ -441,7 +447,7 @@ hs_code hs_graph_collect(hs_graph *graph, const char *key, const char *name)
         return code;
     hs_error error = {0};
     if (key && (strcmp(key, HS_SAVERS) == 0 || strcmp(key, HS_QUEUE_RUNNERS) == 0))
-        hs_error_set(&error, HS_INVALID_ARGUMENT, "collection '%s' has %s, not names such as '%s'", key,
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "cannot add to collection '%s': it holds %s, not names such as '%s'", key,
                      strcmp(key, HS_SAVERS) == 0 ? "savers" : "queue runners", name ? name : "(NULL)");
     else
         hs__graph_collect(graph, key, name, true, NULL, &error);

@@ -105,8 +105,8 @@ static hs_code copy_bytes(const hs__queue_def *def, hs__element *element, size_t
         return code;
     void *to = element->owned[component];
     if (value->memory)
-        return hs__settle(value->memory->to_host(value->memory->user, to, value->data, value->bytes, err), "its memory",
-                          err);
+        return hs__settle(value->memory->to_host(value->memory->user, to, value->data, value->bytes, err),
+                          "hs_memory.to_host", err);
     if (value->bytes)
         memcpy(to, value->data, value->bytes);
     return HS_OK;
@@ -119,7 +119,7 @@ hs_code hs__element_set(const hs__queue_def *def, hs__element *element, size_t c
     hs_shape shape = hs_tensor_shape(value);
     char open[HS_SHAPE_TEXT_SIZE], given[HS_SHAPE_TEXT_SIZE];
     if (value->dtype != wanted->dtype || !hs__shape_fits(&wanted->shape, &shape))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "component %zu of queue '%s' is %s %s, and was given %s %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "component %zu of queue '%s' is %s %s, but its value is %s %s",
                             component, def->name, hs_dtype_name(wanted->dtype),
                             hs_shape_text(&wanted->shape, open, sizeof open), hs_dtype_name(value->dtype),
                             hs_shape_text(&shape, given, sizeof given));
@@ -136,7 +136,7 @@ hs_code hs__element_keep(const hs__queue_def *def, hs__element *element, hs_erro
     for (size_t i = 0; !code && i < def->element.n_outputs; i++) {
         hs_tensor value = element->values[i];
         if (value.rank < 0 || (!value.data && value.bytes))
-            code = hs_error_set(err, HS_INTERNAL, "it did not set component %zu of queue '%s'", i, def->name);
+            code = hs_error_set(err, HS_INTERNAL, "component %zu of queue '%s' was not set", i, def->name);
         else if (value.data != element->owned[i] || is_open(&def->element.outputs[i]))
             code = hs__element_set(def, element, i, &value, err);
     }

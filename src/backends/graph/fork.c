@@ -70,7 +70,7 @@ static const hs__graph_node *touched(const hs__graph_session *session, const hs_
 
 static hs_code check_op(const hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
-    static const char rule[] = "which only the session's own thread may, and not one that fills a queue";
+    static const char rule[] = "which only the session's own thread may do, not a thread that fills a queue";
     const hs__graph_node *variable = touched(session, op);
     if (variable)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "op '%s' reads or writes variable '%s', %s", op->name,
@@ -86,8 +86,8 @@ static hs_code check_fetches(const hs__graph_session *session, const hs_backend_
         const hs__graph_node *node = call->fetches[i].op;
         if (node->kind == HS__VARIABLE && session->fed_in[node->slot] != session->run)
             return hs_error_set(err, HS_FAILED_PRECONDITION,
-                                "variable '%s' is fetched, which only the session's own thread may, and not one that fills "
-                                "a queue",
+                                "variable '%s' is fetched, which only the session's own thread may do, not a thread that "
+                                "fills a queue",
                                 node->name);
     }
     return HS_OK;

@@ -88,10 +88,10 @@ void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error 
 {
     hs_error_clear(err);
     if (!graph || !name || !bytes) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_memory: there is no %s",
-                     !graph ? "graph"
-                     : name ? "size"
-                            : "name");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_memory: %s",
+                     !graph ? "graph is NULL"
+                     : name ? "bytes is 0"
+                            : "name is NULL");
         return NULL;
     }
     hs__graph_memory *found = graph->memory;
@@ -142,8 +142,7 @@ void hs_graph_free(hs_graph *graph)
 hs_code hs_graph_error(const hs_graph *graph, hs_error *out)
 {
     static const hs_error no_graph = {.code = HS_RESOURCE_EXHAUSTED,
-                                      .message =
-                                          "there is no graph (NULL, as hs_graph_new returns it where there is no memory)"};
+                                      .message = "the graph is NULL; hs_graph_new returns NULL if memory is exhausted"};
     return hs__error_copy(out, graph ? &graph->error : &no_graph);
 }
 

@@ -10,12 +10,13 @@
 static hs_code count_bytes(const hs_op *op, size_t index, const hs_tensor *input, size_t *bytes, hs_error *err)
 {
     if (input->dtype != HS_STRING || input->memory)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' in the collection '%s' gives no string, a serialized Summary",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' in the collection '%s' is not a string (a serialized Summary)",
                             op->node->input_names[index], HS_SUMMARIES);
     const hs_string *strings = input->data;
     for (size_t i = 0; i < input->bytes / sizeof *strings; i++) {
         if (strings[i].bytes && !strings[i].data)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' in the collection '%s' gives %zu bytes that have no data",
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "'%s' in the collection '%s' is a string of %zu bytes whose data is NULL",
                                 op->node->input_names[index], HS_SUMMARIES, strings[i].bytes);
         if (strings[i].bytes > SIZE_MAX / 2 - *bytes)
             return hs__no_memory(err, strings[i].bytes, "the merged summaries");
@@ -133,7 +134,7 @@ hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *er
     hs_code code = HS_OK;
     bool any = hs__graph_backend_ops.collection_item(graph, HS_SUMMARIES, 0, &item);
     if (any && !graph->merge_summaries && !may_change(graph))
-        hs_log(&graph->env, HS_LOG_WARNING, "the graph's summaries are not merged: a session is open on it already");
+        hs_log(&graph->env, HS_LOG_WARNING, "the graph's summaries are not merged: the graph has an open session");
     else if (any && !graph->merge_summaries)
         code = make_merge(graph, err);
     *name = code || !graph->merge_summaries ? NULL : graph->merge_summaries->name;
@@ -144,8 +145,9 @@ static hs_code merge_all(hs_graph *graph, hs_error *err)
 {
     const void *item = NULL;
     if (hs__graph_backend_ops.collection_item(graph, HS_SUMMARY_OP, 0, &item))
-        return hs_error_set(err, HS_ALREADY_EXISTS, "merging all summaries: the graph's collection '%s' has '%s' already",
-                            HS_SUMMARY_OP, (const char *)item);
+        return hs_error_set(err, HS_ALREADY_EXISTS,
+                            "cannot merge all summaries: the graph's collection '%s' already has '%s'", HS_SUMMARY_OP,
+                            (const char *)item);
     hs_code code = graph->merge_summaries ? HS_OK : make_merge(graph, err);
     return code ? code : hs__graph_collect(graph, HS_SUMMARY_OP, graph->merge_summaries->name, true, NULL, err);
 }

@@ -14,13 +14,14 @@ typedef union {
 static hs_code check(const hs_op *op, size_t index, hs_error *err)
 {
     if (!op)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_memory: the op is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_memory: op is NULL");
     if (index >= op->node->n_outputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "it has %zu outputs, not an output %zu", op->node->n_outputs, index);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the op has %zu outputs, so output %zu does not exist",
+                            op->node->n_outputs, index);
     const hs_output_def *output = &op->node->outputs[index];
     bool sets_view = !output->data && (output->dtype == HS_STRING || hs_shape_elements(&output->shape) < 0);
     if (!sets_view || op->node->lends || !op->session->owned)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "its output %zu has memory of its own", index);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "output %zu already has memory", index);
     return HS_OK;
 }
 

@@ -114,7 +114,8 @@ static hs_code check_alone(const hs_graph *graph, hs_error *err)
 {
     if (!graph->live_sessions || (!graph->program_memory && !graph->has_position))
         return HS_OK;
-    return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has %s: close its session before another is opened",
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "the graph has %s, so it can have only one open session; close that session first",
                         graph->program_memory ? "variables in the program's memory" : "a queue with a position");
 }
 
@@ -125,7 +126,8 @@ hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, 
     if (graph->error.code)
         return hs__error_copy(err, &graph->error);
     if (target && *target && strcmp(target, "local") != 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the graph backend runs in this process, not at '%s'", target);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "the graph backend cannot connect to target '%s'; its sessions run in this process", target);
     hs__graph_session *made = NULL;
     hs_code code;
     /* No op is added any more while the session, or a fork of it, lives. */

@@ -25,9 +25,11 @@ static hs_code check_components(const hs_queue_def *def, size_t *n, hs_error *er
     for (*n = 0; def->components && def->components[*n].dtype; ++*n)
         if (def->components[*n].data || def->components[*n].memory)
             return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "queue '%s': component %zu has memory; each element brings its own", def->name, *n);
+                                "queue '%s': component %zu sets data or memory; leave both out, as each element has its "
+                                "own",
+                                def->name, *n);
     if (!*n)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has no components: .components = HS_OUTPUTS(...)",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has no components; set .components = HS_OUTPUTS(...)",
                             def->name);
     return HS_OK;
 }
@@ -36,15 +38,16 @@ static hs_code check_filling(const hs_queue_def *def, size_t n_components, hs_er
 {
     size_t n_inputs = def->inputs ? hs__names_count(def->inputs) : 0;
     if (!def->produce == !def->inputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has %s; it takes the one or the other", def->name,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has %s; give exactly one of the two", def->name,
                             def->produce ? "both produce and inputs" : "neither produce nor inputs");
     if (def->inputs && n_inputs != n_components)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has %zu inputs for %zu components", def->name, n_inputs,
                             n_components);
     if (def->position && !def->produce)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has a position, so it needs produce", def->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has a position, but no produce; a position needs produce",
+                            def->name);
     if (def->position && def->threads > 1)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has a position, so one thread fills it, not %lld",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has a position, so one thread fills it; threads is %lld",
                             def->name, (long long)def->threads);
     return HS_OK;
 }
@@ -52,11 +55,11 @@ static hs_code check_filling(const hs_queue_def *def, size_t n_components, hs_er
 static hs_code check_numbers(const hs_queue_def *def, hs_error *err)
 {
     if (def->capacity < 0 || def->capacity > INT32_MAX)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s': its capacity is %lld; 1 to %d elements, or 0 for %d",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s': capacity is %lld; it must be from 1 to %d, or 0 for %d",
                             def->name, (long long)def->capacity, INT32_MAX, DEFAULT_CAPACITY);
     if (def->threads != HS_NEVER && (def->threads < 0 || def->threads > MOST_THREADS))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "queue '%s' is to be filled by %lld threads; 1 to %d, 0 for one, or HS_NEVER for none",
+                            "queue '%s': threads is %lld; it must be from 1 to %d, 0 for 1, or HS_NEVER for none",
                             def->name, (long long)def->threads, MOST_THREADS);
     return HS_OK;
 }
@@ -185,7 +188,7 @@ static hs_code add_queue(hs_graph *graph, const hs_queue_def *given, hs_error *e
     size_t n;
     hs_code code;
     if (!given)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_queue: the definition is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_queue: def is NULL");
     if ((code = HS_STRUCT_TAKE(hs_queue_def, position, &def, given, err)) ||
         (code = hs__graph_check_name(graph, "queue", def.name, err)) || (code = check_components(&def, &n, err)) ||
         (code = check_filling(&def, n, err)) || (code = check_numbers(&def, err)) ||

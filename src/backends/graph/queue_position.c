@@ -44,7 +44,7 @@ static hs_code ask_position(const hs__queue_def *def, hs__buffer *position, hs_e
 {
     hs_state_writer writer = hs__state_writer_to(position);
     hs__buffer_clear(position);
-    hs_code code = hs__settle(def->saved.save(def->saved.self, &writer, err), "its position's save", err);
+    hs_code code = hs__settle(def->saved.save(def->saved.self, &writer, err), "position.save", err);
     return code ? code : hs__error_copy(err, &writer.error);
 }
 
@@ -69,7 +69,7 @@ static hs_code call_producer(const hs__queue_def *def, const hs_op *op, hs__elem
 {
     hs__graph_session inside = {.graph = def->graph, .tensors = element->values, .step = op->session->step};
     hs_op producing = {&inside, &def->element};
-    hs_code code = hs__settle(def->produce(def->self, &producing, err), "its function", err);
+    hs_code code = hs__settle(def->produce(def->self, &producing, err), "produce", err);
     return code ? code : hs__element_keep(def, element, err);
 }
 
@@ -77,7 +77,7 @@ static hs_code produce_in_turn(hs__queue *queue, const hs_op *op, hs__element *e
 {
     const hs__queue_def *def = queue->def;
     if (hs__queue_cancelled(queue)) /* while it waited: the producer may be another session's now */
-        return hs_error_set(err, HS_CANCELLED, "queue '%s' is closed, and takes nothing more in", def->name);
+        return hs_error_set(err, HS_CANCELLED, "cannot enqueue to queue '%s': it is closed", def->name);
     hs_code code = ensure_position(queue, err);
     if (!code && !(code = call_producer(def, op, element, err)) && def->saved.save)
         code = ask_position(def, &element->position, err);
@@ -97,9 +97,9 @@ hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *elemen
 
 static hs_code find_living(const hs__queue_def *def, hs_error *err)
 {
-    return def->living
-               ? HS_OK
-               : hs_error_set(err, HS_FAILED_PRECONDITION, "queue '%s' has no position: no session is open", def->name);
+    return def->living ? HS_OK
+                       : hs_error_set(err, HS_FAILED_PRECONDITION,
+                                      "queue '%s' has no position: the graph has no open session", def->name);
 }
 
 hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err)
@@ -144,7 +144,7 @@ static hs_code load_in_turn(hs__queue *queue, hs_state_reader *in, hs_error *err
     hs__buffer_init(&loaded, &def->graph->env);
     hs_code code = read_rest(in, &loaded, err);
     if (!code)
-        code = hs__settle(def->saved.load(def->saved.self, in, err), "its position's load", err);
+        code = hs__settle(def->saved.load(def->saved.self, in, err), "position.load", err);
     if (code) {
         hs__buffer_free(&loaded);
         return code;

@@ -84,7 +84,7 @@ void hs__queue_release(hs__queue *queue)
 
 static hs_code tell_closed(const hs__queue *queue, hs_error *err)
 {
-    return hs_error_set(err, HS_CANCELLED, "queue '%s' is closed, and takes nothing more in", queue->def->name);
+    return hs_error_set(err, HS_CANCELLED, "cannot enqueue to queue '%s': it is closed", queue->def->name);
 }
 
 /* An enqueue is over. Those that wait for an element of a closed queue may have waited for this one. */
@@ -185,16 +185,15 @@ static hs_code tell_over(const hs__queue *queue, hs_error *err)
 {
     if (queue->cause.code) {
         hs__error_copy(err, &queue->cause);
-        hs_error_prefix(err, "queue '%s' could not be filled", queue->def->name);
+        hs_error_prefix(err, "cannot fill queue '%s'", queue->def->name);
         return queue->cause.code;
     }
     if (queue->stale)
         return hs_error_set(
             err, HS_FAILED_PRECONDITION,
-            "queue '%s' had come to its end before its position was restored, and nobody fills it any more; "
-            "restore in a new session",
+            "queue '%s' ended before its position was restored, so its threads no longer fill it; restore in a new session",
             queue->def->name);
-    return hs_error_set(err, HS_OUT_OF_RANGE, "queue '%s' is closed, and empty", queue->def->name);
+    return hs_error_set(err, HS_OUT_OF_RANGE, "queue '%s' is closed and empty", queue->def->name);
 }
 
 /* Until something changes, or it is time to look again whether a stop was requested. */
@@ -231,10 +230,10 @@ hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs
         wait_filled(queue);
     if (waits)
         hs__op_waits(op, false);
-    hs_code code = queue->first ? HS_OK
-                   : stopped
-                       ? hs_error_set(err, HS_STOP, "a stop was requested while queue '%s' was empty", queue->def->name)
-                       : tell_over(queue, err);
+    hs_code code =
+        queue->first ? HS_OK
+        : stopped ? hs_error_set(err, HS_STOP, "a stop was requested while a run waited for queue '%s'", queue->def->name)
+                  : tell_over(queue, err);
     if (!code) {
         keep_spare(queue, *held);
         *held = take_first(queue);

@@ -34,9 +34,9 @@ static hs_code find_edge(const hs_graph *graph, const hs__graph_node *op, const 
     hs__free(&graph->env, base);
     size_t n_outputs = node && node->kind == HS__OP ? node->n_outputs : 1;
     if (!node)
-        return hs_error_set(err, HS_NOT_FOUND, "op '%s' has the input '%s', which is not in the graph", op->name, name);
+        return hs_error_set(err, HS_NOT_FOUND, "op '%s': input '%s' is not in the graph", op->name, name);
     if ((colon && (!isdigit((unsigned char)colon[1]) || *end)) || output >= n_outputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' has the input '%s', but '%s' has %zu outputs", op->name,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': input '%s' does not exist: '%s' has %zu outputs", op->name,
                             name, node->name, n_outputs);
     *edge = (hs__edge){node, output};
     return HS_OK;
@@ -50,15 +50,14 @@ static hs_code resolve_op(const hs_graph *graph, hs__graph_node *op, hs_error *e
     for (size_t i = 0; !code && i < op->n_controls; i++) {
         op->controls[i] = hs__graph_node_of(graph, op->control_names[i]);
         if (!op->controls[i] || op->controls[i]->kind != HS__OP)
-            code = hs_error_set(err, HS_NOT_FOUND, "op '%s' has the control input '%s', which is no op of the graph",
-                                op->name, op->control_names[i]);
+            code = hs_error_set(err, HS_NOT_FOUND, "op '%s': control input '%s' is not an op of the graph", op->name,
+                                op->control_names[i]);
     }
     for (size_t i = 0; !code && i < op->n_writes; i++) {
         op->writes[i] = hs__graph_node_of(graph, op->write_names[i]);
         if (!op->writes[i] || (op->writes[i]->kind != HS__VARIABLE && op->writes[i]->kind != HS__VALUE))
-            code =
-                hs_error_set(err, HS_NOT_FOUND, "op '%s' writes '%s', which is neither a variable nor a value of the graph",
-                             op->name, op->write_names[i]);
+            code = hs_error_set(err, HS_NOT_FOUND, "op '%s' writes '%s', which is not a variable or value of the graph",
+                                op->name, op->write_names[i]);
     }
     return code;
 }
@@ -146,7 +145,7 @@ static hs_code tell_circle(const hs_graph *graph, hs_error *err)
         before = op;
         op = dependency(op, k);
     }
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' depends on itself, through '%s'", op->name, before->name);
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' depends on itself through '%s'", op->name, before->name);
 }
 
 /* Dependencies first, and otherwise as they were defined. */

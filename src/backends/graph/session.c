@@ -53,7 +53,7 @@ static hs_code take_feed(hs__graph_session *session, const hs_backend_feed *feed
 {
     const hs__graph_node *node = feed->node.op;
     if (feed->node.output < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' cannot be fed: it has no value", node->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "cannot feed op '%s': it has no value", node->name);
     size_t output = (size_t)feed->node.output;
     bool is_op = node->kind == HS__OP;
     hs_dtype dtype = is_op ? node->outputs[output].dtype : node->dtype;
@@ -62,9 +62,9 @@ static hs_code take_feed(hs__graph_session *session, const hs_backend_feed *feed
     hs_code code = hs_tensor_check(feed->value, err);
     char wanted[HS_SHAPE_TEXT_SIZE], given[HS_SHAPE_TEXT_SIZE];
     if (code)
-        hs_error_prefix(err, "feeding '%s'", node->name);
+        hs_error_prefix(err, "cannot feed '%s'", node->name);
     else if (feed->value->dtype != dtype || !hs__shape_fits(open, &shape))
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' takes %s %s, and was fed %s %s", node->name,
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is %s %s, but was fed with %s %s", node->name,
                             hs_dtype_name(dtype), hs_shape_text(open, wanted, sizeof wanted),
                             hs_dtype_name(feed->value->dtype), hs_shape_text(&shape, given, sizeof given));
     if (code)
@@ -94,7 +94,7 @@ static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size
     if (node->kind == HS__OP) {
         need(session, node, depth);
     } else if (node->kind == HS__PLACEHOLDER) {
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' has to be fed; %s%s%s", node->name,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' must be fed; %s%s%s", node->name,
                             by ? "op '" : "it", by ? by->name : "", by ? "' needs it" : " is fetched");
     } else if (!session->initialized[slot]) {
         session->check_inputs = true; /* an op that comes before may initialize it */
@@ -132,7 +132,7 @@ static hs_code check_inputs(const hs__graph_session *session, const hs__graph_no
     for (size_t i = 0; i < op->n_inputs; i++) {
         const hs__graph_node *node = op->inputs[i].node;
         if (node->kind == HS__VARIABLE && !session->initialized[node->slot] && !is_fed(session, node->slot))
-            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized; op '%s' reads it",
+            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is not initialized, but op '%s' reads it",
                                 node->name, op->name);
     }
     return HS_OK;
@@ -156,7 +156,7 @@ static hs_code look_up_inputs(hs__graph_session *session, const hs__graph_node *
         if (code)
             return code;
         if (!value->data && value->bytes)
-            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has no memory yet; op '%s' reads it",
+            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has no memory yet, but op '%s' reads it",
                                 node->name, op->name);
     }
     return HS_OK;
@@ -176,7 +176,7 @@ HS__COLD static hs_code check_fetched(hs__graph_session *session, const hs__grap
 {
     const hs_tensor *value = &session->tensors[variable->slot];
     if (!session->initialized[variable->slot])
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized", variable->name);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is not initialized", variable->name);
     hs_code code = look_up(session, variable, err);
     if (!code && !value->data && value->bytes)
         code = hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has no memory yet", variable->name);
@@ -281,9 +281,8 @@ __attribute__((noinline)) static hs_code execute_with(hs__graph_session *session
     if (traced)
         session->trace[2 * op->rank + 1] = hs_env_monotonic_ns(env);
     if (!code && limit && hs_env_monotonic_ns(env) > limit)
-        code = hs_error_set(err, HS_DEADLINE_EXCEEDED,
-                            "the run took longer than timeout_secs, %g s; op '%s' was executed last", options->timeout_secs,
-                            op->name);
+        code = hs_error_set(err, HS_DEADLINE_EXCEEDED, "the run took longer than timeout_secs (%g s); the last op was '%s'",
+                            options->timeout_secs, op->name);
     return code;
 }
 
@@ -322,7 +321,7 @@ static hs_code advance(hs__graph_session *session, int64_t *step, int64_t by, hs
     if (by == 0)
         return HS_OK;
     if (!step)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step '%s' has not been initialized",
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step '%s' is not initialized",
                             session->graph->global_step->name);
     ask_guard(session, session->graph->global_step->variable);
     *step += by;
@@ -418,9 +417,10 @@ hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_err
 {
     hs_error_clear(err);
     if (!op)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_set_output: the op is NULL");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_set_output: op is NULL");
     if (index >= op->node->n_outputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "it has %zu outputs, not an output %zu", op->node->n_outputs, index);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the op has %zu outputs, so output %zu does not exist",
+                            op->node->n_outputs, index);
     const hs_output_def *output = &op->node->outputs[index];
     hs_shape shape = hs_tensor_shape(value);
     hs_code code = hs_tensor_check(value, err);
@@ -428,8 +428,8 @@ hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_err
         return code;
     char wanted[HS_SHAPE_TEXT_SIZE], given[HS_SHAPE_TEXT_SIZE];
     if (output->data || value->dtype != output->dtype || !hs__shape_fits(&output->shape, &shape))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "its output %zu %s %s %s, and was set to %s %s", index,
-                            output->data ? "has memory of its own," : "is", hs_dtype_name(output->dtype),
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "output %zu %s %s %s, but was set to %s %s", index,
+                            output->data ? "has its own memory," : "is", hs_dtype_name(output->dtype),
                             hs_shape_text(&output->shape, wanted, sizeof wanted), hs_dtype_name(value->dtype),
                             hs_shape_text(&shape, given, sizeof given));
     op->session->tensors[op->node->slot + index] = *value;
@@ -442,8 +442,8 @@ int64_t hs_op_global_step(const hs_op *op, hs_error *err)
     if (op && op->session->step >= 0)
         return op->session->step;
     hs_error_set(err, HS_FAILED_PRECONDITION, "%s",
-                 !op                   ? "the op is NULL"
-                 : op->session->forked ? "a thread that fills a queue has no global step"
+                 !op                   ? "op is NULL"
+                 : op->session->forked ? "threads that fill a queue have no global step"
                                        : "the global step is negative");
     return -1;
 }
@@ -473,7 +473,7 @@ hs_code hs__graph_read_variable(void *self, size_t index, hs_tensor *value, hs_e
     hs__graph_session *session = self;
     const hs__graph_node *variable = session->graph->variables[index];
     if (!session->initialized[variable->slot])
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized", variable->name);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is not initialized", variable->name);
     hs_code code = variable->moves ? look_up(session, variable, err) : HS_OK;
     *value = session->tensors[variable->slot];
     return code;
@@ -504,7 +504,7 @@ hs_code hs__graph_lend_variable(void *self, size_t index, hs_tensor *memory, hs_
     if (code)
         return code;
     if (memory->memory)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is not in the host's memory", variable->name);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is not in host memory", variable->name);
     ask_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
     return HS_OK;
 }
@@ -514,7 +514,7 @@ hs_code hs__graph_lend_value(void *self, hs_node node, hs_tensor *memory, hs_err
     const hs__graph_session *session = self;
     const hs__graph_node *value = node.op;
     if (value->kind != HS__VALUE || session->tensors[value->slot].memory)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not a value in the host's memory", value->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not a value in host memory", value->name);
     *memory = session->tensors[value->slot];
     return HS_OK;
 }
@@ -527,7 +527,7 @@ hs_code hs__graph_advance_step(void *self, int64_t by, hs_error *err)
     int64_t *step = step_of(session);
     if (step && session->watches_step && (uint64_t)*step != session->expected_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the program changed the global step (%lld -> %lld); hs_step_end advances it",
+                            "the program changed the global step from %lld to %lld; only hs_step_end advances it",
                             (long long)session->expected_step, (long long)*step);
     session->watches_step = step != NULL;
     if (!step)
@@ -543,7 +543,7 @@ hs_code hs__graph_read_step(void *self, int64_t *step, hs_error *err)
     if (!at) {
         const hs__graph_node *node = ((hs__graph_session *)self)->graph->global_step;
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            node ? "the global step has not been initialized" : "the graph has no global step");
+                            node ? "the global step is not initialized" : "the graph has no global step");
     }
     *step = *at;
     return HS_OK;

@@ -67,15 +67,21 @@ static void script_sleep(void *user, int64_t ns)
 
 void hs_script_advance(hs_script *script, double secs)
 {
-    script->now_ns += (int64_t)(secs * 1e9);
+    if (script)
+        script->now_ns += (int64_t)(secs * 1e9);
 }
 
 /* Making one. */
 
+static hs_code not_added(const hs_script *script, const char *name)
+{
+    return script && name ? HS_RESOURCE_EXHAUSTED : HS_INVALID_ARGUMENT;
+}
+
 static item *add_item(hs_script *script, kind what, const char *name)
 {
-    size_t at = name ? hs__map_find(&script->names, name) : HS__NONE;
-    if (!name)
+    size_t at = script && name ? hs__map_find(&script->names, name) : HS__NONE;
+    if (!script || !name)
         return NULL;
     if (at != HS__NONE) {
         item *old = script->items[at];
@@ -151,16 +157,17 @@ void hs_script_free(hs_script *script)
 
 const hs_env *hs_script_env(const hs_script *script)
 {
-    return &script->env;
+    return script ? &script->env : hs_env_default();
 }
 
 hs_code hs_script_series(hs_script *script, const char *name, const double *values, size_t n)
 {
-    double *copy = hs__alloc(&script->env, n, sizeof *copy);
+    double *copy = script ? hs__alloc(&script->env, n, sizeof *copy) : NULL;
     item *series = copy ? add_item(script, SERIES, name) : NULL;
     if (!series) {
-        hs__free(&script->env, copy);
-        return HS_RESOURCE_EXHAUSTED;
+        if (copy)
+            hs__free(&script->env, copy);
+        return not_added(script, name);
     }
     if (n)
         memcpy(copy, values, n * sizeof *copy);
@@ -174,28 +181,28 @@ hs_code hs_script_constant(hs_script *script, const char *name, const hs_tensor 
 {
     item *constant = add_item(script, CONSTANT, name);
     if (!constant)
-        return HS_RESOURCE_EXHAUSTED;
+        return not_added(script, name);
     constant->value = *value;
     return HS_OK;
 }
 
 hs_code hs_script_placeholder(hs_script *script, const char *name)
 {
-    return add_item(script, PLACEHOLDER, name) ? HS_OK : HS_RESOURCE_EXHAUSTED;
+    return add_item(script, PLACEHOLDER, name) ? HS_OK : not_added(script, name);
 }
 
 hs_code hs_script_op(hs_script *script, const char *name)
 {
-    return add_item(script, OP, name) ? HS_OK : HS_RESOURCE_EXHAUSTED;
+    return add_item(script, OP, name) ? HS_OK : not_added(script, name);
 }
 
 static event *event_at(hs_script *script, size_t run)
 {
-    for (size_t i = 0; i < script->n_events; i++)
+    for (size_t i = 0; script && i < script->n_events; i++)
         if (script->events[i].run == run)
             return &script->events[i];
-    if (hs__reserve(&script->env, &script->events, &script->events_capacity, script->n_events + 1, sizeof *script->events,
-                    NULL))
+    if (!script || hs__reserve(&script->env, &script->events, &script->events_capacity, script->n_events + 1,
+                               sizeof *script->events, NULL))
         return NULL;
     event *added = &script->events[script->n_events++];
     *added = (event){.run = run};
@@ -207,7 +214,7 @@ hs_code hs_script_fail_at(hs_script *script, size_t run, hs_code code, const cha
     event *at = event_at(script, run);
     char *copy = at ? hs__strdup(&script->env, message ? message : "") : NULL;
     if (!copy)
-        return HS_RESOURCE_EXHAUSTED;
+        return not_added(script, "");
     hs__free(&script->env, at->message);
     at->message = copy;
     at->code = code;
@@ -218,7 +225,7 @@ hs_code hs_script_delay_at(hs_script *script, size_t run, double secs)
 {
     event *at = event_at(script, run);
     if (!at)
-        return HS_RESOURCE_EXHAUSTED;
+        return not_added(script, "");
     at->delay = secs;
     return HS_OK;
 }
@@ -227,58 +234,71 @@ hs_code hs_script_metadata_at(hs_script *script, size_t run, hs_bytes metadata)
 {
     event *at = event_at(script, run);
     if (!at)
-        return HS_RESOURCE_EXHAUSTED;
+        return not_added(script, "");
     at->metadata = metadata;
     return HS_OK;
 }
 
 void hs_script_steps_per_run(hs_script *script, int64_t steps)
 {
-    script->steps_per_run = steps;
+    if (script)
+        script->steps_per_run = steps;
 }
 
 void hs_script_set_step(hs_script *script, int64_t step)
 {
-    script->step = step;
+    if (script)
+        script->step = step;
 }
 
 /* What was called. */
 
 void hs_script_note(hs_script *script, const char *word)
 {
-    hs__buffer_text(&script->calls, script->calls.size ? " %s" : "%s", word);
+    if (script)
+        hs__buffer_text(&script->calls, script->calls.size ? " %s" : "%s", word);
 }
 
 const char *hs_script_calls(hs_script *script)
 {
-    return script->calls.size ? (const char *)script->calls.data : "";
+    return script && script->calls.size ? (const char *)script->calls.data : "";
 }
 
 void hs_script_clear_calls(hs_script *script)
 {
-    hs__buffer_clear(&script->calls);
+    if (script)
+        hs__buffer_clear(&script->calls);
 }
 
 size_t hs_script_runs(const hs_script *script)
 {
-    return script->runs;
+    return script ? script->runs : 0;
 }
 
 const char *hs_script_last_run(const hs_script *script)
 {
-    return script->last_run.size ? (const char *)script->last_run.data : "";
+    return script && script->last_run.size ? (const char *)script->last_run.data : "";
 }
 
 /* The backend. */
 
 static const hs_env *backend_env(void *self)
 {
-    return &((hs_script *)self)->env;
+    return self ? &((hs_script *)self)->env : NULL;
+}
+
+static hs_code backend_status(void *self, hs_error *err)
+{
+    return self ? HS_OK
+                : hs_error_set(err, HS_RESOURCE_EXHAUSTED,
+                               "there is no script (NULL, as hs_script_new returns it where there is no memory)");
 }
 
 static hs_code backend_find(void *self, const char *name, hs_node *node, hs_error *err)
 {
     const hs_script *script = self;
+    if (!script)
+        return backend_status(self, err);
     size_t length = strlen(name);
     bool is_output = length > 2 && strcmp(name + length - 2, ":0") == 0;
     char *base = is_output ? hs__strndup(&script->env, name, length - 2) : NULL;
@@ -302,7 +322,7 @@ static hs_code backend_finalize(void *self, bool finalized, hs_error *err)
 
 static bool backend_finalized(void *self)
 {
-    return ((hs_script *)self)->finalized;
+    return self && ((hs_script *)self)->finalized;
 }
 
 static const char *backend_step_name(void *self)
@@ -314,7 +334,7 @@ static const char *backend_step_name(void *self)
 static bool backend_collection_item(void *self, const char *key, size_t index, const void **out)
 {
     const hs_script *script = self;
-    for (size_t i = 0; i < script->n_collected; i++)
+    for (size_t i = 0; script && i < script->n_collected; i++)
         if (strcmp(script->collected[i].key, key) == 0 && index-- == 0) {
             *out = script->collected[i].item;
             return true;
@@ -326,6 +346,8 @@ static hs_code backend_add_to_collection(void *self, const char *key, const void
                                          hs_error *err)
 {
     hs_script *script = self;
+    if (!script)
+        return backend_status(self, err);
     hs_code code = hs__reserve(&script->env, &script->collected, &script->collected_capacity, script->n_collected + 1,
                                sizeof *script->collected, err);
     char *copy = code ? NULL : hs__strdup(&script->env, key);
@@ -412,10 +434,10 @@ static hs_code play(hs_script *script, item *fetched, const hs_tensor *fed, hs_t
     if (fed) {
         *value = *fed;
     } else if (fetched->kind == PLACEHOLDER) {
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' has to be fed", fetched->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' must be fed", fetched->name);
     } else if (fetched->kind == SERIES) {
         if (script->runs > fetched->n)
-            return hs_error_set(err, HS_OUT_OF_RANGE, "the script's '%s' has %zu values, and this is run %zu",
+            return hs_error_set(err, HS_OUT_OF_RANGE, "series '%s' of the script has %zu values, but this is run %zu",
                                 fetched->name, fetched->n, script->runs);
         fetched->current = fetched->series[script->runs - 1];
         *value = fetched->value;
@@ -460,8 +482,8 @@ static hs_code backend_run(void *session, hs_backend_call *call, hs_error *err)
 hs_backend hs_script_backend(hs_script *script)
 {
     static const hs_backend_ops ops =
-        HS_INIT(hs_backend_ops, .name = "script", .env = backend_env, .find = backend_find, .finalize = backend_finalize,
-                .finalized = backend_finalized, .global_step_name = backend_step_name,
+        HS_INIT(hs_backend_ops, .name = "script", .env = backend_env, .status = backend_status, .find = backend_find,
+                .finalize = backend_finalize, .finalized = backend_finalized, .global_step_name = backend_step_name,
                 .collection_item = backend_collection_item, .add_to_collection = backend_add_to_collection,
                 .variable = backend_variable, .open = backend_open, .run = backend_run, .close = backend_close,
                 .read_variable = backend_read, .write_variable = backend_write, .global_step = backend_step);

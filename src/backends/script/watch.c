@@ -103,7 +103,7 @@ static void watch_destroy(void *self)
 hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
 {
     const hs_env *env = hs_script_env(script);
-    watch *w = hs__alloc(env, 1, sizeof *w);
+    watch *w = script ? hs__alloc(env, 1, sizeof *w) : NULL;
     char *copy = w && label ? hs__strdup(env, label) : NULL;
     if (!w || (label && !copy) || !hook.ops || HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &w->inner, hook.ops, NULL)) {
         hs__free(env, copy);

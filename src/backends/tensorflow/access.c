@@ -48,7 +48,7 @@ static hs_code read_one(hs__tf_session *session, size_t index, hs_error *err)
     TF_Tensor *tensor;
     hs_code code = hs__tf_fetch(session, &variable->value, &tensor, 1, err);
     if (code == HS_NOT_FOUND) /* a resource that nobody has made yet */
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized", variable->name);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is not initialized", variable->name);
     return code ? code : keep(session, index, tensor, err);
 }
 
@@ -113,7 +113,8 @@ hs_code hs__tf_lend_variable(void *self, size_t index, hs_tensor *memory, hs_err
     hs__tf_read *place = &session->reads[index];
     int64_t n = hs_shape_elements(&variable->shape);
     if (variable->dtype == HS_STRING || variable->shape.rank < 0 || n < 0 || !variable->assigns)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' has no memory of a known size", variable->name);
+        return hs_error_set(err, HS_UNIMPLEMENTED,
+                            "the size of variable '%s' is not known, so its memory cannot be returned", variable->name);
     *memory = hs_tensor_of(variable->dtype, variable->shape, NULL);
     if (!place->lent)
         place->lent = backend->tf.AllocateTensor((TF_DataType)memory->dtype, memory->dims, memory->rank, memory->bytes);
@@ -142,7 +143,7 @@ hs_code hs__tf_write_variable(void *self, size_t index, const hs_tensor *value, 
     const hs__tf_backend *backend = session->link->backend;
     const hs__tf_variable *variable = &backend->variables[index];
     if (!variable->assigns)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' has no initializer that could set it", variable->name);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "cannot set variable '%s': it has no initializer", variable->name);
     hs_shape shape = hs_tensor_shape(value);
     hs_code code = hs__tf_check_shape(&shape, err);
     if (!code)

@@ -35,9 +35,9 @@ static hs_code check_list(const hs_tensorflow_op_def *def, hs_error *err)
 {
     size_t n = hs__names_count(def->inputs), until = def->list_until ? def->list_until : n;
     if (!def->inputs_are_a_list && (def->list_from || def->list_until))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "list_from and list_until go with inputs_are_a_list");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "list_from and list_until are given without inputs_are_a_list");
     if (def->list_from > until || until > n)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "its list is from input %zu to %zu, and there are %zu",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the list is from input %zu to input %zu, but the op has %zu inputs",
                             def->list_from, until, n);
     return HS_OK;
 }
@@ -102,23 +102,24 @@ hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *giv
     hs_error_clear(err);
     if (!self || !given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_add_op: %s",
-                            self ? "there is no op" : "this is no backend of TensorFlow's");
+                            self ? "op is NULL" : "the backend is not a TensorFlow backend");
     if (self->error.code)
         return hs__error_copy(err, &self->error);
     hs_code code = HS_STRUCT_TAKE(hs_tensorflow_op_def, list_until, &def, given, err);
     if (code)
         return code;
     if (!def.type || !def.name || !*def.type || !*def.name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_add_op: the op has no %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_add_op: %s is missing",
                             def.name && *def.name ? "type" : "name");
     if (!is_name(def.name))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' cannot be an op's name", def.name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not a valid name of an op", def.name);
     if (self->finalized)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "op '%s' cannot be added: the graph is finalized", def.name);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot add op '%s': the graph is finalized", def.name);
     if (self->tf.GraphOperationByName(self->graph, def.name))
-        return hs_error_set(err, HS_ALREADY_EXISTS, "the graph has an op '%s' already", def.name);
+        return hs_error_set(err, HS_ALREADY_EXISTS, "cannot add op '%s': the graph already has an op with this name",
+                            def.name);
     if ((code = add_op(self, &def, err)))
-        hs_error_prefix(err, "adding op '%s'", def.name);
+        hs_error_prefix(err, "cannot add op '%s'", def.name);
     else
         hs_error_clear(err);
     return code;

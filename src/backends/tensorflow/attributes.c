@@ -9,9 +9,9 @@ static hs_code add_tensor(hs__tf_builder *builder, TF_OperationDescription *op, 
 {
     const hs__tf_api *tf = &builder->backend->tf;
     hs_code code = attr->tensor ? hs_tensor_check(attr->tensor, builder->err)
-                                : hs_error_set(builder->err, HS_INVALID_ARGUMENT, "there is no tensor");
+                                : hs_error_set(builder->err, HS_INVALID_ARGUMENT, "tensor is NULL");
     if (!code && attr->tensor->memory)
-        code = hs_error_set(builder->err, HS_INVALID_ARGUMENT, "it is not in the host's memory");
+        code = hs_error_set(builder->err, HS_INVALID_ARGUMENT, "tensor is not in host memory");
     if (!code) {
         hs_shape shape = hs_tensor_shape(attr->tensor);
         code = hs__tf_check_shape(&shape, builder->err);
@@ -76,11 +76,11 @@ static void add_shapes(const hs__tf_api *tf, TF_OperationDescription *op, const 
 static hs_code check_list(const hs_tensorflow_attr *attr, hs_error *err)
 {
     if (attr->kind < HS_TENSORFLOW_TYPES || attr->kind > HS_TENSORFLOW_SHAPES)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no kind %d", (int)attr->kind);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "kind %d does not exist", (int)attr->kind);
     if (attr->n_values && !attr->types) /* the pointers share their place */
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a list of %zu is not there", attr->n_values);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the list of %zu values is NULL", attr->n_values);
     if (attr->n_values > INT_MAX)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a list of %zu is too long", attr->n_values);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the list of %zu values is too long", attr->n_values);
     hs_code code = HS_OK;
     for (size_t i = 0; !code && attr->kind == HS_TENSORFLOW_SHAPES && i < attr->n_values; i++)
         code = hs__tf_check_shape(&attr->shapes[i], err);

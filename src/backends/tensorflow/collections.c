@@ -72,7 +72,7 @@ hs_code hs__tf_take_collection(hs__tf_backend *backend, hs_bytes bytes, hs_error
                                                bytes.data, bytes.size, &no_memory);
     if (!entry)
         return no_memory ? hs__no_memory(err, bytes.size, "a collection")
-                         : hs_error_set(err, HS_DATA_LOSS, "the meta graph has a collection that makes no sense");
+                         : hs_error_set(err, HS_DATA_LOSS, "the meta graph has an invalid collection");
     hs_code code = take_values(backend, (const void *)entry, err);
     protobuf_c_message_free_unpacked(entry, &allocator);
     return code;
@@ -109,7 +109,7 @@ hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, 
 {
     hs__tf_item added = {.key = (char *)key, .added = true, .release = release, .item = item};
     if (!key || !item)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "adding to a collection: there is no %s", key ? "item" : "key");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "cannot add to a collection: %s is NULL", key ? "item" : "key");
     if (strcmp(key, HS_SAVERS) != 0 && strcmp(key, HS_QUEUE_RUNNERS) != 0) {
         added.data = (char *)item;
         added.bytes = strlen(item);

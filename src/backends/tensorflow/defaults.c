@@ -46,7 +46,7 @@ static TF_Output make_local_init(hs__tf_builder *builder)
         else if (!builder->code)
             builder->code =
                 hs_error_set(builder->err, HS_NOT_FOUND,
-                             "the collection 'table_initializer' has '%s', which is not in the graph", item->data);
+                             "the collection 'table_initializer' lists '%s', which is not in the graph", item->data);
     }
     return hs__tf_finish_op(builder, group);
 }

@@ -6,7 +6,7 @@ static hs_code check_feed(const hs__tf_op *op, int32_t index, const hs_tensor *v
 {
     char wanted[HS_SHAPE_TEXT_SIZE], given[HS_SHAPE_TEXT_SIZE];
     if (index < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an op, and cannot be fed", op->name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "cannot feed op '%s': it has no value", op->name);
     const hs__tf_output *output = &op->outputs[index];
     hs_code code = hs_tensor_check(value, err);
     hs_shape shape = {.rank = 0};
@@ -15,14 +15,14 @@ static hs_code check_feed(const hs__tf_op *op, int32_t index, const hs_tensor *v
         code = hs__tf_check_shape(&shape, err);
     }
     if (code) {
-        hs_error_prefix(err, "the feed of '%s:%d'", op->name, (int)index);
+        hs_error_prefix(err, "cannot feed '%s:%d'", op->name, (int)index);
         return code;
     }
     if (!output->dtype)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "'%s:%d' has TensorFlow's type %d, which cannot be fed", op->name,
+        return hs_error_set(err, HS_UNIMPLEMENTED, "cannot feed '%s:%d': TensorFlow's type %d is not supported", op->name,
                             (int)index, (int)output->type);
     if (value->dtype != output->dtype || !hs__shape_fits(&output->shape, &shape))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s:%d' is %s %s, and was fed %s %s", op->name, (int)index,
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s:%d' is %s %s, but was fed with %s %s", op->name, (int)index,
                             hs_dtype_name(output->dtype), hs_shape_text(&output->shape, wanted, sizeof wanted),
                             hs_dtype_name(value->dtype), hs_shape_text(&shape, given, sizeof given));
     return HS_OK;
@@ -37,7 +37,7 @@ static TF_Tensor *bring_home(const hs__tf_backend *backend, const hs_tensor *val
     TF_Tensor *made = code ? NULL : hs__tf_copy_in(backend, &host, err);
     hs_host_copy_free(&copy);
     if (!made && err && !err->code)
-        hs__settle(code ? code : HS_RESOURCE_EXHAUSTED, "its memory", err);
+        hs__settle(code ? code : HS_RESOURCE_EXHAUSTED, "hs_memory.to_host", err);
     return made;
 }
 
@@ -57,7 +57,7 @@ static hs_code take_feed(hs__tf_session *session, hs__tf_level *level, const hs_
                         : feed->value->memory ? bring_home(backend, feed->value, &error)
                                               : hs__tf_copy_in(backend, feed->value, &error);
     if (!tensor) {
-        hs_error_prefix(&error, "the feed of '%s:%d'", op->name, (int)feed->node.output);
+        hs_error_prefix(&error, "cannot feed '%s:%d'", op->name, (int)feed->node.output);
         return hs__error_copy(err, &error);
     }
     level->inputs[level->n_fed] = (TF_Output){op->op, feed->node.output};

@@ -168,8 +168,8 @@ static hs_code import_meta(hs__tf_backend *backend, hs_bytes file, hs_error *err
 static hs_code refuse(kind what, hs_error *err)
 {
     return what == SAVED_MODEL ? hs_error_set(err, HS_INVALID_ARGUMENT,
-                                              "it is a SavedModel; export a MetaGraphDef (tf.train.export_meta_graph)")
-                               : hs_error_set(err, HS_INVALID_ARGUMENT, "it is neither a MetaGraphDef nor a GraphDef");
+                                              "this is a SavedModel; export a MetaGraphDef (tf.train.export_meta_graph)")
+                               : hs_error_set(err, HS_INVALID_ARGUMENT, "this is neither a MetaGraphDef nor a GraphDef");
 }
 
 static hs_code import_binary(hs__tf_backend *backend, hs_bytes file, kind what, hs_error *err)

@@ -76,7 +76,7 @@ static bool look_up(void *library, const char *name, void *function, size_t byte
 {
     void *address = dlsym(library, name);
     if (!address)
-        hs_error_set(err, HS_FAILED_PRECONDITION, "TensorFlow's library has no function %s", name);
+        hs_error_set(err, HS_FAILED_PRECONDITION, "TensorFlow's library lacks the function %s", name);
     else
         memcpy(function, &address, bytes);
     return address != NULL;
@@ -92,9 +92,8 @@ hs_code hs__tf_load(hs__tf_api *api, const hs_tensorflow_options *options, hs_er
     pthread_mutex_lock(&loading);
     void *library = load_quietly(path, then, options->show_log);
     if (!library)
-        code = hs_error_set(err, HS_NOT_FOUND, "TensorFlow's library cannot be loaded%s: %s",
-                            then || (options->library && *options->library) ? "" : " from where TENSORFLOW_ROOT says",
-                            dlerror());
+        code = hs_error_set(err, HS_NOT_FOUND, "cannot load TensorFlow's library%s: %s",
+                            then || (options->library && *options->library) ? "" : " from TENSORFLOW_ROOT", dlerror());
     pthread_mutex_unlock(&loading);
     hs__free(options->env, path);
     if (code)

@@ -48,10 +48,10 @@ static hs_code not_found(const hs__tf_backend *backend, const char *name, hs_err
 {
     const hs__tf_item *item = hs__tf_item_of(backend, name, 0);
     if (item && item->is_name)
-        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; is '%s' meant, which its collection '%s' has?",
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; did you mean '%s' from its collection '%s'?",
                             name, item->data, name);
     const char *nearest = hs__tf_nearest(backend, name);
-    return nearest ? hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; is '%s' meant?", name, nearest)
+    return nearest ? hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; did you mean '%s'?", name, nearest)
                    : hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
 }
 
@@ -142,7 +142,7 @@ hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err)
     if (code)
         return code;
     if (is_tensor && output >= known->n_outputs)
-        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph: '%s' has %zu output%s", name, known->name,
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph: op '%s' has %zu output%s", name, known->name,
                             known->n_outputs, known->n_outputs == 1 ? "" : "s");
     if (value.oper) {
         is_tensor = true;

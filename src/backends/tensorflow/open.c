@@ -92,7 +92,8 @@ static hs_code take_server(hs__tf_backend *backend, const hs_tensorflow_server *
 static hs_code take_timeout(hs__tf_backend *backend, double secs, hs_error *err)
 {
     if (!(secs >= 0 && secs < 1e9) && secs != HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.timeout_secs is %g; no limit is HS_NEVER",
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_tensorflow_options.timeout_secs is %g; it must be at least 0, or HS_NEVER for no limit",
                             secs);
     backend->timeout_ms = hs__tf_milliseconds(secs);
     return HS_OK;
@@ -104,7 +105,7 @@ static hs_code take_options(hs__tf_backend *backend, hs_tensorflow_options *opti
     if (code || (code = take_server(backend, options->server, err)))
         return code;
     if (options->config.size && !options->config.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.config has a size and no data");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.config.data is NULL, but its size is not 0");
     const char *usual = backend->server_target ? backend->server_target : "";
     backend->target = hs__strdup(&backend->env, options->target ? options->target : usual);
     if (!backend->target)
@@ -124,7 +125,7 @@ static hs_code read_file(hs__tf_backend *backend, const char *path, hs_error *er
     char *data;
     size_t bytes;
     if (!path || !*path)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "no file is named");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "path is missing");
     hs_code code = hs__file_contents(&backend->env, path, LARGEST_FILE, &data, &bytes, err);
     if (code)
         return code;
@@ -137,10 +138,10 @@ static hs_code read_file(hs__tf_backend *backend, const char *path, hs_error *er
 static hs_code read_bytes(hs__tf_backend *backend, hs_bytes bytes, hs_error *err)
 {
     if (!bytes.data || !bytes.size)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there are no bytes of a graph");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the graph has no bytes");
     hs_code code = hs__tf_import(backend, bytes, err);
     if (code)
-        hs_error_prefix(err, "the graph's bytes");
+        hs_error_prefix(err, "cannot read the graph");
     return code;
 }
 

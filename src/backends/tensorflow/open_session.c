@@ -143,7 +143,7 @@ hs_code hs__tf_settle_run(const hs__tf_session *session, hs_error *err)
     if (code != HS_DEADLINE_EXCEEDED || hs__tf_reach(&session->link->peers, &lost) != HS_UNAVAILABLE)
         return code;
     atomic_store(&session->link->silent, true);
-    hs_error_prefix(&lost, "the run took too long");
+    hs_error_prefix(&lost, "the run timed out");
     return hs__error_copy(err, &lost), HS_UNAVAILABLE;
 }
 

@@ -75,7 +75,7 @@ static hs_code take_def(hs__tf_backend *backend, const hs__tf_item *item, bool r
         hs__proto_unpack(&hs__pb__queue_runner_def__descriptor, &backend->env, item->data, item->bytes, &no_memory);
     if (!def)
         return no_memory ? hs__no_memory(err, item->bytes, "a QueueRunnerDef")
-                         : hs_error_set(err, HS_DATA_LOSS, "the meta graph has a QueueRunnerDef that makes no sense");
+                         : hs_error_set(err, HS_DATA_LOSS, "the meta graph has an invalid QueueRunnerDef");
     hs_code code = add_runner(backend, (const void *)def, remote, err);
     protobuf_c_message_free_unpacked(def, &allocator);
     return code;

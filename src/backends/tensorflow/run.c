@@ -54,8 +54,8 @@ static hs_code check_fetch(const hs__tf_op *op, int32_t output, hs_error *err)
 {
     if (output < 0 || op->outputs[output].dtype)
         return HS_OK;
-    return hs_error_set(err, HS_UNIMPLEMENTED, "'%s:%d' has TensorFlow's type %d, which has no values here", op->name,
-                        (int)output, (int)op->outputs[output].type);
+    return hs_error_set(err, HS_UNIMPLEMENTED, "'%s:%d': TensorFlow's type %d is not supported", op->name, (int)output,
+                        (int)op->outputs[output].type);
 }
 
 static hs_code reserve_fetches(const hs_env *env, hs__tf_level *level, size_t n, hs_error *err)

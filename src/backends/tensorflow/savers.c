@@ -38,7 +38,7 @@ static hs_code take_def(hs__tf_backend *backend, const void *data, size_t bytes,
     ProtobufCMessage *def = hs__proto_unpack(&hs__pb__saver_def__descriptor, &backend->env, data, bytes, &no_memory);
     if (!def)
         return no_memory ? hs__no_memory(err, bytes, "a SaverDef")
-                         : hs_error_set(err, HS_DATA_LOSS, "the meta graph has a SaverDef that makes no sense");
+                         : hs_error_set(err, HS_DATA_LOSS, "the meta graph has an invalid SaverDef");
     hs_code code = add_saver(backend, (const void *)def, (hs_bytes){data, bytes}, err);
     protobuf_c_message_free_unpacked(def, &allocator);
     return code;
@@ -63,8 +63,8 @@ hs_code hs__tf_check_savers(hs__tf_backend *backend, hs_error *err)
     const char *option = backend->graph_saves ? "graph_saves" : "graph_restores";
     if (!backend->saver_def.size && !hs__tf_has_key(backend, HS_SAVERS))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_tensorflow_options.%s: the graph has no SaverDef; export it as a MetaGraphDef after a "
-                            "tf.train.Saver was made",
+                            "hs_tensorflow_options.%s: the graph has no SaverDef; create a tf.train.Saver before you "
+                            "export it as a MetaGraphDef",
                             option);
     backend->made_savers = true;
     return hs__tf_make_savers(backend, err);

@@ -43,7 +43,7 @@ hs_code hs__tf_note_slice(hs__tf_backend *backend, const TF_Operation *handle, c
     if (!def || !*def->full_name || !variable || variable->handle != handle || variable->slice)
         return HS_OK; /* not one that has just been added */
     if (!read_slice(def, &variable->shape, &slice))
-        return hs_error_set(err, HS_DATA_LOSS, "the meta graph's variable '%s' is a slice of '%s' that does not lie in it",
+        return hs_error_set(err, HS_DATA_LOSS, "meta graph: variable '%s' is a slice that does not lie within '%s'",
                             variable->name, def->full_name);
     return keep_slice(backend, variable, &slice, def->full_name, err);
 }

@@ -263,7 +263,7 @@ static hs_code make_read(hs__tf_backend *backend, uint64_t mask, TF_Output *read
     if ((code = hs__tf_builder_end(&builder)) == HS_RESOURCE_EXHAUSTED)
         return hs__error_copy(err, &error);
     if (code)
-        hs_log(&backend->env, HS_LOG_DEBUG, "the global step is read by itself: %s", error.message);
+        hs_log(&backend->env, HS_LOG_DEBUG, "the global step is read in a separate run: %s", error.message);
     step->reads[step->n_reads++] = (hs__tf_step_read){mask, *read};
     return HS_OK;
 }
@@ -328,7 +328,7 @@ static hs_code fetch_step(hs__tf_session *session, hs_error *err)
     TF_Tensor *tensor;
     hs_code code = hs__tf_fetch(session, &backend->variables[backend->global_step].value, &tensor, 1, err);
     if (code == HS_NOT_FOUND || code == HS_FAILED_PRECONDITION)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step has not been initialized");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is not initialized");
     if (code)
         return code;
     hs__tf_take_step(session, tensor);
@@ -342,7 +342,7 @@ hs_code hs__tf_read_step(void *self, int64_t *step, hs_error *err)
     if (session->link->backend->global_step == HS__NONE)
         return hs_error_set(
             err, HS_FAILED_PRECONDITION,
-            "the graph has no global step; make one before the export (in Python tf.train.get_or_create_global_step)");
+            "the graph has no global step; create one before the export (tf.train.get_or_create_global_step in Python)");
     hs_code code = session->knows_step ? HS_OK : fetch_step(session, err);
     if (code)
         return code;

@@ -10,12 +10,13 @@ hs_code hs__tf_check_shape(const hs_shape *shape, hs_error *err)
     int64_t n = 1;
     bool known = true;
     if (shape->rank > HS_MAX_RANK)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a shape has rank %d; the most is %d", (int)shape->rank, HS_MAX_RANK);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the shape has rank %d; the maximum is %d", (int)shape->rank,
+                            HS_MAX_RANK);
     for (int i = 0; i < shape->rank; i++) {
         int64_t dim = shape->dims[i];
         known &= dim >= 0;
         if (dim < -1 || (known && n && dim > INT64_MAX / n))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "TensorFlow has no shape %s",
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "shape %s is too large for TensorFlow",
                                 hs_shape_text(shape, text, sizeof text));
         n = known ? n * dim : n;
     }
@@ -113,9 +114,9 @@ hs_code hs__tf_view(const hs__tf_backend *backend, TF_Tensor *tensor, hs_string 
     const hs__tf_api *tf = &backend->tf;
     int rank = tf->NumDims(tensor), dtype = (int)tf->TensorType(tensor);
     if (rank > HS_MAX_RANK)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "'%s' has %d dimensions; there can be %d", name, rank, HS_MAX_RANK);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "'%s' has %d dimensions; the maximum is %d", name, rank, HS_MAX_RANK);
     if (!hs__dtype_valid(dtype))
-        return hs_error_set(err, HS_UNIMPLEMENTED, "'%s' has TensorFlow's type %d, which has no values here", name, dtype);
+        return hs_error_set(err, HS_UNIMPLEMENTED, "'%s': TensorFlow's type %d is not supported", name, dtype);
     *view = (hs_tensor){.dtype = (hs_dtype)dtype, .rank = rank};
     for (int i = 0; i < rank; i++)
         view->dims[i] = tf->Dim(tensor, i);

@@ -31,8 +31,7 @@ static void note_initializer(const hs__tf_backend *backend, hs__tf_variable *var
 
 static hs_code pass_over(hs__tf_backend *backend, const hs__tf_variable *variable, hs_error *err)
 {
-    hs_log(&backend->env, HS_LOG_WARNING, "variable '%s' has a type or a rank that is not known here: it is not saved",
-           variable->name);
+    hs_log(&backend->env, HS_LOG_WARNING, "variable '%s' is not saved: its type or rank is not supported", variable->name);
     hs_code code = hs__reserve(&backend->env, &backend->unlisted, &backend->unlisted_capacity, backend->n_unlisted + 1,
                                sizeof *backend->unlisted, err);
     if (!code && variable->assigns)
@@ -66,7 +65,7 @@ static hs_code add_variable(hs__tf_backend *backend, hs__tf_variable *variable, 
 
 static hs_code damaged(const char *name, const char *what, hs_error *err)
 {
-    return hs_error_set(err, HS_DATA_LOSS, "the meta graph's variable '%s' has %s that is not in the graph", name, what);
+    return hs_error_set(err, HS_DATA_LOSS, "meta graph: variable '%s': its %s is not in the graph", name, what);
 }
 
 /* Any op may be named, also one without outputs. */
@@ -87,14 +86,14 @@ static hs_code find_parts(hs__tf_backend *backend, const Hs__Pb__VariableDef *de
     if (code)
         return code;
     if (!variable->handle)
-        return damaged(def->variable_name, "an op", err);
+        return damaged(def->variable_name, "op", err);
     if (!is_handle(backend, variable))
-        return hs_error_set(err, HS_DATA_LOSS, "the meta graph's variable '%s' is %s: that is an op of type '%s'",
-                            def->variable_name, variable->is_resource ? "no resource" : "no reference",
+        return hs_error_set(err, HS_DATA_LOSS, "meta graph: variable '%s' is %s: its op has type '%s'", def->variable_name,
+                            variable->is_resource ? "not a resource" : "not a reference",
                             backend->tf.OperationOpType(variable->handle));
     variable->value = (TF_Output){variable->handle, 0};
     if (def->is_resource && (code = hs__tf_find_output(backend, snapshot, &variable->value, err)))
-        return code == HS_NOT_FOUND ? damaged(def->variable_name, "a snapshot", err) : code;
+        return code == HS_NOT_FOUND ? damaged(def->variable_name, "snapshot", err) : code;
     if (*def->initializer_name && !(code = hs__tf_find_op(backend, def->initializer_name, &initializer, err)))
         note_initializer(backend, variable, initializer);
     return code;
@@ -125,8 +124,7 @@ static hs_code unpack_def(hs__tf_backend *backend, const hs__tf_item *item, Hs__
     if (*def)
         return HS_OK;
     return no_memory ? hs__no_memory(err, item->bytes, "a variable")
-                     : hs_error_set(err, HS_DATA_LOSS,
-                                    "the meta graph's collection '%s' has a variable that makes no sense", item->key);
+                     : hs_error_set(err, HS_DATA_LOSS, "meta graph: collection '%s' has an invalid variable", item->key);
 }
 
 static hs_code take_collection(hs__tf_backend *backend, const char *key, uint64_t flags, hs_error *err)

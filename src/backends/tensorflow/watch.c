@@ -47,7 +47,7 @@ static void close_queue(const struct hs__tf_watch *watch, TF_Operation *op)
     const TF_Operation *closer = op;
     tf->SessionRun(watch->link->session, NULL, NULL, NULL, 0, NULL, NULL, 0, &closer, 1, NULL, status);
     if (hs__tf_settle(tf, status, &error))
-        hs_log(&watch->env, HS_LOG_DEBUG, "closing a queue, as a stop was requested: %s", error.message);
+        hs_log(&watch->env, HS_LOG_DEBUG, "cannot close a queue after a stop request: %s", error.message);
     tf->DeleteStatus(status);
 }
 
@@ -136,7 +136,7 @@ void hs__tf_watch_run(const hs__tf_session *session, const hs_backend_call *call
 static hs_code name_timeout(const hs_backend_call *call, hs_error *err)
 {
     if (call->options && call->options->timeout_secs > 0)
-        hs_error_prefix(err, "the run took longer than hs_run_options.timeout_secs, %g s", call->options->timeout_secs);
+        hs_error_prefix(err, "the run took longer than timeout_secs (%g s)", call->options->timeout_secs);
     return HS_DEADLINE_EXCEEDED;
 }
 
@@ -144,7 +144,7 @@ static hs_code name_timeout(const hs_backend_call *call, hs_error *err)
 static hs_code name_closing(const hs_backend_call *call, hs_error *err)
 {
     return hs_error_set(err, call->end_codes ? *call->end_codes : HS_OUT_OF_RANGE,
-                        "the queue was closed, as a stop was requested");
+                        "the queue was closed, because a stop was requested");
 }
 
 hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *call, hs_code code, hs_error *err)

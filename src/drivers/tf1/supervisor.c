@@ -29,27 +29,24 @@ static hs_code check(const hs_supervisor_options *o, hs_error *err)
         bool wrong;
         const char *what;
     } rules[] = {
-        {!are_seconds(o->save_model_secs) || isinf(o->save_model_secs), "save_model_secs are no seconds; off is HS_NEVER"},
+        {!are_seconds(o->save_model_secs) || isinf(o->save_model_secs), "save_model_secs must be finite and at least 0, or "
+                                                                        "HS_NEVER for none"},
         {!are_seconds(o->save_summaries_secs) || isinf(o->save_summaries_secs),
-         "save_summaries_secs are no seconds; off is HS_NEVER"},
-        {!are_seconds(o->stop_grace_secs), "stop_grace_secs are no seconds; without a limit is HS_NEVER"},
-        {o->is_worker && o->init_fn,
-         "a worker waits for the chief to initialize, and has an init_fn: leave it to the chief, "
-         "or do not set is_worker"},
+         "save_summaries_secs must be finite and at least 0, or HS_NEVER for none"},
+        {!are_seconds(o->stop_grace_secs), "stop_grace_secs must be at least 0, or HS_NEVER for no limit"},
+        {o->is_worker && o->init_fn, "is_worker excludes init_fn, because the chief initializes"},
         {o->init_feeds && o->init_op && !*o->init_op,
-         "there are init_feeds, and init_op is HS_NONE: name the op that they are for"},
-        {o->no_saver && o->saver, "there is a saver, and no_saver is set: leave out one of the two"},
+         "init_feeds is set, but init_op is HS_NONE; name the op that gets the feeds"},
+        {o->no_saver && o->saver, "both saver and no_saver are set; set at most one of the two"},
         {o->no_summary_writer && o->summary_writer,
-         "there is a summary_writer, and no_summary_writer is set: leave out one of the two"},
-        {checkpoints && !named(o->checkpoint_dir),
-         "save_model_secs asks for a service, and there is no checkpoint_dir for it: name one, or leave save_model_secs out"},
-        {summaries && !named(o->checkpoint_dir),
-         "save_summaries_secs asks for a service, and there is no checkpoint_dir for it: name one, or leave save_summaries_secs out"},
-        {checkpoints && o->no_saver, "save_model_secs asks for checkpoints, and no_saver is set: leave out one of the two"},
+         "both summary_writer and no_summary_writer are set; set at most one of the two"},
+        {checkpoints && !named(o->checkpoint_dir), "save_model_secs is set, but checkpoint_dir is missing"},
+        {summaries && !named(o->checkpoint_dir), "save_summaries_secs is set, but checkpoint_dir is missing"},
+        {checkpoints && o->no_saver, "both save_model_secs and no_saver are set; set at most one of the two"},
         {summaries && o->no_summary_writer,
-         "save_summaries_secs asks for summaries, and no_summary_writer is set: leave out one of the two"},
+         "both save_summaries_secs and no_summary_writer are set; set at most one of the two"},
         {o->checkpoint_basename && strchr(o->checkpoint_basename, '/'),
-         "checkpoint_basename is the name of a file: directories go into checkpoint_dir"},
+         "checkpoint_basename is not a file name; put directories into checkpoint_dir"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].wrong)
@@ -111,11 +108,11 @@ static hs_code take_step(hs_supervisor *sv, const char *given, hs_error *err)
     bool counts = is_variable && (v.dtype == HS_INT64 || v.dtype == HS_INT32) && hs_shape_elements(&v.shape) == 1;
     if (is_variable && !counts && given)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_supervisor_options: the global step '%s' has %lld elements of type %s; name a variable "
-                            "of one int32 or int64",
+                            "hs_supervisor_options: global step '%s' has %lld elements of type %s; name a variable with "
+                            "one element of int32 or int64",
                             name, (long long)hs_shape_elements(&v.shape), hs_dtype_name(v.dtype));
     if (is_variable && !counts)
-        hs_log(&sv->env, HS_LOG_WARNING, "variable '%s' is not an integer; it is not used as the global step", name);
+        hs_log(&sv->env, HS_LOG_WARNING, "variable '%s' is not used as the global step: it is not one integer", name);
     if (!*name || (!given && (is_variable ? !counts : !own)))
         return HS_OK;
     hs_code code = hs_backend_find(sv->backend, name, &node, err);

@@ -28,7 +28,8 @@ hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t 
     double value = code ? 0 : hs_run_values_number(values, 0);
     hs_raw_session_leave(session);
     if (!(value >= 0 && value < MOST))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the global step '%s' is %g, no step", sv->global_step, value);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the global step '%s' is %g, which is not a step", sv->global_step,
+                            value);
     *step = (int64_t)value;
     return code;
 }
@@ -92,18 +93,19 @@ hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *sessio
     hs_code code;
     if (!sv || step < -1)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_summary_computed: %s",
-                            sv ? "the step is negative; -1 is the session's" : "the supervisor is NULL");
+                            sv ? "step is negative; -1 selects the session's step" : "supervisor is NULL");
     if (sv->no_writer) /* a worker has none */
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "writing a summary requires %s",
-                            sv->is_worker ? "a chief, and this is a worker's supervisor: leave it to the chief's"
-                                          : "a summary writer: give the supervisor a checkpoint_dir or a summary_writer");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot write a summary: %s",
+                            sv->is_worker ? "this is a worker's supervisor; the chief's supervisor writes summaries"
+                                          : "there is no summary writer; give the supervisor checkpoint_dir or "
+                                            "summary_writer");
     if (step < 0 && (code = hs__supervisor_step(sv, session, &step, err)))
         return code;
     hs_summary_writer *writer = begin_event(sv);
     code = writer ? hs_summary_writer_summary(writer, summary, step < 0 ? 0 : step, err)
                   : hs_error_set(err, HS_FAILED_PRECONDITION,
-                                 "the summary writer is not open: "
-                                 "a session's preparing opens it, and hs_supervisor_stop closes it");
+                                 "the summary writer is not open: preparing a session opens it, and hs_supervisor_stop "
+                                 "closes it");
     end_event(sv, step);
     return code;
 }
@@ -131,12 +133,12 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
     hs_save_result result;
     int64_t step;
     if (!sv || !session)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_save: there is no %s", sv ? "session" : "supervisor");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_save: %s is NULL", sv ? "session" : "supervisor");
     if (sv->is_worker || !sv->save_path || !saver)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is nothing to save with: %s",
-                            sv->is_worker    ? "this is a worker's supervisor, and the chief's saves"
-                            : !sv->save_path ? "give the supervisor a checkpoint_dir"
-                                             : "the supervisor has no saver, or the graph no variables to be saved");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot save a checkpoint: %s",
+                            sv->is_worker    ? "this is a worker's supervisor; the chief's supervisor saves"
+                            : !sv->save_path ? "checkpoint_dir is missing"
+                                             : "the supervisor has no saver, or the graph has no variables to save");
     enter_with_saver(sv, session);
     if (!hs__supervisor_step(sv, session, &step, &error))
         hs_saver_save(saver, session, sv->save_path, step, &options, &error);
@@ -162,7 +164,7 @@ static hs_code save_now_and_then(void *user, hs_error *err)
 static hs_code write_summary(hs_supervisor *sv, const hs_tensor *value, int64_t step, hs_error *err)
 {
     if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialized Summary",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary op '%s' does not return a string (a serialized Summary)",
                             hs_supervisor_summary_op(sv));
     const hs_string *summary = value->data;
     hs_summary_writer *writer = begin_event(sv);
@@ -268,17 +270,17 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session 
     hs_error error = {0};
     int64_t step;
     if (!sv || !session)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_start_standard_services: there is no %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_start_standard_services: %s is NULL",
                             sv ? "session" : "supervisor");
     if (sv->is_worker)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the standard services are the chief's, and this is a worker's supervisor: leave them to it");
+                            "this is a worker's supervisor; only the chief's supervisor starts the standard services");
     if (hs__supervisor_serves(sv))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the standard services run already: end them by hs_supervisor_stop first");
+                            "the standard services already run; call hs_supervisor_stop first");
     hs__supervisor_await_services(sv); /* they have ended */
     if (!sv->checkpoint_dir) {
-        hs_log(&sv->env, HS_LOG_WARNING, "standard services not started: they need checkpoint_dir");
+        hs_log(&sv->env, HS_LOG_WARNING, "standard services not started: checkpoint_dir is missing");
         return hs__error_copy(err, NULL);
     }
     sv->session = session;

@@ -12,7 +12,7 @@ enum { MAX_WAIT_SECS = 7200 };
 
 static hs_code no_supervisor(hs_error *err)
 {
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "the supervisor is NULL");
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "supervisor is NULL");
 }
 
 /* Preparing. */
@@ -61,12 +61,11 @@ static hs_code check(const hs_supervisor *sv, const hs_supervisor_session_option
     if (!sv)
         return no_supervisor(err);
     if (options->wait_for_checkpoint && !sv->is_worker && !(sv->checkpoint_dir && sv->saves))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "wait_for_checkpoint, and there is no %s: give the supervisor one, or do not wait",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "wait_for_checkpoint is set, but the supervisor has no %s",
                             sv->checkpoint_dir ? "saver" : "checkpoint_dir");
     if (hs__supervisor_serves(sv))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the services of an earlier session still run: end them by hs_supervisor_stop first");
+                            "the services of an earlier session still run; call hs_supervisor_stop first");
     return HS_OK;
 }
 
@@ -136,13 +135,13 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
     hs_error error = {0}, late = {0};
     hs_coordinator_request_stop(sv->coordinator, NULL);
     if (given) /* nobody is left behind because they cannot be read */
-        HS_STRUCT_TAKE(hs_supervisor_stop_options, left_behind, &options, given, &error);
+        HS_STRUCT_TAKE(hs_supervisor_stop_options, n_live_threads, &options, given, &error);
     const hs_join_options join =
         HS_INIT(hs_join_options, .threads = options.threads, .stop_grace_secs = sv->stop_grace_secs,
-                .ignore_live_threads = options.ignore_live_threads, .left_behind = left);
+                .ignore_live_threads = options.ignore_live_threads, .n_live_threads = left);
     hs__coordinator_join(sv->coordinator, &join, sv->services, patiently ? sv->n_services : 0, error.code ? NULL : &error);
-    if (options.left_behind)
-        *options.left_behind = *left;
+    if (options.n_live_threads)
+        *options.n_live_threads = *left;
     if (!options.no_summary_writer_close && hs__supervisor_end_writer(sv, true, &late) && error.code)
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
     return hs__error_copy(err, error.code ? &error : &late);
@@ -163,7 +162,8 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code 
         return code ? code : no_supervisor(err);
     if (code) {
         hs_error_set(&own, code, "%s",
-                     err && err->code == code && err->message[0] ? err->message : "the caller gave up, without a word");
+                     err && err->code == code && err->message[0] ? err->message
+                                                                 : "the caller reported a failure without a message");
         if (!hs_coordinator_request_stop(sv->coordinator, &own))
             hs_error_clear(&own); /* it is the coordinator's; but after a join it takes none */
     }
@@ -172,9 +172,9 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code 
     hs__supervisor_await_services(sv);
     if (left && session) { /* somebody may still run it */
         sv->left_open = true;
-        hs_log(&sv->env, HS_LOG_WARNING, "session stays open because threads did not stop: close it when they have ended");
+        hs_log(&sv->env, HS_LOG_WARNING, "the session stays open, because threads still run; close it after they end");
         if (error.code)
-            hs_error_prefix(&error, "the session stays open, as threads did not stop (%zu)", left);
+            hs_error_prefix(&error, "the session stays open, because threads still run (%zu)", left);
     } else if (hs_raw_session_close(session, &late))
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
     return hs__error_copy(err, &error);
@@ -187,7 +187,7 @@ static bool goes_on(hs_supervisor *sv, const hs_recovery *recovery, int64_t *att
 {
     if (error->code != HS_ABORTED || recovery->max_attempts < 0 || sv->left_open ||
         hs__coordinator_asked(sv->coordinator) ||
-        !hs__one_more(recovery, attempts, &sv->env, "the session is lost; making another", error))
+        !hs__one_more(recovery, attempts, &sv->env, "session lost; opening another", error))
         return false;
     hs_coordinator_clear_stop(sv->coordinator); /* who asks for one while it waits is heard */
     return !hs_coordinator_wait_for_stop(sv->coordinator, hs__backoff(recovery, *attempts));
@@ -201,7 +201,7 @@ hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_optio
     hs_error error = {0};
     int64_t begun, furthest = -1, attempts = 0; /* since a session began further on than all before it */
     if (!sv || !step)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_basic_train_loop: there is no %s", sv ? "step" : "supervisor");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_basic_train_loop: %s is NULL", sv ? "step" : "supervisor");
     if (take_options(&o, options, &error) || hs__take_recovery(&recovery, o.recovery ? o.recovery : HS_RECOVERY(), &error))
         return hs__error_copy(err, &error);
     do {

@@ -23,9 +23,9 @@ static void tell_losses(void *user, hs_log_level level, const char *text)
 {
     (void)user;
     test_check_line(text);
-    if (level >= HS_LOG_WARNING && strstr(text, "the session is lost"))
+    if (level >= HS_LOG_WARNING && strstr(text, "session lost"))
         say("lost", 0);
-    if (level >= HS_LOG_WARNING && strstr(text, "could not be opened; trying again"))
+    if (level >= HS_LOG_WARNING && strstr(text, "session not opened; retrying"))
         say("waits", 0);
     if (level >= HS_LOG_WARNING)
         fprintf(stderr, "%d: %s\n", (int)getpid(), text);

@@ -329,8 +329,8 @@ static void nonsense_is_refused(void **state)
         hs_code code;
         const char *text;
     } cases[] = {
-        {HS_INIT(hs_tensorflow_op_def, .name = "n"), HS_INVALID_ARGUMENT, "no type"},
-        {HS_INIT(hs_tensorflow_op_def, .type = "NoOp"), HS_INVALID_ARGUMENT, "no name"},
+        {HS_INIT(hs_tensorflow_op_def, .name = "n"), HS_INVALID_ARGUMENT, "type is missing"},
+        {HS_INIT(hs_tensorflow_op_def, .type = "NoOp"), HS_INVALID_ARGUMENT, "name is missing"},
         {{.size = 0}, HS_INVALID_ARGUMENT, "HS_INIT(hs_tensorflow_op_def"},
         {HS_INIT(hs_tensorflow_op_def, .type = "NoSuchOp", .name = "n"), HS_INVALID_ARGUMENT, "NoSuchOp"},
         {HS_INIT(hs_tensorflow_op_def, .type = "NoOp", .name = "bad name!"), HS_INVALID_ARGUMENT, "bad name!"},
@@ -339,7 +339,8 @@ static void nonsense_is_refused(void **state)
          "'loss'"},
         {HS_INIT(hs_tensorflow_op_def, .type = "Sqrt", .name = "n"), HS_INVALID_ARGUMENT, "'n'"},
         {HS_INIT(hs_tensorflow_op_def, .type = "Const", .name = "n", .attrs = wrong), HS_INVALID_ARGUMENT, "kind 99"},
-        {HS_INIT(hs_tensorflow_op_def, .type = "Const", .name = "n", .attrs = empty), HS_INVALID_ARGUMENT, "no tensor"},
+        {HS_INIT(hs_tensorflow_op_def, .type = "Const", .name = "n", .attrs = empty), HS_INVALID_ARGUMENT,
+         "tensor is NULL"},
         {HS_INIT(hs_tensorflow_op_def, .type = "Placeholder", .name = "n", .attrs = no_type), HS_INVALID_ARGUMENT, "'n'"},
         {HS_INIT(hs_tensorflow_op_def, .type = "FIFOQueueV2", .name = "n", .attrs = no_types), HS_INVALID_ARGUMENT, "'n'"},
         {HS_INIT(hs_tensorflow_op_def, .type = "FIFOQueueV2", .name = "n", .attrs = no_list), HS_INVALID_ARGUMENT,
@@ -361,17 +362,17 @@ static void nonsense_is_refused(void **state)
          HS_INVALID_ARGUMENT, "inputs_are_a_list"},
         {HS_INIT(hs_tensorflow_op_def, .type = "AddN", .name = "n", .inputs = HS_NAMES("loss"), .inputs_are_a_list = true,
                  .list_from = 2),
-         HS_INVALID_ARGUMENT, "there are 1"},
+         HS_INVALID_ARGUMENT, "but the op has 1 inputs"},
         {HS_INIT(hs_tensorflow_op_def, .type = "AddN", .name = "n", .inputs = HS_NAMES("loss"), .inputs_are_a_list = true,
                  .list_until = 2),
-         HS_INVALID_ARGUMENT, "there are 1"},
+         HS_INVALID_ARGUMENT, "but the op has 1 inputs"},
     };
     hs_node node;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_fails(hs_tensorflow_add_op(backend, &cases[i].def, &err), cases[i].code, &err, cases[i].text);
         assert_int_equal(hs_backend_find(backend, "n", &node, &err), HS_NOT_FOUND); /* nothing is left of it */
     }
-    assert_fails(hs_tensorflow_add_op(backend, NULL, &err), HS_INVALID_ARGUMENT, &err, "no op");
+    assert_fails(hs_tensorflow_add_op(backend, NULL, &err), HS_INVALID_ARGUMENT, &err, "op is NULL");
     assert_fails(hs_tensorflow_add_op((hs_backend){NULL, NULL}, &cases[0].def, &err), HS_INVALID_ARGUMENT, &err, "backend");
     hs_tensorflow_free(backend);
 }

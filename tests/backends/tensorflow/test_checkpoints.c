@@ -183,14 +183,15 @@ static void a_saver_refuses_what_does_not_fit(void **state)
         hs_saver_options options;
         const char *says;
     } cases[] = {
-        {HS_INIT(hs_saver_options, .graph_saves = true), "there is no saver_def"},
-        {HS_INIT(hs_saver_options, .saver_def = {"\xff\xff\xff", 3}), "no SaverDef"},
-        {HS_INIT(hs_saver_options, .saver_def = {NULL, 3}), "a size and no data"},
+        {HS_INIT(hs_saver_options, .graph_saves = true), "saver_def is missing"},
+        {HS_INIT(hs_saver_options, .saver_def = {"\xff\xff\xff", 3}), "is not a SaverDef"},
+        {HS_INIT(hs_saver_options, .saver_def = {NULL, 3}), "its size is not 0"},
         {HS_INIT(hs_saver_options, .saver_def = {"\x38\x02", 2}, .graph_restores = true), "filename_tensor_name"},
         {HS_INIT(hs_saver_options, .saver_def = {"\x0a\x01x\x38\x02", 5}, .graph_restores = true), "restore_op_name"},
-        {HS_INIT(hs_saver_options, .saver_def = def, .graph_saves = true, .variables = HS_NAMES("scalar")), "`variables`"},
+        {HS_INIT(hs_saver_options, .saver_def = def, .graph_saves = true, .variables = HS_NAMES("scalar")),
+         "excludes variables and names"},
         {HS_INIT(hs_saver_options, .saver_def = def, .graph_restores = true, .names = HS_CHECKPOINT_NAMES({"scalar", "s"})),
-         "`names`"},
+         "excludes variables and names"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_error err = {0};
@@ -205,7 +206,7 @@ static void a_slice_outside_of_its_whole_is_damage(void **state)
     (void)state;
     hs_error err = {0};
     hs_backend tf = hs_tensorflow_open(graph_path("outside.meta"), NULL, &err);
-    assert_says(&err, HS_DATA_LOSS, "a slice of 'rows' that does not lie in it");
+    assert_says(&err, HS_DATA_LOSS, "is a slice that does not lie within 'rows'");
     hs_tensorflow_free(tf);
 }
 
@@ -252,7 +253,8 @@ static void what_is_not_finite_is_dealt_with_as_ever(void **state)
                  "'scalar' is not finite");
     assert_int_equal(count_names(&p, "model.ckpt-2"), 0);
     assert_true(exists(&p, "-1.index"));
-    hs_saver *aside = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
+    hs_saver *aside =
+        new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
     assert_fails(hs_saver_save(aside, p.raw, p.prefix, 3, NULL, &err), HS_FAILED_PRECONDITION, &err, "'scalar'");
     assert_true(exists(&p, "-3.nonfinite.index"));
     assert_false(exists(&p, "-3.index"));
@@ -350,6 +352,26 @@ static void state_is_saved_beside_what_the_graph_writes(void **state)
     number = 0;
     assert_ok(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), &err);
     assert_int_equal(number, 41);
+    close_place(&p);
+}
+
+static void a_variable_that_is_added_late_is_saved_beside_it_too(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    float moments[2] = {1, 2};
+    place p;
+    open_place(&p, parted, &by_graph);
+    const hs_variable_def def =
+        HS_INIT(hs_variable_def, .name = "moments", .dtype = HS_FLOAT, .shape = HS_SHAPE(2), .data = moments);
+    assert_ok(hs_raw_session_add_variable(p.raw, &def, &err), &err);
+    save(&p, saver_of(&p), 1);
+    moments[0] = moments[1] = 9;
+    assert_ok(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), &err);
+    assert_true(moments[0] == 1 && moments[1] == 2);
+    moments[1] = NAN;
+    assert_fails(hs_saver_save(saver_of(&p), p.raw, p.prefix, 2, NULL, &err), HS_FAILED_PRECONDITION, &err,
+                 "'moments' is not finite");
     close_place(&p);
 }
 
@@ -623,7 +645,7 @@ static void what_the_op_misses_is_its_error(void **state)
     hs_saver *few = hs_saver_new(HS_SAVER_OPTIONS(.variables = HS_NAMES("scalar", "global_step")), &err);
     save(&p, few, 1);
     assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_NOT_FOUND, &err,
-                 "the graph's own restore op 'save/restore_all' failed");
+                 "the graph's restore op 'save/restore_all' failed");
     hs_saver_free(few);
     close_place(&p);
 }
@@ -637,7 +659,7 @@ static void a_path_that_is_a_pattern_is_not_given_to_the_graph(void **state)
     snprintf(p.prefix, sizeof p.prefix, "%s/model[1]", p.directory);
     save(&p, saver_of(&p), 1);
     assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_INVALID_ARGUMENT, &err,
-                 "are a pattern");
+                 "as a pattern");
     hs_saver *own = hs_saver_new(NULL, NULL);
     assert_ok(hs_saver_restore(own, p.raw, path_of(&p, "-1"), NULL, &err), &err);
     hs_saver_free(own);
@@ -814,7 +836,7 @@ static void a_whole_is_not_saved_in_part(void **state)
         hs_saver *saver = hs_saver_new(&cases[i], &err);
         assert_ok(err.code, &err);
         assert_fails(hs_saver_save(saver, p.raw, p.prefix, 1, NULL, &err), HS_INVALID_ARGUMENT, &err,
-                     "is partitioned, and some of its parts would not be saved");
+                     "is partitioned, and some of its parts are not saved");
         assert_int_equal(count_names(&p, "model.ckpt"), 0);
         hs_saver_free(saver);
     }
@@ -849,7 +871,8 @@ static void a_whole_of_another_shape_is_told(void **state)
                      &err);
     save(&p, mixed, 1);
     assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_INVALID_ARGUMENT, &err,
-                 "(0 missing, 2 different): 'rows' is float [4,6] there and float [7,4] in the model; 'columns' is float");
+                 "(0 missing, 2 different): 'rows' is float [4,6] in the checkpoint, but float [7,4] in the model; "
+                 "'columns' is float");
     hs_saver_free(mixed);
     close_place(&p);
 }
@@ -890,10 +913,11 @@ static void what_is_known_beside_the_graph_is_the_backends(void **state)
     open_place(&p, parted, NULL);
     assert_ok(hs_backend_meta_graph(p.tf, &meta, &err), &err);
     assert_true(meta.size > 0);
-    assert_fails(hs_backend_meta_graph(p.tf, NULL, &err), HS_INVALID_ARGUMENT, &err, "no place");
+    assert_fails(hs_backend_meta_graph(p.tf, NULL, &err), HS_INVALID_ARGUMENT, &err, "out is NULL");
     close_place(&p);
     hs_graph *graph = hs_graph_new(NULL);
-    assert_fails(hs_backend_meta_graph(hs_graph_backend(graph), &meta, &err), HS_UNIMPLEMENTED, &err, "beside its graph");
+    assert_fails(hs_backend_meta_graph(hs_graph_backend(graph), &meta, &err), HS_UNIMPLEMENTED, &err,
+                 "has no function meta_graph");
     assert_null(meta.data);
     hs_graph_free(graph);
     hs_backend failed = hs_tensorflow_open(graph_path("words.meta"), NULL, &err);
@@ -947,6 +971,7 @@ int main(void)
         cmocka_unit_test(as_many_are_kept_as_ever),
         cmocka_unit_test(a_save_in_the_background_is_made_at_once),
         cmocka_unit_test(state_is_saved_beside_what_the_graph_writes),
+        cmocka_unit_test(a_variable_that_is_added_late_is_saved_beside_it_too),
         cmocka_unit_test(a_disk_that_fails_leaves_the_one_before),
         cmocka_unit_test(a_save_that_dies_at_any_call_leaves_a_whole_one),
         cmocka_unit_test(parts_of_strings_are_verified),

@@ -28,7 +28,7 @@ static void a_library_that_is_not_there(void **state)
         {"/no/such/libtensorflow_cc.so.2", NULL, HS_NOT_FOUND, "/no/such/libtensorflow_cc.so.2"},
         {NULL, "/no/such/root", HS_NOT_FOUND, "/no/such/root/libtensorflow_cc.so.2"},
         {"/etc/passwd", NULL, HS_NOT_FOUND, "/etc/passwd"},
-        {"libm.so.6", NULL, HS_FAILED_PRECONDITION, "has no function TF_"},
+        {"libm.so.6", NULL, HS_FAILED_PRECONDITION, "TensorFlow's library lacks the function TF_"},
     };
     const char *kept = getenv("TENSORFLOW_ROOT");
     char *root = kept ? strdup(kept) : NULL;

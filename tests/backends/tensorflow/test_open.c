@@ -135,7 +135,7 @@ static void bad_files_are_refused(void **state)
 {
     (void)state;
     refused("no_such_file.meta", HS_NOT_FOUND, "no_such_file.meta");
-    refused(NULL, HS_INVALID_ARGUMENT, "no file is named");
+    refused(NULL, HS_INVALID_ARGUMENT, "path is missing");
     refused("empty.meta", HS_INVALID_ARGUMENT, "neither a MetaGraphDef nor a GraphDef");
     refused("noise.meta", HS_INVALID_ARGUMENT, "neither a MetaGraphDef nor a GraphDef");
     refused("saved_model.pb", HS_INVALID_ARGUMENT, "a SavedModel");
@@ -188,10 +188,10 @@ static void a_name_that_is_not_there_suggests_the_nearest(void **state)
     assert_fails(hs_backend_find(backend, "train_opp", &node, &err), HS_NOT_FOUND, &err, "'train_op'");
     assert_fails(hs_backend_find(backend, "los:0", &node, &err), HS_NOT_FOUND, &err, "'loss'");
     assert_fails(hs_backend_find(backend, "w", &node, &err), HS_NOT_FOUND, &err, "'layer/w'");
-    assert_fails(hs_backend_find(backend, "summaries", &node, &err), HS_NOT_FOUND, &err, "'loss_summary:0' meant");
+    assert_fails(hs_backend_find(backend, "summaries", &node, &err), HS_NOT_FOUND, &err, "did you mean 'loss_summary:0'");
     assert_fails(hs_backend_find(backend, "loss:3", &node, &err), HS_NOT_FOUND, &err, "1 output");
     assert_fails(hs_backend_find(backend, "quite another thing", &node, &err), HS_NOT_FOUND, &err, "not in the graph");
-    assert_null(strstr(err.message, "meant"));
+    assert_null(strstr(err.message, "did you mean"));
     hs_tensorflow_free(backend);
 }
 
@@ -240,7 +240,7 @@ static void a_configuration_of_nonsense_is_refused(void **state)
     assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "intra_op_parallelism_threads is -5");
     options.config = (hs_bytes){"\xff\xff", 2};
     assert_null(hs_session_open(backend, &options, &err));
-    assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "no serialized ConfigProto");
+    assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "config is not a serialized ConfigProto");
     hs_tensorflow_free(backend);
     hs_tensorflow_server_options server =
         HS_INIT(hs_tensorflow_server_options, .cluster = "alone=127.0.0.1:0", .config = config);

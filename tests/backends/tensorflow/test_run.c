@@ -130,10 +130,10 @@ static void wrong_feeds_are_named(void **state)
     hs_session *s = fresh(NULL, backend);
     const double numbers[8] = {0};
     feed_refused(s, "loss", (hs_feed){"x", hs_tensor_of(HS_DOUBLE, HS_SHAPE(2, 3), numbers)}, HS_INVALID_ARGUMENT,
-                 "'x:0' is float [-1,3], and was fed double [2,3]");
+                 "'x:0' is float [-1,3], but was fed with double [2,3]");
     s = fresh(s, backend);
     feed_refused(s, "loss", (hs_feed){"x", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 4), numbers)}, HS_INVALID_ARGUMENT,
-                 "was fed float [2,4]");
+                 "was fed with float [2,4]");
     s = fresh(s, backend);
     feed_refused(s, "loss", (hs_feed){"x", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), NULL)}, HS_INVALID_ARGUMENT, "'x:0'");
     s = fresh(s, backend);

@@ -20,29 +20,29 @@ static void bad_clusters_are_refused(void **state)
         int64_t task;
         const char *says;
     } bad[] = {
-        {NULL, NULL, 0, "there is no cluster"},
-        {"", NULL, 0, "there is no cluster"},
-        {"localhost:1", NULL, 0, "part 'localhost:1' is no job"},
-        {"=localhost:1", NULL, 0, "part '=localhost:1' is no job"},
-        {"1ps=localhost:1", NULL, 0, "part '1ps=localhost:1' is no job"},
-        {"ps=a:1;;worker=b:2", "ps", 0, "part '' is no job"},
-        {"ps=", NULL, 0, "job 'ps', task 0: '' is no address"},
-        {"ps=a:1,", NULL, 0, "job 'ps', task 1: '' is no address"},
-        {"ps=a", NULL, 0, "job 'ps', task 0: 'a' is no address"},
-        {"ps=a:", NULL, 0, "'a:' is no address"},
-        {"ps=:1", NULL, 0, "':1' is no address"},
-        {"ps=a:65536", NULL, 0, "'a:65536' is no address"},
-        {"ps=a:99999999999999999999", NULL, 0, "is no address"},
-        {"ps=a:x", NULL, 0, "'a:x' is no address"},
-        {"ps=a b:1", NULL, 0, "'a b:1' is no address"},
-        {"ps=::1:1", NULL, 0, "'::1:1' is no address"},
-        {"ps=grpc://a:1", NULL, 0, "'grpc://a:1' is no address"},
-        {"ps=a:1;ps=b:1", NULL, 0, "job 'ps' twice"},
-        {"ps=a:1;worker=b:1,a:1", "ps", 0, "'a:1' twice"},
+        {NULL, NULL, 0, "cluster is missing"},
+        {"", NULL, 0, "cluster is missing"},
+        {"localhost:1", NULL, 0, "cluster: 'localhost:1' is not a job"},
+        {"=localhost:1", NULL, 0, "cluster: '=localhost:1' is not a job"},
+        {"1ps=localhost:1", NULL, 0, "cluster: '1ps=localhost:1' is not a job"},
+        {"ps=a:1;;worker=b:2", "ps", 0, "cluster: '' is not a job"},
+        {"ps=", NULL, 0, "job 'ps', task 0: '' is not an address"},
+        {"ps=a:1,", NULL, 0, "job 'ps', task 1: '' is not an address"},
+        {"ps=a", NULL, 0, "job 'ps', task 0: 'a' is not an address"},
+        {"ps=a:", NULL, 0, "'a:' is not an address"},
+        {"ps=:1", NULL, 0, "':1' is not an address"},
+        {"ps=a:65536", NULL, 0, "'a:65536' is not an address"},
+        {"ps=a:99999999999999999999", NULL, 0, "is not an address"},
+        {"ps=a:x", NULL, 0, "'a:x' is not an address"},
+        {"ps=a b:1", NULL, 0, "'a b:1' is not an address"},
+        {"ps=::1:1", NULL, 0, "'::1:1' is not an address"},
+        {"ps=grpc://a:1", NULL, 0, "'grpc://a:1' is not an address"},
+        {"ps=a:1;ps=b:1", NULL, 0, "cluster: job 'ps' is given twice"},
+        {"ps=a:1;worker=b:1,a:1", "ps", 0, "'a:1' is given twice"},
         {"ps=a:1;worker=b:1", NULL, 0, "job is missing"},
-        {"ps=a:1;worker=b:1", "chief", 0, "job is 'chief'"},
-        {"ps=a:1;worker=b:1", "worker", 1, "task is 1"},
-        {"ps=a:1;worker=b:1", "worker", -1, "task is -1"},
+        {"ps=a:1;worker=b:1", "chief", 0, "no job 'chief'"},
+        {"ps=a:1;worker=b:1", "worker", 1, "no task 1"},
+        {"ps=a:1;worker=b:1", "worker", -1, "no task -1"},
         {"ps=a:0;worker=[::1]:1", "worker", 0, "port 0"},
     };
     (void)state;
@@ -87,11 +87,11 @@ static void bad_definitions_are_refused(void **state)
 #undef MINUS_ONE
     (void)state;
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {job, sizeof job - 1}),
-            HS_INVALID_ARGUMENT, "'a b' is no name of a job");
+            HS_INVALID_ARGUMENT, "'a b' is not a valid name of a job");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {nobody, sizeof nobody - 1}),
-            HS_INVALID_ARGUMENT, "'' is no name of a job");
+            HS_INVALID_ARGUMENT, "'' is not a valid name of a job");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {number, sizeof number - 1}),
-            HS_INVALID_ARGUMENT, "job 'a' has a task -1");
+            HS_INVALID_ARGUMENT, "server_def: job 'a' has task -1");
 }
 
 static void bad_options_are_refused(void **state)
@@ -104,26 +104,26 @@ static void bad_options_are_refused(void **state)
     assert_says(&err, HS_INVALID_ARGUMENT, "NULL");
     refused((hs_tensorflow_server_options){.size = 0}, HS_INVALID_ARGUMENT, "HS_INIT(hs_tensorflow_server_options");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .config = {NULL, 2}), HS_INVALID_ARGUMENT,
-            "no data");
+            "data of server_def or config is NULL");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {NULL, 2}),
-            HS_INVALID_ARGUMENT, "no data");
+            HS_INVALID_ARGUMENT, "data of server_def or config is NULL");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = noise), HS_INVALID_ARGUMENT,
-            "no serialized ServerDef");
+            "server_def is not a serialized ServerDef");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = noise, .job = "ps"),
-            HS_INVALID_ARGUMENT, "which it holds itself");
+            HS_INVALID_ARGUMENT, "hs_tensorflow_server_options: server_def excludes cluster, job, task and config");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options,
                                                   .server_def = read_bytes("server_def_of_nobody", room, sizeof room)),
             HS_INVALID_ARGUMENT, "task 3 of job 'alone'");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options,
                                                   .server_def = read_bytes("server_def_of_nowhere", room, sizeof room)),
-            HS_INVALID_ARGUMENT, "'somewhere' is no address");
+            HS_INVALID_ARGUMENT, "'somewhere' is not an address");
     refused(
         (hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .cluster = "ps=localhost:0", .config = noise),
         HS_INVALID_ARGUMENT, "");
     assert_null(hs_tensorflow_server_target(NULL));
     assert_fails(hs_tensorflow_server_join(NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     hs_error_clear(&err);
-    assert_fails(hs_tensorflow_server_join(NULL, &err), HS_FAILED_PRECONDITION, &err, "no server");
+    assert_fails(hs_tensorflow_server_join(NULL, &err), HS_FAILED_PRECONDITION, &err, "server is NULL");
     hs_tensorflow_server_stop(NULL);
     hs_tensorflow_server_free(NULL);
 }
@@ -194,7 +194,7 @@ static void a_taken_port_is_named(void **state)
     assert_ok(err.code, &err);
     snprintf(text, sizeof text, "alone=%s", strstr(hs_tensorflow_server_target(server), "//") + 2);
     assert_null(start(text, NULL, 0, &err));
-    assert_says(&err, HS_UNKNOWN, "is the port free?");
+    assert_says(&err, HS_UNKNOWN, "check that the port is free");
     assert_contains(err.message, "task 0 of job 'alone'");
     hs_tensorflow_server_free(server);
 }
@@ -208,13 +208,13 @@ static void a_dead_target_is_unavailable(void **state)
     hs_backend backend = open_on("resource.meta", NULL, NULL);
     assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.target = target), &err));
     assert_says(&err, HS_UNAVAILABLE, target);
-    assert_contains(err.message, "does not answer");
+    assert_contains(err.message, "no answer");
     const hs_recovery twice = HS_INIT(hs_recovery, .max_attempts = 2, .backoff_secs = 0.01);
     const hs_training_options options = HS_INIT(hs_training_options, .target = target, .recovery = &twice);
     assert_null(hs_training_session_open(backend, &options, &err));
-    assert_says(&err, HS_UNAVAILABLE, "2 recoveries brought it no further");
+    assert_says(&err, HS_UNAVAILABLE, "no progress after 2 recoveries");
     assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.target = "grpc://no-such-host.invalid:1"), &err));
-    assert_says(&err, HS_UNAVAILABLE, "its host is not found");
+    assert_says(&err, HS_UNAVAILABLE, "host not found");
     const char *const bad[] = {"grpc://", "grpc://localhost", "grpc://localhost:http", "grpc://a/b:1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.target = bad[i]), &err));
@@ -234,7 +234,7 @@ static void bad_timeouts_and_configurations_are_refused(void **state)
     }
     hs_backend backend = open_on("ref.meta", NULL, NULL);
     assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.config = {"\xff\xff", 2}), &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "no serialized ConfigProto");
+    assert_says(&err, HS_INVALID_ARGUMENT, "config is not a serialized ConfigProto");
     hs_tensorflow_free(backend);
 }
 
@@ -313,7 +313,7 @@ static void a_parameter_server_that_is_silent_is_not_waited_for(void **state)
     task_silence(&c, PARAMETERS);
     assert_fails(backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &none, &err), HS_UNAVAILABLE, &err,
                  "/job:ps/task:0");
-    assert_contains(err.message, "does not answer");
+    assert_contains(err.message, "no answer");
     assert_ok(backend.ops->close(session, &err), &err);
     kill(c.tasks[PARAMETERS].pid, SIGCONT);
     needs(backend, "", NULL);
@@ -333,7 +333,7 @@ static void a_cluster_that_makes_no_session_is_not_waited_for(void **state)
     snprintf(target, sizeof target, "grpc://%.*s", (int)strcspn(c.cluster + 3, ";"), c.cluster + 3);
     hs_backend backend = open_on("resource.meta", NULL, target);
     assert_null(hs_session_open(backend, NULL, &err));
-    assert_says(&err, HS_UNAVAILABLE, "has not made a session within 5 seconds");
+    assert_says(&err, HS_UNAVAILABLE, "the cluster did not open a session within 5 s");
     hs_tensorflow_free(backend);
     hs_tensorflow_server_free(server);
     cluster_end(&c);
@@ -351,7 +351,7 @@ static void a_run_ends_that_waits_for_who_is_silent(void **state)
     assert_ok(err.code, &err);
     assert_ok(step(session, &err), &err);
     task_silence(&c, PARAMETERS);
-    assert_fails(step(session, &err), HS_UNAVAILABLE, &err, "the run took too long: the cluster's /job:ps/task:0");
+    assert_fails(step(session, &err), HS_UNAVAILABLE, &err, "the run timed out: cluster: /job:ps/task:0");
     hs_outcome outcome = hs_session_close(session, &err);
     assert_int_equal(outcome.error.code, HS_UNAVAILABLE);
     kill(c.tasks[PARAMETERS].pid, SIGCONT);
@@ -397,7 +397,7 @@ static void a_target_that_dies_ends_the_run(void **state)
     assert_ok(err.code, &err);
     assert_ok(step(session, &err), &err);
     task_kill(&c, PARAMETERS);
-    assert_fails(step(session, &err), HS_UNAVAILABLE, &err, "the run took too long: the target grpc://");
+    assert_fails(step(session, &err), HS_UNAVAILABLE, &err, "the run timed out: target grpc://");
     hs_session_close(session, &err);
     task_start(&c, PARAMETERS);
     trains_two_steps(backend);

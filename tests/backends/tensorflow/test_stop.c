@@ -283,7 +283,7 @@ static void a_timeout_is_named(void **state)
         assert_ok(err.code, &err);
         hs_run_args args =
             HS_INIT(hs_run_args, .names = HS_NAMES("train_op"), .options = HS_RUN_OPTIONS(.timeout_secs = 0.04));
-        assert_fails(hs_session_run_args(session, &args, NULL, &err), HS_DEADLINE_EXCEEDED, &err, "timeout_secs, 0.04 s");
+        assert_fails(hs_session_run_args(session, &args, NULL, &err), HS_DEADLINE_EXCEEDED, &err, "timeout_secs (0.04 s)");
         assert_null(strchr(err.message, '\n'));
         assert_false(hs_session_should_stop(session));
         if (i == 0) {

@@ -66,7 +66,7 @@ static void of_no_supervisor_there_is_nothing(void **state)
     assert_null(hs_supervisor_service(NULL, 0));
     assert_true(hs_supervisor_should_stop(NULL));
     assert_null(hs_supervisor_managed_session(NULL, NULL, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "the supervisor is NULL");
+    assert_says(&err, HS_INVALID_ARGUMENT, "supervisor is NULL");
     assert_int_equal(hs_supervisor_leave(NULL, NULL, HS_OK, NULL, &err), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_supervisor_stop(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_supervisor_save(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
@@ -106,8 +106,8 @@ static void steps_that_are_no_integer(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
-    refuses(f, OPTIONS(.global_step = "v"), "the global step 'v' has 3 elements of type float");
-    refuses(f, OPTIONS(.global_step = "v:0"), "name a variable of one int32 or int64");
+    refuses(f, OPTIONS(.global_step = "v"), "global step 'v' has 3 elements of type float");
+    refuses(f, OPTIONS(.global_step = "v:0"), "name a variable with one element of int32 or int64");
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "own", .dtype = HS_INT32));
     supervise(f, OPTIONS(.global_step = "own"));
     assert_string_equal(hs_supervisor_global_step(f->sv), "own");
@@ -360,7 +360,7 @@ static void a_workers_variables_stand_where_it_can_reach_them(void **state)
     hs_graph_variable(f->graph, "u", HS_DOUBLE, HS_SCALAR, &u);
     assert_int_equal(wait_on_device(f, "/job:ps/task:0"), HS_DEADLINE_EXCEEDED);
     assert_int_equal(wait_on_device(f, ""), HS_INVALID_ARGUMENT);
-    assert_contains(f->err.message, "stands on no device that chief and workers share");
+    assert_contains(f->err.message, "is not placed on a device, so a worker cannot share it with the chief");
 }
 
 static void sv_017_a_session_manager_of_the_programs(void **state)
@@ -384,16 +384,18 @@ static void options_that_contradict_each_other(void **state)
     supervised *f = *state;
     hs_saver *saver = hs_saver_new(NULL, &f->err);
     hs_summary_writer *writer = hs_summary_writer_open(f->directory, NULL, &f->err);
-    refuses(f, OPTIONS(.is_worker = true, .init_fn = init_by_hand), "leave it to the chief");
-    refuses(f, OPTIONS(.save_model_secs = 60), "save_model_secs asks for a service, and there is no checkpoint_dir");
-    refuses(f, OPTIONS(.checkpoint_dir = HS_NONE, .save_summaries_secs = 60), "name one, or leave save_summaries_secs out");
-    refuses(f, OPTIONS(.checkpoint_dir = "x", .no_saver = true, .save_model_secs = 60), "no_saver is set");
+    refuses(f, OPTIONS(.is_worker = true, .init_fn = init_by_hand), "is_worker excludes init_fn");
+    refuses(f, OPTIONS(.save_model_secs = 60), "save_model_secs is set, but checkpoint_dir is missing");
+    refuses(f, OPTIONS(.checkpoint_dir = HS_NONE, .save_summaries_secs = 60),
+            "save_summaries_secs is set, but checkpoint_dir is missing");
+    refuses(f, OPTIONS(.checkpoint_dir = "x", .no_saver = true, .save_model_secs = 60),
+            "both save_model_secs and no_saver are set");
     refuses(f, OPTIONS(.checkpoint_dir = "x", .no_summary_writer = true, .save_summaries_secs = 60),
-            "no_summary_writer is set");
-    refuses(f, OPTIONS(.no_saver = true, .saver = saver), "leave out one of the two");
-    refuses(f, OPTIONS(.no_summary_writer = true, .summary_writer = writer), "leave out one of the two");
+            "both save_summaries_secs and no_summary_writer are set");
+    refuses(f, OPTIONS(.no_saver = true, .saver = saver), "are set; set at most one of the two");
+    refuses(f, OPTIONS(.no_summary_writer = true, .summary_writer = writer), "are set; set at most one of the two");
     refuses(f, OPTIONS(.init_op = HS_NONE, .init_feeds = HS_FEEDS({"x", {0}})), "init_op is HS_NONE");
-    refuses(f, OPTIONS(.local_init_op = HS_NONE, .ready_for_local_init_op = "x"), "to be ready for");
+    refuses(f, OPTIONS(.local_init_op = HS_NONE, .ready_for_local_init_op = "x"), "has no effect without local_init_op");
     hs_saver_free(saver);
     hs_summary_writer_close(writer, NULL);
 }
@@ -401,12 +403,14 @@ static void options_that_contradict_each_other(void **state)
 static void options_that_make_no_sense(void **state)
 {
     supervised *f = *state;
-    refuses(f, OPTIONS(.save_model_secs = -2), "save_model_secs are no seconds; off is HS_NEVER");
-    refuses(f, OPTIONS(.save_model_secs = (double)INFINITY), "save_model_secs are no seconds");
-    refuses(f, OPTIONS(.save_summaries_secs = (double)NAN), "save_summaries_secs are no seconds");
-    refuses(f, OPTIONS(.stop_grace_secs = -2), "stop_grace_secs are no seconds");
+    refuses(f, OPTIONS(.save_model_secs = -2), "save_model_secs must be finite and at least 0, or HS_NEVER for none");
+    refuses(f, OPTIONS(.save_model_secs = (double)INFINITY),
+            "save_model_secs must be finite and at least 0, or HS_NEVER for none");
+    refuses(f, OPTIONS(.save_summaries_secs = (double)NAN),
+            "save_summaries_secs must be finite and at least 0, or HS_NEVER for none");
+    refuses(f, OPTIONS(.stop_grace_secs = -2), "stop_grace_secs must be at least 0, or HS_NEVER for no limit");
     refuses(f, OPTIONS(.recovery_wait_secs = -2), "recovery_wait_secs is -2");
-    refuses(f, OPTIONS(.checkpoint_dir = "x", .checkpoint_basename = "a/b"), "directories go into checkpoint_dir");
+    refuses(f, OPTIONS(.checkpoint_dir = "x", .checkpoint_basename = "a/b"), "put directories into checkpoint_dir");
     refuses(f, (hs_supervisor_options){.checkpoint_dir = "x"}, "HS_INIT(hs_supervisor_options");
     assert_null(hs_supervisor_new(hs_graph_backend(f->graph), &OPTIONS(.global_step = "nothing"), &f->err));
     assert_says(&f->err, HS_NOT_FOUND, "'nothing'");
@@ -429,7 +433,7 @@ static void waiting_for_a_checkpoint_needs_a_place(void **state)
     supervised *f = *state;
     supervise(f, OPTIONS(0));
     assert_null(hs_supervisor_managed_session(f->sv, SUPERVISED(.wait_for_checkpoint = true), &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "there is no checkpoint_dir");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "has no checkpoint_dir");
     assert_null(hs_supervisor_managed_session(f->sv, &(hs_supervisor_session_options){.target = "x"}, &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "HS_INIT(hs_supervisor_session_options");
 }
@@ -439,8 +443,8 @@ static hs_code one_life(test_env *t, void *user)
     hs_error err = {0};
     hs_graph *graph = hs_graph_new(&t->env);
     hs_supervisor *sv = NULL;
-    test_tolerate_harmless(t);                                  /* the copy grows instead; looking for leftovers */
-    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(user);
     if (!graph)
         return HS_RESOURCE_EXHAUSTED;

@@ -62,7 +62,7 @@ static void saving_without_a_place_for_it(void **state)
     supervise(f, OPTIONS(0));
     prepare(f, NULL);
     assert_fails(hs_supervisor_save(f->sv, f->session, &f->err), HS_FAILED_PRECONDITION, &f->err,
-                 "give the supervisor a checkpoint_dir");
+                 "checkpoint_dir is missing");
 }
 
 /* A disk that stands still, and a loop that has come to it. */
@@ -214,14 +214,14 @@ static void services_that_cannot_be_started(void **state)
     supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     assert_fails(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), HS_FAILED_PRECONDITION, &f->err,
-                 "run already");
+                 "the standard services already run");
     assert_null(hs_supervisor_managed_session(f->sv, NULL, &f->err));
     assert_says(&f->err, HS_FAILED_PRECONDITION, "of an earlier session still run");
     finish(f);
     supervise(f, OPTIONS(.is_worker = true, .ready_op = HS_NONE));
     prepare(f, NULL);
     assert_fails(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), HS_FAILED_PRECONDITION, &f->err,
-                 "leave them to it");
+                 "only the chief's supervisor starts");
 }
 
 /* Clocks that count how often the services look at them. */
@@ -289,7 +289,7 @@ static void sv_049s_a_step_that_is_no_integer_is_ignored(void **state)
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "global_step", .dtype = HS_FLOAT));
     supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     assert_null(hs_supervisor_global_step(f->sv));
-    assert_contains(f->t.log, "WARNING: variable 'global_step' is not an integer");
+    assert_contains(f->t.log, "WARNING: variable 'global_step' is not used as the global step: it is not one integer");
     prepare(f, NULL);
     await_file(f, "model.ckpt.index");
     finish(f);
@@ -425,7 +425,7 @@ static void loops_that_cannot_be(void **state)
     supervised *f = *state;
     supervise(f, OPTIONS(0));
     assert_null(hs_supervisor_loop(f->sv, -1, no_luck, NULL, &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "-1, no interval");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_looper_options.every_n_secs is -1");
     assert_null(hs_supervisor_loop(f->sv, 1, NULL, NULL, &f->err));
     assert_int_equal(f->err.code, HS_INVALID_ARGUMENT);
 }
@@ -512,7 +512,7 @@ static void a_session_with_hooks_is_not_shared(void **state)
     hs_session *hooked = hs_session_open(hs_graph_backend(f->graph), NULL, &f->err);
     assert_fails(hs_raw_session_share(hs_session_raw(hooked), &f->err), HS_FAILED_PRECONDITION, &f->err, "with hooks");
     hs_session_close(hooked, NULL);
-    assert_fails(hs_raw_session_share(NULL, &f->err), HS_FAILED_PRECONDITION, &f->err, "no session to share");
+    assert_fails(hs_raw_session_share(NULL, &f->err), HS_FAILED_PRECONDITION, &f->err, "session is NULL or closed");
     hs_raw_session_enter(NULL);
     hs_raw_session_leave(NULL);
 }
@@ -521,7 +521,7 @@ static void a_session_with_hooks_is_not_shared(void **state)
 static hs_code no_summary(void *self, hs_op *op, hs_error *err)
 {
     (void)self, (void)op;
-    return hs_error_set(err, HS_INTERNAL, "no summary");
+    return hs_error_set(err, HS_INTERNAL, "summary is NULL");
 }
 
 static void an_error_of_a_service_is_what_the_session_comes_to(void **state)
@@ -531,7 +531,7 @@ static void an_error_of_a_service_is_what_the_session_comes_to(void **state)
     supervise(f, OPTIONS(.checkpoint_dir = f->directory, .summary_op = "bad"));
     prepare(f, NULL);
     hs_supervisor_wait_for_stop(f->sv);
-    assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no summary");
+    assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "summary is NULL");
 }
 
 static void a_checkpoint_that_cannot_be_written_stops_the_training(void **state)
@@ -590,8 +590,8 @@ static hs_code one_life(test_env *t, void *user)
 {
     hs_error err = {0};
     supervised f = {.directory = user};
-    test_tolerate_harmless(t);                                  /* the copy grows instead; looking for leftovers */
-    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(user);
     f.graph = hs_graph_new(&t->env);
     if (!f.graph)

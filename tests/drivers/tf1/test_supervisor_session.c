@@ -189,7 +189,9 @@ static void leaving_what_was_not_opened_tells_why(void **state)
     f->session = hs_supervisor_managed_session(f->sv, NULL, &f->err);
     assert_null(f->session);
     hs_code code = hs_supervisor_leave(f->sv, NULL, f->err.code, NULL, &f->err);
-    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "nothing was restored");
+    assert_fails(
+        code, HS_FAILED_PRECONDITION, &f->err,
+        "cannot initialize the model: no checkpoint was restored, and init_op, init_fn and local_init_op are missing");
 }
 
 /* What fails when the session is there already is told all the same, by the session and by the loop. */
@@ -477,7 +479,7 @@ static void a_second_process_is_refused_before_it_restores(void **state)
         hs_supervisor *other;
         hs_error err = {0};
         bool refused = !supervise_weight(&other, hs_graph_new(NULL), &second, f->directory, &err) &&
-                       strstr(err.message, "to which another process saves");
+                       strstr(err.message, "another process saves there");
         _exit(refused && second == 9 ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -507,14 +509,14 @@ static void computing_fails(supervised *f, hs_supervisor_options options, const 
 
 static void sv_013_a_summary_without_a_logdir(void **state)
 {
-    computing_fails(*state, OPTIONS(.checkpoint_dir = ""), "give the supervisor a checkpoint_dir or a summary_writer");
+    computing_fails(*state, OPTIONS(.checkpoint_dir = ""), "there is no summary writer");
 }
 
 static void sv_014_a_logdir_and_no_writer(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
-    computing_fails(f, OPTIONS(.checkpoint_dir = f->directory, .no_summary_writer = true), "requires a summary writer");
+    computing_fails(f, OPTIONS(.checkpoint_dir = f->directory, .no_summary_writer = true), "there is no summary writer");
     await_file(f, "model.ckpt.index");
     finish(f);
     assert_int_equal(test_count_files(f->directory, "tfevents"), 0);
@@ -524,7 +526,7 @@ static void a_summary_of_a_worker(void **state)
 {
     supervised *f = *state;
     add_v(f, HS_VARIABLE_LOCAL);
-    computing_fails(f, OPTIONS(.is_worker = true, .checkpoint_dir = f->directory), "leave it to the chief's");
+    computing_fails(f, OPTIONS(.is_worker = true, .checkpoint_dir = f->directory), "the chief's supervisor writes");
 }
 
 static void a_summary_between_sessions(void **state)
@@ -532,7 +534,7 @@ static void a_summary_between_sessions(void **state)
     supervised *f = *state;
     supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     assert_fails(hs_supervisor_summary_computed(f->sv, NULL, three(f), 1, &f->err), HS_FAILED_PRECONDITION, &f->err,
-                 "preparing opens it");
+                 "the summary writer is not open: preparing a session opens it, and hs_supervisor_stop closes it");
 }
 
 static void sv_015_a_writer_of_the_programs(void **state)
@@ -627,6 +629,22 @@ static void sv_052s_an_error_ends_the_basic_loop(void **state)
     assert_int_equal(f->runs, 3);
 }
 
+static hs_code be_unavailable(void *user, hs_raw_session *session, hs_error *err)
+{
+    (void)session;
+    ((supervised *)user)->runs++;
+    return hs_error_set(err, HS_UNAVAILABLE, "gone");
+}
+
+/* Unlike the recovery of hooked sessions. */
+static void sv_051s_an_unavailable_session_ends_the_basic_loop(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
+    assert_fails(hs_basic_train_loop(f->sv, NULL, be_unavailable, f, &f->err), HS_UNAVAILABLE, &f->err, "gone");
+    assert_int_equal(f->runs, 1);
+}
+
 static hs_code abort_at_2(void *user, hs_raw_session *session, hs_error *err)
 {
     supervised *f = user;
@@ -690,9 +708,9 @@ static void sv_051s_what_never_succeeds_ends(void **state)
     const hs_supervisor_session_options *options = SUPERVISED(RECOVERY(.max_attempts = 3, .backoff_secs = 1e-3));
     supervise(f, OPTIONS(0));
     assert_fails(hs_basic_train_loop(f->sv, options, always_abort, f, &f->err), HS_ABORTED, &f->err,
-                 "3 recoveries brought it no further: gone");
+                 "no progress after 3 recoveries: gone");
     assert_int_equal(f->runs, 4);
-    assert_contains(f->t.log, "the session is lost; making another, attempt 3 of 3: ABORTED: gone");
+    assert_contains(f->t.log, "session lost; opening another, attempt 3 of 3: ABORTED: gone");
 }
 
 static void without_attempts_the_first_loss_is_the_last(void **state)
@@ -703,7 +721,7 @@ static void without_attempts_the_first_loss_is_the_last(void **state)
                  HS_ABORTED, &f->err, "gone");
     assert_int_equal(f->runs, 1);
     assert_fails(hs_basic_train_loop(f->sv, SUPERVISED(RECOVERY(.max_attempts = -2)), always_abort, f, &f->err),
-                 HS_INVALID_ARGUMENT, &f->err, "max_attempts -2");
+                 HS_INVALID_ARGUMENT, &f->err, "all must be at least 0, the first two also HS_NEVER");
 }
 
 /* A step that is saved, and then the session is lost; the fifth stops. */
@@ -790,6 +808,7 @@ int main(void)
         supervised_test(sv_046s_a_summary_that_a_run_gave),
         supervised_test(sv_051s_the_basic_loop),
         supervised_test(sv_052s_an_error_ends_the_basic_loop),
+        supervised_test(sv_051s_an_unavailable_session_ends_the_basic_loop),
         supervised_test(a_lost_session_is_made_anew),
         supervised_test(a_session_that_was_lost_while_it_was_made),
         supervised_test(a_stop_is_not_lost_with_the_session),

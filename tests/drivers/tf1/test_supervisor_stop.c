@@ -55,9 +55,9 @@ static void sv_042s_a_session_that_is_run_on_stays_open(void **state)
     supervised *f = *state;
     size_t left = 9;
     hs_thread *thread = begin(f);
-    const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .left_behind = &left);
+    const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .n_live_threads = &left);
     hs_code code = hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err);
-    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "the session stays open, as threads did not stop (1): ");
+    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "the session stays open, because threads still run (1): ");
     assert_contains(f->err.message, "'loop'");
     assert_int_equal(left, 1);
     close_later(f, thread);
@@ -69,7 +69,7 @@ static void an_error_comes_before_whom_it_leaves_behind(void **state)
     hs_thread *thread = begin(f);
     hs_error_set(&f->err, HS_INTERNAL, "mine");
     hs_code code = hs_supervisor_leave(f->sv, f->session, HS_INTERNAL, NULL, &f->err);
-    assert_fails(code, HS_INTERNAL, &f->err, "stays open, as threads did not stop (1): mine");
+    assert_fails(code, HS_INTERNAL, &f->err, "stays open, because threads still run (1): mine");
     close_later(f, thread);
 }
 
@@ -79,11 +79,11 @@ static void who_is_ignored_is_counted(void **state)
     size_t left = 9;
     hs_thread *thread = begin(f);
     const hs_supervisor_stop_options options =
-        HS_INIT(hs_supervisor_stop_options, .ignore_live_threads = true, .left_behind = &left);
+        HS_INIT(hs_supervisor_stop_options, .ignore_live_threads = true, .n_live_threads = &left);
     assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), &f->err);
     assert_string_equal(f->err.message, "");
     assert_int_equal(left, 1);
-    assert_contains(f->t.log, "WARNING: session stays open");
+    assert_contains(f->t.log, "WARNING: the session stays open, because threads still run");
     close_later(f, thread);
 }
 
@@ -92,7 +92,7 @@ static void a_stop_tells_whom_it_leaves_behind(void **state)
     supervised *f = *state;
     size_t left = 9;
     hs_thread *thread = begin(f);
-    hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .left_behind = &left);
+    hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .n_live_threads = &left);
     assert_fails(hs_supervisor_stop(f->sv, &options, &f->err), HS_FAILED_PRECONDITION, &f->err, "'loop'");
     assert_int_equal(left, 1);
     options.threads = HS_THREADS(thread); /* who was forgotten is named again */
@@ -106,7 +106,7 @@ static void nobody_is_left_behind(void **state)
 {
     supervised *f = *state;
     size_t left = 9;
-    const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .left_behind = &left);
+    const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .n_live_threads = &left);
     add_v(f, 0);
     supervise(f, OPTIONS(0));
     prepare(f, NULL);
@@ -155,7 +155,7 @@ static void services_that_outlive_a_stop_can_be_waited_for(void **state)
 {
     supervised *f = *state;
     size_t left = 0;
-    const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .left_behind = &left);
+    const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .n_live_threads = &left);
     begin_slow_service(f);
     assert_fails(hs_supervisor_stop(f->sv, &options, &f->err), HS_FAILED_PRECONDITION, &f->err, "'summaries'");
     assert_int_equal(left, 1);

@@ -73,7 +73,7 @@ static job *start_job(hs__tf_link *link, link_call call, link_call undo, hs_erro
     if (!failed)
         return j;
     free_job(j);
-    hs_error_set_errno(err, failed, "no thread can be started for a session");
+    hs_error_set_errno(err, failed, "cannot start a thread for a session");
     return NULL;
 }
 
@@ -146,12 +146,12 @@ hs_code hs__tf_link_close(hs__tf_link *link, hs_error *err)
         return close_session(link, err);
     bool answers = hs__tf_reach(&link->peers, &error) != HS_UNAVAILABLE;
     if (!answers)
-        hs_log(env, HS_LOG_WARNING, "session abandoned: its cluster cannot close it: %s", error.message);
+        hs_log(env, HS_LOG_WARNING, "session abandoned: the cluster cannot close it: %s", error.message);
     job *j = start_job(link, close_session, NULL, &error);
     if (j && !await_job(j, answers ? CLOSING_SECS * 1000 : 0, &error) && answers)
-        hs_log(env, HS_LOG_WARNING, "session abandoned: its cluster has not closed it within %d seconds", CLOSING_SECS);
+        hs_log(env, HS_LOG_WARNING, "session abandoned: the cluster did not close it within %d s", CLOSING_SECS);
     else if (answers && error.code)
-        hs_log(env, HS_LOG_WARNING, "closing the session: %s", error.message);
+        hs_log(env, HS_LOG_WARNING, "cannot close the session: %s", error.message);
     hs__clear(err);
     return HS_OK;
 }
@@ -165,7 +165,7 @@ hs_code hs__tf_link_open(hs__tf_link *link, hs_error *err)
     job *j = start_job(link, make_session, close_session, &error);
     bool left = j && !await_job(j, ms, &error);
     if (left || error.code == HS_DEADLINE_EXCEEDED)
-        hs_error_set(&error, HS_UNAVAILABLE, "the cluster has not made a session within %g seconds", (double)ms / 1e3);
+        hs_error_set(&error, HS_UNAVAILABLE, "the cluster did not open a session within %g s", (double)ms / 1e3);
     if (j && !left && error.code)
         hs__tf_link_close(link, NULL); /* it may be there all the same */
     return error.code ? hs__error_copy(err, &error) : HS_OK;

@@ -71,7 +71,7 @@ const char *hs__tf_port_of(hs_string address, hs_error *err)
         good &= isgraph((unsigned char)address.data[i]) && !strchr("/=,;@", address.data[i]);
     if (good)
         return port;
-    hs_error_set(err, HS_INVALID_ARGUMENT, "'%.*s' is no address; \"host:port\" or \"[IPv6]:port\" is one",
+    hs_error_set(err, HS_INVALID_ARGUMENT, "'%.*s' is not an address; give \"host:port\" or \"[IPv6]:port\"",
                  (int)address.bytes, address.data);
     return NULL;
 }
@@ -98,15 +98,15 @@ static hs_string take_part(const char **at, char separator)
 static hs_code add_address(hs__tf_cluster *cluster, hs_string job, int32_t index, hs_string address, hs_error *err)
 {
     if (!hs__tf_port_of(address, err)) {
-        hs_error_prefix(err, "the cluster's job '%.*s', task %d", (int)job.bytes, job.data, (int)index);
+        hs_error_prefix(err, "cluster: job '%.*s', task %d", (int)job.bytes, job.data, (int)index);
         return HS_INVALID_ARGUMENT;
     }
     for (size_t i = 0; i < cluster->n_tasks; i++) {
         const hs__tf_task *other = &cluster->tasks[i];
         if (strlen(other->address) == address.bytes && memcmp(other->address, address.data, address.bytes) == 0)
             return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "the cluster has '%s' twice: as task %d of job '%s', and of '%.*s'", other->address,
-                                (int)other->index, other->job, (int)job.bytes, job.data);
+                                "cluster: address '%s' is given twice: for task %d of job '%s', and for job '%.*s'",
+                                other->address, (int)other->index, other->job, (int)job.bytes, job.data);
     }
     return hs__tf_cluster_add(cluster, job, index, address, err);
 }
@@ -119,12 +119,11 @@ static hs_code read_job(hs__tf_cluster *cluster, hs_string text, hs_error *err)
     if (!equals || !hs__tf_is_job_name(name))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "the cluster's part '%.*s' is no job; \"name=host:port,host:port\" is one, its name of letters, "
-            "digits and '_'",
+            "cluster: '%.*s' is not a job; give \"name=host:port,host:port\" with a name of letters, digits and '_'",
             (int)text.bytes, text.data);
     for (size_t i = 0; i < cluster->n_tasks; i++)
         if (strlen(cluster->tasks[i].job) == name.bytes && memcmp(cluster->tasks[i].job, name.data, name.bytes) == 0)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "the cluster has the job '%s' twice", cluster->tasks[i].job);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "cluster: job '%s' is given twice", cluster->tasks[i].job);
     hs_code code = HS_OK;
     int32_t index = 0;
     for (const char *at = equals + 1, *comma; !code && at <= end; at = comma + 1) {
@@ -140,7 +139,7 @@ hs_code hs__tf_cluster_read(hs__tf_cluster *cluster, const char *text, hs_error 
     hs_code code = HS_OK;
     if (!text || !*text)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "there is no cluster; \"ps=host:port;worker=host:port,host:port\" is one");
+                            "cluster is missing; give, for example, \"ps=host:port;worker=host:port,host:port\"");
     while (!code && *text)
         code = read_job(cluster, take_part(&text, ';'), err);
     return code;

@@ -121,7 +121,7 @@ static hs_code add_target(hs__tf_connection *connection, const char *address, hs
 {
     hs_string text = {address, strlen(address)};
     if (!hs__tf_port_of(text, err)) {
-        hs_error_prefix(err, "the target '%s'", connection->target);
+        hs_error_prefix(err, "target '%s'", connection->target);
         return HS_INVALID_ARGUMENT;
     }
     return hs__tf_cluster_add(&connection->peers, (hs_string){"", 0}, 0, text, err);

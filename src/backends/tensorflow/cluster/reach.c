@@ -81,15 +81,15 @@ static char *host_of(const hs__tf_cluster *cluster, const hs__tf_task *task, con
 static hs_code not_reached(const hs__tf_task *task, int error, int not_found, hs_error *err)
 {
     if (not_found)
-        hs_error_set(err, HS_UNAVAILABLE, "its host is not found: %s", gai_strerror(not_found));
+        hs_error_set(err, HS_UNAVAILABLE, "host not found: %s", gai_strerror(not_found));
     else
-        hs_error_set_errno(err, error, "it does not answer");
+        hs_error_set_errno(err, error, "no answer");
     if (err)
         err->code = HS_UNAVAILABLE;
     if (*task->job)
-        hs_error_prefix(err, "the cluster's /job:%s/task:%d at %s", task->job, (int)task->index, task->address);
+        hs_error_prefix(err, "cluster: /job:%s/task:%d at %s", task->job, (int)task->index, task->address);
     else
-        hs_error_prefix(err, "the target grpc://%s", task->address);
+        hs_error_prefix(err, "target grpc://%s", task->address);
     return HS_UNAVAILABLE;
 }
 

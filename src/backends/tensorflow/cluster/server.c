@@ -21,22 +21,21 @@ static hs_code choose_task(hs_tensorflow_server *server, const hs_tensorflow_ser
     const char *job = options->job ? options->job : cluster->tasks[0].job;
     if (!options->job && strcmp(cluster->tasks[cluster->n_tasks - 1].job, job) != 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_tensorflow_server_options.job is missing: the cluster has several");
+                            "hs_tensorflow_server_options.job is missing, and the cluster has more than one job");
     if (!hs__tf_cluster_has(cluster, job))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_server_options.job is '%s', which the cluster has not",
-                            job);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_server_options.job: the cluster has no job '%s'", job);
     server->own = hs__tf_cluster_task(cluster, job, options->task);
     if (!server->own)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_tensorflow_server_options.task is %lld, and the cluster's job '%s' has no such task",
+                            "hs_tensorflow_server_options.task: the cluster has no task %lld of job '%s'",
                             (long long)options->task, job);
     for (size_t i = 0; i < cluster->n_tasks; i++) {
         const hs__tf_task *task = &cluster->tasks[i];
         const char *port = strrchr(task->address, ':') + 1;
         if (task != server->own && strspn(port, "0") == strlen(port))
             return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "the cluster's job '%s', task %d: port 0 is for a server's own task: no other can know "
-                                "which port it is",
+                                "cluster: job '%s', task %d has port 0, which is allowed only for the server's own task; "
+                                "give its port",
                                 task->job, (int)task->index);
     }
     return HS_OK;
@@ -46,13 +45,13 @@ static hs_code make_def(hs_tensorflow_server *server, const hs_tensorflow_server
                         hs_error *err)
 {
     if ((options->server_def.size && !options->server_def.data) || (options->config.size && !options->config.data))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_tensorflow_server_options.server_def or config has a size and no data");
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "hs_tensorflow_server_options: the data of server_def or config is NULL, but its size is not 0");
     if (options->server_def.size) {
         if (options->cluster || options->job || options->task || options->config.size)
             return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "hs_tensorflow_server_options has a server_def, and one of cluster, job, task and config, "
-                                "which it holds itself");
+                                "hs_tensorflow_server_options: server_def excludes cluster, job, task and config");
         hs__buffer_append(def, options->server_def.data, options->server_def.size);
         hs_code code = hs__tf_server_def_read(options->server_def, &server->cluster, &server->own, err);
         return code ? code : hs__buffer_check(def, "a server's definition", err);
@@ -76,8 +75,8 @@ static hs_code serve(hs_tensorflow_server *server, const hs__buffer *def, hs_err
     }
     tf->DeleteStatus(status);
     if (code) {
-        hs_error_prefix(err, "the server of task %d of job '%s', at %s, does not start%s", (int)server->own->index,
-                        server->own->job, server->own->address, code == HS_UNKNOWN ? "; is the port free?" : "");
+        hs_error_prefix(err, "cannot start the server of task %d of job '%s' at %s%s", (int)server->own->index,
+                        server->own->job, server->own->address, code == HS_UNKNOWN ? "; check that the port is free" : "");
         return code;
     }
     const char *target = tf->ServerTarget(server->server);
@@ -103,7 +102,7 @@ hs_tensorflow_server *hs_tensorflow_server_start(const hs_tensorflow_server_opti
     hs_tensorflow_server_options options = HS_INIT(hs_tensorflow_server_options);
     hs_env env;
     if (!given) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_server_options is NULL; it names the cluster");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_server_options is NULL");
         return NULL;
     }
     if (HS_STRUCT_TAKE(hs_tensorflow_server_options, reserved, &options, given, err) ||
@@ -133,7 +132,7 @@ hs_code hs_tensorflow_server_join(hs_tensorflow_server *server, hs_error *err)
 {
     const int64_t SLICE_NS = 50000000;
     if (!server)
-        return err && err->code ? err->code : hs_error_set(err, HS_FAILED_PRECONDITION, "there is no server to wait for");
+        return err && err->code ? err->code : hs_error_set(err, HS_FAILED_PRECONDITION, "server is NULL");
     while (!atomic_load(&server->stopped))
         hs_env_sleep_ns(&server->env, SLICE_NS);
     hs_error_clear(err);

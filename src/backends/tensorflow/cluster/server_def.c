@@ -59,14 +59,14 @@ static hs_code take_jobs(const Hs__Pb__ServerDef *def, hs__tf_cluster *cluster, 
         const Hs__Pb__JobDef *job = def->cluster->job[i];
         hs_string name = {job->name, strlen(job->name)};
         if (!hs__tf_is_job_name(name))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "the server_def's '%s' is no name of a job", job->name);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "server_def: '%s' is not a valid name of a job", job->name);
         for (size_t k = 0; !code && k < job->n_tasks; k++) {
             hs_string address = {job->tasks[k]->value, strlen(job->tasks[k]->value)};
             if (job->tasks[k]->key < 0)
-                return hs_error_set(err, HS_INVALID_ARGUMENT, "the server_def's job '%s' has a task %d", job->name,
+                return hs_error_set(err, HS_INVALID_ARGUMENT, "server_def: job '%s' has task %d", job->name,
                                     (int)job->tasks[k]->key);
             if (!hs__tf_port_of(address, err)) {
-                hs_error_prefix(err, "the server_def's job '%s', task %d", job->name, (int)job->tasks[k]->key);
+                hs_error_prefix(err, "server_def: job '%s', task %d", job->name, (int)job->tasks[k]->key);
                 return HS_INVALID_ARGUMENT;
             }
             code = hs__tf_cluster_add(cluster, name, job->tasks[k]->key, address, err);
@@ -83,13 +83,14 @@ hs_code hs__tf_server_def_read(hs_bytes bytes, hs__tf_cluster *cluster, const hs
                                                                    bytes.data, bytes.size, &no_memory);
     if (!def)
         return no_memory ? hs__no_memory(err, bytes.size, "a server's definition")
-                         : hs_error_set(err, HS_INVALID_ARGUMENT, "server_def is no serialized ServerDef");
+                         : hs_error_set(err, HS_INVALID_ARGUMENT, "server_def is not a serialized ServerDef");
     hs_code code = hs__tf_config_check(def->default_session_config, err);
     if (!code)
         code = take_jobs(def, cluster, err);
     if (!code && !(*own = hs__tf_cluster_task(cluster, def->job_name, def->task_index)))
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "server_def is for task %d of job '%s', which its cluster has not",
-                            (int)def->task_index, def->job_name);
+        code = hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "server_def is for task %d of job '%s', but its cluster has no such task", (int)def->task_index,
+                            def->job_name);
     protobuf_c_message_free_unpacked(&def->base, &allocator);
     return code;
 }
