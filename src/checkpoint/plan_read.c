@@ -2,8 +2,8 @@
 /* The values of a plan: from the archive to the variables. */
 #include "checkpoint/plan.h"
 
-#include "base/parallel.h"
 #include "backends/raw_variables.h"
+#include "base/parallel.h"
 #include "checkpoint/states.h"
 
 /* A model of more is not kept in memory a second time. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/background.h"
 
+#include "backends/raw_variables.h"
 #include "base/files.h"
 #include "base/map.h"
 #include "checkpoint/shards.h"
-#include "backends/raw_variables.h"
 
 #include <math.h>
 #include <string.h>

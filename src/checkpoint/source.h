@@ -2,9 +2,9 @@
 #ifndef HS_CHECKPOINT_SOURCE_H
 #define HS_CHECKPOINT_SOURCE_H
 
+#include "backends/raw_variables.h"
 #include "checkpoint/saver.h"
 #include "checkpoint/shards.h"
-#include "backends/raw_variables.h"
 
 /* What is saved of a session, one after the other: as it is, or as it was when an image was taken of it. */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/states.h"
 
-#include "backends/variable.h"
 #include "backends/raw_variables.h"
+#include "backends/variable.h"
 
 #include <string.h>
 
