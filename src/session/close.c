@@ -54,14 +54,16 @@ static hs_reason reason_of(const hs_session *session, hs_code last, const hs_err
         return HS_REASON_END_OF_INPUT;
     if (session->already_done)
         return HS_REASON_ALREADY_DONE;
-    return session->stopped || last == HS_STOP ? HS_REASON_STOPPED : HS_REASON_CLOSED;
+    return session->stops_at_end || last == HS_STOP ? HS_REASON_STOPPED : HS_REASON_CLOSED;
 }
 
 /* Was it stopped from outside, with nobody saying that it was done? */
 static bool is_interrupted(const hs_session *session)
 {
-    return session->stopped && !session->already_done && !session->done &&
-           (session->stop ? session->stop == HS__INTERRUPTED : session->asked != HS__RUNS_ON && !session->step_stop);
+    const unsigned stops = session->stops_at_end;
+    if (!stops || session->already_done || stops & HS__STOP_PROGRAM_DONE)
+        return false;
+    return stops & HS__STOP_HOOK ? !(stops & HS__STOP_HOOK_DONE) : stops & HS__STOP_OUTSIDE && !(stops & HS__STOP_STEP);
 }
 
 /* Has a second signal kept the last step from being saved, whatever the session was closed for? */
@@ -69,7 +71,7 @@ static bool is_cut_off(const hs_session *session, const hs_outcome *outcome)
 {
     return outcome->reason != HS_REASON_FAILED && outcome->reason != HS_REASON_ALREADY_DONE &&
            outcome->step != outcome->last_saved_step &&
-           atomic_load(&((hs_session *)session)->stop_request) == HS__STOPS_UNSAVED;
+           hs__stops(session) & HS__STOP_UNSAVED;
 }
 
 /* What the training got over. */
@@ -85,17 +87,16 @@ static void count_failures(const hs_session *session, hs_outcome *outcome)
 static int64_t step_of(hs_session *session)
 {
     const hs_run_context *run = &session->context;
-    bool seen = session->closing && run->after && run->has_step[1] && run->moves == session->raw.moves;
+    bool seen = session->life == HS__CLOSING && run->after && run->has_step[1] && run->moves == session->raw.moves;
     return seen ? run->step[1] : hs_session_global_step(session, NULL);
 }
 
 /* Records why the session ends. A stop that is requested later is too late. */
 static void note_end(hs_session *session, hs_code last)
 {
-    session->stopped = hs_session_should_stop(session);
-    session->asked = atomic_load(&session->stop_request);
-    session->done = atomic_load(&session->done_request);
-    session->finished = session->stop || session->step_stop || session->asked || session->already_done ||
+    const unsigned ends = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
+    session->stops_at_end = hs__stop_causes(session);
+    session->finished = session->stops_at_end & ends || session->already_done ||
                         last == HS_OUT_OF_RANGE || last == HS_STOP || session->recovery.max_attempts > 0 ||
                         !hs__is_preemption(hs_coordinator_error(session->coordinator, NULL));
 }
@@ -149,7 +150,7 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     bool may_be = outcome.reason == HS_REASON_STOPPED ||
                   (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || session->cut_short));
     outcome.interrupted = cut_off || (may_be && is_interrupted(session));
-    outcome.signal = outcome.interrupted && (cut_off || session->asked) ? atomic_load(&session->signal) : 0;
+    outcome.signal = outcome.interrupted && (cut_off || session->stops_at_end & HS__STOP_OUTSIDE) ? atomic_load(&session->signal) : 0;
     const char *hook = outcome.reason == HS_REASON_FAILED ? session->failed_hook : session->stop_hook;
     memcpy(outcome.hook, hook, strlen(hook) + 1);
     outcome.error = *error;
@@ -234,7 +235,7 @@ hs_outcome hs_session_outcome(hs_session *session)
     if (!session)
         return hs_outcome_from_error(NULL);
     hs_code last = last_code(session, &own);
-    if (!session->closing)
+    if (session->life != HS__CLOSING)
         note_end(session, last);
     if (!hs__is_clean(last))
         error = own ? session->fail : session->last;
@@ -255,7 +256,7 @@ static void log_failure(const hs_env *env, const hs_outcome *outcome)
 /* Once, when it is closed: a signal handler logs nothing. */
 static void log_signal(const hs_session *session)
 {
-    int number = session->asked ? atomic_load(&((hs_session *)session)->signal) : 0;
+    int number = session->stops_at_end & HS__STOP_OUTSIDE ? atomic_load(&((hs_session *)session)->signal) : 0;
     if (number)
         hs_log(&session->env, HS_LOG_INFO, "%s: stopping after step %lld",
                number == SIGTERM  ? "SIGTERM"
@@ -284,9 +285,9 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         return none;
     }
     hs__notice_left_call(session, __builtin_frame_address(0));
-    if (session->own_step && !session->in_backend && !session->in_step)
+    if (session->life == HS__IN_OWN_STEP && !session->in_backend)
         hs__leave_own_step(session);
-    if (session->level || session->in_backend || session->in_step || session->closing || session->creating) {
+    if (session->level || session->in_backend || session->life != HS__READY) {
         hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
         hs_error_set(&refused.error, HS_FAILED_PRECONDITION,
                      "a session cannot be closed from its own callbacks; after a longjmp out of a callback, close it in "
@@ -296,7 +297,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     }
     HS__CALL(call, session);
     hs__check_own_step(session);
-    session->closing = true;
+    session->life = HS__CLOSING;
     hs__enter(session, HS_PHASE_END);
     if (session->restored && hs_session_should_stop(session))
         session->last.code = HS_OK; /* but for the stop, the call would be made again */

@@ -70,13 +70,13 @@ int64_t hs_run_context_coarse_now(hs_run_context *run)
 void hs_run_context_request_stop(hs_run_context *run)
 {
     if (run)
-        run->stop = HS__DONE;
+        run->stop = HS__STOP_HOOK_DONE;
 }
 
 void hs_run_context_interrupt(hs_run_context *run)
 {
-    if (run && run->stop < HS__INTERRUPTED)
-        run->stop = HS__INTERRUPTED;
+    if (run && !run->stop)
+        run->stop = HS__STOP_HOOK_INTERRUPTED;
 }
 
 int64_t hs_run_context_requests(const hs_run_context *run)
@@ -86,7 +86,7 @@ int64_t hs_run_context_requests(const hs_run_context *run)
 
 bool hs_run_context_stop_requested(const hs_run_context *run)
 {
-    return !run || run->stop != HS__GOES_ON;
+    return !run || run->stop;
 }
 
 void hs_run_context_request_boundary(hs_run_context *run)
@@ -98,13 +98,4 @@ void hs_run_context_request_boundary(hs_run_context *run)
 bool hs_run_context_agree(hs_run_context *run, bool mine)
 {
     return run ? hs__agree(run->session, mine) : mine;
-}
-
-void hs__request_stop_by(struct hs_session *session, const char *hook, hs__stop how)
-{
-    if (session->closing || how <= (hs__stop)session->stop)
-        return; /* there is nothing left to stop, or it was stopped */
-    if (!session->already_done)
-        snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook);
-    session->stop = how;
 }

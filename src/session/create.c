@@ -12,13 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool hs__stop_asked(const struct hs_session *session)
-{
-    return session->stop || session->step_stop ||
-           atomic_load_explicit(&((struct hs_session *)session)->stop_request, memory_order_relaxed) ||
-           hs__coordinator_asked(session->coordinator);
-}
-
 void hs__pause(struct hs_session *session, double secs)
 {
     const int64_t slice = 50000000;

@@ -46,8 +46,8 @@ static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *f
  * outside, the hook only passes it on. */
 static void stop_by_hook(struct hs_session *session, const hs__hook *hook)
 {
-    if (atomic_load(&session->stop_request) == HS__RUNS_ON)
-        hs__request_stop_by(session, hook->rest->ops.name, HS__DONE);
+    if (!(hs__stops(session) & HS__STOP_OUTSIDE))
+        hs__stop_by_hook(session, hook->rest->ops.name, HS__STOP_HOOK_DONE);
 }
 
 /* A callback's failure is the run's, but for that of a hook of best effort. */
@@ -73,7 +73,7 @@ HS__COLD static hs_code settle(struct hs_session *session, hs__hook *hook, const
     if (hook->rest->in_a_row && hook->kinds)
         hs__works_again(session, hook, callback);
     if (session->context.stop)
-        hs__request_stop_by(session, hook->rest->ops.name, session->context.stop);
+        hs__stop_by_hook(session, hook->rest->ops.name, session->context.stop);
     return HS_OK;
 }
 
@@ -160,7 +160,7 @@ static void begin_context(struct hs_session *session, const hs_run_args *args, h
     context->kind = args ? args->kind : HS_RUN_TRAIN;
     context->boundary = boundary;
     context->after = boundary != 0;
-    context->stop = HS__GOES_ON;
+    context->stop = HS__STOP_NONE;
     context->boundary_requested = false;
     context->has_step[0] = context->has_step[1] = context->has_now[0] = context->has_now[1] = false;
 }

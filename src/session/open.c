@@ -176,12 +176,7 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     session->began_ns = hs_env_monotonic_ns(&session->env);
     session->furthest = -1;
     session->recovery.max_attempts = HS_NEVER;
-    atomic_init(&session->stop, HS__GOES_ON);
-    atomic_init(&session->step_stop, false);
-    atomic_init(&session->lost, false);
-    atomic_init(&session->input_ended, false);
-    atomic_init(&session->stop_request, HS__RUNS_ON);
-    atomic_init(&session->done_request, false);
+    atomic_init(&session->stops, 0);
     atomic_init(&session->requests, 0);
     atomic_init(&session->signal, 0);
     atomic_init(&session->signal_ns, 0);

@@ -9,22 +9,23 @@
 /* An error of a loop whose owner looks at none: the first is kept, and ends it. */
 static hs_code fails(hs_session *session, hs_code code, const hs_error *error)
 {
-    if (session->step_failed)
+    if (hs__stops(session) & HS__STOP_FAILED)
         return session->last.code;
     hs__error_copy(&session->last, error);
     session->last.code = code;
     hs__note_end_of_input(session, code == HS_OUT_OF_RANGE);
     hs__stop_step(session);
-    session->step_failed = !hs__is_clean(code);
-    session->threads_failed_first = session->step_failed && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
+    if (!hs__is_clean(code))
+        hs__add_stops(session, HS__STOP_FAILED);
+    session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
     return code;
 }
 
 /* A callback, an op or a step function has no steps of its own. That is its mistake, not the loop's. */
 static bool is_callback(hs_session *session, const char *function)
 {
-    bool inside = session->in_backend || session->in_step || session->closing || session->creating ||
-                  (session->level && !session->own_step);
+    bool free = session->life == HS__READY && !session->level;
+    bool inside = session->in_backend || !(free || session->life == HS__IN_OWN_STEP);
     if (inside)
         hs_log(&session->env, HS_LOG_ERROR, "%s was called from a callback, where it has no effect", function);
     return inside;
@@ -80,13 +81,13 @@ bool hs_step_begin(hs_session *session)
     if (!session || is_callback(session, "hs_step_begin"))
         return false;
     hs__clear(&error);
-    if (session->own_step) {
+    if (session->life == HS__IN_OWN_STEP) {
         hs_code refused = hs__check_runnable(session, __builtin_frame_address(0), &error);
-        if (session->own_step) /* still: no jump has left it */
+        if (session->life == HS__IN_OWN_STEP) /* still: no jump has left it */
             fails(session, refused, &error);
         return false;
     }
-    if (session->step_failed || hs_session_should_stop(session))
+    if (hs_session_should_stop(session))
         return false;
     session->restored = false;
     HS__CALL(call, session);
@@ -96,7 +97,8 @@ bool hs_step_begin(hs_session *session)
         fails(session, code, &error);
         return false;
     }
-    session->own_begun = session->own_step = true;
+    session->own_begun = true;
+    session->life = HS__IN_OWN_STEP;
     hs__enter(session, HS_PHASE_DATA);
     return true;
 }
@@ -127,17 +129,17 @@ hs_code hs_step_end(hs_session *session)
     if (!session || is_callback(session, "hs_step_end"))
         return HS_FAILED_PRECONDITION;
     hs__clear(&error);
-    if (!session->own_step) {
+    if (session->life != HS__IN_OWN_STEP) {
         hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_step_end was called without an hs_step_begin that returned true");
         return fails(session, error.code, &error);
     }
-    session->own_step = false;
+    session->life = HS__READY;
     HS__CALL(call, session);
     hs_code code = hs__recover_own(session, end_step(session, &error), &error);
     hs__call_returns(&call);
     if (code == HS_ABORTED && session->restored)
         return code; /* the loop goes on from where it was restored */
-    if (code || session->step_failed)
+    if (code || hs__stops(session) & HS__STOP_FAILED)
         return fails(session, code, &error);
     session->last.code = HS_OK;
     hs__note_end_of_input(session, false);
@@ -154,12 +156,12 @@ void hs__check_own_step(hs_session *session)
 
 void hs__leave_own_step(hs_session *session)
 {
-    session->own_step = false;
+    session->life = HS__READY;
     session->level = 0;
     hs_log(&session->env, HS_LOG_WARNING, "step %lld discarded: the session was closed before hs_step_end",
            (long long)hs_session_global_step(session, NULL) + 1);
-    atomic_store(&session->done_request, false);
-    hs__request_stop_by(session, "", HS__INTERRUPTED); /* what it was at is not done */
+    hs__clear_stop(session, HS__STOP_PROGRAM_DONE);
+    hs__stop_by_hook(session, "", HS__STOP_HOOK_INTERRUPTED); /* what it was at is not done */
     hs_error why;
     hs_error_set(&why, HS_FAILED_PRECONDITION, "the session was closed before hs_step_end");
     hs_raw_session_refuse_saves(&session->raw, &why);

@@ -14,7 +14,7 @@ static void note_save(void *owner)
 static bool stops_unsaved(const void *owner)
 {
     const struct hs_session *session = owner;
-    return atomic_load_explicit(&session->stop_request, memory_order_relaxed) == HS__STOPS_UNSAVED;
+    return hs__stops(session) & HS__STOP_UNSAVED;
 }
 
 const hs__raw_session_owner_ops hs__session_owner_ops = {

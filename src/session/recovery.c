@@ -200,13 +200,13 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
         session->furthest = reached;
         session->attempts = 0;
     }
-    session->creating = true;
+    session->life = HS__CREATING;
     hs__enter(session, HS_PHASE_INIT);
     hs_code code = attempt(session, true, &cause, err);
     hs__enter(session, HS_PHASE_DATA);
-    session->creating = false;
+    session->life = HS__READY;
     if (code) {
-        session->lost = true;
+        hs__add_stops(session, HS__STOP_LOST);
         return code;
     }
     session->recoveries++;

@@ -6,28 +6,16 @@
 
 #include <hooksess/tf1/session_manager.h>
 
-/* Other threads ask this, too. */
-static bool stop_requested(const hs_session *session)
-{
-    return session->stop || session->step_stop || session->lost ||
-           atomic_load_explicit(&((hs_session *)session)->stop_request, memory_order_relaxed) ||
-           (hs_coordinator_should_stop(session->coordinator) && !hs__threads_are_lost(session, NULL));
-}
-
-bool hs_session_should_stop(const hs_session *session)
-{
-    return !session || session->input_ended || stop_requested(session);
-}
-
 void hs__call_was_left(hs_session *session)
 {
     session->call_floor = NULL;
     hs_raw_session_leave(&session->raw);
     session->level = 0;
-    session->in_backend = session->in_step = session->own_step = session->creating = session->closing = false;
+    session->in_backend = false;
+    session->life = HS__READY;
     hs_error_set(&session->last, HS_INTERNAL, "a callback threw an exception or called longjmp instead of returning");
-    session->step_failed = true;
     session->threads_failed_first = false;
+    hs__add_stops(session, HS__STOP_FAILED);
     hs__stop_step(session);
     hs__enter(session, HS_PHASE_DATA);
 }
@@ -49,16 +37,16 @@ HS__COLD static hs_code refuse(hs_session *session, const void *frame, hs_error 
         hs__notice_left_call(session, frame);
     if (!session)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "session is NULL; it was not opened, or is already closed");
-    if (session->own_step)
+    if (session->life == HS__IN_OWN_STEP)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "a step is in progress; call hs_step_end first, or run the raw session");
-    if (session->level || session->in_backend || session->closing || session->creating)
+    if (session->level || session->in_backend || session->life >= HS__CREATING)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "a session cannot run in its own callbacks; run its raw session");
-    if (session->lost)
+    if (hs__stops(session) & HS__STOP_LOST)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the session was lost and could not be recovered; it cannot run any more "
                             "(hs_session_should_stop)");
-    if (session->step_failed)
+    if (hs__stops(session) & HS__STOP_FAILED)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "an earlier step failed; the session cannot run any more (hs_session_should_stop)");
     return hs_error_set(err, HS_FAILED_PRECONDITION,
@@ -69,9 +57,10 @@ HS__COLD static hs_code refuse(hs_session *session, const void *frame, hs_error 
 /* Every run passes here. In a step of the caller's own the level is that of callbacks. */
 static inline hs_code check_runnable(hs_session *session, const void *frame, hs_error *err)
 {
-    bool busy = !session || session->level || session->in_backend | session->closing | session->creating ||
-                (session->in_step && hs__notice_left_call(session, frame));
-    return busy || session->lost || session->step_failed || session->stop ? refuse(session, frame, err) : HS_OK;
+    const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK;
+    bool busy = !session || session->level || session->in_backend | (session->life > HS__IN_STEP_FUNCTION) ||
+                (session->life == HS__IN_STEP_FUNCTION && hs__notice_left_call(session, frame));
+    return busy || hs__stops(session) & final ? refuse(session, frame, err) : HS_OK;
 }
 
 hs_code hs__check_runnable(hs_session *session, const void *frame, hs_error *err)
@@ -230,7 +219,7 @@ hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args 
 {
     if (values)
         *values = NULL;
-    if (step && step->session->stop) /* a hook of an earlier run of this step asked for it: that is no mistake of its */
+    if (step && hs__stops(step->session) & HS__STOP_HOOK) /* a hook of an earlier run of this step asked for it: that is no mistake of its */
         return hs_error_set(err, HS_STOP, "the session was asked to stop by hook '%s'", step->session->stop_hook);
     return hs_session_run_args(step ? step->session : NULL, args, values, err);
 }
@@ -246,11 +235,11 @@ hs_code hs_step_context_request_stop(hs_step_context *step)
 static hs_code call_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *error)
 {
     hs_step_context context = {.session = session};
-    bool outer = session->in_step;
+    hs__life outer = session->life;
     hs__clear(error);
-    session->in_step = true;
+    session->life = HS__IN_STEP_FUNCTION;
     hs_code code = step(user, &context, error);
-    session->in_step = outer;
+    session->life = outer;
     if (context.stop && !code)
         code = HS_STOP;
     if (code == HS_STOP) {
@@ -279,19 +268,6 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
             break;
     hs__call_returns(&call);
     return ended(session, code, &error, err);
-}
-
-void hs_session_request_stop(hs_session *session)
-{
-    if (session)
-        hs__note_stop(session, HS__STOPS);
-}
-
-void hs_session_request_done(hs_session *session)
-{
-    if (session)
-        atomic_store(&session->done_request, true);
-    hs_session_request_stop(session);
 }
 
 void hs_session_request_save(hs_session *session)

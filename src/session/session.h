@@ -76,8 +76,32 @@ static inline void hs__set_kinds(hs__hook *hook, uint64_t kinds)
 /* Who asks for fragments: the caller, raw runs, and each hook. */
 enum { HS__CALLER = 0, HS__RAW = 1, HS__FIRST_HOOK = 2 };
 
-/* What hooks say of the session's going on. What is further down counts more. */
-typedef enum hs__stop { HS__GOES_ON = 0, HS__INTERRUPTED = 1, HS__DONE = 2 } hs__stop;
+/* Why a session stops: bits of hs_session.stops, as there may be several causes. */
+typedef enum hs__stop {
+    HS__STOP_NONE = 0,
+    HS__STOP_HOOK_INTERRUPTED = 1 << 0, /* a hook ends the loop; the training is not complete */
+    HS__STOP_HOOK_DONE = 1 << 1,        /* a hook: the training is complete */
+    HS__STOP_STEP = 1 << 2,             /* a step function, or a step of the caller's own, ended the loop by itself */
+    HS__STOP_FAILED = 1 << 3,           /* a step of the caller's own has failed, or a callback was left */
+    HS__STOP_LOST = 1 << 4,             /* the backend's session is lost, and could not be made again */
+    HS__STOP_INPUT_ENDED = 1 << 5,      /* the last run came to the end of the input; the next run clears it */
+    HS__STOP_REQUESTED = 1 << 6,        /* the program, or a signal */
+    HS__STOP_UNSAVED = 1 << 7,          /* a second signal: without a save */
+    HS__STOP_PROGRAM_DONE = 1 << 8,     /* the program says that the training is complete */
+    HS__STOP_THREADS = 1 << 9,          /* the coordinator was asked to stop; only in hs__stop_causes */
+
+    HS__STOP_HOOK = HS__STOP_HOOK_INTERRUPTED | HS__STOP_HOOK_DONE,
+    HS__STOP_OUTSIDE = HS__STOP_REQUESTED | HS__STOP_UNSAVED,
+} hs__stop;
+
+/* What a session is doing, by its own thread. Callbacks and ops are inside of these (level, in_backend). */
+typedef enum hs__life {
+    HS__READY = 0,
+    HS__IN_STEP_FUNCTION, /* of hs_session_run_step: its runs belong together */
+    HS__IN_OWN_STEP,      /* between hs_step_begin and hs_step_end */
+    HS__CREATING,         /* it is made, or made again: it may be neither run nor closed */
+    HS__CLOSING,
+} hs__life;
 
 /* One run as its hooks see it. */
 struct hs_run_context {
@@ -87,7 +111,7 @@ struct hs_run_context {
     hs_boundary boundary;
     bool after; /* the backend has run */
     bool boundary_requested;
-    hs__stop stop;
+    hs__stop stop; /* what its hooks requested; 0: nothing */
     bool has_step[2], has_now[2]; /* before, after */
     int64_t step[2], now[2];
     uint64_t moves; /* the raw session's, when the steps were read */
@@ -157,27 +181,16 @@ struct hs_session {
     const void *call_floor;      /* the stack of the call that is being made (HS__CALL) ends here; NULL: none is */
     pthread_t call_thread;       /* that makes it */
     bool in_backend;             /* the backend is running: nothing may be called */
-    bool in_step;                /* a step function is running: its runs belong together */
-    bool closing, stopped;       /* it is being closed; it had been asked to stop before */
-    int asked;                   /* what stop_request was then */
-    bool done;                   /* the program had said that it is done */
+    hs__life life;
+    unsigned stops_at_end;       /* hs__stop_causes when it was closed */
     bool finished;               /* it would end also if no thread had reported that the session is lost */
-    bool creating;               /* it is being made, or made anew: it may be neither run nor closed */
     hs_run_values values;        /* the caller's */
     hs_run_values raw_values[3]; /* of raw runs: made by the caller; made in a callback, or by a guest; within these */
     hs_run_context context;
 
-    bool step_failed; /* a step of the caller's own, by an error, which is in `last` and stays there */
     bool already_done;
-    /* What other threads read, a word for each, as compilers read bools together. */
-    atomic_int stop;        /* an hs__stop: a hook's, which the caller could see when its last run returned */
-    atomic_int step_stop;   /* a step function asked to stop, or a step of the caller's own has ended the loop */
-    atomic_int lost;        /* the backend's session, and could not be made anew */
-    atomic_int input_ended; /* the last run came to the end of the input */
-    /* From any thread or signal handler. */
-    atomic_int stop_request;  /* an hs__stop_request */
-    atomic_bool done_request; /* the program says that the training is done */
-    atomic_uint requests;
+    atomic_uint stops; /* hs__stop bits. Threads and signal handlers set and read them, too */
+    atomic_uint requests; /* to save; from any thread or signal handler */
     atomic_int signal;               /* the first that asked for a stop */
     atomic_int_fast64_t signal_ns;   /* when, by the system's monotonic clock */
     atomic_int_fast64_t failed_ns;   /* when a run that waits first saw that a thread has failed; 0: it has not */
@@ -191,7 +204,6 @@ struct hs_session {
     _Atomic(const hs__hook *) doing; /* the hook that is called */
     hs_phase waits_from;             /* of before a run began to wait for data */
     bool own_begun;                  /* hs_step_begin has returned true */
-    bool own_step;                   /* between hs_step_begin and hs_step_end */
     hs__frame *own_frame;
     size_t n_muted;
     size_t n_failing; /* hooks whose last call of some callback failed */
@@ -211,8 +223,6 @@ static inline struct hs_session *hs__session_of(const hs_raw_session *raw)
 }
 
 enum { HS__SIGNAL_GRACE_SECS = 30 };
-typedef enum hs__stop_request { HS__RUNS_ON = 0, HS__STOPS = 1, HS__STOPS_UNSAVED = 2 } hs__stop_request;
-
 /* hook.c. The length of a list, which may be NULL. */
 size_t hs__hooks_count(const hs_hook *hooks);
 /* Destroys those that are not among the others, each once. */
@@ -262,26 +272,36 @@ static inline void hs__call_unwinds(struct hs_session **call)
         hs__call_was_left(*call);
 }
 
-/* Also in a signal handler. What asks for more stays. */
-static inline void hs__note_stop(struct hs_session *session, hs__stop_request request)
+/* stop.c. Why the session stops. Any thread, any signal handler. */
+static inline unsigned hs__stops(const struct hs_session *session)
 {
-    int before = HS__RUNS_ON;
-    if (request == HS__STOPS)
-        atomic_compare_exchange_strong(&session->stop_request, &before, request);
-    else
-        atomic_store(&session->stop_request, request);
+    return atomic_load_explicit(&((struct hs_session *)session)->stops, memory_order_relaxed);
 }
-
-/* A step that ends the loop because of a request from outside is no reason of its own. */
-static inline void hs__stop_step(struct hs_session *session)
+static inline void hs__add_stops(struct hs_session *session, unsigned causes)
 {
-    if (atomic_load(&session->stop_request) == HS__RUNS_ON)
-        atomic_store(&session->step_stop, true);
+    atomic_fetch_or(&session->stops, causes);
 }
+/* Without cost in each run: mostly the bit is clear. */
+static inline void hs__clear_stop(struct hs_session *session, hs__stop cause)
+{
+    if (hs__stops(session) & (unsigned)cause)
+        atomic_fetch_and(&session->stops, ~(unsigned)cause);
+}
+/* Those of the session and of its threads. 0: it does not stop. */
+unsigned hs__stop_causes(const struct hs_session *session);
+/* A step that ends the loop because of a request from outside is no cause of its own. */
+void hs__stop_step(struct hs_session *session);
+/* A hook's request, HS__STOP_HOOK_INTERRUPTED or _DONE. `hook` "": the library's. */
+void hs__stop_by_hook(struct hs_session *session, const char *hook, hs__stop how);
+/* Was a stop requested, by a hook, a step, a thread, the program or a signal? */
+bool hs__stop_asked(const struct hs_session *session);
 
 static inline void hs__note_end_of_input(struct hs_session *session, bool ended)
 {
-    atomic_store_explicit(&session->input_ended, ended, memory_order_relaxed);
+    if (ended)
+        hs__add_stops(session, HS__STOP_INPUT_ENDED);
+    else
+        hs__clear_stop(session, HS__STOP_INPUT_ENDED);
 }
 
 /* failures.c. A callback of a hook of best effort failed: it is not called for a while. HS_OK; the error is cleared. */
@@ -321,8 +341,6 @@ static inline void hs__does(struct hs_session *session, const hs__hook *hook)
 
 /* create.c */
 
-/* Was a stop requested, by whomever? */
-bool hs__stop_asked(const struct hs_session *session);
 /* Waits, but not beyond a stop request. */
 void hs__pause(struct hs_session *session, double secs);
 hs_code hs__open_raw(struct hs_session *session, hs_error *err);
@@ -346,7 +364,7 @@ hs_code hs__open_created(struct hs_session *session, hs_error *err);
 /* Is a run that is made now followed by a recovery, if it needs one? */
 static inline bool hs__recovers(const struct hs_session *session)
 {
-    return session->recovery.max_attempts > 0 && !session->in_step;
+    return session->recovery.max_attempts > 0 && session->life != HS__IN_STEP_FUNCTION;
 }
 /* Has a thread reported that the session is lost, and nobody asked for a stop? */
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
@@ -452,7 +470,6 @@ static inline bool hs__agree(struct hs_session *session, bool mine)
     (void)session;
     return mine;
 }
-void hs__request_stop_by(struct hs_session *session, const char *hook, hs__stop how);
 
 /* What the requests of every hook in every step pass through. */
 

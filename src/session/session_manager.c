@@ -166,9 +166,9 @@ static hs_raw_session *start(starter how, const hs_session_manager *manager, hs_
              !take_options(&startup, manager, &options, &restoring, standard_wait, &error))
         session = make_session(backend, &options, &error);
     if (session) {
-        session->creating = true;
+        session->life = HS__CREATING;
         hs_code code = how(session, &startup, initialized, &error);
-        session->creating = false;
+        session->life = HS__READY;
         if (code) {
             hs__close_raw(session, NULL);
             hs__session_free(session);
@@ -215,7 +215,7 @@ hs_code hs_raw_session_close(hs_raw_session *raw, hs_error *err)
     if (!raw->sharable)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "this raw session belongs to a session with hooks; close that session with hs_session_close");
-    if (session->in_backend || session->level || session->creating)
+    if (session->in_backend || session->level || session->life == HS__CREATING)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "a session cannot be closed while it is being opened or runs an op");
     hs_code code = hs__close_raw(session, err);

@@ -60,13 +60,13 @@ static bool note(struct hs_session *session, int signal)
     }
     if (atomic_compare_exchange_strong(&session->signal, &none, signal)) {
         atomic_store(&session->signal_ns, now_ns());
-        hs__note_stop(session, HS__STOPS);
+        hs__add_stops(session, HS__STOP_REQUESTED);
         return false;
     }
     int64_t first_ns = atomic_load(&session->signal_ns); /* 0: another thread is noting the first just now */
     if (!first_ns || now_ns() - first_ns < APART_NS)
         return false;
-    return atomic_exchange(&session->stop_request, HS__STOPS_UNSAVED) == HS__STOPS_UNSAVED;
+    return atomic_fetch_or(&session->stops, HS__STOP_OUTSIDE) & HS__STOP_UNSAVED;
 }
 
 static void call(const struct sigaction *action, int signal, siginfo_t *info, void *context)
@@ -160,10 +160,10 @@ static void uninstall(void)
 double hs_raw_session_grace_left_secs(hs_raw_session *raw)
 {
     struct hs_session *session = raw ? raw->owner : NULL;
-    int request = session ? atomic_load(&session->stop_request) : HS__STOPS_UNSAVED;
-    if (request == HS__STOPS_UNSAVED)
+    unsigned stops = session ? hs__stops(session) : HS__STOP_UNSAVED;
+    if (stops & HS__STOP_UNSAVED)
         return 0;
-    if (request == HS__RUNS_ON || (session->signals && session->grace_secs == 0))
+    if (!(stops & HS__STOP_REQUESTED) || (session->signals && session->grace_secs == 0))
         return HS_NEVER;
     int64_t now = hs_env_monotonic_ns(&session->env);
     if (!session->end_ns) {

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a session stops. */
+#include "session/session.h"
+
+#include <stdio.h>
+
+unsigned hs__stop_causes(const struct hs_session *session)
+{
+    bool by_threads = hs_coordinator_should_stop(session->coordinator) && !hs__threads_are_lost(session, NULL);
+    return hs__stops(session) | (by_threads ? HS__STOP_THREADS : 0);
+}
+
+bool hs_session_should_stop(const hs_session *session)
+{
+    return !session || hs__stop_causes(session);
+}
+
+bool hs__stop_asked(const struct hs_session *session)
+{
+    const unsigned asked = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
+    return hs__stops(session) & asked || hs__coordinator_asked(session->coordinator);
+}
+
+void hs__stop_step(struct hs_session *session)
+{
+    if (!(hs__stops(session) & HS__STOP_OUTSIDE))
+        hs__add_stops(session, HS__STOP_STEP);
+}
+
+void hs__stop_by_hook(struct hs_session *session, const char *hook, hs__stop how)
+{
+    if (session->life == HS__CLOSING || (hs__stops(session) & HS__STOP_HOOK) >= (unsigned)how)
+        return; /* there is nothing left to stop, or it was stopped */
+    if (!session->already_done)
+        snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook);
+    hs__add_stops(session, how);
+}
+
+void hs_session_request_stop(hs_session *session)
+{
+    if (session)
+        hs__add_stops(session, HS__STOP_REQUESTED);
+}
+
+void hs_session_request_done(hs_session *session)
+{
+    if (session)
+        hs__add_stops(session, HS__STOP_PROGRAM_DONE | HS__STOP_REQUESTED);
+}
