@@ -54,13 +54,13 @@ static hs_reason reason_of(const hs_session *session, hs_code last, const hs_err
         return HS_REASON_END_OF_INPUT;
     if (session->already_done)
         return HS_REASON_ALREADY_DONE;
-    return session->stops_at_end || last == HS_STOP ? HS_REASON_STOPPED : HS_REASON_CLOSED;
+    return session->end.stops || last == HS_STOP ? HS_REASON_STOPPED : HS_REASON_CLOSED;
 }
 
 /* Was it stopped from outside, with nobody saying that it was done? */
 static bool is_interrupted(const hs_session *session)
 {
-    const unsigned stops = session->stops_at_end;
+    const unsigned stops = session->end.stops;
     if (!stops || session->already_done || stops & HS__STOP_PROGRAM_DONE)
         return false;
     return stops & HS__STOP_HOOK ? !(stops & HS__STOP_HOOK_DONE) : stops & HS__STOP_OUTSIDE && !(stops & HS__STOP_STEP);
@@ -70,17 +70,7 @@ static bool is_interrupted(const hs_session *session)
 static bool is_cut_off(const hs_session *session, const hs_outcome *outcome)
 {
     return outcome->reason != HS_REASON_FAILED && outcome->reason != HS_REASON_ALREADY_DONE &&
-           outcome->step != outcome->last_saved_step &&
-           hs__stops(session) & HS__STOP_UNSAVED;
-}
-
-/* What the training got over. */
-static void count_failures(const hs_session *session, hs_outcome *outcome)
-{
-    outcome->failing_hooks = (int32_t)session->n_failures;
-    outcome->failures = 0;
-    for (size_t i = 0; i < session->n_failures; i++)
-        outcome->failures += session->failures[i].failures;
+           outcome->step != outcome->last_saved_step && hs__stops(session) & HS__STOP_UNSAVED;
 }
 
 /* At the end it is the step that the hooks have seen, and saved: in a cluster others may have gone on since. */
@@ -95,17 +85,17 @@ static int64_t step_of(hs_session *session)
 static void note_end(hs_session *session, hs_code last)
 {
     const unsigned ends = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
-    session->stops_at_end = hs__stop_causes(session);
-    session->finished = session->stops_at_end & ends || session->already_done ||
-                        last == HS_OUT_OF_RANGE || last == HS_STOP || session->recovery.max_attempts > 0 ||
-                        !hs__is_preemption(hs_coordinator_error(session->coordinator, NULL));
+    session->end.stops = hs__stop_causes(session);
+    session->end.finished = session->end.stops & ends || session->already_done || last == HS_OUT_OF_RANGE ||
+                            last == HS_STOP || hs__may_recover(session) ||
+                            !hs__is_preemption(hs_coordinator_error(session->coordinator, NULL));
 }
 
 /* A finished session needs no recovery: if threads or the closing backend report that it is lost, it has not failed. If
  * the loss keeps its state from being saved, the hook that saves fails. */
 static bool is_late_loss(const hs_session *session, hs_code code)
 {
-    return session->finished && hs__is_preemption(code);
+    return session->end.finished && hs__is_preemption(code);
 }
 
 static void log_late_loss(const hs_session *session, const hs_error *error)
@@ -143,14 +133,15 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
 {
     hs_outcome outcome = {
         .reason = reason_of(session, last, error), .step = step_of(session), .last_saved_step = session->raw.saved_step};
-    count_failures(session, &outcome);
+    hs__count_failures(session, &outcome);
     bool cut_off = is_cut_off(session, &outcome);
     if (cut_off)
         outcome.reason = HS_REASON_STOPPED;
     bool may_be = outcome.reason == HS_REASON_STOPPED ||
-                  (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || session->cut_short));
+                  (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || hs__recovery_was_cut_short(session)));
     outcome.interrupted = cut_off || (may_be && is_interrupted(session));
-    outcome.signal = outcome.interrupted && (cut_off || session->stops_at_end & HS__STOP_OUTSIDE) ? atomic_load(&session->signal) : 0;
+    outcome.signal =
+        outcome.interrupted && (cut_off || session->end.stops & HS__STOP_OUTSIDE) ? hs__signals_first(session) : 0;
     const char *hook = outcome.reason == HS_REASON_FAILED ? session->failed_hook : session->stop_hook;
     memcpy(outcome.hook, hook, strlen(hook) + 1);
     outcome.error = *error;
@@ -173,16 +164,14 @@ void hs__session_free(hs_session *session)
         hs_scaffold_free(session->scaffold);
     hs__raw_session_free(&session->raw);
     hs__states_free(&session->raw.waiting, &env);
-    hs__free_metrics(session);
+    hs__metrics_free(session);
     hs__fragments_free(&session->fragments);
     free_frames(session);
     hs_coordinator_free(session->coordinator);
-    for (size_t i = 0; i < session->n_retired; i++)
-        hs_coordinator_free(session->retired[i]);
-    hs__free(&env, session->retired);
-    hs_state_copy_free(session->opening);
-    hs__free(&env, session->failures);
-    hs__free(&env, session->spans);
+    hs__made_free(session);
+    hs__recovery_free(session);
+    hs__failures_free(session);
+    hs__timing_free(session);
     hs__free(&env, session->creation.checkpoint_dir);
     hs__free(&env, session->creation.checkpoint_prefix);
     hs__free(&env, session->creation.summary_dir);
@@ -205,7 +194,7 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
     call_closes(session, &outcome);
     if (hs__writer_cache_close(&session->writers, hs__report_writer, session, &late) && !error->code)
         *error = late;
-    count_failures(session, &outcome);
+    hs__count_failures(session, &outcome);
     hs__tell_failures(session);
     close_backend(session, error);
     if (session->finalized_graph)
@@ -256,7 +245,7 @@ static void log_failure(const hs_env *env, const hs_outcome *outcome)
 /* Once, when it is closed: a signal handler logs nothing. */
 static void log_signal(const hs_session *session)
 {
-    int number = session->stops_at_end & HS__STOP_OUTSIDE ? atomic_load(&((hs_session *)session)->signal) : 0;
+    int number = session->end.stops & HS__STOP_OUTSIDE ? hs__signals_first(session) : 0;
     if (number)
         hs_log(&session->env, HS_LOG_INFO, "%s: stopping after step %lld",
                number == SIGTERM  ? "SIGTERM"
@@ -299,7 +288,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     hs__check_own_step(session);
     session->life = HS__CLOSING;
     hs__enter(session, HS_PHASE_END);
-    if (session->restored && hs_session_should_stop(session))
+    if (session->repeat_call && hs_session_should_stop(session))
         session->last.code = HS_OK; /* but for the stop, the call would be made again */
     bool own;
     hs_code last = last_code(session, &own);

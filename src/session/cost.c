@@ -11,37 +11,56 @@ enum { SAMPLE_EVERY = 64, SLOW_NS = 1000, SLOW_CALLS = 8, TELLING_SHARE = 20 };
 /* Samples are taken at uneven distances: work that is done every so many steps would else be hit always, or never. */
 static uint64_t distance(struct hs_session *session)
 {
-    session->dice = session->dice * 6364136223846793005u + 1442695040888963407u;
-    return SAMPLE_EVERY / 2 + (session->dice >> 33) % SAMPLE_EVERY;
+    session->timing.sample_rng = session->timing.sample_rng * 6364136223846793005u + 1442695040888963407u;
+    return SAMPLE_EVERY / 2 + (session->timing.sample_rng >> 33) % SAMPLE_EVERY;
 }
 
-void hs__begin_timing(struct hs_session *session)
+void hs__timing_init(struct hs_session *session)
 {
-    session->sampling = session->hooked >= session->next_sample;
-    if (session->sampling)
-        session->next_sample = session->hooked + distance(session);
-    if (session->spans_wanted)
-        session->spans_wanted--;
-    session->n_spans = 0;
-    session->timing = session->sampling || session->spans_wanted || session->hooked == 1; /* the first is like no other */
+    session->timing.opened_ns = hs_env_monotonic_ns(&session->env);
+    session->timing.on = true; /* the first run is timed, and is not a sample */
+    session->timing.next_sample = SAMPLE_EVERY;
+}
+
+void hs__timing_free(struct hs_session *session)
+{
+    hs__free(&session->env, session->timing.spans);
+}
+
+void hs__stop_timing(struct hs_session *session, hs__hook *hook)
+{
+    session->timing.n_slow_hooks -= hook->slow > 0;
+    hook->slow = 0;
+}
+
+void hs__decide_timing(struct hs_session *session)
+{
+    session->timing.sampling = session->timing.n_runs >= session->timing.next_sample;
+    if (session->timing.sampling)
+        session->timing.next_sample = session->timing.n_runs + distance(session);
+    if (session->timing.span_runs)
+        session->timing.span_runs--;
+    session->timing.n_spans = 0;
+    session->timing.on = session->timing.sampling || session->timing.span_runs ||
+                         session->timing.n_runs == 1; /* the first is like no other */
 }
 
 static void record_span(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
                         int64_t ended)
 {
     hs_error error = {0};
-    if (hs__reserve(&session->env, &session->spans, &session->spans_capacity, session->n_spans + 1, sizeof *session->spans,
-                    &error))
+    if (hs__reserve(&session->env, &session->timing.spans, &session->timing.spans_capacity, session->timing.n_spans + 1,
+                    sizeof *session->timing.spans, &error))
         hs_log(&session->env, HS_LOG_WARNING, "hook '%s', %s: cannot record its span: %s", hook->rest->ops.name, callback,
                error.message);
     else
-        session->spans[session->n_spans++] = (hs_hook_span){hook->rest->ops.name, callback, began, ended};
+        session->timing.spans[session->timing.n_spans++] = (hs_hook_span){hook->rest->ops.name, callback, began, ended};
 }
 
 void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact)
 {
     int64_t ended = hs_env_monotonic_ns(&session->env), took = ended - began;
-    if (exact || !session->sampling)
+    if (exact || !session->timing.sampling)
         hook->rest->cost.timed_ns += took;
     else
         hook->rest->cost.sampled_ns += took;
@@ -50,14 +69,14 @@ void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *
         hook->slow = SLOW_CALLS;
     else if (was_slow)
         hook->slow--;
-    session->n_slow += (size_t)(hook->slow > 0) - was_slow;
+    session->timing.n_slow_hooks += (size_t)(hook->slow > 0) - was_slow;
     if (took > hook->rest->cost.largest_ns || !hook->rest->cost.slowest) {
         const hs_run_context *run = &session->context;
         hook->rest->cost.largest_ns = took;
         hook->rest->cost.slowest = callback;
         hook->rest->cost.largest_step = run->has_step[1] ? run->step[1] : run->has_step[0] ? run->step[0] : -1;
     }
-    if (session->spans_wanted)
+    if (session->timing.span_runs)
         record_span(session, hook, callback, began, ended);
 }
 
@@ -66,7 +85,7 @@ static int64_t runs_of(const struct hs_session *session, const hs__hook *hook)
     uint64_t runs = 0;
     for (int kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++)
         if (hook->rest->wanted_kinds >> kind & 1)
-            runs += session->hooked_runs[kind];
+            runs += session->timing.n_runs_of_kind[kind];
     return (int64_t)runs;
 }
 
@@ -99,7 +118,7 @@ void hs__tell_costs(const struct hs_session *session)
 {
     char text[48];
     hs_hook_cost cost;
-    int64_t all = hs_env_monotonic_ns(&session->env) - session->began_ns;
+    int64_t all = hs_env_monotonic_ns(&session->env) - session->timing.opened_ns;
     for (size_t i = 0; hs_session_hook_cost(session, i, &cost); i++) {
         if (cost.total_ns > all) /* the total is estimated */
             cost.total_ns = all;
@@ -117,14 +136,20 @@ void hs_run_context_record_spans(hs_run_context *run)
 {
     if (!run)
         return;
-    run->session->spans_wanted = 2; /* the rest of this run, and the next */
-    run->session->timing = run->session->observed = true;
+    run->session->timing.span_runs = 2; /* the rest of this run, and the next */
+    run->session->timing.on = run->session->observed = true;
+}
+
+const hs_hook_span *hs__spans(const struct hs_session *session, size_t *n)
+{
+    *n = session->timing.n_spans;
+    return session->timing.spans;
 }
 
 bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out)
 {
-    if (!run || !out || index >= run->session->n_spans)
+    if (!run || !out || index >= run->session->timing.n_spans)
         return false;
-    *out = run->session->spans[index];
+    *out = run->session->timing.spans[index];
     return true;
 }

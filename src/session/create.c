@@ -79,7 +79,7 @@ static hs_code restore_again(struct hs_session *session, hs__startup *startup, h
 {
     hs_raw_session *raw = &session->raw;
     char *path = NULL;
-    bool copied = session->opening && (startup->checkpoint_prefix || hs__leaves_out(startup->restore_options));
+    bool copied = hs__initial_state(session) && (startup->checkpoint_prefix || hs__leaves_out(startup->restore_options));
     if (!copied && (raw->saved_step >= 0 || startup->restore != HS_RESTORE_NEVER)) {
         startup->restore = HS_RESTORE_IF_PRESENT;
         hs_code code = hs__startup_restore(raw, startup, &path, err);
@@ -87,13 +87,13 @@ static hs_code restore_again(struct hs_session *session, hs__startup *startup, h
         if (code || path)
             return code;
     }
-    if (!session->opening && keeps_variables(session))
+    if (!hs__initial_state(session) && keeps_variables(session))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "cannot recover: no checkpoint exists, and the initial state was not copied "
                             "(hs_recovery.snapshot_limit)");
     hs_code code = hs__startup_initialize(raw, startup, err);
-    if (code || session->opening)
-        return code ? code : hs_raw_session_restore_copy(raw, session->opening, err);
+    if (code || hs__initial_state(session))
+        return code ? code : hs_raw_session_restore_copy(raw, hs__initial_state(session), err);
     hs__raw_session_rolled_back(raw, -1); /* to the first values */
     return HS_OK;
 }
@@ -122,15 +122,15 @@ static hs_code renew_coordinator(struct hs_session *session, hs_error *err)
     hs_coordinator *made = hs__coordinator_new(&session->env);
     if (!made)
         return hs__no_memory(err, 1, "a coordinator");
-    hs_code code = hs__reserve(&session->env, &session->retired, &session->retired_capacity, session->n_retired + 1,
-                               sizeof *session->retired, err);
+    hs_code code = hs__reserve(&session->env, &session->made.retired_coordinators, &session->made.retired_capacity,
+                               session->made.n_retired + 1, sizeof *session->made.retired_coordinators, err);
     if (code) {
         hs_coordinator_free(made);
         return code;
     }
-    if (session->coordinator_asked)
+    if (session->made.stop_was_requested)
         hs_coordinator_request_stop(made, NULL);
-    session->retired[session->n_retired++] = session->coordinator; /* somebody may hold it */
+    session->made.retired_coordinators[session->made.n_retired++] = session->coordinator; /* somebody may hold it */
     session->coordinator = made;
     return HS_OK;
 }
@@ -153,6 +153,13 @@ void hs__stop_threads(struct hs_session *session)
         HS_INIT(hs_join_options, .stop_grace_secs = session->creation.stop_grace_secs, .ignore_live_threads = true);
     hs_coordinator_request_stop(session->coordinator, NULL);
     hs_coordinator_join(session->coordinator, &options, NULL);
+}
+
+void hs__made_free(struct hs_session *session)
+{
+    for (size_t i = 0; i < session->made.n_retired; i++)
+        hs_coordinator_free(session->made.retired_coordinators[i]);
+    hs__free(&session->env, session->made.retired_coordinators);
 }
 
 /* All of it. */
@@ -190,7 +197,7 @@ static hs_code tell_hooks(struct hs_session *session, hs_error *err)
 
 hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
 {
-    hs_code code = session->creations++ ? renew_coordinator(session, err) : HS_OK;
+    hs_code code = session->made.attempts++ ? renew_coordinator(session, err) : HS_OK;
     if (!again)
         hs__raw_session_free_late(&session->raw); /* of an attempt that failed: the hooks add them again */
     if (code || (code = give_values(session, again, err)) || (code = start_queues(session, err)))
@@ -203,7 +210,7 @@ hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
 hs_code hs__discard(struct hs_session *session, hs_error *err)
 {
     hs_error error = {0}, threads;
-    session->coordinator_asked = hs__coordinator_asked(session->coordinator);
+    session->made.stop_was_requested = hs__coordinator_asked(session->coordinator);
     hs__stop_threads(session);
     if (hs__close_raw(session, &error))
         hs_log(&session->env, HS_LOG_WARNING, "%s", error.message);

@@ -7,22 +7,22 @@
 
 static hs__failure *find(struct hs_session *session, const char *hook)
 {
-    for (size_t i = 0; i < session->n_failures; i++)
-        if (strcmp(session->failures[i].hook, hook) == 0)
-            return &session->failures[i];
+    for (size_t i = 0; i < session->failures.n; i++)
+        if (strcmp(session->failures.items[i].hook, hook) == 0)
+            return &session->failures.items[i];
     return NULL;
 }
 
 /* The one of that name; NULL: there is no memory for it, and the log is all that there is. */
 static hs__failure *find_or_add(struct hs_session *session, const char *hook)
 {
-    char name[sizeof session->failures->hook];
+    char name[sizeof session->failures.items->hook];
     snprintf(name, sizeof name, "%s", hook);
     hs__failure *failure = find(session, name);
-    if (failure || hs__reserve(&session->env, &session->failures, &session->failures_capacity, session->n_failures + 1,
-                               sizeof *session->failures, NULL))
+    if (failure || hs__reserve(&session->env, &session->failures.items, &session->failures.capacity,
+                               session->failures.n + 1, sizeof *session->failures.items, NULL))
         return failure;
-    failure = &session->failures[session->n_failures++];
+    failure = &session->failures.items[session->failures.n++];
     *failure = (hs__failure){.first_step = -1};
     memcpy(failure->hook, name, sizeof name);
     return failure;
@@ -55,9 +55,9 @@ void hs__report_writer(void *session, const hs_error *error)
 
 bool hs_raw_session_failure(const hs_raw_session *raw, size_t index, hs_hook_failure *out)
 {
-    if (!raw || !out || index >= hs__session_of(raw)->n_failures)
+    if (!raw || !out || index >= hs__session_of(raw)->failures.n)
         return false;
-    const hs__failure *failure = &hs__session_of(raw)->failures[index];
+    const hs__failure *failure = &hs__session_of(raw)->failures.items[index];
     *out = (hs_hook_failure){.hook = failure->hook,
                              .failures = failure->failures,
                              .first_step = failure->first_step,
@@ -65,6 +65,19 @@ bool hs_raw_session_failure(const hs_raw_session *raw, size_t index, hs_hook_fai
                              .muted = failure->muted && !failure->muted->kinds,
                              .last = failure->last};
     return true;
+}
+
+void hs__count_failures(const struct hs_session *session, hs_outcome *outcome)
+{
+    outcome->failing_hooks = (int32_t)session->failures.n;
+    outcome->failures = 0;
+    for (size_t i = 0; i < session->failures.n; i++)
+        outcome->failures += session->failures.items[i].failures;
+}
+
+void hs__failures_free(struct hs_session *session)
+{
+    hs__free(&session->env, session->failures.items);
 }
 
 /* How long a hook is left alone after so many failures in a row. */
@@ -81,18 +94,17 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     bool was_muted = hook->kinds == 0;
     if (failure)
         failure->muted = hook;
-    session->n_failing += hook->rest->in_a_row++ == 0;
+    session->failures.n_failing += hook->rest->in_a_row++ == 0;
     hook->rest->failing = callback;
     hs__set_kinds(hook, 0);
     bool for_good = hook->rest->max_failures && hook->rest->in_a_row >= hook->rest->max_failures;
     hook->rest->back_ns = for_good ? INT64_MAX : hs_env_monotonic_ns(&session->env) + quiet_ns(hook->rest->in_a_row);
     if (!was_muted && !for_good)
-        session->n_muted++;
+        session->failures.n_muted++;
     else if (was_muted && for_good)
-        session->n_muted--;
+        session->failures.n_muted--;
     if (for_good) {
-        session->n_slow -= hook->slow > 0; /* it is not timed any more */
-        hook->slow = 0;
+        hs__stop_timing(session, hook);
         hs_log(&session->env, HS_LOG_WARNING, "%s; training continues without this hook", err->message);
     } else {
         hs_log(&session->env, hook->rest->in_a_row == 1 ? HS_LOG_WARNING : HS_LOG_INFO,
@@ -117,7 +129,7 @@ static void create_late(struct hs_session *session, hs__hook *hook)
     }
 }
 
-void hs__unmute(struct hs_session *session)
+void hs__unmute_due(struct hs_session *session)
 {
     int64_t now = hs_env_monotonic_ns(&session->env);
     for (size_t i = 0; i < session->n_hooks; i++) {
@@ -125,7 +137,7 @@ void hs__unmute(struct hs_session *session)
         if (hook->kinds || hook->rest->back_ns == INT64_MAX || now < hook->rest->back_ns)
             continue;
         hs__set_kinds(hook, hook->rest->wanted_kinds);
-        session->n_muted--;
+        session->failures.n_muted--;
         if (hook->rest->uncreated)
             create_late(session, hook);
     }
@@ -139,13 +151,13 @@ void hs__works_again(struct hs_session *session, hs__hook *hook, const char *cal
     hs_log(&session->env, HS_LOG_INFO, "hook '%s' recovered after %lld failure%s in a row", hook->rest->ops.name,
            (long long)hook->rest->in_a_row, hook->rest->in_a_row == 1 ? "" : "s");
     hook->rest->in_a_row = 0;
-    session->n_failing--;
+    session->failures.n_failing--;
 }
 
 void hs__tell_failures(const struct hs_session *session)
 {
-    for (size_t i = 0; i < session->n_failures; i++) {
-        const hs__failure *failure = &session->failures[i];
+    for (size_t i = 0; i < session->failures.n; i++) {
+        const hs__failure *failure = &session->failures.items[i];
         hs_log(&session->env, HS_LOG_WARNING, "'%s' failed %lld time%s, and training continued; last error: %s",
                failure->hook, (long long)failure->failures, failure->failures == 1 ? "" : "s", failure->last.message);
     }

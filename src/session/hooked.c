@@ -86,14 +86,14 @@ static inline bool is_seldom(const struct hs_session *session, hs_code code, con
 /* Is there more to do about callbacks of this run than to call them? */
 static bool is_observed(const struct hs_session *session)
 {
-    return session->timing | hs__is_watched(session) | (session->n_failing > 0) | (session->n_slow > 0);
+    return hs__times_callbacks(session) | hs__is_watched(session) | hs__hooks_are_failing(session);
 }
 
 /* Before a callback that may be timed, and after it. */
 static int64_t observe(struct hs_session *session, const hs__hook *hook)
 {
     hs__does(session, hook);
-    return session->timing || hook->slow > 0 ? hs_env_monotonic_ns(&session->env) : -1;
+    return hs__times_hook(session, hook) ? hs_env_monotonic_ns(&session->env) : -1;
 }
 
 static void observed(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
@@ -210,11 +210,8 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
         return code;
     session->values.frame = *frame;
     begin_context(session, args, 0);
-    session->hooked_runs[args->kind]++;
-    if (session->n_muted)
-        hs__unmute(session);
-    if (++session->hooked >= session->next_sample || session->timing)
-        hs__begin_timing(session);
+    hs__unmute(session);
+    hs__begin_timing(session, args->kind);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
     code = call_before(session, *frame, err);

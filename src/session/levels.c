@@ -9,11 +9,16 @@ static bool threads_have_failed(struct hs_session *session)
     static const int64_t a_while = 1000000000;
     int64_t since = 0;
     if (!hs_coordinator_should_stop(session->coordinator)) {
-        atomic_store(&session->failed_ns, 0);
+        atomic_store(&session->data_wait.thread_failed_ns, 0);
         return false;
     }
     int64_t now = hs_env_monotonic_ns(&session->env);
-    return !atomic_compare_exchange_strong(&session->failed_ns, &since, now) && now - since >= a_while;
+    return !atomic_compare_exchange_strong(&session->data_wait.thread_failed_ns, &since, now) && now - since >= a_while;
+}
+
+void hs__forget_thread_failure(struct hs_session *session)
+{
+    atomic_store(&session->data_wait.thread_failed_ns, 0);
 }
 
 static bool stop_requested(void *user)
@@ -27,9 +32,9 @@ static void waits(void *user, bool waiting)
 {
     struct hs_session *session = user;
     if (waiting)
-        session->waits_from = hs__enter(session, HS_PHASE_DATA);
+        session->data_wait.phase_before = hs__enter(session, HS_PHASE_DATA);
     else
-        hs__enter(session, session->waits_from);
+        hs__enter(session, session->data_wait.phase_before);
 }
 
 static hs_code new_frame(struct hs_session *session, hs_error *err)

@@ -6,22 +6,22 @@
 
 static hs__metric *find(const struct hs_session *session, const char *name)
 {
-    for (size_t i = 0; i < session->n_metrics; i++)
-        if (strcmp(session->metrics[i].name, name) == 0)
-            return &session->metrics[i];
+    for (size_t i = 0; i < session->metrics.n; i++)
+        if (strcmp(session->metrics.items[i].name, name) == 0)
+            return &session->metrics.items[i];
     return NULL;
 }
 
 static hs_code add(struct hs_session *session, const char *name, hs__metric **added, hs_error *err)
 {
-    hs_code code = hs__reserve(&session->env, &session->metrics, &session->metrics_capacity, session->n_metrics + 1,
-                               sizeof *session->metrics, err);
+    hs_code code = hs__reserve(&session->env, &session->metrics.items, &session->metrics.capacity, session->metrics.n + 1,
+                               sizeof *session->metrics.items, err);
     if (code)
         return code;
     char *copy = hs__strdup(&session->env, name);
     if (!copy)
         return hs__no_memory(err, strlen(name), "a metric's name");
-    *added = &session->metrics[session->n_metrics++];
+    *added = &session->metrics.items[session->metrics.n++];
     (*added)->name = copy;
     return HS_OK;
 }
@@ -55,9 +55,9 @@ bool hs_raw_session_metric(const hs_raw_session *raw, const char *name, double *
     return true;
 }
 
-void hs__free_metrics(struct hs_session *session)
+void hs__metrics_free(struct hs_session *session)
 {
-    for (size_t i = 0; i < session->n_metrics; i++)
-        hs__free(&session->env, session->metrics[i].name);
-    hs__free(&session->env, session->metrics);
+    for (size_t i = 0; i < session->metrics.n; i++)
+        hs__free(&session->env, session->metrics.items[i].name);
+    hs__free(&session->env, session->metrics.items);
 }

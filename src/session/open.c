@@ -124,7 +124,7 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
         (options->restore_options &&
          (code = hs__take_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
         return code;
-    return hs__take_recovery(&session->recovery, options->recovery, err);
+    return hs__take_recovery(&session->recovery.options, options->recovery, err);
 }
 
 static hs_code take_options(hs_session *session, const hs_session_options *options, hs_error *err)
@@ -138,15 +138,9 @@ static hs_code take_options(hs_session *session, const hs_session_options *optio
                             (int)options->restore);
     if (options->config.size && !options->config.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.config.data is NULL, but its size is not 0");
-    if (!(options->signal_grace_secs >= 0) && options->signal_grace_secs != HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_session_options.signal_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
-                            options->signal_grace_secs);
-    session->signals = options->signals;
-    if (session->signals)
-        session->grace_secs = options->signal_grace_secs == 0  ? HS__SIGNAL_GRACE_SECS
-                              : options->signal_grace_secs > 0 ? options->signal_grace_secs
-                                                               : 0;
+    hs_code code = hs__signals_take(session, options->signals, options->signal_grace_secs, err);
+    if (code)
+        return code;
     session->target = hs__strdup(&session->env, options->target ? options->target : "");
     char *config = hs__strndup(&session->env, options->config.size ? options->config.data : "", options->config.size);
     session->config = (hs_bytes){config, options->config.size};
@@ -173,17 +167,12 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     }
     atomic_init(&session->coordinator, coordinator);
     hs__raw_session_init(&session->raw, &env, backend, ops, &hs__session_owner_ops, session);
-    session->began_ns = hs_env_monotonic_ns(&session->env);
-    session->furthest = -1;
-    session->recovery.max_attempts = HS_NEVER;
+    hs__timing_init(session);
+    hs__recovery_init(session);
+    hs__signals_init(session);
+    hs__progress_init(session);
     atomic_init(&session->stops, 0);
     atomic_init(&session->requests, 0);
-    atomic_init(&session->signal, 0);
-    atomic_init(&session->signal_ns, 0);
-    atomic_init(&session->watched, false);
-    atomic_init(&session->phase, HS_PHASE_INIT);
-    atomic_init(&session->alive, 0);
-    atomic_init(&session->doing, NULL);
     hs__writer_cache_init(&session->writers, &session->env);
     return session;
 }
@@ -226,8 +215,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     __attribute__((cleanup(close_opening))) hs_session *opening = session;
     if (take_options(session, &options, &error) ||
         (ops.status && hs__settle(ops.status(backend.self, &error), "the backend", &error)) ||
-        (session->signals && hs__signals_begin(session, &error)) || begin_hooks(session, &error) ||
-        finalize(session, &error) ||
+        hs__signals_begin(session, &error) || begin_hooks(session, &error) || finalize(session, &error) ||
         hs__fragments_init(&session->fragments, &session->env, &session->raw.ops, backend.self,
                            HS__FIRST_HOOK + session->n_hooks, &error) ||
         hs__open_created(session, &error)) {
@@ -236,8 +224,6 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
         return not_opened(backend, &error, err);
     }
     hs__enter(session, HS_PHASE_DATA);
-    session->timing = true; /* the first run is timed, and stands for no other */
-    session->next_sample = 64;
     opening = NULL;
     hs__clear(err);
     return session;

@@ -34,9 +34,9 @@ static bool is_callback(hs_session *session, const char *function)
 /* It was recovered from what happened: nothing of the step has been made yet, so that it may begin as if nothing had. */
 static hs_code made_good(hs_session *session, hs_code code, hs_error *err)
 {
-    if (code != HS_ABORTED || !session->restored)
+    if (code != HS_ABORTED || !session->repeat_call)
         return code;
-    session->restored = false;
+    session->repeat_call = false;
     hs__clear(err);
     return HS_OK;
 }
@@ -62,13 +62,13 @@ HS__COLD static hs_code check_backend(const hs_session *session, hs_error *err)
 static hs_code begin_step(hs_session *session, hs_error *err)
 {
     static const hs_run_args nothing = HS_INIT(hs_run_args);
-    hs_code code = session->own_begun ? HS_OK : check_backend(session, err);
+    hs_code code = session->own_step.used ? HS_OK : check_backend(session, err);
     if (!code)
         code = made_good(session, hs__heal(session, err), err);
     while (!code) {
         session->failed_hook[0] = '\0';
         if ((code = advance_step(&session->raw, 0, err)) ||
-            !(code = hs__begin_hooked(session, &nothing, &session->own_frame, err)))
+            !(code = hs__begin_hooked(session, &nothing, &session->own_step.frame, err)))
             break;
         code = made_good(session, hs__recover_own(session, code, err), err);
     }
@@ -89,7 +89,7 @@ bool hs_step_begin(hs_session *session)
     }
     if (hs_session_should_stop(session))
         return false;
-    session->restored = false;
+    session->repeat_call = false;
     HS__CALL(call, session);
     hs_code code = begin_step(session, &error);
     hs__call_returns(&call);
@@ -97,7 +97,7 @@ bool hs_step_begin(hs_session *session)
         fails(session, code, &error);
         return false;
     }
-    session->own_begun = true;
+    session->own_step.used = true;
     session->life = HS__IN_OWN_STEP;
     hs__enter(session, HS_PHASE_DATA);
     return true;
@@ -116,7 +116,7 @@ static hs_code end_step(hs_session *session, hs_error *err)
     hs__enter(session, HS_PHASE_STEP);
     hs_code code = advance_step(raw, 1, err);
     if (!code)
-        code = hs__end_hooked(session, session->own_frame, err);
+        code = hs__end_hooked(session, session->own_step.frame, err);
     give_memory_back(raw);
     session->level = 0;
     hs__enter(session, HS_PHASE_DATA);
@@ -137,7 +137,7 @@ hs_code hs_step_end(hs_session *session)
     HS__CALL(call, session);
     hs_code code = hs__recover_own(session, end_step(session, &error), &error);
     hs__call_returns(&call);
-    if (code == HS_ABORTED && session->restored)
+    if (code == HS_ABORTED && session->repeat_call)
         return code; /* the loop goes on from where it was restored */
     if (code || hs__stops(session) & HS__STOP_FAILED)
         return fails(session, code, &error);
@@ -149,7 +149,7 @@ hs_code hs_step_end(hs_session *session)
 void hs__check_own_step(hs_session *session)
 {
     hs_error error = {0};
-    if (session->own_begun && session->raw.handle && hs__is_clean(session->last.code) &&
+    if (session->own_step.used && session->raw.handle && hs__is_clean(session->last.code) &&
         advance_step(&session->raw, 0, &error))
         fails(session, error.code, &error);
 }

@@ -2,6 +2,14 @@
 /* What others see of a session: any thread may look. */
 #include "session/session.h"
 
+void hs__progress_init(struct hs_session *session)
+{
+    atomic_init(&session->progress.watched, false);
+    atomic_init(&session->progress.phase, HS_PHASE_INIT);
+    atomic_init(&session->progress.count, 0);
+    atomic_init(&session->progress.hook, NULL);
+}
+
 const char *hs_phase_name(hs_phase phase)
 {
     static const char *const names[] = {"init", "data", "step", "eval", "save", "end"};
@@ -17,11 +25,11 @@ hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, int6
 {
     if (!raw)
         return HS_PHASE_END;
-    atomic_store_explicit(&hs__session_of(raw)->watched, true, memory_order_relaxed);
-    const hs__hook *doing = atomic_load_explicit(&hs__session_of(raw)->doing, memory_order_relaxed);
+    atomic_store_explicit(&hs__session_of(raw)->progress.watched, true, memory_order_relaxed);
+    const hs__hook *doing = atomic_load_explicit(&hs__session_of(raw)->progress.hook, memory_order_relaxed);
     if (hook)
         *hook = doing ? doing->rest->ops.name : "";
     if (progress)
-        *progress = atomic_load_explicit(&hs__session_of(raw)->alive, memory_order_relaxed);
-    return (hs_phase)atomic_load_explicit(&hs__session_of(raw)->phase, memory_order_relaxed);
+        *progress = atomic_load_explicit(&hs__session_of(raw)->progress.count, memory_order_relaxed);
+    return (hs_phase)atomic_load_explicit(&hs__session_of(raw)->progress.phase, memory_order_relaxed);
 }

@@ -110,11 +110,6 @@ double hs_raw_session_save_secs(const hs_raw_session *raw)
     return raw ? hs__session_of(raw)->save_secs : 0;
 }
 
-double hs_raw_session_grace_secs(const hs_raw_session *raw)
-{
-    return raw ? hs__session_of(raw)->grace_secs : 0;
-}
-
 void hs_raw_session_request_save(hs_raw_session *raw)
 {
     if (raw)

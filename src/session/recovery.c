@@ -7,6 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 
+void hs__recovery_init(struct hs_session *session)
+{
+    session->recovery.furthest = -1;
+    session->recovery.options.max_attempts = HS_NEVER;
+}
+
+void hs__recovery_free(struct hs_session *session)
+{
+    hs_state_copy_free(session->recovery.initial);
+}
+
+bool hs__recovery_was_cut_short(const struct hs_session *session)
+{
+    return session->recovery.cut_short;
+}
+
+const hs_state_copy *hs__initial_state(const struct hs_session *session)
+{
+    return session->recovery.initial;
+}
+
 hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err)
 {
     *to = (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
@@ -31,7 +52,7 @@ hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *e
 
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
 {
-    return session->recovery.max_attempts > 0 && hs__is_preemption(hs_coordinator_error(session->coordinator, why)) &&
+    return hs__may_recover(session) && hs__is_preemption(hs_coordinator_error(session->coordinator, why)) &&
            !hs__coordinator_asked(session->coordinator);
 }
 
@@ -40,7 +61,7 @@ bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
 static bool within_limit(const struct hs_session *session)
 {
     hs_variable variable;
-    int64_t bytes = 0, limit = session->recovery.snapshot_limit;
+    int64_t bytes = 0, limit = session->recovery.options.snapshot_limit;
     for (size_t i = 0; limit != HS_NEVER && hs_backend_variable(session->raw.backend, i, &variable); i++) {
         int64_t elements = hs_shape_elements(&variable.shape), size = (int64_t)hs_dtype_size(variable.dtype);
         if (variable.flags & HS_VARIABLE_LOCAL || elements <= 0 || size == 0)
@@ -78,15 +99,15 @@ static void copy_opening(struct hs_session *session)
 {
     hs_raw_session *raw = &session->raw;
     hs_error error = {0};
-    if (session->recovery.max_attempts < 0 || session->creation.is_worker || !raw->ops.read_variable ||
+    if (session->recovery.options.max_attempts < 0 || session->creation.is_worker || !raw->ops.read_variable ||
         !raw->ops.write_variable || is_in_checkpoint(session))
         return;
     if (!within_limit(session))
         hs_log(&session->env, HS_LOG_WARNING,
                "the initial state is larger than hs_recovery.snapshot_limit (%lld bytes) and is not copied; recovery is "
                "impossible until a checkpoint is saved",
-               (long long)session->recovery.snapshot_limit);
-    else if (hs_raw_session_copy_state(raw, &session->opening, &error))
+               (long long)session->recovery.options.snapshot_limit);
+    else if (hs_raw_session_copy_state(raw, &session->recovery.initial, &error))
         hs_log(&session->env, HS_LOG_WARNING,
                "cannot copy the initial state; recovery is impossible until a checkpoint is saved: %s", error.message);
 }
@@ -95,16 +116,21 @@ void hs__forget_opening(struct hs_session *session)
 {
     hs_restore_options *options = &session->creation.restore_options;
     const char *from = session->raw.restored_from;
-    char *newest = session->opening || hs__leaves_out(options) ? newest_checkpoint(session) : NULL;
+    char *newest = session->recovery.initial || hs__leaves_out(options) ? newest_checkpoint(session) : NULL;
     bool is_new = newest && !(from && strcmp(newest, from) == 0);
     hs_env_free(&session->env, newest);
     if (!is_new)
         return;
-    hs_state_copy_free(session->opening);
-    session->opening = NULL;
+    hs_state_copy_free(session->recovery.initial);
+    session->recovery.initial = NULL;
     options->skip = NULL; /* what this session has saved is whole, and has its own names */
     options->names = NULL;
     options->allow_missing = false;
+}
+
+int64_t hs_session_recoveries(const hs_session *session)
+{
+    return session ? session->recovery.completed : 0;
 }
 
 /* Recovering. */
@@ -132,7 +158,7 @@ double hs__backoff(const hs_recovery *recovery, int64_t attempt)
 
 static bool wait_before(struct hs_session *session, int64_t attempt)
 {
-    hs__pause(session, hs__backoff(&session->recovery, attempt));
+    hs__pause(session, hs__backoff(&session->recovery.options, attempt));
     return attempt == 1 || !hs__stop_asked(session);
 }
 
@@ -142,10 +168,10 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
     const char *what = again ? "session lost; recovering" : "session not opened; retrying";
     hs_error last = *why;
     do {
-        if (!hs__one_more(&session->recovery, &session->attempts, &session->env, what, &last))
+        if (!hs__one_more(&session->recovery.options, &session->recovery.attempts, &session->env, what, &last))
             return hs__error_copy(err, &last);
-        if (!wait_before(session, session->attempts)) {
-            session->cut_short = true;
+        if (!wait_before(session, session->recovery.attempts)) {
+            session->recovery.cut_short = true;
             hs__error_copy(err, &last);
             hs_error_prefix(err, "a stop was requested before the next attempt to recover");
             return last.code;
@@ -168,12 +194,12 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
 hs_code hs__open_created(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__create(session, false, err);
-    if (hs__is_preemption(code) && session->recovery.max_attempts > 0) {
+    if (hs__is_preemption(code) && hs__may_recover(session)) {
         hs_error why = *err;
         why.code = code;
         code = attempt(session, false, &why, err);
     }
-    session->attempts = 0;
+    session->recovery.attempts = 0;
     if (!code)
         copy_opening(session);
     return code;
@@ -186,7 +212,7 @@ static void tell_recovery(struct hs_session *session, int64_t lost)
         snprintf(before, sizeof before, " from a failure at step %lld", (long long)lost);
     hs_log(&session->env, HS_LOG_INFO, "step %lld: recovered%s%s", (long long)hs_session_global_step(session, NULL), before,
            session->raw.restored_from    ? "" /* the line of the restore names the checkpoint */
-           : session->opening            ? ", with a copy of the initial state"
+           : session->recovery.initial   ? ", with a copy of the initial state"
            : session->creation.is_worker ? ", with the chief's state"
                                          : ", initialized again");
 }
@@ -196,9 +222,9 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
     hs_error cause = *why;
     int64_t step = hs_session_global_step(session, NULL), saved = session->raw.saved_step;
     int64_t reached = step > saved ? step : saved; /* what is lost may not tell its step any more */
-    if (reached > session->furthest) {
-        session->furthest = reached;
-        session->attempts = 0;
+    if (reached > session->recovery.furthest) {
+        session->recovery.furthest = reached;
+        session->recovery.attempts = 0;
     }
     session->life = HS__CREATING;
     hs__enter(session, HS_PHASE_INIT);
@@ -209,8 +235,8 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
         hs__add_stops(session, HS__STOP_LOST);
         return code;
     }
-    session->recoveries++;
-    atomic_store(&session->failed_ns, 0);
+    session->recovery.completed++;
+    hs__forget_thread_failure(session);
     tell_recovery(session, reached);
     hs__clear(err);
     return HS_OK;

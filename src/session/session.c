@@ -8,7 +8,7 @@
 
 void hs__call_was_left(hs_session *session)
 {
-    session->call_floor = NULL;
+    session->call.floor = NULL;
     hs_raw_session_leave(&session->raw);
     session->level = 0;
     session->in_backend = false;
@@ -23,8 +23,8 @@ void hs__call_was_left(hs_session *session)
 /* `frame` is that of a later call. Stacks grow down. */
 bool hs__notice_left_call(hs_session *session, const void *frame)
 {
-    bool left = session->call_floor && pthread_equal(session->call_thread, pthread_self()) &&
-                (uintptr_t)frame >= (uintptr_t)session->call_floor;
+    bool left = session->call.floor && pthread_equal(session->call.thread, pthread_self()) &&
+                (uintptr_t)frame >= (uintptr_t)session->call.floor;
     if (left)
         hs__call_was_left(session);
     return left;
@@ -122,7 +122,7 @@ static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs
                             (long long)hs_session_global_step(session, NULL));
     if (code || !by_caller)
         return code;
-    session->restored = true;
+    session->repeat_call = true;
     return hs_error_set(error, HS_ABORTED,
                         "the session was lost and restored at step %lld; prepare the input of this call again, and repeat "
                         "the call",
@@ -131,7 +131,7 @@ static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs
 
 static hs_code recover(hs_session *session, hs_code code, hs_error *error)
 {
-    return recover_for(session, code, session->recovery.return_aborted, error);
+    return recover_for(session, code, session->recovery.options.return_aborted, error);
 }
 
 hs_code hs__recover_lost_own(hs_session *session, hs_code code, hs_error *error)
@@ -175,7 +175,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     hs__clear(error);
     hs__note_end_of_input(session, false);
     session->failed_hook[0] = '\0';
-    session->restored = false;
+    session->repeat_call = false;
     if (!(code = hs__take_args(&copy, given ? given : &nothing, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
             code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %d, not an hs_run_kind", (int)args->kind);
@@ -193,7 +193,7 @@ HS__COLD static hs_code refuse_no_op(hs_session *session, const void *frame, hs_
     if (code)
         return code;
     session->failed_hook[0] = '\0';
-    session->restored = false;
+    session->repeat_call = false;
     return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: op is NULL"), &error, err);
 }
 
@@ -219,7 +219,8 @@ hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args 
 {
     if (values)
         *values = NULL;
-    if (step && hs__stops(step->session) & HS__STOP_HOOK) /* a hook of an earlier run of this step asked for it: that is no mistake of its */
+    if (step && hs__stops(step->session) &
+                    HS__STOP_HOOK) /* a hook of an earlier run of this step asked for it: that is no mistake of its */
         return hs_error_set(err, HS_STOP, "the session was asked to stop by hook '%s'", step->session->stop_hook);
     return hs_session_run_args(step ? step->session : NULL, args, values, err);
 }
@@ -258,7 +259,7 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
         return code;
     hs_error error = {0};
     session->failed_hook[0] = '\0';
-    session->restored = false;
+    session->repeat_call = false;
     if (!step)
         return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: step is NULL"), &error, err);
     HS__CALL(call, session);
@@ -317,11 +318,6 @@ hs_scaffold *hs_session_scaffold(const hs_session *session)
 hs_bytes hs_session_config(const hs_session *session)
 {
     return session ? session->config : (hs_bytes){NULL, 0};
-}
-
-int64_t hs_session_recoveries(const hs_session *session)
-{
-    return session ? session->recoveries : 0;
 }
 
 int64_t hs_session_global_step(hs_session *session, hs_error *err)

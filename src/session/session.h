@@ -111,7 +111,7 @@ struct hs_run_context {
     hs_boundary boundary;
     bool after; /* the backend has run */
     bool boundary_requested;
-    hs__stop stop; /* what its hooks requested; 0: nothing */
+    hs__stop stop;                /* what its hooks requested; 0: nothing */
     bool has_step[2], has_now[2]; /* before, after */
     int64_t step[2], now[2];
     uint64_t moves; /* the raw session's, when the steps were read */
@@ -135,83 +135,134 @@ typedef struct hs__metric {
     int64_t restores; /* the raw session's at that time */
 } hs__metric;
 
+/* Each of the following parts of hs_session belongs to one file, which alone reads and writes it; inline functions below
+ * belong to the same file. */
+
+/* create.c. What hs__create has made so far. */
+typedef struct hs__made {
+    uint64_t attempts;
+    hs_coordinator **retired_coordinators; /* of earlier attempts; a caller may still hold one */
+    size_t n_retired, retired_capacity;
+    bool stop_was_requested; /* of the last of them, without an error */
+} hs__made;
+
+/* recovery.c */
+typedef struct hs__recovery {
+    hs_recovery options;    /* max_attempts HS_NEVER: no recovery */
+    hs_state_copy *initial; /* the state after the opening, until a checkpoint replaces it; NULL: not copied */
+    int64_t attempts;       /* since training last went beyond `furthest` */
+    int64_t furthest;       /* the highest step at which the session was lost */
+    int64_t completed;
+    bool cut_short; /* a stop request ended the backoff before an attempt */
+} hs__recovery;
+
+/* signals.c */
+typedef struct hs__signals {
+    bool handled;                 /* hs_session_options.signals */
+    double grace_secs;            /* 0: no limit, or not handled */
+    atomic_int first;             /* the first signal that requested a stop */
+    atomic_int_fast64_t first_ns; /* its time, by the system's monotonic clock */
+    int64_t deadline_ns;          /* when the process may be killed, by env; 0: not computed since the stop request */
+} hs__signals;
+
+/* phase.c. What other threads see of the session's progress. */
+typedef struct hs__progress {
+    atomic_bool watched;            /* a thread has read the rest */
+    atomic_uint phase;              /* an hs_phase */
+    atomic_llong count;             /* changes while the session makes progress */
+    _Atomic(const hs__hook *) hook; /* whose callback runs */
+} hs__progress;
+
+/* levels.c. A run that waits for data. */
+typedef struct hs__data_wait {
+    hs_phase phase_before;
+    atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
+} hs__data_wait;
+
+/* cost.c. How long callbacks take. */
+typedef struct hs__timing {
+    bool on;                    /* every callback of this run is timed */
+    bool sampling;              /* as a sample */
+    uint64_t n_runs;            /* hooked runs, this one included */
+    uint64_t n_runs_of_kind[3]; /* by hs_run_kind */
+    uint64_t next_sample;       /* number of the next run that is a sample */
+    uint64_t sample_rng;
+    size_t n_slow_hooks; /* hooks that are timed in each run */
+    hs_hook_span *spans;
+    size_t n_spans, spans_capacity;
+    int span_runs; /* spans are recorded in N more runs, this one included */
+    int64_t opened_ns;
+} hs__timing;
+
+/* failures.c. Failures after which training continued. */
+typedef struct hs__failures {
+    hs__failure *items;
+    size_t n, capacity;
+    size_t n_muted;   /* hooks that are not called until their backoff ends */
+    size_t n_failing; /* hooks whose last call of some callback failed */
+} hs__failures;
+
+/* metrics.c */
+typedef struct hs__metrics {
+    hs__metric *items;
+    size_t n, capacity;
+} hs__metrics;
+
 struct hs_session {
     hs_env env;
     hs_raw_session raw;
     hs__hook *hooks;
-    hs__hook_rest *rests; /* theirs */
-    hs_hook *given_hooks; /* as they came, to be destroyed */
+    hs__hook_rest *rests; /* of hooks[i] at i */
+    hs_hook *given_hooks; /* as the caller gave them; freed with the session */
     size_t n_hooks;
     hs_scaffold *scaffold;
     bool owns_scaffold, finalized_graph;
-    _Atomic(hs_coordinator *) coordinator; /* other threads poll through it */
-    uint64_t creations;                    /* attempts at it */
-    hs_coordinator **retired;              /* of before recoveries */
-    size_t n_retired, retired_capacity;
-    bool coordinator_asked; /* the last one of these had been asked to stop, without an error */
+    _Atomic(hs_coordinator *) coordinator; /* other threads poll it */
     char *target;
     hs_bytes config;
     hs__creation creation;
-    hs_recovery recovery;   /* max_attempts HS_NEVER: none */
-    hs_state_copy *opening; /* the state as it was then, while it is needed to recover; NULL: not copied */
-    int64_t attempts;       /* to recover, since the training came further */
-    int64_t furthest;       /* the step at which it was lost, the latest */
-    int64_t recoveries;
-    bool cut_short; /* a stop ended the waiting for another attempt */
-    bool restored;  /* it was made anew, and the last call was not made again: the caller is to */
+    hs__made made;
+    hs__recovery recovery;
     hs__writer_cache writers;
-    hs__metric *metrics;
-    size_t n_metrics, metrics_capacity;
+    hs__metrics metrics;
 
     hs__fragments fragments;
     hs__frame **frames; /* by level */
     size_t n_frames, frames_capacity;
     uint64_t runs;
-    uint64_t hooked, hooked_runs[3]; /* hooked ones, and these by kind */
-    uint64_t dice;                   /* for the next one */
-    uint64_t next_sample;            /* the hooked run whose callbacks are all timed */
-    bool sampling, timing;           /* it is such a run; every callback is timed, for this or another reason */
-    bool observed;                   /* there is more to do about this run's callbacks than to call them */
-    size_t n_slow;                   /* hooks that are timed each time */
-    hs_hook_span *spans;             /* of the callbacks, while they are recorded */
-    size_t n_spans, spans_capacity;
-    int spans_wanted;            /* in how many runs more, this one included */
-    int64_t began_ns;            /* when its opening began, by the monotonic clock */
-    size_t level;                /* of a run that would be made now: how many are in the middle of their callbacks */
-    const void *call_floor;      /* the stack of the call that is being made (HS__CALL) ends here; NULL: none is */
-    pthread_t call_thread;       /* that makes it */
-    bool in_backend;             /* the backend is running: nothing may be called */
-    hs__life life;
-    unsigned stops_at_end;       /* hs__stop_causes when it was closed */
-    bool finished;               /* it would end also if no thread had reported that the session is lost */
-    hs_run_values values;        /* the caller's */
-    hs_run_values raw_values[3]; /* of raw runs: made by the caller; made in a callback, or by a guest; within these */
     hs_run_context context;
+    hs_run_values values;        /* the caller's */
+    hs_run_values raw_values[3]; /* of raw runs: by the caller; in a callback or by a borrower; nested in these */
+    hs__timing timing;
+    bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
+    size_t level;    /* of the next run: the number of runs whose callbacks are running */
+    bool in_backend; /* the backend is running: no call is allowed */
+    hs__life life;
+    struct {
+        const void *floor; /* the stack of the current HS__CALL ends here; NULL: no call */
+        pthread_t thread;  /* that makes it */
+    } call;                /* session.c */
+    struct {
+        bool used; /* hs_step_begin has returned true */
+        hs__frame *frame;
+    } own_step; /* own_step.c */
 
-    bool already_done;
-    atomic_uint stops; /* hs__stop bits. Threads and signal handlers set and read them, too */
+    atomic_uint stops;    /* hs__stop bits; set and read by any thread and signal handler */
     atomic_uint requests; /* to save; from any thread or signal handler */
-    atomic_int signal;               /* the first that asked for a stop */
-    atomic_int_fast64_t signal_ns;   /* when, by the system's monotonic clock */
-    atomic_int_fast64_t failed_ns;   /* when a run that waits first saw that a thread has failed; 0: it has not */
-    bool signals;                    /* it is among those that signals are noted for */
-    double grace_secs;               /* 0: no limit, or no signals */
-    int64_t end_ns;                  /* when the process may be killed, by env; 0: nobody has asked since a stop */
-    double save_secs;                /* 0: not known */
-    atomic_bool watched;             /* somebody looks at the next three */
-    atomic_uint phase;               /* an hs_phase */
-    atomic_llong alive;              /* changes as long as something goes on */
-    _Atomic(const hs__hook *) doing; /* the hook that is called */
-    hs_phase waits_from;             /* of before a run began to wait for data */
-    bool own_begun;                  /* hs_step_begin has returned true */
-    hs__frame *own_frame;
-    size_t n_muted;
-    size_t n_failing; /* hooks whose last call of some callback failed */
-    hs__failure *failures;
-    size_t n_failures, failures_capacity;
+    bool already_done;
+    struct {
+        unsigned stops; /* hs__stop_causes when the session was closed */
+        bool finished;  /* it would end here even if no thread had reported that the session is lost */
+    } end;              /* close.c */
+    hs__signals signals;
+    double save_secs; /* duration of a save; 0: unknown */
+    hs__progress progress;
+    hs__data_wait data_wait;
+    hs__failures failures;
     char stop_hook[64], failed_hook[64];
-    hs_error last;             /* of the last run; code HS_OK: it was good */
-    hs_error fail;             /* the caller's own, from hs_session_fail */
+    hs_error last;             /* of the last run; HS_OK: it succeeded */
+    hs_error fail;             /* from hs_session_fail */
+    bool repeat_call;          /* the session was recovered, and the caller is to repeat the call */
     bool threads_failed_first; /* the coordinator had an error before the last run failed */
 };
 
@@ -231,9 +282,15 @@ void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others);
  * has the hooks destroys them. */
 hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, hs_error *err);
 
-/* signals.c. From the first on, a handler notes signals in the session. */
+/* signals.c */
+
+void hs__signals_init(struct hs_session *session);
+hs_code hs__signals_take(struct hs_session *session, bool handled, double grace_secs, hs_error *err);
+/* If the session handles signals: from now on a handler notes them in the session. */
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
 void hs__signals_end(struct hs_session *session);
+/* The first signal that requested a stop; 0: no signal did. */
+int hs__signals_first(const struct hs_session *session);
 
 /* Calls into the session that call callbacks. A callback may leave such a call by an exception, by pthread_exit or by
  * longjmp. The session has failed then, and can be closed.
@@ -252,17 +309,17 @@ bool hs__notice_left_call(struct hs_session *session, const void *frame);
 
 static inline struct hs_session *hs__call_begins(struct hs_session *session, const void *floor)
 {
-    if (session->call_floor)
+    if (session->call.floor)
         return NULL;
-    session->call_floor = floor;
-    session->call_thread = pthread_self();
+    session->call.floor = floor;
+    session->call.thread = pthread_self();
     return session;
 }
 
 static inline void hs__call_returns(struct hs_session **call)
 {
     if (*call)
-        (*call)->call_floor = NULL;
+        (*call)->call.floor = NULL;
     *call = NULL;
 }
 
@@ -304,39 +361,56 @@ static inline void hs__note_end_of_input(struct hs_session *session, bool ended)
         hs__clear_stop(session, HS__STOP_INPUT_ENDED);
 }
 
-/* failures.c. A callback of a hook of best effort failed: it is not called for a while. HS_OK; the error is cleared. */
+/* failures.c */
+
+void hs__failures_free(struct hs_session *session);
+static inline bool hs__hooks_are_failing(const struct hs_session *session)
+{
+    return session->failures.n_failing > 0;
+}
+void hs__count_failures(const struct hs_session *session, hs_outcome *outcome);
+/* A callback of a hook of best effort failed: it is not called for a while. HS_OK; the error is cleared. */
 hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err);
-/* Those whose time has come are called again from now on. */
-void hs__unmute(struct hs_session *session);
-/* Tells a hook of the session that was made. A failure of best effort is none. */
-hs_code hs__tell_created(struct hs_session *session, hs__hook *hook, hs_error *err);
+/* Hooks whose backoff has ended are called again. */
+void hs__unmute_due(struct hs_session *session);
+static inline void hs__unmute(struct hs_session *session)
+{
+    if (session->failures.n_muted)
+        hs__unmute_due(session);
+}
 /* The callback did not fail. */
 void hs__works_again(struct hs_session *session, hs__hook *hook, const char *callback);
 void hs__tell_failures(const struct hs_session *session);
 /* For the writer cache: an error that a writer goes on from. */
 void hs__report_writer(void *session, const hs_error *error);
 
-/* phase.c. Steps pay for what others see of them from the first time on that somebody looks. */
+/* levels.c. After a recovery: the threads are new ones. */
+void hs__forget_thread_failure(struct hs_session *session);
+
+/* phase.c */
+
+void hs__progress_init(struct hs_session *session);
+/* Steps pay for what others see of them from the first time on that somebody looks. */
 static inline bool hs__is_watched(const struct hs_session *session)
 {
-    return atomic_load_explicit(&((struct hs_session *)session)->watched, memory_order_relaxed);
+    return atomic_load_explicit(&((struct hs_session *)session)->progress.watched, memory_order_relaxed);
 }
 /* Something goes on. One thread says so; where others do, too, a count may be lost, and it has changed all the same. */
 static inline void hs__is_alive(struct hs_session *session)
 {
-    atomic_store_explicit(&session->alive, atomic_load_explicit(&session->alive, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    atomic_store_explicit(&session->progress.count,
+                          atomic_load_explicit(&session->progress.count, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 static inline hs_phase hs__enter(struct hs_session *session, hs_phase phase)
 {
-    hs_phase before = (hs_phase)atomic_load_explicit(&session->phase, memory_order_relaxed);
-    atomic_store_explicit(&session->phase, phase, memory_order_relaxed);
+    hs_phase before = (hs_phase)atomic_load_explicit(&session->progress.phase, memory_order_relaxed);
+    atomic_store_explicit(&session->progress.phase, phase, memory_order_relaxed);
     hs__is_alive(session);
     return before;
 }
 static inline void hs__does(struct hs_session *session, const hs__hook *hook)
 {
-    atomic_store_explicit(&session->doing, hook, memory_order_relaxed);
+    atomic_store_explicit(&session->progress.hook, hook, memory_order_relaxed);
 }
 
 /* create.c */
@@ -352,8 +426,13 @@ hs_code hs__create(struct hs_session *session, bool again, hs_error *err);
 hs_code hs__discard(struct hs_session *session, hs_error *err);
 void hs__stop_threads(struct hs_session *session);
 
+/* Frees the coordinators of earlier attempts. */
+void hs__made_free(struct hs_session *session);
+
 /* recovery.c */
 
+void hs__recovery_init(struct hs_session *session);
+void hs__recovery_free(struct hs_session *session);
 hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err);
 /* Is there to be one attempt more, after an error? It is counted, and told; or `error` says that there were enough. */
 bool hs__one_more(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what, hs_error *error);
@@ -361,11 +440,20 @@ bool hs__one_more(const hs_recovery *recovery, int64_t *attempts, const hs_env *
 double hs__backoff(const hs_recovery *recovery, int64_t attempt);
 /* The first hs__create, and as many more as the recovery allows. */
 hs_code hs__open_created(struct hs_session *session, hs_error *err);
+/* Did the caller allow recovery? */
+static inline bool hs__may_recover(const struct hs_session *session)
+{
+    return session->recovery.options.max_attempts > 0;
+}
 /* Is a run that is made now followed by a recovery, if it needs one? */
 static inline bool hs__recovers(const struct hs_session *session)
 {
-    return session->recovery.max_attempts > 0 && session->life != HS__IN_STEP_FUNCTION;
+    return hs__may_recover(session) && session->life != HS__IN_STEP_FUNCTION;
 }
+/* Did a stop request end the backoff before an attempt to recover? */
+bool hs__recovery_was_cut_short(const struct hs_session *session);
+/* The state after the opening; NULL: it was not copied, or is not needed any more. */
+const hs_state_copy *hs__initial_state(const struct hs_session *session);
 /* Has a thread reported that the session is lost, and nobody asked for a stop? */
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
 /* Makes the session anew, which was lost because of `why`. */
@@ -399,10 +487,33 @@ hs_code hs__end_hooked(struct hs_session *session, hs__frame *frame, hs_error *e
 /* Flushes the writers and calls every boundary. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
-/* cost.c. After a callback that was timed, since it began. Boundaries and slow hooks are timed always: `exact`. */
+/* cost.c */
+
+void hs__timing_init(struct hs_session *session);
+void hs__timing_free(struct hs_session *session);
+/* Are callbacks of this run timed: all, or those of slow hooks? */
+static inline bool hs__times_callbacks(const struct hs_session *session)
+{
+    return session->timing.on | (session->timing.n_slow_hooks > 0);
+}
+static inline bool hs__times_hook(const struct hs_session *session, const hs__hook *hook)
+{
+    return session->timing.on || hook->slow > 0;
+}
+/* The hook is not called any more. */
+void hs__stop_timing(struct hs_session *session, hs__hook *hook);
+/* The recorded spans of the run's callbacks. */
+const hs_hook_span *hs__spans(const struct hs_session *session, size_t *n);
+/* After a callback that was timed, since it began. Boundaries and slow hooks are timed always: `exact`. */
 void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact);
-/* Before a run that is a sample, or the recording of spans. */
-void hs__begin_timing(struct hs_session *session);
+/* Before a run: counts it, and decides whether its callbacks are timed. */
+void hs__decide_timing(struct hs_session *session);
+static inline void hs__begin_timing(struct hs_session *session, hs_run_kind kind)
+{
+    session->timing.n_runs_of_kind[kind]++;
+    if (++session->timing.n_runs >= session->timing.next_sample || session->timing.on)
+        hs__decide_timing(session);
+}
 void hs__tell_costs(const struct hs_session *session);
 
 /* states.c. A hook's state as a provider, if it can be one. */
@@ -416,8 +527,8 @@ hs_code hs__recover_late(hs_raw_session *raw, bool restored, hs_error *err);
 hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
 /* scaffold.c. How many checkpoints the saver keeps, from the next finalization on. 0: as it is. */
 void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep);
-/* metrics.c. */
-void hs__free_metrics(struct hs_session *session);
+/* metrics.c */
+void hs__metrics_free(struct hs_session *session);
 
 /* open.c. A session of which nothing is opened. */
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);
@@ -431,7 +542,7 @@ static inline hs_code hs__heal(struct hs_session *session, hs_error *error)
     return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? hs__heal_lost(session, error)
                                                                                      : HS_OK;
 }
-/* After a step of the caller's own that failed: HS_ABORTED, and session->restored, if the session was made anew. */
+/* After a step of the caller's own that failed: HS_ABORTED, and session->repeat_call, if the session was made anew. */
 hs_code hs__recover_lost_own(struct hs_session *session, hs_code code, hs_error *error);
 static inline hs_code hs__recover_own(struct hs_session *session, hs_code code, hs_error *error)
 {

@@ -58,12 +58,12 @@ static bool note(struct hs_session *session, int signal)
         atomic_fetch_add_explicit(&session->requests, 1, memory_order_relaxed);
         return false;
     }
-    if (atomic_compare_exchange_strong(&session->signal, &none, signal)) {
-        atomic_store(&session->signal_ns, now_ns());
+    if (atomic_compare_exchange_strong(&session->signals.first, &none, signal)) {
+        atomic_store(&session->signals.first_ns, now_ns());
         hs__add_stops(session, HS__STOP_REQUESTED);
         return false;
     }
-    int64_t first_ns = atomic_load(&session->signal_ns); /* 0: another thread is noting the first just now */
+    int64_t first_ns = atomic_load(&session->signals.first_ns); /* 0: another thread is noting the first just now */
     if (!first_ns || now_ns() - first_ns < APART_NS)
         return false;
     return atomic_fetch_or(&session->stops, HS__STOP_OUTSIDE) & HS__STOP_UNSAVED;
@@ -163,19 +163,49 @@ double hs_raw_session_grace_left_secs(hs_raw_session *raw)
     unsigned stops = session ? hs__stops(session) : HS__STOP_UNSAVED;
     if (stops & HS__STOP_UNSAVED)
         return 0;
-    if (!(stops & HS__STOP_REQUESTED) || (session->signals && session->grace_secs == 0))
+    if (!(stops & HS__STOP_REQUESTED) || (session->signals.handled && session->signals.grace_secs == 0))
         return HS_NEVER;
     int64_t now = hs_env_monotonic_ns(&session->env);
-    if (!session->end_ns) {
-        int64_t signal_ns = atomic_load(&session->signal_ns), since = signal_ns ? now_ns() - signal_ns : 0;
-        double grace = session->signals ? fmin(session->grace_secs, LONGEST_SECS) : HS__SIGNAL_GRACE_SECS;
-        session->end_ns = now - since + (int64_t)(grace * 1e9);
+    if (!session->signals.deadline_ns) {
+        int64_t signal_ns = atomic_load(&session->signals.first_ns), since = signal_ns ? now_ns() - signal_ns : 0;
+        double grace = session->signals.handled ? fmin(session->signals.grace_secs, LONGEST_SECS) : HS__SIGNAL_GRACE_SECS;
+        session->signals.deadline_ns = now - since + (int64_t)(grace * 1e9);
     }
-    return session->end_ns > now ? (double)(session->end_ns - now) / 1e9 : 0;
+    return session->signals.deadline_ns > now ? (double)(session->signals.deadline_ns - now) / 1e9 : 0;
+}
+
+double hs_raw_session_grace_secs(const hs_raw_session *raw)
+{
+    return raw ? hs__session_of(raw)->signals.grace_secs : 0;
+}
+
+void hs__signals_init(struct hs_session *session)
+{
+    atomic_init(&session->signals.first, 0);
+    atomic_init(&session->signals.first_ns, 0);
+}
+
+hs_code hs__signals_take(struct hs_session *session, bool handled, double grace_secs, hs_error *err)
+{
+    if (!(grace_secs >= 0) && grace_secs != HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_options.signal_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
+                            grace_secs);
+    session->signals.handled = handled;
+    if (handled)
+        session->signals.grace_secs = grace_secs == 0 ? HS__SIGNAL_GRACE_SECS : fmax(grace_secs, 0);
+    return HS_OK;
+}
+
+int hs__signals_first(const struct hs_session *session)
+{
+    return atomic_load(&((struct hs_session *)session)->signals.first);
 }
 
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
 {
+    if (!session->signals.handled)
+        return HS_OK;
     pthread_mutex_lock(&lock);
     int place = 0;
     while (place < MOST_SESSIONS && atomic_load(&listeners[place]))
@@ -188,7 +218,7 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
     pthread_mutex_unlock(&lock);
     if (place < MOST_SESSIONS)
         return HS_OK;
-    session->signals = false;
+    session->signals.handled = false;
     return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
                         "%d sessions already handle signals; leave hs_session_options.signals out in other sessions",
                         MOST_SESSIONS);
@@ -196,7 +226,7 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
 
 void hs__signals_end(struct hs_session *session)
 {
-    if (!session->signals)
+    if (!session->signals.handled)
         return;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < MOST_SESSIONS; i++) {

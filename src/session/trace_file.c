@@ -13,7 +13,9 @@ static hs_code fill(hs__trace *trace, const hs_run_context *run, int64_t step, c
 {
     const hs_env *env = &run->session->env;
     int64_t to_realtime_ns = hs_env_realtime_ns(env) - hs_env_monotonic_ns(env);
-    hs__trace_spans(trace, run->session->spans, run->session->n_spans, to_realtime_ns);
+    size_t n;
+    const hs_hook_span *spans = hs__spans(run->session, &n);
+    hs__trace_spans(trace, spans, n, to_realtime_ns);
     hs_code code = hs__trace_run(trace, options->metadata, options->show_memory, err);
     return code ? code : hs__trace_finish(trace, step, err);
 }
