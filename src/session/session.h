@@ -5,7 +5,7 @@
 #include <hooksess/session.h>
 
 #include "backends/raw_session.h"
-#include "session/frame.h"
+#include "session/run_plan.h"
 #include "summary/writer_cache.h"
 #include "threads/coordinator.h"
 
@@ -14,14 +14,14 @@
 
 /* A hooked session from the inside.
  *
- *   open.c, session.c, close.c   its life: the order of everything, and what is left when a part of it fails
- *   create.c, recovery.c   the part of it that can be lost, and made anew
+ *   session_open.c, session.c, session_close.c   its life: the order of everything, and what is left when a part of it fails
+ *   session_create.c, recovery.c   the part of it that can be lost, and made anew
  *   hooked.c    one run with its hooks
- *   fragment.c, frame.c, levels.c   what a run asks for and what it gives
- *   context.c, values.c, raw.c   what hooks see; timer.c, trace_file.c   when they act, and the traces that they write
- *   manager.c, scaffold.c   how variables get their first values; session_manager.c, without a hooked session
- *   cost.c      what hooks cost
- *   states.c    what is saved besides them
+ *   run_request.c, run_plan.c, run_stack.c   what a run asks for and what it gives
+ *   run_context.c, values.c, raw.c   what hooks see; timer.c, trace_file.c   when they act, and the traces that they write
+ *   startup.c, scaffold.c   how variables get their first values; session_manager.c, without a hooked session
+ *   hook_cost.c      what hooks cost
+ *   session_states.c    what is saved besides them
  *   own_step.c  steps that the caller computes
  *   signals.c, failures.c, phase.c   what comes from outside, what was got over, and what others see of it */
 
@@ -138,7 +138,7 @@ typedef struct hs__metric {
 /* Each of the following parts of hs_session belongs to one file, which alone reads and writes it; inline functions below
  * belong to the same file. */
 
-/* create.c. What hs__create has made so far. */
+/* session_create.c. What hs__create has made so far. */
 typedef struct hs__made {
     uint64_t attempts;
     hs_coordinator **retired_coordinators; /* of earlier attempts; a caller may still hold one */
@@ -173,13 +173,13 @@ typedef struct hs__progress {
     _Atomic(const hs__hook *) hook; /* whose callback runs */
 } hs__progress;
 
-/* levels.c. A run that waits for data. */
+/* run_stack.c. A run that waits for data. */
 typedef struct hs__data_wait {
     hs_phase phase_before;
     atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
 } hs__data_wait;
 
-/* cost.c. How long callbacks take. */
+/* hook_cost.c. How long callbacks take. */
 typedef struct hs__timing {
     bool on;                    /* every callback of this run is timed */
     bool sampling;              /* as a sample */
@@ -253,7 +253,7 @@ struct hs_session {
     struct {
         unsigned stops; /* hs__stop_causes when the session was closed */
         bool finished;  /* it would end here even if no thread had reported that the session is lost */
-    } end;              /* close.c */
+    } end;              /* session_close.c */
     hs__signals signals;
     double save_secs; /* duration of a save; 0: unknown */
     hs__progress progress;
@@ -274,7 +274,7 @@ static inline struct hs_session *hs__session_of(const hs_raw_session *raw)
 }
 
 enum { HS__SIGNAL_GRACE_SECS = 30 };
-/* hook.c. The length of a list, which may be NULL. */
+/* hook_list.c. The length of a list, which may be NULL. */
 size_t hs__hooks_count(const hs_hook *hooks);
 /* Destroys those that are not among the others, each once. */
 void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others);
@@ -384,7 +384,7 @@ void hs__tell_failures(const struct hs_session *session);
 /* For the writer cache: an error that a writer goes on from. */
 void hs__report_writer(void *session, const hs_error *error);
 
-/* levels.c. After a recovery: the threads are new ones. */
+/* run_stack.c. After a recovery: the threads are new ones. */
 void hs__forget_thread_failure(struct hs_session *session);
 
 /* phase.c */
@@ -413,7 +413,7 @@ static inline void hs__does(struct hs_session *session, const hs__hook *hook)
     atomic_store_explicit(&session->progress.hook, hook, memory_order_relaxed);
 }
 
-/* create.c */
+/* session_create.c */
 
 /* Waits, but not beyond a stop request. */
 void hs__pause(struct hs_session *session, double secs);
@@ -487,7 +487,7 @@ hs_code hs__end_hooked(struct hs_session *session, hs__frame *frame, hs_error *e
 /* Flushes the writers and calls every boundary. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
-/* cost.c */
+/* hook_cost.c */
 
 void hs__timing_init(struct hs_session *session);
 void hs__timing_free(struct hs_session *session);
@@ -516,7 +516,7 @@ static inline void hs__begin_timing(struct hs_session *session, hs_run_kind kind
 }
 void hs__tell_costs(const struct hs_session *session);
 
-/* states.c. A hook's state as a provider, if it can be one. */
+/* session_states.c. A hook's state as a provider, if it can be one. */
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Gives the backend's state and the hooks' their places in the raw session. */
 hs_code hs__gather_states(struct hs_session *session, hs_error *err);
@@ -530,7 +530,7 @@ void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep);
 /* metrics.c */
 void hs__metrics_free(struct hs_session *session);
 
-/* open.c. A session of which nothing is opened. */
+/* session_open.c. A session of which nothing is opened. */
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);
 
 /* session.c. A call that is refused is no run: it changes nothing in how the session ends. */
@@ -554,13 +554,13 @@ void hs__leave_own_step(struct hs_session *session);
 /* Before it is closed: the session fails if the program has changed the global step since its last own step. */
 void hs__check_own_step(struct hs_session *session);
 
-/* close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or becomes it.
+/* session_close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or becomes it.
  */
 hs_outcome hs__shut(struct hs_session *session, hs_code last, hs_error *error);
 /* Frees a session of which nothing was opened. */
 void hs__session_free(struct hs_session *session);
 
-/* levels.c. Makes the frames up to a level's, and the values of lower levels safe from a run at this one. */
+/* run_stack.c. Makes the frames up to a level's, and the values of lower levels safe from a run at this one. */
 hs_code hs__open_level(struct hs_session *session, size_t level, hs_error *err);
 /* The frame of a level, ready for a run. */
 static inline hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions without hooks: a hooked session that has none, of which only the raw one is shown. */
 #include "checkpoint/plan.h"
-#include "session/manager.h"
+#include "session/startup.h"
 
 #include "session/session.h"
 

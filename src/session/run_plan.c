@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/frame.h"
+#include "session/run_plan.h"
 
 #include <math.h>
 #include <string.h>

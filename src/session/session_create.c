@@ -3,7 +3,7 @@
 #include "session/session.h"
 
 #include "checkpoint/states.h"
-#include "session/manager.h"
+#include "session/startup.h"
 #include "threads/coordinator.h"
 
 #include <hooksess/tf1/queue_runner.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/manager.h"
+#include "session/startup.h"
 
 #include "base/text.h"
 #include "checkpoint/saver.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/fragment.h"
+#include "session/run_request.h"
 
 #include "base/buffer.h"
 

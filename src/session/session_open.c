@@ -3,7 +3,7 @@
 #include "session/session.h"
 
 #include "checkpoint/plan.h"
-#include "session/manager.h"
+#include "session/startup.h"
 #include "threads/coordinator.h"
 
 #include <hooksess/tf1/scaffold.h>

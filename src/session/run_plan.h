@@ -4,7 +4,7 @@
 
 #include <hooksess/run.h>
 
-#include "session/fragment.h"
+#include "session/run_request.h"
 
 /* One run's plan and results. The plan is the union of the fragments that were added: each node once among the fetches,
  * each fed by one. It is put together anew in each run, at a cost of one look for each leaf, so that hooks may come and go
