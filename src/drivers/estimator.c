@@ -122,8 +122,8 @@ hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_
     while (!error.code && !hs_session_should_stop(session)) {
         hs_code code = options.step ? hs_session_run_step(session, options.step, options.user, &error)
                                     : hs_session_run(session, options.train_op, &error);
-        if (code == HS_ABORTED && session->restored && !hs_session_should_stop(session))
-            hs__clear(&error); /* the batch is to be made anew (hs_recovery.return_aborted) */
+        if (code == HS_ABORTED && hs__repeats_call(session) && !hs_session_should_stop(session))
+            hs__clear(&error); /* the next iteration makes the batch again (hs_recovery.return_aborted) */
     }
     hs_outcome outcome = hs_session_close(session, &error);
     hs__report_error(hs_backend_env(backend), "training failed", &error, err);

@@ -99,7 +99,7 @@ hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options
 {
     const hs_env *env = hs_backend_env(backend);
     hs_session *session;
-    hs_hook *hooks = hs__hooks_held(env, options->hooks, err);
+    hs_hook *hooks = hs__hooks_hold(env, options->hooks, err);
     hs_session_options opening = HS_INIT(hs_session_options, .hooks = hooks, .scaffold = options->scaffold,
                                          .restore_options = options->restore_options);
     *path = NULL;

@@ -99,7 +99,7 @@ static hs_code listen(course *c, hs_error *err)
     size_t n = 0;
     while (c->train.listeners && c->train.listeners[n].ops)
         n++;
-    c->held = hs__hooks_held(&c->estimator->env, c->evaluate.hooks, err);
+    c->held = hs__hooks_hold(&c->estimator->env, c->evaluate.hooks, err);
     c->listeners = hs__alloc(&c->estimator->env, n + 2, sizeof *c->listeners);
     if (!c->held || !c->listeners)
         return hs__no_memory(err, n * sizeof *c->listeners, "the listeners");

@@ -48,7 +48,7 @@ void hs_raw_session_report_failure(hs_raw_session *raw, const char *who, const h
         count(hs__session_of(raw), who, error && error->code ? error : &unknown);
 }
 
-void hs__report_writer(void *session, const hs_error *error)
+void hs__report_writer_failure(void *session, const hs_error *error)
 {
     hs_raw_session_report_failure(&((struct hs_session *)session)->raw, "summary writer", error);
 }
@@ -81,24 +81,25 @@ void hs__failures_free(struct hs_session *session)
 }
 
 /* How long a hook is left alone after so many failures in a row. */
-static int64_t quiet_ns(int64_t in_a_row)
+static int64_t backoff_ns(int64_t failures_in_a_row)
 {
     enum { MOST_DOUBLINGS = 6 };
     const int64_t SECOND = 1000000000;
-    return SECOND << (in_a_row - 1 < MOST_DOUBLINGS ? in_a_row - 1 : MOST_DOUBLINGS);
+    return SECOND << (failures_in_a_row - 1 < MOST_DOUBLINGS ? failures_in_a_row - 1 : MOST_DOUBLINGS);
 }
 
 hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err)
 {
-    hs__failure *failure = count(session, hook->rest->ops.name, err);
+    hs__failure *failure = count(session, hook->cold->ops.name, err);
     bool was_muted = hook->kinds == 0;
     if (failure)
         failure->muted = hook;
-    session->failures.n_failing += hook->rest->in_a_row++ == 0;
-    hook->rest->failing = callback;
+    session->failures.n_failing += hook->cold->failures_in_a_row++ == 0;
+    hook->cold->failing = callback;
     hs__set_kinds(hook, 0);
-    bool for_good = hook->rest->max_failures && hook->rest->in_a_row >= hook->rest->max_failures;
-    hook->rest->back_ns = for_good ? INT64_MAX : hs_env_monotonic_ns(&session->env) + quiet_ns(hook->rest->in_a_row);
+    bool for_good = hook->cold->max_failures && hook->cold->failures_in_a_row >= hook->cold->max_failures;
+    hook->cold->retry_at_ns =
+        for_good ? INT64_MAX : hs_env_monotonic_ns(&session->env) + backoff_ns(hook->cold->failures_in_a_row);
     if (!was_muted && !for_good)
         session->failures.n_muted++;
     else if (was_muted && for_good)
@@ -107,25 +108,25 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
         hs__stop_timing(session, hook);
         hs_log(&session->env, HS_LOG_WARNING, "%s; training continues without this hook", err->message);
     } else {
-        hs_log(&session->env, hook->rest->in_a_row == 1 ? HS_LOG_WARNING : HS_LOG_INFO,
+        hs_log(&session->env, hook->cold->failures_in_a_row == 1 ? HS_LOG_WARNING : HS_LOG_INFO,
                "%s; training continues, and the hook is called again after %lld s", err->message,
-               (long long)(quiet_ns(hook->rest->in_a_row) / 1000000000));
+               (long long)(backoff_ns(hook->cold->failures_in_a_row) / 1000000000));
     }
     hs__clear(err);
     return HS_OK;
 }
 
 /* What failed was the telling of the session that was made: it is told now. */
-static void create_late(struct hs_session *session, hs__hook *hook)
+static void retry_create(struct hs_session *session, hs__hook *hook)
 {
     hs_error error = {0};
-    hs_code code = hook->rest->ops.after_create_session(hook->self, &session->raw, session->coordinator, &error);
-    hook->rest->uncreated = code != HS_OK;
+    hs_code code = hook->cold->ops.after_create_session(hook->self, &session->raw, session->coordinator, &error);
+    hook->cold->create_pending = code != HS_OK;
     if (code) {
         hs__hook_failed(session, hook, "after_create_session", code, &error);
         hs__mute(session, hook, "after_create_session", &error);
     } else {
-        hs__works_again(session, hook, "after_create_session");
+        hs__clear_failures(session, hook, "after_create_session");
     }
 }
 
@@ -134,27 +135,27 @@ void hs__unmute_due(struct hs_session *session)
     int64_t now = hs_env_monotonic_ns(&session->env);
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
-        if (hook->kinds || hook->rest->back_ns == INT64_MAX || now < hook->rest->back_ns)
+        if (hook->kinds || hook->cold->retry_at_ns == INT64_MAX || now < hook->cold->retry_at_ns)
             continue;
-        hs__set_kinds(hook, hook->rest->wanted_kinds);
+        hs__set_kinds(hook, hook->cold->wanted_kinds);
         session->failures.n_muted--;
-        if (hook->rest->uncreated)
-            create_late(session, hook);
+        if (hook->cold->create_pending)
+            retry_create(session, hook);
     }
 }
 
-void hs__works_again(struct hs_session *session, hs__hook *hook, const char *callback)
+void hs__clear_failures(struct hs_session *session, hs__hook *hook, const char *callback)
 {
-    bool of_run = strcmp(hook->rest->failing, "save_state") != 0 && strcmp(hook->rest->failing, "load_state") != 0;
-    if (of_run && strcmp(hook->rest->failing, callback) != 0)
+    bool of_run = strcmp(hook->cold->failing, "save_state") != 0 && strcmp(hook->cold->failing, "load_state") != 0;
+    if (of_run && strcmp(hook->cold->failing, callback) != 0)
         return;
-    hs_log(&session->env, HS_LOG_INFO, "hook '%s' recovered after %lld failure%s in a row", hook->rest->ops.name,
-           (long long)hook->rest->in_a_row, hook->rest->in_a_row == 1 ? "" : "s");
-    hook->rest->in_a_row = 0;
+    hs_log(&session->env, HS_LOG_INFO, "hook '%s' recovered after %lld failure%s in a row", hook->cold->ops.name,
+           (long long)hook->cold->failures_in_a_row, hook->cold->failures_in_a_row == 1 ? "" : "s");
+    hook->cold->failures_in_a_row = 0;
     session->failures.n_failing--;
 }
 
-void hs__tell_failures(const struct hs_session *session)
+void hs__log_failures(const struct hs_session *session)
 {
     for (size_t i = 0; i < session->failures.n; i++) {
         const hs__failure *failure = &session->failures.items[i];

@@ -51,30 +51,30 @@ static void record_span(struct hs_session *session, const hs__hook *hook, const 
     hs_error error = {0};
     if (hs__reserve(&session->env, &session->timing.spans, &session->timing.spans_capacity, session->timing.n_spans + 1,
                     sizeof *session->timing.spans, &error))
-        hs_log(&session->env, HS_LOG_WARNING, "hook '%s', %s: cannot record its span: %s", hook->rest->ops.name, callback,
+        hs_log(&session->env, HS_LOG_WARNING, "hook '%s', %s: cannot record its span: %s", hook->cold->ops.name, callback,
                error.message);
     else
-        session->timing.spans[session->timing.n_spans++] = (hs_hook_span){hook->rest->ops.name, callback, began, ended};
+        session->timing.spans[session->timing.n_spans++] = (hs_hook_span){hook->cold->ops.name, callback, began, ended};
 }
 
 void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact)
 {
     int64_t ended = hs_env_monotonic_ns(&session->env), took = ended - began;
     if (exact || !session->timing.sampling)
-        hook->rest->cost.timed_ns += took;
+        hook->cold->cost.timed_ns += took;
     else
-        hook->rest->cost.sampled_ns += took;
+        hook->cold->cost.sampled_ns += took;
     bool was_slow = hook->slow > 0;
     if (took > SLOW_NS)
         hook->slow = SLOW_CALLS;
     else if (was_slow)
         hook->slow--;
     session->timing.n_slow_hooks += (size_t)(hook->slow > 0) - was_slow;
-    if (took > hook->rest->cost.largest_ns || !hook->rest->cost.slowest) {
+    if (took > hook->cold->cost.largest_ns || !hook->cold->cost.slowest) {
         const hs_run_context *run = &session->context;
-        hook->rest->cost.largest_ns = took;
-        hook->rest->cost.slowest = callback;
-        hook->rest->cost.largest_step = run->has_step[1] ? run->step[1] : run->has_step[0] ? run->step[0] : -1;
+        hook->cold->cost.largest_ns = took;
+        hook->cold->cost.slowest = callback;
+        hook->cold->cost.largest_step = run->has_step[1] ? run->step[1] : run->has_step[0] ? run->step[0] : -1;
     }
     if (session->timing.span_runs)
         record_span(session, hook, callback, began, ended);
@@ -84,7 +84,7 @@ static int64_t runs_of(const struct hs_session *session, const hs__hook *hook)
 {
     uint64_t runs = 0;
     for (int kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++)
-        if (hook->rest->wanted_kinds >> kind & 1)
+        if (hook->cold->wanted_kinds >> kind & 1)
             runs += session->timing.n_runs_of_kind[kind];
     return (int64_t)runs;
 }
@@ -95,12 +95,12 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
         return false;
     const hs__hook *hook = &session->hooks[index];
     *cost = (hs_hook_cost){
-        .name = hook->rest->ops.name,
-        .slowest = hook->rest->cost.slowest ? hook->rest->cost.slowest : "",
+        .name = hook->cold->ops.name,
+        .slowest = hook->cold->cost.slowest ? hook->cold->cost.slowest : "",
         .runs = runs_of(session, hook),
-        .total_ns = hook->rest->cost.timed_ns + hook->rest->cost.sampled_ns * SAMPLE_EVERY,
-        .largest_ns = hook->rest->cost.largest_ns,
-        .largest_step = hook->rest->cost.slowest ? hook->rest->cost.largest_step : -1,
+        .total_ns = hook->cold->cost.timed_ns + hook->cold->cost.sampled_ns * SAMPLE_EVERY,
+        .largest_ns = hook->cold->cost.largest_ns,
+        .largest_step = hook->cold->cost.slowest ? hook->cold->cost.largest_step : -1,
     };
     return true;
 }
@@ -114,7 +114,7 @@ static const char *at_step(const hs_hook_cost *cost, char *text, size_t bytes)
     return text;
 }
 
-void hs__tell_costs(const struct hs_session *session)
+void hs__log_costs(const struct hs_session *session)
 {
     char text[48];
     hs_hook_cost cost;

@@ -99,7 +99,7 @@ void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others)
     }
 }
 
-hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, hs_error *err)
+hs_hook *hs__hooks_hold(const hs_env *env, const hs_hook *hooks, hs_error *err)
 {
     const uint32_t kinds = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX;
     const size_t n = hs__hooks_count(hooks);

@@ -17,12 +17,12 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
         hs_error_set(err, code, "it failed with %s", hs_code_name(code));
     err->code = code; /* what was returned counts, whatever was written */
     if (has_step)
-        hs_error_prefix(err, "hook '%s', %s at step %lld", hook->rest->ops.name, callback, (long long)step);
+        hs_error_prefix(err, "hook '%s', %s at step %lld", hook->cold->ops.name, callback, (long long)step);
     else
-        hs_error_prefix(err, "hook '%s', %s", hook->rest->ops.name, callback);
-    if (code != HS_STOP && !hook->rest->best_effort &&
+        hs_error_prefix(err, "hook '%s', %s", hook->cold->ops.name, callback);
+    if (code != HS_STOP && !hook->cold->best_effort &&
         !session->failed_hook[0]) /* the others' failures are not what the session fails of */
-        snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->rest->ops.name);
+        snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
     return code;
 }
 
@@ -32,14 +32,14 @@ static uint8_t kind_bit(const struct hs_session *session)
     return (uint8_t)(1 << session->context.kind);
 }
 
-static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *frame, const hs_run_args *given,
+static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__run_plan *plan, const hs_run_args *given,
                         hs_error *err)
 {
     const hs_run_args *args;
-    hs_code code = hs__take_args(&hook->rest->args, given, &args, err);
+    hs_code code = hs__copy_args(&hook->cold->args, given, &args, err);
     return code ? code
-                : hs__add_request(session, frame, HS__FIRST_HOOK + (size_t)(hook - session->hooks), args,
-                                  hook->rest->ops.name, &hook->values.fragment, err);
+                : hs__add_request(session, plan, HS__FIRST_HOOK + (size_t)(hook - session->hooks), args,
+                                  hook->cold->ops.name, &hook->values.request, err);
 }
 
 /* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If a stop was requested from
@@ -47,7 +47,7 @@ static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *f
 static void stop_by_hook(struct hs_session *session, const hs__hook *hook)
 {
     if (!(hs__stops(session) & HS__STOP_OUTSIDE))
-        hs__stop_by_hook(session, hook->rest->ops.name, HS__STOP_HOOK_DONE);
+        hs__stop_by_hook(session, hook->cold->ops.name, HS__STOP_HOOK_DONE);
 }
 
 /* A callback's failure is the run's, but for that of a hook of best effort. */
@@ -58,27 +58,27 @@ static hs_code failed(struct hs_session *session, hs__hook *hook, const char *ca
         stop_by_hook(session, hook);
         return code;
     }
-    return hook->rest->best_effort ? hs__mute(session, hook, callback, err) : code;
+    return hook->cold->best_effort ? hs__mute(session, hook, callback, err) : code;
 }
 
 /* What a callback seldom leaves: a failure, an error that it has got over, a stop that it may have asked for, and the end
  * of its failing. */
-HS__COLD static hs_code settle(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code,
-                               hs_error *err)
+HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code,
+                                        hs_error *err)
 {
     if (code && (code = failed(session, hook, callback, code, err)))
         return code;
     if (err->code)
         hs__clear(err); /* it is not what fails next */
-    if (hook->rest->in_a_row && hook->kinds)
-        hs__works_again(session, hook, callback);
+    if (hook->cold->failures_in_a_row && hook->kinds)
+        hs__clear_failures(session, hook, callback);
     if (session->context.stop)
-        hs__stop_by_hook(session, hook->rest->ops.name, session->context.stop);
+        hs__stop_by_hook(session, hook->cold->ops.name, session->context.stop);
     return HS_OK;
 }
 
 /* Has it? In one look, as every hook passes here in every step. A hook that failed before may have ended its failing. */
-static inline bool is_seldom(const struct hs_session *session, hs_code code, const hs_error *err)
+static inline bool needs_finish(const struct hs_session *session, hs_code code, const hs_error *err)
 {
     return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop | session->observed;
 }
@@ -90,9 +90,9 @@ static bool is_observed(const struct hs_session *session)
 }
 
 /* Before a callback that may be timed, and after it. */
-static int64_t observe(struct hs_session *session, const hs__hook *hook)
+static int64_t begin_observed(struct hs_session *session, const hs__hook *hook)
 {
-    hs__does(session, hook);
+    hs__set_current_hook(session, hook);
     return hs__times_hook(session, hook) ? hs_env_monotonic_ns(&session->env) : -1;
 }
 
@@ -104,7 +104,7 @@ static void observed(struct hs_session *session, hs__hook *hook, const char *cal
 
 HS__COLD static hs_code observe_before(struct hs_session *session, hs__hook *hook, const hs_run_args **args, hs_error *err)
 {
-    int64_t began = observe(session, hook);
+    int64_t began = begin_observed(session, hook);
     hs_code code = hook->before_run(hook->self, &session->context, args, err);
     observed(session, hook, "before_run", began);
     return code;
@@ -112,25 +112,25 @@ HS__COLD static hs_code observe_before(struct hs_session *session, hs__hook *hoo
 
 HS__COLD static hs_code observe_after(struct hs_session *session, hs__hook *hook, hs_error *err)
 {
-    int64_t began = observe(session, hook);
+    int64_t began = begin_observed(session, hook);
     hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
     observed(session, hook, "after_run", began);
     return code;
 }
 
-static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_error *err)
+static hs_code call_before(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!(hook->before_kinds & kind))
             continue;
         const hs_run_args *args = NULL;
-        hook->values.fragment = NULL;
+        hook->values.request = NULL;
         hs_code code = session->observed ? observe_before(session, hook, &args, err)
                                          : hook->before_run(hook->self, &session->context, &args, err);
         if (!code && args)
-            code = add_hook(session, hook, frame, args, err);
-        if (is_seldom(session, code, err) && (code = settle(session, hook, "before_run", code, err)))
+            code = add_hook(session, hook, plan, args, err);
+        if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "before_run", code, err)))
             return code;
     }
     return HS_OK;
@@ -144,7 +144,7 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
             continue;
         hs_code code = session->observed ? observe_after(session, hook, err)
                                          : hook->after_run(hook->self, &session->context, &hook->values, err);
-        if (is_seldom(session, code, err) && (code = settle(session, hook, "after_run", code, err)))
+        if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
             return code;
     }
     return HS_OK;
@@ -171,17 +171,17 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         session->context.boundary = which;
     else
         begin_context(session, NULL, which);
-    hs_code first = hs__writer_cache_flush(&session->writers, hs__report_writer, session, err);
+    hs_code first = hs__writer_cache_flush(&session->writers, hs__report_writer_failure, session, err);
     hs_error error = {0};
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->rest->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !(hook->kinds & kind_bit(session))))
+        if (!hook->cold->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !(hook->kinds & kind_bit(session))))
             continue;
-        hs__does(session, hook);
+        hs__set_current_hook(session, hook);
         hs__clear(&error);
         int64_t began = hs_env_monotonic_ns(&session->env);
-        hs_code code = hook->rest->ops.boundary(hook->self, &session->context, &error);
+        hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, true);
-        code = settle(session, hook, "boundary", code, &error);
+        code = finish_callback(session, hook, "boundary", code, &error);
         if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* there is no run to end */
             if (!first)
                 first = hs__error_copy(err, &error);
@@ -189,47 +189,47 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
                 break;
         }
     }
-    hs__does(session, NULL);
+    hs__set_current_hook(session, NULL);
     session->context.boundary = 0;
     return first;
 }
 
-static hs_code run_backend(struct hs_session *session, hs__frame *frame, hs_error *err)
+static hs_code run_backend(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
     session->in_backend = true;
-    hs_code code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, err);
+    hs_code code = hs__run_plan_run(plan, &session->raw.ops, session->raw.handle, err);
     session->in_backend = false;
     session->context.after = true;
     return hs__settle(code, "the run", err);
 }
 
-static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs__frame **frame, hs_error *err)
+static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs__run_plan **plan, hs_error *err)
 {
-    hs_code code = hs__begin_frame(session, 0, frame, err);
-    if (code || (code = hs__add_request(session, *frame, HS__CALLER, args, "the caller", &session->values.fragment, err)))
+    hs_code code = hs__begin_plan(session, 0, plan, err);
+    if (code || (code = hs__add_request(session, *plan, HS__CALLER, args, "the caller", &session->values.request, err)))
         return code;
-    session->values.frame = *frame;
+    session->values.plan = *plan;
     begin_context(session, args, 0);
     hs__unmute(session);
     hs__begin_timing(session, args->kind);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
-    code = call_before(session, *frame, err);
+    code = call_before(session, *plan, err);
     if (hs__is_watched(session))
-        hs__does(session, NULL);
+        hs__set_current_hook(session, NULL);
     if (code)
         session->level = 0;
     return code;
 }
 
-static inline hs_code end_hooked(struct hs_session *session, hs__frame *frame, hs_error *err)
+static inline hs_code end_hooked(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
-    hs_code code = run_backend(session, frame, err);
+    hs_code code = run_backend(session, plan, err);
     if (!code) {
         session->observed |= hs__is_watched(session); /* since it has begun */
         code = call_after(session, err);
         if (hs__is_watched(session))
-            hs__does(session, NULL);
+            hs__set_current_hook(session, NULL);
         if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN) /* whoever comes late has had time to */
             hs__tell_waiting_states(&session->raw);
     }
@@ -239,24 +239,24 @@ static inline hs_code end_hooked(struct hs_session *session, hs__frame *frame, h
     return code;
 }
 
-hs_code hs__begin_hooked(struct hs_session *session, const hs_run_args *args, hs__frame **frame, hs_error *err)
+hs_code hs__begin_hooked(struct hs_session *session, const hs_run_args *args, hs__run_plan **plan, hs_error *err)
 {
-    return begin_hooked(session, args, frame, err);
+    return begin_hooked(session, args, plan, err);
 }
 
-hs_code hs__end_hooked(struct hs_session *session, hs__frame *frame, hs_error *err)
+hs_code hs__end_hooked(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
-    return end_hooked(session, frame, err);
+    return end_hooked(session, plan, err);
 }
 
 hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err)
 {
-    hs__frame *frame;
+    hs__run_plan *plan;
     bool watched = hs__is_watched(session);
     if (watched)
         hs__enter(session, HS_PHASE_STEP);
-    hs_code code = begin_hooked(session, args, &frame, err);
-    if (!code && !(code = end_hooked(session, frame, err)) && values)
+    hs_code code = begin_hooked(session, args, &plan, err);
+    if (!code && !(code = end_hooked(session, plan, err)) && values)
         *values = &session->values;
     if (watched)
         hs__enter(session, HS_PHASE_DATA);

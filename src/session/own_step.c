@@ -13,7 +13,7 @@ static hs_code fails(hs_session *session, hs_code code, const hs_error *error)
         return session->last.code;
     hs__error_copy(&session->last, error);
     session->last.code = code;
-    hs__note_end_of_input(session, code == HS_OUT_OF_RANGE);
+    hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
     hs__stop_step(session);
     if (!hs__is_clean(code))
         hs__add_stops(session, HS__STOP_FAILED);
@@ -32,7 +32,7 @@ static bool is_callback(hs_session *session, const char *function)
 }
 
 /* It was recovered from what happened: nothing of the step has been made yet, so that it may begin as if nothing had. */
-static hs_code made_good(hs_session *session, hs_code code, hs_error *err)
+static hs_code ignore_recovered(hs_session *session, hs_code code, hs_error *err)
 {
     if (code != HS_ABORTED || !session->repeat_call)
         return code;
@@ -64,13 +64,13 @@ static hs_code begin_step(hs_session *session, hs_error *err)
     static const hs_run_args nothing = HS_INIT(hs_run_args);
     hs_code code = session->own_step.used ? HS_OK : check_backend(session, err);
     if (!code)
-        code = made_good(session, hs__heal(session, err), err);
+        code = ignore_recovered(session, hs__recover_if_lost(session, err), err);
     while (!code) {
         session->failed_hook[0] = '\0';
         if ((code = advance_step(&session->raw, 0, err)) ||
-            !(code = hs__begin_hooked(session, &nothing, &session->own_step.frame, err)))
+            !(code = hs__begin_hooked(session, &nothing, &session->own_step.plan, err)))
             break;
-        code = made_good(session, hs__recover_own(session, code, err), err);
+        code = ignore_recovered(session, hs__recover_own(session, code, err), err);
     }
     return code;
 }
@@ -92,7 +92,7 @@ bool hs_step_begin(hs_session *session)
     session->repeat_call = false;
     HS__CALL(call, session);
     hs_code code = begin_step(session, &error);
-    hs__call_returns(&call);
+    hs__call_end(&call);
     if (code) {
         fails(session, code, &error);
         return false;
@@ -104,7 +104,7 @@ bool hs_step_begin(hs_session *session)
 }
 
 /* From here on the caller writes into the variables, of which nobody hears: who copies them beside the runs is done now. */
-static void give_memory_back(hs_raw_session *raw)
+static void remove_write_guard(hs_raw_session *raw)
 {
     if (raw->ops.guard)
         raw->ops.guard(raw->handle, (hs_write_guard){NULL, NULL, NULL});
@@ -116,8 +116,8 @@ static hs_code end_step(hs_session *session, hs_error *err)
     hs__enter(session, HS_PHASE_STEP);
     hs_code code = advance_step(raw, 1, err);
     if (!code)
-        code = hs__end_hooked(session, session->own_step.frame, err);
-    give_memory_back(raw);
+        code = hs__end_hooked(session, session->own_step.plan, err);
+    remove_write_guard(raw);
     session->level = 0;
     hs__enter(session, HS_PHASE_DATA);
     return code;
@@ -136,13 +136,13 @@ hs_code hs_step_end(hs_session *session)
     session->life = HS__READY;
     HS__CALL(call, session);
     hs_code code = hs__recover_own(session, end_step(session, &error), &error);
-    hs__call_returns(&call);
+    hs__call_end(&call);
     if (code == HS_ABORTED && session->repeat_call)
         return code; /* the loop goes on from where it was restored */
     if (code || hs__stops(session) & HS__STOP_FAILED)
         return fails(session, code, &error);
     session->last.code = HS_OK;
-    hs__note_end_of_input(session, false);
+    hs__set_input_ended(session, false);
     return HS_OK;
 }
 
@@ -154,7 +154,7 @@ void hs__check_own_step(hs_session *session)
         fails(session, error.code, &error);
 }
 
-void hs__leave_own_step(hs_session *session)
+void hs__discard_own_step(hs_session *session)
 {
     session->life = HS__READY;
     session->level = 0;

@@ -8,7 +8,7 @@
 
 static void note_save(void *owner)
 {
-    hs__forget_opening(owner);
+    hs__release_initial_state(owner);
 }
 
 static bool stops_unsaved(const void *owner)
@@ -22,22 +22,22 @@ const hs__raw_session_owner_ops hs__session_owner_ops = {
 
 /* Runs without hooks. */
 
-static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__frame *frame, hs_run_values *values,
+static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__run_plan *plan, hs_run_values *values,
                        hs_error *err)
 {
-    hs_code code = hs__add_request(session, frame, HS__RAW, args, "a raw run", &values->fragment, err);
+    hs_code code = hs__add_request(session, plan, HS__RAW, args, "a raw run", &values->request, err);
     if (code)
         return code;
-    values->frame = frame;
+    values->plan = plan;
     session->in_backend = true;
-    code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, err);
+    code = hs__run_plan_run(plan, &session->raw.ops, session->raw.handle, err);
     session->in_backend = false;
     hs__raw_session_moved(&session->raw);
     if (hs__is_watched(session))
-        hs__is_alive(session);
+        hs__bump_progress(session);
     hs__settle(code, "the run", err);
     if (!code && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
-        code = hs__frame_preserve(frame, err); /* others may run at once, while the caller looks at its values */
+        code = hs__run_plan_preserve(plan, err); /* others may run at once, while the caller looks at its values */
     return code;
 }
 
@@ -49,17 +49,17 @@ static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs
         session->level + hs__raw_session_is_borrowed(raw); /* a guest leaves the values alone that the home thread has */
     hs_run_args copy;
     const hs_run_args *args;
-    hs__frame *frame;
+    hs__run_plan *plan;
     if (session->in_backend)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "an op cannot run the session that runs it");
     hs__clear(err);
     if (values)
         *values = NULL;
-    hs_code code = hs__take_args(&copy, given ? given : &nothing, &args, err);
-    if (code || (code = hs__begin_frame(session, level, &frame, err)))
+    hs_code code = hs__copy_args(&copy, given ? given : &nothing, &args, err);
+    if (code || (code = hs__begin_plan(session, level, &plan, err)))
         return code;
     hs_run_values *own = &session->raw_values[level < 2 ? level : 2];
-    if ((code = run_raw(session, args, frame, own, err)))
+    if ((code = run_raw(session, args, plan, own, err)))
         return code;
     if (values)
         *values = own;
@@ -74,12 +74,12 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const h
     hs_raw_session_enter(raw);
     HS__CALL(call, hs__session_of(raw));
     hs_code code = run_alone(raw, args, values, err);
-    hs__call_returns(&call);
+    hs__call_end(&call);
     hs_raw_session_leave(raw);
     return code;
 }
 
-hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err)
+hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err)
 {
     if (!raw || !raw->handle)
         return hs_raw_session_run(raw, args, values, err);
@@ -125,7 +125,7 @@ void hs_raw_session_request_stop(hs_raw_session *raw)
 bool hs_raw_session_stop_requested(const hs_raw_session *raw)
 {
     if (raw)
-        hs__is_alive(hs__session_of(raw));
+        hs__bump_progress(hs__session_of(raw));
     return !raw || hs_session_should_stop(hs__session_of(raw)) ||
            hs_coordinator_should_stop(hs__session_of(raw)->coordinator);
 }
@@ -182,6 +182,6 @@ hs_code hs_raw_session_flush_writer(hs_raw_session *raw, hs_summary_writer *writ
     if (!raw || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_flush_writer: %s is NULL",
                             raw ? "writer" : "session");
-    return hs__writer_cache_flush_one(&hs__session_of(raw)->writers, writer, sync, hs__report_writer, hs__session_of(raw),
-                                      err);
+    return hs__writer_cache_flush_one(&hs__session_of(raw)->writers, writer, sync, hs__report_writer_failure,
+                                      hs__session_of(raw), err);
 }

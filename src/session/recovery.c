@@ -28,7 +28,7 @@ const hs_state_copy *hs__initial_state(const struct hs_session *session)
     return session->recovery.initial;
 }
 
-hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err)
+hs_code hs__copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err)
 {
     *to = (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
     if (!given)
@@ -73,7 +73,7 @@ static bool within_limit(const struct hs_session *session)
     return true;
 }
 
-bool hs__leaves_out(const hs_restore_options *options)
+bool hs__restores_partly(const hs_restore_options *options)
 {
     return (options->skip && *options->skip) || options->allow_missing;
 }
@@ -88,14 +88,15 @@ static char *newest_checkpoint(const struct hs_session *session)
  * may have saved elsewhere, and nothing keeps the one of checkpoint_prefix from being deleted. */
 static bool is_in_checkpoint(const struct hs_session *session)
 {
-    if ((!session->raw.restored_from && session->raw.saved_step < 0) || hs__leaves_out(&session->creation.restore_options))
+    if ((!session->raw.restored_from && session->raw.saved_step < 0) ||
+        hs__restores_partly(&session->creation.restore_options))
         return false;
     char *newest = newest_checkpoint(session);
     hs_env_free(&session->env, newest);
     return newest != NULL;
 }
 
-static void copy_opening(struct hs_session *session)
+static void copy_initial_state(struct hs_session *session)
 {
     hs_raw_session *raw = &session->raw;
     hs_error error = {0};
@@ -112,11 +113,11 @@ static void copy_opening(struct hs_session *session)
                "cannot copy the initial state; recovery is impossible until a checkpoint is saved: %s", error.message);
 }
 
-void hs__forget_opening(struct hs_session *session)
+void hs__release_initial_state(struct hs_session *session)
 {
     hs_restore_options *options = &session->creation.restore_options;
     const char *from = session->raw.restored_from;
-    char *newest = session->recovery.initial || hs__leaves_out(options) ? newest_checkpoint(session) : NULL;
+    char *newest = session->recovery.initial || hs__restores_partly(options) ? newest_checkpoint(session) : NULL;
     bool is_new = newest && !(from && strcmp(newest, from) == 0);
     hs_env_free(&session->env, newest);
     if (!is_new)
@@ -135,7 +136,7 @@ int64_t hs_session_recoveries(const hs_session *session)
 
 /* Recovering. */
 
-bool hs__one_more(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what, hs_error *error)
+bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what, hs_error *error)
 {
     if (*attempts == recovery->max_attempts) {
         hs_error_prefix(error, "no progress after %lld recoveries", (long long)recovery->max_attempts);
@@ -159,7 +160,7 @@ double hs__backoff(const hs_recovery *recovery, int64_t attempt)
 static bool wait_before(struct hs_session *session, int64_t attempt)
 {
     hs__pause(session, hs__backoff(&session->recovery.options, attempt));
-    return attempt == 1 || !hs__stop_asked(session);
+    return attempt == 1 || !hs__stop_requested(session);
 }
 
 /* Makes attempts, after one that failed with `why`, until one succeeds or fails otherwise. */
@@ -168,7 +169,7 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
     const char *what = again ? "session lost; recovering" : "session not opened; retrying";
     hs_error last = *why;
     do {
-        if (!hs__one_more(&session->recovery.options, &session->recovery.attempts, &session->env, what, &last))
+        if (!hs__count_attempt(&session->recovery.options, &session->recovery.attempts, &session->env, what, &last))
             return hs__error_copy(err, &last);
         if (!wait_before(session, session->recovery.attempts)) {
             session->recovery.cut_short = true;
@@ -177,7 +178,7 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
             return last.code;
         }
         hs__clear(&last);
-        hs_code code = hs__discard(session, &last);
+        hs_code code = hs__discard_raw(session, &last);
         if (!code)
             code = hs__create(session, again, &last);
         last.code = code;
@@ -191,7 +192,7 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
     return last.code;
 }
 
-hs_code hs__open_created(struct hs_session *session, hs_error *err)
+hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__create(session, false, err);
     if (hs__is_preemption(code) && hs__may_recover(session)) {
@@ -201,11 +202,11 @@ hs_code hs__open_created(struct hs_session *session, hs_error *err)
     }
     session->recovery.attempts = 0;
     if (!code)
-        copy_opening(session);
+        copy_initial_state(session);
     return code;
 }
 
-static void tell_recovery(struct hs_session *session, int64_t lost)
+static void log_recovery(struct hs_session *session, int64_t lost)
 {
     char before[48] = ""; /* a lost backend may not know its step */
     if (lost >= 0)
@@ -237,7 +238,7 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
     }
     session->recovery.completed++;
     hs__forget_thread_failure(session);
-    tell_recovery(session, reached);
+    log_recovery(session, reached);
     hs__clear(err);
     return HS_OK;
 }

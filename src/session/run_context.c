@@ -81,7 +81,7 @@ void hs_run_context_interrupt(hs_run_context *run)
 
 int64_t hs_run_context_requests(const hs_run_context *run)
 {
-    return run ? atomic_load_explicit(&run->session->requests, memory_order_relaxed) : 0;
+    return run ? atomic_load_explicit(&run->session->save_requests, memory_order_relaxed) : 0;
 }
 
 bool hs_run_context_stop_requested(const hs_run_context *run)

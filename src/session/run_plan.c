@@ -4,62 +4,62 @@
 #include <math.h>
 #include <string.h>
 
-void hs__frame_init(hs__frame *frame, const hs_env *env)
+void hs__run_plan_init(hs__run_plan *plan, const hs_env *env)
 {
-    *frame = (hs__frame){.env = env, .call.size = sizeof frame->call};
+    *plan = (hs__run_plan){.env = env, .call.size = sizeof plan->call};
 }
 
-void hs__frame_free(hs__frame *frame)
+void hs__run_plan_free(hs__run_plan *plan)
 {
-    const hs_env *env = frame->env;
-    void *const blocks[] = {frame->seating,         frame->fetches, frame->call.values, frame->feeds,
-                            (void *)frame->feeders, frame->watches, frame->copies};
+    const hs_env *env = plan->env;
+    void *const blocks[] = {plan->slots,           plan->fetches, plan->call.values, plan->feeds,
+                            (void *)plan->feeders, plan->watches, plan->copies};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hs__free(env, blocks[i]);
-    hs__frame_init(frame, env);
+    hs__run_plan_init(plan, env);
 }
 
 /* Makes room for each node that was ever asked for, as each is fetched and fed once at most. */
-static hs_code grow(hs__frame *frame, size_t n_nodes, hs_error *err)
+static hs_code grow(hs__run_plan *plan, size_t n_nodes, hs_error *err)
 {
-    const hs_env *env = frame->env;
+    const hs_env *env = plan->env;
     struct {
         void *items;
         size_t size;
-    } lists[] = {{&frame->seating, sizeof *frame->seating},
-                 {&frame->fetches, sizeof *frame->fetches},
-                 {&frame->call.values, sizeof *frame->call.values},
-                 {&frame->feeds, sizeof *frame->feeds},
-                 {&frame->feeders, sizeof *frame->feeders}};
+    } lists[] = {{&plan->slots, sizeof *plan->slots},
+                 {&plan->fetches, sizeof *plan->fetches},
+                 {&plan->call.values, sizeof *plan->call.values},
+                 {&plan->feeds, sizeof *plan->feeds},
+                 {&plan->feeders, sizeof *plan->feeders}};
     hs_code code = HS_OK;
     size_t capacity = 0;
     for (size_t i = 0; !code && i < sizeof lists / sizeof *lists; i++) {
-        capacity = frame->capacity;
+        capacity = plan->capacity;
         code = hs__reserve(env, lists[i].items, &capacity, n_nodes, lists[i].size, err);
     }
-    frame->call.fetches = frame->fetches;
-    frame->call.feeds = frame->feeds;
+    plan->call.fetches = plan->fetches;
+    plan->call.feeds = plan->feeds;
     if (code)
         return code;
-    memset(frame->seating + frame->capacity, 0, (capacity - frame->capacity) * sizeof *frame->seating);
-    frame->capacity = capacity;
+    memset(plan->slots + plan->capacity, 0, (capacity - plan->capacity) * sizeof *plan->slots);
+    plan->capacity = capacity;
     return HS_OK;
 }
 
-static hs_code add_feeds(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
+static hs_code add_feeds(hs__run_plan *plan, const hs__requests *all, const hs__request *request, const hs_run_args *args,
                          const char *who, hs_error *err)
 {
-    for (size_t i = 0; i < fragment->n_feeds; i++) {
-        hs__seating *seat = &frame->seating[fragment->feeds[i]];
-        if (seat->fed_in == frame->run)
-            return strcmp(frame->feeders[seat->feed], who) == 0
-                       ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice by %s", fragment->feed_names[i], who)
+    for (size_t i = 0; i < request->n_feeds; i++) {
+        hs__node_slot *slot = &plan->slots[request->feeds[i]];
+        if (slot->fed_in == plan->run)
+            return strcmp(plan->feeders[slot->feed], who) == 0
+                       ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice by %s", request->feed_names[i], who)
                        : hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice: by %s and by %s",
-                                      fragment->feed_names[i], frame->feeders[seat->feed], who);
-        seat->fed_in = frame->run;
-        seat->feed = (uint32_t)frame->call.n_feeds;
-        frame->feeders[frame->call.n_feeds] = who;
-        frame->feeds[frame->call.n_feeds++] = (hs_backend_feed){all->nodes[fragment->feeds[i]].node, &args->feeds[i].value};
+                                      request->feed_names[i], plan->feeders[slot->feed], who);
+        slot->fed_in = plan->run;
+        slot->feed = (uint32_t)plan->call.n_feeds;
+        plan->feeders[plan->call.n_feeds] = who;
+        plan->feeds[plan->call.n_feeds++] = (hs_backend_feed){all->nodes[request->feeds[i]].node, &args->feeds[i].value};
     }
     return HS_OK;
 }
@@ -78,71 +78,71 @@ static size_t count_watches(const hs_debug_watch *watches)
     return n;
 }
 
-static hs_code add_options(hs__frame *frame, const hs_run_options *options, hs_error *err)
+static hs_code add_options(hs__run_plan *plan, const hs_run_options *options, hs_error *err)
 {
     hs_run_options taken;
-    hs_run_options *merged = &frame->merged;
+    hs_run_options *merged = &plan->merged;
     if (options->size != sizeof *options) {
         hs_code code = HS_STRUCT_TAKE(hs_run_options, reserved, &taken, options, err);
         if (code)
             return code;
         options = &taken;
     }
-    if (!frame->call.options) {
+    if (!plan->call.options) {
         if (options == &taken)
             *merged = taken;
-        frame->call.options = options == &taken ? merged : options;
+        plan->call.options = options == &taken ? merged : options;
         return HS_OK;
     }
-    size_t before = count_watches(frame->call.options->debug_watches), n = count_watches(options->debug_watches);
-    bool merged_before = before && frame->call.options->debug_watches == frame->watches;
+    size_t before = count_watches(plan->call.options->debug_watches), n = count_watches(options->debug_watches);
+    bool merged_before = before && plan->call.options->debug_watches == plan->watches;
     hs_code code =
-        hs__reserve(frame->env, &frame->watches, &frame->watches_capacity, before + n + 1, sizeof *frame->watches, err);
+        hs__reserve(plan->env, &plan->watches, &plan->watches_capacity, before + n + 1, sizeof *plan->watches, err);
     if (code)
         return code;
     if (before && !merged_before)
-        memcpy(frame->watches, frame->call.options->debug_watches, before * sizeof *frame->watches);
-    *merged = *frame->call.options;
+        memcpy(plan->watches, plan->call.options->debug_watches, before * sizeof *plan->watches);
+    *merged = *plan->call.options;
     if (n)
-        memcpy(frame->watches + before, options->debug_watches, n * sizeof *frame->watches);
-    frame->watches[before + n].node_name = NULL;
-    merged->debug_watches = frame->watches;
+        memcpy(plan->watches + before, options->debug_watches, n * sizeof *plan->watches);
+    plan->watches[before + n].node_name = NULL;
+    merged->debug_watches = plan->watches;
     merged->trace_level = larger(merged->trace_level, options->trace_level);
     merged->timeout_secs = fmax(merged->timeout_secs, options->timeout_secs);
     merged->inter_op_thread_pool = larger(merged->inter_op_thread_pool, options->inter_op_thread_pool);
     merged->output_partition_graphs |= options->output_partition_graphs;
     merged->report_tensor_allocations_upon_oom |= options->report_tensor_allocations_upon_oom;
     merged->reset_disk_byte_usage |= options->reset_disk_byte_usage;
-    frame->call.options = merged;
+    plan->call.options = merged;
     return HS_OK;
 }
 
 /* What was added of a fragment, to what was there before. */
-static void take_back(hs__frame *frame, const hs__fragment *fragment, size_t n_fetches, size_t n_feeds)
+static void take_back(hs__run_plan *plan, const hs__request *request, size_t n_fetches, size_t n_feeds)
 {
-    for (size_t i = 0; i < fragment->n_leaves; i++)
-        if (frame->seating[fragment->leaves[i]].fetch >= n_fetches)
-            frame->seating[fragment->leaves[i]].fetched_in = 0;
-    for (size_t i = 0; i < fragment->n_feeds; i++)
-        if (frame->seating[fragment->feeds[i]].feed >= n_feeds)
-            frame->seating[fragment->feeds[i]].fed_in = 0;
-    frame->call.n_fetches = n_fetches;
-    frame->call.n_feeds = n_feeds;
+    for (size_t i = 0; i < request->n_leaves; i++)
+        if (plan->slots[request->leaves[i]].fetch >= n_fetches)
+            plan->slots[request->leaves[i]].fetched_in = 0;
+    for (size_t i = 0; i < request->n_feeds; i++)
+        if (plan->slots[request->feeds[i]].feed >= n_feeds)
+            plan->slots[request->feeds[i]].fed_in = 0;
+    plan->call.n_fetches = n_fetches;
+    plan->call.n_feeds = n_feeds;
 }
 
-hs_code hs__frame_add_all(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
-                          const char *who, hs_error *err)
+hs_code hs__run_plan_add_all(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
+                             const hs_run_args *args, const char *who, hs_error *err)
 {
-    const size_t n_fetches = frame->call.n_fetches, n_feeds = frame->call.n_feeds;
-    hs_code code = frame->capacity < all->n_nodes ? grow(frame, all->n_nodes, err) : HS_OK;
+    const size_t n_fetches = plan->call.n_fetches, n_feeds = plan->call.n_feeds;
+    hs_code code = plan->capacity < all->n_nodes ? grow(plan, all->n_nodes, err) : HS_OK;
     if (code)
         return code;
-    hs__frame_fetch(frame, all, fragment);
-    code = add_feeds(frame, all, fragment, args, who, err);
+    hs__run_plan_fetch(plan, all, request);
+    code = add_feeds(plan, all, request, args, who, err);
     if (!code && args->options)
-        code = add_options(frame, args->options, err);
+        code = add_options(plan, args->options, err);
     if (code)
-        take_back(frame, fragment, n_fetches, n_feeds);
+        take_back(plan, request, n_fetches, n_feeds);
     return code;
 }
 
@@ -195,27 +195,27 @@ static hs_code bring_home(hs_tensor *value, char **at, hs_error *err)
     return HS_OK;
 }
 
-hs_code hs__frame_preserve(hs__frame *frame, hs_error *err)
+hs_code hs__run_plan_preserve(hs__run_plan *plan, hs_error *err)
 {
-    if (!frame->in_use)
+    if (!plan->in_use)
         return HS_OK;
-    size_t bytes = rounded(frame->call.metadata.size);
-    for (size_t i = 0; i < frame->call.n_fetches; i++)
-        bytes += copy_bytes(&frame->call.values[i]);
-    hs_code code = hs__reserve(frame->env, &frame->copies, &frame->copies_capacity, bytes, 1, err);
+    size_t bytes = rounded(plan->call.metadata.size);
+    for (size_t i = 0; i < plan->call.n_fetches; i++)
+        bytes += copy_bytes(&plan->call.values[i]);
+    hs_code code = hs__reserve(plan->env, &plan->copies, &plan->copies_capacity, bytes, 1, err);
     if (code)
         return code;
-    char *to = frame->copies;
-    for (size_t i = 0; !code && i < frame->call.n_fetches; i++) {
-        if (frame->call.values[i].data && frame->call.values[i].memory)
-            code = bring_home(&frame->call.values[i], &to, err);
+    char *to = plan->copies;
+    for (size_t i = 0; !code && i < plan->call.n_fetches; i++) {
+        if (plan->call.values[i].data && plan->call.values[i].memory)
+            code = bring_home(&plan->call.values[i], &to, err);
         else
-            to = copy_value(&frame->call.values[i], to);
+            to = copy_value(&plan->call.values[i], to);
     }
-    if (!code && frame->call.metadata.size) {
-        memcpy(to, frame->call.metadata.data, frame->call.metadata.size);
-        frame->call.metadata.data = to;
+    if (!code && plan->call.metadata.size) {
+        memcpy(to, plan->call.metadata.data, plan->call.metadata.size);
+        plan->call.metadata.data = to;
     }
-    frame->in_use = code != HS_OK; /* what is copied needs no more care */
+    plan->in_use = code != HS_OK; /* what is copied needs no more care */
     return code;
 }

@@ -11,21 +11,21 @@
  * as they like. Frames nest: a run made inside another's callbacks has one of its own. */
 
 struct hs_run_values {
-    const struct hs__frame *frame;
-    const hs__fragment *fragment; /* NULL: nothing was asked for */
+    const struct hs__run_plan *plan;
+    const hs__request *request; /* NULL: nothing was asked for */
 };
 
 /* Where a node stands in the run of which its numbers speak. */
 typedef struct {
     uint64_t fetched_in, fed_in;
     uint32_t fetch, feed;
-} hs__seating;
+} hs__node_slot;
 
-typedef struct hs__frame {
+typedef struct hs__run_plan {
     const hs_env *env;
     uint64_t run;           /* the number of this run, of all runs of the session */
     hs_backend_call call;   /* the plan and, after the run, its results */
-    hs__seating *seating;   /* by seat */
+    hs__node_slot *slots;   /* by seat */
     hs_node *fetches;       /* the call's */
     hs_backend_feed *feeds; /* the call's */
     const char **feeders;   /* by feed: who */
@@ -36,53 +36,53 @@ typedef struct hs__frame {
     bool in_use;  /* somebody may still read the values */
     void *copies; /* of values that another run would have changed */
     size_t copies_capacity;
-} hs__frame;
+} hs__run_plan;
 
-void hs__frame_init(hs__frame *frame, const hs_env *env);
-void hs__frame_free(hs__frame *frame);
+void hs__run_plan_init(hs__run_plan *plan, const hs_env *env);
+void hs__run_plan_free(hs__run_plan *plan);
 
 /* Begins a run with nothing asked for. */
-static inline void hs__frame_begin(hs__frame *frame, uint64_t run)
+static inline void hs__run_plan_begin(hs__run_plan *plan, uint64_t run)
 {
-    frame->run = run;
-    frame->call.n_fetches = frame->call.n_feeds = 0;
-    frame->call.options = NULL;
-    frame->call.metadata = (hs_bytes){NULL, 0};
-    frame->in_use = false;
+    plan->run = run;
+    plan->call.n_fetches = plan->call.n_feeds = 0;
+    plan->call.options = NULL;
+    plan->call.metadata = (hs_bytes){NULL, 0};
+    plan->in_use = false;
 }
 /* Adds the fetches. There is to be room for all nodes. */
-static inline void hs__frame_fetch(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment)
+static inline void hs__run_plan_fetch(hs__run_plan *plan, const hs__requests *all, const hs__request *request)
 {
-    for (size_t i = 0; i < fragment->n_leaves; i++) {
-        hs__seating *seat = &frame->seating[fragment->leaves[i]];
-        if (seat->fetched_in == frame->run)
+    for (size_t i = 0; i < request->n_leaves; i++) {
+        hs__node_slot *slot = &plan->slots[request->leaves[i]];
+        if (slot->fetched_in == plan->run)
             continue;
-        seat->fetched_in = frame->run;
-        seat->fetch = (uint32_t)frame->call.n_fetches;
-        frame->fetches[frame->call.n_fetches++] = all->nodes[fragment->leaves[i]].node;
+        slot->fetched_in = plan->run;
+        slot->fetch = (uint32_t)plan->call.n_fetches;
+        plan->fetches[plan->call.n_fetches++] = all->nodes[request->leaves[i]].node;
     }
 }
 /* Makes room, and adds feeds and options, too. */
-hs_code hs__frame_add_all(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
-                          const char *who, hs_error *err);
+hs_code hs__run_plan_add_all(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
+                             const hs_run_args *args, const char *who, hs_error *err);
 /* Adds what `args`, compiled to `fragment`, asks for. `who` is named if somebody feeds a tensor that is fed:
  * FAILED_PRECONDITION. Failing, it adds nothing. */
-static inline hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment,
-                                    const hs_run_args *args, const char *who, hs_error *err)
+static inline hs_code hs__run_plan_add(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
+                                       const hs_run_args *args, const char *who, hs_error *err)
 {
-    if (frame->capacity < all->n_nodes || fragment->n_feeds || args->options)
-        return hs__frame_add_all(frame, all, fragment, args, who, err);
-    hs__frame_fetch(frame, all, fragment);
+    if (plan->capacity < all->n_nodes || request->n_feeds || args->options)
+        return hs__run_plan_add_all(plan, all, request, args, who, err);
+    hs__run_plan_fetch(plan, all, request);
     return HS_OK;
 }
 /* Runs it. */
-static inline hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, hs_error *err)
+static inline hs_code hs__run_plan_run(hs__run_plan *plan, const hs_backend_ops *ops, void *session, hs_error *err)
 {
-    hs_code code = ops->run(session, &frame->call, err);
-    frame->in_use = !code;
+    hs_code code = ops->run(session, &plan->call, err);
+    plan->in_use = !code;
     return code;
 }
 /* Copies what values and metadata show, so that another run leaves them as they are. */
-hs_code hs__frame_preserve(hs__frame *frame, hs_error *err);
+hs_code hs__run_plan_preserve(hs__run_plan *plan, hs_error *err);
 
 #endif

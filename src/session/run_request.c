@@ -9,29 +9,29 @@
  * must not fill the memory. */
 enum { MAX_FRAGMENTS = 4096, MAX_TOKENS = 1 << 24 };
 
-hs_code hs__fragments_init(hs__fragments *all, const hs_env *env, const hs_backend_ops *ops, void *backend, size_t n_askers,
-                           hs_error *err)
+hs_code hs__requests_init(hs__requests *all, const hs_env *env, const hs_backend_ops *ops, void *backend,
+                          size_t n_requesters, hs_error *err)
 {
-    *all = (hs__fragments){.env = env, .ops = ops, .backend = backend, .n_askers = n_askers};
+    *all = (hs__requests){.env = env, .ops = ops, .backend = backend, .n_requesters = n_requesters};
     hs__map_init(&all->strings, env);
-    all->last = hs__alloc(env, n_askers, sizeof *all->last);
-    return all->last ? HS_OK : hs__no_memory(err, n_askers * sizeof *all->last, "the plan of a run");
+    all->last = hs__alloc(env, n_requesters, sizeof *all->last);
+    return all->last ? HS_OK : hs__no_memory(err, n_requesters * sizeof *all->last, "the plan of a run");
 }
 
-static void free_fragment(const hs_env *env, hs__fragment *fragment)
+static void free_fragment(const hs_env *env, hs__request *request)
 {
-    hs__free(env, fragment->tokens);
-    hs__free(env, fragment->leaves);
-    hs__free(env, (void *)fragment->paths);
-    hs__free(env, fragment->feeds);
-    hs__free(env, (void *)fragment->feed_names);
-    hs__free(env, fragment);
+    hs__free(env, request->tokens);
+    hs__free(env, request->leaves);
+    hs__free(env, (void *)request->paths);
+    hs__free(env, request->feeds);
+    hs__free(env, (void *)request->feed_names);
+    hs__free(env, request);
 }
 
-void hs__fragments_free(hs__fragments *all)
+void hs__requests_free(hs__requests *all)
 {
-    for (size_t i = 0; i < HS__FRAGMENT_BUCKETS; i++)
-        for (hs__fragment *next, *at = all->buckets[i]; at; at = next) {
+    for (size_t i = 0; i < HS__REQUEST_BUCKETS; i++)
+        for (hs__request *next, *at = all->buckets[i]; at; at = next) {
             next = at->next;
             free_fragment(all->env, at);
         }
@@ -74,32 +74,32 @@ static bool same_tree(const hs_fetch *fetch, const char *key, const hs__token **
     return ((*at)++)->kind == 0;
 }
 
-static bool same_names(const char *const *names, const hs__fragment *fragment)
+static bool same_names(const char *const *names, const hs__request *request)
 {
-    const hs__token *at = fragment->tokens, *end = at + fragment->n_leaves;
+    const hs__token *at = request->tokens, *end = at + request->n_leaves;
     for (; names && *names; names++, at++)
         if (at == end || !is_same(*names, at->name))
             return false;
     return at == end;
 }
 
-__attribute__((noinline)) static bool same_feeds(const hs_feed *feeds, const hs__fragment *fragment)
+__attribute__((noinline)) static bool same_feeds(const hs_feed *feeds, const hs__request *request)
 {
     size_t n = 0;
     for (; feeds && feeds[n].name; n++)
-        if (n == fragment->n_feeds || !is_same(feeds[n].name, fragment->feed_names[n]))
+        if (n == request->n_feeds || !is_same(feeds[n].name, request->feed_names[n]))
             return false;
-    return n == fragment->n_feeds;
+    return n == request->n_feeds;
 }
 
-bool hs__fragment_is_of(const hs__fragment *fragment, const hs_run_args *args)
+bool hs__request_is_of(const hs__request *request, const hs_run_args *args)
 {
-    if ((args->feeds || fragment->n_feeds) && !same_feeds(args->feeds, fragment))
+    if ((args->feeds || request->n_feeds) && !same_feeds(args->feeds, request))
         return false;
     if (!args->fetches)
-        return fragment->flat && same_names(args->names, fragment);
-    const hs__token *at = fragment->tokens;
-    return !fragment->flat && !args->names && same_tree(args->fetches, NULL, &at);
+        return request->flat && same_names(args->names, request);
+    const hs__token *at = request->tokens;
+    return !request->flat && !args->names && same_tree(args->fetches, NULL, &at);
 }
 
 /* Measuring args: how large is their fragment, which hash has it, and do they make sense? */
@@ -185,7 +185,7 @@ static hs_code measure_args(measure *m, const hs_run_args *args)
 /* Names to seats. */
 
 /* The id of a text, which is kept for as long as the session lives. */
-static hs_code intern(hs__fragments *all, const char *text, size_t *id, hs_error *err)
+static hs_code intern(hs__requests *all, const char *text, size_t *id, hs_error *err)
 {
     *id = hs__map_find(&all->strings, text);
     if (*id != HS__NONE)
@@ -195,12 +195,12 @@ static hs_code intern(hs__fragments *all, const char *text, size_t *id, hs_error
     if (!code && !(code = hs__map_add(&all->strings, text, all->n_texts, &kept, err))) {
         *id = all->n_texts++;
         all->texts[*id].text = kept;
-        all->texts[*id].seat = HS__NO_SEAT;
+        all->texts[*id].seat = HS__NO_NODE;
     }
     return code;
 }
 
-static hs_code intern_text(hs__fragments *all, const char *text, const char **kept, hs_error *err)
+static hs_code intern_text(hs__requests *all, const char *text, const char **kept, hs_error *err)
 {
     size_t id;
     hs_code code = intern(all, text, &id, err);
@@ -215,7 +215,7 @@ static size_t hash_node(const hs_node *node)
     return (size_t)(hash ^ hash >> 32);
 }
 
-static hs__seat *find_node(const hs__fragments *all, hs__seat *table, size_t capacity, const hs_node *node)
+static hs__node_index *find_node(const hs__requests *all, hs__node_index *table, size_t capacity, const hs_node *node)
 {
     size_t at = hash_node(node) & (capacity - 1);
     while (table[at] &&
@@ -224,14 +224,14 @@ static hs__seat *find_node(const hs__fragments *all, hs__seat *table, size_t cap
     return &table[at];
 }
 
-static hs_code grow_by_node(hs__fragments *all, hs_error *err)
+static hs_code grow_by_node(hs__requests *all, hs_error *err)
 {
     size_t capacity = all->by_node_capacity ? all->by_node_capacity * 2 : 32;
-    hs__seat *table = hs__alloc(all->env, capacity, sizeof *table);
+    hs__node_index *table = hs__alloc(all->env, capacity, sizeof *table);
     if (!table)
         return hs__no_memory(err, capacity * sizeof *table, "a table of nodes");
     for (size_t i = 0; i < all->n_nodes; i++)
-        *find_node(all, table, capacity, &all->nodes[i].node) = (hs__seat)i + 1;
+        *find_node(all, table, capacity, &all->nodes[i].node) = (hs__node_index)i + 1;
     hs__free(all->env, all->by_node);
     all->by_node = table;
     all->by_node_capacity = capacity;
@@ -239,31 +239,31 @@ static hs_code grow_by_node(hs__fragments *all, hs_error *err)
 }
 
 /* "loss" and "loss:0" are one node, and share a seat. */
-static hs_code seat_node(hs__fragments *all, const hs_node *node, const char *name, hs__seat *seat, hs_error *err)
+static hs_code seat_node(hs__requests *all, const hs_node *node, const char *name, hs__node_index *seat, hs_error *err)
 {
     hs_code code = all->n_nodes >= all->by_node_capacity / 2 ? grow_by_node(all, err) : HS_OK;
     if (code)
         return code;
-    hs__seat *found = find_node(all, all->by_node, all->by_node_capacity, node);
+    hs__node_index *found = find_node(all, all->by_node, all->by_node_capacity, node);
     if (!*found) {
         if ((code = hs__reserve(all->env, &all->nodes, &all->nodes_capacity, all->n_nodes + 1, sizeof *all->nodes, err)))
             return code;
         all->nodes[all->n_nodes].node = *node;
         all->nodes[all->n_nodes].name = name;
-        *found = (hs__seat)++all->n_nodes;
+        *found = (hs__node_index)++all->n_nodes;
     }
     *seat = *found - 1;
     return HS_OK;
 }
 
-static hs_code seat_of(hs__fragments *all, const char *name, const char **kept, hs__seat *seat, hs_error *err)
+static hs_code seat_of(hs__requests *all, const char *name, const char **kept, hs__node_index *seat, hs_error *err)
 {
     size_t id;
     hs_code code = intern(all, name, &id, err);
     if (code)
         return code;
     *kept = all->texts[id].text;
-    if (all->texts[id].seat == HS__NO_SEAT) {
+    if (all->texts[id].seat == HS__NO_NODE) {
         hs_node node;
         if ((code = hs__settle(all->ops->find(all->backend, name, &node, err), name, err)) ||
             (code = seat_node(all, &node, *kept, &all->texts[id].seat, err)))
@@ -276,8 +276,8 @@ static hs_code seat_of(hs__fragments *all, const char *name, const char **kept, 
 /* Compiling. */
 
 typedef struct {
-    hs__fragments *all;
-    hs__fragment *to;
+    hs__requests *all;
+    hs__request *to;
     hs__buffer path; /* of the leaf that is compiled, ended by a zero */
     hs__map paths;   /* of all dicts' children */
     size_t token, leaf;
@@ -356,7 +356,7 @@ static hs_code compile_tree(compile *c, const hs_fetch *fetch, const char *key)
     return code;
 }
 
-static hs_code compile_args(hs__fragments *all, const hs_run_args *args, hs__fragment *to, hs_error *err)
+static hs_code compile_args(hs__requests *all, const hs_run_args *args, hs__request *to, hs_error *err)
 {
     compile c = {.all = all, .to = to, .err = err};
     hs__buffer_init(&c.path, all->env);
@@ -373,9 +373,9 @@ static hs_code compile_args(hs__fragments *all, const hs_run_args *args, hs__fra
     return code;
 }
 
-static hs__fragment *new_fragment(const hs_env *env, const measure *m, bool flat)
+static hs__request *new_fragment(const hs_env *env, const measure *m, bool flat)
 {
-    hs__fragment *made = hs__alloc(env, 1, sizeof *made);
+    hs__request *made = hs__alloc(env, 1, sizeof *made);
     if (!made)
         return NULL;
     made->hash = m->hash;
@@ -395,27 +395,27 @@ static hs__fragment *new_fragment(const hs_env *env, const measure *m, bool flat
 }
 
 /* Throws away the fragment that was not used for longest, unless it is in use. */
-static void evict(hs__fragments *all)
+static void evict(hs__requests *all)
 {
-    hs__fragment **oldest = NULL;
-    for (size_t i = 0; i < HS__FRAGMENT_BUCKETS; i++)
-        for (hs__fragment **at = &all->buckets[i]; *at; at = &(*at)->next)
+    hs__request **oldest = NULL;
+    for (size_t i = 0; i < HS__REQUEST_BUCKETS; i++)
+        for (hs__request **at = &all->buckets[i]; *at; at = &(*at)->next)
             if ((*at)->last_used < all->clock && (!oldest || (*at)->last_used < (*oldest)->last_used))
                 oldest = at;
     if (!oldest)
         return;
-    hs__fragment *gone = *oldest;
+    hs__request *gone = *oldest;
     *oldest = gone->next;
-    all->n_fragments--;
-    for (size_t i = 0; i < all->n_askers; i++)
+    all->n_requests--;
+    for (size_t i = 0; i < all->n_requesters; i++)
         if (all->last[i] == gone)
             all->last[i] = NULL;
     free_fragment(all->env, gone);
 }
 
-static hs_code make(hs__fragments *all, const hs_run_args *args, const measure *m, hs__fragment **out, hs_error *err)
+static hs_code make(hs__requests *all, const hs_run_args *args, const measure *m, hs__request **out, hs_error *err)
 {
-    hs__fragment *made = new_fragment(all->env, m, !args->fetches);
+    hs__request *made = new_fragment(all->env, m, !args->fetches);
     if (!made)
         return hs__no_memory(err, m->tokens * sizeof(hs__token), "the plan of a run");
     hs_code code = compile_args(all, args, made, err);
@@ -423,27 +423,27 @@ static hs_code make(hs__fragments *all, const hs_run_args *args, const measure *
         free_fragment(all->env, made);
         return code;
     }
-    if (all->n_fragments >= MAX_FRAGMENTS)
+    if (all->n_requests >= MAX_FRAGMENTS)
         evict(all);
-    hs__fragment **bucket = &all->buckets[made->hash % HS__FRAGMENT_BUCKETS];
+    hs__request **bucket = &all->buckets[made->hash % HS__REQUEST_BUCKETS];
     made->next = *bucket;
     *bucket = made;
-    all->n_fragments++;
+    all->n_requests++;
     *out = made;
     return HS_OK;
 }
 
-hs_code hs__fragment_search(hs__fragments *all, size_t asker, const hs_run_args *args, hs__fragment **out, hs_error *err)
+hs_code hs__request_search(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out, hs_error *err)
 {
     measure m = {.hash = HS__HASH_START, .err = err};
     hs_code code = measure_args(&m, args);
     if (code)
         return code;
-    hs__fragment *found = all->buckets[m.hash % HS__FRAGMENT_BUCKETS];
-    while (found && (found->hash != m.hash || !hs__fragment_is_of(found, args)))
+    hs__request *found = all->buckets[m.hash % HS__REQUEST_BUCKETS];
+    while (found && (found->hash != m.hash || !hs__request_is_of(found, args)))
         found = found->next;
     if (!found && (code = make(all, args, &m, &found, err)))
         return code;
-    *out = all->last[asker] = found;
+    *out = all->last[requester] = found;
     return HS_OK;
 }

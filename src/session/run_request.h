@@ -11,8 +11,8 @@
  * contents of the args, whatever their address. A step's plan is the union of its fragments (frame.h). */
 
 /* One node that was ever asked for, in the session's table of them: its seat. */
-typedef uint32_t hs__seat;
-#define HS__NO_SEAT UINT32_MAX
+typedef uint32_t hs__node_index;
+#define HS__NO_NODE UINT32_MAX
 
 /* The tree in the order in which it is written, closed by ends. */
 typedef struct {
@@ -20,28 +20,28 @@ typedef struct {
     const char *key, *name;
 } hs__token;
 
-typedef struct hs__fragment {
-    struct hs__fragment *next; /* of the same hash */
+typedef struct hs__request {
+    struct hs__request *next; /* of the same hash */
     uint64_t hash, last_used;
     bool flat; /* made of a list of names */
     size_t n_tokens, n_leaves, n_feeds;
-    hs__token *tokens;  /* the names and keys are interned */
-    hs__seat *leaves;   /* by position */
-    const char **paths; /* by position */
-    hs__seat *feeds;
+    hs__token *tokens;      /* the names and keys are interned */
+    hs__node_index *leaves; /* by position */
+    const char **paths;     /* by position */
+    hs__node_index *feeds;
     const char **feed_names;
-} hs__fragment;
+} hs__request;
 
-enum { HS__FRAGMENT_BUCKETS = 256 };
+enum { HS__REQUEST_BUCKETS = 256 };
 
-typedef struct hs__fragments {
+typedef struct hs__requests {
     const hs_env *env;
     const hs_backend_ops *ops; /* the backend's, for its find */
     void *backend;
     hs__map strings; /* every name, key and path, to its place in texts */
     struct {
         const char *text;
-        hs__seat seat; /* of the node of that name, or HS__NO_SEAT */
+        hs__node_index seat; /* of the node of that name, or HS__NO_NODE */
     } * texts;
     size_t n_texts, texts_capacity;
     struct {
@@ -49,33 +49,33 @@ typedef struct hs__fragments {
         const char *name;
     } * nodes; /* by seat */
     size_t n_nodes, nodes_capacity;
-    hs__seat *by_node; /* a hash table of seats + 1; 0 is empty */
+    hs__node_index *by_node; /* a hash table of seats + 1; 0 is empty */
     size_t by_node_capacity;
-    hs__fragment *buckets[HS__FRAGMENT_BUCKETS];
-    size_t n_fragments;
-    hs__fragment **last; /* by asker: what it asked for last, which is looked at first */
-    size_t n_askers;
+    hs__request *buckets[HS__REQUEST_BUCKETS];
+    size_t n_requests;
+    hs__request **last; /* by requester: what it asked for last, which is looked at first */
+    size_t n_requesters;
     uint64_t clock; /* counts runs at level 0, for last_used: what the present one uses is not thrown away */
-} hs__fragments;
+} hs__requests;
 
 /* `ops` and `backend` are those of the session, which outlives this. Askers are numbered from 0. */
-hs_code hs__fragments_init(hs__fragments *all, const hs_env *env, const hs_backend_ops *ops, void *backend, size_t n_askers,
-                           hs_error *err);
-void hs__fragments_free(hs__fragments *all);
+hs_code hs__requests_init(hs__requests *all, const hs_env *env, const hs_backend_ops *ops, void *backend,
+                          size_t n_requesters, hs_error *err);
+void hs__requests_free(hs__requests *all);
 
 /* Does the fragment ask for what the args ask for? Contents are compared, never addresses. */
-bool hs__fragment_is_of(const hs__fragment *fragment, const hs_run_args *args);
+bool hs__request_is_of(const hs__request *request, const hs_run_args *args);
 /* Looks among all fragments, and compiles the args if there is none for them. */
-hs_code hs__fragment_search(hs__fragments *all, size_t asker, const hs_run_args *args, hs__fragment **out, hs_error *err);
+hs_code hs__request_search(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out, hs_error *err);
 
-/* The fragment for the asker's args. */
-static inline hs_code hs__fragment_of(hs__fragments *all, size_t asker, const hs_run_args *args, hs__fragment **out,
-                                      hs_error *err)
+/* The fragment for the requester's args. */
+static inline hs_code hs__request_of(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out,
+                                     hs_error *err)
 {
     hs_code code = HS_OK;
-    *out = all->last[asker];
-    if (!*out || !hs__fragment_is_of(*out, args))
-        code = hs__fragment_search(all, asker, args, out, err);
+    *out = all->last[requester];
+    if (!*out || !hs__request_is_of(*out, args))
+        code = hs__request_search(all, requester, args, out, err);
     if (!code)
         (*out)->last_used = all->clock;
     return code;

@@ -6,14 +6,14 @@
  * own word on what it was. */
 static bool threads_have_failed(struct hs_session *session)
 {
-    static const int64_t a_while = 1000000000;
+    static const int64_t GRACE_NS = 1000000000;
     int64_t since = 0;
     if (!hs_coordinator_should_stop(session->coordinator)) {
         atomic_store(&session->data_wait.thread_failed_ns, 0);
         return false;
     }
     int64_t now = hs_env_monotonic_ns(&session->env);
-    return !atomic_compare_exchange_strong(&session->data_wait.thread_failed_ns, &since, now) && now - since >= a_while;
+    return !atomic_compare_exchange_strong(&session->data_wait.thread_failed_ns, &since, now) && now - since >= GRACE_NS;
 }
 
 void hs__forget_thread_failure(struct hs_session *session)
@@ -23,12 +23,13 @@ void hs__forget_thread_failure(struct hs_session *session)
 
 static bool stop_requested(void *user)
 {
-    return hs__stop_asked(user) || threads_have_failed(user);
+    return hs__stop_requested(user) || threads_have_failed(user);
 }
 
-/* A run that waits for data is in the phase of those. Polling is no sign of life there: it goes on while the data stalls.
+/* A run that set_waiting for data is in the phase of those. Polling is no sign of life there: it goes on while the data
+ * stalls.
  */
-static void waits(void *user, bool waiting)
+static void set_waiting(void *user, bool waiting)
 {
     struct hs_session *session = user;
     if (waiting)
@@ -37,33 +38,33 @@ static void waits(void *user, bool waiting)
         hs__enter(session, session->data_wait.phase_before);
 }
 
-static hs_code new_frame(struct hs_session *session, hs_error *err)
+static hs_code new_plan(struct hs_session *session, hs_error *err)
 {
-    hs_code code = hs__reserve(&session->env, &session->frames, &session->frames_capacity, session->n_frames + 1,
-                               sizeof *session->frames, err);
+    hs_code code = hs__reserve(&session->env, &session->plans, &session->plans_capacity, session->n_plans + 1,
+                               sizeof *session->plans, err);
     if (code)
         return code;
-    hs__frame *made = hs__alloc(&session->env, 1, sizeof *made);
+    hs__run_plan *made = hs__alloc(&session->env, 1, sizeof *made);
     if (!made)
         return hs__no_memory(err, sizeof *made, "the plan of a run");
-    hs__frame_init(made, &session->env);
-    made->call.level = session->n_frames;
+    hs__run_plan_init(made, &session->env);
+    made->call.level = session->n_plans;
     made->call.stop_requested = stop_requested;
-    made->call.waits = waits;
+    made->call.waits = set_waiting;
     made->call.user = session;
-    for (size_t i = 0; i < session->n_hooks && session->n_frames == 0; i++)
-        session->hooks[i].values.frame = made; /* hooks are called at level 0 */
-    session->frames[session->n_frames++] = made;
+    for (size_t i = 0; i < session->n_hooks && session->n_plans == 0; i++)
+        session->hooks[i].values.plan = made; /* hooks are called at level 0 */
+    session->plans[session->n_plans++] = made;
     return HS_OK;
 }
 
-hs_code hs__open_level(struct hs_session *session, size_t level, hs_error *err)
+hs_code hs__reserve_level(struct hs_session *session, size_t level, hs_error *err)
 {
     hs_code code = HS_OK;
-    while (!code && session->n_frames <= level)
-        code = new_frame(session, err);
+    while (!code && session->n_plans <= level)
+        code = new_plan(session, err);
     if (!(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
         for (size_t i = 0; !code && i < level; i++)
-            code = hs__frame_preserve(session->frames[i], err);
+            code = hs__run_plan_preserve(session->plans[i], err);
     return code;
 }

@@ -6,7 +6,7 @@
 
 #include <hooksess/tf1/session_manager.h>
 
-void hs__call_was_left(hs_session *session)
+void hs__call_abandoned(hs_session *session)
 {
     session->call.floor = NULL;
     hs_raw_session_leave(&session->raw);
@@ -21,12 +21,12 @@ void hs__call_was_left(hs_session *session)
 }
 
 /* `frame` is that of a later call. Stacks grow down. */
-bool hs__notice_left_call(hs_session *session, const void *frame)
+bool hs__check_abandoned_call(hs_session *session, const void *frame)
 {
     bool left = session->call.floor && pthread_equal(session->call.thread, pthread_self()) &&
                 (uintptr_t)frame >= (uintptr_t)session->call.floor;
     if (left)
-        hs__call_was_left(session);
+        hs__call_abandoned(session);
     return left;
 }
 
@@ -34,7 +34,7 @@ bool hs__notice_left_call(hs_session *session, const void *frame)
 HS__COLD static hs_code refuse(hs_session *session, const void *frame, hs_error *err)
 {
     if (session)
-        hs__notice_left_call(session, frame);
+        hs__check_abandoned_call(session, frame);
     if (!session)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "session is NULL; it was not opened, or is already closed");
     if (session->life == HS__IN_OWN_STEP)
@@ -59,7 +59,7 @@ static inline hs_code check_runnable(hs_session *session, const void *frame, hs_
 {
     const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK;
     bool busy = !session || session->level || session->in_backend | (session->life > HS__IN_STEP_FUNCTION) ||
-                (session->life == HS__IN_STEP_FUNCTION && hs__notice_left_call(session, frame));
+                (session->life == HS__IN_STEP_FUNCTION && hs__check_abandoned_call(session, frame));
     return busy || hs__stops(session) & final ? refuse(session, frame, err) : HS_OK;
 }
 
@@ -70,7 +70,7 @@ hs_code hs__check_runnable(hs_session *session, const void *frame, hs_error *err
 
 HS__COLD static hs_code failed(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
-    hs__note_end_of_input(session, code == HS_OUT_OF_RANGE);
+    hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
     if (code == HS_STOP)
         hs__stop_step(session);
     session->last = *error;
@@ -84,7 +84,7 @@ static inline hs_code ended(hs_session *session, hs_code code, const hs_error *e
 {
     if (code)
         return failed(session, code, error, err);
-    hs__note_end_of_input(session, false);
+    hs__set_input_ended(session, false);
     session->last.code = HS_OK;
     hs__clear(err);
     return HS_OK;
@@ -139,7 +139,7 @@ hs_code hs__recover_lost_own(hs_session *session, hs_code code, hs_error *error)
     return recover_for(session, blame_threads(session, code, error), true, error);
 }
 
-hs_code hs__heal_lost(hs_session *session, hs_error *error)
+hs_code hs__recover_lost(hs_session *session, hs_error *error)
 {
     hs_error threads;
     if (!hs__threads_are_lost(session, &threads))
@@ -150,7 +150,7 @@ hs_code hs__heal_lost(hs_session *session, hs_error *error)
 
 static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *error)
 {
-    hs_code code = hs__heal(session, error);
+    hs_code code = hs__recover_if_lost(session, error);
     while (!code) {
         session->failed_hook[0] = '\0';
         if (!(code = hs__run_hooked(session, args, values, error)) ||
@@ -173,16 +173,16 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     HS__CALL(call, session);
     hs_error *error = &session->last;
     hs__clear(error);
-    hs__note_end_of_input(session, false);
+    hs__set_input_ended(session, false);
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
-    if (!(code = hs__take_args(&copy, given ? given : &nothing, &args, error))) {
+    if (!(code = hs__copy_args(&copy, given ? given : &nothing, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
             code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %d, not an hs_run_kind", (int)args->kind);
         else
             code = run_args(session, args, values, error);
     }
-    hs__call_returns(&call);
+    hs__call_end(&call);
     return ended(session, code, error, err);
 }
 
@@ -263,18 +263,18 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
     if (!step)
         return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: step is NULL"), &error, err);
     HS__CALL(call, session);
-    code = hs__heal(session, &error);
+    code = hs__recover_if_lost(session, &error);
     while (!code && (code = call_step(session, step, user, &error)))
         if ((code = recover(session, code, &error)))
             break;
-    hs__call_returns(&call);
+    hs__call_end(&call);
     return ended(session, code, &error, err);
 }
 
 void hs_session_request_save(hs_session *session)
 {
     if (session)
-        atomic_fetch_add_explicit(&session->requests, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&session->save_requests, 1, memory_order_relaxed);
 }
 
 bool hs_session_poll(hs_session *session)
@@ -294,6 +294,11 @@ void hs_session_fail(hs_session *session, const hs_error *why)
 }
 
 /* Accessors. */
+
+bool hs__repeats_call(const hs_session *session)
+{
+    return session->repeat_call;
+}
 
 hs_raw_session *hs_session_raw(const hs_session *session)
 {

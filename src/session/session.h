@@ -14,9 +14,8 @@
 
 /* A hooked session from the inside.
  *
- *   session_open.c, session.c, session_close.c   its life: the order of everything, and what is left when a part of it fails
- *   session_create.c, recovery.c   the part of it that can be lost, and made anew
- *   hooked.c    one run with its hooks
+ *   session_open.c, session.c, session_close.c   its life: the order of everything, and what is left when a part of it
+ * fails session_create.c, recovery.c   the part of it that can be lost, and made anew hooked.c    one run with its hooks
  *   run_request.c, run_plan.c, run_stack.c   what a run asks for and what it gives
  *   run_context.c, values.c, raw.c   what hooks see; timer.c, trace_file.c   when they act, and the traces that they write
  *   startup.c, scaffold.c   how variables get their first values; session_manager.c, without a hooked session
@@ -34,7 +33,7 @@ typedef struct hs__failure {
 } hs__failure;
 
 /* What there is of a hook besides what every run looks at. */
-typedef struct hs__hook_rest {
+typedef struct hs__hook_cold {
     struct hs_session *session;
     hs_hook_ops ops;  /* complete */
     hs_run_args args; /* a copy of args that were compiled against other headers */
@@ -45,13 +44,13 @@ typedef struct hs__hook_rest {
         const char *slowest;
     } cost;
     bool best_effort, state_varies;
-    bool uncreated;       /* its after_create_session failed, and is to be called again */
+    bool create_pending;  /* its after_create_session failed, and is to be called again */
     int64_t max_failures; /* in a row; 0: any number */
-    int64_t in_a_row;
+    int64_t failures_in_a_row;
     const char *failing;   /* the callback that failed last */
-    int64_t back_ns;       /* when it is called again, if it is not called now; INT64_MAX: never */
+    int64_t retry_at_ns;   /* when it is called again, if it is not called now; INT64_MAX: never */
     uint64_t wanted_kinds; /* of when it is called */
-} hs__hook_rest;
+} hs__hook_cold;
 
 /* A hook as the session keeps it: one line of the processor's cache. */
 typedef struct hs__hook {
@@ -60,7 +59,7 @@ typedef struct hs__hook {
     hs_code (*after_run)(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
     uint64_t kinds;       /* a bit for each hs_run_kind that it wants; 0: it is not called now */
     hs_run_values values; /* of the run at level 0; hooks are called at no other */
-    hs__hook_rest *rest;
+    hs__hook_cold *cold;
     uint8_t before_kinds, after_kinds; /* the kinds of run for which these callbacks are called; 0: there is none */
     uint8_t slow;                      /* how many more of its calls are timed each, as it was seen to take long */
 } hs__hook;
@@ -173,7 +172,7 @@ typedef struct hs__progress {
     _Atomic(const hs__hook *) hook; /* whose callback runs */
 } hs__progress;
 
-/* run_stack.c. A run that waits for data. */
+/* run_stack.c. A run that set_waiting for data. */
 typedef struct hs__data_wait {
     hs_phase phase_before;
     atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
@@ -212,7 +211,7 @@ struct hs_session {
     hs_env env;
     hs_raw_session raw;
     hs__hook *hooks;
-    hs__hook_rest *rests; /* of hooks[i] at i */
+    hs__hook_cold *cold;  /* of hooks[i] at i */
     hs_hook *given_hooks; /* as the caller gave them; freed with the session */
     size_t n_hooks;
     hs_scaffold *scaffold;
@@ -226,9 +225,9 @@ struct hs_session {
     hs__writer_cache writers;
     hs__metrics metrics;
 
-    hs__fragments fragments;
-    hs__frame **frames; /* by level */
-    size_t n_frames, frames_capacity;
+    hs__requests requests;
+    hs__run_plan **plans; /* by level */
+    size_t n_plans, plans_capacity;
     uint64_t runs;
     hs_run_context context;
     hs_run_values values;        /* the caller's */
@@ -244,11 +243,11 @@ struct hs_session {
     } call;                /* session.c */
     struct {
         bool used; /* hs_step_begin has returned true */
-        hs__frame *frame;
+        hs__run_plan *plan;
     } own_step; /* own_step.c */
 
-    atomic_uint stops;    /* hs__stop bits; set and read by any thread and signal handler */
-    atomic_uint requests; /* to save; from any thread or signal handler */
+    atomic_uint stops;         /* hs__stop bits; set and read by any thread and signal handler */
+    atomic_uint save_requests; /* to save; from any thread or signal handler */
     bool already_done;
     struct {
         unsigned stops; /* hs__stop_causes when the session was closed */
@@ -280,7 +279,7 @@ size_t hs__hooks_count(const hs_hook *hooks);
 void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others);
 /* Copies, held, for sessions that train nothing, so that they serve several of them; the array is for hs__free, and whoever
  * has the hooks destroys them. */
-hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, hs_error *err);
+hs_hook *hs__hooks_hold(const hs_env *env, const hs_hook *hooks, hs_error *err);
 
 /* signals.c */
 
@@ -295,19 +294,19 @@ int hs__signals_first(const struct hs_session *session);
 /* Calls into the session that call callbacks. A callback may leave such a call by an exception, by pthread_exit or by
  * longjmp. The session has failed then, and can be closed.
  *
- * HS__CALL(call, session) begins one, if none is being made; hs__call_returns(&call) ends it before each return. An
- * exception and pthread_exit run the cleanup. longjmp runs nothing: hs__notice_left_call finds the call left if a later one
- * is made from above its stack. Callbacks are below it. The room makes that so also for a later call from somewhat deeper
- * functions.
+ * HS__CALL(call, session) begins one, if none is being made; hs__call_end(&call) ends it before each return. An
+ * exception and pthread_exit run the cleanup. longjmp runs nothing: hs__check_abandoned_call finds the call left if a later
+ * one is made from above its stack. Callbacks are below it. The room makes that so also for a later call from somewhat
+ * deeper functions.
  */
 #define HS__CALL_ROOM 4096
 #define HS__CALL(name, session)                                                                                            \
-    __attribute__((cleanup(hs__call_unwinds))) struct hs_session *name =                                                   \
-        hs__call_begins(session, __builtin_alloca(HS__CALL_ROOM))
-void hs__call_was_left(struct hs_session *session);
-bool hs__notice_left_call(struct hs_session *session, const void *frame);
+    __attribute__((cleanup(hs__call_cleanup))) struct hs_session *name =                                                   \
+        hs__call_begin(session, __builtin_alloca(HS__CALL_ROOM))
+void hs__call_abandoned(struct hs_session *session);
+bool hs__check_abandoned_call(struct hs_session *session, const void *frame);
 
-static inline struct hs_session *hs__call_begins(struct hs_session *session, const void *floor)
+static inline struct hs_session *hs__call_begin(struct hs_session *session, const void *floor)
 {
     if (session->call.floor)
         return NULL;
@@ -316,17 +315,17 @@ static inline struct hs_session *hs__call_begins(struct hs_session *session, con
     return session;
 }
 
-static inline void hs__call_returns(struct hs_session **call)
+static inline void hs__call_end(struct hs_session **call)
 {
     if (*call)
         (*call)->call.floor = NULL;
     *call = NULL;
 }
 
-static inline void hs__call_unwinds(struct hs_session **call)
+static inline void hs__call_cleanup(struct hs_session **call)
 {
     if (*call)
-        hs__call_was_left(*call);
+        hs__call_abandoned(*call);
 }
 
 /* stop.c. Why the session stops. Any thread, any signal handler. */
@@ -351,9 +350,9 @@ void hs__stop_step(struct hs_session *session);
 /* A hook's request, HS__STOP_HOOK_INTERRUPTED or _DONE. `hook` "": the library's. */
 void hs__stop_by_hook(struct hs_session *session, const char *hook, hs__stop how);
 /* Was a stop requested, by a hook, a step, a thread, the program or a signal? */
-bool hs__stop_asked(const struct hs_session *session);
+bool hs__stop_requested(const struct hs_session *session);
 
-static inline void hs__note_end_of_input(struct hs_session *session, bool ended)
+static inline void hs__set_input_ended(struct hs_session *session, bool ended)
 {
     if (ended)
         hs__add_stops(session, HS__STOP_INPUT_ENDED);
@@ -379,10 +378,10 @@ static inline void hs__unmute(struct hs_session *session)
         hs__unmute_due(session);
 }
 /* The callback did not fail. */
-void hs__works_again(struct hs_session *session, hs__hook *hook, const char *callback);
-void hs__tell_failures(const struct hs_session *session);
+void hs__clear_failures(struct hs_session *session, hs__hook *hook, const char *callback);
+void hs__log_failures(const struct hs_session *session);
 /* For the writer cache: an error that a writer goes on from. */
-void hs__report_writer(void *session, const hs_error *error);
+void hs__report_writer_failure(void *session, const hs_error *error);
 
 /* run_stack.c. After a recovery: the threads are new ones. */
 void hs__forget_thread_failure(struct hs_session *session);
@@ -396,7 +395,7 @@ static inline bool hs__is_watched(const struct hs_session *session)
     return atomic_load_explicit(&((struct hs_session *)session)->progress.watched, memory_order_relaxed);
 }
 /* Something goes on. One thread says so; where others do, too, a count may be lost, and it has changed all the same. */
-static inline void hs__is_alive(struct hs_session *session)
+static inline void hs__bump_progress(struct hs_session *session)
 {
     atomic_store_explicit(&session->progress.count,
                           atomic_load_explicit(&session->progress.count, memory_order_relaxed) + 1, memory_order_relaxed);
@@ -405,10 +404,10 @@ static inline hs_phase hs__enter(struct hs_session *session, hs_phase phase)
 {
     hs_phase before = (hs_phase)atomic_load_explicit(&session->progress.phase, memory_order_relaxed);
     atomic_store_explicit(&session->progress.phase, phase, memory_order_relaxed);
-    hs__is_alive(session);
+    hs__bump_progress(session);
     return before;
 }
-static inline void hs__does(struct hs_session *session, const hs__hook *hook)
+static inline void hs__set_current_hook(struct hs_session *session, const hs__hook *hook)
 {
     atomic_store_explicit(&session->progress.hook, hook, memory_order_relaxed);
 }
@@ -420,10 +419,10 @@ void hs__pause(struct hs_session *session, double secs);
 hs_code hs__open_raw(struct hs_session *session, hs_error *err);
 hs_code hs__close_raw(struct hs_session *session, hs_error *err);
 /* Makes the backend's session, gives it its values, starts the threads and tells the hooks. `again`: for one that was lost.
- * What was made before a failure is left to hs__discard or hs__shut. */
+ * What was made before a failure is left to hs__discard_raw or hs__close_all. */
 hs_code hs__create(struct hs_session *session, bool again, hs_error *err);
 /* Ends all that hs__create has made. Returns the error of a thread that failed for another reason than the lost session. */
-hs_code hs__discard(struct hs_session *session, hs_error *err);
+hs_code hs__discard_raw(struct hs_session *session, hs_error *err);
 void hs__stop_threads(struct hs_session *session);
 
 /* Frees the coordinators of earlier attempts. */
@@ -433,13 +432,14 @@ void hs__made_free(struct hs_session *session);
 
 void hs__recovery_init(struct hs_session *session);
 void hs__recovery_free(struct hs_session *session);
-hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err);
+hs_code hs__copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err);
 /* Is there to be one attempt more, after an error? It is counted, and told; or `error` says that there were enough. */
-bool hs__one_more(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what, hs_error *error);
+bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what,
+                       hs_error *error);
 /* How long is waited before an attempt, the first of which is 1. */
 double hs__backoff(const hs_recovery *recovery, int64_t attempt);
 /* The first hs__create, and as many more as the recovery allows. */
-hs_code hs__open_created(struct hs_session *session, hs_error *err);
+hs_code hs__create_with_retries(struct hs_session *session, hs_error *err);
 /* Did the caller allow recovery? */
 static inline bool hs__may_recover(const struct hs_session *session)
 {
@@ -459,14 +459,14 @@ bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
 /* Makes the session anew, which was lost because of `why`. */
 hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err);
 /* Do these leave variables as they are? */
-bool hs__leaves_out(const hs_restore_options *options);
+bool hs__restores_partly(const hs_restore_options *options);
 /* A checkpoint was saved: lets go of the copy of the opening, if that is where recovery will find it. */
-void hs__forget_opening(struct hs_session *session);
+void hs__release_initial_state(struct hs_session *session);
 
 /* Is a hook that has failed not called any more? */
 static inline bool hs__is_left_alone(const hs__hook *hook)
 {
-    return hook->rest->back_ns == INT64_MAX;
+    return hook->cold->retry_at_ns == INT64_MAX;
 }
 
 /* A code that ends a session well. */
@@ -482,8 +482,8 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
 /* One run with hooks, at level 0. `err` is not NULL. */
 hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err);
 /* Its two halves, for a step that the caller computes between them. */
-hs_code hs__begin_hooked(struct hs_session *session, const hs_run_args *args, hs__frame **frame, hs_error *err);
-hs_code hs__end_hooked(struct hs_session *session, hs__frame *frame, hs_error *err);
+hs_code hs__begin_hooked(struct hs_session *session, const hs_run_args *args, hs__run_plan **plan, hs_error *err);
+hs_code hs__end_hooked(struct hs_session *session, hs__run_plan *plan, hs_error *err);
 /* Flushes the writers and calls every boundary. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
@@ -514,17 +514,17 @@ static inline void hs__begin_timing(struct hs_session *session, hs_run_kind kind
     if (++session->timing.n_runs >= session->timing.next_sample || session->timing.on)
         hs__decide_timing(session);
 }
-void hs__tell_costs(const struct hs_session *session);
+void hs__log_costs(const struct hs_session *session);
 
 /* session_states.c. A hook's state as a provider, if it can be one. */
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Gives the backend's state and the hooks' their places in the raw session. */
-hs_code hs__gather_states(struct hs_session *session, hs_error *err);
+hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
 /* Variables that were added before the session was lost, and were not added again, are the new session's. `restored`: they
  * get the values that wait for them, or their first values. */
-hs_code hs__recover_late(hs_raw_session *raw, bool restored, hs_error *err);
+hs_code hs__recover_late_variables(hs_raw_session *raw, bool restored, hs_error *err);
 /* raw.c. hs_raw_session_run for what the caller does not see: values that it has of its own runs stay. */
-hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
+hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
 /* scaffold.c. How many checkpoints the saver keeps, from the next finalization on. 0: as it is. */
 void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep);
 /* metrics.c */
@@ -536,12 +536,14 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
 /* session.c. A call that is refused is no run: it changes nothing in how the session ends. */
 hs_code hs__check_runnable(struct hs_session *session, const void *frame, hs_error *err);
 /* Before a call: makes the session anew, if its threads have reported since the last one that it is lost. */
-hs_code hs__heal_lost(struct hs_session *session, hs_error *error);
-static inline hs_code hs__heal(struct hs_session *session, hs_error *error)
+hs_code hs__recover_lost(struct hs_session *session, hs_error *error);
+static inline hs_code hs__recover_if_lost(struct hs_session *session, hs_error *error)
 {
-    return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? hs__heal_lost(session, error)
+    return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? hs__recover_lost(session, error)
                                                                                      : HS_OK;
 }
+/* Did the last call return HS_ABORTED because the session was recovered, and the caller is to repeat the call? */
+bool hs__repeats_call(const struct hs_session *session);
 /* After a step of the caller's own that failed: HS_ABORTED, and session->repeat_call, if the session was made anew. */
 hs_code hs__recover_lost_own(struct hs_session *session, hs_code code, hs_error *error);
 static inline hs_code hs__recover_own(struct hs_session *session, hs_code code, hs_error *error)
@@ -550,27 +552,28 @@ static inline hs_code hs__recover_own(struct hs_session *session, hs_code code, 
 }
 
 /* own_step.c. A step that was begun, and will not be ended: what is in memory is no state to save. */
-void hs__leave_own_step(struct hs_session *session);
+void hs__discard_own_step(struct hs_session *session);
 /* Before it is closed: the session fails if the program has changed the global step since its last own step. */
 void hs__check_own_step(struct hs_session *session);
 
-/* session_close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or becomes it.
+/* session_close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or
+ * becomes it.
  */
-hs_outcome hs__shut(struct hs_session *session, hs_code last, hs_error *error);
+hs_outcome hs__close_all(struct hs_session *session, hs_code last, hs_error *error);
 /* Frees a session of which nothing was opened. */
 void hs__session_free(struct hs_session *session);
 
 /* run_stack.c. Makes the frames up to a level's, and the values of lower levels safe from a run at this one. */
-hs_code hs__open_level(struct hs_session *session, size_t level, hs_error *err);
+hs_code hs__reserve_level(struct hs_session *session, size_t level, hs_error *err);
 /* The frame of a level, ready for a run. */
-static inline hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err)
+static inline hs_code hs__begin_plan(struct hs_session *session, size_t level, hs__run_plan **out, hs_error *err)
 {
-    hs_code code = level || !session->n_frames ? hs__open_level(session, level, err) : HS_OK;
+    hs_code code = level || !session->n_plans ? hs__reserve_level(session, level, err) : HS_OK;
     if (code)
         return code;
-    *out = session->frames[level];
-    hs__frame_begin(*out, ++session->runs);
-    session->fragments.clock += level == 0;
+    *out = session->plans[level];
+    hs__run_plan_begin(*out, ++session->runs);
+    session->requests.clock += level == 0;
     return HS_OK;
 }
 
@@ -585,7 +588,7 @@ static inline bool hs__agree(struct hs_session *session, bool mine)
 /* What the requests of every hook in every step pass through. */
 
 /* Args of this library's size: `given`, or a copy of them. */
-static inline hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)
+static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)
 {
     *out = given;
     if (given->size == sizeof *given)
@@ -594,18 +597,18 @@ static inline hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given,
     return HS_STRUCT_TAKE(hs_run_args, built, copy, given, err);
 }
 
-/* Adds what `who` asks for to a run. `asker` is HS__CALLER and so on. `out` is NULL if that is nothing. */
-static inline hs_code hs__add_request(struct hs_session *session, hs__frame *frame, size_t asker, const hs_run_args *args,
-                                      const char *who, const hs__fragment **out, hs_error *err)
+/* Adds what `who` asks for to a run. `requester` is HS__CALLER and so on. `out` is NULL if that is nothing. */
+static inline hs_code hs__add_request(struct hs_session *session, hs__run_plan *plan, size_t requester,
+                                      const hs_run_args *args, const char *who, const hs__request **out, hs_error *err)
 {
-    hs__fragment *fragment;
+    hs__request *request;
     if (!args->names && !args->fetches && !args->feeds && !args->options) {
         *out = NULL;
         return HS_OK;
     }
-    hs_code code = hs__fragment_of(&session->fragments, asker, args, &fragment, err);
-    if (!code && !(code = hs__frame_add(frame, &session->fragments, fragment, args, who, err)))
-        *out = fragment;
+    hs_code code = hs__request_of(&session->requests, requester, args, &request, err);
+    if (!code && !(code = hs__run_plan_add(plan, &session->requests, request, args, who, err)))
+        *out = request;
     return code;
 }
 

@@ -14,12 +14,12 @@ static void call_ends(hs_session *session, hs_error *first)
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
         hs_error error = {0};
-        hs__does(session, hook);
-        hs_code code = hook->rest->ops.end && hook->kinds ? hook->rest->ops.end(hook->self, &session->raw, &error) : HS_OK;
+        hs__set_current_hook(session, hook);
+        hs_code code = hook->cold->ops.end && hook->kinds ? hook->cold->ops.end(hook->self, &session->raw, &error) : HS_OK;
         if (!code || code == HS_STOP) /* there is nothing left to stop */
             continue;
         code = hs__hook_failed(session, hook, "end", code, &error);
-        if (hook->rest->best_effort && !hs__mute(session, hook, "end", &error))
+        if (hook->cold->best_effort && !hs__mute(session, hook, "end", &error))
             continue;
         if (first->code)
             hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
@@ -38,12 +38,12 @@ static void call_ends(hs_session *session, hs_error *first)
 static void call_closes(hs_session *session, const hs_outcome *outcome)
 {
     for (size_t i = session->n_hooks; i-- > 0;)
-        if (session->hooks[i].rest->begun && session->hooks[i].rest->ops.close) {
-            hs__does(session, &session->hooks[i]);
-            session->hooks[i].rest->begun = false; /* once, also if it throws */
-            session->hooks[i].rest->ops.close(session->hooks[i].self, outcome);
+        if (session->hooks[i].cold->begun && session->hooks[i].cold->ops.close) {
+            hs__set_current_hook(session, &session->hooks[i]);
+            session->hooks[i].cold->begun = false; /* once, also if it throws */
+            session->hooks[i].cold->ops.close(session->hooks[i].self, outcome);
         }
-    hs__does(session, NULL);
+    hs__set_current_hook(session, NULL);
 }
 
 static hs_reason reason_of(const hs_session *session, hs_code last, const hs_error *error)
@@ -82,7 +82,7 @@ static int64_t step_of(hs_session *session)
 }
 
 /* Records why the session ends. A stop that is requested later is too late. */
-static void note_end(hs_session *session, hs_code last)
+static void record_end(hs_session *session, hs_code last)
 {
     const unsigned ends = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
     session->end.stops = hs__stop_causes(session);
@@ -148,13 +148,13 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     return outcome;
 }
 
-static void free_frames(hs_session *session)
+static void free_plans(hs_session *session)
 {
-    for (size_t i = 0; i < session->n_frames; i++) {
-        hs__frame_free(session->frames[i]);
-        hs__free(&session->env, session->frames[i]);
+    for (size_t i = 0; i < session->n_plans; i++) {
+        hs__run_plan_free(session->plans[i]);
+        hs__free(&session->env, session->plans[i]);
     }
-    hs__free(&session->env, session->frames);
+    hs__free(&session->env, session->plans);
 }
 
 void hs__session_free(hs_session *session)
@@ -165,8 +165,8 @@ void hs__session_free(hs_session *session)
     hs__raw_session_free(&session->raw);
     hs__states_free(&session->raw.waiting, &env);
     hs__metrics_free(session);
-    hs__fragments_free(&session->fragments);
-    free_frames(session);
+    hs__requests_free(&session->requests);
+    free_plans(session);
     hs_coordinator_free(session->coordinator);
     hs__made_free(session);
     hs__recovery_free(session);
@@ -176,26 +176,26 @@ void hs__session_free(hs_session *session)
     hs__free(&env, session->creation.checkpoint_prefix);
     hs__free(&env, session->creation.summary_dir);
     hs__free(&env, session->hooks);
-    hs__free(&env, session->rests);
+    hs__free(&env, session->cold);
     hs__free(&env, session->given_hooks);
     hs__free(&env, session->target);
     hs__free(&env, (void *)session->config.data);
     hs__free(&env, session);
 }
 
-hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
+hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
 {
     hs_error late = {0};
-    if (hs__writer_cache_flush(&session->writers, hs__report_writer, session, &late) && !error->code)
+    if (hs__writer_cache_flush(&session->writers, hs__report_writer_failure, session, &late) && !error->code)
         *error = late;
     hs__enter(session, HS_PHASE_END);
     join_threads(session, error);
     hs_outcome outcome = make_outcome(session, last, error);
     call_closes(session, &outcome);
-    if (hs__writer_cache_close(&session->writers, hs__report_writer, session, &late) && !error->code)
+    if (hs__writer_cache_close(&session->writers, hs__report_writer_failure, session, &late) && !error->code)
         *error = late;
     hs__count_failures(session, &outcome);
-    hs__tell_failures(session);
+    hs__log_failures(session);
     close_backend(session, error);
     if (session->finalized_graph)
         session->raw.ops.finalize(session->raw.backend.self, false, NULL);
@@ -225,7 +225,7 @@ hs_outcome hs_session_outcome(hs_session *session)
         return hs_outcome_from_error(NULL);
     hs_code last = last_code(session, &own);
     if (session->life != HS__CLOSING)
-        note_end(session, last);
+        record_end(session, last);
     if (!hs__is_clean(last))
         error = own ? session->fail : session->last;
     else
@@ -273,9 +273,9 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         hs__error_copy(err, &none.error);
         return none;
     }
-    hs__notice_left_call(session, __builtin_frame_address(0));
+    hs__check_abandoned_call(session, __builtin_frame_address(0));
     if (session->life == HS__IN_OWN_STEP && !session->in_backend)
-        hs__leave_own_step(session);
+        hs__discard_own_step(session);
     if (session->level || session->in_backend || session->life != HS__READY) {
         hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
         hs_error_set(&refused.error, HS_FAILED_PRECONDITION,
@@ -293,7 +293,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     bool own;
     hs_code last = last_code(session, &own);
     hs_error error = {0}, threads = {0};
-    note_end(session, last);
+    record_end(session, last);
     if (!hs__is_clean(last)) {
         hs_coordinator_error(session->coordinator, &threads);
         error = session->threads_failed_first ? threads : own ? session->fail : session->last;
@@ -308,9 +308,9 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         if (threads.code)
             session->failed_hook[0] = '\0';
     }
-    hs__tell_costs(session);
+    hs__log_costs(session);
     hs_env env = session->env;
-    hs_outcome outcome = hs__shut(session, last, &error);
+    hs_outcome outcome = hs__close_all(session, last, &error);
     call = NULL; /* it is freed */
     if (outcome.reason != HS_REASON_FAILED && outcome.interrupted)
         log_interruption(&env, &outcome);

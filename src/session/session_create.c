@@ -16,7 +16,7 @@ void hs__pause(struct hs_session *session, double secs)
 {
     const int64_t slice = 50000000;
     int64_t left = secs < 1e9 ? (int64_t)(secs * 1e9 + 0.5) : INT64_MAX;
-    for (; left > 0 && !hs__stop_asked(session); left -= slice)
+    for (; left > 0 && !hs__stop_requested(session); left -= slice)
         hs_env_sleep_ns(&session->env, left < slice ? left : slice);
 }
 
@@ -25,15 +25,15 @@ void hs__pause(struct hs_session *session, double secs)
 hs_code hs__open_raw(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__raw_session_open(&session->raw, session->target, session->config, err);
-    return code ? code : hs__gather_states(session, err);
+    return code ? code : hs__add_session_states(session, err);
 }
 
 hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__raw_session_close(&session->raw, err);
     hs__states_free(&session->raw.waiting, &session->env);
-    for (size_t i = 0; i < session->n_frames; i++)
-        session->frames[i]->in_use = false; /* what it showed is gone */
+    for (size_t i = 0; i < session->n_plans; i++)
+        session->plans[i]->in_use = false; /* what it showed is gone */
     return code;
 }
 
@@ -79,7 +79,8 @@ static hs_code restore_again(struct hs_session *session, hs__startup *startup, h
 {
     hs_raw_session *raw = &session->raw;
     char *path = NULL;
-    bool copied = hs__initial_state(session) && (startup->checkpoint_prefix || hs__leaves_out(startup->restore_options));
+    bool copied =
+        hs__initial_state(session) && (startup->checkpoint_prefix || hs__restores_partly(startup->restore_options));
     if (!copied && (raw->saved_step >= 0 || startup->restore != HS_RESTORE_NEVER)) {
         startup->restore = HS_RESTORE_IF_PRESENT;
         hs_code code = hs__startup_restore(raw, startup, &path, err);
@@ -164,34 +165,34 @@ void hs__made_free(struct hs_session *session)
 
 /* All of it. */
 
-static hs_code tell_hooks(struct hs_session *session, hs_error *err)
+static hs_code call_after_create(struct hs_session *session, hs_error *err)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
-        if (!hook->rest->ops.after_create_session || hook->rest->back_ns == INT64_MAX)
+        if (!hook->cold->ops.after_create_session || hook->cold->retry_at_ns == INT64_MAX)
             continue;
         bool stopped = hs_coordinator_should_stop(session->coordinator);
-        hs__does(session, hook);
-        hs_code code = hook->rest->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
+        hs__set_current_hook(session, hook);
+        hs_code code = hook->cold->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
         if (code == HS_STOP)
             code = hs_coordinator_request_stop(session->coordinator, NULL);
-        hook->rest->uncreated = code != HS_OK;
+        hook->cold->create_pending = code != HS_OK;
         if (code) {
             code = hs__hook_failed(session, hook, "after_create_session", code, err);
-            if (!hook->rest->best_effort || (code = hs__mute(session, hook, "after_create_session", err)))
+            if (!hook->cold->best_effort || (code = hs__mute(session, hook, "after_create_session", err)))
                 return code;
-        } else if (hook->rest->in_a_row) {
-            hs__works_again(session, hook, "after_create_session");
+        } else if (hook->cold->failures_in_a_row) {
+            hs__clear_failures(session, hook, "after_create_session");
         }
         hs__clear(err);
         if (!stopped && hs_coordinator_should_stop(session->coordinator) &&
             !hs_coordinator_error(session->coordinator, NULL)) {
             session->already_done = true;
             if (!session->stop_hook[0])
-                snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->rest->ops.name);
+                snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->cold->ops.name);
         }
     }
-    hs_code code = hs__recover_late(&session->raw, !session->creation.is_worker, err);
+    hs_code code = hs__recover_late_variables(&session->raw, !session->creation.is_worker, err);
     return code ? code : hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
 }
 
@@ -202,12 +203,12 @@ hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
         hs__raw_session_free_late(&session->raw); /* of an attempt that failed: the hooks add them again */
     if (code || (code = give_values(session, again, err)) || (code = start_queues(session, err)))
         return code;
-    code = tell_hooks(session, err);
-    hs__does(session, NULL);
+    code = call_after_create(session, err);
+    hs__set_current_hook(session, NULL);
     return code;
 }
 
-hs_code hs__discard(struct hs_session *session, hs_error *err)
+hs_code hs__discard_raw(struct hs_session *session, hs_error *err)
 {
     hs_error error = {0}, threads;
     session->made.stop_was_requested = hs__coordinator_asked(session->coordinator);

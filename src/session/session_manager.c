@@ -67,7 +67,7 @@ static bool given_path(const char *path)
 }
 
 /* `restoring` is complete, where there are options of restoring. */
-static hs_code take_options(hs__startup *startup, const hs_session_manager *manager,
+static hs_code copy_options(hs__startup *startup, const hs_session_manager *manager,
                             const hs_session_manager_prepare_options *options, hs_restore_options *restoring,
                             double standard_wait, hs_error *err)
 {
@@ -120,7 +120,7 @@ static hs_session *make_session(hs_backend backend, const hs_session_manager_pre
     char *config = hs__strndup(&session->env, options->config.size ? options->config.data : "", options->config.size);
     session->config = (hs_bytes){config, options->config.size};
     if (session->target && config) {
-        if (!hs__fragments_init(&session->fragments, &session->env, &session->raw.ops, backend.self, HS__FIRST_HOOK, err))
+        if (!hs__requests_init(&session->requests, &session->env, &session->raw.ops, backend.self, HS__FIRST_HOOK, err))
             return session;
     } else {
         hs__no_memory(err, options->config.size, "the session's options");
@@ -163,7 +163,7 @@ static hs_raw_session *start(starter how, const hs_session_manager *manager, hs_
     if (!manager)
         hs_error_set(&error, HS_INVALID_ARGUMENT, "manager is NULL");
     else if ((!given || !HS_STRUCT_TAKE(hs_session_manager_prepare_options, reserved, &options, given, &error)) &&
-             !take_options(&startup, manager, &options, &restoring, standard_wait, &error))
+             !copy_options(&startup, manager, &options, &restoring, standard_wait, &error))
         session = make_session(backend, &options, &error);
     if (session) {
         session->life = HS__CREATING;

@@ -13,45 +13,45 @@
 
 /* The parts, in their order. */
 
-static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
+static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
 {
-    hs_code code = HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &to->rest->ops, from->ops, err);
+    hs_code code = HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &to->cold->ops, from->ops, err);
     if (code)
         return code;
-    if (!to->rest->ops.name || !*to->rest->ops.name)
+    if (!to->cold->ops.name || !*to->cold->ops.name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hook %zu has no name (hs_hook_ops.name)", index);
-    if (!to->rest->ops.save_state != !to->rest->ops.load_state)
+    if (!to->cold->ops.save_state != !to->cold->ops.load_state)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hook '%s' has only one of save_state and load_state; set both or none", to->rest->ops.name);
+                            "hook '%s' has only one of save_state and load_state; set both or none", to->cold->ops.name);
     uint32_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
     hs_state_provider state;
-    if (to->rest->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
+    if (to->cold->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
         return code;
     to->self = from->self;
-    to->rest->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
-    to->rest->best_effort = from->flags & HS_HOOK_BEST_EFFORT;
-    to->rest->state_varies = from->flags & HS_HOOK_STATE_VARIES;
-    to->rest->max_failures = from->max_failures;
-    to->before_run = to->rest->ops.before_run;
-    to->after_run = to->rest->ops.after_run;
-    hs__set_kinds(to, to->rest->wanted_kinds);
+    to->cold->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
+    to->cold->best_effort = from->flags & HS_HOOK_BEST_EFFORT;
+    to->cold->state_varies = from->flags & HS_HOOK_STATE_VARIES;
+    to->cold->max_failures = from->max_failures;
+    to->before_run = to->cold->ops.before_run;
+    to->after_run = to->cold->ops.after_run;
+    hs__set_kinds(to, to->cold->wanted_kinds);
     return HS_OK;
 }
 
-static hs_code take_hooks(hs_session *session, const hs_session_options *options, hs_error *err)
+static hs_code copy_hooks(hs_session *session, const hs_session_options *options, hs_error *err)
 {
     const size_t n = hs__hooks_count(options->hooks);
     session->hooks = hs__alloc(&session->env, n, sizeof *session->hooks);
-    session->rests = hs__alloc(&session->env, n, sizeof *session->rests);
+    session->cold = hs__alloc(&session->env, n, sizeof *session->cold);
     session->given_hooks = hs__alloc(&session->env, n + 1, sizeof *session->given_hooks);
-    if (!session->hooks || !session->rests || !session->given_hooks)
-        return hs__no_memory(err, n * sizeof *session->rests, "the hooks");
+    if (!session->hooks || !session->cold || !session->given_hooks)
+        return hs__no_memory(err, n * sizeof *session->cold, "the hooks");
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < n; i++) {
         session->given_hooks[i] = options->hooks[i];
-        session->hooks[i].rest = &session->rests[i];
-        session->rests[i].session = session;
-        code = take_hook(&session->hooks[i], &options->hooks[i], i, err);
+        session->hooks[i].cold = &session->cold[i];
+        session->cold[i].session = session;
+        code = copy_hook(&session->hooks[i], &options->hooks[i], i, err);
     }
     if (!code)
         session->n_hooks = n;
@@ -62,13 +62,13 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
-        hook->rest->begun = true;
-        hs__does(session, hook);
-        hs_code code = hook->rest->ops.begin ? hook->rest->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
+        hook->cold->begun = true;
+        hs__set_current_hook(session, hook);
+        hs_code code = hook->cold->ops.begin ? hook->cold->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code) {
             code = hs__hook_failed(session, hook, "begin", code, err);
-            hook->rest->max_failures = 1; /* a hook has one begin */
-            if (!hook->rest->best_effort || (code = hs__mute(session, hook, "begin", err)))
+            hook->cold->max_failures = 1; /* a hook has one begin */
+            if (!hook->cold->best_effort || (code = hs__mute(session, hook, "begin", err)))
                 return code;
         }
         hs__clear(err); /* what the hook has got over is not what fails next */
@@ -93,7 +93,7 @@ static hs_code finalize(hs_session *session, hs_error *err)
 }
 
 /* "" is NULL. */
-static hs_code take_path(hs_session *session, char **to, const char *path, hs_error *err)
+static hs_code copy_path(hs_session *session, char **to, const char *path, hs_error *err)
 {
     if (!path || !*path)
         return HS_OK;
@@ -101,7 +101,7 @@ static hs_code take_path(hs_session *session, char **to, const char *path, hs_er
     return *to ? HS_OK : hs__no_memory(err, strlen(path), "a path");
 }
 
-static hs_code take_creation(hs_session *session, const hs_session_options *options, hs_error *err)
+static hs_code copy_creation(hs_session *session, const hs_session_options *options, hs_error *err)
 {
     hs__creation *creation = &session->creation;
     const double grace = options->stop_grace_secs;
@@ -114,9 +114,9 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_session_options.stop_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
                             grace);
-    if ((code = take_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
-        (code = take_path(session, &creation->checkpoint_prefix, options->checkpoint_prefix, err)) ||
-        (code = take_path(session, &creation->summary_dir, options->summary_dir, err)) ||
+    if ((code = copy_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
+        (code = copy_path(session, &creation->checkpoint_prefix, options->checkpoint_prefix, err)) ||
+        (code = copy_path(session, &creation->summary_dir, options->summary_dir, err)) ||
         (code = hs__seconds(&creation->max_wait_secs, options->max_wait_secs, 1800, "hs_session_options.max_wait_secs",
                             err)) ||
         (code = hs__seconds(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
@@ -124,10 +124,10 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
         (options->restore_options &&
          (code = hs__take_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
         return code;
-    return hs__take_recovery(&session->recovery.options, options->recovery, err);
+    return hs__copy_recovery(&session->recovery.options, options->recovery, err);
 }
 
-static hs_code take_options(hs_session *session, const hs_session_options *options, hs_error *err)
+static hs_code copy_options(hs_session *session, const hs_session_options *options, hs_error *err)
 {
     if (options->checkpoint_dir && *options->checkpoint_dir && options->checkpoint_prefix && *options->checkpoint_prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -146,7 +146,7 @@ static hs_code take_options(hs_session *session, const hs_session_options *optio
     session->config = (hs_bytes){config, options->config.size};
     if (!session->target || !config)
         return hs__no_memory(err, options->config.size, "the session's options");
-    return take_creation(session, options, err);
+    return copy_creation(session, options, err);
 }
 
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err)
@@ -172,7 +172,7 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     hs__signals_init(session);
     hs__progress_init(session);
     atomic_init(&session->stops, 0);
-    atomic_init(&session->requests, 0);
+    atomic_init(&session->save_requests, 0);
     hs__writer_cache_init(&session->writers, &session->env);
     return session;
 }
@@ -190,7 +190,7 @@ static void close_opening(hs_session **opening)
     if (!*opening)
         return;
     hs_error_set(&error, HS_INTERNAL, "a callback threw an exception while the session was opened");
-    hs__shut(*opening, HS_OK, &error);
+    hs__close_all(*opening, HS_OK, &error);
 }
 
 hs_session *hs_session_open(hs_backend backend, const hs_session_options *given, hs_error *err)
@@ -202,7 +202,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     if (!(given && HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error)) &&
         !hs__backend_take(&ops, backend, &error))
         session = hs__session_new(backend, &ops, &error);
-    if (!session || take_hooks(session, &options, &error)) {
+    if (!session || copy_hooks(session, &options, &error)) {
         hs_hooks_free(options.hooks);
         if (options.take_scaffold)
             hs_scaffold_free(options.scaffold);
@@ -213,14 +213,14 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     session->scaffold = options.scaffold;
     session->owns_scaffold = options.take_scaffold && options.scaffold;
     __attribute__((cleanup(close_opening))) hs_session *opening = session;
-    if (take_options(session, &options, &error) ||
+    if (copy_options(session, &options, &error) ||
         (ops.status && hs__settle(ops.status(backend.self, &error), "the backend", &error)) ||
         hs__signals_begin(session, &error) || begin_hooks(session, &error) || finalize(session, &error) ||
-        hs__fragments_init(&session->fragments, &session->env, &session->raw.ops, backend.self,
-                           HS__FIRST_HOOK + session->n_hooks, &error) ||
-        hs__open_created(session, &error)) {
+        hs__requests_init(&session->requests, &session->env, &session->raw.ops, backend.self,
+                          HS__FIRST_HOOK + session->n_hooks, &error) ||
+        hs__create_with_retries(session, &error)) {
         opening = NULL;
-        hs__shut(session, HS_OK, &error);
+        hs__close_all(session, HS_OK, &error);
         return not_opened(backend, &error, err);
     }
     hs__enter(session, HS_PHASE_DATA);

@@ -32,16 +32,16 @@ static char *hook_key(const struct hs_session *session, size_t index)
 {
     size_t before = 0;
     for (size_t i = 0; i < index; i++)
-        before += session->hooks[i].rest->ops.save_state &&
-                  strcmp(session->hooks[i].rest->ops.name, session->hooks[index].rest->ops.name) == 0;
-    const char *name = session->hooks[index].rest->ops.name;
+        before += session->hooks[i].cold->ops.save_state &&
+                  strcmp(session->hooks[i].cold->ops.name, session->hooks[index].cold->ops.name) == 0;
+    const char *name = session->hooks[index].cold->ops.name;
     return before ? hs__format(&session->env, HS__STATE_PREFIX "hook/%s_%zu", name, before)
                   : hs__format(&session->env, HS__STATE_PREFIX "hook/%s", name);
 }
 
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err)
 {
-    const hs_hook_ops *ops = &hook->rest->ops;
+    const hs_hook_ops *ops = &hook->cold->ops;
     const hs_state_provider given =
         HS_INIT(hs_state_provider, .name = ops->name, .save = ops->save_state, .load = ops->load_state, .self = hook->self,
                 .version = ops->state_version, .identity = identity, .bytes = ops->state_bytes);
@@ -51,9 +51,9 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
 /* The state of a hook of best effort: without it a checkpoint is made, and restored, all the same. Empty is none. One that
  * is left alone for good is not asked: it may not even have begun. */
 
-static bool is_left_alone(const hs__hook *hook)
+static bool is_disabled(const hs__hook *hook)
 {
-    return hook->rest->back_ns == INT64_MAX;
+    return hook->cold->retry_at_ns == INT64_MAX;
 }
 
 static hs_code save_if_it_can(void *self, hs_state_writer *out, hs_error *err)
@@ -61,9 +61,9 @@ static hs_code save_if_it_can(void *self, hs_state_writer *out, hs_error *err)
     hs__hook *hook = self;
     hs_error error = {0};
     hs__buffer kept; /* nothing is written of a state that cannot be saved as a whole */
-    hs__buffer_init(&kept, &hook->rest->session->env);
+    hs__buffer_init(&kept, &hook->cold->session->env);
     hs_state_writer writer = hs__state_writer_to(&kept);
-    hs_code code = is_left_alone(hook) ? HS_OK : hook->rest->ops.save_state(hook->self, &writer, &error);
+    hs_code code = is_disabled(hook) ? HS_OK : hook->cold->ops.save_state(hook->self, &writer, &error);
     if (!code)
         code = hs__error_copy(&error, &writer.error);
     hs_code written = code ? HS_OK : hs_state_writer_write(out, kept.data, kept.size, err);
@@ -71,8 +71,8 @@ static hs_code save_if_it_can(void *self, hs_state_writer *out, hs_error *err)
     if (!code)
         return written;
     hs__clear(err);
-    hs__hook_failed(hook->rest->session, hook, "save_state", code, &error);
-    return hs__mute(hook->rest->session, hook, "save_state", &error);
+    hs__hook_failed(hook->cold->session, hook, "save_state", code, &error);
+    return hs__mute(hook->cold->session, hook, "save_state", &error);
 }
 
 static hs_code load_if_it_can(void *self, hs_state_reader *in, hs_error *err)
@@ -80,34 +80,34 @@ static hs_code load_if_it_can(void *self, hs_state_reader *in, hs_error *err)
     hs__hook *hook = self;
     hs_error error = {0};
     hs_code code =
-        hs_state_reader_remaining(in) && !is_left_alone(hook) ? hook->rest->ops.load_state(hook->self, in, &error) : HS_OK;
+        hs_state_reader_remaining(in) && !is_disabled(hook) ? hook->cold->ops.load_state(hook->self, in, &error) : HS_OK;
     in->left = 0;
     hs_error_clear(&in->error);
     hs__clear(err);
     if (!code)
         return HS_OK;
-    hs__hook_failed(hook->rest->session, hook, "load_state", code, &error);
-    return hs__mute(hook->rest->session, hook, "load_state", &error);
+    hs__hook_failed(hook->cold->session, hook, "load_state", code, &error);
+    return hs__mute(hook->cold->session, hook, "load_state", &error);
 }
 
 static hs_code add_hook(struct hs_session *session, size_t index, hs_error *err)
 {
     hs__hook *hook = &session->hooks[index];
-    const char *identity = hook->rest->ops.state_identity ? hook->rest->ops.state_identity(hook->self) : NULL;
+    const char *identity = hook->cold->ops.state_identity ? hook->cold->ops.state_identity(hook->self) : NULL;
     hs_state_provider provider;
     hs_code code = hs__hook_state(&provider, hook, identity, err);
-    if (!code && hook->rest->best_effort) {
+    if (!code && hook->cold->best_effort) {
         provider.save = save_if_it_can;
         provider.load = load_if_it_can;
         provider.self = hook;
     }
     if (code || (code = add_slot(&session->raw, hook_key(session, index), &provider, err)))
         return code;
-    session->raw.states[session->raw.n_states - 1].varies = hook->rest->state_varies;
+    session->raw.states[session->raw.n_states - 1].varies = hook->cold->state_varies;
     return HS_OK;
 }
 
-hs_code hs__gather_states(struct hs_session *session, hs_error *err)
+hs_code hs__add_session_states(struct hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     const hs_state_provider *given;
@@ -118,7 +118,7 @@ hs_code hs__gather_states(struct hs_session *session, hs_error *err)
             code = add_slot(raw, state_key(raw, provider.name), &provider, err);
     }
     for (size_t i = 0; !code && i < session->n_hooks; i++)
-        if (session->hooks[i].rest->ops.save_state)
+        if (session->hooks[i].cold->ops.save_state)
             code = add_hook(session, i, err);
     return code;
 }
@@ -182,7 +182,7 @@ static hs_code add_late(hs_raw_session *raw, const hs_variable_def *def, hs_erro
     return HS_OK;
 }
 
-hs_code hs__recover_late(hs_raw_session *raw, bool restored, hs_error *err)
+hs_code hs__recover_late_variables(hs_raw_session *raw, bool restored, hs_error *err)
 {
     const hs_variable_def *def;
     hs_code code = HS_OK;

@@ -55,7 +55,7 @@ static bool note(struct hs_session *session, int signal)
     const int64_t APART_NS = 500000000;
     int none = 0;
     if (signals[SAVES] == signal) {
-        atomic_fetch_add_explicit(&session->requests, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&session->save_requests, 1, memory_order_relaxed);
         return false;
     }
     if (atomic_compare_exchange_strong(&session->signals.first, &none, signal)) {

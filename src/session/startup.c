@@ -33,7 +33,7 @@ static bool wait_on(const hs_raw_session *session, const hs__startup *startup, d
 {
     double left = startup->max_wait_secs - *waited;
     double secs = left < startup->recovery_wait_secs ? left : startup->recovery_wait_secs;
-    if (secs <= 0 || hs__stop_asked(hs__session_of(session)))
+    if (secs <= 0 || hs__stop_requested(hs__session_of(session)))
         return false;
     hs__pause(hs__session_of(session), secs);
     *waited += secs;
@@ -255,7 +255,7 @@ hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup,
         if (!wait_on(raw, startup, &waited))
             break;
     }
-    if (hs__stop_asked(session))
+    if (hs__stop_requested(session))
         return hs_error_set(err, HS_CANCELLED, "a stop was requested while the session waited to become ready: %s",
                             why.message);
     return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the session did not become ready within %g s: %s", waited, why.message);

@@ -15,7 +15,7 @@ bool hs_session_should_stop(const hs_session *session)
     return !session || hs__stop_causes(session);
 }
 
-bool hs__stop_asked(const struct hs_session *session)
+bool hs__stop_requested(const struct hs_session *session)
 {
     const unsigned asked = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
     return hs__stops(session) & asked || hs__coordinator_asked(session->coordinator);

@@ -7,7 +7,7 @@
 
 static size_t count(const hs_run_values *values)
 {
-    return values && values->fragment ? values->fragment->n_leaves : 0;
+    return values && values->request ? values->request->n_leaves : 0;
 }
 
 size_t hs_run_values_count(const hs_run_values *values)
@@ -19,15 +19,15 @@ const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index)
 {
     if (index >= count(values))
         return NULL;
-    const hs__frame *frame = values->frame;
-    const hs__seating *seat = &frame->seating[values->fragment->leaves[index]];
-    return frame->fetches[seat->fetch].output < 0 ? NULL : &frame->call.values[seat->fetch];
+    const hs__run_plan *plan = values->plan;
+    const hs__node_slot *slot = &plan->slots[values->request->leaves[index]];
+    return plan->fetches[slot->fetch].output < 0 ? NULL : &plan->call.values[slot->fetch];
 }
 
 const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path)
 {
     for (size_t i = 0; path && i < count(values); i++)
-        if (strcmp(values->fragment->paths[i], path) == 0)
+        if (strcmp(values->request->paths[i], path) == 0)
             return hs_run_values_tensor(values, i);
     return NULL;
 }
@@ -59,10 +59,10 @@ double hs_run_values_number_at(const hs_run_values *values, const char *path)
 
 const hs_run_options *hs_run_values_options(const hs_run_values *values)
 {
-    return values && values->frame ? values->frame->call.options : NULL;
+    return values && values->plan ? values->plan->call.options : NULL;
 }
 
 hs_bytes hs_run_values_metadata(const hs_run_values *values)
 {
-    return values && values->frame ? values->frame->call.metadata : (hs_bytes){NULL, 0};
+    return values && values->plan ? values->plan->call.metadata : (hs_bytes){NULL, 0};
 }

@@ -24,7 +24,7 @@ hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t 
         return hs__error_copy(err, &error);
     }
     hs_raw_session_enter(session); /* the values stay while they are looked at */
-    hs_code code = hs__run_aside(session, HS_RUN_ARGS(.names = HS_NAMES(sv->global_step)), &values, err);
+    hs_code code = hs__run_nested(session, HS_RUN_ARGS(.names = HS_NAMES(sv->global_step)), &values, err);
     double value = code ? 0 : hs_run_values_number(values, 0);
     hs_raw_session_leave(session);
     if (!(value >= 0 && value < MOST))

@@ -187,7 +187,7 @@ static bool goes_on(hs_supervisor *sv, const hs_recovery *recovery, int64_t *att
 {
     if (error->code != HS_ABORTED || recovery->max_attempts < 0 || sv->left_open ||
         hs__coordinator_asked(sv->coordinator) ||
-        !hs__one_more(recovery, attempts, &sv->env, "session lost; opening another", error))
+        !hs__count_attempt(recovery, attempts, &sv->env, "session lost; opening another", error))
         return false;
     hs_coordinator_clear_stop(sv->coordinator); /* who asks for one while it waits is heard */
     return !hs_coordinator_wait_for_stop(sv->coordinator, hs__backoff(recovery, *attempts));
@@ -202,7 +202,7 @@ hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_optio
     int64_t begun, furthest = -1, attempts = 0; /* since a session began further on than all before it */
     if (!sv || !step)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_basic_train_loop: %s is NULL", sv ? "step" : "supervisor");
-    if (take_options(&o, options, &error) || hs__take_recovery(&recovery, o.recovery ? o.recovery : HS_RECOVERY(), &error))
+    if (take_options(&o, options, &error) || hs__copy_recovery(&recovery, o.recovery ? o.recovery : HS_RECOVERY(), &error))
         return hs__error_copy(err, &error);
     do {
         hs_error_clear(&error);
