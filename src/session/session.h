@@ -450,6 +450,11 @@ static inline bool hs__recovers(const struct hs_session *session)
 {
     return hs__may_recover(session) && session->life != HS__IN_STEP_FUNCTION;
 }
+/* hs_recovery.return_aborted: after a recovery the caller repeats the call. */
+static inline bool hs__caller_repeats(const struct hs_session *session)
+{
+    return session->recovery.options.return_aborted;
+}
 /* Did a stop request end the backoff before an attempt to recover? */
 bool hs__recovery_was_cut_short(const struct hs_session *session);
 /* The state after the opening; NULL: it was not copied, or is not needed any more. */
@@ -479,11 +484,6 @@ static inline bool hs__is_clean(hs_code code)
 hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code,
                         hs_error *err);
 
-/* One run with hooks, at level 0. `err` is not NULL. */
-hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err);
-/* Its two halves, for a step that the caller computes between them. */
-hs_code hs__begin_hooked(struct hs_session *session, const hs_run_args *args, hs__run_plan **plan, hs_error *err);
-hs_code hs__end_hooked(struct hs_session *session, hs__run_plan *plan, hs_error *err);
 /* Flushes the writers and calls every boundary. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
@@ -533,25 +533,10 @@ void hs__metrics_free(struct hs_session *session);
 /* session_open.c. A session of which nothing is opened. */
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);
 
-/* session.c. A call that is refused is no run: it changes nothing in how the session ends. */
-hs_code hs__check_runnable(struct hs_session *session, const void *frame, hs_error *err);
-/* Before a call: makes the session anew, if its threads have reported since the last one that it is lost. */
-hs_code hs__recover_lost(struct hs_session *session, hs_error *error);
-static inline hs_code hs__recover_if_lost(struct hs_session *session, hs_error *error)
-{
-    return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? hs__recover_lost(session, error)
-                                                                                     : HS_OK;
-}
-/* Did the last call return HS_ABORTED because the session was recovered, and the caller is to repeat the call? */
+/* session.c. Did the last call return HS_ABORTED because the session was recovered, and the caller is to repeat the call?
+ */
 bool hs__repeats_call(const struct hs_session *session);
-/* After a step of the caller's own that failed: HS_ABORTED, and session->repeat_call, if the session was made anew. */
-hs_code hs__recover_lost_own(struct hs_session *session, hs_code code, hs_error *error);
-static inline hs_code hs__recover_own(struct hs_session *session, hs_code code, hs_error *error)
-{
-    return code ? hs__recover_lost_own(session, code, error) : HS_OK;
-}
-
-/* own_step.c. A step that was begun, and will not be ended: what is in memory is no state to save. */
+/* hooked_run.c. The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
 void hs__discard_own_step(struct hs_session *session);
 /* Before it is closed: the session fails if the program has changed the global step since its last own step. */
 void hs__check_own_step(struct hs_session *session);

@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs with hooks: hs_session_run_args and so on, and steps that the caller computes between hs_step_begin and hs_step_end.
+ */
+#include "session/session.h"
+
+#include "base/cold.h"
+#include "checkpoint/states.h"
+
+#include <hooksess/tf1/session_manager.h>
+
+#include <stdio.h>
+#include <string.h>
+
+hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+{
+    int64_t step;
+    bool has_step = session->raw.handle && session->raw.ops.global_step &&
+                    session->raw.ops.global_step(session->raw.handle, &step, NULL) == HS_OK;
+    if (err->code == HS_OK || !err->message[0])
+        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
+    err->code = code; /* what was returned counts, whatever was written */
+    if (has_step)
+        hs_error_prefix(err, "hook '%s', %s at step %lld", hook->cold->ops.name, callback, (long long)step);
+    else
+        hs_error_prefix(err, "hook '%s', %s", hook->cold->ops.name, callback);
+    if (code != HS_STOP && !hook->cold->best_effort &&
+        !session->failed_hook[0]) /* the others' failures are not what the session fails of */
+        snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
+    return code;
+}
+
+/* The run's, among the kinds that hooks want. */
+static uint8_t kind_bit(const struct hs_session *session)
+{
+    return (uint8_t)(1 << session->context.kind);
+}
+
+static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__run_plan *plan, const hs_run_args *given,
+                        hs_error *err)
+{
+    const hs_run_args *args;
+    hs_code code = hs__copy_args(&hook->cold->args, given, &args, err);
+    return code ? code
+                : hs__add_request(session, plan, HS__FIRST_HOOK + (size_t)(hook - session->hooks), args,
+                                  hook->cold->ops.name, &hook->values.request, err);
+}
+
+/* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If a stop was requested from
+ * outside, the hook only passes it on. */
+static void stop_by_hook(struct hs_session *session, const hs__hook *hook)
+{
+    if (!(hs__stops(session) & HS__STOP_OUTSIDE))
+        hs__stop_by_hook(session, hook->cold->ops.name, HS__STOP_HOOK_DONE);
+}
+
+/* A callback's failure is the run's, but for that of a hook of best effort. */
+static hs_code failed(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+{
+    code = hs__hook_failed(session, hook, callback, code, err);
+    if (code == HS_STOP) {
+        stop_by_hook(session, hook);
+        return code;
+    }
+    return hook->cold->best_effort ? hs__mute(session, hook, callback, err) : code;
+}
+
+/* What a callback seldom leaves: a failure, an error that it has got over, a stop that it may have asked for, and the end
+ * of its failing. */
+HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code,
+                                        hs_error *err)
+{
+    if (code && (code = failed(session, hook, callback, code, err)))
+        return code;
+    if (err->code)
+        hs__clear(err); /* it is not what fails next */
+    if (hook->cold->failures_in_a_row && hook->kinds)
+        hs__clear_failures(session, hook, callback);
+    if (session->context.stop)
+        hs__stop_by_hook(session, hook->cold->ops.name, session->context.stop);
+    return HS_OK;
+}
+
+/* Has it? In one look, as every hook passes here in every step. A hook that failed before may have ended its failing. */
+static inline bool needs_finish(const struct hs_session *session, hs_code code, const hs_error *err)
+{
+    return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop | session->observed;
+}
+
+/* Is there more to do about callbacks of this run than to call them? */
+static bool is_observed(const struct hs_session *session)
+{
+    return hs__times_callbacks(session) | hs__is_watched(session) | hs__hooks_are_failing(session);
+}
+
+/* Before a callback that may be timed, and after it. */
+static int64_t begin_observed(struct hs_session *session, const hs__hook *hook)
+{
+    hs__set_current_hook(session, hook);
+    return hs__times_hook(session, hook) ? hs_env_monotonic_ns(&session->env) : -1;
+}
+
+static void observed(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
+{
+    if (began >= 0)
+        hs__timed_callback(session, hook, callback, began, hook->slow > 0);
+}
+
+HS__COLD static hs_code observe_before(struct hs_session *session, hs__hook *hook, const hs_run_args **args, hs_error *err)
+{
+    int64_t began = begin_observed(session, hook);
+    hs_code code = hook->before_run(hook->self, &session->context, args, err);
+    observed(session, hook, "before_run", began);
+    return code;
+}
+
+HS__COLD static hs_code observe_after(struct hs_session *session, hs__hook *hook, hs_error *err)
+{
+    int64_t began = begin_observed(session, hook);
+    hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
+    observed(session, hook, "after_run", began);
+    return code;
+}
+
+static hs_code call_before(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+{
+    const uint8_t kind = kind_bit(session);
+    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
+        if (!(hook->before_kinds & kind))
+            continue;
+        const hs_run_args *args = NULL;
+        hook->values.request = NULL;
+        hs_code code = session->observed ? observe_before(session, hook, &args, err)
+                                         : hook->before_run(hook->self, &session->context, &args, err);
+        if (!code && args)
+            code = add_hook(session, hook, plan, args, err);
+        if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "before_run", code, err)))
+            return code;
+    }
+    return HS_OK;
+}
+
+static hs_code call_after(struct hs_session *session, hs_error *err)
+{
+    const uint8_t kind = kind_bit(session);
+    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
+        if (!(hook->after_kinds & kind))
+            continue;
+        hs_code code = session->observed ? observe_after(session, hook, err)
+                                         : hook->after_run(hook->self, &session->context, &hook->values, err);
+        if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
+            return code;
+    }
+    return HS_OK;
+}
+
+/* The context of boundaries that follow no run. */
+static void begin_context(struct hs_session *session, const hs_run_args *args, hs_boundary boundary)
+{
+    static const hs_run_args nothing = HS_INIT(hs_run_args);
+    hs_run_context *context = &session->context;
+    context->session = session;
+    context->args = args ? args : &nothing;
+    context->kind = args ? args->kind : HS_RUN_TRAIN;
+    context->boundary = boundary;
+    context->after = boundary != 0;
+    context->stop = HS__STOP_NONE;
+    context->boundary_requested = false;
+    context->has_step[0] = context->has_step[1] = context->has_now[0] = context->has_now[1] = false;
+}
+
+hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err)
+{
+    if (which == HS_BOUNDARY_RUN)
+        session->context.boundary = which;
+    else
+        begin_context(session, NULL, which);
+    hs_code first = hs__writer_cache_flush(&session->writers, hs__report_writer_failure, session, err);
+    hs_error error = {0};
+    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
+        if (!hook->cold->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !(hook->kinds & kind_bit(session))))
+            continue;
+        hs__set_current_hook(session, hook);
+        hs__clear(&error);
+        int64_t began = hs_env_monotonic_ns(&session->env);
+        hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
+        hs__timed_callback(session, hook, "boundary", began, true);
+        code = finish_callback(session, hook, "boundary", code, &error);
+        if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* there is no run to end */
+            if (!first)
+                first = hs__error_copy(err, &error);
+            if (which != HS_BOUNDARY_END) /* the last one comes to everybody */
+                break;
+        }
+    }
+    hs__set_current_hook(session, NULL);
+    session->context.boundary = 0;
+    return first;
+}
+
+static hs_code run_backend(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+{
+    session->in_backend = true;
+    hs_code code = hs__run_plan_run(plan, &session->raw.ops, session->raw.handle, err);
+    session->in_backend = false;
+    session->context.after = true;
+    return hs__settle(code, "the run", err);
+}
+
+static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs__run_plan **plan, hs_error *err)
+{
+    hs_code code = hs__begin_plan(session, 0, plan, err);
+    if (code || (code = hs__add_request(session, *plan, HS__CALLER, args, "the caller", &session->values.request, err)))
+        return code;
+    session->values.plan = *plan;
+    begin_context(session, args, 0);
+    hs__unmute(session);
+    hs__begin_timing(session, args->kind);
+    session->observed = is_observed(session);
+    session->level = 1; /* runs that callbacks make nest in this one */
+    code = call_before(session, *plan, err);
+    if (hs__is_watched(session))
+        hs__set_current_hook(session, NULL);
+    if (code)
+        session->level = 0;
+    return code;
+}
+
+static inline hs_code end_hooked(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+{
+    hs_code code = run_backend(session, plan, err);
+    if (!code) {
+        session->observed |= hs__is_watched(session); /* since it has begun */
+        code = call_after(session, err);
+        if (hs__is_watched(session))
+            hs__set_current_hook(session, NULL);
+        if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN) /* whoever comes late has had time to */
+            hs__tell_waiting_states(&session->raw);
+    }
+    if (!code && hs__agree(session, session->context.boundary_requested))
+        code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
+    session->level = 0;
+    return code;
+}
+
+static hs_code run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err)
+{
+    hs__run_plan *plan;
+    bool watched = hs__is_watched(session);
+    if (watched)
+        hs__enter(session, HS_PHASE_STEP);
+    hs_code code = begin_hooked(session, args, &plan, err);
+    if (!code && !(code = end_hooked(session, plan, err)) && values)
+        *values = &session->values;
+    if (watched)
+        hs__enter(session, HS_PHASE_DATA);
+    return code;
+}
+
+/* Which calls may run, and how a run ends. */
+
+void hs__call_abandoned(hs_session *session)
+{
+    session->call.floor = NULL;
+    hs_raw_session_leave(&session->raw);
+    session->level = 0;
+    session->in_backend = false;
+    session->life = HS__READY;
+    hs_error_set(&session->last, HS_INTERNAL, "a callback threw an exception or called longjmp instead of returning");
+    session->threads_failed_first = false;
+    hs__add_stops(session, HS__STOP_FAILED);
+    hs__stop_step(session);
+    hs__enter(session, HS_PHASE_DATA);
+}
+
+/* `frame` is that of a later call. Stacks grow down. */
+bool hs__check_abandoned_call(hs_session *session, const void *frame)
+{
+    bool left = session->call.floor && pthread_equal(session->call.thread, pthread_self()) &&
+                (uintptr_t)frame >= (uintptr_t)session->call.floor;
+    if (left)
+        hs__call_abandoned(session);
+    return left;
+}
+
+/* Why it may not be run. */
+HS__COLD static hs_code refuse(hs_session *session, const void *frame, hs_error *err)
+{
+    if (session)
+        hs__check_abandoned_call(session, frame);
+    if (!session)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "session is NULL; it was not opened, or is already closed");
+    if (session->life == HS__IN_OWN_STEP)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "a step is in progress; call hs_step_end first, or run the raw session");
+    if (session->level || session->in_backend || session->life >= HS__CREATING)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "a session cannot run in its own callbacks; run its raw session");
+    if (hs__stops(session) & HS__STOP_LOST)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the session was lost and could not be recovered; it cannot run any more "
+                            "(hs_session_should_stop)");
+    if (hs__stops(session) & HS__STOP_FAILED)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "an earlier step failed; the session cannot run any more (hs_session_should_stop)");
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "the session was asked to stop%s%s; it cannot run any more (hs_session_should_stop)",
+                        session->stop_hook[0] ? " by hook " : "", session->stop_hook);
+}
+
+/* Every run passes here. In a step of the caller's own the level is that of callbacks. */
+static inline hs_code check_runnable(hs_session *session, const void *frame, hs_error *err)
+{
+    const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK;
+    bool busy = !session || session->level || session->in_backend | (session->life > HS__IN_STEP_FUNCTION) ||
+                (session->life == HS__IN_STEP_FUNCTION && hs__check_abandoned_call(session, frame));
+    return busy || hs__stops(session) & final ? refuse(session, frame, err) : HS_OK;
+}
+
+HS__COLD static hs_code run_failed(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+{
+    hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
+    if (code == HS_STOP)
+        hs__stop_step(session);
+    session->last = *error;
+    session->last.code = code;
+    session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
+    return hs__error_copy(err, &session->last);
+}
+
+/* Keeps what the run came to. */
+static inline hs_code run_ended(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+{
+    if (code)
+        return run_failed(session, code, error, err);
+    hs__set_input_ended(session, false);
+    session->last.code = HS_OK;
+    hs__clear(err);
+    return HS_OK;
+}
+
+/* The error of a run that failed after a thread had failed. The thread's is the cause if only one of the two says that the
+ * session is lost. */
+static hs_code blame_threads(const hs_session *session, hs_code code, hs_error *error)
+{
+    hs_error threads;
+    if (!code || !hs_coordinator_error(session->coordinator, &threads))
+        return code;
+    bool thread_lost = hs__is_preemption(threads.code), run_lost = hs__is_preemption(code);
+    if (thread_lost == run_lost || (thread_lost && !hs__threads_are_lost(session, NULL)))
+        return code;
+    *error = threads;
+    return threads.code;
+}
+
+/* Makes the session anew, if that is what there is to do about a failure; HS_OK: the call is to be made again, unless it is
+ * the caller who makes it. */
+static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs_error *error)
+{
+    if (!hs__is_preemption(code) || !hs__recovers(session))
+        return code;
+    bool done_before = session->already_done;
+    session->already_done = false;
+    error->code = code;
+    code = hs__recover(session, error, error);
+    bool done = session->already_done;
+    session->already_done = done_before;
+    if (!code && done) /* the call that was interrupted had brought it there */
+        return hs_error_set(error, HS_STOP,
+                            "the session was lost and restored at step %lld, where training is already done",
+                            (long long)hs_session_global_step(session, NULL));
+    if (code || !by_caller)
+        return code;
+    session->repeat_call = true;
+    return hs_error_set(error, HS_ABORTED,
+                        "the session was lost and restored at step %lld; prepare the input of this call again, and repeat "
+                        "the call",
+                        (long long)hs_session_global_step(session, NULL));
+}
+
+static hs_code recover_call(hs_session *session, hs_code code, hs_error *error)
+{
+    return recover_for(session, code, hs__caller_repeats(session), error);
+}
+
+/* After a step of the caller's own. */
+static hs_code recover_own(hs_session *session, hs_code code, hs_error *error)
+{
+    return code ? recover_for(session, blame_threads(session, code, error), true, error) : HS_OK;
+}
+
+HS__COLD static hs_code recover_lost(hs_session *session, hs_error *error)
+{
+    hs_error threads;
+    if (!hs__threads_are_lost(session, &threads))
+        return HS_OK;
+    *error = threads;
+    return recover_call(session, threads.code, error);
+}
+
+/* Before a call: recovers a session that its threads have reported as lost since the last call. */
+static inline hs_code recover_if_lost(hs_session *session, hs_error *error)
+{
+    return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? recover_lost(session, error) : HS_OK;
+}
+
+static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *error)
+{
+    hs_code code = recover_if_lost(session, error);
+    while (!code) {
+        session->failed_hook[0] = '\0';
+        if (!(code = run_hooked(session, args, values, error)) ||
+            (code = recover_call(session, blame_threads(session, code, error), error)))
+            break;
+    }
+    return code;
+}
+
+hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const hs_run_values **values, hs_error *err)
+{
+    static const hs_run_args nothing = HS_INIT(hs_run_args);
+    hs_run_args copy;
+    const hs_run_args *args;
+    if (values)
+        *values = NULL;
+    hs_code code = check_runnable(session, __builtin_frame_address(0), err);
+    if (code)
+        return code;
+    HS__CALL(call, session);
+    hs_error *error = &session->last;
+    hs__clear(error);
+    hs__set_input_ended(session, false);
+    session->failed_hook[0] = '\0';
+    session->repeat_call = false;
+    if (!(code = hs__copy_args(&copy, given ? given : &nothing, &args, error))) {
+        if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
+            code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %d, not an hs_run_kind", (int)args->kind);
+        else
+            code = run_args(session, args, values, error);
+    }
+    hs__call_end(&call);
+    return run_ended(session, code, error, err);
+}
+
+HS__COLD static hs_code refuse_no_op(hs_session *session, const void *frame, hs_error *err)
+{
+    hs_error error;
+    hs_code code = check_runnable(session, frame, err);
+    if (code)
+        return code;
+    session->failed_hook[0] = '\0';
+    session->repeat_call = false;
+    return run_ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: op is NULL"), &error, err);
+}
+
+hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
+{
+    if (!op)
+        return refuse_no_op(session, __builtin_frame_address(0), err);
+    return hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES(op)), NULL, err);
+}
+
+struct hs_step_context {
+    hs_session *session;
+    bool stop;
+};
+
+hs_raw_session *hs_step_context_session(const hs_step_context *step)
+{
+    return step ? &step->session->raw : NULL;
+}
+
+hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args *args, const hs_run_values **values,
+                                       hs_error *err)
+{
+    if (values)
+        *values = NULL;
+    if (step && hs__stops(step->session) &
+                    HS__STOP_HOOK) /* a hook of an earlier run of this step asked for it: that is no mistake of its */
+        return hs_error_set(err, HS_STOP, "the session was asked to stop by hook '%s'", step->session->stop_hook);
+    return hs_session_run_args(step ? step->session : NULL, args, values, err);
+}
+
+hs_code hs_step_context_request_stop(hs_step_context *step)
+{
+    if (step)
+        step->stop = true;
+    return HS_STOP;
+}
+
+/* Calls a step function once. */
+static hs_code call_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *error)
+{
+    hs_step_context context = {.session = session};
+    hs__life outer = session->life;
+    hs__clear(error);
+    session->life = HS__IN_STEP_FUNCTION;
+    hs_code code = step(user, &context, error);
+    session->life = outer;
+    if (context.stop && !code)
+        code = HS_STOP;
+    if (code == HS_STOP) {
+        hs__stop_step(session);
+        hs_error_set(error, code, "the step function requested a stop");
+    } else if (code && !error->message[0]) {
+        hs_error_set(error, code, "the step function failed with %s", hs_code_name(code));
+    }
+    return blame_threads(session, code, error);
+}
+
+hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err)
+{
+    hs_code code = check_runnable(session, __builtin_frame_address(0), err);
+    if (code)
+        return code;
+    hs_error error = {0};
+    session->failed_hook[0] = '\0';
+    session->repeat_call = false;
+    if (!step)
+        return run_ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: step is NULL"), &error,
+                         err);
+    HS__CALL(call, session);
+    code = recover_if_lost(session, &error);
+    while (!code && (code = call_step(session, step, user, &error)))
+        if ((code = recover_call(session, code, &error)))
+            break;
+    hs__call_end(&call);
+    return run_ended(session, code, &error, err);
+}
+
+/* Steps that the caller computes. */
+
+/* An error of a loop whose owner looks at none: the first is kept, and ends it. */
+static hs_code fails(hs_session *session, hs_code code, const hs_error *error)
+{
+    if (hs__stops(session) & HS__STOP_FAILED)
+        return session->last.code;
+    hs__error_copy(&session->last, error);
+    session->last.code = code;
+    hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
+    hs__stop_step(session);
+    if (!hs__is_clean(code))
+        hs__add_stops(session, HS__STOP_FAILED);
+    session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
+    return code;
+}
+
+/* A callback, an op or a step function has no steps of its own. That is its mistake, not the loop's. */
+static bool is_callback(hs_session *session, const char *function)
+{
+    bool free = session->life == HS__READY && !session->level;
+    bool inside = session->in_backend || !(free || session->life == HS__IN_OWN_STEP);
+    if (inside)
+        hs_log(&session->env, HS_LOG_ERROR, "%s was called from a callback, where it has no effect", function);
+    return inside;
+}
+
+/* It was recovered from what happened: nothing of the step has been made yet, so that it may begin as if nothing had. */
+static hs_code ignore_recovered(hs_session *session, hs_code code, hs_error *err)
+{
+    if (code != HS_ABORTED || !session->repeat_call)
+        return code;
+    session->repeat_call = false;
+    hs__clear(err);
+    return HS_OK;
+}
+
+static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
+{
+    return hs__settle(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
+}
+
+/* Before the first of them: are there such steps here? */
+HS__COLD static hs_code check_backend(const hs_session *session, hs_error *err)
+{
+    if (!session->raw.ops.advance_step)
+        return hs_error_set(err, HS_UNIMPLEMENTED,
+                            "hs_step_begin: backend '%s' cannot advance the global step; only its ops do",
+                            session->raw.ops.name);
+    if (!hs_backend_global_step_name(session->raw.backend))
+        return hs_error_set(err, HS_UNIMPLEMENTED,
+                            "hs_step_begin: the graph has no global step; add one with hs_graph_global_step");
+    return HS_OK;
+}
+
+static hs_code begin_step(hs_session *session, hs_error *err)
+{
+    static const hs_run_args nothing = HS_INIT(hs_run_args);
+    hs_code code = session->own_step.used ? HS_OK : check_backend(session, err);
+    if (!code)
+        code = ignore_recovered(session, recover_if_lost(session, err), err);
+    while (!code) {
+        session->failed_hook[0] = '\0';
+        if ((code = advance_step(&session->raw, 0, err)) ||
+            !(code = begin_hooked(session, &nothing, &session->own_step.plan, err)))
+            break;
+        code = ignore_recovered(session, recover_own(session, code, err), err);
+    }
+    return code;
+}
+
+bool hs_step_begin(hs_session *session)
+{
+    hs_error error; /* large: it is not cleared to its end in each step */
+    if (!session || is_callback(session, "hs_step_begin"))
+        return false;
+    hs__clear(&error);
+    if (session->life == HS__IN_OWN_STEP) {
+        hs_code refused = check_runnable(session, __builtin_frame_address(0), &error);
+        if (session->life == HS__IN_OWN_STEP) /* still: no jump has left it */
+            fails(session, refused, &error);
+        return false;
+    }
+    if (hs_session_should_stop(session))
+        return false;
+    session->repeat_call = false;
+    HS__CALL(call, session);
+    hs_code code = begin_step(session, &error);
+    hs__call_end(&call);
+    if (code) {
+        fails(session, code, &error);
+        return false;
+    }
+    session->own_step.used = true;
+    session->life = HS__IN_OWN_STEP;
+    hs__enter(session, HS_PHASE_DATA);
+    return true;
+}
+
+/* From here on the caller writes into the variables, of which nobody hears: who copies them beside the runs is done now. */
+static void remove_write_guard(hs_raw_session *raw)
+{
+    if (raw->ops.guard)
+        raw->ops.guard(raw->handle, (hs_write_guard){NULL, NULL, NULL});
+}
+
+static hs_code end_step(hs_session *session, hs_error *err)
+{
+    hs_raw_session *raw = &session->raw;
+    hs__enter(session, HS_PHASE_STEP);
+    hs_code code = advance_step(raw, 1, err);
+    if (!code)
+        code = end_hooked(session, session->own_step.plan, err);
+    remove_write_guard(raw);
+    session->level = 0;
+    hs__enter(session, HS_PHASE_DATA);
+    return code;
+}
+
+hs_code hs_step_end(hs_session *session)
+{
+    hs_error error;
+    if (!session || is_callback(session, "hs_step_end"))
+        return HS_FAILED_PRECONDITION;
+    hs__clear(&error);
+    if (session->life != HS__IN_OWN_STEP) {
+        hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_step_end was called without an hs_step_begin that returned true");
+        return fails(session, error.code, &error);
+    }
+    session->life = HS__READY;
+    HS__CALL(call, session);
+    hs_code code = recover_own(session, end_step(session, &error), &error);
+    hs__call_end(&call);
+    if (code == HS_ABORTED && session->repeat_call)
+        return code; /* the loop goes on from where it was restored */
+    if (code || hs__stops(session) & HS__STOP_FAILED)
+        return fails(session, code, &error);
+    session->last.code = HS_OK;
+    hs__set_input_ended(session, false);
+    return HS_OK;
+}
+
+void hs__check_own_step(hs_session *session)
+{
+    hs_error error = {0};
+    if (session->own_step.used && session->raw.handle && hs__is_clean(session->last.code) &&
+        advance_step(&session->raw, 0, &error))
+        fails(session, error.code, &error);
+}
+
+void hs__discard_own_step(hs_session *session)
+{
+    session->life = HS__READY;
+    session->level = 0;
+    hs_log(&session->env, HS_LOG_WARNING, "step %lld discarded: the session was closed before hs_step_end",
+           (long long)hs_session_global_step(session, NULL) + 1);
+    hs__clear_stop(session, HS__STOP_PROGRAM_DONE);
+    hs__stop_by_hook(session, "", HS__STOP_HOOK_INTERRUPTED); /* what it was at is not done */
+    hs_error why;
+    hs_error_set(&why, HS_FAILED_PRECONDITION, "the session was closed before hs_step_end");
+    hs_raw_session_refuse_saves(&session->raw, &why);
+}
