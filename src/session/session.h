@@ -12,59 +12,63 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A hooked session from the inside.
+/* clang-format off */
+/* The internals of a hooked session.
  *
- *   session_open.c, session.c, session_close.c   its life: the order of everything, and what is left when a part of it
- * fails session_create.c, recovery.c   the part of it that can be lost, and made anew hooked.c    one run with its hooks
- *   run_request.c, run_plan.c, run_stack.c   what a run asks for and what it gives
- *   run_context.c, values.c, raw.c   what hooks see; timer.c, trace_file.c   when they act, and the traces that they write
- *   startup.c, scaffold.c   how variables get their first values; session_manager.c, without a hooked session
- *   hook_cost.c      what hooks cost
- *   session_states.c    what is saved besides them
- *   own_step.c  steps that the caller computes
- *   signals.c, failures.c, phase.c   what comes from outside, what was got over, and what others see of it */
+ *   session_open.c, session_close.c   opening and closing, from every state in which a part has failed
+ *   session_create.c                  the parts that are created again after a loss: the backend's session, its values, threads
+ *   recovery.c                        retries and backoff after a loss; the initial state
+ *   hooked_run.c                      runs with hooks, steps that the caller computes
+ *   run_request.c, run_plan.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
+ *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request
+ *   stop.c                            why a session stops
+ *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
+ *   session_states.c                  what is saved in addition to variables
+ *   startup.c, scaffold.c             first values of variables; session_manager.c: without a hooked session
+ *   timer.c, trace_file.c             services for hooks */
+/* clang-format on */
 
-/* What has failed, and was got over. */
+/* Failures of one hook after which training continued. */
 typedef struct hs__failure {
     char hook[64];
-    const struct hs__hook *muted; /* the hook, which is not called now; NULL: it is, or it is none */
+    const struct hs__hook *muted; /* the hook, if it was muted; NULL: never, or it is not a hook */
     int64_t failures, first_step, last_step;
     hs_error last;
 } hs__failure;
 
-/* What there is of a hook besides what every run looks at. */
+/* The part of a hook that a run does not read. */
 typedef struct hs__hook_cold {
     struct hs_session *session;
     hs_hook_ops ops;  /* complete */
-    hs_run_args args; /* a copy of args that were compiled against other headers */
+    hs_run_args args; /* copy of args of another size (compiled against other headers) */
     bool begun;
     struct {
-        int64_t timed_ns, sampled_ns; /* of calls that were timed for their own sake, and as samples */
+        int64_t timed_ns, sampled_ns; /* of calls that were all timed; of samples */
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
     bool best_effort, state_varies;
-    bool create_pending;  /* its after_create_session failed, and is to be called again */
+    bool create_pending;  /* after_create_session failed and is to be called again */
     int64_t max_failures; /* in a row; 0: any number */
     int64_t failures_in_a_row;
     const char *failing;   /* the callback that failed last */
-    int64_t retry_at_ns;   /* when it is called again, if it is not called now; INT64_MAX: never */
-    uint64_t wanted_kinds; /* of when it is called */
+    int64_t retry_at_ns;   /* if it is muted: end of the backoff; INT64_MAX: disabled */
+    uint64_t wanted_kinds; /* a bit for each hs_run_kind that it was installed for */
 } hs__hook_cold;
 
-/* A hook as the session keeps it: one line of the processor's cache. */
+/* The part of a hook that every run reads: 64 bytes, one cache line. */
 typedef struct hs__hook {
     void *self;
     hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
     hs_code (*after_run)(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
-    uint64_t kinds;       /* a bit for each hs_run_kind that it wants; 0: it is not called now */
-    hs_run_values values; /* of the run at level 0; hooks are called at no other */
+    uint64_t kinds;       /* wanted_kinds; 0: muted or disabled */
+    hs_run_values values; /* of the run at level 0, the only level with hooks */
     hs__hook_cold *cold;
-    uint8_t before_kinds, after_kinds; /* the kinds of run for which these callbacks are called; 0: there is none */
-    uint8_t slow;                      /* how many more of its calls are timed each, as it was seen to take long */
+    uint8_t before_kinds, after_kinds; /* kinds, or 0 if the callback is NULL */
+    uint8_t slow;                      /* N more calls are timed, because a recent one was slow */
 } hs__hook;
 
-/* From now on the hook is called for runs of these kinds. */
+/* Calls the hook for runs of these kinds from now on. */
 static inline void hs__set_kinds(hs__hook *hook, uint64_t kinds)
 {
     hook->kinds = kinds;
@@ -72,7 +76,7 @@ static inline void hs__set_kinds(hs__hook *hook, uint64_t kinds)
     hook->after_kinds = hook->after_run ? (uint8_t)kinds : 0;
 }
 
-/* Who asks for fragments: the caller, raw runs, and each hook. */
+/* Requesters (run_request.h): the caller, raw runs, and each hook. */
 enum { HS__CALLER = 0, HS__RAW = 1, HS__FIRST_HOOK = 2 };
 
 /* Why a session stops: bits of hs_session.stops, as there may be several causes. */
@@ -80,29 +84,29 @@ typedef enum hs__stop {
     HS__STOP_NONE = 0,
     HS__STOP_HOOK_INTERRUPTED = 1 << 0, /* a hook ends the loop; the training is not complete */
     HS__STOP_HOOK_DONE = 1 << 1,        /* a hook: the training is complete */
-    HS__STOP_STEP = 1 << 2,             /* a step function, or a step of the caller's own, ended the loop by itself */
-    HS__STOP_FAILED = 1 << 3,           /* a step of the caller's own has failed, or a callback was left */
-    HS__STOP_LOST = 1 << 4,             /* the backend's session is lost, and could not be made again */
-    HS__STOP_INPUT_ENDED = 1 << 5,      /* the last run came to the end of the input; the next run clears it */
-    HS__STOP_REQUESTED = 1 << 6,        /* the program, or a signal */
-    HS__STOP_UNSAVED = 1 << 7,          /* a second signal: without a save */
-    HS__STOP_PROGRAM_DONE = 1 << 8,     /* the program says that the training is complete */
-    HS__STOP_THREADS = 1 << 9,          /* the coordinator was asked to stop; only in hs__stop_causes */
+    HS__STOP_STEP = 1 << 2,             /* a step function or an own step of the caller ended the loop */
+    HS__STOP_FAILED = 1 << 3,           /* an own step failed, or a callback did not return (exception, longjmp) */
+    HS__STOP_LOST = 1 << 4,             /* the backend's session is lost and could not be recovered */
+    HS__STOP_INPUT_ENDED = 1 << 5,      /* the last run reached the end of the input; the next run clears it */
+    HS__STOP_REQUESTED = 1 << 6,        /* by the program or a signal */
+    HS__STOP_UNSAVED = 1 << 7,          /* a second signal: stop without a save */
+    HS__STOP_PROGRAM_DONE = 1 << 8,     /* hs_session_request_done */
+    HS__STOP_THREADS = 1 << 9,          /* the coordinator requests a stop; only in hs__stop_causes */
 
     HS__STOP_HOOK = HS__STOP_HOOK_INTERRUPTED | HS__STOP_HOOK_DONE,
     HS__STOP_OUTSIDE = HS__STOP_REQUESTED | HS__STOP_UNSAVED,
 } hs__stop;
 
-/* What a session is doing, by its own thread. Callbacks and ops are inside of these (level, in_backend). */
+/* What the session's own thread is doing. Callbacks and ops run inside of these (level, in_backend). */
 typedef enum hs__life {
     HS__READY = 0,
-    HS__IN_STEP_FUNCTION, /* of hs_session_run_step: its runs belong together */
+    HS__IN_STEP_FUNCTION, /* of hs_session_run_step; a loss is recovered after the whole function */
     HS__IN_OWN_STEP,      /* between hs_step_begin and hs_step_end */
-    HS__CREATING,         /* it is made, or made again: it may be neither run nor closed */
+    HS__CREATING,         /* created or recovered: it can neither run nor be closed */
     HS__CLOSING,
 } hs__life;
 
-/* One run as its hooks see it. */
+/* A run as its hooks see it. Index 0: before the backend runs, 1: after. */
 struct hs_run_context {
     struct hs_session *session;
     const hs_run_args *args; /* the caller's */
@@ -110,13 +114,14 @@ struct hs_run_context {
     hs_boundary boundary;
     bool after; /* the backend has run */
     bool boundary_requested;
-    hs__stop stop;                /* what its hooks requested; 0: nothing */
-    bool has_step[2], has_now[2]; /* before, after */
+    hs__stop stop; /* requested by the hook that is called */
+    bool has_step[2], has_now[2];
     int64_t step[2], now[2];
-    uint64_t moves; /* the raw session's, when the steps were read */
+    uint64_t moves; /* hs_raw_session.moves when the steps were read */
 };
 
-/* What a session is created from, again after it was lost. */
+/* What a session is created from, and created again from after a loss. Constant after the opening, but for the restore
+ * options, which the first new checkpoint clears (recovery.c). */
 typedef struct hs__creation {
     char *checkpoint_dir, *checkpoint_prefix, *summary_dir; /* NULL: none */
     hs_restore_policy restore;
@@ -126,18 +131,18 @@ typedef struct hs__creation {
     double stop_grace_secs;                   /* as in hs_join_options */
 } hs__creation;
 
-/* A number that a hook or the program has published about the model. */
+/* A value that a hook or the program has published about the model. */
 typedef struct hs__metric {
     char *name;
     double value;
     int64_t step;
-    int64_t restores; /* the raw session's at that time */
+    int64_t restores; /* hs_raw_session.restores at that time; older values are invalid */
 } hs__metric;
 
-/* Each of the following parts of hs_session belongs to one file, which alone reads and writes it; inline functions below
- * belong to the same file. */
+/* Each of the following parts of hs_session is read and written by one file only, and by that file's inline functions
+ * below. */
 
-/* session_create.c. What hs__create has made so far. */
+/* session_create.c. What hs__create has created so far. */
 typedef struct hs__made {
     uint64_t attempts;
     hs_coordinator **retired_coordinators; /* of earlier attempts; a caller may still hold one */
@@ -234,15 +239,15 @@ struct hs_session {
     hs_run_values raw_values[3]; /* of raw runs: by the caller; in a callback or by a borrower; nested in these */
     hs__timing timing;
     bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
-    size_t level;    /* of the next run: the number of runs whose callbacks are running */
+    size_t level;    /* of the next run: number of runs whose callbacks are running */
     bool in_backend; /* the backend is running: no call is allowed */
     hs__life life;
     struct {
-        const void *floor; /* the stack of the current HS__CALL ends here; NULL: no call */
-        pthread_t thread;  /* that makes it */
+        const void *floor; /* stack address at which the current HS__CALL began; NULL: no call */
+        pthread_t thread;  /* the thread of that call */
     } call;                /* session.c */
     struct {
-        bool used; /* hs_step_begin has returned true */
+        bool used; /* hs_step_begin has returned true at least once */
         hs__run_plan *plan;
     } own_step; /* own_step.c */
 
@@ -273,32 +278,36 @@ static inline struct hs_session *hs__session_of(const hs_raw_session *raw)
 }
 
 enum { HS__SIGNAL_GRACE_SECS = 30 };
-/* hook_list.c. The length of a list, which may be NULL. */
+
+/* hook_list.c */
+
+/* The length of a list; 0 if it is NULL. */
 size_t hs__hooks_count(const hs_hook *hooks);
-/* Destroys those that are not among the others, each once. */
+/* Frees the hooks that are not in `others`, each once. */
 void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others);
-/* Copies, held, for sessions that train nothing, so that they serve several of them; the array is for hs__free, and whoever
- * has the hooks destroys them. */
+/* Copies a list and holds its hooks (hs_hook_hold), so that several evaluation sessions can use them one after the other.
+ * The caller frees the array with hs__free; the owner of the hooks frees the hooks. */
 hs_hook *hs__hooks_hold(const hs_env *env, const hs_hook *hooks, hs_error *err);
 
 /* signals.c */
 
 void hs__signals_init(struct hs_session *session);
 hs_code hs__signals_take(struct hs_session *session, bool handled, double grace_secs, hs_error *err);
-/* If the session handles signals: from now on a handler notes them in the session. */
+/* If the session handles signals: a handler records them in the session from now on. */
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
 void hs__signals_end(struct hs_session *session);
 /* The first signal that requested a stop; 0: no signal did. */
 int hs__signals_first(const struct hs_session *session);
 
-/* Calls into the session that call callbacks. A callback may leave such a call by an exception, by pthread_exit or by
- * longjmp. The session has failed then, and can be closed.
+/* hooked_run.c. Calls into the session that call callbacks.
  *
- * HS__CALL(call, session) begins one, if none is being made; hs__call_end(&call) ends it before each return. An
- * exception and pthread_exit run the cleanup. longjmp runs nothing: hs__check_abandoned_call finds the call left if a later
- * one is made from above its stack. Callbacks are below it. The room makes that so also for a later call from somewhat
- * deeper functions.
- */
+ * A callback may leave such a call by an exception, pthread_exit or longjmp. The session has then failed and can only be
+ * closed. HS__CALL(call, session) begins a call, unless one has begun; hs__call_end(&call) ends it before each return.
+ *
+ *   exception, pthread_exit   run the cleanup of `call`, which ends the call
+ *   longjmp                   runs nothing. hs__check_abandoned_call notices it in a later call: callbacks run below the
+ *                             stack address of HS__CALL, so a call from above that address means that the first one was
+ *                             abandoned. HS__CALL_ROOM allows the later call to be made from somewhat deeper functions. */
 #define HS__CALL_ROOM 4096
 #define HS__CALL(name, session)                                                                                            \
     __attribute__((cleanup(hs__call_cleanup))) struct hs_session *name =                                                   \
@@ -328,7 +337,7 @@ static inline void hs__call_cleanup(struct hs_session **call)
         hs__call_abandoned(*call);
 }
 
-/* stop.c. Why the session stops. Any thread, any signal handler. */
+/* stop.c. Why the session stops. These may be called by any thread and in signal handlers. */
 static inline unsigned hs__stops(const struct hs_session *session)
 {
     return atomic_load_explicit(&((struct hs_session *)session)->stops, memory_order_relaxed);
@@ -337,19 +346,20 @@ static inline void hs__add_stops(struct hs_session *session, unsigned causes)
 {
     atomic_fetch_or(&session->stops, causes);
 }
-/* Without cost in each run: mostly the bit is clear. */
+/* Tests the bit first: it is mostly clear, and an atomic write in each run would cost more. */
 static inline void hs__clear_stop(struct hs_session *session, hs__stop cause)
 {
     if (hs__stops(session) & (unsigned)cause)
         atomic_fetch_and(&session->stops, ~(unsigned)cause);
 }
-/* Those of the session and of its threads. 0: it does not stop. */
+/* All causes, with HS__STOP_THREADS if the coordinator requests a stop. 0: the session does not stop. */
 unsigned hs__stop_causes(const struct hs_session *session);
-/* A step that ends the loop because of a request from outside is no cause of its own. */
+/* Adds HS__STOP_STEP, unless the step ends the loop because the program or a signal requested it. */
 void hs__stop_step(struct hs_session *session);
-/* A hook's request, HS__STOP_HOOK_INTERRUPTED or _DONE. `hook` "": the library's. */
+/* Adds `how`: HS__STOP_HOOK_INTERRUPTED or _DONE. `hook` is its name; "": the library. */
 void hs__stop_by_hook(struct hs_session *session, const char *hook, hs__stop how);
-/* Was a stop requested, by a hook, a step, a thread, the program or a signal? */
+/* True if a hook, a step, a thread, the program or a signal requested a stop. Failures and the end of input do not count.
+ */
 bool hs__stop_requested(const struct hs_session *session);
 
 static inline void hs__set_input_ended(struct hs_session *session, bool ended)
@@ -368,7 +378,8 @@ static inline bool hs__hooks_are_failing(const struct hs_session *session)
     return session->failures.n_failing > 0;
 }
 void hs__count_failures(const struct hs_session *session, hs_outcome *outcome);
-/* A callback of a hook of best effort failed: it is not called for a while. HS_OK; the error is cleared. */
+/* A callback of a best-effort hook failed: mutes the hook until its backoff ends, or disables it after max_failures. Logs
+ * and clears the error. Returns HS_OK. */
 hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err);
 /* Hooks whose backoff has ended are called again. */
 void hs__unmute_due(struct hs_session *session);
@@ -377,10 +388,10 @@ static inline void hs__unmute(struct hs_session *session)
     if (session->failures.n_muted)
         hs__unmute_due(session);
 }
-/* The callback did not fail. */
+/* The callback succeeded: if it is the one that failed last, ends the hook's failures in a row. */
 void hs__clear_failures(struct hs_session *session, hs__hook *hook, const char *callback);
 void hs__log_failures(const struct hs_session *session);
-/* For the writer cache: an error that a writer goes on from. */
+/* For the writer cache: reports an error after which the writer continues. */
 void hs__report_writer_failure(void *session, const hs_error *error);
 
 /* run_stack.c. After a recovery: the threads are new ones. */
@@ -389,12 +400,13 @@ void hs__forget_thread_failure(struct hs_session *session);
 /* phase.c */
 
 void hs__progress_init(struct hs_session *session);
-/* Steps pay for what others see of them from the first time on that somebody looks. */
+/* False until another thread reads the phase for the first time: until then steps do not record their progress. */
 static inline bool hs__is_watched(const struct hs_session *session)
 {
     return atomic_load_explicit(&((struct hs_session *)session)->progress.watched, memory_order_relaxed);
 }
-/* Something goes on. One thread says so; where others do, too, a count may be lost, and it has changed all the same. */
+/* Mostly called by one thread. If two threads call it at the same time, one increment may be lost; the count still changes.
+ */
 static inline void hs__bump_progress(struct hs_session *session)
 {
     atomic_store_explicit(&session->progress.count,
@@ -414,14 +426,16 @@ static inline void hs__set_current_hook(struct hs_session *session, const hs__ho
 
 /* session_create.c */
 
-/* Waits, but not beyond a stop request. */
+/* Sleeps; a stop request ends it. */
 void hs__pause(struct hs_session *session, double secs);
 hs_code hs__open_raw(struct hs_session *session, hs_error *err);
 hs_code hs__close_raw(struct hs_session *session, hs_error *err);
-/* Makes the backend's session, gives it its values, starts the threads and tells the hooks. `again`: for one that was lost.
- * What was made before a failure is left to hs__discard_raw or hs__close_all. */
+/* Creates the backend's session, initializes or restores its variables, starts the threads and calls
+ * after_create_session. `again`: the session was lost, so recovery's rules say what is restored. On failure the caller
+ * releases what was created, by hs__discard_raw or hs__close_all. */
 hs_code hs__create(struct hs_session *session, bool again, hs_error *err);
-/* Ends all that hs__create has made. Returns the error of a thread that failed for another reason than the lost session. */
+/* Ends everything that hs__create has created. Returns the error of a thread, unless the thread reported the loss of the
+ * session. */
 hs_code hs__discard_raw(struct hs_session *session, hs_error *err);
 void hs__stop_threads(struct hs_session *session);
 
@@ -433,19 +447,19 @@ void hs__made_free(struct hs_session *session);
 void hs__recovery_init(struct hs_session *session);
 void hs__recovery_free(struct hs_session *session);
 hs_code hs__copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err);
-/* Is there to be one attempt more, after an error? It is counted, and told; or `error` says that there were enough. */
+/* Counts and logs one more attempt after `error`. False if max_attempts is reached; `error` then says so. */
 bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what,
                        hs_error *error);
-/* How long is waited before an attempt, the first of which is 1. */
+/* Seconds to wait before an attempt. The first attempt has number 1 and does not wait. */
 double hs__backoff(const hs_recovery *recovery, int64_t attempt);
-/* The first hs__create, and as many more as the recovery allows. */
+/* hs__create at the opening, repeated as often as hs_recovery allows. */
 hs_code hs__create_with_retries(struct hs_session *session, hs_error *err);
-/* Did the caller allow recovery? */
+/* hs_session_options.recovery was given. */
 static inline bool hs__may_recover(const struct hs_session *session)
 {
     return session->recovery.options.max_attempts > 0;
 }
-/* Is a run that is made now followed by a recovery, if it needs one? */
+/* A lost session is recovered now. In a step function it is recovered after the whole function. */
 static inline bool hs__recovers(const struct hs_session *session)
 {
     return hs__may_recover(session) && session->life != HS__IN_STEP_FUNCTION;
@@ -455,36 +469,33 @@ static inline bool hs__caller_repeats(const struct hs_session *session)
 {
     return session->recovery.options.return_aborted;
 }
-/* Did a stop request end the backoff before an attempt to recover? */
+/* True if a stop request ended the backoff before an attempt to recover. */
 bool hs__recovery_was_cut_short(const struct hs_session *session);
 /* The state after the opening; NULL: it was not copied, or is not needed any more. */
 const hs_state_copy *hs__initial_state(const struct hs_session *session);
-/* Has a thread reported that the session is lost, and nobody asked for a stop? */
+/* True if a thread has reported that the session is lost, and no stop was requested. */
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
-/* Makes the session anew, which was lost because of `why`. */
+/* Creates the session again, which was lost because of `why`. */
 hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err);
-/* Do these leave variables as they are? */
+/* True if the options leave some variables unrestored. */
 bool hs__restores_partly(const hs_restore_options *options);
-/* A checkpoint was saved: lets go of the copy of the opening, if that is where recovery will find it. */
+/* A checkpoint was saved: frees the copy of the initial state, if a recovery will find the checkpoint. */
 void hs__release_initial_state(struct hs_session *session);
 
-/* Is a hook that has failed not called any more? */
-static inline bool hs__is_left_alone(const hs__hook *hook)
-{
-    return hook->cold->retry_at_ns == INT64_MAX;
-}
-
-/* A code that ends a session well. */
+/* A code with which a session ends normally. */
 static inline bool hs__is_clean(hs_code code)
 {
     return code == HS_OK || code == HS_OUT_OF_RANGE || code == HS_STOP;
 }
 
-/* Prefixes the error of a hook's callback with all that tells which one it was, and keeps the hook's name. */
+/* hooked_run.c */
+
+/* Prefixes the error of a callback with the hook, the callback and the step, and records the hook as the one that failed.
+ */
 hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code,
                         hs_error *err);
 
-/* Flushes the writers and calls every boundary. */
+/* Flushes the writers and calls the `boundary` callback of every hook. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
 /* hook_cost.c */
@@ -504,7 +515,8 @@ static inline bool hs__times_hook(const struct hs_session *session, const hs__ho
 void hs__stop_timing(struct hs_session *session, hs__hook *hook);
 /* The recorded spans of the run's callbacks. */
 const hs_hook_span *hs__spans(const struct hs_session *session, size_t *n);
-/* After a callback that was timed, since it began. Boundaries and slow hooks are timed always: `exact`. */
+/* Records the duration of a callback that began at `began`. `exact`: all calls of it are timed (boundaries, slow hooks), so
+ * it is not a sample. */
 void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact);
 /* Before a run: counts it, and decides whether its callbacks are timed. */
 void hs__decide_timing(struct hs_session *session);
@@ -516,21 +528,23 @@ static inline void hs__begin_timing(struct hs_session *session, hs_run_kind kind
 }
 void hs__log_costs(const struct hs_session *session);
 
-/* session_states.c. A hook's state as a provider, if it can be one. */
+/* session_states.c */
+
+/* A hook's state as a provider. Fails if the hook's callbacks and names do not make one. */
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
-/* Gives the backend's state and the hooks' their places in the raw session. */
+/* Adds the backend's states and the hooks' states to the raw session. */
 hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
-/* Variables that were added before the session was lost, and were not added again, are the new session's. `restored`: they
- * get the values that wait for them, or their first values. */
+/* Adds the variables that were added to the session before it was lost and were not added again since. `restored`: they
+ * get their restored values, or their first values. */
 hs_code hs__recover_late_variables(hs_raw_session *raw, bool restored, hs_error *err);
-/* raw.c. hs_raw_session_run for what the caller does not see: values that it has of its own runs stay. */
+/* raw.c. hs_raw_session_run at a deeper level, so that the values of the caller's own raw runs stay valid. */
 hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
-/* scaffold.c. How many checkpoints the saver keeps, from the next finalization on. 0: as it is. */
+/* scaffold.c. Sets the saver's max_to_keep from the next finalization on. 0: unchanged. */
 void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep);
 /* metrics.c */
 void hs__metrics_free(struct hs_session *session);
 
-/* session_open.c. A session of which nothing is opened. */
+/* session_open.c. A session with nothing opened. */
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);
 
 /* session.c. Did the last call return HS_ABORTED because the session was recovered, and the caller is to repeat the call?
@@ -538,19 +552,22 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
 bool hs__repeats_call(const struct hs_session *session);
 /* hooked_run.c. The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
 void hs__discard_own_step(struct hs_session *session);
-/* Before it is closed: the session fails if the program has changed the global step since its last own step. */
+/* Before the close: fails the session if the program has changed the global step since its last own step. */
 void hs__check_own_step(struct hs_session *session);
 
-/* session_close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or
- * becomes it.
- */
+/* session_close.c */
+
+/* Closes everything that was opened, after the hooks' `end`, and frees the session. `error` holds the first error, or
+ * receives it. */
 hs_outcome hs__close_all(struct hs_session *session, hs_code last, hs_error *error);
-/* Frees a session of which nothing was opened. */
+/* Frees a session with nothing opened. */
 void hs__session_free(struct hs_session *session);
 
-/* run_stack.c. Makes the frames up to a level's, and the values of lower levels safe from a run at this one. */
+/* run_stack.c */
+
+/* Creates the plans up to `level`, and copies values of lower levels that a run at this level could overwrite. */
 hs_code hs__reserve_level(struct hs_session *session, size_t level, hs_error *err);
-/* The frame of a level, ready for a run. */
+/* The plan of a level, empty. */
 static inline hs_code hs__begin_plan(struct hs_session *session, size_t level, hs__run_plan **out, hs_error *err)
 {
     hs_code code = level || !session->n_plans ? hs__reserve_level(session, level, err) : HS_OK;
@@ -562,17 +579,15 @@ static inline hs_code hs__begin_plan(struct hs_session *session, size_t level, h
     return HS_OK;
 }
 
-/* A decision that all replicas must share: does any of them say so? There is one place for it, this. Alone, it is what one
- * says. */
+/* A decision that must be the same in all replicas: true if any replica says so. All such decisions pass here. A session
+ * alone decides by itself. */
 static inline bool hs__agree(struct hs_session *session, bool mine)
 {
     (void)session;
     return mine;
 }
 
-/* What the requests of every hook in every step pass through. */
-
-/* Args of this library's size: `given`, or a copy of them. */
+/* `*out` is `given`, or `copy` of this library's size if `given` was compiled against other headers. */
 static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)
 {
     *out = given;
@@ -582,7 +597,8 @@ static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given,
     return HS_STRUCT_TAKE(hs_run_args, built, copy, given, err);
 }
 
-/* Adds what `who` asks for to a run. `requester` is HS__CALLER and so on. `out` is NULL if that is nothing. */
+/* Adds args to the plan of a run. `requester` is HS__CALLER and so on; `who` is its name in errors. `*out` is NULL if the
+ * args request nothing. */
 static inline hs_code hs__add_request(struct hs_session *session, hs__run_plan *plan, size_t requester,
                                       const hs_run_args *args, const char *who, const hs__request **out, hs_error *err)
 {
