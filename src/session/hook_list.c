@@ -32,12 +32,12 @@ void hs_hook_free(hs_hook hook)
 typedef struct {
     hs_hook_ops ops; /* with the name of the other */
     hs_error error;
-} broken;
+} broken_hook;
 
 static hs_code broken_begin(void *self, hs_backend backend, hs_error *err)
 {
     (void)backend;
-    return hs__error_copy(err, &((const broken *)self)->error);
+    return hs__error_copy(err, &((const broken_hook *)self)->error);
 }
 
 static void broken_destroy(void *self)
@@ -48,13 +48,13 @@ static void broken_destroy(void *self)
 static hs_code no_memory_begin(void *self, hs_backend backend, hs_error *err)
 {
     (void)self, (void)backend;
-    return hs__no_memory(err, sizeof(broken), "the hook");
+    return hs__no_memory(err, sizeof(broken_hook), "the hook");
 }
 
 hs_hook hs_hook_broken(const char *name, const hs_error *error)
 {
     static const hs_hook_ops no_memory_ops = HS_INIT(hs_hook_ops, .name = "no memory", .begin = no_memory_begin);
-    broken *hook = hs__alloc(hs_env_default(), 1, sizeof *hook);
+    broken_hook *hook = hs__alloc(hs_env_default(), 1, sizeof *hook);
     if (!hook)
         return (hs_hook){.ops = &no_memory_ops};
     hook->ops =

@@ -35,8 +35,8 @@ static uint8_t kind_bit(const struct hs_session *session)
     return (uint8_t)(1 << session->context.kind);
 }
 
-static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__run_plan *plan, const hs_run_args *given,
-                        hs_error *err)
+static hs_code add_hook_request(struct hs_session *session, hs__hook *hook, hs__run_plan *plan, const hs_run_args *given,
+                                hs_error *err)
 {
     const hs_run_args *args;
     hs_code code = hs__copy_args(&hook->cold->args, given, &args, err);
@@ -47,18 +47,18 @@ static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__run_plan
 
 /* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If a stop was requested from
  * outside, the hook only passes it on. */
-static void stop_by_hook(struct hs_session *session, const hs__hook *hook)
+static void record_hook_stop(struct hs_session *session, const hs__hook *hook)
 {
     if (!(hs__stops(session) & HS__STOP_OUTSIDE))
         hs__stop_by_hook(session, hook->cold->ops.name, HS__STOP_HOOK_DONE);
 }
 
 /* A callback's failure is the run's, but for that of a hook of best effort. */
-static hs_code failed(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+static hs_code handle_failure(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
 {
     code = hs__hook_failed(session, hook, callback, code, err);
     if (code == HS_STOP) {
-        stop_by_hook(session, hook);
+        record_hook_stop(session, hook);
         return code;
     }
     return hook->cold->best_effort ? hs__mute(session, hook, callback, err) : code;
@@ -69,7 +69,7 @@ static hs_code failed(struct hs_session *session, hs__hook *hook, const char *ca
 HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code,
                                         hs_error *err)
 {
-    if (code && (code = failed(session, hook, callback, code, err)))
+    if (code && (code = handle_failure(session, hook, callback, code, err)))
         return code;
     if (err->code)
         hs__clear(err); /* it is not what fails next */
@@ -93,35 +93,36 @@ static bool is_observed(const struct hs_session *session)
 }
 
 /* Before a callback that may be timed, and after it. */
-static int64_t begin_observed(struct hs_session *session, const hs__hook *hook)
+static int64_t begin_observing(struct hs_session *session, const hs__hook *hook)
 {
     hs__set_current_hook(session, hook);
     return hs__times_hook(session, hook) ? hs_env_monotonic_ns(&session->env) : -1;
 }
 
-static void observed(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
+static void end_observing(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
 {
     if (began >= 0)
         hs__timed_callback(session, hook, callback, began, hook->slow > 0);
 }
 
-HS__COLD static hs_code observe_before(struct hs_session *session, hs__hook *hook, const hs_run_args **args, hs_error *err)
+HS__COLD static hs_code observe_before_run(struct hs_session *session, hs__hook *hook, const hs_run_args **args,
+                                           hs_error *err)
 {
-    int64_t began = begin_observed(session, hook);
+    int64_t began = begin_observing(session, hook);
     hs_code code = hook->before_run(hook->self, &session->context, args, err);
-    observed(session, hook, "before_run", began);
+    end_observing(session, hook, "before_run", began);
     return code;
 }
 
-HS__COLD static hs_code observe_after(struct hs_session *session, hs__hook *hook, hs_error *err)
+HS__COLD static hs_code observe_after_run(struct hs_session *session, hs__hook *hook, hs_error *err)
 {
-    int64_t began = begin_observed(session, hook);
+    int64_t began = begin_observing(session, hook);
     hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
-    observed(session, hook, "after_run", began);
+    end_observing(session, hook, "after_run", began);
     return code;
 }
 
-static hs_code call_before(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+static hs_code call_before_run(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
@@ -129,23 +130,23 @@ static hs_code call_before(struct hs_session *session, hs__run_plan *plan, hs_er
             continue;
         const hs_run_args *args = NULL;
         hook->values.request = NULL;
-        hs_code code = session->observed ? observe_before(session, hook, &args, err)
+        hs_code code = session->observed ? observe_before_run(session, hook, &args, err)
                                          : hook->before_run(hook->self, &session->context, &args, err);
         if (!code && args)
-            code = add_hook(session, hook, plan, args, err);
+            code = add_hook_request(session, hook, plan, args, err);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "before_run", code, err)))
             return code;
     }
     return HS_OK;
 }
 
-static hs_code call_after(struct hs_session *session, hs_error *err)
+static hs_code call_after_run(struct hs_session *session, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!(hook->after_kinds & kind))
             continue;
-        hs_code code = session->observed ? observe_after(session, hook, err)
+        hs_code code = session->observed ? observe_after_run(session, hook, err)
                                          : hook->after_run(hook->self, &session->context, &hook->values, err);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
             return code;
@@ -156,10 +157,10 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
 /* The context of boundaries that follow no run. */
 static void begin_context(struct hs_session *session, const hs_run_args *args, hs_boundary boundary)
 {
-    static const hs_run_args nothing = HS_INIT(hs_run_args);
+    static const hs_run_args no_args = HS_INIT(hs_run_args);
     hs_run_context *context = &session->context;
     context->session = session;
-    context->args = args ? args : &nothing;
+    context->args = args ? args : &no_args;
     context->kind = args ? args->kind : HS_RUN_TRAIN;
     context->boundary = boundary;
     context->after = boundary != 0;
@@ -217,7 +218,7 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     hs__begin_timing(session, args->kind);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
-    code = call_before(session, *plan, err);
+    code = call_before_run(session, *plan, err);
     if (hs__is_watched(session))
         hs__set_current_hook(session, NULL);
     if (code)
@@ -230,7 +231,7 @@ static inline hs_code end_hooked(struct hs_session *session, hs__run_plan *plan,
     hs_code code = run_backend(session, plan, err);
     if (!code) {
         session->observed |= hs__is_watched(session); /* since it has begun */
-        code = call_after(session, err);
+        code = call_after_run(session, err);
         if (hs__is_watched(session))
             hs__set_current_hook(session, NULL);
         if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN) /* whoever comes late has had time to */
@@ -275,15 +276,15 @@ void hs__call_abandoned(hs_session *session)
 /* `frame` is that of a later call. Stacks grow down. */
 bool hs__check_abandoned_call(hs_session *session, const void *frame)
 {
-    bool left = session->call.floor && pthread_equal(session->call.thread, pthread_self()) &&
-                (uintptr_t)frame >= (uintptr_t)session->call.floor;
-    if (left)
+    bool abandoned = session->call.floor && pthread_equal(session->call.thread, pthread_self()) &&
+                     (uintptr_t)frame >= (uintptr_t)session->call.floor;
+    if (abandoned)
         hs__call_abandoned(session);
-    return left;
+    return abandoned;
 }
 
 /* Why it may not be run. */
-HS__COLD static hs_code refuse(hs_session *session, const void *frame, hs_error *err)
+HS__COLD static hs_code refuse_run(hs_session *session, const void *frame, hs_error *err)
 {
     if (session)
         hs__check_abandoned_call(session, frame);
@@ -312,10 +313,10 @@ static inline hs_code check_runnable(hs_session *session, const void *frame, hs_
     const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK;
     bool busy = !session || session->level || session->in_backend | (session->life > HS__IN_STEP_FUNCTION) ||
                 (session->life == HS__IN_STEP_FUNCTION && hs__check_abandoned_call(session, frame));
-    return busy || hs__stops(session) & final ? refuse(session, frame, err) : HS_OK;
+    return busy || hs__stops(session) & final ? refuse_run(session, frame, err) : HS_OK;
 }
 
-HS__COLD static hs_code run_failed(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+HS__COLD static hs_code record_run_failure(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
     if (code == HS_STOP)
@@ -327,10 +328,10 @@ HS__COLD static hs_code run_failed(hs_session *session, hs_code code, const hs_e
 }
 
 /* Keeps what the run came to. */
-static inline hs_code run_ended(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+static inline hs_code record_run_result(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     if (code)
-        return run_failed(session, code, error, err);
+        return record_run_failure(session, code, error, err);
     hs__set_input_ended(session, false);
     session->last.code = HS_OK;
     hs__clear(err);
@@ -339,21 +340,21 @@ static inline hs_code run_ended(hs_session *session, hs_code code, const hs_erro
 
 /* The error of a run that failed after a thread had failed. The thread's is the cause if only one of the two says that the
  * session is lost. */
-static hs_code blame_threads(const hs_session *session, hs_code code, hs_error *error)
+static hs_code find_cause(const hs_session *session, hs_code code, hs_error *error)
 {
-    hs_error threads;
-    if (!code || !hs_coordinator_error(session->coordinator, &threads))
+    hs_error thread_error;
+    if (!code || !hs_coordinator_error(session->coordinator, &thread_error))
         return code;
-    bool thread_lost = hs__is_preemption(threads.code), run_lost = hs__is_preemption(code);
+    bool thread_lost = hs__is_preemption(thread_error.code), run_lost = hs__is_preemption(code);
     if (thread_lost == run_lost || (thread_lost && !hs__threads_are_lost(session, NULL)))
         return code;
-    *error = threads;
-    return threads.code;
+    *error = thread_error;
+    return thread_error.code;
 }
 
 /* Makes the session anew, if that is what there is to do about a failure; HS_OK: the call is to be made again, unless it is
  * the caller who makes it. */
-static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs_error *error)
+static hs_code recover_after(hs_session *session, hs_code code, bool caller_repeats, hs_error *error)
 {
     if (!hs__is_preemption(code) || !hs__recovers(session))
         return code;
@@ -367,7 +368,7 @@ static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs
         return hs_error_set(error, HS_STOP,
                             "the session was lost and restored at step %lld, where training is already done",
                             (long long)hs_session_global_step(session, NULL));
-    if (code || !by_caller)
+    if (code || !caller_repeats)
         return code;
     session->repeat_call = true;
     return hs_error_set(error, HS_ABORTED,
@@ -378,22 +379,22 @@ static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs
 
 static hs_code recover_call(hs_session *session, hs_code code, hs_error *error)
 {
-    return recover_for(session, code, hs__caller_repeats(session), error);
+    return recover_after(session, code, hs__caller_repeats(session), error);
 }
 
 /* After a step of the caller's own. */
-static hs_code recover_own(hs_session *session, hs_code code, hs_error *error)
+static hs_code recover_own_step(hs_session *session, hs_code code, hs_error *error)
 {
-    return code ? recover_for(session, blame_threads(session, code, error), true, error) : HS_OK;
+    return code ? recover_after(session, find_cause(session, code, error), true, error) : HS_OK;
 }
 
 HS__COLD static hs_code recover_lost(hs_session *session, hs_error *error)
 {
-    hs_error threads;
-    if (!hs__threads_are_lost(session, &threads))
+    hs_error thread_error;
+    if (!hs__threads_are_lost(session, &thread_error))
         return HS_OK;
-    *error = threads;
-    return recover_call(session, threads.code, error);
+    *error = thread_error;
+    return recover_call(session, thread_error.code, error);
 }
 
 /* Before a call: recovers a session that its threads have reported as lost since the last call. */
@@ -402,13 +403,14 @@ static inline hs_code recover_if_lost(hs_session *session, hs_error *error)
     return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? recover_lost(session, error) : HS_OK;
 }
 
-static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *error)
+static hs_code run_with_recovery(hs_session *session, const hs_run_args *args, const hs_run_values **values,
+                                 hs_error *error)
 {
     hs_code code = recover_if_lost(session, error);
     while (!code) {
         session->failed_hook[0] = '\0';
         if (!(code = run_hooked(session, args, values, error)) ||
-            (code = recover_call(session, blame_threads(session, code, error), error)))
+            (code = recover_call(session, find_cause(session, code, error), error)))
             break;
     }
     return code;
@@ -416,7 +418,7 @@ static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_r
 
 hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
-    static const hs_run_args nothing = HS_INIT(hs_run_args);
+    static const hs_run_args no_args = HS_INIT(hs_run_args);
     hs_run_args copy;
     const hs_run_args *args;
     if (values)
@@ -430,17 +432,17 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     hs__set_input_ended(session, false);
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
-    if (!(code = hs__copy_args(&copy, given ? given : &nothing, &args, error))) {
+    if (!(code = hs__copy_args(&copy, given ? given : &no_args, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
             code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %d, not an hs_run_kind", (int)args->kind);
         else
-            code = run_args(session, args, values, error);
+            code = run_with_recovery(session, args, values, error);
     }
     hs__call_end(&call);
-    return run_ended(session, code, error, err);
+    return record_run_result(session, code, error, err);
 }
 
-HS__COLD static hs_code refuse_no_op(hs_session *session, const void *frame, hs_error *err)
+HS__COLD static hs_code refuse_null_op(hs_session *session, const void *frame, hs_error *err)
 {
     hs_error error;
     hs_code code = check_runnable(session, frame, err);
@@ -448,13 +450,13 @@ HS__COLD static hs_code refuse_no_op(hs_session *session, const void *frame, hs_
         return code;
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
-    return run_ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: op is NULL"), &error, err);
+    return record_run_result(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: op is NULL"), &error, err);
 }
 
 hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
 {
     if (!op)
-        return refuse_no_op(session, __builtin_frame_address(0), err);
+        return refuse_null_op(session, __builtin_frame_address(0), err);
     return hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES(op)), NULL, err);
 }
 
@@ -487,7 +489,7 @@ hs_code hs_step_context_request_stop(hs_step_context *step)
 }
 
 /* Calls a step function once. */
-static hs_code call_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *error)
+static hs_code call_step_function(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *error)
 {
     hs_step_context context = {.session = session};
     hs__life outer = session->life;
@@ -503,7 +505,7 @@ static hs_code call_step(hs_session *session, hs_session_run_step_fn step, void 
     } else if (code && !error->message[0]) {
         hs_error_set(error, code, "the step function failed with %s", hs_code_name(code));
     }
-    return blame_threads(session, code, error);
+    return find_cause(session, code, error);
 }
 
 hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err)
@@ -515,21 +517,21 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
     if (!step)
-        return run_ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: step is NULL"), &error,
-                         err);
+        return record_run_result(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: step is NULL"),
+                                 &error, err);
     HS__CALL(call, session);
     code = recover_if_lost(session, &error);
-    while (!code && (code = call_step(session, step, user, &error)))
+    while (!code && (code = call_step_function(session, step, user, &error)))
         if ((code = recover_call(session, code, &error)))
             break;
     hs__call_end(&call);
-    return run_ended(session, code, &error, err);
+    return record_run_result(session, code, &error, err);
 }
 
 /* Steps that the caller computes. */
 
 /* An error of a loop whose owner looks at none: the first is kept, and ends it. */
-static hs_code fails(hs_session *session, hs_code code, const hs_error *error)
+static hs_code fail_step(hs_session *session, hs_code code, const hs_error *error)
 {
     if (hs__stops(session) & HS__STOP_FAILED)
         return session->last.code;
@@ -544,7 +546,7 @@ static hs_code fails(hs_session *session, hs_code code, const hs_error *error)
 }
 
 /* A callback, an op or a step function has no steps of its own. That is its mistake, not the loop's. */
-static bool is_callback(hs_session *session, const char *function)
+static bool refuse_in_callback(hs_session *session, const char *function)
 {
     bool free = session->life == HS__READY && !session->level;
     bool inside = session->in_backend || !(free || session->life == HS__IN_OWN_STEP);
@@ -569,7 +571,7 @@ static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
 }
 
 /* Before the first of them: are there such steps here? */
-HS__COLD static hs_code check_backend(const hs_session *session, hs_error *err)
+HS__COLD static hs_code check_step_support(const hs_session *session, hs_error *err)
 {
     if (!session->raw.ops.advance_step)
         return hs_error_set(err, HS_UNIMPLEMENTED,
@@ -583,16 +585,16 @@ HS__COLD static hs_code check_backend(const hs_session *session, hs_error *err)
 
 static hs_code begin_step(hs_session *session, hs_error *err)
 {
-    static const hs_run_args nothing = HS_INIT(hs_run_args);
-    hs_code code = session->own_step.used ? HS_OK : check_backend(session, err);
+    static const hs_run_args no_args = HS_INIT(hs_run_args);
+    hs_code code = session->own_step.used ? HS_OK : check_step_support(session, err);
     if (!code)
         code = ignore_recovered(session, recover_if_lost(session, err), err);
     while (!code) {
         session->failed_hook[0] = '\0';
         if ((code = advance_step(&session->raw, 0, err)) ||
-            !(code = begin_hooked(session, &nothing, &session->own_step.plan, err)))
+            !(code = begin_hooked(session, &no_args, &session->own_step.plan, err)))
             break;
-        code = ignore_recovered(session, recover_own(session, code, err), err);
+        code = ignore_recovered(session, recover_own_step(session, code, err), err);
     }
     return code;
 }
@@ -600,13 +602,13 @@ static hs_code begin_step(hs_session *session, hs_error *err)
 bool hs_step_begin(hs_session *session)
 {
     hs_error error; /* large: it is not cleared to its end in each step */
-    if (!session || is_callback(session, "hs_step_begin"))
+    if (!session || refuse_in_callback(session, "hs_step_begin"))
         return false;
     hs__clear(&error);
     if (session->life == HS__IN_OWN_STEP) {
         hs_code refused = check_runnable(session, __builtin_frame_address(0), &error);
         if (session->life == HS__IN_OWN_STEP) /* still: no jump has left it */
-            fails(session, refused, &error);
+            fail_step(session, refused, &error);
         return false;
     }
     if (hs_session_should_stop(session))
@@ -616,7 +618,7 @@ bool hs_step_begin(hs_session *session)
     hs_code code = begin_step(session, &error);
     hs__call_end(&call);
     if (code) {
-        fails(session, code, &error);
+        fail_step(session, code, &error);
         return false;
     }
     session->own_step.used = true;
@@ -648,21 +650,21 @@ static hs_code end_step(hs_session *session, hs_error *err)
 hs_code hs_step_end(hs_session *session)
 {
     hs_error error;
-    if (!session || is_callback(session, "hs_step_end"))
+    if (!session || refuse_in_callback(session, "hs_step_end"))
         return HS_FAILED_PRECONDITION;
     hs__clear(&error);
     if (session->life != HS__IN_OWN_STEP) {
         hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_step_end was called without an hs_step_begin that returned true");
-        return fails(session, error.code, &error);
+        return fail_step(session, error.code, &error);
     }
     session->life = HS__READY;
     HS__CALL(call, session);
-    hs_code code = recover_own(session, end_step(session, &error), &error);
+    hs_code code = recover_own_step(session, end_step(session, &error), &error);
     hs__call_end(&call);
     if (code == HS_ABORTED && session->repeat_call)
         return code; /* the loop goes on from where it was restored */
     if (code || hs__stops(session) & HS__STOP_FAILED)
-        return fails(session, code, &error);
+        return fail_step(session, code, &error);
     session->last.code = HS_OK;
     hs__set_input_ended(session, false);
     return HS_OK;
@@ -673,7 +675,7 @@ void hs__check_own_step(hs_session *session)
     hs_error error = {0};
     if (session->own_step.used && session->raw.handle && hs__is_clean(session->last.code) &&
         advance_step(&session->raw, 0, &error))
-        fails(session, error.code, &error);
+        fail_step(session, error.code, &error);
 }
 
 void hs__discard_own_step(hs_session *session)

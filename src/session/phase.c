@@ -26,9 +26,9 @@ hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, int6
     if (!raw)
         return HS_PHASE_END;
     atomic_store_explicit(&hs__session_of(raw)->progress.watched, true, memory_order_relaxed);
-    const hs__hook *doing = atomic_load_explicit(&hs__session_of(raw)->progress.hook, memory_order_relaxed);
+    const hs__hook *current = atomic_load_explicit(&hs__session_of(raw)->progress.hook, memory_order_relaxed);
     if (hook)
-        *hook = doing ? doing->cold->ops.name : "";
+        *hook = current ? current->cold->ops.name : "";
     if (progress)
         *progress = atomic_load_explicit(&hs__session_of(raw)->progress.count, memory_order_relaxed);
     return (hs_phase)atomic_load_explicit(&hs__session_of(raw)->progress.phase, memory_order_relaxed);

@@ -116,9 +116,9 @@ static void copy_initial_state(struct hs_session *session)
 void hs__release_initial_state(struct hs_session *session)
 {
     hs_restore_options *options = &session->creation.restore_options;
-    const char *from = session->raw.restored_from;
+    const char *restored_from = session->raw.restored_from;
     char *newest = session->recovery.initial || hs__restores_partly(options) ? newest_checkpoint(session) : NULL;
-    bool is_new = newest && !(from && strcmp(newest, from) == 0);
+    bool is_new = newest && !(restored_from && strcmp(newest, restored_from) == 0);
     hs_env_free(&session->env, newest);
     if (!is_new)
         return;
@@ -150,28 +150,28 @@ bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_
 
 double hs__backoff(const hs_recovery *recovery, int64_t attempt)
 {
-    const double most = recovery->backoff_secs > 60 ? recovery->backoff_secs : 60;
+    const double max_secs = recovery->backoff_secs > 60 ? recovery->backoff_secs : 60;
     double secs = attempt > 1 ? recovery->backoff_secs : 0;
-    for (int64_t i = 2; i < attempt && secs < most; i++)
+    for (int64_t i = 2; i < attempt && secs < max_secs; i++)
         secs *= 2;
-    return secs < most ? secs : most;
+    return secs < max_secs ? secs : max_secs;
 }
 
-static bool wait_before(struct hs_session *session, int64_t attempt)
+static bool wait_before_attempt(struct hs_session *session, int64_t attempt)
 {
     hs__pause(session, hs__backoff(&session->recovery.options, attempt));
     return attempt == 1 || !hs__stop_requested(session);
 }
 
 /* Makes attempts, after one that failed with `why`, until one succeeds or fails otherwise. */
-static hs_code attempt(struct hs_session *session, bool again, const hs_error *why, hs_error *err)
+static hs_code recreate_with_retries(struct hs_session *session, bool recovering, const hs_error *why, hs_error *err)
 {
-    const char *what = again ? "session lost; recovering" : "session not opened; retrying";
+    const char *what = recovering ? "session lost; recovering" : "session not opened; retrying";
     hs_error last = *why;
     do {
         if (!hs__count_attempt(&session->recovery.options, &session->recovery.attempts, &session->env, what, &last))
             return hs__error_copy(err, &last);
-        if (!wait_before(session, session->recovery.attempts)) {
+        if (!wait_before_attempt(session, session->recovery.attempts)) {
             session->recovery.cut_short = true;
             hs__error_copy(err, &last);
             hs_error_prefix(err, "a stop was requested before the next attempt to recover");
@@ -180,7 +180,7 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
         hs__clear(&last);
         hs_code code = hs__discard_raw(session, &last);
         if (!code)
-            code = hs__create(session, again, &last);
+            code = hs__create(session, recovering, &last);
         last.code = code;
     } while (hs__is_preemption(last.code));
     if (last.code) {
@@ -198,7 +198,7 @@ hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
     if (hs__is_preemption(code) && hs__may_recover(session)) {
         hs_error why = *err;
         why.code = code;
-        code = attempt(session, false, &why, err);
+        code = recreate_with_retries(session, false, &why, err);
     }
     session->recovery.attempts = 0;
     if (!code)
@@ -206,11 +206,11 @@ hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
     return code;
 }
 
-static void log_recovery(struct hs_session *session, int64_t lost)
+static void log_recovery(struct hs_session *session, int64_t lost_step)
 {
     char before[48] = ""; /* a lost backend may not know its step */
-    if (lost >= 0)
-        snprintf(before, sizeof before, " from a failure at step %lld", (long long)lost);
+    if (lost_step >= 0)
+        snprintf(before, sizeof before, " from a failure at step %lld", (long long)lost_step);
     hs_log(&session->env, HS_LOG_INFO, "step %lld: recovered%s%s", (long long)hs_session_global_step(session, NULL), before,
            session->raw.restored_from    ? "" /* the line of the restore names the checkpoint */
            : session->recovery.initial   ? ", with a copy of the initial state"
@@ -222,14 +222,14 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
 {
     hs_error cause = *why;
     int64_t step = hs_session_global_step(session, NULL), saved = session->raw.saved_step;
-    int64_t reached = step > saved ? step : saved; /* what is lost may not tell its step any more */
-    if (reached > session->recovery.furthest) {
-        session->recovery.furthest = reached;
+    int64_t lost_step = step > saved ? step : saved; /* what is lost may not tell its step any more */
+    if (lost_step > session->recovery.furthest) {
+        session->recovery.furthest = lost_step;
         session->recovery.attempts = 0;
     }
     session->life = HS__CREATING;
     hs__enter(session, HS_PHASE_INIT);
-    hs_code code = attempt(session, true, &cause, err);
+    hs_code code = recreate_with_retries(session, true, &cause, err);
     hs__enter(session, HS_PHASE_DATA);
     session->life = HS__READY;
     if (code) {
@@ -238,7 +238,7 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
     }
     session->recovery.completed++;
     hs__forget_thread_failure(session);
-    log_recovery(session, reached);
+    log_recovery(session, lost_step);
     hs__clear(err);
     return HS_OK;
 }

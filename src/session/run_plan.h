@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SESSION_FRAME_H
-#define HS_SESSION_FRAME_H
+#ifndef HS_SESSION_RUN_PLAN_H
+#define HS_SESSION_RUN_PLAN_H
 
 #include <hooksess/run.h>
 
@@ -51,7 +51,7 @@ static inline void hs__run_plan_begin(hs__run_plan *plan, uint64_t run)
     plan->in_use = false;
 }
 /* Adds the fetches. There is to be room for all nodes. */
-static inline void hs__run_plan_fetch(hs__run_plan *plan, const hs__requests *all, const hs__request *request)
+static inline void hs__run_plan_add_fetches(hs__run_plan *plan, const hs__requests *all, const hs__request *request)
 {
     for (size_t i = 0; i < request->n_leaves; i++) {
         hs__node_slot *slot = &plan->slots[request->leaves[i]];
@@ -64,15 +64,15 @@ static inline void hs__run_plan_fetch(hs__run_plan *plan, const hs__requests *al
 }
 /* Makes room, and adds feeds and options, too. */
 hs_code hs__run_plan_add_all(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
-                             const hs_run_args *args, const char *who, hs_error *err);
+                             const hs_run_args *args, const char *requester_name, hs_error *err);
 /* Adds what `args`, compiled to `fragment`, asks for. `who` is named if somebody feeds a tensor that is fed:
  * FAILED_PRECONDITION. Failing, it adds nothing. */
 static inline hs_code hs__run_plan_add(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
-                                       const hs_run_args *args, const char *who, hs_error *err)
+                                       const hs_run_args *args, const char *requester_name, hs_error *err)
 {
     if (plan->capacity < all->n_nodes || request->n_feeds || args->options)
-        return hs__run_plan_add_all(plan, all, request, args, who, err);
-    hs__run_plan_fetch(plan, all, request);
+        return hs__run_plan_add_all(plan, all, request, args, requester_name, err);
+    hs__run_plan_add_fetches(plan, all, request);
     return HS_OK;
 }
 /* Runs it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SESSION_FRAGMENT_H
-#define HS_SESSION_FRAGMENT_H
+#ifndef HS_SESSION_RUN_REQUEST_H
+#define HS_SESSION_RUN_REQUEST_H
 
 #include <hooksess/run.h>
 
@@ -41,7 +41,7 @@ typedef struct hs__requests {
     hs__map strings; /* every name, key and path, to its place in texts */
     struct {
         const char *text;
-        hs__node_index seat; /* of the node of that name, or HS__NO_NODE */
+        hs__node_index node_index; /* of the node of that name, or HS__NO_NODE */
     } * texts;
     size_t n_texts, texts_capacity;
     struct {
@@ -64,7 +64,7 @@ hs_code hs__requests_init(hs__requests *all, const hs_env *env, const hs_backend
 void hs__requests_free(hs__requests *all);
 
 /* Does the fragment ask for what the args ask for? Contents are compared, never addresses. */
-bool hs__request_is_of(const hs__request *request, const hs_run_args *args);
+bool hs__request_matches(const hs__request *request, const hs_run_args *args);
 /* Looks among all fragments, and compiles the args if there is none for them. */
 hs_code hs__request_search(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out, hs_error *err);
 
@@ -74,7 +74,7 @@ static inline hs_code hs__request_of(hs__requests *all, size_t requester, const 
 {
     hs_code code = HS_OK;
     *out = all->last[requester];
-    if (!*out || !hs__request_is_of(*out, args))
+    if (!*out || !hs__request_matches(*out, args))
         code = hs__request_search(all, requester, args, out, err);
     if (!code)
         (*out)->last_used = all->clock;

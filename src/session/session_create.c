@@ -15,9 +15,9 @@
 void hs__pause(struct hs_session *session, double secs)
 {
     const int64_t slice = 50000000;
-    int64_t left = secs < 1e9 ? (int64_t)(secs * 1e9 + 0.5) : INT64_MAX;
-    for (; left > 0 && !hs__stop_requested(session); left -= slice)
-        hs_env_sleep_ns(&session->env, left < slice ? left : slice);
+    int64_t remaining_ns = secs < 1e9 ? (int64_t)(secs * 1e9 + 0.5) : INT64_MAX;
+    for (; remaining_ns > 0 && !hs__stop_requested(session); remaining_ns -= slice)
+        hs_env_sleep_ns(&session->env, remaining_ns < slice ? remaining_ns : slice);
 }
 
 /* The backend's session. */
@@ -64,7 +64,7 @@ static void fill_startup(const struct hs_session *session, hs__startup *startup)
 }
 
 /* Is there a variable that a new session of the graph finds as the old one left it? */
-static bool keeps_variables(const struct hs_session *session)
+static bool has_outliving_variables(const struct hs_session *session)
 {
     hs_variable variable;
     for (size_t i = 0; hs_backend_variable(session->raw.backend, i, &variable); i++)
@@ -75,20 +75,20 @@ static bool keeps_variables(const struct hs_session *session)
 
 /* As at the opening, but for a session that has come further: nothing of before the opening is restored that was not
  * restored then, and what was there at the opening is there again. */
-static hs_code restore_again(struct hs_session *session, hs__startup *startup, hs_error *err)
+static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     char *path = NULL;
-    bool copied =
+    bool prefer_copy =
         hs__initial_state(session) && (startup->checkpoint_prefix || hs__restores_partly(startup->restore_options));
-    if (!copied && (raw->saved_step >= 0 || startup->restore != HS_RESTORE_NEVER)) {
+    if (!prefer_copy && (raw->saved_step >= 0 || startup->restore != HS_RESTORE_NEVER)) {
         startup->restore = HS_RESTORE_IF_PRESENT;
         hs_code code = hs__startup_restore(raw, startup, &path, err);
         hs__free(&raw->env, path);
         if (code || path)
             return code;
     }
-    if (!hs__initial_state(session) && keeps_variables(session))
+    if (!hs__initial_state(session) && has_outliving_variables(session))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "cannot recover: no checkpoint exists, and the initial state was not copied "
                             "(hs_recovery.snapshot_limit)");
@@ -99,7 +99,7 @@ static hs_code restore_again(struct hs_session *session, hs__startup *startup, h
     return HS_OK;
 }
 
-static hs_code give_values(struct hs_session *session, bool again, hs_error *err)
+static hs_code restore_or_initialize(struct hs_session *session, bool recovering, hs_error *err)
 {
     hs__startup startup;
     fill_startup(session, &startup);
@@ -108,9 +108,9 @@ static hs_code give_values(struct hs_session *session, bool again, hs_error *err
     hs_code code = hs__open_raw(session, err);
     if (code)
         return code;
-    if (!again)
+    if (!recovering)
         return hs__startup_prepare(&session->raw, &startup, err);
-    code = restore_again(session, &startup, err);
+    code = restore_lost(session, &startup, err);
     return code ? code : hs__startup_finish(&session->raw, &startup, err);
 }
 
@@ -118,21 +118,21 @@ static hs_code give_values(struct hs_session *session, bool again, hs_error *err
 
 /* Those of the session that is made take no notice of a stop that ended the one before; but what the caller asked for
  * stays. */
-static hs_code renew_coordinator(struct hs_session *session, hs_error *err)
+static hs_code replace_coordinator(struct hs_session *session, hs_error *err)
 {
-    hs_coordinator *made = hs__coordinator_new(&session->env);
-    if (!made)
+    hs_coordinator *fresh = hs__coordinator_new(&session->env);
+    if (!fresh)
         return hs__no_memory(err, 1, "a coordinator");
     hs_code code = hs__reserve(&session->env, &session->made.retired_coordinators, &session->made.retired_capacity,
                                session->made.n_retired + 1, sizeof *session->made.retired_coordinators, err);
     if (code) {
-        hs_coordinator_free(made);
+        hs_coordinator_free(fresh);
         return code;
     }
     if (session->made.stop_was_requested)
-        hs_coordinator_request_stop(made, NULL);
+        hs_coordinator_request_stop(fresh, NULL);
     session->made.retired_coordinators[session->made.n_retired++] = session->coordinator; /* somebody may hold it */
-    session->coordinator = made;
+    session->coordinator = fresh;
     return HS_OK;
 }
 
@@ -171,7 +171,7 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
         hs__hook *hook = &session->hooks[i];
         if (!hook->cold->ops.after_create_session || hook->cold->retry_at_ns == INT64_MAX)
             continue;
-        bool stopped = hs_coordinator_should_stop(session->coordinator);
+        bool was_stopped = hs_coordinator_should_stop(session->coordinator);
         hs__set_current_hook(session, hook);
         hs_code code = hook->cold->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
         if (code == HS_STOP)
@@ -185,7 +185,7 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
             hs__clear_failures(session, hook, "after_create_session");
         }
         hs__clear(err);
-        if (!stopped && hs_coordinator_should_stop(session->coordinator) &&
+        if (!was_stopped && hs_coordinator_should_stop(session->coordinator) &&
             !hs_coordinator_error(session->coordinator, NULL)) {
             session->already_done = true;
             if (!session->stop_hook[0])
@@ -196,12 +196,12 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
     return code ? code : hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
 }
 
-hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
+hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
 {
-    hs_code code = session->made.attempts++ ? renew_coordinator(session, err) : HS_OK;
-    if (!again)
+    hs_code code = session->made.attempts++ ? replace_coordinator(session, err) : HS_OK;
+    if (!recovering)
         hs__raw_session_free_late(&session->raw); /* of an attempt that failed: the hooks add them again */
-    if (code || (code = give_values(session, again, err)) || (code = start_queues(session, err)))
+    if (code || (code = restore_or_initialize(session, recovering, err)) || (code = start_queues(session, err)))
         return code;
     code = call_after_create(session, err);
     hs__set_current_hook(session, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SESSION_MANAGER_H
-#define HS_SESSION_MANAGER_H
+#ifndef HS_SESSION_STARTUP_H
+#define HS_SESSION_STARTUP_H
 
 #include <hooksess/session.h>
 #include <hooksess/tf1/session_manager.h>
@@ -32,7 +32,7 @@ typedef struct hs__startup {
 } hs__startup;
 
 /* A number of seconds in some options: 0 is the default, HS_NEVER is forever; HS_INVALID_ARGUMENT for others below 0. */
-hs_code hs__seconds(double *secs, double given, double standard, const char *what, hs_error *err);
+hs_code hs__seconds(double *secs, double given, double default_secs, const char *what, hs_error *err);
 
 /* Restores what the startup says; *path is the checkpoint, to be freed with hs__free, or NULL. */
 hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err);

@@ -17,8 +17,8 @@ bool hs_session_should_stop(const hs_session *session)
 
 bool hs__stop_requested(const struct hs_session *session)
 {
-    const unsigned asked = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
-    return hs__stops(session) & asked || hs__coordinator_asked(session->coordinator);
+    const unsigned requested = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
+    return hs__stops(session) & requested || hs__coordinator_asked(session->coordinator);
 }
 
 void hs__stop_step(struct hs_session *session)
