@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has failed, and was got over. */
+/* Failures after which training continues: counts them, and suspends or disables the best-effort hooks that failed. */
 #include "session/session.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static hs__failure *find(struct hs_session *session, const char *hook)
     return NULL;
 }
 
-/* The one of that name; NULL: there is no memory for it, and the log is all that there is. */
+/* Returns NULL if memory is exhausted. The failure is then only in the log. */
 static hs__failure *find_or_add(struct hs_session *session, const char *hook)
 {
     char name[sizeof session->failures.items->hook];
@@ -80,7 +80,7 @@ void hs__failures_free(struct hs_session *session)
     hs__free(&session->env, session->failures.items);
 }
 
-/* How long a hook is left alone after so many failures in a row. */
+/* How long a hook is suspended after consecutive failures: 1, 2, 4 ... 64 s. */
 static int64_t backoff_ns(int64_t failures_in_a_row)
 {
     enum { MAX_DOUBLINGS = 6 };
@@ -116,7 +116,7 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     return HS_OK;
 }
 
-/* What failed was the telling of the session that was made: it is told now. */
+/* Calls after_create_session again, which failed before the hook was suspended. */
 static void retry_create(struct hs_session *session, hs__hook *hook)
 {
     hs_error error = {0};
@@ -144,6 +144,7 @@ void hs__unmute_due(struct hs_session *session)
     }
 }
 
+/* After a failure of save_state or load_state, any callback that succeeds clears the failures. */
 void hs__clear_failures(struct hs_session *session, hs__hook *hook, const char *callback)
 {
     bool same_callback_only =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hooks cost. Looking at the clock costs more than most callbacks: boundaries are timed, and hooks that were seen to
- * take long; of the others a sample. */
+/* How long callbacks take. Reading the clock takes longer than most callbacks. So boundaries and slow hooks are always
+ * timed, other callbacks only in the first run, in sampled runs, and while spans are recorded. */
 #include "session/session.h"
 
 #include <stdio.h>
@@ -8,7 +8,8 @@
 
 enum { SAMPLE_EVERY = 64, SLOW_NS = 1000, SLOW_CALLS = 8, LOGGED_SHARE = 20 };
 
-/* Samples are taken at uneven distances: work that is done every so many steps would else be hit always, or never. */
+/* Returns the number of runs to the next sample, which is random. A fixed interval could hit work that is done every N
+ * steps always, or never. */
 static uint64_t sample_interval(struct hs_session *session)
 {
     session->timing.sample_rng = session->timing.sample_rng * 6364136223846793005u + 1442695040888963407u;
@@ -18,7 +19,7 @@ static uint64_t sample_interval(struct hs_session *session)
 void hs__timing_init(struct hs_session *session)
 {
     session->timing.opened_ns = hs_env_monotonic_ns(&session->env);
-    session->timing.on = true; /* the first run is timed, and is not a sample */
+    session->timing.on = true; /* the first run is timed, but is not a sample */
     session->timing.next_sample = SAMPLE_EVERY;
 }
 
@@ -42,7 +43,7 @@ void hs__decide_timing(struct hs_session *session)
         session->timing.span_runs--;
     session->timing.n_spans = 0;
     session->timing.on = session->timing.sampling || session->timing.span_runs ||
-                         session->timing.n_runs == 1; /* the first is like no other */
+                         session->timing.n_runs == 1; /* other runs do not represent the first one */
 }
 
 static void record_span(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
@@ -105,7 +106,7 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
     return true;
 }
 
-/* " at step 7"; empty where nobody had asked for the step. */
+/* Returns " at step 7", or "" if no hook had read the step. */
 static const char *at_step(const hs_hook_cost *cost, char *text, size_t bytes)
 {
     text[0] = '\0';
@@ -120,7 +121,7 @@ void hs__log_costs(const struct hs_session *session)
     hs_hook_cost cost;
     int64_t session_ns = hs_env_monotonic_ns(&session->env) - session->timing.opened_ns;
     for (size_t i = 0; hs_session_hook_cost(session, i, &cost); i++) {
-        if (cost.total_ns > session_ns) /* the total is estimated */
+        if (cost.total_ns > session_ns) /* the total is an estimate */
             cost.total_ns = session_ns;
         if (cost.total_ns > 1000000000 && cost.total_ns > session_ns / LOGGED_SHARE)
             hs_log(&session->env, HS_LOG_INFO,
@@ -137,7 +138,7 @@ void hs_run_context_record_spans(hs_run_context *run)
 {
     if (!run)
         return;
-    run->session->timing.span_runs = 2; /* the rest of this run, and the next */
+    run->session->timing.span_runs = 2; /* the rest of this run, and the next run */
     run->session->timing.on = run->session->observed = true;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks outside of sessions. */
+/* Hooks and lists of hooks outside of sessions: their flags, their destruction, and the hook that reports a failed
+ * constructor. */
 #include "session/session.h"
 
 #include <stddef.h>
@@ -28,9 +29,9 @@ void hs_hook_free(hs_hook hook)
     destroy(hook.ops, hook.self);
 }
 
-/* A hook in place of one that could not be made. */
+/* Stands for a hook whose constructor failed: its begin reports the error. */
 typedef struct {
-    hs_hook_ops ops; /* with the name of the other */
+    hs_hook_ops ops; /* with the failed hook's name */
     hs_error error;
 } broken_hook;
 
@@ -108,7 +109,7 @@ hs_hook *hs__hooks_hold(const hs_env *env, const hs_hook *hooks, hs_error *err)
         hs__no_memory(err, n * sizeof *held, "the hooks");
     for (size_t i = 0; held && i < n; i++) {
         held[i] = hs_hook_hold(hooks[i]);
-        if (!(hooks[i].flags & kinds)) /* a session that trains nothing has no runs of the kind they get by default */
+        if (!(hooks[i].flags & kinds)) /* hooks without a kind get HS_HOOK_TRAIN, but these sessions do not train */
             held[i].flags |= HS_HOOK_EVAL;
     }
     return held;

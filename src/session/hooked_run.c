@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs with hooks: hs_session_run_args and so on, and steps that the caller computes between hs_step_begin and hs_step_end.
- */
+/* Runs with hooks: hs_session_run, hs_session_run_args and hs_session_run_step, and steps that the caller computes between
+ * hs_step_begin and hs_step_end. */
 #include "session/session.h"
 
 #include "base/cold.h"
@@ -18,18 +18,18 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
                     session->raw.ops.global_step(session->raw.handle, &step, NULL) == HS_OK;
     if (err->code == HS_OK || !err->message[0])
         hs_error_set(err, code, "it failed with %s", hs_code_name(code));
-    err->code = code; /* what was returned counts, whatever was written */
+    err->code = code; /* the returned code wins over the code in `err` */
     if (has_step)
         hs_error_prefix(err, "hook '%s', %s at step %lld", hook->cold->ops.name, callback, (long long)step);
     else
         hs_error_prefix(err, "hook '%s', %s", hook->cold->ops.name, callback);
     if (code != HS_STOP && !hook->cold->best_effort &&
-        !session->failed_hook[0]) /* the others' failures are not what the session fails of */
+        !session->failed_hook[0]) /* failures of best-effort hooks do not end the session */
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
     return code;
 }
 
-/* The run's, among the kinds that hooks want. */
+/* The bit of the run's kind in hs__hook.kinds. */
 static uint8_t kind_bit(const struct hs_session *session)
 {
     return (uint8_t)(1 << session->context.kind);
@@ -45,15 +45,15 @@ static hs_code add_hook_request(struct hs_session *session, hs__hook *hook, hs__
                                   hook->cold->ops.name, &hook->values.request, err);
 }
 
-/* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If a stop was requested from
- * outside, the hook only passes it on. */
+/* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If the program or a signal
+ * requested the stop, the hook only passes it on. */
 static void record_hook_stop(struct hs_session *session, const hs__hook *hook)
 {
     if (!(hs__stops(session) & HS__STOP_OUTSIDE))
         hs__stop_by_hook(session, hook->cold->ops.name, HS__STOP_HOOK_DONE);
 }
 
-/* A callback's failure is the run's, but for that of a hook of best effort. */
+/* A failed callback fails the run. A best-effort hook is suspended instead. */
 static hs_code handle_failure(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
 {
     code = hs__hook_failed(session, hook, callback, code, err);
@@ -64,15 +64,15 @@ static hs_code handle_failure(struct hs_session *session, hs__hook *hook, const 
     return hook->cold->best_effort ? hs__mute(session, hook, callback, err) : code;
 }
 
-/* What a callback seldom leaves: a failure, an error that it has got over, a stop that it may have asked for, and the end
- * of its failing. */
+/* Handles the rare results of a callback: a failure; an error that the callback set although it succeeded; the first
+ * success after failures; a requested stop. */
 HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code,
                                         hs_error *err)
 {
     if (code && (code = handle_failure(session, hook, callback, code, err)))
         return code;
     if (err->code)
-        hs__clear(err); /* it is not what fails next */
+        hs__clear(err); /* the callback succeeded: later callbacks must not see its error */
     if (hook->cold->failures_in_a_row && hook->kinds)
         hs__clear_failures(session, hook, callback);
     if (session->context.stop)
@@ -80,19 +80,20 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
     return HS_OK;
 }
 
-/* Has it? In one look, as every hook passes here in every step. A hook that failed before may have ended its failing. */
+/* True if finish_callback has work. A single test, because each hook makes it in each step. `observed` is also true while
+ * hooks are failing. */
 static inline bool needs_finish(const struct hs_session *session, hs_code code, const hs_error *err)
 {
     return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop | session->observed;
 }
 
-/* Is there more to do about callbacks of this run than to call them? */
+/* True if callbacks of this run are timed, another thread watches them, or hooks are failing. */
 static bool is_observed(const struct hs_session *session)
 {
     return hs__times_callbacks(session) | hs__is_watched(session) | hs__hooks_are_failing(session);
 }
 
-/* Before a callback that may be timed, and after it. */
+/* Returns the time before the callback, or -1 if it is not timed. */
 static int64_t begin_observing(struct hs_session *session, const hs__hook *hook)
 {
     hs__set_current_hook(session, hook);
@@ -154,7 +155,7 @@ static hs_code call_after_run(struct hs_session *session, hs_error *err)
     return HS_OK;
 }
 
-/* The context of boundaries that follow no run. */
+/* Fills the context of a run. `args` NULL: of a boundary that follows no run. */
 static void begin_context(struct hs_session *session, const hs_run_args *args, hs_boundary boundary)
 {
     static const hs_run_args no_args = HS_INIT(hs_run_args);
@@ -186,10 +187,10 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, true);
         code = finish_callback(session, hook, "boundary", code, &error);
-        if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* there is no run to end */
+        if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
             if (!first)
                 first = hs__error_copy(err, &error);
-            if (which != HS_BOUNDARY_END) /* the last one comes to everybody */
+            if (which != HS_BOUNDARY_END) /* all hooks get the last boundary */
                 break;
         }
     }
@@ -207,6 +208,7 @@ static hs_code run_backend(struct hs_session *session, hs__run_plan *plan, hs_er
     return hs__settle(code, "the run", err);
 }
 
+/* The first half of a hooked run: collects the requests of the caller and the hooks in *plan. */
 static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs__run_plan **plan, hs_error *err)
 {
     hs_code code = hs__begin_plan(session, 0, plan, err);
@@ -226,15 +228,17 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     return code;
 }
 
+/* The second half: runs the backend, then calls after_run and, if requested, boundary. */
 static inline hs_code end_hooked(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
     hs_code code = run_backend(session, plan, err);
     if (!code) {
-        session->observed |= hs__is_watched(session); /* since it has begun */
+        session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
         code = call_after_run(session, err);
         if (hs__is_watched(session))
             hs__set_current_hook(session, NULL);
-        if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN) /* whoever comes late has had time to */
+        /* Hooks and the program have had one training run to add late state and variables. */
+        if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN)
             hs__tell_waiting_states(&session->raw);
     }
     if (!code && hs__agree(session, session->context.boundary_requested))
@@ -257,7 +261,7 @@ static hs_code run_hooked(struct hs_session *session, const hs_run_args *args, c
     return code;
 }
 
-/* Which calls may run, and how a run ends. */
+/* Checks before a call, and its result. */
 
 void hs__call_abandoned(hs_session *session)
 {
@@ -273,7 +277,8 @@ void hs__call_abandoned(hs_session *session)
     hs__enter(session, HS_PHASE_DATA);
 }
 
-/* `frame` is that of a later call. Stacks grow down. */
+/* `frame` is a stack frame of a later call. Stacks grow down, so that callbacks are below the floor. If `frame` is not, the
+ * call was abandoned. */
 bool hs__check_abandoned_call(hs_session *session, const void *frame)
 {
     bool abandoned = session->call.floor && pthread_equal(session->call.thread, pthread_self()) &&
@@ -283,7 +288,7 @@ bool hs__check_abandoned_call(hs_session *session, const void *frame)
     return abandoned;
 }
 
-/* Why it may not be run. */
+/* Returns the error of a session that cannot run. */
 HS__COLD static hs_code refuse_run(hs_session *session, const void *frame, hs_error *err)
 {
     if (session)
@@ -307,7 +312,7 @@ HS__COLD static hs_code refuse_run(hs_session *session, const void *frame, hs_er
                         session->stop_hook[0] ? " by hook " : "", session->stop_hook);
 }
 
-/* Every run passes here. In a step of the caller's own the level is that of callbacks. */
+/* Every run makes this check. refuse_run finds the reason. */
 static inline hs_code check_runnable(hs_session *session, const void *frame, hs_error *err)
 {
     const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK;
@@ -327,7 +332,7 @@ HS__COLD static hs_code record_run_failure(hs_session *session, hs_code code, co
     return hs__error_copy(err, &session->last);
 }
 
-/* Keeps what the run came to. */
+/* Stores a run's result in the session, and copies it to `err`. */
 static inline hs_code record_run_result(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     if (code)
@@ -338,8 +343,7 @@ static inline hs_code record_run_result(hs_session *session, hs_code code, const
     return HS_OK;
 }
 
-/* The error of a run that failed after a thread had failed. The thread's is the cause if only one of the two says that the
- * session is lost. */
+/* Returns why a run failed: its own error, or the error of a thread if exactly one of the two reports a lost session. */
 static hs_code find_cause(const hs_session *session, hs_code code, hs_error *error)
 {
     hs_error thread_error;
@@ -352,8 +356,8 @@ static hs_code find_cause(const hs_session *session, hs_code code, hs_error *err
     return thread_error.code;
 }
 
-/* Makes the session anew, if that is what there is to do about a failure; HS_OK: the call is to be made again, unless it is
- * the caller who makes it. */
+/* Recovers the session if `code` reports that it is lost; otherwise returns `code`. HS_OK: the call must be repeated.
+ * HS_ABORTED: the caller must repeat it (`caller_repeats`). HS_STOP: at the restored step training is already complete. */
 static hs_code recover_after(hs_session *session, hs_code code, bool caller_repeats, hs_error *error)
 {
     if (!hs__is_preemption(code) || !hs__recovers(session))
@@ -364,7 +368,7 @@ static hs_code recover_after(hs_session *session, hs_code code, bool caller_repe
     code = hs__recover(session, error, error);
     bool done = session->already_done;
     session->already_done = done_before;
-    if (!code && done) /* the call that was interrupted had brought it there */
+    if (!code && done) /* the interrupted call had completed the training */
         return hs_error_set(error, HS_STOP,
                             "the session was lost and restored at step %lld, where training is already done",
                             (long long)hs_session_global_step(session, NULL));
@@ -382,7 +386,7 @@ static hs_code recover_call(hs_session *session, hs_code code, hs_error *error)
     return recover_after(session, code, hs__caller_repeats(session), error);
 }
 
-/* After a step of the caller's own. */
+/* For steps between hs_step_begin and hs_step_end, which the caller repeats. */
 static hs_code recover_own_step(hs_session *session, hs_code code, hs_error *error)
 {
     return code ? recover_after(session, find_cause(session, code, error), true, error) : HS_OK;
@@ -403,6 +407,7 @@ static inline hs_code recover_if_lost(hs_session *session, hs_error *error)
     return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? recover_lost(session, error) : HS_OK;
 }
 
+/* Runs, and repeats the run after each recovery. */
 static hs_code run_with_recovery(hs_session *session, const hs_run_args *args, const hs_run_values **values,
                                  hs_error *error)
 {
@@ -475,8 +480,8 @@ hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args 
 {
     if (values)
         *values = NULL;
-    if (step && hs__stops(step->session) &
-                    HS__STOP_HOOK) /* a hook of an earlier run of this step asked for it: that is no mistake of its */
+    /* An earlier run of this step caused the stop, so the call is not an error of the step function. */
+    if (step && hs__stops(step->session) & HS__STOP_HOOK)
         return hs_error_set(err, HS_STOP, "the session was asked to stop by hook '%s'", step->session->stop_hook);
     return hs_session_run_args(step ? step->session : NULL, args, values, err);
 }
@@ -530,7 +535,8 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
 
 /* Steps that the caller computes. */
 
-/* An error of a loop whose owner looks at none: the first is kept, and ends it. */
+/* hs_step_begin and hs_step_end end the loop if they fail, but return no error. The session keeps the first one for
+ * hs_session_close. */
 static hs_code fail_step(hs_session *session, hs_code code, const hs_error *error)
 {
     if (hs__stops(session) & HS__STOP_FAILED)
@@ -545,7 +551,7 @@ static hs_code fail_step(hs_session *session, hs_code code, const hs_error *erro
     return code;
 }
 
-/* A callback, an op or a step function has no steps of its own. That is its mistake, not the loop's. */
+/* Returns true, and logs an error, if a callback, an op or a step function makes the call. The loop is not affected. */
 static bool refuse_in_callback(hs_session *session, const char *function)
 {
     bool free = session->life == HS__READY && !session->level;
@@ -555,7 +561,7 @@ static bool refuse_in_callback(hs_session *session, const char *function)
     return inside;
 }
 
-/* It was recovered from what happened: nothing of the step has been made yet, so that it may begin as if nothing had. */
+/* After a recovery hs_step_begin need not return HS_ABORTED: the step has not begun, and begins at the restored step. */
 static hs_code ignore_recovered(hs_session *session, hs_code code, hs_error *err)
 {
     if (code != HS_ABORTED || !session->repeat_call)
@@ -570,7 +576,7 @@ static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
     return hs__settle(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
 }
 
-/* Before the first of them: are there such steps here? */
+/* Before the first such step. */
 HS__COLD static hs_code check_step_support(const hs_session *session, hs_error *err)
 {
     if (!session->raw.ops.advance_step)
@@ -601,13 +607,13 @@ static hs_code begin_step(hs_session *session, hs_error *err)
 
 bool hs_step_begin(hs_session *session)
 {
-    hs_error error; /* large: it is not cleared to its end in each step */
+    hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
     if (!session || refuse_in_callback(session, "hs_step_begin"))
         return false;
     hs__clear(&error);
     if (session->life == HS__IN_OWN_STEP) {
         hs_code refused = check_runnable(session, __builtin_frame_address(0), &error);
-        if (session->life == HS__IN_OWN_STEP) /* still: no jump has left it */
+        if (session->life == HS__IN_OWN_STEP) /* unless check_runnable found an abandoned call */
             fail_step(session, refused, &error);
         return false;
     }
@@ -627,7 +633,8 @@ bool hs_step_begin(hs_session *session)
     return true;
 }
 
-/* From here on the caller writes into the variables, of which nobody hears: who copies them beside the runs is done now. */
+/* A save that overlaps the runs must finish its copies now: from here on the caller writes to variables without calling the
+ * guard. */
 static void remove_write_guard(hs_raw_session *raw)
 {
     if (raw->ops.guard)
@@ -662,7 +669,7 @@ hs_code hs_step_end(hs_session *session)
     hs_code code = recover_own_step(session, end_step(session, &error), &error);
     hs__call_end(&call);
     if (code == HS_ABORTED && session->repeat_call)
-        return code; /* the loop goes on from where it was restored */
+        return code; /* the loop continues at the restored step */
     if (code || hs__stops(session) & HS__STOP_FAILED)
         return fail_step(session, code, &error);
     session->last.code = HS_OK;
@@ -685,7 +692,7 @@ void hs__discard_own_step(hs_session *session)
     hs_log(&session->env, HS_LOG_WARNING, "step %lld discarded: the session was closed before hs_step_end",
            (long long)hs_session_global_step(session, NULL) + 1);
     hs__clear_stop(session, HS__STOP_PROGRAM_DONE);
-    hs__stop_by_hook(session, "", HS__STOP_HOOK_INTERRUPTED); /* what it was at is not done */
+    hs__stop_by_hook(session, "", HS__STOP_HOOK_INTERRUPTED); /* the training is not complete */
     hs_error why;
     hs_error_set(&why, HS_FAILED_PRECONDITION, "the session was closed before hs_step_end");
     hs_raw_session_refuse_saves(&session->raw, &why);

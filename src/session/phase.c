@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others see of a session: any thread may look. */
+/* A session's phase and progress, which any thread may read. */
 #include "session/session.h"
 
 void hs__progress_init(struct hs_session *session)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The raw session as hooks see it: runs without hooks, requests, event files. */
+/* The raw session as hooks see it: runs without hooks, requests, event writers. */
 #include "session/session.h"
 
 #include <hooksess/tf1/session_manager.h>
 
-/* What lower floors need of a session. */
+/* Functions that lower floors call (hs__raw_session_owner_ops). */
 
 static void note_save(void *owner)
 {
@@ -37,7 +37,7 @@ static hs_code run_plan(struct hs_session *session, const hs_run_args *args, hs_
         hs__bump_progress(session);
     hs__settle(code, "the run", err);
     if (!code && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
-        code = hs__run_plan_preserve(plan, err); /* others may run at once, while the caller looks at its values */
+        code = hs__run_plan_preserve(plan, err); /* another thread may run the session while the caller reads its values */
     return code;
 }
 
@@ -45,8 +45,8 @@ static hs_code run_raw(hs_raw_session *raw, const hs_run_args *given, const hs_r
 {
     static const hs_run_args no_args = HS_INIT(hs_run_args);
     struct hs_session *session = hs__session_of(raw);
-    size_t level =
-        session->level + hs__raw_session_is_borrowed(raw); /* a guest leaves the values alone that the home thread has */
+    /* A borrower's run must not overwrite the values of the thread that owns the session. */
+    size_t level = session->level + hs__raw_session_is_borrowed(raw);
     hs_run_args copy;
     const hs_run_args *args;
     hs__run_plan *plan;

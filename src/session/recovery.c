@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session that is lost is made anew. */
+/* Recovery: recreates a lost session, with backoff between attempts. Keeps a copy of the initial state until a checkpoint
+ * replaces it. */
 #include "session/session.h"
 
 #include "threads/coordinator.h"
@@ -56,7 +57,7 @@ bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
            !hs__coordinator_asked(session->coordinator);
 }
 
-/* The copy that is taken at the opening. */
+/* The copy of the initial state. */
 
 static bool within_limit(const struct hs_session *session)
 {
@@ -84,8 +85,9 @@ static char *newest_checkpoint(const struct hs_session *session)
     return directory ? hs_checkpoint_latest(&session->env, directory, NULL, NULL) : NULL;
 }
 
-/* Would a recovery restore all that there is now from checkpoint_dir? An init function may have restored another one, hooks
- * may have saved elsewhere, and nothing keeps the one of checkpoint_prefix from being deleted. */
+/* True if recovery would restore the whole current state from checkpoint_dir. A restored or saved checkpoint may be
+ * elsewhere: an init function may have restored it, hooks may save to another directory, and the checkpoint of
+ * checkpoint_prefix may be deleted. */
 static bool is_in_checkpoint(const struct hs_session *session)
 {
     if ((!session->raw.restored_from && session->raw.saved_step < 0) ||
@@ -124,7 +126,7 @@ void hs__release_initial_state(struct hs_session *session)
         return;
     hs_state_copy_free(session->recovery.initial);
     session->recovery.initial = NULL;
-    options->skip = NULL; /* what this session has saved is whole, and has its own names */
+    options->skip = NULL; /* this session's checkpoints are complete, and have its own names */
     options->names = NULL;
     options->allow_missing = false;
 }
@@ -163,7 +165,8 @@ static bool wait_before_attempt(struct hs_session *session, int64_t attempt)
     return attempt == 1 || !hs__stop_requested(session);
 }
 
-/* Makes attempts, after one that failed with `why`, until one succeeds or fails otherwise. */
+/* Recreates the session after the failure `why`. Retries until the session is no longer lost. `recovering`: it had been
+ * open. */
 static hs_code recreate_with_retries(struct hs_session *session, bool recovering, const hs_error *why, hs_error *err)
 {
     const char *what = recovering ? "session lost; recovering" : "session not opened; retrying";
@@ -212,7 +215,7 @@ static void log_recovery(struct hs_session *session, int64_t lost_step)
     if (lost_step >= 0)
         snprintf(before, sizeof before, " from a failure at step %lld", (long long)lost_step);
     hs_log(&session->env, HS_LOG_INFO, "step %lld: recovered%s%s", (long long)hs_session_global_step(session, NULL), before,
-           session->raw.restored_from    ? "" /* the line of the restore names the checkpoint */
+           session->raw.restored_from    ? "" /* the restore has logged the checkpoint */
            : session->recovery.initial   ? ", with a copy of the initial state"
            : session->creation.is_worker ? ", with the chief's state"
                                          : ", initialized again");
@@ -222,7 +225,7 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
 {
     hs_error cause = *why;
     int64_t step = hs_session_global_step(session, NULL), saved = session->raw.saved_step;
-    int64_t lost_step = step > saved ? step : saved; /* what is lost may not tell its step any more */
+    int64_t lost_step = step > saved ? step : saved; /* a lost backend may not know its step */
     if (lost_step > session->recovery.furthest) {
         session->recovery.furthest = lost_step;
         session->recovery.attempts = 0;

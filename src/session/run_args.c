@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Args that own what they hold. */
+/* Run args that own their names, fetches and feeds (hs_run_args_fetch, hs_run_args_feed). */
 #include <hooksess/run.h>
 
 #include "base/env.h"
 
 #include <string.h>
 
-/* A node of the tree that is built: a leaf, or a dict whose entries are kept in a list that grows. */
+/* A node of the fetches: a leaf, or a dict with a growing list of entries. */
 typedef struct fetch_node {
     hs_fetch fetch;
     hs_fetch_entry *entries; /* ended by a NULL key */
@@ -55,7 +55,7 @@ static fetch_node *new_node(hs_fetch_kind kind, const char *name)
     return NULL;
 }
 
-/* Takes the child; frees it on failure. */
+/* Adopts the child, and frees it on failure. */
 static bool add_child(fetch_node *dict, const char *key, size_t length, fetch_node *child)
 {
     hs_fetch_entry *grown = hs__realloc(args_env(), dict->entries, dict->n + 2, sizeof *grown);
@@ -115,7 +115,7 @@ static hs_code add_name(owned_args *b, const char *name, hs_error *err)
     return HS_OK;
 }
 
-/* What the args own, made if they own nothing yet. */
+/* Gets the lists that `args` owns. The first call creates them. */
 static hs_code get_owned(hs_run_args *args, owned_args **out, hs_error *err)
 {
     if (!args || args->size < sizeof *args)
@@ -132,6 +132,7 @@ static hs_code get_owned(hs_run_args *args, owned_args **out, hs_error *err)
     return HS_OK;
 }
 
+/* Points `args` at its own lists. */
 static void publish(hs_run_args *args, const owned_args *b)
 {
     args->names = (const char *const *)b->names;

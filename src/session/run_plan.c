@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of a run: merges the requests into one call of the backend, and gives each requester its values. */
 #include "session/run_plan.h"
 
 #include <math.h>
@@ -19,7 +20,7 @@ void hs__run_plan_free(hs__run_plan *plan)
     hs__run_plan_init(plan, env);
 }
 
-/* Makes room for each node that was ever asked for, as each is fetched and fed once at most. */
+/* Reserves room for every known node, because each is fetched and fed at most once. */
 static hs_code reserve_nodes(hs__run_plan *plan, size_t n_nodes, hs_error *err)
 {
     const hs_env *env = plan->env;
@@ -70,7 +71,6 @@ static int64_t larger_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The first options are taken as they are; only a second set makes a merged one. */
 static size_t count_watches(const hs_debug_watch *watches)
 {
     size_t n = 0;
@@ -79,6 +79,8 @@ static size_t count_watches(const hs_debug_watch *watches)
     return n;
 }
 
+/* The first options are used without a copy if they have this library's size. Further options are merged: the largest
+ * number, and all flags and watches. */
 static hs_code add_options(hs__run_plan *plan, const hs_run_options *options, hs_error *err)
 {
     hs_run_options copy;
@@ -118,7 +120,7 @@ static hs_code add_options(hs__run_plan *plan, const hs_run_options *options, hs
     return HS_OK;
 }
 
-/* What was added of a fragment, to what was there before. */
+/* Removes a request that was added in part. */
 static void undo_add(hs__run_plan *plan, const hs__request *request, size_t n_fetches, size_t n_feeds)
 {
     for (size_t i = 0; i < request->n_leaves; i++)
@@ -152,7 +154,7 @@ static size_t round_up(size_t bytes)
     return (bytes + 15) & ~(size_t)15;
 }
 
-/* How much room a copy of the value takes; strings with their texts. */
+/* Returns the size of a copy of the value, with the texts of strings. */
 static size_t copy_size(const hs_tensor *value)
 {
     size_t bytes = value->data ? round_up(value->bytes) : 0;
@@ -164,7 +166,7 @@ static size_t copy_size(const hs_tensor *value)
     return bytes;
 }
 
-/* Copies a value to `to` and returns where the next one goes. */
+/* Copies a value to `to`, and returns the end of the copy. */
 static char *copy_value(hs_tensor *value, char *to)
 {
     if (!copy_size(value))
@@ -184,7 +186,7 @@ static char *copy_value(hs_tensor *value, char *to)
     return to;
 }
 
-/* Device memory is brought to the host: there is no other place of ours for it. */
+/* Copies a value from device memory to host memory, because the library cannot allocate device memory. */
 static hs_code copy_to_host(hs_tensor *value, char **at, hs_error *err)
 {
     hs_code code = value->memory->to_host(value->memory->user, *at, value->data, value->bytes, err);
@@ -217,11 +219,11 @@ hs_code hs__run_plan_preserve(hs__run_plan *plan, hs_error *err)
         memcpy(to, plan->call.metadata.data, plan->call.metadata.size);
         plan->call.metadata.data = to;
     }
-    plan->in_use = code != HS_OK; /* what is copied needs no more care */
+    plan->in_use = code != HS_OK; /* copies stay valid */
     return code;
 }
 
-/* The values of a run, in the shape of its request. */
+/* hs_run_values: the results of one request. */
 
 static size_t leaf_count(const hs_run_values *values)
 {
@@ -252,7 +254,7 @@ const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char
 
 static double first_number(const hs_tensor *tensor)
 {
-    char element[16]; /* the largest */
+    char element[16]; /* the size of the largest type */
     if (!tensor)
         return (double)NAN;
     if (!tensor->memory)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compiles run args into requests, and finds the request of args again. */
 #include "session/run_request.h"
 
 #include "base/buffer.h"
 
 #include <string.h>
 
-/* More fragments than these are thrown away, the longest unused first: a caller that asks for something new in every step
- * must not fill the memory. */
+/* If there are more requests, the least recently used one is evicted. A caller with new fetches in each step does not
+ * exhaust the memory. */
 enum { MAX_REQUESTS = 4096, MAX_TOKENS = 1 << 24 };
 
 hs_code hs__requests_init(hs__requests *all, const hs_env *env, const hs_backend_ops *ops, void *backend,
@@ -44,9 +45,9 @@ void hs__requests_free(hs__requests *all)
     hs__map_free(&all->strings);
 }
 
-/* Comparing args with a fragment: the step's fast path. Nothing is assumed of addresses. */
+/* Comparing args with a request: the fast path of each step. Contents are compared, because addresses may be reused. */
 
-/* As strcmp, without the call: names are short. */
+/* Inlined in place of strcmp, because names are short. */
 static inline bool same_text(const char *a, const char *b)
 {
     while (*a && *a == *b)
@@ -57,7 +58,7 @@ static inline bool same_text(const char *a, const char *b)
 static bool same_tree(const hs_fetch *fetch, const char *key, const hs__token **at)
 {
     const hs__token *token = (*at)++;
-    if (!fetch || !token->kind || (int)fetch->kind != token->kind || /* an end is no node, nor is one without a kind */
+    if (!fetch || !token->kind || (int)fetch->kind != token->kind || /* the end of a list or dict, or an invalid fetch */
         (key ? !token->key || !same_text(key, token->key) : token->key != NULL))
         return false;
     if (fetch->kind == HS_FETCH_LEAF)
@@ -102,7 +103,7 @@ bool hs__request_matches(const hs__request *request, const hs_run_args *args)
     return !request->flat && !args->names && same_tree(args->fetches, NULL, &at);
 }
 
-/* Measuring args: how large is their fragment, which hash has it, and do they make sense? */
+/* Measuring args: checks them, and computes the size and the hash of their request. */
 
 typedef struct {
     uint64_t hash;
@@ -182,9 +183,9 @@ static hs_code measure_args(measure *m, const hs_run_args *args)
     return code;
 }
 
-/* Names to seats. */
+/* Resolving names. */
 
-/* The id of a text, which is kept for as long as the session lives. */
+/* Gets the index of a text in `texts`. The copy there lives as long as the session. */
 static hs_code intern(hs__requests *all, const char *text, size_t *id, hs_error *err)
 {
     *id = hs__map_find(&all->strings, text);
@@ -238,7 +239,7 @@ static hs_code grow_by_node(hs__requests *all, hs_error *err)
     return HS_OK;
 }
 
-/* "loss" and "loss:0" are one node, and share a seat. */
+/* Gets the index of a node, and adds the node if it is new. "loss" and "loss:0" are the same node. */
 static hs_code add_node(hs__requests *all, const hs_node *node, const char *name, hs__node_index *node_index, hs_error *err)
 {
     hs_code code = all->n_nodes >= all->by_node_capacity / 2 ? grow_by_node(all, err) : HS_OK;
@@ -279,8 +280,8 @@ static hs_code resolve_name(hs__requests *all, const char *name, const char **in
 typedef struct {
     hs__requests *all;
     hs__request *to;
-    hs__buffer path; /* of the leaf that is compiled, ended by a zero */
-    hs__map paths;   /* of all dicts' children */
+    hs__buffer path; /* of the current leaf, without a terminator */
+    hs__map paths;   /* of all children of dicts, to find duplicates */
     size_t token, leaf;
     hs_error *err;
 } compile;
@@ -297,7 +298,7 @@ static hs_code add_leaf(compile *c, const char *key, const char *name, const cha
     return code;
 }
 
-/* The path so far; NULL without memory. */
+/* Returns the current path as a string. NULL if memory is exhausted. */
 static const char *path_text(compile *c)
 {
     hs__buffer_append(&c->path, "", 1);
@@ -305,7 +306,7 @@ static const char *path_text(compile *c)
     return c->path.failed ? NULL : (const char *)c->path.data;
 }
 
-/* The path ends with a key, which is to be the only one of that name in its dict. */
+/* Fails if the dict already has a child with the current path. */
 static hs_code add_unique_path(compile *c)
 {
     const char *path = path_text(c);
@@ -318,7 +319,7 @@ static hs_code add_unique_path(compile *c)
 
 static hs_code compile_tree(compile *c, const hs_fetch *fetch, const char *key);
 
-/* A child under its key, or its number in a list. */
+/* Compiles a child of a dict under its key, or of a list under its number (`key` NULL). */
 static hs_code compile_child(compile *c, const hs_fetch *child, const char *key, size_t number)
 {
     size_t before = c->path.size;
@@ -395,7 +396,7 @@ static hs__request *alloc_request(const hs_env *env, const measure *m, bool flat
     return NULL;
 }
 
-/* Throws away the fragment that was not used for longest, unless it is in use. */
+/* Frees the least recently used request, unless the current run uses it. */
 static void evict(hs__requests *all)
 {
     hs__request **oldest = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frames of runs within runs. */
+/* The plans of nested runs, one per level, and what a run that waits for data checks. */
 #include "session/session.h"
 
-/* A thread of the session's has failed, a while ago: until then it may close the very queue that is waited for, with its
- * own word on what it was. */
+/* True from one second after a waiting run first saw that the threads stop. The delay lets a failed thread close its queue
+ * with its own error. */
 static bool thread_grace_over(struct hs_session *session)
 {
     static const int64_t GRACE_NS = 1000000000;
@@ -26,9 +26,8 @@ static bool stop_requested(void *user)
     return hs__stop_requested(user) || thread_grace_over(user);
 }
 
-/* A run that set_waiting for data is in the phase of those. Polling is no sign of life there: it goes on while the data
- * stalls.
- */
+/* A run that waits for data is in HS_PHASE_DATA. Its polls are not progress, because they continue while the data
+ * stalls. */
 static void set_waiting(void *user, bool waiting)
 {
     struct hs_session *session = user;

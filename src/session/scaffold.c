@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scaffolds: the ops, the init function and the saver of a graph, with defaults from its collections. */
 #include <hooksess/tf1/scaffold.h>
 
 #include "backends/backend.h"
@@ -7,7 +8,7 @@
 
 #include <string.h>
 
-/* The ops, each with the collection of its default. */
+/* The ops, and the collections with their defaults. */
 enum { INIT, READY, READY_FOR_LOCAL, LOCAL_INIT, SUMMARY, N_OPS };
 static const char *const collections[N_OPS] = {HS_INIT_OP, HS_READY_OP, HS_READY_FOR_LOCAL_INIT_OP, HS_LOCAL_INIT_OP,
                                                HS_SUMMARY_OP};
@@ -19,9 +20,9 @@ struct hs_scaffold {
     hs_init_fn init_fn;
     void *user;
     hs_saver *saver;
-    hs_backend backend;  /* that its defaults are of; ops NULL: none yet */
-    bool owns_saver;     /* where the backend keeps no collections */
-    int64_t max_to_keep; /* for the saver; 0: as it is */
+    hs_backend backend;  /* for which it was finalized; ops NULL: not finalized */
+    bool owns_saver;     /* because the backend has no collections */
+    int64_t max_to_keep; /* for the saver; 0: the saver's own */
 };
 
 static void copy_defaults(hs_scaffold_options *options)
@@ -88,7 +89,7 @@ void hs_scaffold_free(hs_scaffold *scaffold)
     hs__free(&env, scaffold);
 }
 
-/* The one item of a collection, or NULL where it is empty. */
+/* Gets the only item of a collection, or NULL if it is empty. Fails if it has several. */
 static hs_code single_item(hs_backend backend, const char *key, const void **item, hs_error *err)
 {
     *item = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a session that can be lost and made anew: the backend's session with its values, and the threads. */
+/* The part of a session that can be lost and recreated: the backend's session, its values, its threads, and what hooks do
+ * in after_create_session. */
 #include "session/session.h"
 
 #include "checkpoint/states.h"
@@ -33,11 +34,11 @@ hs_code hs__close_raw(struct hs_session *session, hs_error *err)
     hs_code code = hs__raw_session_close(&session->raw, err);
     hs__states_free(&session->raw.waiting, &session->env);
     for (size_t i = 0; i < session->n_plans; i++)
-        session->plans[i]->in_use = false; /* what it showed is gone */
+        session->plans[i]->in_use = false; /* the values were memory of the closed session */
     return code;
 }
 
-/* Its values. */
+/* The values of its variables. */
 
 static void fill_startup(const struct hs_session *session, hs__startup *startup)
 {
@@ -63,7 +64,7 @@ static void fill_startup(const struct hs_session *session, hs__startup *startup)
     };
 }
 
-/* Is there a variable that a new session of the graph finds as the old one left it? */
+/* True if saved variables are in the program's memory. Then a new session of the backend has the values of the lost one. */
 static bool has_outliving_variables(const struct hs_session *session)
 {
     hs_variable variable;
@@ -73,8 +74,8 @@ static bool has_outliving_variables(const struct hs_session *session)
     return false;
 }
 
-/* As at the opening, but for a session that has come further: nothing of before the opening is restored that was not
- * restored then, and what was there at the opening is there again. */
+/* Restores a lost session from a checkpoint, or to its state at the opening. A checkpoint that the opening skipped, or
+ * restored in part, is not used, unless this session has saved since. */
 static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
@@ -95,7 +96,7 @@ static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs
     hs_code code = hs__startup_initialize(raw, startup, err);
     if (code || hs__initial_state(session))
         return code ? code : hs_raw_session_restore_copy(raw, hs__initial_state(session), err);
-    hs__raw_session_rolled_back(raw, -1); /* to the first values */
+    hs__raw_session_rolled_back(raw, -1); /* to the initial values */
     return HS_OK;
 }
 
@@ -114,10 +115,10 @@ static hs_code restore_or_initialize(struct hs_session *session, bool recovering
     return code ? code : hs__startup_finish(&session->raw, &startup, err);
 }
 
-/* Its threads. */
+/* The threads. */
 
-/* Those of the session that is made take no notice of a stop that ended the one before; but what the caller asked for
- * stays. */
+/* A recreated session gets a new coordinator, as the previous one stays stopped. A stop that was requested without an error
+ * is requested again. */
 static hs_code replace_coordinator(struct hs_session *session, hs_error *err)
 {
     hs_coordinator *fresh = hs__coordinator_new(&session->env);
@@ -131,7 +132,7 @@ static hs_code replace_coordinator(struct hs_session *session, hs_error *err)
     }
     if (session->made.stop_was_requested)
         hs_coordinator_request_stop(fresh, NULL);
-    session->made.retired_coordinators[session->made.n_retired++] = session->coordinator; /* somebody may hold it */
+    session->made.retired_coordinators[session->made.n_retired++] = session->coordinator; /* a caller may still hold it */
     session->coordinator = fresh;
     return HS_OK;
 }
@@ -163,7 +164,7 @@ void hs__made_free(struct hs_session *session)
     hs__free(&session->env, session->made.retired_coordinators);
 }
 
-/* All of it. */
+/* Creating and discarding the session. */
 
 static hs_code call_after_create(struct hs_session *session, hs_error *err)
 {
@@ -200,7 +201,7 @@ hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
 {
     hs_code code = session->made.attempts++ ? replace_coordinator(session, err) : HS_OK;
     if (!recovering)
-        hs__raw_session_free_late(&session->raw); /* of an attempt that failed: the hooks add them again */
+        hs__raw_session_free_late(&session->raw); /* variables of a failed attempt; the hooks add them again */
     if (code || (code = restore_or_initialize(session, recovering, err)) || (code = start_queues(session, err)))
         return code;
     code = call_after_create(session, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions without hooks: a hooked session that has none, of which only the raw one is shown. */
+/* Session managers: they open sessions without hooks. The caller gets the raw session of an hs_session that has no
+ * hooks. */
 #include "checkpoint/plan.h"
 #include "session/startup.h"
 
@@ -67,7 +68,7 @@ static bool is_set(const char *path)
     return path && *path;
 }
 
-/* `restoring` is complete, where there are options of restoring. */
+/* Fills *startup, which borrows *restore_options. */
 static hs_code copy_options(hs__startup *startup, const hs_session_manager *manager,
                             const hs_session_manager_prepare_options *options, hs_restore_options *restore_options,
                             double default_wait_secs, hs_error *err)
@@ -106,7 +107,7 @@ static hs_code copy_options(hs__startup *startup, const hs_session_manager *mana
                               "hs_session_manager_prepare_options.max_wait_secs", err);
 }
 
-/* A session that is not open yet. */
+/* Returns a session that is not open yet. */
 static hs_session *new_session(hs_backend backend, const hs_session_manager_prepare_options *options, hs_error *err)
 {
     hs_backend_ops ops;
@@ -130,7 +131,7 @@ static hs_session *new_session(hs_backend backend, const hs_session_manager_prep
     return NULL;
 }
 
-/* Who gives it its values, of the three. */
+/* Opens the session and gives its variables their values, in one of three ways. */
 typedef hs_code (*startup_fn)(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err);
 
 static hs_code open_and_prepare(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)

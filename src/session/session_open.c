@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a session: the order of everything, and what is left when a part of it fails. */
+/* Opening a session: its steps in order, and the cleanup if a step fails. */
 #include "session/session.h"
 
 #include "checkpoint/plan.h"
@@ -10,8 +10,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-/* The parts, in their order. */
 
 static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
 {
@@ -67,16 +65,17 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         hs_code code = hook->cold->ops.begin ? hook->cold->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code) {
             code = hs__hook_failed(session, hook, "begin", code, err);
-            hook->cold->max_failures = 1; /* a hook has one begin */
+            hook->cold->max_failures = 1; /* begin is not retried */
             if (!hook->cold->best_effort || (code = hs__mute(session, hook, "begin", err)))
                 return code;
         }
-        hs__clear(err); /* what the hook has got over is not what fails next */
+        hs__clear(err); /* begin succeeded, or the hook is disabled: later hooks must not see its error */
     }
     return HS_OK;
 }
 
-/* The scaffold, and the graph that it finalizes, which is opened again when the session is closed. */
+/* Finalizes the scaffold and its graph. If the graph was not finalized before, hs_session_close makes it modifiable
+ * again. */
 static hs_code finalize_scaffold(hs_session *session, hs_error *err)
 {
     hs_error error = {0};
@@ -92,7 +91,7 @@ static hs_code finalize_scaffold(hs_session *session, hs_error *err)
     return code;
 }
 
-/* "" is NULL. */
+/* "" becomes NULL. */
 static hs_code copy_path(hs_session *session, char **to, const char *path, hs_error *err)
 {
     if (!path || !*path)
@@ -183,7 +182,7 @@ static hs_session *report_open_failure(hs_backend backend, const hs_error *error
     return NULL;
 }
 
-/* An exception that a callback has thrown passes through the opening. */
+/* Runs when an exception of a callback passes through hs_session_open. */
 static void close_after_exception(hs_session **opening)
 {
     hs_error error;

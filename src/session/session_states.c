@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What belongs into a checkpoint besides the variables: the state of the backend and of the hooks, and what is added later.
- */
+/* State in checkpoints beyond the graph's variables: of the backend, of hooks, and state and variables that are added to an
+ * open session. */
 #include "session/session.h"
 
 #include "backends/raw_variables.h"
@@ -27,7 +27,7 @@ static char *state_key(const hs_raw_session *raw, const char *name)
     return hs__format(&raw->env, HS__STATE_PREFIX "state/%s", name);
 }
 
-/* The key of a hook's state: its name, and a number from the second hook of that name on. */
+/* Returns the key of a hook's state: its name, with a number from the second hook of this name on. */
 static char *hook_key(const struct hs_session *session, size_t index)
 {
     size_t before = 0;
@@ -48,8 +48,8 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
     return hs__state_provider_take(to, &given, "hook", err);
 }
 
-/* The state of a hook of best effort: without it a checkpoint is made, and restored, all the same. Empty is none. One that
- * is left alone for good is not asked: it may not even have begun. */
+/* State of best-effort hooks. If saving or loading fails, the checkpoint is saved or restored without this state. Empty
+ * state is not loaded. A disabled hook is not called: it may not have begun. */
 
 static bool is_disabled(const hs__hook *hook)
 {
@@ -60,7 +60,7 @@ static hs_code save_best_effort(void *self, hs_state_writer *out, hs_error *err)
 {
     hs__hook *hook = self;
     hs_error error = {0};
-    hs__buffer buffer; /* nothing is written of a state that cannot be saved as a whole */
+    hs__buffer buffer; /* so that a state that fails is not saved in part */
     hs__buffer_init(&buffer, &hook->cold->session->env);
     hs_state_writer writer = hs__state_writer_to(&buffer);
     hs_code code = is_disabled(hook) ? HS_OK : hook->cold->ops.save_state(hook->self, &writer, &error);
@@ -138,7 +138,7 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
                             provider.name);
     if ((code = hs__state_slot_init(&slot, &raw->env, state_key(raw, provider.name), &provider, err)))
         return code;
-    /* all that can fail comes before the provider is told anything */
+    /* the key is reserved first: after the provider has loaded its state, nothing may fail */
     if ((code = hs__raw_session_reserve_slot(raw, slot.key, err)) || (code = hs__claim_state(raw, &slot, err))) {
         hs__state_slot_free(&slot, &raw->env);
         return code;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Restores or initializes the variables of a session that was just opened, and checks that they are ready. */
 #include "session/startup.h"
 
 #include "base/text.h"
@@ -28,7 +29,7 @@ static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *fe
     return code;
 }
 
-/* Waits, as long as there is time and nobody asks for a stop. False: the time is over. */
+/* Waits for the next attempt. Returns false if the time is over or a stop was requested. */
 static bool wait_before_retry(const hs_raw_session *session, const hs__startup *startup, double *waited)
 {
     double left = startup->max_wait_secs - *waited;
@@ -111,9 +112,9 @@ hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *start
     return code;
 }
 
-/* Checks. */
+/* Ready checks. */
 
-/* "a, b, c", as far as there is room. */
+/* Writes "a, b, c", as far as it fits. */
 static void list_names(char *text, size_t size, const hs_string *names, size_t n)
 {
     size_t used = 0;
@@ -128,8 +129,9 @@ static void list_names(char *text, size_t size, const hs_string *names, size_t n
     text[used] = '\0';
 }
 
-/* Runs a check, which gives the names of what is not ready. One that fails because of what is not initialized says so by
- * that. *ready is whether all is; else `err` has what is not. */
+/* Runs a check op, whose value is the names of variables that are not initialized. *ready is false if it has names, or
+ * fails with HS_FAILED_PRECONDITION, as an op does that reads such a variable. Then `err` has the reason, and the result is
+ * HS_OK. */
 static hs_code run_check(hs_raw_session *session, const char *op, const char *what, bool *ready, hs_error *err)
 {
     const hs_run_values *values;
@@ -164,7 +166,7 @@ static hs_code try_local_init(hs_raw_session *session, const hs__startup *startu
     return run_op(session, startup->local_init_op, startup->local_init_feeds, startup->local_init_run_options, err);
 }
 
-/* HS_OK and not ready: `err` says what is not. */
+/* Runs the local init op and the ready checks. Results as in run_check. */
 static hs_code try_finish(hs_raw_session *session, const hs__startup *startup, bool *ready, hs_error *err)
 {
     hs_code code = try_local_init(session, startup, ready, err);
@@ -181,7 +183,7 @@ hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, 
     return HS_FAILED_PRECONDITION;
 }
 
-/* The three of them. */
+/* The three ways to start. */
 
 hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup, hs_error *err)
 {
@@ -216,7 +218,8 @@ hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup,
     return hs__error_copy(err, &why), code;
 }
 
-/* What was given no place is where each process is, and nobody initializes a worker's. */
+/* A variable without a device exists in each process, and the chief initializes only its own. A worker's would never be
+ * ready. */
 static hs_code check_devices(const hs_raw_session *raw, hs_error *err)
 {
     hs_variable variable;
@@ -246,9 +249,9 @@ hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup,
         if (!code && ready)
             return HS_OK;
         hs__close_raw(session, NULL);
-        if (code && code != HS_UNAVAILABLE) /* what is not there yet may come */
+        if (code && code != HS_UNAVAILABLE) /* HS_UNAVAILABLE: the chief may not have started yet */
             return hs__error_copy(err, &why), code;
-        if (waited >= next_log_secs) { /* once a minute is enough */
+        if (waited >= next_log_secs) { /* once a minute */
             hs_log(&raw->env, HS_LOG_INFO, "waiting for the session to become ready: %s", why.message);
             next_log_secs = waited + 60;
         }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Timers: they decide by a trigger in which runs a hook acts. */
 #include <hooksess/timer.h>
 
 #include "base/env.h"
@@ -12,18 +13,18 @@ enum { UNKNOWN = -1, NO_MARK = -1 };
 
 struct hs_timer {
     hs_env env;
-    int64_t every_ns, every_n_steps; /* 0: not so */
-    int64_t *steps;                  /* the listed steps, ascending; owned */
+    int64_t every_ns, every_n_steps; /* 0: not used */
+    int64_t *steps;                  /* the listed steps, ascending */
     size_t n_steps;
-    bool on_request, first;  /* first: due while it is not marked */
-    bool started, loaded;    /* since the reset; loaded: and not started since */
-    bool marked, has_time;   /* has_time: last_ns is known, too */
-    bool by_steps;           /* what is due is so by steps, or for the first time: every_n_steps counts from it */
-    int64_t requests;        /* seen so far */
-    int64_t next_listed;     /* the next of the listed steps; NO_STEP: none; UNKNOWN: not started */
-    int64_t last_ns;         /* when it was marked last, or loaded */
-    int64_t last_step;       /* where every_n_steps counts from */
-    int64_t last_acted_step; /* where it was marked last, or where the session began: nothing new is to be done there */
+    bool on_request, first;  /* first: fires until it is marked */
+    bool started, loaded;    /* since the reset. loaded: and not started since */
+    bool marked, has_time;   /* has_time: last_ns is valid */
+    bool by_steps;           /* every_n_steps or `first` fired in the last hs_timer_due: its mark restarts every_n_steps */
+    int64_t requests;        /* save requests up to the last mark */
+    int64_t next_listed;     /* the next of the listed steps. NO_STEP: none. UNKNOWN: not started */
+    int64_t last_ns;         /* time of the last mark, or of the first run after a load */
+    int64_t last_step;       /* every_n_steps counts from this step */
+    int64_t last_acted_step; /* step of the last mark or of the start. every_n_secs does not fire again at this step */
 };
 
 static hs_code check_intervals(const hs_trigger *trigger, hs_error *err)
@@ -121,7 +122,7 @@ void hs_timer_free(hs_timer *timer)
     hs__free(&env, timer);
 }
 
-/* The first of the listed steps that is not before this one. */
+/* Returns the first listed step that is not before `step`. */
 static int64_t listed_from(const hs_timer *timer, int64_t step)
 {
     size_t low = 0, high = timer->n_steps;
@@ -140,7 +141,7 @@ static int64_t listed_after(const hs_timer *timer, int64_t step)
     return step == INT64_MAX ? NO_STEP : listed_from(timer, step + 1);
 }
 
-/* As if nothing had fired. Requests that were seen stay so, whatever the variables are restored to. */
+/* Forgets all firings. Save requests that were seen do not fire again, whatever checkpoint is restored. */
 static void clear_marks(hs_timer *timer)
 {
     timer->marked = timer->has_time = timer->by_steps = timer->started = timer->loaded = false;
@@ -166,9 +167,9 @@ void hs_timer_start(hs_timer *timer, int64_t step)
         timer->marked = false;
     if (timer->next_listed == UNKNOWN)
         timer->next_listed = listed_from(timer, step);
-    else if (timer->next_listed > step) /* all up to this one have fired; after a recovery it is another than it was */
+    else if (timer->next_listed > step) /* listed steps up to `step` have fired; a recovery may have changed it */
         timer->next_listed = listed_after(timer, step);
-    else /* it was reached, and did not fire */
+    else /* it was reached, but has not fired */
         timer->next_listed = listed_from(timer, timer->next_listed);
 }
 
@@ -235,7 +236,6 @@ bool hs_timer_may_fire(hs_timer *timer, hs_run_context *run)
            is_requested(timer, run) || is_due_by_time(timer, run);
 }
 
-/* Hooks call this in every step. */
 bool hs_timer_due(hs_timer *timer, hs_run_context *run, int64_t step)
 {
     if (!timer)
@@ -264,12 +264,12 @@ bool hs_timer_mark(hs_timer *timer, hs_run_context *run, int64_t step, double *e
     return was_marked;
 }
 
-/* The session was restored after its first run, or the hook did not start the timer. */
+/* Starts the timer in a run: the session was restored after its first run, or the hook did not start the timer. */
 static void start_late(hs_timer *timer, hs_run_context *run, int64_t step)
 {
     bool was_loaded = timer->loaded;
     hs_timer_start(timer, step);
-    if (was_loaded && !timer->marked) /* what fired first does not fire again */
+    if (was_loaded && !timer->marked) /* `first` does not fire again after a load */
         set_mark(timer, run, step);
 }
 
@@ -296,14 +296,16 @@ hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_err
     return HS_OK;
 }
 
-/* State: the step that every_n_steps counts from (without it, that there is a mark), or NO_MARK; the next listed step, or
- * UNKNOWN. */
+/* The saved state: the step from which every_n_steps counts (0 if only the mark counts), or NO_MARK; the next listed step,
+ * or UNKNOWN. */
 
 hs_code hs_timer_save(const hs_timer *timer, hs_state_writer *out, hs_error *err)
 {
     int64_t state[] = {NO_MARK, UNKNOWN};
     if (timer && timer->marked && (timer->every_n_steps || timer->n_steps))
-        state[0] = timer->every_ns && !timer->every_n_steps ? 0 : timer->last_step; /* else it would depend on the clock */
+        state[0] = timer->every_ns && !timer->every_n_steps
+                       ? 0
+                       : timer->last_step; /* otherwise the state would depend on the clock */
     if (timer && timer->n_steps)
         state[1] = timer->next_listed;
     return hs_state_writer_write(out, state, sizeof state, err);

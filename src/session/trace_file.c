@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trace of a run in a file. */
+/* Writes a run's trace to a file (hs_run_context_write_trace). */
 #include "base/files.h"
 #include "session/session.h"
 #include "summary/trace.h"
