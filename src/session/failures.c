@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has failed, and was got over. */
+/* Failures after which training continues: counts them, and suspends or disables the best-effort hooks that failed. */
 #include "session/session.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static hs__failure *find(struct hs_session *session, const char *hook)
     return NULL;
 }
 
-/* The one of that name; NULL: there is no memory for it, and the log is all that there is. */
+/* Returns NULL if memory is exhausted. The failure is then only in the log. */
 static hs__failure *find_or_add(struct hs_session *session, const char *hook)
 {
     char name[sizeof session->failures.items->hook];
@@ -28,10 +28,10 @@ static hs__failure *find_or_add(struct hs_session *session, const char *hook)
     return failure;
 }
 
-static hs__failure *count(struct hs_session *session, const char *who, const hs_error *error)
+static hs__failure *record_failure(struct hs_session *session, const char *name, const hs_error *error)
 {
     int64_t step = hs_session_global_step(session, NULL);
-    hs__failure *failure = find_or_add(session, who);
+    hs__failure *failure = find_or_add(session, name);
     if (!failure)
         return NULL;
     if (!failure->failures++)
@@ -45,7 +45,7 @@ void hs_raw_session_report_failure(hs_raw_session *raw, const char *who, const h
 {
     static const hs_error unknown = {.code = HS_UNKNOWN, .message = "unknown failure"};
     if (raw && who && *who)
-        count(hs__session_of(raw), who, error && error->code ? error : &unknown);
+        record_failure(hs__session_of(raw), who, error && error->code ? error : &unknown);
 }
 
 void hs__report_writer_failure(void *session, const hs_error *error)
@@ -80,31 +80,31 @@ void hs__failures_free(struct hs_session *session)
     hs__free(&session->env, session->failures.items);
 }
 
-/* How long a hook is left alone after so many failures in a row. */
+/* How long a hook is suspended after consecutive failures: 1, 2, 4 ... 64 s. */
 static int64_t backoff_ns(int64_t failures_in_a_row)
 {
-    enum { MOST_DOUBLINGS = 6 };
+    enum { MAX_DOUBLINGS = 6 };
     const int64_t SECOND = 1000000000;
-    return SECOND << (failures_in_a_row - 1 < MOST_DOUBLINGS ? failures_in_a_row - 1 : MOST_DOUBLINGS);
+    return SECOND << (failures_in_a_row - 1 < MAX_DOUBLINGS ? failures_in_a_row - 1 : MAX_DOUBLINGS);
 }
 
 hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err)
 {
-    hs__failure *failure = count(session, hook->cold->ops.name, err);
+    hs__failure *failure = record_failure(session, hook->cold->ops.name, err);
     bool was_muted = hook->kinds == 0;
     if (failure)
         failure->muted = hook;
     session->failures.n_failing += hook->cold->failures_in_a_row++ == 0;
     hook->cold->failing = callback;
     hs__set_kinds(hook, 0);
-    bool for_good = hook->cold->max_failures && hook->cold->failures_in_a_row >= hook->cold->max_failures;
+    bool disable = hook->cold->max_failures && hook->cold->failures_in_a_row >= hook->cold->max_failures;
     hook->cold->retry_at_ns =
-        for_good ? INT64_MAX : hs_env_monotonic_ns(&session->env) + backoff_ns(hook->cold->failures_in_a_row);
-    if (!was_muted && !for_good)
+        disable ? INT64_MAX : hs_env_monotonic_ns(&session->env) + backoff_ns(hook->cold->failures_in_a_row);
+    if (!was_muted && !disable)
         session->failures.n_muted++;
-    else if (was_muted && for_good)
+    else if (was_muted && disable)
         session->failures.n_muted--;
-    if (for_good) {
+    if (disable) {
         hs__stop_timing(session, hook);
         hs_log(&session->env, HS_LOG_WARNING, "%s; training continues without this hook", err->message);
     } else {
@@ -116,7 +116,7 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     return HS_OK;
 }
 
-/* What failed was the telling of the session that was made: it is told now. */
+/* Calls after_create_session again, which failed before the hook was suspended. */
 static void retry_create(struct hs_session *session, hs__hook *hook)
 {
     hs_error error = {0};
@@ -144,10 +144,12 @@ void hs__unmute_due(struct hs_session *session)
     }
 }
 
+/* After a failure of save_state or load_state, any callback that succeeds clears the failures. */
 void hs__clear_failures(struct hs_session *session, hs__hook *hook, const char *callback)
 {
-    bool of_run = strcmp(hook->cold->failing, "save_state") != 0 && strcmp(hook->cold->failing, "load_state") != 0;
-    if (of_run && strcmp(hook->cold->failing, callback) != 0)
+    bool same_callback_only =
+        strcmp(hook->cold->failing, "save_state") != 0 && strcmp(hook->cold->failing, "load_state") != 0;
+    if (same_callback_only && strcmp(hook->cold->failing, callback) != 0)
         return;
     hs_log(&session->env, HS_LOG_INFO, "hook '%s' recovered after %lld failure%s in a row", hook->cold->ops.name,
            (long long)hook->cold->failures_in_a_row, hook->cold->failures_in_a_row == 1 ? "" : "s");

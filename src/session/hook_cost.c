@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hooks cost. Looking at the clock costs more than most callbacks: boundaries are timed, and hooks that were seen to
- * take long; of the others a sample. */
+/* How long callbacks take. Reading the clock takes longer than most callbacks. So boundaries and slow hooks are always
+ * timed, other callbacks only in the first run, in sampled runs, and while spans are recorded. */
 #include "session/session.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SAMPLE_EVERY = 64, SLOW_NS = 1000, SLOW_CALLS = 8, TELLING_SHARE = 20 };
+enum { SAMPLE_EVERY = 64, SLOW_NS = 1000, SLOW_CALLS = 8, LOGGED_SHARE = 20 };
 
-/* Samples are taken at uneven distances: work that is done every so many steps would else be hit always, or never. */
-static uint64_t distance(struct hs_session *session)
+/* Returns the number of runs to the next sample, which is random. A fixed interval could hit work that is done every N
+ * steps always, or never. */
+static uint64_t sample_interval(struct hs_session *session)
 {
     session->timing.sample_rng = session->timing.sample_rng * 6364136223846793005u + 1442695040888963407u;
     return SAMPLE_EVERY / 2 + (session->timing.sample_rng >> 33) % SAMPLE_EVERY;
@@ -18,7 +19,7 @@ static uint64_t distance(struct hs_session *session)
 void hs__timing_init(struct hs_session *session)
 {
     session->timing.opened_ns = hs_env_monotonic_ns(&session->env);
-    session->timing.on = true; /* the first run is timed, and is not a sample */
+    session->timing.on = true; /* the first run is timed, but is not a sample */
     session->timing.next_sample = SAMPLE_EVERY;
 }
 
@@ -37,12 +38,12 @@ void hs__decide_timing(struct hs_session *session)
 {
     session->timing.sampling = session->timing.n_runs >= session->timing.next_sample;
     if (session->timing.sampling)
-        session->timing.next_sample = session->timing.n_runs + distance(session);
+        session->timing.next_sample = session->timing.n_runs + sample_interval(session);
     if (session->timing.span_runs)
         session->timing.span_runs--;
     session->timing.n_spans = 0;
     session->timing.on = session->timing.sampling || session->timing.span_runs ||
-                         session->timing.n_runs == 1; /* the first is like no other */
+                         session->timing.n_runs == 1; /* other runs do not represent the first one */
 }
 
 static void record_span(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
@@ -59,20 +60,20 @@ static void record_span(struct hs_session *session, const hs__hook *hook, const 
 
 void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact)
 {
-    int64_t ended = hs_env_monotonic_ns(&session->env), took = ended - began;
+    int64_t ended = hs_env_monotonic_ns(&session->env), duration_ns = ended - began;
     if (exact || !session->timing.sampling)
-        hook->cold->cost.timed_ns += took;
+        hook->cold->cost.timed_ns += duration_ns;
     else
-        hook->cold->cost.sampled_ns += took;
+        hook->cold->cost.sampled_ns += duration_ns;
     bool was_slow = hook->slow > 0;
-    if (took > SLOW_NS)
+    if (duration_ns > SLOW_NS)
         hook->slow = SLOW_CALLS;
     else if (was_slow)
         hook->slow--;
     session->timing.n_slow_hooks += (size_t)(hook->slow > 0) - was_slow;
-    if (took > hook->cold->cost.largest_ns || !hook->cold->cost.slowest) {
+    if (duration_ns > hook->cold->cost.largest_ns || !hook->cold->cost.slowest) {
         const hs_run_context *run = &session->context;
-        hook->cold->cost.largest_ns = took;
+        hook->cold->cost.largest_ns = duration_ns;
         hook->cold->cost.slowest = callback;
         hook->cold->cost.largest_step = run->has_step[1] ? run->step[1] : run->has_step[0] ? run->step[0] : -1;
     }
@@ -80,7 +81,7 @@ void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *
         record_span(session, hook, callback, began, ended);
 }
 
-static int64_t runs_of(const struct hs_session *session, const hs__hook *hook)
+static int64_t count_runs(const struct hs_session *session, const hs__hook *hook)
 {
     uint64_t runs = 0;
     for (int kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++)
@@ -97,7 +98,7 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
     *cost = (hs_hook_cost){
         .name = hook->cold->ops.name,
         .slowest = hook->cold->cost.slowest ? hook->cold->cost.slowest : "",
-        .runs = runs_of(session, hook),
+        .runs = count_runs(session, hook),
         .total_ns = hook->cold->cost.timed_ns + hook->cold->cost.sampled_ns * SAMPLE_EVERY,
         .largest_ns = hook->cold->cost.largest_ns,
         .largest_step = hook->cold->cost.slowest ? hook->cold->cost.largest_step : -1,
@@ -105,7 +106,7 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
     return true;
 }
 
-/* " at step 7"; empty where nobody had asked for the step. */
+/* Returns " at step 7", or "" if no hook had read the step. */
 static const char *at_step(const hs_hook_cost *cost, char *text, size_t bytes)
 {
     text[0] = '\0';
@@ -118,15 +119,16 @@ void hs__log_costs(const struct hs_session *session)
 {
     char text[48];
     hs_hook_cost cost;
-    int64_t all = hs_env_monotonic_ns(&session->env) - session->timing.opened_ns;
+    int64_t session_ns = hs_env_monotonic_ns(&session->env) - session->timing.opened_ns;
     for (size_t i = 0; hs_session_hook_cost(session, i, &cost); i++) {
-        if (cost.total_ns > all) /* the total is estimated */
-            cost.total_ns = all;
-        if (cost.total_ns > 1000000000 && cost.total_ns > all / TELLING_SHARE)
+        if (cost.total_ns > session_ns) /* the total is an estimate */
+            cost.total_ns = session_ns;
+        if (cost.total_ns > 1000000000 && cost.total_ns > session_ns / LOGGED_SHARE)
             hs_log(&session->env, HS_LOG_INFO,
                    "hook '%s' took %.0f %% of the session's %.1f s: %.1f s in %lld runs, the longest %.3f s in %s%s",
-                   cost.name, 100.0 * (double)cost.total_ns / (double)all, (double)all * 1e-9, (double)cost.total_ns * 1e-9,
-                   (long long)cost.runs, (double)cost.largest_ns * 1e-9, cost.slowest, at_step(&cost, text, sizeof text));
+                   cost.name, 100.0 * (double)cost.total_ns / (double)session_ns, (double)session_ns * 1e-9,
+                   (double)cost.total_ns * 1e-9, (long long)cost.runs, (double)cost.largest_ns * 1e-9, cost.slowest,
+                   at_step(&cost, text, sizeof text));
     }
 }
 
@@ -136,7 +138,7 @@ void hs_run_context_record_spans(hs_run_context *run)
 {
     if (!run)
         return;
-    run->session->timing.span_runs = 2; /* the rest of this run, and the next */
+    run->session->timing.span_runs = 2; /* the rest of this run, and the next run */
     run->session->timing.on = run->session->observed = true;
 }
 

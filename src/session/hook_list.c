@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks outside of sessions. */
+/* Hooks and lists of hooks outside of sessions: their flags, their destruction, and the hook that reports a failed
+ * constructor. */
 #include "session/session.h"
 
 #include <stddef.h>
@@ -28,16 +29,16 @@ void hs_hook_free(hs_hook hook)
     destroy(hook.ops, hook.self);
 }
 
-/* A hook in place of one that could not be made. */
+/* Stands for a hook whose constructor failed: its begin reports the error. */
 typedef struct {
-    hs_hook_ops ops; /* with the name of the other */
+    hs_hook_ops ops; /* with the failed hook's name */
     hs_error error;
-} broken;
+} broken_hook;
 
 static hs_code broken_begin(void *self, hs_backend backend, hs_error *err)
 {
     (void)backend;
-    return hs__error_copy(err, &((const broken *)self)->error);
+    return hs__error_copy(err, &((const broken_hook *)self)->error);
 }
 
 static void broken_destroy(void *self)
@@ -48,13 +49,13 @@ static void broken_destroy(void *self)
 static hs_code no_memory_begin(void *self, hs_backend backend, hs_error *err)
 {
     (void)self, (void)backend;
-    return hs__no_memory(err, sizeof(broken), "the hook");
+    return hs__no_memory(err, sizeof(broken_hook), "the hook");
 }
 
 hs_hook hs_hook_broken(const char *name, const hs_error *error)
 {
     static const hs_hook_ops no_memory_ops = HS_INIT(hs_hook_ops, .name = "no memory", .begin = no_memory_begin);
-    broken *hook = hs__alloc(hs_env_default(), 1, sizeof *hook);
+    broken_hook *hook = hs__alloc(hs_env_default(), 1, sizeof *hook);
     if (!hook)
         return (hs_hook){.ops = &no_memory_ops};
     hook->ops =
@@ -108,7 +109,7 @@ hs_hook *hs__hooks_hold(const hs_env *env, const hs_hook *hooks, hs_error *err)
         hs__no_memory(err, n * sizeof *held, "the hooks");
     for (size_t i = 0; held && i < n; i++) {
         held[i] = hs_hook_hold(hooks[i]);
-        if (!(hooks[i].flags & kinds)) /* a session that trains nothing has no runs of the kind they get by default */
+        if (!(hooks[i].flags & kinds)) /* hooks without a kind get HS_HOOK_TRAIN, but these sessions do not train */
             held[i].flags |= HS_HOOK_EVAL;
     }
     return held;

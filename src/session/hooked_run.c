@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs with hooks: hs_session_run_args and so on, and steps that the caller computes between hs_step_begin and hs_step_end.
- */
+/* Runs with hooks: hs_session_run, hs_session_run_args and hs_session_run_step, and steps that the caller computes between
+ * hs_step_begin and hs_step_end. */
 #include "session/session.h"
 
 #include "base/cold.h"
@@ -18,25 +18,25 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
                     session->raw.ops.global_step(session->raw.handle, &step, NULL) == HS_OK;
     if (err->code == HS_OK || !err->message[0])
         hs_error_set(err, code, "it failed with %s", hs_code_name(code));
-    err->code = code; /* what was returned counts, whatever was written */
+    err->code = code; /* the returned code wins over the code in `err` */
     if (has_step)
         hs_error_prefix(err, "hook '%s', %s at step %lld", hook->cold->ops.name, callback, (long long)step);
     else
         hs_error_prefix(err, "hook '%s', %s", hook->cold->ops.name, callback);
     if (code != HS_STOP && !hook->cold->best_effort &&
-        !session->failed_hook[0]) /* the others' failures are not what the session fails of */
+        !session->failed_hook[0]) /* failures of best-effort hooks do not end the session */
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
     return code;
 }
 
-/* The run's, among the kinds that hooks want. */
+/* The bit of the run's kind in hs__hook.kinds. */
 static uint8_t kind_bit(const struct hs_session *session)
 {
     return (uint8_t)(1 << session->context.kind);
 }
 
-static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__run_plan *plan, const hs_run_args *given,
-                        hs_error *err)
+static hs_code add_hook_request(struct hs_session *session, hs__hook *hook, hs__run_plan *plan, const hs_run_args *given,
+                                hs_error *err)
 {
     const hs_run_args *args;
     hs_code code = hs__copy_args(&hook->cold->args, given, &args, err);
@@ -45,34 +45,34 @@ static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__run_plan
                                   hook->cold->ops.name, &hook->values.request, err);
 }
 
-/* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If a stop was requested from
- * outside, the hook only passes it on. */
-static void stop_by_hook(struct hs_session *session, const hs__hook *hook)
+/* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If the program or a signal
+ * requested the stop, the hook only passes it on. */
+static void record_hook_stop(struct hs_session *session, const hs__hook *hook)
 {
     if (!(hs__stops(session) & HS__STOP_OUTSIDE))
         hs__stop_by_hook(session, hook->cold->ops.name, HS__STOP_HOOK_DONE);
 }
 
-/* A callback's failure is the run's, but for that of a hook of best effort. */
-static hs_code failed(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+/* A failed callback fails the run. A best-effort hook is suspended instead. */
+static hs_code handle_failure(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
 {
     code = hs__hook_failed(session, hook, callback, code, err);
     if (code == HS_STOP) {
-        stop_by_hook(session, hook);
+        record_hook_stop(session, hook);
         return code;
     }
     return hook->cold->best_effort ? hs__mute(session, hook, callback, err) : code;
 }
 
-/* What a callback seldom leaves: a failure, an error that it has got over, a stop that it may have asked for, and the end
- * of its failing. */
+/* Handles the rare results of a callback: a failure; an error that the callback set although it succeeded; the first
+ * success after failures; a requested stop. */
 HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code,
                                         hs_error *err)
 {
-    if (code && (code = failed(session, hook, callback, code, err)))
+    if (code && (code = handle_failure(session, hook, callback, code, err)))
         return code;
     if (err->code)
-        hs__clear(err); /* it is not what fails next */
+        hs__clear(err); /* the callback succeeded: later callbacks must not see its error */
     if (hook->cold->failures_in_a_row && hook->kinds)
         hs__clear_failures(session, hook, callback);
     if (session->context.stop)
@@ -80,48 +80,50 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
     return HS_OK;
 }
 
-/* Has it? In one look, as every hook passes here in every step. A hook that failed before may have ended its failing. */
+/* True if finish_callback has work. A single test, because each hook makes it in each step. `observed` is also true while
+ * hooks are failing. */
 static inline bool needs_finish(const struct hs_session *session, hs_code code, const hs_error *err)
 {
     return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop | session->observed;
 }
 
-/* Is there more to do about callbacks of this run than to call them? */
+/* True if callbacks of this run are timed, another thread watches them, or hooks are failing. */
 static bool is_observed(const struct hs_session *session)
 {
     return hs__times_callbacks(session) | hs__is_watched(session) | hs__hooks_are_failing(session);
 }
 
-/* Before a callback that may be timed, and after it. */
-static int64_t begin_observed(struct hs_session *session, const hs__hook *hook)
+/* Returns the time before the callback, or -1 if it is not timed. */
+static int64_t begin_observing(struct hs_session *session, const hs__hook *hook)
 {
     hs__set_current_hook(session, hook);
     return hs__times_hook(session, hook) ? hs_env_monotonic_ns(&session->env) : -1;
 }
 
-static void observed(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
+static void end_observing(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
 {
     if (began >= 0)
         hs__timed_callback(session, hook, callback, began, hook->slow > 0);
 }
 
-HS__COLD static hs_code observe_before(struct hs_session *session, hs__hook *hook, const hs_run_args **args, hs_error *err)
+HS__COLD static hs_code observe_before_run(struct hs_session *session, hs__hook *hook, const hs_run_args **args,
+                                           hs_error *err)
 {
-    int64_t began = begin_observed(session, hook);
+    int64_t began = begin_observing(session, hook);
     hs_code code = hook->before_run(hook->self, &session->context, args, err);
-    observed(session, hook, "before_run", began);
+    end_observing(session, hook, "before_run", began);
     return code;
 }
 
-HS__COLD static hs_code observe_after(struct hs_session *session, hs__hook *hook, hs_error *err)
+HS__COLD static hs_code observe_after_run(struct hs_session *session, hs__hook *hook, hs_error *err)
 {
-    int64_t began = begin_observed(session, hook);
+    int64_t began = begin_observing(session, hook);
     hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
-    observed(session, hook, "after_run", began);
+    end_observing(session, hook, "after_run", began);
     return code;
 }
 
-static hs_code call_before(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+static hs_code call_before_run(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
@@ -129,23 +131,23 @@ static hs_code call_before(struct hs_session *session, hs__run_plan *plan, hs_er
             continue;
         const hs_run_args *args = NULL;
         hook->values.request = NULL;
-        hs_code code = session->observed ? observe_before(session, hook, &args, err)
+        hs_code code = session->observed ? observe_before_run(session, hook, &args, err)
                                          : hook->before_run(hook->self, &session->context, &args, err);
         if (!code && args)
-            code = add_hook(session, hook, plan, args, err);
+            code = add_hook_request(session, hook, plan, args, err);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "before_run", code, err)))
             return code;
     }
     return HS_OK;
 }
 
-static hs_code call_after(struct hs_session *session, hs_error *err)
+static hs_code call_after_run(struct hs_session *session, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!(hook->after_kinds & kind))
             continue;
-        hs_code code = session->observed ? observe_after(session, hook, err)
+        hs_code code = session->observed ? observe_after_run(session, hook, err)
                                          : hook->after_run(hook->self, &session->context, &hook->values, err);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
             return code;
@@ -153,13 +155,13 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
     return HS_OK;
 }
 
-/* The context of boundaries that follow no run. */
+/* Fills the context of a run. `args` NULL: of a boundary that follows no run. */
 static void begin_context(struct hs_session *session, const hs_run_args *args, hs_boundary boundary)
 {
-    static const hs_run_args nothing = HS_INIT(hs_run_args);
+    static const hs_run_args no_args = HS_INIT(hs_run_args);
     hs_run_context *context = &session->context;
     context->session = session;
-    context->args = args ? args : &nothing;
+    context->args = args ? args : &no_args;
     context->kind = args ? args->kind : HS_RUN_TRAIN;
     context->boundary = boundary;
     context->after = boundary != 0;
@@ -185,10 +187,10 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, true);
         code = finish_callback(session, hook, "boundary", code, &error);
-        if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* there is no run to end */
+        if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
             if (!first)
                 first = hs__error_copy(err, &error);
-            if (which != HS_BOUNDARY_END) /* the last one comes to everybody */
+            if (which != HS_BOUNDARY_END) /* all hooks get the last boundary */
                 break;
         }
     }
@@ -206,6 +208,7 @@ static hs_code run_backend(struct hs_session *session, hs__run_plan *plan, hs_er
     return hs__settle(code, "the run", err);
 }
 
+/* The first half of a hooked run: collects the requests of the caller and the hooks in *plan. */
 static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs__run_plan **plan, hs_error *err)
 {
     hs_code code = hs__begin_plan(session, 0, plan, err);
@@ -217,7 +220,7 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     hs__begin_timing(session, args->kind);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
-    code = call_before(session, *plan, err);
+    code = call_before_run(session, *plan, err);
     if (hs__is_watched(session))
         hs__set_current_hook(session, NULL);
     if (code)
@@ -225,15 +228,17 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     return code;
 }
 
+/* The second half: runs the backend, then calls after_run and, if requested, boundary. */
 static inline hs_code end_hooked(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
     hs_code code = run_backend(session, plan, err);
     if (!code) {
-        session->observed |= hs__is_watched(session); /* since it has begun */
-        code = call_after(session, err);
+        session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
+        code = call_after_run(session, err);
         if (hs__is_watched(session))
             hs__set_current_hook(session, NULL);
-        if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN) /* whoever comes late has had time to */
+        /* Hooks and the program have had one training run to add late state and variables. */
+        if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN)
             hs__tell_waiting_states(&session->raw);
     }
     if (!code && hs__agree(session, session->context.boundary_requested))
@@ -256,7 +261,7 @@ static hs_code run_hooked(struct hs_session *session, const hs_run_args *args, c
     return code;
 }
 
-/* Which calls may run, and how a run ends. */
+/* Checks before a call, and its result. */
 
 void hs__call_abandoned(hs_session *session)
 {
@@ -272,18 +277,19 @@ void hs__call_abandoned(hs_session *session)
     hs__enter(session, HS_PHASE_DATA);
 }
 
-/* `frame` is that of a later call. Stacks grow down. */
+/* `frame` is a stack frame of a later call. Stacks grow down, so that callbacks are below the floor. If `frame` is not, the
+ * call was abandoned. */
 bool hs__check_abandoned_call(hs_session *session, const void *frame)
 {
-    bool left = session->call.floor && pthread_equal(session->call.thread, pthread_self()) &&
-                (uintptr_t)frame >= (uintptr_t)session->call.floor;
-    if (left)
+    bool abandoned = session->call.floor && pthread_equal(session->call.thread, pthread_self()) &&
+                     (uintptr_t)frame >= (uintptr_t)session->call.floor;
+    if (abandoned)
         hs__call_abandoned(session);
-    return left;
+    return abandoned;
 }
 
-/* Why it may not be run. */
-HS__COLD static hs_code refuse(hs_session *session, const void *frame, hs_error *err)
+/* Returns the error of a session that cannot run. */
+HS__COLD static hs_code refuse_run(hs_session *session, const void *frame, hs_error *err)
 {
     if (session)
         hs__check_abandoned_call(session, frame);
@@ -306,16 +312,16 @@ HS__COLD static hs_code refuse(hs_session *session, const void *frame, hs_error 
                         session->stop_hook[0] ? " by hook " : "", session->stop_hook);
 }
 
-/* Every run passes here. In a step of the caller's own the level is that of callbacks. */
+/* Every run makes this check. refuse_run finds the reason. */
 static inline hs_code check_runnable(hs_session *session, const void *frame, hs_error *err)
 {
     const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK;
     bool busy = !session || session->level || session->in_backend | (session->life > HS__IN_STEP_FUNCTION) ||
                 (session->life == HS__IN_STEP_FUNCTION && hs__check_abandoned_call(session, frame));
-    return busy || hs__stops(session) & final ? refuse(session, frame, err) : HS_OK;
+    return busy || hs__stops(session) & final ? refuse_run(session, frame, err) : HS_OK;
 }
 
-HS__COLD static hs_code run_failed(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+HS__COLD static hs_code record_run_failure(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
     if (code == HS_STOP)
@@ -326,34 +332,33 @@ HS__COLD static hs_code run_failed(hs_session *session, hs_code code, const hs_e
     return hs__error_copy(err, &session->last);
 }
 
-/* Keeps what the run came to. */
-static inline hs_code run_ended(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+/* Stores a run's result in the session, and copies it to `err`. */
+static inline hs_code record_run_result(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     if (code)
-        return run_failed(session, code, error, err);
+        return record_run_failure(session, code, error, err);
     hs__set_input_ended(session, false);
     session->last.code = HS_OK;
     hs__clear(err);
     return HS_OK;
 }
 
-/* The error of a run that failed after a thread had failed. The thread's is the cause if only one of the two says that the
- * session is lost. */
-static hs_code blame_threads(const hs_session *session, hs_code code, hs_error *error)
+/* Returns why a run failed: its own error, or the error of a thread if exactly one of the two reports a lost session. */
+static hs_code find_cause(const hs_session *session, hs_code code, hs_error *error)
 {
-    hs_error threads;
-    if (!code || !hs_coordinator_error(session->coordinator, &threads))
+    hs_error thread_error;
+    if (!code || !hs_coordinator_error(session->coordinator, &thread_error))
         return code;
-    bool thread_lost = hs__is_preemption(threads.code), run_lost = hs__is_preemption(code);
+    bool thread_lost = hs__is_preemption(thread_error.code), run_lost = hs__is_preemption(code);
     if (thread_lost == run_lost || (thread_lost && !hs__threads_are_lost(session, NULL)))
         return code;
-    *error = threads;
-    return threads.code;
+    *error = thread_error;
+    return thread_error.code;
 }
 
-/* Makes the session anew, if that is what there is to do about a failure; HS_OK: the call is to be made again, unless it is
- * the caller who makes it. */
-static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs_error *error)
+/* Recovers the session if `code` reports that it is lost; otherwise returns `code`. HS_OK: the call must be repeated.
+ * HS_ABORTED: the caller must repeat it (`caller_repeats`). HS_STOP: at the restored step training is already complete. */
+static hs_code recover_after(hs_session *session, hs_code code, bool caller_repeats, hs_error *error)
 {
     if (!hs__is_preemption(code) || !hs__recovers(session))
         return code;
@@ -363,11 +368,11 @@ static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs
     code = hs__recover(session, error, error);
     bool done = session->already_done;
     session->already_done = done_before;
-    if (!code && done) /* the call that was interrupted had brought it there */
+    if (!code && done) /* the interrupted call had completed the training */
         return hs_error_set(error, HS_STOP,
                             "the session was lost and restored at step %lld, where training is already done",
                             (long long)hs_session_global_step(session, NULL));
-    if (code || !by_caller)
+    if (code || !caller_repeats)
         return code;
     session->repeat_call = true;
     return hs_error_set(error, HS_ABORTED,
@@ -378,22 +383,22 @@ static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs
 
 static hs_code recover_call(hs_session *session, hs_code code, hs_error *error)
 {
-    return recover_for(session, code, hs__caller_repeats(session), error);
+    return recover_after(session, code, hs__caller_repeats(session), error);
 }
 
-/* After a step of the caller's own. */
-static hs_code recover_own(hs_session *session, hs_code code, hs_error *error)
+/* For steps between hs_step_begin and hs_step_end, which the caller repeats. */
+static hs_code recover_own_step(hs_session *session, hs_code code, hs_error *error)
 {
-    return code ? recover_for(session, blame_threads(session, code, error), true, error) : HS_OK;
+    return code ? recover_after(session, find_cause(session, code, error), true, error) : HS_OK;
 }
 
 HS__COLD static hs_code recover_lost(hs_session *session, hs_error *error)
 {
-    hs_error threads;
-    if (!hs__threads_are_lost(session, &threads))
+    hs_error thread_error;
+    if (!hs__threads_are_lost(session, &thread_error))
         return HS_OK;
-    *error = threads;
-    return recover_call(session, threads.code, error);
+    *error = thread_error;
+    return recover_call(session, thread_error.code, error);
 }
 
 /* Before a call: recovers a session that its threads have reported as lost since the last call. */
@@ -402,13 +407,15 @@ static inline hs_code recover_if_lost(hs_session *session, hs_error *error)
     return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? recover_lost(session, error) : HS_OK;
 }
 
-static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *error)
+/* Runs, and repeats the run after each recovery. */
+static hs_code run_with_recovery(hs_session *session, const hs_run_args *args, const hs_run_values **values,
+                                 hs_error *error)
 {
     hs_code code = recover_if_lost(session, error);
     while (!code) {
         session->failed_hook[0] = '\0';
         if (!(code = run_hooked(session, args, values, error)) ||
-            (code = recover_call(session, blame_threads(session, code, error), error)))
+            (code = recover_call(session, find_cause(session, code, error), error)))
             break;
     }
     return code;
@@ -416,7 +423,7 @@ static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_r
 
 hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
-    static const hs_run_args nothing = HS_INIT(hs_run_args);
+    static const hs_run_args no_args = HS_INIT(hs_run_args);
     hs_run_args copy;
     const hs_run_args *args;
     if (values)
@@ -430,17 +437,17 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     hs__set_input_ended(session, false);
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
-    if (!(code = hs__copy_args(&copy, given ? given : &nothing, &args, error))) {
+    if (!(code = hs__copy_args(&copy, given ? given : &no_args, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
             code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %d, not an hs_run_kind", (int)args->kind);
         else
-            code = run_args(session, args, values, error);
+            code = run_with_recovery(session, args, values, error);
     }
     hs__call_end(&call);
-    return run_ended(session, code, error, err);
+    return record_run_result(session, code, error, err);
 }
 
-HS__COLD static hs_code refuse_no_op(hs_session *session, const void *frame, hs_error *err)
+HS__COLD static hs_code refuse_null_op(hs_session *session, const void *frame, hs_error *err)
 {
     hs_error error;
     hs_code code = check_runnable(session, frame, err);
@@ -448,13 +455,13 @@ HS__COLD static hs_code refuse_no_op(hs_session *session, const void *frame, hs_
         return code;
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
-    return run_ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: op is NULL"), &error, err);
+    return record_run_result(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: op is NULL"), &error, err);
 }
 
 hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
 {
     if (!op)
-        return refuse_no_op(session, __builtin_frame_address(0), err);
+        return refuse_null_op(session, __builtin_frame_address(0), err);
     return hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES(op)), NULL, err);
 }
 
@@ -473,8 +480,8 @@ hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args 
 {
     if (values)
         *values = NULL;
-    if (step && hs__stops(step->session) &
-                    HS__STOP_HOOK) /* a hook of an earlier run of this step asked for it: that is no mistake of its */
+    /* An earlier run of this step caused the stop, so the call is not an error of the step function. */
+    if (step && hs__stops(step->session) & HS__STOP_HOOK)
         return hs_error_set(err, HS_STOP, "the session was asked to stop by hook '%s'", step->session->stop_hook);
     return hs_session_run_args(step ? step->session : NULL, args, values, err);
 }
@@ -487,7 +494,7 @@ hs_code hs_step_context_request_stop(hs_step_context *step)
 }
 
 /* Calls a step function once. */
-static hs_code call_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *error)
+static hs_code call_step_function(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *error)
 {
     hs_step_context context = {.session = session};
     hs__life outer = session->life;
@@ -503,7 +510,7 @@ static hs_code call_step(hs_session *session, hs_session_run_step_fn step, void 
     } else if (code && !error->message[0]) {
         hs_error_set(error, code, "the step function failed with %s", hs_code_name(code));
     }
-    return blame_threads(session, code, error);
+    return find_cause(session, code, error);
 }
 
 hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err)
@@ -515,21 +522,22 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
     if (!step)
-        return run_ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: step is NULL"), &error,
-                         err);
+        return record_run_result(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: step is NULL"),
+                                 &error, err);
     HS__CALL(call, session);
     code = recover_if_lost(session, &error);
-    while (!code && (code = call_step(session, step, user, &error)))
+    while (!code && (code = call_step_function(session, step, user, &error)))
         if ((code = recover_call(session, code, &error)))
             break;
     hs__call_end(&call);
-    return run_ended(session, code, &error, err);
+    return record_run_result(session, code, &error, err);
 }
 
 /* Steps that the caller computes. */
 
-/* An error of a loop whose owner looks at none: the first is kept, and ends it. */
-static hs_code fails(hs_session *session, hs_code code, const hs_error *error)
+/* hs_step_begin and hs_step_end end the loop if they fail, but return no error. The session keeps the first one for
+ * hs_session_close. */
+static hs_code fail_step(hs_session *session, hs_code code, const hs_error *error)
 {
     if (hs__stops(session) & HS__STOP_FAILED)
         return session->last.code;
@@ -543,8 +551,8 @@ static hs_code fails(hs_session *session, hs_code code, const hs_error *error)
     return code;
 }
 
-/* A callback, an op or a step function has no steps of its own. That is its mistake, not the loop's. */
-static bool is_callback(hs_session *session, const char *function)
+/* Returns true, and logs an error, if a callback, an op or a step function makes the call. The loop is not affected. */
+static bool refuse_in_callback(hs_session *session, const char *function)
 {
     bool free = session->life == HS__READY && !session->level;
     bool inside = session->in_backend || !(free || session->life == HS__IN_OWN_STEP);
@@ -553,7 +561,7 @@ static bool is_callback(hs_session *session, const char *function)
     return inside;
 }
 
-/* It was recovered from what happened: nothing of the step has been made yet, so that it may begin as if nothing had. */
+/* After a recovery hs_step_begin need not return HS_ABORTED: the step has not begun, and begins at the restored step. */
 static hs_code ignore_recovered(hs_session *session, hs_code code, hs_error *err)
 {
     if (code != HS_ABORTED || !session->repeat_call)
@@ -568,8 +576,8 @@ static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
     return hs__settle(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
 }
 
-/* Before the first of them: are there such steps here? */
-HS__COLD static hs_code check_backend(const hs_session *session, hs_error *err)
+/* Before the first such step. */
+HS__COLD static hs_code check_step_support(const hs_session *session, hs_error *err)
 {
     if (!session->raw.ops.advance_step)
         return hs_error_set(err, HS_UNIMPLEMENTED,
@@ -583,30 +591,30 @@ HS__COLD static hs_code check_backend(const hs_session *session, hs_error *err)
 
 static hs_code begin_step(hs_session *session, hs_error *err)
 {
-    static const hs_run_args nothing = HS_INIT(hs_run_args);
-    hs_code code = session->own_step.used ? HS_OK : check_backend(session, err);
+    static const hs_run_args no_args = HS_INIT(hs_run_args);
+    hs_code code = session->own_step.used ? HS_OK : check_step_support(session, err);
     if (!code)
         code = ignore_recovered(session, recover_if_lost(session, err), err);
     while (!code) {
         session->failed_hook[0] = '\0';
         if ((code = advance_step(&session->raw, 0, err)) ||
-            !(code = begin_hooked(session, &nothing, &session->own_step.plan, err)))
+            !(code = begin_hooked(session, &no_args, &session->own_step.plan, err)))
             break;
-        code = ignore_recovered(session, recover_own(session, code, err), err);
+        code = ignore_recovered(session, recover_own_step(session, code, err), err);
     }
     return code;
 }
 
 bool hs_step_begin(hs_session *session)
 {
-    hs_error error; /* large: it is not cleared to its end in each step */
-    if (!session || is_callback(session, "hs_step_begin"))
+    hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
+    if (!session || refuse_in_callback(session, "hs_step_begin"))
         return false;
     hs__clear(&error);
     if (session->life == HS__IN_OWN_STEP) {
         hs_code refused = check_runnable(session, __builtin_frame_address(0), &error);
-        if (session->life == HS__IN_OWN_STEP) /* still: no jump has left it */
-            fails(session, refused, &error);
+        if (session->life == HS__IN_OWN_STEP) /* unless check_runnable found an abandoned call */
+            fail_step(session, refused, &error);
         return false;
     }
     if (hs_session_should_stop(session))
@@ -616,7 +624,7 @@ bool hs_step_begin(hs_session *session)
     hs_code code = begin_step(session, &error);
     hs__call_end(&call);
     if (code) {
-        fails(session, code, &error);
+        fail_step(session, code, &error);
         return false;
     }
     session->own_step.used = true;
@@ -625,7 +633,8 @@ bool hs_step_begin(hs_session *session)
     return true;
 }
 
-/* From here on the caller writes into the variables, of which nobody hears: who copies them beside the runs is done now. */
+/* A save that overlaps the runs must finish its copies now: from here on the caller writes to variables without calling the
+ * guard. */
 static void remove_write_guard(hs_raw_session *raw)
 {
     if (raw->ops.guard)
@@ -648,21 +657,21 @@ static hs_code end_step(hs_session *session, hs_error *err)
 hs_code hs_step_end(hs_session *session)
 {
     hs_error error;
-    if (!session || is_callback(session, "hs_step_end"))
+    if (!session || refuse_in_callback(session, "hs_step_end"))
         return HS_FAILED_PRECONDITION;
     hs__clear(&error);
     if (session->life != HS__IN_OWN_STEP) {
         hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_step_end was called without an hs_step_begin that returned true");
-        return fails(session, error.code, &error);
+        return fail_step(session, error.code, &error);
     }
     session->life = HS__READY;
     HS__CALL(call, session);
-    hs_code code = recover_own(session, end_step(session, &error), &error);
+    hs_code code = recover_own_step(session, end_step(session, &error), &error);
     hs__call_end(&call);
     if (code == HS_ABORTED && session->repeat_call)
-        return code; /* the loop goes on from where it was restored */
+        return code; /* the loop continues at the restored step */
     if (code || hs__stops(session) & HS__STOP_FAILED)
-        return fails(session, code, &error);
+        return fail_step(session, code, &error);
     session->last.code = HS_OK;
     hs__set_input_ended(session, false);
     return HS_OK;
@@ -673,7 +682,7 @@ void hs__check_own_step(hs_session *session)
     hs_error error = {0};
     if (session->own_step.used && session->raw.handle && hs__is_clean(session->last.code) &&
         advance_step(&session->raw, 0, &error))
-        fails(session, error.code, &error);
+        fail_step(session, error.code, &error);
 }
 
 void hs__discard_own_step(hs_session *session)
@@ -683,7 +692,7 @@ void hs__discard_own_step(hs_session *session)
     hs_log(&session->env, HS_LOG_WARNING, "step %lld discarded: the session was closed before hs_step_end",
            (long long)hs_session_global_step(session, NULL) + 1);
     hs__clear_stop(session, HS__STOP_PROGRAM_DONE);
-    hs__stop_by_hook(session, "", HS__STOP_HOOK_INTERRUPTED); /* what it was at is not done */
+    hs__stop_by_hook(session, "", HS__STOP_HOOK_INTERRUPTED); /* the training is not complete */
     hs_error why;
     hs_error_set(&why, HS_FAILED_PRECONDITION, "the session was closed before hs_step_end");
     hs_raw_session_refuse_saves(&session->raw, &why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The board on which hooks and the program leave what they know of the model. */
+/* Metrics: numbers about the model that hooks and the program publish. */
 #include "session/session.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ hs_code hs_raw_session_set_metric(hs_raw_session *raw, const char *name, double 
     return HS_OK;
 }
 
-/* The steps that follow a restore have the numbers of others, which what was said before it was said of. */
+/* Metrics from before a restore are not returned, because the steps after it repeat their step numbers. */
 bool hs_raw_session_metric(const hs_raw_session *raw, const char *name, double *value, int64_t *step)
 {
     const hs__metric *metric = raw && name ? find(hs__session_of(raw), name) : NULL;

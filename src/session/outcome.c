@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The outcome of a session: its exit code, and the names of reasons. */
 #include <hooksess/outcome.h>
 
 int hs_outcome_exit_code(const hs_outcome *outcome)

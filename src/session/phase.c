@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others see of a session: any thread may look. */
+/* A session's phase and progress, which any thread may read. */
 #include "session/session.h"
 
 void hs__progress_init(struct hs_session *session)
@@ -26,9 +26,9 @@ hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, int6
     if (!raw)
         return HS_PHASE_END;
     atomic_store_explicit(&hs__session_of(raw)->progress.watched, true, memory_order_relaxed);
-    const hs__hook *doing = atomic_load_explicit(&hs__session_of(raw)->progress.hook, memory_order_relaxed);
+    const hs__hook *current = atomic_load_explicit(&hs__session_of(raw)->progress.hook, memory_order_relaxed);
     if (hook)
-        *hook = doing ? doing->cold->ops.name : "";
+        *hook = current ? current->cold->ops.name : "";
     if (progress)
         *progress = atomic_load_explicit(&hs__session_of(raw)->progress.count, memory_order_relaxed);
     return (hs_phase)atomic_load_explicit(&hs__session_of(raw)->progress.phase, memory_order_relaxed);

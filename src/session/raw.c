@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The raw session as hooks see it: runs without hooks, requests, event files. */
+/* The raw session as hooks see it: runs without hooks, requests, event writers. */
 #include "session/session.h"
 
 #include <hooksess/tf1/session_manager.h>
 
-/* What lower floors need of a session. */
+/* Functions that lower floors call (hs__raw_session_owner_ops). */
 
 static void note_save(void *owner)
 {
@@ -22,8 +22,8 @@ const hs__raw_session_owner_ops hs__session_owner_ops = {
 
 /* Runs without hooks. */
 
-static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__run_plan *plan, hs_run_values *values,
-                       hs_error *err)
+static hs_code run_plan(struct hs_session *session, const hs_run_args *args, hs__run_plan *plan, hs_run_values *values,
+                        hs_error *err)
 {
     hs_code code = hs__add_request(session, plan, HS__RAW, args, "a raw run", &values->request, err);
     if (code)
@@ -37,16 +37,16 @@ static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__
         hs__bump_progress(session);
     hs__settle(code, "the run", err);
     if (!code && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
-        code = hs__run_plan_preserve(plan, err); /* others may run at once, while the caller looks at its values */
+        code = hs__run_plan_preserve(plan, err); /* another thread may run the session while the caller reads its values */
     return code;
 }
 
-static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs_run_values **values, hs_error *err)
+static hs_code run_raw(hs_raw_session *raw, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
-    static const hs_run_args nothing = HS_INIT(hs_run_args);
+    static const hs_run_args no_args = HS_INIT(hs_run_args);
     struct hs_session *session = hs__session_of(raw);
-    size_t level =
-        session->level + hs__raw_session_is_borrowed(raw); /* a guest leaves the values alone that the home thread has */
+    /* A borrower's run must not overwrite the values of the thread that owns the session. */
+    size_t level = session->level + hs__raw_session_is_borrowed(raw);
     hs_run_args copy;
     const hs_run_args *args;
     hs__run_plan *plan;
@@ -55,14 +55,14 @@ static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs
     hs__clear(err);
     if (values)
         *values = NULL;
-    hs_code code = hs__copy_args(&copy, given ? given : &nothing, &args, err);
+    hs_code code = hs__copy_args(&copy, given ? given : &no_args, &args, err);
     if (code || (code = hs__begin_plan(session, level, &plan, err)))
         return code;
-    hs_run_values *own = &session->raw_values[level < 2 ? level : 2];
-    if ((code = run_raw(session, args, plan, own, err)))
+    hs_run_values *result = &session->raw_values[level < 2 ? level : 2];
+    if ((code = run_plan(session, args, plan, result, err)))
         return code;
     if (values)
-        *values = own;
+        *values = result;
     hs__clear(err);
     return HS_OK;
 }
@@ -73,7 +73,7 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const h
         return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_run: session is NULL or closed");
     hs_raw_session_enter(raw);
     HS__CALL(call, hs__session_of(raw));
-    hs_code code = run_alone(raw, args, values, err);
+    hs_code code = run_raw(raw, args, values, err);
     hs__call_end(&call);
     hs_raw_session_leave(raw);
     return code;
@@ -85,7 +85,7 @@ hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_ru
         return hs_raw_session_run(raw, args, values, err);
     hs_raw_session_enter(raw);
     hs__session_of(raw)->level++;
-    hs_code code = run_alone(raw, args, values, err);
+    hs_code code = run_raw(raw, args, values, err);
     hs__session_of(raw)->level--;
     hs_raw_session_leave(raw);
     return code;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session that is lost is made anew. */
+/* Recovery: recreates a lost session, with backoff between attempts. Keeps a copy of the initial state until a checkpoint
+ * replaces it. */
 #include "session/session.h"
 
 #include "threads/coordinator.h"
@@ -56,7 +57,7 @@ bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
            !hs__coordinator_asked(session->coordinator);
 }
 
-/* The copy that is taken at the opening. */
+/* The copy of the initial state. */
 
 static bool within_limit(const struct hs_session *session)
 {
@@ -84,8 +85,9 @@ static char *newest_checkpoint(const struct hs_session *session)
     return directory ? hs_checkpoint_latest(&session->env, directory, NULL, NULL) : NULL;
 }
 
-/* Would a recovery restore all that there is now from checkpoint_dir? An init function may have restored another one, hooks
- * may have saved elsewhere, and nothing keeps the one of checkpoint_prefix from being deleted. */
+/* True if recovery would restore the whole current state from checkpoint_dir. A restored or saved checkpoint may be
+ * elsewhere: an init function may have restored it, hooks may save to another directory, and the checkpoint of
+ * checkpoint_prefix may be deleted. */
 static bool is_in_checkpoint(const struct hs_session *session)
 {
     if ((!session->raw.restored_from && session->raw.saved_step < 0) ||
@@ -116,15 +118,15 @@ static void copy_initial_state(struct hs_session *session)
 void hs__release_initial_state(struct hs_session *session)
 {
     hs_restore_options *options = &session->creation.restore_options;
-    const char *from = session->raw.restored_from;
+    const char *restored_from = session->raw.restored_from;
     char *newest = session->recovery.initial || hs__restores_partly(options) ? newest_checkpoint(session) : NULL;
-    bool is_new = newest && !(from && strcmp(newest, from) == 0);
+    bool is_new = newest && !(restored_from && strcmp(newest, restored_from) == 0);
     hs_env_free(&session->env, newest);
     if (!is_new)
         return;
     hs_state_copy_free(session->recovery.initial);
     session->recovery.initial = NULL;
-    options->skip = NULL; /* what this session has saved is whole, and has its own names */
+    options->skip = NULL; /* this session's checkpoints are complete, and have its own names */
     options->names = NULL;
     options->allow_missing = false;
 }
@@ -150,28 +152,29 @@ bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_
 
 double hs__backoff(const hs_recovery *recovery, int64_t attempt)
 {
-    const double most = recovery->backoff_secs > 60 ? recovery->backoff_secs : 60;
+    const double max_secs = recovery->backoff_secs > 60 ? recovery->backoff_secs : 60;
     double secs = attempt > 1 ? recovery->backoff_secs : 0;
-    for (int64_t i = 2; i < attempt && secs < most; i++)
+    for (int64_t i = 2; i < attempt && secs < max_secs; i++)
         secs *= 2;
-    return secs < most ? secs : most;
+    return secs < max_secs ? secs : max_secs;
 }
 
-static bool wait_before(struct hs_session *session, int64_t attempt)
+static bool wait_before_attempt(struct hs_session *session, int64_t attempt)
 {
     hs__pause(session, hs__backoff(&session->recovery.options, attempt));
     return attempt == 1 || !hs__stop_requested(session);
 }
 
-/* Makes attempts, after one that failed with `why`, until one succeeds or fails otherwise. */
-static hs_code attempt(struct hs_session *session, bool again, const hs_error *why, hs_error *err)
+/* Recreates the session after the failure `why`. Retries until the session is no longer lost. `recovering`: it had been
+ * open. */
+static hs_code recreate_with_retries(struct hs_session *session, bool recovering, const hs_error *why, hs_error *err)
 {
-    const char *what = again ? "session lost; recovering" : "session not opened; retrying";
+    const char *what = recovering ? "session lost; recovering" : "session not opened; retrying";
     hs_error last = *why;
     do {
         if (!hs__count_attempt(&session->recovery.options, &session->recovery.attempts, &session->env, what, &last))
             return hs__error_copy(err, &last);
-        if (!wait_before(session, session->recovery.attempts)) {
+        if (!wait_before_attempt(session, session->recovery.attempts)) {
             session->recovery.cut_short = true;
             hs__error_copy(err, &last);
             hs_error_prefix(err, "a stop was requested before the next attempt to recover");
@@ -180,7 +183,7 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
         hs__clear(&last);
         hs_code code = hs__discard_raw(session, &last);
         if (!code)
-            code = hs__create(session, again, &last);
+            code = hs__create(session, recovering, &last);
         last.code = code;
     } while (hs__is_preemption(last.code));
     if (last.code) {
@@ -198,7 +201,7 @@ hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
     if (hs__is_preemption(code) && hs__may_recover(session)) {
         hs_error why = *err;
         why.code = code;
-        code = attempt(session, false, &why, err);
+        code = recreate_with_retries(session, false, &why, err);
     }
     session->recovery.attempts = 0;
     if (!code)
@@ -206,13 +209,13 @@ hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
     return code;
 }
 
-static void log_recovery(struct hs_session *session, int64_t lost)
+static void log_recovery(struct hs_session *session, int64_t lost_step)
 {
     char before[48] = ""; /* a lost backend may not know its step */
-    if (lost >= 0)
-        snprintf(before, sizeof before, " from a failure at step %lld", (long long)lost);
+    if (lost_step >= 0)
+        snprintf(before, sizeof before, " from a failure at step %lld", (long long)lost_step);
     hs_log(&session->env, HS_LOG_INFO, "step %lld: recovered%s%s", (long long)hs_session_global_step(session, NULL), before,
-           session->raw.restored_from    ? "" /* the line of the restore names the checkpoint */
+           session->raw.restored_from    ? "" /* the restore has logged the checkpoint */
            : session->recovery.initial   ? ", with a copy of the initial state"
            : session->creation.is_worker ? ", with the chief's state"
                                          : ", initialized again");
@@ -222,14 +225,14 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
 {
     hs_error cause = *why;
     int64_t step = hs_session_global_step(session, NULL), saved = session->raw.saved_step;
-    int64_t reached = step > saved ? step : saved; /* what is lost may not tell its step any more */
-    if (reached > session->recovery.furthest) {
-        session->recovery.furthest = reached;
+    int64_t lost_step = step > saved ? step : saved; /* a lost backend may not know its step */
+    if (lost_step > session->recovery.furthest) {
+        session->recovery.furthest = lost_step;
         session->recovery.attempts = 0;
     }
     session->life = HS__CREATING;
     hs__enter(session, HS_PHASE_INIT);
-    hs_code code = attempt(session, true, &cause, err);
+    hs_code code = recreate_with_retries(session, true, &cause, err);
     hs__enter(session, HS_PHASE_DATA);
     session->life = HS__READY;
     if (code) {
@@ -238,7 +241,7 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
     }
     session->recovery.completed++;
     hs__forget_thread_failure(session);
-    log_recovery(session, reached);
+    log_recovery(session, lost_step);
     hs__clear(err);
     return HS_OK;
 }

@@ -1,67 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Args that own what they hold. */
+/* Run args that own their names, fetches and feeds (hs_run_args_fetch, hs_run_args_feed). */
 #include <hooksess/run.h>
 
 #include "base/env.h"
 
 #include <string.h>
 
-/* A node of the tree that is built: a leaf, or a dict whose entries are kept in a list that grows. */
-typedef struct tree {
+/* A node of the fetches: a leaf, or a dict with a growing list of entries. */
+typedef struct fetch_node {
     hs_fetch fetch;
     hs_fetch_entry *entries; /* ended by a NULL key */
     size_t n;
-} tree;
+} fetch_node;
 
 typedef struct {
     char **names; /* ended by NULL */
     size_t n_names;
-    tree *root;
+    fetch_node *root;
     hs_feed *feeds; /* ended by a NULL name */
     size_t n_feeds;
-} built;
+} owned_args;
 
-static const hs_env *memory(void)
+static const hs_env *args_env(void)
 {
     return hs_env_default();
 }
 
-static void free_tree(tree *node)
+static void free_tree(fetch_node *node)
 {
     if (!node)
         return;
     for (size_t i = 0; i < node->n; i++) {
-        hs__free(memory(), (void *)node->entries[i].key);
-        free_tree((tree *)node->entries[i].value);
+        hs__free(args_env(), (void *)node->entries[i].key);
+        free_tree((fetch_node *)node->entries[i].value);
     }
-    hs__free(memory(), node->entries);
-    hs__free(memory(), (void *)node->fetch.name);
-    hs__free(memory(), node);
+    hs__free(args_env(), node->entries);
+    hs__free(args_env(), (void *)node->fetch.name);
+    hs__free(args_env(), node);
 }
 
-static tree *new_node(hs_fetch_kind kind, const char *name)
+static fetch_node *new_node(hs_fetch_kind kind, const char *name)
 {
-    tree *node = hs__alloc(memory(), 1, sizeof *node);
+    fetch_node *node = hs__alloc(args_env(), 1, sizeof *node);
     if (!node)
         return NULL;
     node->fetch.kind = kind;
     if (kind == HS_FETCH_LEAF)
-        node->fetch.name = hs__strdup(memory(), name);
+        node->fetch.name = hs__strdup(args_env(), name);
     else
-        node->fetch.entries = node->entries = hs__alloc(memory(), 1, sizeof *node->entries);
+        node->fetch.entries = node->entries = hs__alloc(args_env(), 1, sizeof *node->entries);
     if (node->fetch.name || node->entries)
         return node;
     free_tree(node);
     return NULL;
 }
 
-/* Takes the child; frees it on failure. */
-static bool add_child(tree *dict, const char *key, size_t length, tree *child)
+/* Adopts the child, and frees it on failure. */
+static bool add_child(fetch_node *dict, const char *key, size_t length, fetch_node *child)
 {
-    hs_fetch_entry *grown = hs__realloc(memory(), dict->entries, dict->n + 2, sizeof *grown);
+    hs_fetch_entry *grown = hs__realloc(args_env(), dict->entries, dict->n + 2, sizeof *grown);
     if (grown)
         dict->fetch.entries = dict->entries = grown;
-    char *copy = grown && child ? hs__strndup(memory(), key, length) : NULL;
+    char *copy = grown && child ? hs__strndup(args_env(), key, length) : NULL;
     if (!copy) {
         free_tree(child);
         return false;
@@ -71,43 +71,43 @@ static bool add_child(tree *dict, const char *key, size_t length, tree *child)
     return true;
 }
 
-static tree *child_of(const tree *dict, const char *key, size_t length)
+static fetch_node *find_child(const fetch_node *dict, const char *key, size_t length)
 {
     for (size_t i = 0; i < dict->n; i++)
         if (strlen(dict->entries[i].key) == length && memcmp(dict->entries[i].key, key, length) == 0)
-            return (tree *)dict->entries[i].value;
+            return (fetch_node *)dict->entries[i].value;
     return NULL;
 }
 
-static hs_code add_path(tree *root, const char *path, const char *name, hs_error *err)
+static hs_code add_path(fetch_node *root, const char *path, const char *name, hs_error *err)
 {
-    tree *at = root;
+    fetch_node *dict = root;
     for (const char *key = path;;) {
         size_t length = strcspn(key, "/");
         bool last = !key[length];
         if (!length)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "the path '%s' has an empty key", path);
-        tree *child = child_of(at, key, length);
+        fetch_node *child = find_child(dict, key, length);
         if (child && (last || child->fetch.kind == HS_FETCH_LEAF))
             return hs_error_set(err, HS_ALREADY_EXISTS, "the path '%s' already has a fetch", path);
         if (!child) {
             child = new_node(last ? HS_FETCH_LEAF : HS_FETCH_DICT, name);
-            if (!add_child(at, key, length, child))
+            if (!add_child(dict, key, length, child))
                 return hs__no_memory(err, strlen(path), "a fetch");
         }
         if (last)
             return HS_OK;
-        at = child;
+        dict = child;
         key += length + 1;
     }
 }
 
-static hs_code add_name(built *b, const char *name, hs_error *err)
+static hs_code add_name(owned_args *b, const char *name, hs_error *err)
 {
-    char **grown = hs__realloc(memory(), b->names, b->n_names + 2, sizeof *grown);
+    char **grown = hs__realloc(args_env(), b->names, b->n_names + 2, sizeof *grown);
     if (grown)
         b->names = grown;
-    char *copy = grown ? hs__strdup(memory(), name) : NULL;
+    char *copy = grown ? hs__strdup(args_env(), name) : NULL;
     if (!copy)
         return hs__no_memory(err, strlen(name), "a fetch");
     b->names[b->n_names++] = copy;
@@ -115,24 +115,25 @@ static hs_code add_name(built *b, const char *name, hs_error *err)
     return HS_OK;
 }
 
-/* What the args own, made if they own nothing yet. */
-static hs_code take_built(hs_run_args *args, built **out, hs_error *err)
+/* Gets the lists that `args` owns. The first call creates them. */
+static hs_code get_owned(hs_run_args *args, owned_args **out, hs_error *err)
 {
     if (!args || args->size < sizeof *args)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args is not initialized; use HS_INIT(hs_run_args)");
-    built *b = args->built;
+    owned_args *b = args->built;
     const hs_fetch *fetches = b && b->root ? &b->root->fetch : NULL;
     if (args->fetches != fetches || args->names != (b ? (const char *const *)b->names : NULL) ||
         args->feeds != (b ? b->feeds : NULL))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "cannot add to hs_run_args whose names, fetches or feeds the program has set itself");
-    if (!b && !(args->built = b = hs__alloc(memory(), 1, sizeof *b)))
+    if (!b && !(args->built = b = hs__alloc(args_env(), 1, sizeof *b)))
         return hs__no_memory(err, sizeof *b, "run args");
     *out = b;
     return HS_OK;
 }
 
-static void show(hs_run_args *args, const built *b)
+/* Points `args` at its own lists. */
+static void publish(hs_run_args *args, const owned_args *b)
 {
     args->names = (const char *const *)b->names;
     args->fetches = b->root ? &b->root->fetch : NULL;
@@ -141,10 +142,10 @@ static void show(hs_run_args *args, const built *b)
 
 hs_code hs_run_args_fetch(hs_run_args *args, const char *path, const char *name, hs_error *err)
 {
-    built *b;
+    owned_args *b;
     if (!name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args_fetch: name is NULL");
-    hs_code code = take_built(args, &b, err);
+    hs_code code = get_owned(args, &b, err);
     if (code)
         return code;
     if (path ? b->n_names > 0 : b->root != NULL)
@@ -153,7 +154,7 @@ hs_code hs_run_args_fetch(hs_run_args *args, const char *path, const char *name,
     if (path && !b->root && !(b->root = new_node(HS_FETCH_DICT, NULL)))
         return hs__no_memory(err, sizeof *b->root, "a fetch");
     code = path ? add_path(b->root, path, name, err) : add_name(b, name, err);
-    show(args, b);
+    publish(args, b);
     if (!code)
         hs_error_clear(err);
     return code;
@@ -161,10 +162,10 @@ hs_code hs_run_args_fetch(hs_run_args *args, const char *path, const char *name,
 
 hs_code hs_run_args_feed(hs_run_args *args, const char *name, const hs_tensor *value, hs_error *err)
 {
-    built *b;
+    owned_args *b;
     if (!name || !value)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args_feed: %s is NULL", name ? "value" : "name");
-    hs_code code = take_built(args, &b, err);
+    hs_code code = get_owned(args, &b, err);
     if (code)
         return code;
     hs_error_clear(err);
@@ -173,10 +174,10 @@ hs_code hs_run_args_feed(hs_run_args *args, const char *name, const hs_tensor *v
             b->feeds[i].value = *value;
             return HS_OK;
         }
-    hs_feed *grown = hs__realloc(memory(), b->feeds, b->n_feeds + 2, sizeof *grown);
+    hs_feed *grown = hs__realloc(args_env(), b->feeds, b->n_feeds + 2, sizeof *grown);
     if (grown)
         args->feeds = b->feeds = grown;
-    char *copy = grown ? hs__strdup(memory(), name) : NULL;
+    char *copy = grown ? hs__strdup(args_env(), name) : NULL;
     if (grown)
         grown[b->n_feeds] = (hs_feed){.name = copy};
     if (!copy)
@@ -188,17 +189,17 @@ hs_code hs_run_args_feed(hs_run_args *args, const char *name, const hs_tensor *v
 
 void hs_run_args_clear(hs_run_args *args)
 {
-    built *b = args ? args->built : NULL;
+    owned_args *b = args ? args->built : NULL;
     if (!b)
         return;
     for (size_t i = 0; i < b->n_names; i++)
-        hs__free(memory(), b->names[i]);
+        hs__free(args_env(), b->names[i]);
     for (size_t i = 0; i < b->n_feeds; i++)
-        hs__free(memory(), (void *)b->feeds[i].name);
-    hs__free(memory(), b->names);
-    hs__free(memory(), b->feeds);
+        hs__free(args_env(), (void *)b->feeds[i].name);
+    hs__free(args_env(), b->names);
+    hs__free(args_env(), b->feeds);
     free_tree(b->root);
-    hs__free(memory(), b);
+    hs__free(args_env(), b);
     args->names = NULL;
     args->fetches = NULL;
     args->feeds = NULL;

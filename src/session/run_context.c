@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a hook sees of the run. */
+/* The context of a run: what hooks query and request. */
 #include "session/session.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ hs_boundary hs_run_context_boundary(const hs_run_context *run)
     return run ? run->boundary : (hs_boundary)0;
 }
 
-/* Out of line, as only the first hook that asks comes here. */
+/* Not inlined: only the first hook that needs the step calls it. */
 __attribute__((noinline)) static int64_t read_step(hs_run_context *run, hs_error *err)
 {
     if (!run) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of a run: merges the requests into one call of the backend, and gives each requester its values. */
 #include "session/run_plan.h"
 
 #include <math.h>
@@ -19,8 +20,8 @@ void hs__run_plan_free(hs__run_plan *plan)
     hs__run_plan_init(plan, env);
 }
 
-/* Makes room for each node that was ever asked for, as each is fetched and fed once at most. */
-static hs_code grow(hs__run_plan *plan, size_t n_nodes, hs_error *err)
+/* Reserves room for every known node, because each is fetched and fed at most once. */
+static hs_code reserve_nodes(hs__run_plan *plan, size_t n_nodes, hs_error *err)
 {
     const hs_env *env = plan->env;
     struct {
@@ -47,29 +48,29 @@ static hs_code grow(hs__run_plan *plan, size_t n_nodes, hs_error *err)
 }
 
 static hs_code add_feeds(hs__run_plan *plan, const hs__requests *all, const hs__request *request, const hs_run_args *args,
-                         const char *who, hs_error *err)
+                         const char *requester_name, hs_error *err)
 {
     for (size_t i = 0; i < request->n_feeds; i++) {
         hs__node_slot *slot = &plan->slots[request->feeds[i]];
         if (slot->fed_in == plan->run)
-            return strcmp(plan->feeders[slot->feed], who) == 0
-                       ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice by %s", request->feed_names[i], who)
+            return strcmp(plan->feeders[slot->feed], requester_name) == 0
+                       ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice by %s", request->feed_names[i],
+                                      requester_name)
                        : hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice: by %s and by %s",
-                                      request->feed_names[i], plan->feeders[slot->feed], who);
+                                      request->feed_names[i], plan->feeders[slot->feed], requester_name);
         slot->fed_in = plan->run;
         slot->feed = (uint32_t)plan->call.n_feeds;
-        plan->feeders[plan->call.n_feeds] = who;
+        plan->feeders[plan->call.n_feeds] = requester_name;
         plan->feeds[plan->call.n_feeds++] = (hs_backend_feed){all->nodes[request->feeds[i]].node, &args->feeds[i].value};
     }
     return HS_OK;
 }
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t larger_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-/* The first options are taken as they are; only a second set makes a merged one. */
 static size_t count_watches(const hs_debug_watch *watches)
 {
     size_t n = 0;
@@ -78,38 +79,40 @@ static size_t count_watches(const hs_debug_watch *watches)
     return n;
 }
 
+/* The first options are used without a copy if they have this library's size. Further options are merged: the largest
+ * number, and all flags and watches. */
 static hs_code add_options(hs__run_plan *plan, const hs_run_options *options, hs_error *err)
 {
-    hs_run_options taken;
+    hs_run_options copy;
     hs_run_options *merged = &plan->merged;
     if (options->size != sizeof *options) {
-        hs_code code = HS_STRUCT_TAKE(hs_run_options, reserved, &taken, options, err);
+        hs_code code = HS_STRUCT_TAKE(hs_run_options, reserved, &copy, options, err);
         if (code)
             return code;
-        options = &taken;
+        options = &copy;
     }
     if (!plan->call.options) {
-        if (options == &taken)
-            *merged = taken;
-        plan->call.options = options == &taken ? merged : options;
+        if (options == &copy)
+            *merged = copy;
+        plan->call.options = options == &copy ? merged : options;
         return HS_OK;
     }
     size_t before = count_watches(plan->call.options->debug_watches), n = count_watches(options->debug_watches);
-    bool merged_before = before && plan->call.options->debug_watches == plan->watches;
+    bool owns_watches = before && plan->call.options->debug_watches == plan->watches;
     hs_code code =
         hs__reserve(plan->env, &plan->watches, &plan->watches_capacity, before + n + 1, sizeof *plan->watches, err);
     if (code)
         return code;
-    if (before && !merged_before)
+    if (before && !owns_watches)
         memcpy(plan->watches, plan->call.options->debug_watches, before * sizeof *plan->watches);
     *merged = *plan->call.options;
     if (n)
         memcpy(plan->watches + before, options->debug_watches, n * sizeof *plan->watches);
     plan->watches[before + n].node_name = NULL;
     merged->debug_watches = plan->watches;
-    merged->trace_level = larger(merged->trace_level, options->trace_level);
+    merged->trace_level = larger_of(merged->trace_level, options->trace_level);
     merged->timeout_secs = fmax(merged->timeout_secs, options->timeout_secs);
-    merged->inter_op_thread_pool = larger(merged->inter_op_thread_pool, options->inter_op_thread_pool);
+    merged->inter_op_thread_pool = larger_of(merged->inter_op_thread_pool, options->inter_op_thread_pool);
     merged->output_partition_graphs |= options->output_partition_graphs;
     merged->report_tensor_allocations_upon_oom |= options->report_tensor_allocations_upon_oom;
     merged->reset_disk_byte_usage |= options->reset_disk_byte_usage;
@@ -117,8 +120,8 @@ static hs_code add_options(hs__run_plan *plan, const hs_run_options *options, hs
     return HS_OK;
 }
 
-/* What was added of a fragment, to what was there before. */
-static void take_back(hs__run_plan *plan, const hs__request *request, size_t n_fetches, size_t n_feeds)
+/* Removes a request that was added in part. */
+static void undo_add(hs__run_plan *plan, const hs__request *request, size_t n_fetches, size_t n_feeds)
 {
     for (size_t i = 0; i < request->n_leaves; i++)
         if (plan->slots[request->leaves[i]].fetch >= n_fetches)
@@ -131,67 +134,67 @@ static void take_back(hs__run_plan *plan, const hs__request *request, size_t n_f
 }
 
 hs_code hs__run_plan_add_all(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
-                             const hs_run_args *args, const char *who, hs_error *err)
+                             const hs_run_args *args, const char *requester_name, hs_error *err)
 {
     const size_t n_fetches = plan->call.n_fetches, n_feeds = plan->call.n_feeds;
-    hs_code code = plan->capacity < all->n_nodes ? grow(plan, all->n_nodes, err) : HS_OK;
+    hs_code code = plan->capacity < all->n_nodes ? reserve_nodes(plan, all->n_nodes, err) : HS_OK;
     if (code)
         return code;
-    hs__run_plan_fetch(plan, all, request);
-    code = add_feeds(plan, all, request, args, who, err);
+    hs__run_plan_add_fetches(plan, all, request);
+    code = add_feeds(plan, all, request, args, requester_name, err);
     if (!code && args->options)
         code = add_options(plan, args->options, err);
     if (code)
-        take_back(plan, request, n_fetches, n_feeds);
+        undo_add(plan, request, n_fetches, n_feeds);
     return code;
 }
 
-static size_t rounded(size_t bytes)
+static size_t round_up(size_t bytes)
 {
     return (bytes + 15) & ~(size_t)15;
 }
 
-/* How much room a copy of the value takes; strings with their texts. */
-static size_t copy_bytes(const hs_tensor *value)
+/* Returns the size of a copy of the value, with the texts of strings. */
+static size_t copy_size(const hs_tensor *value)
 {
-    size_t bytes = value->data ? rounded(value->bytes) : 0;
+    size_t bytes = value->data ? round_up(value->bytes) : 0;
     if (bytes && !value->memory && value->dtype == HS_STRING) {
         const hs_string *strings = value->data;
         for (size_t i = 0; i < value->bytes / sizeof *strings; i++)
-            bytes += rounded(strings[i].bytes);
+            bytes += round_up(strings[i].bytes);
     }
     return bytes;
 }
 
-/* Copies a value to `to` and returns where the next one goes. */
+/* Copies a value to `to`, and returns the end of the copy. */
 static char *copy_value(hs_tensor *value, char *to)
 {
-    if (!copy_bytes(value))
+    if (!copy_size(value))
         return to;
     memcpy(to, value->data, value->bytes);
     value->data = to;
-    to += rounded(value->bytes);
+    to += round_up(value->bytes);
     if (value->dtype == HS_STRING) {
         hs_string *strings = value->data;
         for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
             if (strings[i].bytes)
                 memcpy(to, strings[i].data, strings[i].bytes);
             strings[i].data = to;
-            to += rounded(strings[i].bytes);
+            to += round_up(strings[i].bytes);
         }
     }
     return to;
 }
 
-/* Device memory is brought to the host: there is no other place of ours for it. */
-static hs_code bring_home(hs_tensor *value, char **at, hs_error *err)
+/* Copies a value from device memory to host memory, because the library cannot allocate device memory. */
+static hs_code copy_to_host(hs_tensor *value, char **at, hs_error *err)
 {
     hs_code code = value->memory->to_host(value->memory->user, *at, value->data, value->bytes, err);
     if (hs__settle(code, "hs_memory.to_host", err))
         return code;
     value->data = *at;
     value->memory = NULL;
-    *at += rounded(value->bytes);
+    *at += round_up(value->bytes);
     return HS_OK;
 }
 
@@ -199,16 +202,16 @@ hs_code hs__run_plan_preserve(hs__run_plan *plan, hs_error *err)
 {
     if (!plan->in_use)
         return HS_OK;
-    size_t bytes = rounded(plan->call.metadata.size);
+    size_t bytes = round_up(plan->call.metadata.size);
     for (size_t i = 0; i < plan->call.n_fetches; i++)
-        bytes += copy_bytes(&plan->call.values[i]);
+        bytes += copy_size(&plan->call.values[i]);
     hs_code code = hs__reserve(plan->env, &plan->copies, &plan->copies_capacity, bytes, 1, err);
     if (code)
         return code;
     char *to = plan->copies;
     for (size_t i = 0; !code && i < plan->call.n_fetches; i++) {
         if (plan->call.values[i].data && plan->call.values[i].memory)
-            code = bring_home(&plan->call.values[i], &to, err);
+            code = copy_to_host(&plan->call.values[i], &to, err);
         else
             to = copy_value(&plan->call.values[i], to);
     }
@@ -216,25 +219,25 @@ hs_code hs__run_plan_preserve(hs__run_plan *plan, hs_error *err)
         memcpy(to, plan->call.metadata.data, plan->call.metadata.size);
         plan->call.metadata.data = to;
     }
-    plan->in_use = code != HS_OK; /* what is copied needs no more care */
+    plan->in_use = code != HS_OK; /* copies stay valid */
     return code;
 }
 
-/* The values of a run, in the shape of its request. */
+/* hs_run_values: the results of one request. */
 
-static size_t count(const hs_run_values *values)
+static size_t leaf_count(const hs_run_values *values)
 {
     return values && values->request ? values->request->n_leaves : 0;
 }
 
 size_t hs_run_values_count(const hs_run_values *values)
 {
-    return count(values);
+    return leaf_count(values);
 }
 
 const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index)
 {
-    if (index >= count(values))
+    if (index >= leaf_count(values))
         return NULL;
     const hs__run_plan *plan = values->plan;
     const hs__node_slot *slot = &plan->slots[values->request->leaves[index]];
@@ -243,15 +246,15 @@ const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index)
 
 const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path)
 {
-    for (size_t i = 0; path && i < count(values); i++)
+    for (size_t i = 0; path && i < leaf_count(values); i++)
         if (strcmp(values->request->paths[i], path) == 0)
             return hs_run_values_tensor(values, i);
     return NULL;
 }
 
-static double number_of(const hs_tensor *tensor)
+static double first_number(const hs_tensor *tensor)
 {
-    char element[16]; /* the largest */
+    char element[16]; /* the size of the largest type */
     if (!tensor)
         return (double)NAN;
     if (!tensor->memory)
@@ -266,12 +269,12 @@ static double number_of(const hs_tensor *tensor)
 
 double hs_run_values_number(const hs_run_values *values, size_t index)
 {
-    return number_of(hs_run_values_tensor(values, index));
+    return first_number(hs_run_values_tensor(values, index));
 }
 
 double hs_run_values_number_at(const hs_run_values *values, const char *path)
 {
-    return number_of(hs_run_values_tensor_at(values, path));
+    return first_number(hs_run_values_tensor_at(values, path));
 }
 
 const hs_run_options *hs_run_values_options(const hs_run_values *values)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SESSION_FRAME_H
-#define HS_SESSION_FRAME_H
+#ifndef HS_SESSION_RUN_PLAN_H
+#define HS_SESSION_RUN_PLAN_H
 
 #include <hooksess/run.h>
 
 #include "session/run_request.h"
 
-/* One run's plan and results. The plan is the union of the fragments that were added: each node once among the fetches,
- * each fed by one. It is put together anew in each run, at a cost of one look for each leaf, so that hooks may come and go
- * as they like. Frames nest: a run made inside another's callbacks has one of its own. */
+/* The plan of one run, and its results. The plan is the union of the requests that were added: each node is fetched once,
+ * and fed by one requester. It is rebuilt in each run, at the cost of one lookup per leaf, so that hooks may add and omit
+ * requests freely. Plans nest: a run that a callback makes has its own plan (run_stack.c). */
 
 struct hs_run_values {
     const struct hs__run_plan *plan;
-    const hs__request *request; /* NULL: nothing was asked for */
+    const hs__request *request; /* NULL: nothing was requested */
 };
 
-/* Where a node stands in the run of which its numbers speak. */
+/* Position of a node among a run's fetches and feeds. `fetch` is valid if fetched_in is that run's number, `feed` if fed_in
+ * is. */
 typedef struct {
     uint64_t fetched_in, fed_in;
     uint32_t fetch, feed;
@@ -23,25 +24,25 @@ typedef struct {
 
 typedef struct hs__run_plan {
     const hs_env *env;
-    uint64_t run;           /* the number of this run, of all runs of the session */
-    hs_backend_call call;   /* the plan and, after the run, its results */
-    hs__node_slot *slots;   /* by seat */
-    hs_node *fetches;       /* the call's */
-    hs_backend_feed *feeds; /* the call's */
-    const char **feeders;   /* by feed: who */
-    size_t capacity;        /* of these four, and of the call's values */
-    hs_run_options merged;  /* the call's options, if several ask for some */
+    uint64_t run;           /* this run's number in the session */
+    hs_backend_call call;   /* the merged requests and, after the run, its results */
+    hs__node_slot *slots;   /* by node index */
+    hs_node *fetches;       /* memory of call.fetches */
+    hs_backend_feed *feeds; /* memory of call.feeds */
+    const char **feeders;   /* by feed: the name of its requester, borrowed */
+    size_t capacity;        /* of slots, fetches, feeds, feeders and call.values */
+    hs_run_options merged;  /* the call's options, if they are merged or of another size */
     hs_debug_watch *watches;
     size_t watches_capacity;
-    bool in_use;  /* somebody may still read the values */
-    void *copies; /* of values that another run would have changed */
+    bool in_use;  /* a requester may still read the values */
+    void *copies; /* of values that another run would have overwritten */
     size_t copies_capacity;
 } hs__run_plan;
 
 void hs__run_plan_init(hs__run_plan *plan, const hs_env *env);
 void hs__run_plan_free(hs__run_plan *plan);
 
-/* Begins a run with nothing asked for. */
+/* Begins a run with an empty plan. */
 static inline void hs__run_plan_begin(hs__run_plan *plan, uint64_t run)
 {
     plan->run = run;
@@ -50,8 +51,8 @@ static inline void hs__run_plan_begin(hs__run_plan *plan, uint64_t run)
     plan->call.metadata = (hs_bytes){NULL, 0};
     plan->in_use = false;
 }
-/* Adds the fetches. There is to be room for all nodes. */
-static inline void hs__run_plan_fetch(hs__run_plan *plan, const hs__requests *all, const hs__request *request)
+/* Adds the fetches. The plan must have room for all nodes. */
+static inline void hs__run_plan_add_fetches(hs__run_plan *plan, const hs__requests *all, const hs__request *request)
 {
     for (size_t i = 0; i < request->n_leaves; i++) {
         hs__node_slot *slot = &plan->slots[request->leaves[i]];
@@ -62,27 +63,27 @@ static inline void hs__run_plan_fetch(hs__run_plan *plan, const hs__requests *al
         plan->fetches[plan->call.n_fetches++] = all->nodes[request->leaves[i]].node;
     }
 }
-/* Makes room, and adds feeds and options, too. */
+/* As hs__run_plan_add, for requests that need more than hs__run_plan_add_fetches. */
 hs_code hs__run_plan_add_all(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
-                             const hs_run_args *args, const char *who, hs_error *err);
-/* Adds what `args`, compiled to `fragment`, asks for. `who` is named if somebody feeds a tensor that is fed:
- * FAILED_PRECONDITION. Failing, it adds nothing. */
+                             const hs_run_args *args, const char *requester_name, hs_error *err);
+/* Adds `request`, which was compiled from `args`. HS_FAILED_PRECONDITION, with `requester_name`: a tensor is fed twice. On
+ * failure the plan is unchanged. */
 static inline hs_code hs__run_plan_add(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
-                                       const hs_run_args *args, const char *who, hs_error *err)
+                                       const hs_run_args *args, const char *requester_name, hs_error *err)
 {
     if (plan->capacity < all->n_nodes || request->n_feeds || args->options)
-        return hs__run_plan_add_all(plan, all, request, args, who, err);
-    hs__run_plan_fetch(plan, all, request);
+        return hs__run_plan_add_all(plan, all, request, args, requester_name, err);
+    hs__run_plan_add_fetches(plan, all, request);
     return HS_OK;
 }
-/* Runs it. */
+/* Runs the plan. */
 static inline hs_code hs__run_plan_run(hs__run_plan *plan, const hs_backend_ops *ops, void *session, hs_error *err)
 {
     hs_code code = ops->run(session, &plan->call, err);
     plan->in_use = !code;
     return code;
 }
-/* Copies what values and metadata show, so that another run leaves them as they are. */
+/* Copies values and metadata that are in use, so that another run does not overwrite them. */
 hs_code hs__run_plan_preserve(hs__run_plan *plan, hs_error *err);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compiles run args into requests, and finds the request of args again. */
 #include "session/run_request.h"
 
 #include "base/buffer.h"
 
 #include <string.h>
 
-/* More fragments than these are thrown away, the longest unused first: a caller that asks for something new in every step
- * must not fill the memory. */
-enum { MAX_FRAGMENTS = 4096, MAX_TOKENS = 1 << 24 };
+/* If there are more requests, the least recently used one is evicted. A caller with new fetches in each step does not
+ * exhaust the memory. */
+enum { MAX_REQUESTS = 4096, MAX_TOKENS = 1 << 24 };
 
 hs_code hs__requests_init(hs__requests *all, const hs_env *env, const hs_backend_ops *ops, void *backend,
                           size_t n_requesters, hs_error *err)
@@ -18,7 +19,7 @@ hs_code hs__requests_init(hs__requests *all, const hs_env *env, const hs_backend
     return all->last ? HS_OK : hs__no_memory(err, n_requesters * sizeof *all->last, "the plan of a run");
 }
 
-static void free_fragment(const hs_env *env, hs__request *request)
+static void free_request(const hs_env *env, hs__request *request)
 {
     hs__free(env, request->tokens);
     hs__free(env, request->leaves);
@@ -33,7 +34,7 @@ void hs__requests_free(hs__requests *all)
     for (size_t i = 0; i < HS__REQUEST_BUCKETS; i++)
         for (hs__request *next, *at = all->buckets[i]; at; at = next) {
             next = at->next;
-            free_fragment(all->env, at);
+            free_request(all->env, at);
         }
     if (!all->env)
         return;
@@ -44,10 +45,10 @@ void hs__requests_free(hs__requests *all)
     hs__map_free(&all->strings);
 }
 
-/* Comparing args with a fragment: the step's fast path. Nothing is assumed of addresses. */
+/* Comparing args with a request: the fast path of each step. Contents are compared, because addresses may be reused. */
 
-/* As strcmp, without the call: names are short. */
-static inline bool is_same(const char *a, const char *b)
+/* Inlined in place of strcmp, because names are short. */
+static inline bool same_text(const char *a, const char *b)
 {
     while (*a && *a == *b)
         a++, b++;
@@ -57,11 +58,11 @@ static inline bool is_same(const char *a, const char *b)
 static bool same_tree(const hs_fetch *fetch, const char *key, const hs__token **at)
 {
     const hs__token *token = (*at)++;
-    if (!fetch || !token->kind || (int)fetch->kind != token->kind || /* an end is no node, nor is one without a kind */
-        (key ? !token->key || !is_same(key, token->key) : token->key != NULL))
+    if (!fetch || !token->kind || (int)fetch->kind != token->kind || /* the end of a list or dict, or an invalid fetch */
+        (key ? !token->key || !same_text(key, token->key) : token->key != NULL))
         return false;
     if (fetch->kind == HS_FETCH_LEAF)
-        return fetch->name && is_same(fetch->name, token->name);
+        return fetch->name && same_text(fetch->name, token->name);
     if (fetch->kind == HS_FETCH_LIST) {
         for (const hs_fetch *const *item = fetch->items; item && *item; item++)
             if (!same_tree(*item, NULL, at))
@@ -78,7 +79,7 @@ static bool same_names(const char *const *names, const hs__request *request)
 {
     const hs__token *at = request->tokens, *end = at + request->n_leaves;
     for (; names && *names; names++, at++)
-        if (at == end || !is_same(*names, at->name))
+        if (at == end || !same_text(*names, at->name))
             return false;
     return at == end;
 }
@@ -87,12 +88,12 @@ __attribute__((noinline)) static bool same_feeds(const hs_feed *feeds, const hs_
 {
     size_t n = 0;
     for (; feeds && feeds[n].name; n++)
-        if (n == request->n_feeds || !is_same(feeds[n].name, request->feed_names[n]))
+        if (n == request->n_feeds || !same_text(feeds[n].name, request->feed_names[n]))
             return false;
     return n == request->n_feeds;
 }
 
-bool hs__request_is_of(const hs__request *request, const hs_run_args *args)
+bool hs__request_matches(const hs__request *request, const hs_run_args *args)
 {
     if ((args->feeds || request->n_feeds) && !same_feeds(args->feeds, request))
         return false;
@@ -102,7 +103,7 @@ bool hs__request_is_of(const hs__request *request, const hs_run_args *args)
     return !request->flat && !args->names && same_tree(args->fetches, NULL, &at);
 }
 
-/* Measuring args: how large is their fragment, which hash has it, and do they make sense? */
+/* Measuring args: checks them, and computes the size and the hash of their request. */
 
 typedef struct {
     uint64_t hash;
@@ -110,7 +111,7 @@ typedef struct {
     hs_error *err;
 } measure;
 
-static hs_code nonsense(measure *m, const char *what)
+static hs_code invalid_fetches(measure *m, const char *what)
 {
     return hs_error_set(m->err, HS_INVALID_ARGUMENT, "invalid fetches: %s", what);
 }
@@ -128,18 +129,18 @@ static hs_code measure_dict(measure *m, const hs_fetch *dict, int depth);
 static hs_code measure_tree(measure *m, const hs_fetch *fetch, int depth)
 {
     if (!fetch)
-        return nonsense(m, "a value is NULL");
+        return invalid_fetches(m, "a value is NULL");
     if (depth > HS_MAX_FETCH_DEPTH)
-        return nonsense(m, "nested too deeply; check that they do not contain themselves");
+        return invalid_fetches(m, "nested too deeply; check that they do not contain themselves");
     if (m->tokens >= MAX_TOKENS)
-        return nonsense(m, "too many; check that they do not contain themselves");
+        return invalid_fetches(m, "too many; check that they do not contain themselves");
     m->tokens++;
     m->hash = (m->hash ^ (uint64_t)fetch->kind) * 1099511628211u;
     hs_code code = HS_OK;
     switch (fetch->kind) {
     case HS_FETCH_LEAF:
         if (!fetch->name)
-            return nonsense(m, "a leaf has no name");
+            return invalid_fetches(m, "a leaf has no name");
         m->leaves++;
         m->hash = hs__hash(m->hash, fetch->name);
         return HS_OK;
@@ -151,7 +152,7 @@ static hs_code measure_tree(measure *m, const hs_fetch *fetch, int depth)
     case HS_FETCH_DICT:
         return measure_dict(m, fetch, depth);
     }
-    return nonsense(m, "a node is not a leaf, list or dict");
+    return invalid_fetches(m, "a node is not a leaf, list or dict");
 }
 
 static hs_code measure_dict(measure *m, const hs_fetch *dict, int depth)
@@ -182,30 +183,30 @@ static hs_code measure_args(measure *m, const hs_run_args *args)
     return code;
 }
 
-/* Names to seats. */
+/* Resolving names. */
 
-/* The id of a text, which is kept for as long as the session lives. */
+/* Gets the index of a text in `texts`. The copy there lives as long as the session. */
 static hs_code intern(hs__requests *all, const char *text, size_t *id, hs_error *err)
 {
     *id = hs__map_find(&all->strings, text);
     if (*id != HS__NONE)
         return HS_OK;
     hs_code code = hs__reserve(all->env, &all->texts, &all->texts_capacity, all->n_texts + 1, sizeof *all->texts, err);
-    const char *kept;
-    if (!code && !(code = hs__map_add(&all->strings, text, all->n_texts, &kept, err))) {
+    const char *interned;
+    if (!code && !(code = hs__map_add(&all->strings, text, all->n_texts, &interned, err))) {
         *id = all->n_texts++;
-        all->texts[*id].text = kept;
-        all->texts[*id].seat = HS__NO_NODE;
+        all->texts[*id].text = interned;
+        all->texts[*id].node_index = HS__NO_NODE;
     }
     return code;
 }
 
-static hs_code intern_text(hs__requests *all, const char *text, const char **kept, hs_error *err)
+static hs_code intern_text(hs__requests *all, const char *text, const char **interned, hs_error *err)
 {
     size_t id;
     hs_code code = intern(all, text, &id, err);
     if (!code)
-        *kept = all->texts[id].text;
+        *interned = all->texts[id].text;
     return code;
 }
 
@@ -238,8 +239,8 @@ static hs_code grow_by_node(hs__requests *all, hs_error *err)
     return HS_OK;
 }
 
-/* "loss" and "loss:0" are one node, and share a seat. */
-static hs_code seat_node(hs__requests *all, const hs_node *node, const char *name, hs__node_index *seat, hs_error *err)
+/* Gets the index of a node, and adds the node if it is new. "loss" and "loss:0" are the same node. */
+static hs_code add_node(hs__requests *all, const hs_node *node, const char *name, hs__node_index *node_index, hs_error *err)
 {
     hs_code code = all->n_nodes >= all->by_node_capacity / 2 ? grow_by_node(all, err) : HS_OK;
     if (code)
@@ -252,24 +253,25 @@ static hs_code seat_node(hs__requests *all, const hs_node *node, const char *nam
         all->nodes[all->n_nodes].name = name;
         *found = (hs__node_index)++all->n_nodes;
     }
-    *seat = *found - 1;
+    *node_index = *found - 1;
     return HS_OK;
 }
 
-static hs_code seat_of(hs__requests *all, const char *name, const char **kept, hs__node_index *seat, hs_error *err)
+static hs_code resolve_name(hs__requests *all, const char *name, const char **interned, hs__node_index *node_index,
+                            hs_error *err)
 {
     size_t id;
     hs_code code = intern(all, name, &id, err);
     if (code)
         return code;
-    *kept = all->texts[id].text;
-    if (all->texts[id].seat == HS__NO_NODE) {
+    *interned = all->texts[id].text;
+    if (all->texts[id].node_index == HS__NO_NODE) {
         hs_node node;
         if ((code = hs__settle(all->ops->find(all->backend, name, &node, err), name, err)) ||
-            (code = seat_node(all, &node, *kept, &all->texts[id].seat, err)))
+            (code = add_node(all, &node, *interned, &all->texts[id].node_index, err)))
             return code;
     }
-    *seat = all->texts[id].seat;
+    *node_index = all->texts[id].node_index;
     return HS_OK;
 }
 
@@ -278,8 +280,8 @@ static hs_code seat_of(hs__requests *all, const char *name, const char **kept, h
 typedef struct {
     hs__requests *all;
     hs__request *to;
-    hs__buffer path; /* of the leaf that is compiled, ended by a zero */
-    hs__map paths;   /* of all dicts' children */
+    hs__buffer path; /* of the current leaf, without a terminator */
+    hs__map paths;   /* of all children of dicts, to find duplicates */
     size_t token, leaf;
     hs_error *err;
 } compile;
@@ -289,25 +291,25 @@ static hs_code add_leaf(compile *c, const char *key, const char *name, const cha
     hs__token *token = &c->to->tokens[c->token++];
     token->kind = HS_FETCH_LEAF;
     token->key = key;
-    hs_code code = seat_of(c->all, name, &token->name, &c->to->leaves[c->leaf], c->err);
+    hs_code code = resolve_name(c->all, name, &token->name, &c->to->leaves[c->leaf], c->err);
     if (!code)
         code = intern_text(c->all, path, &c->to->paths[c->leaf], c->err);
     c->leaf++;
     return code;
 }
 
-/* The path so far; NULL without memory. */
-static const char *path_of(compile *c)
+/* Returns the current path as a string. NULL if memory is exhausted. */
+static const char *path_text(compile *c)
 {
     hs__buffer_append(&c->path, "", 1);
     c->path.size -= !c->path.failed;
     return c->path.failed ? NULL : (const char *)c->path.data;
 }
 
-/* The path ends with a key, which is to be the only one of that name in its dict. */
-static hs_code check_unique(compile *c)
+/* Fails if the dict already has a child with the current path. */
+static hs_code add_unique_path(compile *c)
 {
-    const char *path = path_of(c);
+    const char *path = path_text(c);
     if (!path)
         return hs__buffer_check(&c->path, "a path", c->err);
     if (hs__map_find(&c->paths, path) != HS__NONE)
@@ -317,12 +319,12 @@ static hs_code check_unique(compile *c)
 
 static hs_code compile_tree(compile *c, const hs_fetch *fetch, const char *key);
 
-/* A child under its key, or its number in a list. */
+/* Compiles a child of a dict under its key, or of a list under its number (`key` NULL). */
 static hs_code compile_child(compile *c, const hs_fetch *child, const char *key, size_t number)
 {
     size_t before = c->path.size;
-    const char *kept = NULL;
-    hs_code code = key ? intern_text(c->all, key, &kept, c->err) : HS_OK;
+    const char *interned = NULL;
+    hs_code code = key ? intern_text(c->all, key, &interned, c->err) : HS_OK;
     if (code)
         return code;
     if (before)
@@ -331,9 +333,9 @@ static hs_code compile_child(compile *c, const hs_fetch *child, const char *key,
         hs__buffer_append(&c->path, key, strlen(key));
     else
         hs__buffer_text(&c->path, "%zu", number);
-    if ((code = hs__buffer_check(&c->path, "a path", c->err)) || (key && (code = check_unique(c))))
+    if ((code = hs__buffer_check(&c->path, "a path", c->err)) || (key && (code = add_unique_path(c))))
         return code;
-    code = compile_tree(c, child, kept);
+    code = compile_tree(c, child, interned);
     c->path.size = before;
     return code;
 }
@@ -342,7 +344,7 @@ static hs_code compile_tree(compile *c, const hs_fetch *fetch, const char *key)
 {
     hs_code code = HS_OK;
     if (fetch->kind == HS_FETCH_LEAF) {
-        const char *path = path_of(c);
+        const char *path = path_text(c);
         return path ? add_leaf(c, key, fetch->name, path) : hs__buffer_check(&c->path, "a path", c->err);
     }
     c->to->tokens[c->token++] = (hs__token){.kind = (int)fetch->kind, .key = key};
@@ -367,34 +369,34 @@ static hs_code compile_args(hs__requests *all, const hs_run_args *args, hs__requ
     for (size_t i = 0; !code && args->names && args->names[i]; i++)
         code = add_leaf(&c, NULL, args->names[i], args->names[i]);
     for (size_t i = 0; !code && i < to->n_feeds; i++)
-        code = seat_of(all, args->feeds[i].name, &to->feed_names[i], &to->feeds[i], err);
+        code = resolve_name(all, args->feeds[i].name, &to->feed_names[i], &to->feeds[i], err);
     hs__buffer_free(&c.path);
     hs__map_free(&c.paths);
     return code;
 }
 
-static hs__request *new_fragment(const hs_env *env, const measure *m, bool flat)
+static hs__request *alloc_request(const hs_env *env, const measure *m, bool flat)
 {
-    hs__request *made = hs__alloc(env, 1, sizeof *made);
-    if (!made)
+    hs__request *request = hs__alloc(env, 1, sizeof *request);
+    if (!request)
         return NULL;
-    made->hash = m->hash;
-    made->flat = flat;
-    made->n_tokens = m->tokens;
-    made->n_leaves = m->leaves;
-    made->n_feeds = m->feeds;
-    made->tokens = hs__alloc(env, m->tokens, sizeof *made->tokens);
-    made->leaves = hs__alloc(env, m->leaves, sizeof *made->leaves);
-    made->paths = hs__alloc(env, m->leaves, sizeof *made->paths);
-    made->feeds = hs__alloc(env, m->feeds, sizeof *made->feeds);
-    made->feed_names = hs__alloc(env, m->feeds, sizeof *made->feed_names);
-    if (made->tokens && made->leaves && made->paths && made->feeds && made->feed_names)
-        return made;
-    free_fragment(env, made);
+    request->hash = m->hash;
+    request->flat = flat;
+    request->n_tokens = m->tokens;
+    request->n_leaves = m->leaves;
+    request->n_feeds = m->feeds;
+    request->tokens = hs__alloc(env, m->tokens, sizeof *request->tokens);
+    request->leaves = hs__alloc(env, m->leaves, sizeof *request->leaves);
+    request->paths = hs__alloc(env, m->leaves, sizeof *request->paths);
+    request->feeds = hs__alloc(env, m->feeds, sizeof *request->feeds);
+    request->feed_names = hs__alloc(env, m->feeds, sizeof *request->feed_names);
+    if (request->tokens && request->leaves && request->paths && request->feeds && request->feed_names)
+        return request;
+    free_request(env, request);
     return NULL;
 }
 
-/* Throws away the fragment that was not used for longest, unless it is in use. */
+/* Frees the least recently used request, unless the current run uses it. */
 static void evict(hs__requests *all)
 {
     hs__request **oldest = NULL;
@@ -404,32 +406,32 @@ static void evict(hs__requests *all)
                 oldest = at;
     if (!oldest)
         return;
-    hs__request *gone = *oldest;
-    *oldest = gone->next;
+    hs__request *victim = *oldest;
+    *oldest = victim->next;
     all->n_requests--;
     for (size_t i = 0; i < all->n_requesters; i++)
-        if (all->last[i] == gone)
+        if (all->last[i] == victim)
             all->last[i] = NULL;
-    free_fragment(all->env, gone);
+    free_request(all->env, victim);
 }
 
-static hs_code make(hs__requests *all, const hs_run_args *args, const measure *m, hs__request **out, hs_error *err)
+static hs_code add_request(hs__requests *all, const hs_run_args *args, const measure *m, hs__request **out, hs_error *err)
 {
-    hs__request *made = new_fragment(all->env, m, !args->fetches);
-    if (!made)
+    hs__request *request = alloc_request(all->env, m, !args->fetches);
+    if (!request)
         return hs__no_memory(err, m->tokens * sizeof(hs__token), "the plan of a run");
-    hs_code code = compile_args(all, args, made, err);
+    hs_code code = compile_args(all, args, request, err);
     if (code) {
-        free_fragment(all->env, made);
+        free_request(all->env, request);
         return code;
     }
-    if (all->n_requests >= MAX_FRAGMENTS)
+    if (all->n_requests >= MAX_REQUESTS)
         evict(all);
-    hs__request **bucket = &all->buckets[made->hash % HS__REQUEST_BUCKETS];
-    made->next = *bucket;
-    *bucket = made;
+    hs__request **bucket = &all->buckets[request->hash % HS__REQUEST_BUCKETS];
+    request->next = *bucket;
+    *bucket = request;
     all->n_requests++;
-    *out = made;
+    *out = request;
     return HS_OK;
 }
 
@@ -440,9 +442,9 @@ hs_code hs__request_search(hs__requests *all, size_t requester, const hs_run_arg
     if (code)
         return code;
     hs__request *found = all->buckets[m.hash % HS__REQUEST_BUCKETS];
-    while (found && (found->hash != m.hash || !hs__request_is_of(found, args)))
+    while (found && (found->hash != m.hash || !hs__request_matches(found, args)))
         found = found->next;
-    if (!found && (code = make(all, args, &m, &found, err)))
+    if (!found && (code = add_request(all, args, &m, &found, err)))
         return code;
     *out = all->last[requester] = found;
     return HS_OK;

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SESSION_FRAGMENT_H
-#define HS_SESSION_FRAGMENT_H
+#ifndef HS_SESSION_RUN_REQUEST_H
+#define HS_SESSION_RUN_REQUEST_H
 
 #include <hooksess/run.h>
 
 #include "backends/backend.h"
 #include "base/map.h"
 
-/* Run args, compiled. A fragment is what one args object asks for, with its names resolved; it is found again by the
- * contents of the args, whatever their address. A step's plan is the union of its fragments (frame.h). */
+/* Requests: run args with resolved names. Args are compiled into a request once. Later their request is found by their
+ * contents, whatever their addresses. The plan of a run is the union of its requests (run_plan.h). */
 
-/* One node that was ever asked for, in the session's table of them: its seat. */
+/* Index of a node in hs__requests.nodes. */
 typedef uint32_t hs__node_index;
 #define HS__NO_NODE UINT32_MAX
 
-/* The tree in the order in which it is written, closed by ends. */
+/* One item of a tree of fetches, in written order. A token of kind 0 closes each list and dict. */
 typedef struct {
-    int kind; /* an hs_fetch_kind, or 0: the end of a list or dict */
+    int kind; /* an hs_fetch_kind; 0: the end of a list or dict */
     const char *key, *name;
 } hs__token;
 
 typedef struct hs__request {
-    struct hs__request *next; /* of the same hash */
+    struct hs__request *next; /* in the same bucket */
     uint64_t hash, last_used;
-    bool flat; /* made of a list of names */
+    bool flat; /* from hs_run_args.names */
     size_t n_tokens, n_leaves, n_feeds;
-    hs__token *tokens;      /* the names and keys are interned */
-    hs__node_index *leaves; /* by position */
-    const char **paths;     /* by position */
+    hs__token *tokens;      /* names and keys are interned */
+    hs__node_index *leaves; /* the node of each leaf */
+    const char **paths;     /* the path of each leaf */
     hs__node_index *feeds;
     const char **feed_names;
 } hs__request;
@@ -36,45 +36,45 @@ enum { HS__REQUEST_BUCKETS = 256 };
 
 typedef struct hs__requests {
     const hs_env *env;
-    const hs_backend_ops *ops; /* the backend's, for its find */
+    const hs_backend_ops *ops; /* of the backend, whose `find` resolves names */
     void *backend;
-    hs__map strings; /* every name, key and path, to its place in texts */
+    hs__map strings; /* names, keys and paths, and their indexes in `texts` */
     struct {
         const char *text;
-        hs__node_index seat; /* of the node of that name, or HS__NO_NODE */
+        hs__node_index node_index; /* of the node with this name; HS__NO_NODE: not resolved */
     } * texts;
     size_t n_texts, texts_capacity;
     struct {
         hs_node node;
         const char *name;
-    } * nodes; /* by seat */
+    } * nodes; /* every node that was ever requested, by node index */
     size_t n_nodes, nodes_capacity;
-    hs__node_index *by_node; /* a hash table of seats + 1; 0 is empty */
+    hs__node_index *by_node; /* hash table of node index + 1; 0: empty */
     size_t by_node_capacity;
     hs__request *buckets[HS__REQUEST_BUCKETS];
     size_t n_requests;
-    hs__request **last; /* by requester: what it asked for last, which is looked at first */
+    hs__request **last; /* by requester: its latest request, which is compared first */
     size_t n_requesters;
-    uint64_t clock; /* counts runs at level 0, for last_used: what the present one uses is not thrown away */
+    uint64_t clock; /* number of runs at level 0, for last_used. The current run's requests are not evicted */
 } hs__requests;
 
-/* `ops` and `backend` are those of the session, which outlives this. Askers are numbered from 0. */
+/* `ops` and `backend` are borrowed. Requesters are numbered from 0. */
 hs_code hs__requests_init(hs__requests *all, const hs_env *env, const hs_backend_ops *ops, void *backend,
                           size_t n_requesters, hs_error *err);
 void hs__requests_free(hs__requests *all);
 
-/* Does the fragment ask for what the args ask for? Contents are compared, never addresses. */
-bool hs__request_is_of(const hs__request *request, const hs_run_args *args);
-/* Looks among all fragments, and compiles the args if there is none for them. */
+/* Returns true if `request` has the contents of `args`. Addresses are not compared. */
+bool hs__request_matches(const hs__request *request, const hs_run_args *args);
+/* Searches all requests, and compiles a new one if none has the contents of `args`. */
 hs_code hs__request_search(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out, hs_error *err);
 
-/* The fragment for the requester's args. */
+/* Gets the request of a requester's args. It is valid at least until the end of the current run. */
 static inline hs_code hs__request_of(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out,
                                      hs_error *err)
 {
     hs_code code = HS_OK;
     *out = all->last[requester];
-    if (!*out || !hs__request_is_of(*out, args))
+    if (!*out || !hs__request_matches(*out, args))
         code = hs__request_search(all, requester, args, out, err);
     if (!code)
         (*out)->last_used = all->clock;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frames of runs within runs. */
+/* The plans of nested runs, one per level, and what a run that waits for data checks. */
 #include "session/session.h"
 
-/* A thread of the session's has failed, a while ago: until then it may close the very queue that is waited for, with its
- * own word on what it was. */
-static bool threads_have_failed(struct hs_session *session)
+/* True from one second after a waiting run first saw that the threads stop. The delay lets a failed thread close its queue
+ * with its own error. */
+static bool thread_grace_over(struct hs_session *session)
 {
     static const int64_t GRACE_NS = 1000000000;
     int64_t since = 0;
@@ -23,12 +23,11 @@ void hs__forget_thread_failure(struct hs_session *session)
 
 static bool stop_requested(void *user)
 {
-    return hs__stop_requested(user) || threads_have_failed(user);
+    return hs__stop_requested(user) || thread_grace_over(user);
 }
 
-/* A run that set_waiting for data is in the phase of those. Polling is no sign of life there: it goes on while the data
- * stalls.
- */
+/* A run that waits for data is in HS_PHASE_DATA. Its polls are not progress, because they continue while the data
+ * stalls. */
 static void set_waiting(void *user, bool waiting)
 {
     struct hs_session *session = user;
@@ -44,17 +43,17 @@ static hs_code new_plan(struct hs_session *session, hs_error *err)
                                sizeof *session->plans, err);
     if (code)
         return code;
-    hs__run_plan *made = hs__alloc(&session->env, 1, sizeof *made);
-    if (!made)
-        return hs__no_memory(err, sizeof *made, "the plan of a run");
-    hs__run_plan_init(made, &session->env);
-    made->call.level = session->n_plans;
-    made->call.stop_requested = stop_requested;
-    made->call.waits = set_waiting;
-    made->call.user = session;
+    hs__run_plan *plan = hs__alloc(&session->env, 1, sizeof *plan);
+    if (!plan)
+        return hs__no_memory(err, sizeof *plan, "the plan of a run");
+    hs__run_plan_init(plan, &session->env);
+    plan->call.level = session->n_plans;
+    plan->call.stop_requested = stop_requested;
+    plan->call.waits = set_waiting;
+    plan->call.user = session;
     for (size_t i = 0; i < session->n_hooks && session->n_plans == 0; i++)
-        session->hooks[i].values.plan = made; /* hooks are called at level 0 */
-    session->plans[session->n_plans++] = made;
+        session->hooks[i].values.plan = plan; /* hooks are called at level 0 */
+    session->plans[session->n_plans++] = plan;
     return HS_OK;
 }
 

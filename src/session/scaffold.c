@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scaffolds: the ops, the init function and the saver of a graph, with defaults from its collections. */
 #include <hooksess/tf1/scaffold.h>
 
 #include "backends/backend.h"
@@ -7,29 +8,29 @@
 
 #include <string.h>
 
-/* The ops, each with the collection of its default. */
-enum { INIT, READY, READY_FOR_LOCAL, LOCAL_INIT, SUMMARY, OPS };
-static const char *const collections[OPS] = {HS_INIT_OP, HS_READY_OP, HS_READY_FOR_LOCAL_INIT_OP, HS_LOCAL_INIT_OP,
-                                             HS_SUMMARY_OP};
+/* The ops, and the collections with their defaults. */
+enum { INIT, READY, READY_FOR_LOCAL, LOCAL_INIT, SUMMARY, N_OPS };
+static const char *const collections[N_OPS] = {HS_INIT_OP, HS_READY_OP, HS_READY_FOR_LOCAL_INIT_OP, HS_LOCAL_INIT_OP,
+                                               HS_SUMMARY_OP};
 
 struct hs_scaffold {
     hs_env env;
-    char *ops[OPS];
+    char *ops[N_OPS];
     const hs_feed *init_feeds, *local_init_feeds;
     hs_init_fn init_fn;
     void *user;
     hs_saver *saver;
-    hs_backend backend;  /* that its defaults are of; ops NULL: none yet */
-    bool owns_saver;     /* where the backend keeps no collections */
-    int64_t max_to_keep; /* for the saver; 0: as it is */
+    hs_backend backend;  /* for which it was finalized; ops NULL: not finalized */
+    bool owns_saver;     /* because the backend has no collections */
+    int64_t max_to_keep; /* for the saver; 0: the saver's own */
 };
 
 static void copy_defaults(hs_scaffold_options *options)
 {
     const hs_scaffold *from = options->copy_from;
-    const char **const ops[OPS] = {&options->init_op, &options->ready_op, &options->ready_for_local_init_op,
-                                   &options->local_init_op, &options->summary_op};
-    for (size_t i = 0; i < OPS; i++)
+    const char **const ops[N_OPS] = {&options->init_op, &options->ready_op, &options->ready_for_local_init_op,
+                                     &options->local_init_op, &options->summary_op};
+    for (size_t i = 0; i < N_OPS; i++)
         if (!*ops[i])
             *ops[i] = from->ops[i];
     if (!options->init_feeds)
@@ -51,8 +52,8 @@ hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
         return NULL;
     if (options.copy_from)
         copy_defaults(&options);
-    const char *const ops[OPS] = {options.init_op, options.ready_op, options.ready_for_local_init_op, options.local_init_op,
-                                  options.summary_op};
+    const char *const ops[N_OPS] = {options.init_op, options.ready_op, options.ready_for_local_init_op,
+                                    options.local_init_op, options.summary_op};
     hs_env env;
     if (hs__env_take(&env, options.env, err))
         return NULL;
@@ -60,7 +61,7 @@ hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
     bool complete = scaffold != NULL;
     if (scaffold)
         scaffold->env = env;
-    for (size_t i = 0; complete && i < OPS; i++)
+    for (size_t i = 0; complete && i < N_OPS; i++)
         complete = !ops[i] || (scaffold->ops[i] = hs__strdup(&env, ops[i]));
     if (!complete) {
         hs__no_memory(err, sizeof *scaffold, "a scaffold");
@@ -81,15 +82,15 @@ void hs_scaffold_free(hs_scaffold *scaffold)
     if (!scaffold)
         return;
     hs_env env = scaffold->env;
-    for (size_t i = 0; i < OPS; i++)
+    for (size_t i = 0; i < N_OPS; i++)
         hs__free(&env, scaffold->ops[i]);
     if (scaffold->owns_saver)
         hs_saver_free(scaffold->saver);
     hs__free(&env, scaffold);
 }
 
-/* The one item of a collection, or NULL where it is empty. */
-static hs_code only_item(hs_backend backend, const char *key, const void **item, hs_error *err)
+/* Gets the only item of a collection, or NULL if it is empty. Fails if it has several. */
+static hs_code single_item(hs_backend backend, const char *key, const void **item, hs_error *err)
 {
     *item = NULL;
     hs_backend_collection_item(backend, key, 0, item);
@@ -100,11 +101,11 @@ static hs_code only_item(hs_backend backend, const char *key, const void **item,
     return HS_OK;
 }
 
-static hs_code fill_op(hs_scaffold *scaffold, size_t which, hs_backend backend, const hs_backend_ops *ops, hs_error *err)
+static hs_code resolve_op(hs_scaffold *scaffold, size_t which, hs_backend backend, const hs_backend_ops *ops, hs_error *err)
 {
     const void *item;
     const char *name;
-    hs_code code = only_item(backend, collections[which], &item, err);
+    hs_code code = single_item(backend, collections[which], &item, err);
     if (code)
         return code;
     name = item;
@@ -126,10 +127,10 @@ static void release_saver(void *saver)
     hs_saver_free(saver);
 }
 
-static hs_code fill_saver(hs_scaffold *scaffold, hs_backend backend, const hs_backend_ops *ops, hs_error *err)
+static hs_code resolve_saver(hs_scaffold *scaffold, hs_backend backend, const hs_backend_ops *ops, hs_error *err)
 {
     const void *item;
-    hs_code code = only_item(backend, HS_SAVERS, &item, err);
+    hs_code code = single_item(backend, HS_SAVERS, &item, err);
     if (code)
         return code;
     if (item) {
@@ -138,15 +139,15 @@ static hs_code fill_saver(hs_scaffold *scaffold, hs_backend backend, const hs_ba
     }
     hs_error error = {0};
     hs_saver_options options = HS_INIT(hs_saver_options, .env = hs_backend_env(backend));
-    hs_saver *made = hs_saver_new(&options, &error);
-    if (!made)
+    hs_saver *saver = hs_saver_new(&options, &error);
+    if (!saver)
         return hs__error_copy(err, &error);
     if (ops->add_to_collection &&
-        hs__settle(code = ops->add_to_collection(backend.self, HS_SAVERS, made, release_saver, err), HS_SAVERS, err)) {
-        hs_saver_free(made);
+        hs__settle(code = ops->add_to_collection(backend.self, HS_SAVERS, saver, release_saver, err), HS_SAVERS, err)) {
+        hs_saver_free(saver);
         return code;
     }
-    scaffold->saver = made;
+    scaffold->saver = saver;
     scaffold->owns_saver = !ops->add_to_collection;
     return HS_OK;
 }
@@ -162,11 +163,11 @@ hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error
     hs_code code = hs__backend_take(&ops, backend, err);
     if (!code)
         scaffold->backend = backend;
-    for (size_t i = 0; !code && i < OPS; i++)
+    for (size_t i = 0; !code && i < N_OPS; i++)
         if (!scaffold->ops[i])
-            code = fill_op(scaffold, i, backend, &ops, err);
+            code = resolve_op(scaffold, i, backend, &ops, err);
     if (!code && !scaffold->saver)
-        code = fill_saver(scaffold, backend, &ops, err);
+        code = resolve_saver(scaffold, backend, &ops, err);
     if (!code && scaffold->max_to_keep)
         hs__saver_set_max_to_keep(scaffold->saver, scaffold->max_to_keep);
     if (!code && ops.finalize)

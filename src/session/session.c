@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session is asked between its opening and its closing. */
+/* An open session: its requests and its parts. */
 #include "session/session.h"
 
 void hs_session_request_save(hs_session *session)
@@ -20,7 +20,7 @@ void hs_session_fail(hs_session *session, const hs_error *why)
         return;
     hs_error_set(&session->fail, code, "%s", !code ? "" : why && why->message[0] ? why->message : "the caller gave up");
     session->fail.os_error = why ? why->os_error : 0;
-    if (hs__is_clean(session->last.code)) /* of a run that failed it is known already */
+    if (hs__is_clean(session->last.code)) /* a failed run has recorded it */
         session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closing a session, from whatever state it is in. */
+/* Closing a session in any state: callbacks, threads, the backend, the outcome, memory. */
 #include "session/session.h"
 
 #include "checkpoint/states.h"
@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void call_ends(hs_session *session, hs_error *first)
+static void call_end_callbacks(hs_session *session, hs_error *first)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
         hs_error error = {0};
         hs__set_current_hook(session, hook);
         hs_code code = hook->cold->ops.end && hook->kinds ? hook->cold->ops.end(hook->self, &session->raw, &error) : HS_OK;
-        if (!code || code == HS_STOP) /* there is nothing left to stop */
+        if (!code || code == HS_STOP) /* the session is already stopping */
             continue;
         code = hs__hook_failed(session, hook, "end", code, &error);
         if (hook->cold->best_effort && !hs__mute(session, hook, "end", &error))
@@ -35,18 +35,18 @@ static void call_ends(hs_session *session, hs_error *first)
     }
 }
 
-static void call_closes(hs_session *session, const hs_outcome *outcome)
+static void call_close_callbacks(hs_session *session, const hs_outcome *outcome)
 {
     for (size_t i = session->n_hooks; i-- > 0;)
         if (session->hooks[i].cold->begun && session->hooks[i].cold->ops.close) {
             hs__set_current_hook(session, &session->hooks[i]);
-            session->hooks[i].cold->begun = false; /* once, also if it throws */
+            session->hooks[i].cold->begun = false; /* only one close, also if it throws */
             session->hooks[i].cold->ops.close(session->hooks[i].self, outcome);
         }
     hs__set_current_hook(session, NULL);
 }
 
-static hs_reason reason_of(const hs_session *session, hs_code last, const hs_error *error)
+static hs_reason end_reason(const hs_session *session, hs_code last, const hs_error *error)
 {
     if (error->code)
         return HS_REASON_FAILED;
@@ -57,7 +57,7 @@ static hs_reason reason_of(const hs_session *session, hs_code last, const hs_err
     return session->end.stops || last == HS_STOP ? HS_REASON_STOPPED : HS_REASON_CLOSED;
 }
 
-/* Was it stopped from outside, with nobody saying that it was done? */
+/* True if the session was stopped before the training was complete. */
 static bool is_interrupted(const hs_session *session)
 {
     const unsigned stops = session->end.stops;
@@ -66,22 +66,22 @@ static bool is_interrupted(const hs_session *session)
     return stops & HS__STOP_HOOK ? !(stops & HS__STOP_HOOK_DONE) : stops & HS__STOP_OUTSIDE && !(stops & HS__STOP_STEP);
 }
 
-/* Has a second signal kept the last step from being saved, whatever the session was closed for? */
-static bool is_cut_off(const hs_session *session, const hs_outcome *outcome)
+/* True if a second signal prevented the save of the last step, whatever ended the session. */
+static bool is_unsaved_by_signal(const hs_session *session, const hs_outcome *outcome)
 {
     return outcome->reason != HS_REASON_FAILED && outcome->reason != HS_REASON_ALREADY_DONE &&
            outcome->step != outcome->last_saved_step && hs__stops(session) & HS__STOP_UNSAVED;
 }
 
-/* At the end it is the step that the hooks have seen, and saved: in a cluster others may have gone on since. */
-static int64_t step_of(hs_session *session)
+/* Returns the step that hooks read, and saved, at the end. Other processes may have advanced it since. */
+static int64_t outcome_step(hs_session *session)
 {
     const hs_run_context *run = &session->context;
-    bool seen = session->life == HS__CLOSING && run->after && run->has_step[1] && run->moves == session->raw.moves;
-    return seen ? run->step[1] : hs_session_global_step(session, NULL);
+    bool hooks_read_it = session->life == HS__CLOSING && run->after && run->has_step[1] && run->moves == session->raw.moves;
+    return hooks_read_it ? run->step[1] : hs_session_global_step(session, NULL);
 }
 
-/* Records why the session ends. A stop that is requested later is too late. */
+/* Records why the session ends. A stop that is requested later is not a cause. */
 static void record_end(hs_session *session, hs_code last)
 {
     const unsigned ends = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
@@ -91,8 +91,8 @@ static void record_end(hs_session *session, hs_code last)
                             !hs__is_preemption(hs_coordinator_error(session->coordinator, NULL));
 }
 
-/* A finished session needs no recovery: if threads or the closing backend report that it is lost, it has not failed. If
- * the loss keeps its state from being saved, the hook that saves fails. */
+/* A finished session needs no recovery. If threads or the closing backend report that it is lost, it does not fail. If the
+ * loss prevents a save, the hook that saves fails. */
 static bool is_late_loss(const hs_session *session, hs_code code)
 {
     return session->end.finished && hs__is_preemption(code);
@@ -103,7 +103,7 @@ static void log_late_loss(const hs_session *session, const hs_error *error)
     hs_log(&session->env, HS_LOG_WARNING, "session lost after training ended: %s", error->message);
 }
 
-static void threads_error(const hs_session *session, hs_error *error)
+static void get_threads_error(const hs_session *session, hs_error *error)
 {
     if (is_late_loss(session, hs_coordinator_error(session->coordinator, error)))
         hs__clear(error);
@@ -131,17 +131,20 @@ static void close_backend(hs_session *session, hs_error *first)
 
 static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error *error)
 {
-    hs_outcome outcome = {
-        .reason = reason_of(session, last, error), .step = step_of(session), .last_saved_step = session->raw.saved_step};
+    hs_outcome outcome = {.reason = end_reason(session, last, error),
+                          .step = outcome_step(session),
+                          .last_saved_step = session->raw.saved_step};
     hs__count_failures(session, &outcome);
-    bool cut_off = is_cut_off(session, &outcome);
-    if (cut_off)
+    bool unsaved_by_signal = is_unsaved_by_signal(session, &outcome);
+    if (unsaved_by_signal)
         outcome.reason = HS_REASON_STOPPED;
-    bool may_be = outcome.reason == HS_REASON_STOPPED ||
-                  (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || hs__recovery_was_cut_short(session)));
-    outcome.interrupted = cut_off || (may_be && is_interrupted(session));
-    outcome.signal =
-        outcome.interrupted && (cut_off || session->end.stops & HS__STOP_OUTSIDE) ? hs__signals_first(session) : 0;
+    bool may_be_interrupted =
+        outcome.reason == HS_REASON_STOPPED ||
+        (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || hs__recovery_was_cut_short(session)));
+    outcome.interrupted = unsaved_by_signal || (may_be_interrupted && is_interrupted(session));
+    outcome.signal = outcome.interrupted && (unsaved_by_signal || session->end.stops & HS__STOP_OUTSIDE)
+                         ? hs__signals_first(session)
+                         : 0;
     const char *hook = outcome.reason == HS_REASON_FAILED ? session->failed_hook : session->stop_hook;
     memcpy(outcome.hook, hook, strlen(hook) + 1);
     outcome.error = *error;
@@ -191,7 +194,7 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
     hs__enter(session, HS_PHASE_END);
     join_threads(session, error);
     hs_outcome outcome = make_outcome(session, last, error);
-    call_closes(session, &outcome);
+    call_close_callbacks(session, &outcome);
     if (hs__writer_cache_close(&session->writers, hs__report_writer_failure, session, &late) && !error->code)
         *error = late;
     hs__count_failures(session, &outcome);
@@ -205,35 +208,36 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
     if (error->code && !outcome.error.code) {
         outcome.reason = HS_REASON_FAILED;
         outcome.error = *error;
-        outcome.hook[0] = '\0'; /* it may have stopped the session, but did not fail */
+        outcome.hook[0] = '\0'; /* this hook requested the stop, but did not fail */
     }
     return outcome;
 }
 
-/* How the last run ended. The caller's own word counts, but for one that would make a failed run a good end. */
-static hs_code last_code(const hs_session *session, bool *own)
+/* Returns the result of the last run, or the code that the program passed to hs_session_fail (*by_program is then true).
+ * hs_session_fail cannot turn a failed run into a success. */
+static hs_code last_code(const hs_session *session, bool *by_program)
 {
-    *own = session->fail.code && (!hs__is_clean(session->fail.code) || hs__is_clean(session->last.code));
-    return *own ? session->fail.code : session->last.code;
+    *by_program = session->fail.code && (!hs__is_clean(session->fail.code) || hs__is_clean(session->last.code));
+    return *by_program ? session->fail.code : session->last.code;
 }
 
 hs_outcome hs_session_outcome(hs_session *session)
 {
-    bool own;
+    bool by_program;
     hs_error error = {0};
     if (!session)
         return hs_outcome_from_error(NULL);
-    hs_code last = last_code(session, &own);
+    hs_code last = last_code(session, &by_program);
     if (session->life != HS__CLOSING)
         record_end(session, last);
     if (!hs__is_clean(last))
-        error = own ? session->fail : session->last;
+        error = by_program ? session->fail : session->last;
     else
-        threads_error(session, &error);
+        get_threads_error(session, &error);
     return make_outcome(session, last, &error);
 }
 
-/* For a caller without `err`. A hook's error names its step. */
+/* For callers without `err`. A hook's error already contains the step. */
 static void log_failure(const hs_env *env, const hs_outcome *outcome)
 {
     char at[48] = "";
@@ -242,7 +246,7 @@ static void log_failure(const hs_env *env, const hs_outcome *outcome)
     hs_log(env, HS_LOG_ERROR, "%ssession failed: %s", at, outcome->error.message);
 }
 
-/* Once, when it is closed: a signal handler logs nothing. */
+/* Called at the close, because a signal handler cannot log. */
 static void log_signal(const hs_session *session)
 {
     int number = session->end.stops & HS__STOP_OUTSIDE ? hs__signals_first(session) : 0;
@@ -254,7 +258,7 @@ static void log_signal(const hs_session *session)
                (long long)hs_session_global_step((hs_session *)session, NULL));
 }
 
-/* Where it continues if it is started again. */
+/* Logs where the training continues when the program is started again. */
 static void log_interruption(const hs_env *env, const hs_outcome *outcome)
 {
     if (outcome->last_saved_step < 0)
@@ -269,9 +273,9 @@ static void log_interruption(const hs_env *env, const hs_outcome *outcome)
 hs_outcome hs_session_close(hs_session *session, hs_error *err)
 {
     if (!session) {
-        hs_outcome none = hs_outcome_from_error(err);
-        hs__error_copy(err, &none.error);
-        return none;
+        hs_outcome outcome = hs_outcome_from_error(err);
+        hs__error_copy(err, &outcome.error);
+        return outcome;
     }
     hs__check_abandoned_call(session, __builtin_frame_address(0));
     if (session->life == HS__IN_OWN_STEP && !session->in_backend)
@@ -289,29 +293,29 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     session->life = HS__CLOSING;
     hs__enter(session, HS_PHASE_END);
     if (session->repeat_call && hs_session_should_stop(session))
-        session->last.code = HS_OK; /* but for the stop, the call would be made again */
-    bool own;
-    hs_code last = last_code(session, &own);
+        session->last.code = HS_OK; /* the loop stopped before it repeated the call */
+    bool by_program;
+    hs_code last = last_code(session, &by_program);
     hs_error error = {0}, threads = {0};
     record_end(session, last);
     if (!hs__is_clean(last)) {
         hs_coordinator_error(session->coordinator, &threads);
-        error = session->threads_failed_first ? threads : own ? session->fail : session->last;
-        if (session->threads_failed_first || own)
-            session->failed_hook[0] = '\0'; /* it is no hook's error */
+        error = session->threads_failed_first ? threads : by_program ? session->fail : session->last;
+        if (session->threads_failed_first || by_program)
+            session->failed_hook[0] = '\0'; /* the error is not from a hook */
     } else {
         log_signal(session);
-        session->failed_hook[0] = '\0'; /* a good run has made up for it */
-        threads_error(session, &threads);
+        session->failed_hook[0] = '\0'; /* a later run succeeded */
+        get_threads_error(session, &threads);
         error = threads;
-        call_ends(session, &error);
+        call_end_callbacks(session, &error);
         if (threads.code)
             session->failed_hook[0] = '\0';
     }
     hs__log_costs(session);
     hs_env env = session->env;
     hs_outcome outcome = hs__close_all(session, last, &error);
-    call = NULL; /* it is freed */
+    call = NULL; /* the session is freed */
     if (outcome.reason != HS_REASON_FAILED && outcome.interrupted)
         log_interruption(&env, &outcome);
     if (outcome.reason == HS_REASON_FAILED && !err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a session that can be lost and made anew: the backend's session with its values, and the threads. */
+/* The part of a session that can be lost and recreated: the backend's session, its values, its threads, and what hooks do
+ * in after_create_session. */
 #include "session/session.h"
 
 #include "checkpoint/states.h"
@@ -15,9 +16,9 @@
 void hs__pause(struct hs_session *session, double secs)
 {
     const int64_t slice = 50000000;
-    int64_t left = secs < 1e9 ? (int64_t)(secs * 1e9 + 0.5) : INT64_MAX;
-    for (; left > 0 && !hs__stop_requested(session); left -= slice)
-        hs_env_sleep_ns(&session->env, left < slice ? left : slice);
+    int64_t remaining_ns = secs < 1e9 ? (int64_t)(secs * 1e9 + 0.5) : INT64_MAX;
+    for (; remaining_ns > 0 && !hs__stop_requested(session); remaining_ns -= slice)
+        hs_env_sleep_ns(&session->env, remaining_ns < slice ? remaining_ns : slice);
 }
 
 /* The backend's session. */
@@ -33,11 +34,11 @@ hs_code hs__close_raw(struct hs_session *session, hs_error *err)
     hs_code code = hs__raw_session_close(&session->raw, err);
     hs__states_free(&session->raw.waiting, &session->env);
     for (size_t i = 0; i < session->n_plans; i++)
-        session->plans[i]->in_use = false; /* what it showed is gone */
+        session->plans[i]->in_use = false; /* the values were memory of the closed session */
     return code;
 }
 
-/* Its values. */
+/* The values of its variables. */
 
 static void fill_startup(const struct hs_session *session, hs__startup *startup)
 {
@@ -63,8 +64,8 @@ static void fill_startup(const struct hs_session *session, hs__startup *startup)
     };
 }
 
-/* Is there a variable that a new session of the graph finds as the old one left it? */
-static bool keeps_variables(const struct hs_session *session)
+/* True if saved variables are in the program's memory. Then a new session of the backend has the values of the lost one. */
+static bool has_outliving_variables(const struct hs_session *session)
 {
     hs_variable variable;
     for (size_t i = 0; hs_backend_variable(session->raw.backend, i, &variable); i++)
@@ -73,33 +74,33 @@ static bool keeps_variables(const struct hs_session *session)
     return false;
 }
 
-/* As at the opening, but for a session that has come further: nothing of before the opening is restored that was not
- * restored then, and what was there at the opening is there again. */
-static hs_code restore_again(struct hs_session *session, hs__startup *startup, hs_error *err)
+/* Restores a lost session from a checkpoint, or to its state at the opening. A checkpoint that the opening skipped, or
+ * restored in part, is not used, unless this session has saved since. */
+static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     char *path = NULL;
-    bool copied =
+    bool prefer_copy =
         hs__initial_state(session) && (startup->checkpoint_prefix || hs__restores_partly(startup->restore_options));
-    if (!copied && (raw->saved_step >= 0 || startup->restore != HS_RESTORE_NEVER)) {
+    if (!prefer_copy && (raw->saved_step >= 0 || startup->restore != HS_RESTORE_NEVER)) {
         startup->restore = HS_RESTORE_IF_PRESENT;
         hs_code code = hs__startup_restore(raw, startup, &path, err);
         hs__free(&raw->env, path);
         if (code || path)
             return code;
     }
-    if (!hs__initial_state(session) && keeps_variables(session))
+    if (!hs__initial_state(session) && has_outliving_variables(session))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "cannot recover: no checkpoint exists, and the initial state was not copied "
                             "(hs_recovery.snapshot_limit)");
     hs_code code = hs__startup_initialize(raw, startup, err);
     if (code || hs__initial_state(session))
         return code ? code : hs_raw_session_restore_copy(raw, hs__initial_state(session), err);
-    hs__raw_session_rolled_back(raw, -1); /* to the first values */
+    hs__raw_session_rolled_back(raw, -1); /* to the initial values */
     return HS_OK;
 }
 
-static hs_code give_values(struct hs_session *session, bool again, hs_error *err)
+static hs_code restore_or_initialize(struct hs_session *session, bool recovering, hs_error *err)
 {
     hs__startup startup;
     fill_startup(session, &startup);
@@ -108,31 +109,31 @@ static hs_code give_values(struct hs_session *session, bool again, hs_error *err
     hs_code code = hs__open_raw(session, err);
     if (code)
         return code;
-    if (!again)
+    if (!recovering)
         return hs__startup_prepare(&session->raw, &startup, err);
-    code = restore_again(session, &startup, err);
+    code = restore_lost(session, &startup, err);
     return code ? code : hs__startup_finish(&session->raw, &startup, err);
 }
 
-/* Its threads. */
+/* The threads. */
 
-/* Those of the session that is made take no notice of a stop that ended the one before; but what the caller asked for
- * stays. */
-static hs_code renew_coordinator(struct hs_session *session, hs_error *err)
+/* A recreated session gets a new coordinator, as the previous one stays stopped. A stop that was requested without an error
+ * is requested again. */
+static hs_code replace_coordinator(struct hs_session *session, hs_error *err)
 {
-    hs_coordinator *made = hs__coordinator_new(&session->env);
-    if (!made)
+    hs_coordinator *fresh = hs__coordinator_new(&session->env);
+    if (!fresh)
         return hs__no_memory(err, 1, "a coordinator");
     hs_code code = hs__reserve(&session->env, &session->made.retired_coordinators, &session->made.retired_capacity,
                                session->made.n_retired + 1, sizeof *session->made.retired_coordinators, err);
     if (code) {
-        hs_coordinator_free(made);
+        hs_coordinator_free(fresh);
         return code;
     }
     if (session->made.stop_was_requested)
-        hs_coordinator_request_stop(made, NULL);
-    session->made.retired_coordinators[session->made.n_retired++] = session->coordinator; /* somebody may hold it */
-    session->coordinator = made;
+        hs_coordinator_request_stop(fresh, NULL);
+    session->made.retired_coordinators[session->made.n_retired++] = session->coordinator; /* a caller may still hold it */
+    session->coordinator = fresh;
     return HS_OK;
 }
 
@@ -163,7 +164,7 @@ void hs__made_free(struct hs_session *session)
     hs__free(&session->env, session->made.retired_coordinators);
 }
 
-/* All of it. */
+/* Creating and discarding the session. */
 
 static hs_code call_after_create(struct hs_session *session, hs_error *err)
 {
@@ -171,7 +172,7 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
         hs__hook *hook = &session->hooks[i];
         if (!hook->cold->ops.after_create_session || hook->cold->retry_at_ns == INT64_MAX)
             continue;
-        bool stopped = hs_coordinator_should_stop(session->coordinator);
+        bool was_stopped = hs_coordinator_should_stop(session->coordinator);
         hs__set_current_hook(session, hook);
         hs_code code = hook->cold->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
         if (code == HS_STOP)
@@ -185,7 +186,7 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
             hs__clear_failures(session, hook, "after_create_session");
         }
         hs__clear(err);
-        if (!stopped && hs_coordinator_should_stop(session->coordinator) &&
+        if (!was_stopped && hs_coordinator_should_stop(session->coordinator) &&
             !hs_coordinator_error(session->coordinator, NULL)) {
             session->already_done = true;
             if (!session->stop_hook[0])
@@ -196,12 +197,12 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
     return code ? code : hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
 }
 
-hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
+hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
 {
-    hs_code code = session->made.attempts++ ? renew_coordinator(session, err) : HS_OK;
-    if (!again)
-        hs__raw_session_free_late(&session->raw); /* of an attempt that failed: the hooks add them again */
-    if (code || (code = give_values(session, again, err)) || (code = start_queues(session, err)))
+    hs_code code = session->made.attempts++ ? replace_coordinator(session, err) : HS_OK;
+    if (!recovering)
+        hs__raw_session_free_late(&session->raw); /* variables of a failed attempt; the hooks add them again */
+    if (code || (code = restore_or_initialize(session, recovering, err)) || (code = start_queues(session, err)))
         return code;
     code = call_after_create(session, err);
     hs__set_current_hook(session, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions without hooks: a hooked session that has none, of which only the raw one is shown. */
+/* Session managers: they open sessions without hooks. The caller gets the raw session of an hs_session that has no
+ * hooks. */
 #include "checkpoint/plan.h"
 #include "session/startup.h"
 
@@ -8,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { READY, READY_FOR_LOCAL_INIT, LOCAL_INIT, OPS };
+enum { READY, READY_FOR_LOCAL_INIT, LOCAL_INIT, N_OPS };
 
 struct hs_session_manager {
     hs_env env;
-    char *ops[OPS];
+    char *ops[N_OPS];
     const hs_feed *local_init_feeds;
     const hs_run_options *local_init_run_options;
     double recovery_wait_secs;
@@ -22,22 +23,23 @@ hs_session_manager *hs_session_manager_new(const hs_session_manager_options *giv
 {
     hs_session_manager_options options = HS_INIT(hs_session_manager_options);
     hs_env env;
-    double wait;
+    double recovery_wait_secs;
     if ((given && HS_STRUCT_TAKE(hs_session_manager_options, env, &options, given, err)) ||
         hs__env_take(&env, options.env, err) ||
-        hs__seconds(&wait, options.recovery_wait_secs, 30, "hs_session_manager_options.recovery_wait_secs", err))
+        hs__seconds(&recovery_wait_secs, options.recovery_wait_secs, 30, "hs_session_manager_options.recovery_wait_secs",
+                    err))
         return NULL;
     if (options.ready_for_local_init_op && !options.local_init_op) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "ready_for_local_init_op '%s' has no effect without local_init_op",
                      options.ready_for_local_init_op);
         return NULL;
     }
-    const char *const names[OPS] = {options.ready_op, options.ready_for_local_init_op, options.local_init_op};
+    const char *const names[N_OPS] = {options.ready_op, options.ready_for_local_init_op, options.local_init_op};
     hs_session_manager *manager = hs__alloc(&env, 1, sizeof *manager);
     bool complete = manager != NULL;
     if (manager)
         manager->env = env;
-    for (size_t i = 0; complete && i < OPS; i++)
+    for (size_t i = 0; complete && i < N_OPS; i++)
         complete = !names[i] || (manager->ops[i] = hs__strdup(&env, names[i]));
     if (!complete) {
         hs__no_memory(err, sizeof *manager, "a session manager");
@@ -46,7 +48,7 @@ hs_session_manager *hs_session_manager_new(const hs_session_manager_options *giv
     }
     manager->local_init_feeds = options.local_init_feeds;
     manager->local_init_run_options = options.local_init_run_options;
-    manager->recovery_wait_secs = wait;
+    manager->recovery_wait_secs = recovery_wait_secs;
     hs_error_clear(err);
     return manager;
 }
@@ -56,22 +58,22 @@ void hs_session_manager_free(hs_session_manager *manager)
     if (!manager)
         return;
     hs_env env = manager->env;
-    for (size_t i = 0; i < OPS; i++)
+    for (size_t i = 0; i < N_OPS; i++)
         hs__free(&env, manager->ops[i]);
     hs__free(&env, manager);
 }
 
-static bool given_path(const char *path)
+static bool is_set(const char *path)
 {
     return path && *path;
 }
 
-/* `restoring` is complete, where there are options of restoring. */
+/* Fills *startup, which borrows *restore_options. */
 static hs_code copy_options(hs__startup *startup, const hs_session_manager *manager,
-                            const hs_session_manager_prepare_options *options, hs_restore_options *restoring,
-                            double standard_wait, hs_error *err)
+                            const hs_session_manager_prepare_options *options, hs_restore_options *restore_options,
+                            double default_wait_secs, hs_error *err)
 {
-    if (given_path(options->checkpoint_dir) && given_path(options->checkpoint_prefix))
+    if (is_set(options->checkpoint_dir) && is_set(options->checkpoint_prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "both checkpoint_dir '%s' and checkpoint_prefix '%s' are given; give at most one of the two",
                             options->checkpoint_dir, options->checkpoint_prefix);
@@ -91,22 +93,22 @@ static hs_code copy_options(hs__startup *startup, const hs_session_manager *mana
         .saver = options->saver,
         .checkpoint_prefix = options->checkpoint_prefix,
         .checkpoint_dir = options->checkpoint_dir,
-        .restore_options = restoring,
+        .restore_options = restore_options,
         .wait_for_checkpoint = options->wait_for_checkpoint,
         .must_start = true,
         .recovery_wait_secs = manager->recovery_wait_secs,
     };
-    *restoring = (hs_restore_options)HS_INIT(hs_restore_options);
+    *restore_options = (hs_restore_options)HS_INIT(hs_restore_options);
     hs_code code = options->restore_options
-                       ? hs__take_restore_options(restoring, &manager->env, options->restore_options, err)
+                       ? hs__take_restore_options(restore_options, &manager->env, options->restore_options, err)
                        : HS_OK;
     return code ? code
-                : hs__seconds(&startup->max_wait_secs, options->max_wait_secs, standard_wait,
+                : hs__seconds(&startup->max_wait_secs, options->max_wait_secs, default_wait_secs,
                               "hs_session_manager_prepare_options.max_wait_secs", err);
 }
 
-/* A session that is not open yet. */
-static hs_session *make_session(hs_backend backend, const hs_session_manager_prepare_options *options, hs_error *err)
+/* Returns a session that is not open yet. */
+static hs_session *new_session(hs_backend backend, const hs_session_manager_prepare_options *options, hs_error *err)
 {
     hs_backend_ops ops;
     hs_session *session = NULL;
@@ -129,45 +131,45 @@ static hs_session *make_session(hs_backend backend, const hs_session_manager_pre
     return NULL;
 }
 
-/* Who gives it its values, of the three. */
-typedef hs_code (*starter)(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err);
+/* Opens the session and gives its variables their values, in one of three ways. */
+typedef hs_code (*startup_fn)(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err);
 
-static hs_code start_prepared(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
+static hs_code open_and_prepare(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
 {
     (void)initialized;
     hs_code code = hs__open_raw(session, err);
     return code ? code : hs__startup_prepare(&session->raw, startup, err);
 }
 
-static hs_code start_recovered(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
+static hs_code open_and_recover(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
 {
     hs_code code = hs__open_raw(session, err);
     return code ? code : hs__startup_recover(&session->raw, startup, initialized, err);
 }
 
-static hs_code start_waited_for(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
+static hs_code wait_until_ready(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
 {
     (void)initialized;
     return hs__startup_wait(session, startup, err);
 }
 
-static hs_raw_session *start(starter how, const hs_session_manager *manager, hs_backend backend,
-                             const hs_session_manager_prepare_options *given, double standard_wait, bool *initialized,
-                             hs_error *err)
+static hs_raw_session *open_session(startup_fn run_startup, const hs_session_manager *manager, hs_backend backend,
+                                    const hs_session_manager_prepare_options *given, double default_wait_secs,
+                                    bool *initialized, hs_error *err)
 {
     hs_session_manager_prepare_options options = HS_INIT(hs_session_manager_prepare_options);
-    hs_restore_options restoring;
+    hs_restore_options restore_options;
     hs__startup startup;
     hs_error error = {0};
     hs_session *session = NULL;
     if (!manager)
         hs_error_set(&error, HS_INVALID_ARGUMENT, "manager is NULL");
     else if ((!given || !HS_STRUCT_TAKE(hs_session_manager_prepare_options, reserved, &options, given, &error)) &&
-             !copy_options(&startup, manager, &options, &restoring, standard_wait, &error))
-        session = make_session(backend, &options, &error);
+             !copy_options(&startup, manager, &options, &restore_options, default_wait_secs, &error))
+        session = new_session(backend, &options, &error);
     if (session) {
         session->life = HS__CREATING;
-        hs_code code = how(session, &startup, initialized, &error);
+        hs_code code = run_startup(session, &startup, initialized, &error);
         session->life = HS__READY;
         if (code) {
             hs__close_raw(session, NULL);
@@ -186,7 +188,7 @@ hs_raw_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backe
                                            const hs_session_manager_prepare_options *options, hs_error *err)
 {
     bool unused;
-    return start(start_prepared, manager, backend, options, 7200, &unused, err);
+    return open_session(open_and_prepare, manager, backend, options, 7200, &unused, err);
 }
 
 hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend backend,
@@ -196,14 +198,14 @@ hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, hs_backe
     bool unused;
     if (initialized)
         *initialized = false;
-    return start(start_recovered, manager, backend, options, 7200, initialized ? initialized : &unused, err);
+    return open_session(open_and_recover, manager, backend, options, 7200, initialized ? initialized : &unused, err);
 }
 
 hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend,
                                         const hs_session_manager_prepare_options *options, hs_error *err)
 {
     bool unused;
-    return start(start_waited_for, manager, backend, options, HUGE_VAL, &unused, err);
+    return open_session(wait_until_ready, manager, backend, options, HUGE_VAL, &unused, err);
 }
 
 hs_code hs_raw_session_close(hs_raw_session *raw, hs_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a session: the order of everything, and what is left when a part of it fails. */
+/* Opening a session: its steps in order, and the cleanup if a step fails. */
 #include "session/session.h"
 
 #include "checkpoint/plan.h"
@@ -10,8 +10,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-/* The parts, in their order. */
 
 static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
 {
@@ -67,17 +65,18 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         hs_code code = hook->cold->ops.begin ? hook->cold->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code) {
             code = hs__hook_failed(session, hook, "begin", code, err);
-            hook->cold->max_failures = 1; /* a hook has one begin */
+            hook->cold->max_failures = 1; /* begin is not retried */
             if (!hook->cold->best_effort || (code = hs__mute(session, hook, "begin", err)))
                 return code;
         }
-        hs__clear(err); /* what the hook has got over is not what fails next */
+        hs__clear(err); /* begin succeeded, or the hook is disabled: later hooks must not see its error */
     }
     return HS_OK;
 }
 
-/* The scaffold, and the graph that it finalizes, which is opened again when the session is closed. */
-static hs_code finalize(hs_session *session, hs_error *err)
+/* Finalizes the scaffold and its graph. If the graph was not finalized before, hs_session_close makes it modifiable
+ * again. */
+static hs_code finalize_scaffold(hs_session *session, hs_error *err)
 {
     hs_error error = {0};
     if (!session->scaffold) {
@@ -92,7 +91,7 @@ static hs_code finalize(hs_session *session, hs_error *err)
     return code;
 }
 
-/* "" is NULL. */
+/* "" becomes NULL. */
 static hs_code copy_path(hs_session *session, char **to, const char *path, hs_error *err)
 {
     if (!path || !*path)
@@ -104,16 +103,16 @@ static hs_code copy_path(hs_session *session, char **to, const char *path, hs_er
 static hs_code copy_creation(hs_session *session, const hs_session_options *options, hs_error *err)
 {
     hs__creation *creation = &session->creation;
-    const double grace = options->stop_grace_secs;
+    const double stop_grace_secs = options->stop_grace_secs;
     hs_code code;
     creation->restore = options->restore;
     creation->restore_options = (hs_restore_options)HS_INIT(hs_restore_options);
     creation->is_worker = options->is_worker;
-    creation->stop_grace_secs = grace;
-    if (!(grace >= 0) && grace != HS_NEVER)
+    creation->stop_grace_secs = stop_grace_secs;
+    if (!(stop_grace_secs >= 0) && stop_grace_secs != HS_NEVER)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_session_options.stop_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
-                            grace);
+                            stop_grace_secs);
     if ((code = copy_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
         (code = copy_path(session, &creation->checkpoint_prefix, options->checkpoint_prefix, err)) ||
         (code = copy_path(session, &creation->summary_dir, options->summary_dir, err)) ||
@@ -177,14 +176,14 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     return session;
 }
 
-static hs_session *not_opened(hs_backend backend, const hs_error *error, hs_error *err)
+static hs_session *report_open_failure(hs_backend backend, const hs_error *error, hs_error *err)
 {
     hs__report_error(hs_backend_env(backend), "session not opened", error, err);
     return NULL;
 }
 
-/* An exception that a callback has thrown passes through the opening. */
-static void close_opening(hs_session **opening)
+/* Runs when an exception of a callback passes through hs_session_open. */
+static void close_after_exception(hs_session **opening)
 {
     hs_error error;
     if (!*opening)
@@ -208,20 +207,20 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
             hs_scaffold_free(options.scaffold);
         if (session)
             hs__session_free(session);
-        return not_opened(backend, &error, err);
+        return report_open_failure(backend, &error, err);
     }
     session->scaffold = options.scaffold;
     session->owns_scaffold = options.take_scaffold && options.scaffold;
-    __attribute__((cleanup(close_opening))) hs_session *opening = session;
+    __attribute__((cleanup(close_after_exception))) hs_session *opening = session;
     if (copy_options(session, &options, &error) ||
         (ops.status && hs__settle(ops.status(backend.self, &error), "the backend", &error)) ||
-        hs__signals_begin(session, &error) || begin_hooks(session, &error) || finalize(session, &error) ||
+        hs__signals_begin(session, &error) || begin_hooks(session, &error) || finalize_scaffold(session, &error) ||
         hs__requests_init(&session->requests, &session->env, &session->raw.ops, backend.self,
                           HS__FIRST_HOOK + session->n_hooks, &error) ||
         hs__create_with_retries(session, &error)) {
         opening = NULL;
         hs__close_all(session, HS_OK, &error);
-        return not_opened(backend, &error, err);
+        return report_open_failure(backend, &error, err);
     }
     hs__enter(session, HS_PHASE_DATA);
     opening = NULL;

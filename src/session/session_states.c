@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What belongs into a checkpoint besides the variables: the state of the backend and of the hooks, and what is added later.
- */
+/* State in checkpoints beyond the graph's variables: of the backend, of hooks, and state and variables that are added to an
+ * open session. */
 #include "session/session.h"
 
 #include "backends/raw_variables.h"
@@ -27,7 +27,7 @@ static char *state_key(const hs_raw_session *raw, const char *name)
     return hs__format(&raw->env, HS__STATE_PREFIX "state/%s", name);
 }
 
-/* The key of a hook's state: its name, and a number from the second hook of that name on. */
+/* Returns the key of a hook's state: its name, with a number from the second hook of this name on. */
 static char *hook_key(const struct hs_session *session, size_t index)
 {
     size_t before = 0;
@@ -48,26 +48,26 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
     return hs__state_provider_take(to, &given, "hook", err);
 }
 
-/* The state of a hook of best effort: without it a checkpoint is made, and restored, all the same. Empty is none. One that
- * is left alone for good is not asked: it may not even have begun. */
+/* State of best-effort hooks. If saving or loading fails, the checkpoint is saved or restored without this state. Empty
+ * state is not loaded. A disabled hook is not called: it may not have begun. */
 
 static bool is_disabled(const hs__hook *hook)
 {
     return hook->cold->retry_at_ns == INT64_MAX;
 }
 
-static hs_code save_if_it_can(void *self, hs_state_writer *out, hs_error *err)
+static hs_code save_best_effort(void *self, hs_state_writer *out, hs_error *err)
 {
     hs__hook *hook = self;
     hs_error error = {0};
-    hs__buffer kept; /* nothing is written of a state that cannot be saved as a whole */
-    hs__buffer_init(&kept, &hook->cold->session->env);
-    hs_state_writer writer = hs__state_writer_to(&kept);
+    hs__buffer buffer; /* so that a state that fails is not saved in part */
+    hs__buffer_init(&buffer, &hook->cold->session->env);
+    hs_state_writer writer = hs__state_writer_to(&buffer);
     hs_code code = is_disabled(hook) ? HS_OK : hook->cold->ops.save_state(hook->self, &writer, &error);
     if (!code)
         code = hs__error_copy(&error, &writer.error);
-    hs_code written = code ? HS_OK : hs_state_writer_write(out, kept.data, kept.size, err);
-    hs__buffer_free(&kept);
+    hs_code written = code ? HS_OK : hs_state_writer_write(out, buffer.data, buffer.size, err);
+    hs__buffer_free(&buffer);
     if (!code)
         return written;
     hs__clear(err);
@@ -75,7 +75,7 @@ static hs_code save_if_it_can(void *self, hs_state_writer *out, hs_error *err)
     return hs__mute(hook->cold->session, hook, "save_state", &error);
 }
 
-static hs_code load_if_it_can(void *self, hs_state_reader *in, hs_error *err)
+static hs_code load_best_effort(void *self, hs_state_reader *in, hs_error *err)
 {
     hs__hook *hook = self;
     hs_error error = {0};
@@ -90,15 +90,15 @@ static hs_code load_if_it_can(void *self, hs_state_reader *in, hs_error *err)
     return hs__mute(hook->cold->session, hook, "load_state", &error);
 }
 
-static hs_code add_hook(struct hs_session *session, size_t index, hs_error *err)
+static hs_code add_hook_state(struct hs_session *session, size_t index, hs_error *err)
 {
     hs__hook *hook = &session->hooks[index];
     const char *identity = hook->cold->ops.state_identity ? hook->cold->ops.state_identity(hook->self) : NULL;
     hs_state_provider provider;
     hs_code code = hs__hook_state(&provider, hook, identity, err);
     if (!code && hook->cold->best_effort) {
-        provider.save = save_if_it_can;
-        provider.load = load_if_it_can;
+        provider.save = save_best_effort;
+        provider.load = load_best_effort;
         provider.self = hook;
     }
     if (code || (code = add_slot(&session->raw, hook_key(session, index), &provider, err)))
@@ -119,7 +119,7 @@ hs_code hs__add_session_states(struct hs_session *session, hs_error *err)
     }
     for (size_t i = 0; !code && i < session->n_hooks; i++)
         if (session->hooks[i].cold->ops.save_state)
-            code = add_hook(session, i, err);
+            code = add_hook_state(session, i, err);
     return code;
 }
 
@@ -138,7 +138,7 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
                             provider.name);
     if ((code = hs__state_slot_init(&slot, &raw->env, state_key(raw, provider.name), &provider, err)))
         return code;
-    /* all that can fail comes before the provider is told anything */
+    /* the key is reserved first: after the provider has loaded its state, nothing may fail */
     if ((code = hs__raw_session_reserve_slot(raw, slot.key, err)) || (code = hs__claim_state(raw, &slot, err))) {
         hs__state_slot_free(&slot, &raw->env);
         return code;
@@ -150,7 +150,7 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
 
 /* Variables. */
 
-static hs_code check_late(const hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
+static hs_code check_late_variable(const hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
 {
     if (!def->name || !*def->name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the variable to add has no name");
@@ -167,7 +167,7 @@ static hs_code check_late(const hs_raw_session *raw, const hs_variable_def *def,
     return HS_OK;
 }
 
-static hs_code add_late(hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
+static hs_code add_late_variable(hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
 {
     hs__late_variable late = {.name = hs__strdup(&raw->env, def->name), .def = *def};
     hs_code code = late.name ? HS_OK : hs__no_memory(err, strlen(def->name), "a name");
@@ -200,12 +200,12 @@ hs_code hs_raw_session_add_variable(hs_raw_session *raw, const hs_variable_def *
                             "hs_raw_session_add_variable: %s",
                             raw && raw->handle ? "def is NULL" : "session is NULL or closed");
     hs_code code = HS_STRUCT_TAKE(hs_variable_def, reserved, &def, given, err);
-    if (code || (code = check_late(raw, &def, err)))
+    if (code || (code = check_late_variable(raw, &def, err)))
         return code;
     if (raw->loading_states)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot add variable '%s' while a state is being loaded",
                             def.name);
-    if (!(code = add_late(raw, &def, err)))
+    if (!(code = add_late_variable(raw, &def, err)))
         hs__clear(err);
     return code;
 }

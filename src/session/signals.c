@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _XOPEN_SOURCE 700 /* SA_ONSTACK */
-/* Signals. Which of them a process takes notice of is the process's own, so that there is one table for all sessions: the
- * one thing that is global here, as the handlers are. */
+/* Signal handlers of sessions. Handlers belong to the process, so the table of sessions that handle signals is global. */
 #include "session/session.h"
 
 #include <errno.h>
@@ -11,26 +10,26 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_SESSIONS = 16, N_SIGNALS = 3, SAVES = 2, LAYERS = 2 };
-static const double LONGEST_SECS = 1e9; /* 30 years */
+enum { MAX_SESSIONS = 16, N_SIGNALS = 3, SAVE_SIGNAL = 2, LAYERS = 2 };
+static const double MAX_GRACE_SECS = 1e9; /* 30 years */
 static const int signals[N_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
-/* Where somebody has put a handler over ours, and left it there after the session, it may call ours still: what is put over
- * it for the next session is another one, so that neither comes back to itself. */
-static void handle(int signal, siginfo_t *info, void *context);
-static void handle_above(int signal, siginfo_t *info, void *context);
-static void (*const handlers[LAYERS])(int, siginfo_t *, void *) = {handle, handle_above};
+/* Two handlers. If a foreign handler stays chained to one of them after the session ends, the next session installs the
+ * other, so that the chain cannot loop. */
+static void handle_first(int signal, siginfo_t *info, void *context);
+static void handle_second(int signal, siginfo_t *info, void *context);
+static void (*const handlers[LAYERS])(int, siginfo_t *, void *) = {handle_first, handle_second};
 
-/* What a handler looks at. */
-static _Atomic(struct hs_session *) listeners[MOST_SESSIONS];
-static struct sigaction before[LAYERS][N_SIGNALS]; /* written while that handler is not there */
-static atomic_int layers[N_SIGNALS];               /* the handler that notes */
-static atomic_bool ours[N_SIGNALS];
-static atomic_long process; /* whose they are: not those of its forks */
-static atomic_int handling; /* handlers that are at work, in whichever threads */
-/* Guards all but that. */
+/* Read by the handlers. */
+static _Atomic(struct hs_session *) listeners[MAX_SESSIONS];
+static struct sigaction previous[LAYERS][N_SIGNALS]; /* written while that handler is not installed */
+static atomic_int active_layer[N_SIGNALS]; /* index of the handler that records signals; the other only passes them on */
+static atomic_bool installed[N_SIGNALS];
+static atomic_long owner_pid; /* the process that installed the handlers; in its forks they only pass signals on */
+static atomic_int n_running;  /* handlers that are running, in all threads */
+/* Guards the installation of handlers, and the following variables. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t n_listeners;
-static bool covered[LAYERS][N_SIGNALS]; /* somebody else's handler may call it */
+static bool chained[LAYERS][N_SIGNALS]; /* a foreign handler may call it */
 
 static int index_of(int signal)
 {
@@ -40,7 +39,7 @@ static int index_of(int signal)
     return -1;
 }
 
-/* clock_gettime may be called in a handler. */
+/* Async-signal-safe, as clock_gettime is. */
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -48,13 +47,14 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The first asks for a stop, the second for one without a save; after that the signal finds what was there before. True: it
- * was the third. Who signals a process and its group, as timeout does, means one signal where two come. */
-static bool note(struct hs_session *session, int signal)
+/* The first signal requests a stop, the second a stop without a save. Returns true from the third on, which gets the
+ * default action if the program has no handler. Within 0.5 s after the first, signals are ignored: tools such as timeout
+ * signal a process and also its group. */
+static bool record_signal(struct hs_session *session, int signal)
 {
-    const int64_t APART_NS = 500000000;
+    const int64_t SAME_SIGNAL_NS = 500000000;
     int none = 0;
-    if (signals[SAVES] == signal) {
+    if (signals[SAVE_SIGNAL] == signal) {
         atomic_fetch_add_explicit(&session->save_requests, 1, memory_order_relaxed);
         return false;
     }
@@ -63,13 +63,13 @@ static bool note(struct hs_session *session, int signal)
         hs__add_stops(session, HS__STOP_REQUESTED);
         return false;
     }
-    int64_t first_ns = atomic_load(&session->signals.first_ns); /* 0: another thread is noting the first just now */
-    if (!first_ns || now_ns() - first_ns < APART_NS)
+    int64_t first_ns = atomic_load(&session->signals.first_ns); /* 0: another thread is recording the first signal */
+    if (!first_ns || now_ns() - first_ns < SAME_SIGNAL_NS)
         return false;
     return atomic_fetch_or(&session->stops, HS__STOP_OUTSIDE) & HS__STOP_UNSAVED;
 }
 
-static void call(const struct sigaction *action, int signal, siginfo_t *info, void *context)
+static void call_action(const struct sigaction *action, int signal, siginfo_t *info, void *context)
 {
     if (action->sa_flags & SA_SIGINFO)
         action->sa_sigaction(signal, info, context);
@@ -77,37 +77,37 @@ static void call(const struct sigaction *action, int signal, siginfo_t *info, vo
         action->sa_handler(signal);
 }
 
-static void pass(int layer, int signal, siginfo_t *info, void *context)
+static void dispatch(int layer, int signal, siginfo_t *info, void *context)
 {
     int error = errno, index = index_of(signal);
-    bool elsewhere = getpid() != atomic_load(&process), third = false;
-    atomic_fetch_add(&handling, 1);
-    for (int i = 0; i < MOST_SESSIONS && !elsewhere && layer == atomic_load(&layers[index]); i++) {
+    bool in_fork = getpid() != atomic_load(&owner_pid), third = false;
+    atomic_fetch_add(&n_running, 1);
+    for (int i = 0; i < MAX_SESSIONS && !in_fork && layer == atomic_load(&active_layer[index]); i++) {
         struct hs_session *session = atomic_load(&listeners[i]);
-        third |= session && note(session, signal);
+        third |= session && record_signal(session, signal);
     }
-    const struct sigaction action = before[layer][index];
-    atomic_fetch_sub(&handling, 1); /* the one that was there before may never return */
-    if ((third || elsewhere) && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL) {
-        sigaction(signal, &action, NULL); /* it comes again when this handler returns */
+    const struct sigaction action = previous[layer][index];
+    atomic_fetch_sub(&n_running, 1); /* the previous handler may never return */
+    if ((third || in_fork) && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL) {
+        sigaction(signal, &action, NULL); /* delivered when this handler returns */
         raise(signal);
     } else {
-        call(&action, signal, info, context);
+        call_action(&action, signal, info, context);
     }
     errno = error;
 }
 
-static void handle(int signal, siginfo_t *info, void *context)
+static void handle_first(int signal, siginfo_t *info, void *context)
 {
-    pass(0, signal, info, context);
+    dispatch(0, signal, info, context);
 }
 
-static void handle_above(int signal, siginfo_t *info, void *context)
+static void handle_second(int signal, siginfo_t *info, void *context)
 {
-    pass(1, signal, info, context);
+    dispatch(1, signal, info, context);
 }
 
-/* Which of ours it is; -1: none. */
+/* Returns the index of our handler. -1: the action is not ours. */
 static int layer_of(const struct sigaction *action)
 {
     for (int i = 0; i < LAYERS; i++)
@@ -116,47 +116,47 @@ static int layer_of(const struct sigaction *action)
     return -1;
 }
 
-/* Under the lock. One that lies over both of ours is left there: it is for it to call them. */
+/* Called with the lock held. If foreign handlers are chained to both of ours, they stay, and must call ours. */
 static void install(void)
 {
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK}, now;
     sigemptyset(&action.sa_mask);
-    atomic_store(&process, getpid());
+    atomic_store(&owner_pid, getpid());
     for (int i = 0; i < N_SIGNALS; i++) {
         if (sigaction(signals[i], NULL, &now) != 0 || (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_IGN))
             continue;
-        int layer = layer_of(&now); /* of ours, if who lay over it has put it back */
-        if (layer < 0 && covered[0][i] && covered[1][i])
+        int layer = layer_of(&now); /* ours, if a foreign handler has restored it */
+        if (layer < 0 && chained[0][i] && chained[1][i])
             continue;
-        bool is_there = layer >= 0;
-        if (!is_there)
-            layer = covered[0][i];
-        atomic_store(&layers[i], layer); /* before it is there: what it gets is noted */
-        if (!is_there) {
-            before[layer][i] = now;
+        bool in_place = layer >= 0;
+        if (!in_place)
+            layer = chained[0][i];
+        atomic_store(&active_layer[i], layer); /* before the installation, so that no signal is missed */
+        if (!in_place) {
+            previous[layer][i] = now;
             action.sa_sigaction = handlers[layer];
             if (sigaction(signals[i], &action, NULL) != 0)
                 continue;
         }
-        atomic_store(&ours[i], true);
+        atomic_store(&installed[i], true);
     }
 }
 
-/* What somebody else has put in place of ours since stays. */
+/* A foreign handler that has replaced ours stays installed. */
 static void uninstall(void)
 {
     for (int i = 0; i < N_SIGNALS; i++) {
         struct sigaction now;
-        int layer = atomic_load(&layers[i]);
-        if (!atomic_exchange(&ours[i], false) || sigaction(signals[i], NULL, &now) != 0)
+        int layer = atomic_load(&active_layer[i]);
+        if (!atomic_exchange(&installed[i], false) || sigaction(signals[i], NULL, &now) != 0)
             continue;
-        covered[layer][i] = layer_of(&now) != layer;
-        if (!covered[layer][i])
-            sigaction(signals[i], &before[layer][i], NULL);
+        chained[layer][i] = layer_of(&now) != layer;
+        if (!chained[layer][i])
+            sigaction(signals[i], &previous[layer][i], NULL);
     }
 }
 
-/* A signal's time is of the system's clock, whatever the environment's is. */
+/* Times of signals are read from the system's clock, even if `env` has another. */
 double hs_raw_session_grace_left_secs(hs_raw_session *raw)
 {
     struct hs_session *session = raw ? raw->owner : NULL;
@@ -168,7 +168,7 @@ double hs_raw_session_grace_left_secs(hs_raw_session *raw)
     int64_t now = hs_env_monotonic_ns(&session->env);
     if (!session->signals.deadline_ns) {
         int64_t signal_ns = atomic_load(&session->signals.first_ns), since = signal_ns ? now_ns() - signal_ns : 0;
-        double grace = session->signals.handled ? fmin(session->signals.grace_secs, LONGEST_SECS) : HS__SIGNAL_GRACE_SECS;
+        double grace = session->signals.handled ? fmin(session->signals.grace_secs, MAX_GRACE_SECS) : HS__SIGNAL_GRACE_SECS;
         session->signals.deadline_ns = now - since + (int64_t)(grace * 1e9);
     }
     return session->signals.deadline_ns > now ? (double)(session->signals.deadline_ns - now) / 1e9 : 0;
@@ -207,21 +207,21 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
     if (!session->signals.handled)
         return HS_OK;
     pthread_mutex_lock(&lock);
-    int place = 0;
-    while (place < MOST_SESSIONS && atomic_load(&listeners[place]))
-        place++;
-    if (place < MOST_SESSIONS) {
-        atomic_store(&listeners[place], session); /* first: a signal that a handler of ours gets is somebody's */
+    int slot = 0;
+    while (slot < MAX_SESSIONS && atomic_load(&listeners[slot]))
+        slot++;
+    if (slot < MAX_SESSIONS) {
+        atomic_store(&listeners[slot], session); /* before the installation, so that no signal is missed */
         if (n_listeners++ == 0)
             install();
     }
     pthread_mutex_unlock(&lock);
-    if (place < MOST_SESSIONS)
+    if (slot < MAX_SESSIONS)
         return HS_OK;
     session->signals.handled = false;
     return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
                         "%d sessions already handle signals; leave hs_session_options.signals out in other sessions",
-                        MOST_SESSIONS);
+                        MAX_SESSIONS);
 }
 
 void hs__signals_end(struct hs_session *session)
@@ -229,14 +229,14 @@ void hs__signals_end(struct hs_session *session)
     if (!session->signals.handled)
         return;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < MOST_SESSIONS; i++) {
+    for (int i = 0; i < MAX_SESSIONS; i++) {
         if (atomic_load(&listeners[i]) != session)
             continue;
         if (--n_listeners == 0)
-            uninstall(); /* before there is nobody left to note what a handler of ours gets */
+            uninstall(); /* while the session can still record signals */
         atomic_store(&listeners[i], NULL);
     }
     pthread_mutex_unlock(&lock);
-    while (atomic_load(&handling)) /* in another thread: it may have this session still before it */
+    while (atomic_load(&n_running)) /* a handler in another thread may still use the session */
         hs_env_sleep_ns(&session->env, 100000);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Restores or initializes the variables of a session that was just opened, and checks that they are ready. */
 #include "session/startup.h"
 
 #include "base/text.h"
@@ -9,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-hs_code hs__seconds(double *secs, double given, double standard, const char *what, hs_error *err)
+hs_code hs__seconds(double *secs, double given, double default_secs, const char *what, hs_error *err)
 {
     if (given != given || (given < 0 && given != HS_NEVER))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be at least 0, or HS_NEVER for no limit", what,
                             given);
-    *secs = given == 0 ? standard : given == HS_NEVER ? (double)INFINITY : given;
+    *secs = given == 0 ? default_secs : given == HS_NEVER ? (double)INFINITY : given;
     return HS_OK;
 }
 
@@ -28,8 +29,8 @@ static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *fe
     return code;
 }
 
-/* Waits, as long as there is time and nobody asks for a stop. False: the time is over. */
-static bool wait_on(const hs_raw_session *session, const hs__startup *startup, double *waited)
+/* Waits for the next attempt. Returns false if the time is over or a stop was requested. */
+static bool wait_before_retry(const hs_raw_session *session, const hs__startup *startup, double *waited)
 {
     double left = startup->max_wait_secs - *waited;
     double secs = left < startup->recovery_wait_secs ? left : startup->recovery_wait_secs;
@@ -53,7 +54,7 @@ static void log_restored(hs_raw_session *session, const hs_saver *saver, const c
            hs__secs_text(secs, (double)(hs_env_monotonic_ns(&session->env) - began_ns) / 1e9));
 }
 
-static hs_code restore_path(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
+static hs_code restore_prefix(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
     char *copy = hs__strdup(&session->env, startup->checkpoint_prefix);
     if (!copy)
@@ -71,15 +72,15 @@ static hs_code restore_path(hs_raw_session *session, const hs__startup *startup,
 
 static hs_code restore_newest(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
-    static const hs_restore_options everything = HS_INIT(hs_restore_options);
-    const hs_restore_options *options = startup->restore_options ? startup->restore_options : &everything;
+    static const hs_restore_options no_options = HS_INIT(hs_restore_options);
+    const hs_restore_options *options = startup->restore_options ? startup->restore_options : &no_options;
     hs_code code;
     double waited = 0;
     int64_t began_ns;
     do {
         began_ns = hs_env_monotonic_ns(&session->env);
         code = hs__restore_newest(startup->saver, session, startup->checkpoint_dir, options, path, err);
-    } while (!code && !*path && startup->wait_for_checkpoint && wait_on(session, startup, &waited));
+    } while (!code && !*path && startup->wait_for_checkpoint && wait_before_retry(session, startup, &waited));
     if (*path)
         log_restored(session, startup->saver, *path, began_ns);
     else if (!code && startup->restore == HS_RESTORE_REQUIRE)
@@ -94,7 +95,7 @@ hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup,
     if (!startup->saver)
         return HS_OK;
     if (startup->checkpoint_prefix && *startup->checkpoint_prefix)
-        return restore_path(session, startup, path, err);
+        return restore_prefix(session, startup, path, err);
     if (!startup->checkpoint_dir || !*startup->checkpoint_dir || startup->restore == HS_RESTORE_NEVER)
         return HS_OK;
     return restore_newest(session, startup, path, err);
@@ -111,9 +112,9 @@ hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *start
     return code;
 }
 
-/* Checks. */
+/* Ready checks. */
 
-/* "a, b, c", as far as there is room. */
+/* Writes "a, b, c", as far as it fits. */
 static void list_names(char *text, size_t size, const hs_string *names, size_t n)
 {
     size_t used = 0;
@@ -128,9 +129,10 @@ static void list_names(char *text, size_t size, const hs_string *names, size_t n
     text[used] = '\0';
 }
 
-/* Runs a check, which gives the names of what is not ready. One that fails because of what is not initialized says so by
- * that. *ready is whether all is; else `err` has what is not. */
-static hs_code check(hs_raw_session *session, const char *op, const char *what, bool *ready, hs_error *err)
+/* Runs a check op, whose value is the names of variables that are not initialized. *ready is false if it has names, or
+ * fails with HS_FAILED_PRECONDITION, as an op does that reads such a variable. Then `err` has the reason, and the result is
+ * HS_OK. */
+static hs_code run_check(hs_raw_session *session, const char *op, const char *what, bool *ready, hs_error *err)
 {
     const hs_run_values *values;
     *ready = true;
@@ -142,12 +144,12 @@ static hs_code check(hs_raw_session *session, const char *op, const char *what, 
         *ready = false;
         return code == HS_FAILED_PRECONDITION ? HS_OK : code;
     }
-    const hs_tensor *list = hs_run_values_tensor(values, 0);
-    if (!list || list->dtype != HS_STRING || list->memory || !list->bytes)
+    const hs_tensor *names = hs_run_values_tensor(values, 0);
+    if (!names || names->dtype != HS_STRING || names->memory || !names->bytes)
         return HS_OK;
     char text[HS_MESSAGE_SIZE / 2];
-    size_t n = list->bytes / sizeof(hs_string);
-    list_names(text, sizeof text, list->data, n);
+    size_t n = names->bytes / sizeof(hs_string);
+    list_names(text, sizeof text, names->data, n);
     *ready = false;
     hs_error_set(err, HS_FAILED_PRECONDITION, "the model is not %s; %zu variables are not initialized: %s", what, n, text);
     return HS_OK;
@@ -158,17 +160,17 @@ static hs_code try_local_init(hs_raw_session *session, const hs__startup *startu
     *ready = true;
     if (!startup->local_init_op)
         return HS_OK;
-    hs_code code = check(session, startup->ready_for_local_init_op, "ready for local_init_op", ready, err);
+    hs_code code = run_check(session, startup->ready_for_local_init_op, "ready for local_init_op", ready, err);
     if (code || !*ready)
         return code;
     return run_op(session, startup->local_init_op, startup->local_init_feeds, startup->local_init_run_options, err);
 }
 
-/* HS_OK and not ready: `err` says what is not. */
+/* Runs the local init op and the ready checks. Results as in run_check. */
 static hs_code try_finish(hs_raw_session *session, const hs__startup *startup, bool *ready, hs_error *err)
 {
     hs_code code = try_local_init(session, startup, ready, err);
-    return code || !*ready ? code : check(session, startup->ready_op, "ready", ready, err);
+    return code || !*ready ? code : run_check(session, startup->ready_op, "ready", ready, err);
 }
 
 hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, hs_error *err)
@@ -181,7 +183,7 @@ hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, 
     return HS_FAILED_PRECONDITION;
 }
 
-/* The three of them. */
+/* The three ways to start. */
 
 hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup, hs_error *err)
 {
@@ -216,8 +218,9 @@ hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup,
     return hs__error_copy(err, &why), code;
 }
 
-/* What was given no place is where each process is, and nobody initializes a worker's. */
-static hs_code check_places(const hs_raw_session *raw, hs_error *err)
+/* A variable without a device exists in each process, and the chief initializes only its own. A worker's would never be
+ * ready. */
+static hs_code check_devices(const hs_raw_session *raw, hs_error *err)
 {
     hs_variable variable;
     for (size_t i = 0; hs_backend_variable(raw->backend, i, &variable); i++)
@@ -232,10 +235,10 @@ static hs_code check_places(const hs_raw_session *raw, hs_error *err)
 hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
-    hs_code placed = check_places(raw, err);
-    if (placed)
-        return placed;
-    double waited = 0, told = 0;
+    hs_code device_code = check_devices(raw, err);
+    if (device_code)
+        return device_code;
+    double waited = 0, next_log_secs = 0;
     hs_error why = {0};
     for (;;) {
         bool ready;
@@ -246,13 +249,13 @@ hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup,
         if (!code && ready)
             return HS_OK;
         hs__close_raw(session, NULL);
-        if (code && code != HS_UNAVAILABLE) /* what is not there yet may come */
+        if (code && code != HS_UNAVAILABLE) /* HS_UNAVAILABLE: the chief may not have started yet */
             return hs__error_copy(err, &why), code;
-        if (waited >= told) { /* once a minute is enough */
+        if (waited >= next_log_secs) { /* once a minute */
             hs_log(&raw->env, HS_LOG_INFO, "waiting for the session to become ready: %s", why.message);
-            told = waited + 60;
+            next_log_secs = waited + 60;
         }
-        if (!wait_on(raw, startup, &waited))
+        if (!wait_before_retry(raw, startup, &waited))
             break;
     }
     if (hs__stop_requested(session))

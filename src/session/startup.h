@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SESSION_MANAGER_H
-#define HS_SESSION_MANAGER_H
+#ifndef HS_SESSION_STARTUP_H
+#define HS_SESSION_STARTUP_H
 
 #include <hooksess/session.h>
 #include <hooksess/tf1/session_manager.h>
 
-/* How a session that was just opened comes by its values. TensorFlow: SessionManager. */
+/* How the variables of a session that was just opened get their values. TensorFlow: SessionManager. */
 
 struct hs_session;
 
-/* What there is to do it with. All is borrowed; names NULL: there is none. */
+/* What to restore, and how to initialize. All pointers are borrowed. Names NULL: not used. */
 typedef struct hs__startup {
     const char *ready_op, *ready_for_local_init_op, *local_init_op;
     const hs_feed *local_init_feeds;
@@ -19,33 +19,36 @@ typedef struct hs__startup {
     const hs_feed *init_feeds;
     hs_init_fn init_fn;
     void *user;
-    const hs_scaffold *scaffold; /* for init_fn */
+    const hs_scaffold *scaffold; /* passed to init_fn */
 
     hs_saver *saver;                           /* NULL: nothing is restored */
-    const char *checkpoint_prefix;             /* this one, */
-    const char *checkpoint_dir;                /* or the newest valid one of this directory; NULL and "": neither */
-    hs_restore_policy restore;                 /* what to do about checkpoint_dir */
-    const hs_restore_options *restore_options; /* complete; NULL: everything */
-    bool wait_for_checkpoint;
-    bool must_start;                          /* not being restored, and having nothing to initialize with, is an error */
-    double max_wait_secs, recovery_wait_secs; /* INFINITY: forever */
+    const char *checkpoint_prefix;             /* restore this checkpoint, */
+    const char *checkpoint_dir;                /* or the newest valid one in this directory. NULL or "": neither */
+    hs_restore_policy restore;                 /* for checkpoint_dir */
+    const hs_restore_options *restore_options; /* complete. NULL: restore everything */
+    bool wait_for_checkpoint;                  /* until checkpoint_dir has one, at most max_wait_secs */
+    bool must_start; /* fail if no checkpoint is restored and init_op, init_fn and local_init_op are missing */
+    double max_wait_secs, recovery_wait_secs; /* INFINITY: no limit */
 } hs__startup;
 
-/* A number of seconds in some options: 0 is the default, HS_NEVER is forever; HS_INVALID_ARGUMENT for others below 0. */
-hs_code hs__seconds(double *secs, double given, double standard, const char *what, hs_error *err);
+/* Sets *secs to the option `given` with the name `what`. 0: `default_secs`. HS_NEVER: INFINITY. HS_INVALID_ARGUMENT:
+ * another negative number, or NaN. */
+hs_code hs__seconds(double *secs, double given, double default_secs, const char *what, hs_error *err);
 
-/* Restores what the startup says; *path is the checkpoint, to be freed with hs__free, or NULL. */
+/* Restores the checkpoint that `startup` selects. *path: its path, for hs__free. NULL: no checkpoint was restored. */
 hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err);
-/* The init op, then the init function. */
+/* Runs the init op, then the init function. */
 hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *startup, hs_error *err);
-/* The check for the local init op, the local init op, the check that all is ready. */
+/* Runs the ready check for the local init op, the local init op, and the ready check. HS_FAILED_PRECONDITION: a check found
+ * variables that are not initialized. */
 hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, hs_error *err);
 
-/* Restores, or else initializes; then finishes. */
+/* Restores, or initializes if no checkpoint was restored. Then finishes. */
 hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup, hs_error *err);
-/* Restores; then finishes. *initialized: something was restored, and all is ready. */
+/* Restores, then finishes. *initialized: a checkpoint was restored, and all variables are ready. */
 hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup, bool *initialized, hs_error *err);
-/* Opens the session itself, again and again, until all is ready that others initialize. */
+/* For workers: reopens the session until another process has initialized all variables, for at most max_wait_secs
+ * (HS_DEADLINE_EXCEEDED). HS_CANCELLED: a stop was requested. */
 hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup, hs_error *err);
 
 #endif

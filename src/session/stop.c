@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a session stops. */
+/* Why a session stops: the requests and their causes. */
 #include "session/session.h"
 
 #include <stdio.h>
@@ -17,8 +17,8 @@ bool hs_session_should_stop(const hs_session *session)
 
 bool hs__stop_requested(const struct hs_session *session)
 {
-    const unsigned asked = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
-    return hs__stops(session) & asked || hs__coordinator_asked(session->coordinator);
+    const unsigned requested = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
+    return hs__stops(session) & requested || hs__coordinator_asked(session->coordinator);
 }
 
 void hs__stop_step(struct hs_session *session)
@@ -30,7 +30,7 @@ void hs__stop_step(struct hs_session *session)
 void hs__stop_by_hook(struct hs_session *session, const char *hook, hs__stop how)
 {
     if (session->life == HS__CLOSING || (hs__stops(session) & HS__STOP_HOOK) >= (unsigned)how)
-        return; /* there is nothing left to stop, or it was stopped */
+        return; /* the session closes, or a hook has already requested this stop or a stronger one */
     if (!session->already_done)
         snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook);
     hs__add_stops(session, how);

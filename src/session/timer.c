@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Timers: they decide by a trigger in which runs a hook acts. */
 #include <hooksess/timer.h>
 
 #include "base/env.h"
@@ -12,18 +13,18 @@ enum { UNKNOWN = -1, NO_MARK = -1 };
 
 struct hs_timer {
     hs_env env;
-    int64_t every_ns, every_n_steps; /* 0: not so */
-    int64_t *at;                     /* the listed steps, ascending; owned */
-    size_t n_at;
-    bool on_request, first; /* first: due while it is not marked */
-    bool started, loaded;   /* since the reset; loaded: and not started since */
-    bool marked, has_time;  /* has_time: last_ns is known, too */
-    bool by_steps;          /* what is due is so by steps, or for the first time: every_n_steps counts from it */
-    int64_t requests;       /* seen so far */
-    int64_t listed;         /* the next of the listed steps; NO_STEP: none; UNKNOWN: not started */
-    int64_t last_ns;        /* when it was marked last, or loaded */
-    int64_t last_step;      /* where every_n_steps counts from */
-    int64_t done_step;      /* where it was marked last, or where the session began: nothing new is to be done there */
+    int64_t every_ns, every_n_steps; /* 0: not used */
+    int64_t *steps;                  /* the listed steps, ascending */
+    size_t n_steps;
+    bool on_request, first;  /* first: fires until it is marked */
+    bool started, loaded;    /* since the reset. loaded: and not started since */
+    bool marked, has_time;   /* has_time: last_ns is valid */
+    bool by_steps;           /* every_n_steps or `first` fired in the last hs_timer_due: its mark restarts every_n_steps */
+    int64_t requests;        /* save requests up to the last mark */
+    int64_t next_listed;     /* the next of the listed steps. NO_STEP: none. UNKNOWN: not started */
+    int64_t last_ns;         /* time of the last mark, or of the first run after a load */
+    int64_t last_step;       /* every_n_steps counts from this step */
+    int64_t last_acted_step; /* step of the last mark or of the start. every_n_secs does not fire again at this step */
 };
 
 static hs_code check_intervals(const hs_trigger *trigger, hs_error *err)
@@ -66,7 +67,7 @@ static hs_code check(const hs_trigger *trigger, hs_error *err)
     return HS_OK;
 }
 
-static int by_number(const void *a, const void *b)
+static int compare_steps(const void *a, const void *b)
 {
     int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
     return (left > right) - (left < right);
@@ -77,11 +78,11 @@ static hs_code copy_list(hs_timer *timer, const hs_trigger *trigger, hs_error *e
     size_t n = count_steps(trigger);
     if (!n)
         return HS_OK;
-    if (!(timer->at = hs__alloc(&timer->env, n, sizeof *timer->at)))
+    if (!(timer->steps = hs__alloc(&timer->env, n, sizeof *timer->steps)))
         return hs__no_memory(err, n, "the trigger's steps");
-    memcpy(timer->at, trigger->at_steps, n * sizeof *timer->at);
-    qsort(timer->at, n, sizeof *timer->at, by_number);
-    timer->n_at = n;
+    memcpy(timer->steps, trigger->at_steps, n * sizeof *timer->steps);
+    qsort(timer->steps, n, sizeof *timer->steps, compare_steps);
+    timer->n_steps = n;
     return HS_OK;
 }
 
@@ -117,22 +118,22 @@ void hs_timer_free(hs_timer *timer)
     if (!timer)
         return;
     hs_env env = timer->env;
-    hs__free(&env, timer->at);
+    hs__free(&env, timer->steps);
     hs__free(&env, timer);
 }
 
-/* The first of the listed steps that is not before this one. */
+/* Returns the first listed step that is not before `step`. */
 static int64_t listed_from(const hs_timer *timer, int64_t step)
 {
-    size_t low = 0, high = timer->n_at;
+    size_t low = 0, high = timer->n_steps;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (timer->at[middle] < step)
+        if (timer->steps[middle] < step)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < timer->n_at ? timer->at[low] : NO_STEP;
+    return low < timer->n_steps ? timer->steps[low] : NO_STEP;
 }
 
 static int64_t listed_after(const hs_timer *timer, int64_t step)
@@ -140,18 +141,18 @@ static int64_t listed_after(const hs_timer *timer, int64_t step)
     return step == INT64_MAX ? NO_STEP : listed_from(timer, step + 1);
 }
 
-/* As if nothing had fired. Requests that were seen stay so, whatever the variables are restored to. */
-static void forget(hs_timer *timer)
+/* Forgets all firings. Save requests that were seen do not fire again, whatever checkpoint is restored. */
+static void clear_marks(hs_timer *timer)
 {
     timer->marked = timer->has_time = timer->by_steps = timer->started = timer->loaded = false;
-    timer->listed = timer->n_at ? UNKNOWN : NO_STEP;
+    timer->next_listed = timer->n_steps ? UNKNOWN : NO_STEP;
 }
 
 void hs_timer_reset(hs_timer *timer)
 {
     if (!timer)
         return;
-    forget(timer);
+    clear_marks(timer);
     timer->requests = 0;
 }
 
@@ -161,15 +162,15 @@ void hs_timer_start(hs_timer *timer, int64_t step)
         return;
     timer->started = true;
     timer->loaded = false;
-    timer->done_step = step;
+    timer->last_acted_step = step;
     if (timer->last_step > step)
         timer->marked = false;
-    if (timer->listed == UNKNOWN)
-        timer->listed = listed_from(timer, step);
-    else if (timer->listed > step) /* all up to this one have fired; after a recovery it is another than it was */
-        timer->listed = listed_after(timer, step);
-    else /* it was reached, and did not fire */
-        timer->listed = listed_from(timer, timer->listed);
+    if (timer->next_listed == UNKNOWN)
+        timer->next_listed = listed_from(timer, step);
+    else if (timer->next_listed > step) /* listed steps up to `step` have fired; a recovery may have changed it */
+        timer->next_listed = listed_after(timer, step);
+    else /* it was reached, but has not fired */
+        timer->next_listed = listed_from(timer, timer->next_listed);
 }
 
 static void set_time(hs_timer *timer, int64_t now_ns)
@@ -189,14 +190,14 @@ bool hs_timer_begin(hs_timer *timer, hs_run_context *run, int64_t step)
 {
     if (!timer)
         return false;
-    bool begins = !timer->marked && !timer->first;
-    if (begins) {
+    bool had_effect = !timer->marked && !timer->first;
+    if (had_effect) {
         set_mark(timer, run, step);
-        timer->done_step = step;
+        timer->last_acted_step = step;
     } else if (timer->marked && !timer->has_time) {
         set_time(timer, hs_run_context_now(run));
     }
-    return begins;
+    return had_effect;
 }
 
 static bool is_requested(const hs_timer *timer, const hs_run_context *run)
@@ -204,7 +205,7 @@ static bool is_requested(const hs_timer *timer, const hs_run_context *run)
     return timer->on_request && hs_run_context_requests(run) != timer->requests;
 }
 
-static bool is_time(hs_timer *timer, hs_run_context *run)
+static bool is_due_by_time(hs_timer *timer, hs_run_context *run)
 {
     if (!timer->every_ns || !timer->marked)
         return false;
@@ -224,52 +225,51 @@ static bool is_due_by_steps(const hs_timer *timer, int64_t step)
 
 static bool is_listed(const hs_timer *timer, int64_t step)
 {
-    return timer->listed != UNKNOWN && step >= timer->listed;
+    return timer->next_listed != UNKNOWN && step >= timer->next_listed;
 }
 
 bool hs_timer_may_fire(hs_timer *timer, hs_run_context *run)
 {
     if (!timer)
         return false;
-    return !timer->started || !timer->marked || timer->every_n_steps || timer->listed != NO_STEP ||
-           is_requested(timer, run) || is_time(timer, run);
+    return !timer->started || !timer->marked || timer->every_n_steps || timer->next_listed != NO_STEP ||
+           is_requested(timer, run) || is_due_by_time(timer, run);
 }
 
-/* Hooks call this in every step. */
 bool hs_timer_due(hs_timer *timer, hs_run_context *run, int64_t step)
 {
     if (!timer)
         return false;
     timer->by_steps = is_due_by_steps(timer, step);
-    return timer->by_steps || is_listed(timer, step) || is_requested(timer, run) || is_time(timer, run);
+    return timer->by_steps || is_listed(timer, step) || is_requested(timer, run) || is_due_by_time(timer, run);
 }
 
 bool hs_timer_mark(hs_timer *timer, hs_run_context *run, int64_t step, double *elapsed_secs, int64_t *elapsed_steps)
 {
     if (!timer)
         return false;
-    bool before = timer->marked;
-    int64_t counts_from = before && timer->every_n_steps && !timer->by_steps ? timer->last_step : step;
-    if (before && elapsed_secs)
+    bool was_marked = timer->marked;
+    int64_t counts_from = was_marked && timer->every_n_steps && !timer->by_steps ? timer->last_step : step;
+    if (was_marked && elapsed_secs)
         *elapsed_secs = timer->has_time ? (double)(hs_run_context_now(run) - timer->last_ns) / 1e9 : 0;
-    if (before && elapsed_steps)
-        *elapsed_steps = step - timer->done_step;
+    if (was_marked && elapsed_steps)
+        *elapsed_steps = step - timer->last_acted_step;
     set_mark(timer, run, counts_from);
     timer->started = true;
     timer->loaded = timer->by_steps = false;
-    timer->done_step = step;
-    timer->listed = listed_after(timer, step);
+    timer->last_acted_step = step;
+    timer->next_listed = listed_after(timer, step);
     if (timer->on_request)
         timer->requests = hs_run_context_requests(run);
-    return before;
+    return was_marked;
 }
 
-/* The session was restored after its first run, or the hook did not start the timer. */
+/* Starts the timer in a run: the session was restored after its first run, or the hook did not start the timer. */
 static void start_late(hs_timer *timer, hs_run_context *run, int64_t step)
 {
-    bool resumes = timer->loaded;
+    bool was_loaded = timer->loaded;
     hs_timer_start(timer, step);
-    if (resumes && !timer->marked) /* what fired first does not fire again */
+    if (was_loaded && !timer->marked) /* `first` does not fire again after a load */
         set_mark(timer, run, step);
 }
 
@@ -287,25 +287,27 @@ hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_err
     hs__clear(err);
     if (!timer->started)
         start_late(timer, run, step);
-    hs_timer_begin(timer, run, timer->done_step);
+    hs_timer_begin(timer, run, timer->last_acted_step);
     bool due = hs_timer_due(timer, run, step);
     bool by_time = due && !timer->by_steps && !is_listed(timer, step) && !is_requested(timer, run);
-    *fires = due && !(by_time && step == timer->done_step);
+    *fires = due && !(by_time && step == timer->last_acted_step);
     if (*fires)
         hs_timer_mark(timer, run, step, NULL, NULL);
     return HS_OK;
 }
 
-/* State: the step that every_n_steps counts from (without it, that there is a mark), or NO_MARK; the next listed step, or
- * UNKNOWN. */
+/* The saved state: the step from which every_n_steps counts (0 if only the mark counts), or NO_MARK; the next listed step,
+ * or UNKNOWN. */
 
 hs_code hs_timer_save(const hs_timer *timer, hs_state_writer *out, hs_error *err)
 {
     int64_t state[] = {NO_MARK, UNKNOWN};
-    if (timer && timer->marked && (timer->every_n_steps || timer->n_at))
-        state[0] = timer->every_ns && !timer->every_n_steps ? 0 : timer->last_step; /* else it would depend on the clock */
-    if (timer && timer->n_at)
-        state[1] = timer->listed;
+    if (timer && timer->marked && (timer->every_n_steps || timer->n_steps))
+        state[0] = timer->every_ns && !timer->every_n_steps
+                       ? 0
+                       : timer->last_step; /* otherwise the state would depend on the clock */
+    if (timer && timer->n_steps)
+        state[1] = timer->next_listed;
     return hs_state_writer_write(out, state, sizeof state, err);
 }
 
@@ -315,13 +317,13 @@ hs_code hs_timer_load(hs_timer *timer, hs_state_reader *in, hs_error *err)
     hs_code code = hs_state_reader_read(in, state, sizeof state, err);
     if (code || !timer)
         return code;
-    forget(timer);
+    clear_marks(timer);
     timer->loaded = true;
-    if (state[0] >= 0 && (timer->every_n_steps || timer->n_at)) {
+    if (state[0] >= 0 && (timer->every_n_steps || timer->n_steps)) {
         timer->marked = true;
         timer->last_step = state[0];
     }
-    if (timer->n_at && state[1] >= 0)
-        timer->listed = state[1];
+    if (timer->n_steps && state[1] >= 0)
+        timer->next_listed = state[1];
     return HS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trace of a run in a file. */
+/* Writes a run's trace to a file (hs_run_context_write_trace). */
 #include "base/files.h"
 #include "session/session.h"
 #include "summary/trace.h"
@@ -8,8 +8,8 @@
 
 static const size_t DEFAULT_BYTES = (size_t)64 << 20;
 
-static hs_code fill(hs__trace *trace, const hs_run_context *run, int64_t step, const hs_trace_options *options,
-                    hs_error *err)
+static hs_code build_trace(hs__trace *trace, const hs_run_context *run, int64_t step, const hs_trace_options *options,
+                           hs_error *err)
 {
     const hs_env *env = &run->session->env;
     int64_t to_realtime_ns = hs_env_realtime_ns(env) - hs_env_monotonic_ns(env);
@@ -20,7 +20,7 @@ static hs_code fill(hs__trace *trace, const hs_run_context *run, int64_t step, c
     return code ? code : hs__trace_finish(trace, step, err);
 }
 
-static hs_code put(const hs__trace *trace, const char *directory, const char *path, const hs_env *env, hs_error *err)
+static hs_code write_json(const hs__trace *trace, const char *directory, const char *path, const hs_env *env, hs_error *err)
 {
     if (!path)
         return hs__no_memory(err, strlen(directory), "a path");
@@ -36,8 +36,8 @@ static hs_code write_file(const hs_run_context *run, int64_t step, const hs_trac
     hs__trace_begin(&trace, env, max_bytes);
     char *name = hs__format(env, "timeline-%lld.json", (long long)step);
     char *path = name ? hs__path_join(env, options->trace_dir, name) : NULL;
-    hs_code code = fill(&trace, run, step, options, err);
-    if (!code && !(code = put(&trace, options->trace_dir, path, env, err))) {
+    hs_code code = build_trace(&trace, run, step, options, err);
+    if (!code && !(code = write_json(&trace, options->trace_dir, path, env, err))) {
         hs_log(env, HS_LOG_INFO, "step %lld: wrote profile %s", (long long)step, path);
         if (trace.dropped)
             hs_log(env, HS_LOG_WARNING, "%s: %lld events were dropped, because max_bytes is %zu", path,

@@ -8,15 +8,15 @@ locks_posix.c.o:files             the files that the process has locked, as the 
 locks_posix.c.o:mutex
 locks_posix.c.o:once
 redirect_posix.c.o:newest         where files are in a trial of a resume, a process that the tool has started
-signals.c.o:before                the sessions that handle signals, and what was installed before them
-signals.c.o:covered
-signals.c.o:handling
-signals.c.o:layers
+signals.c.o:active_layer          the sessions that handle signals, and what was installed before them
+signals.c.o:chained
+signals.c.o:installed
 signals.c.o:listeners
 signals.c.o:lock
 signals.c.o:n_listeners
-signals.c.o:ours
-signals.c.o:process
+signals.c.o:n_running
+signals.c.o:owner_pid
+signals.c.o:previous
 raw_session.c.o:opened            how many sessions were opened
 writer_shared.c.o:shared          the event files that are shared
 writer_shared.c.o:shared_lock
