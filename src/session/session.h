@@ -431,9 +431,9 @@ void hs__pause(struct hs_session *session, double secs);
 hs_code hs__open_raw(struct hs_session *session, hs_error *err);
 hs_code hs__close_raw(struct hs_session *session, hs_error *err);
 /* Creates the backend's session, initializes or restores its variables, starts the threads and calls
- * after_create_session. `again`: the session was lost, so recovery's rules say what is restored. On failure the caller
+ * after_create_session. `recovering`: the session was lost, so recovery's rules say what is restored. On failure the caller
  * releases what was created, by hs__discard_raw or hs__close_all. */
-hs_code hs__create(struct hs_session *session, bool again, hs_error *err);
+hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err);
 /* Ends everything that hs__create has created. Returns the error of a thread, unless the thread reported the loss of the
  * session. */
 hs_code hs__discard_raw(struct hs_session *session, hs_error *err);
