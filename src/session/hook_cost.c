@@ -16,14 +16,14 @@ static uint64_t sample_interval(struct hs_session *session)
     return SAMPLE_EVERY / 2 + (session->timing.sample_rng >> 33) % SAMPLE_EVERY;
 }
 
-void hs__timing_init(struct hs_session *session)
+void hs__callback_timing_init(struct hs_session *session)
 {
     session->timing.opened_ns = hs_env_monotonic_ns(&session->env);
     session->timing.on = true; /* the first run is timed, but is not a sample */
     session->timing.next_sample = SAMPLE_EVERY;
 }
 
-void hs__timing_free(struct hs_session *session)
+void hs__callback_timing_free(struct hs_session *session)
 {
     hs__free(&session->env, session->timing.spans);
 }

@@ -184,7 +184,7 @@ typedef struct hs__data_wait {
 } hs__data_wait;
 
 /* hook_cost.c. How long callbacks take. */
-typedef struct hs__timing {
+typedef struct hs__callback_timing {
     bool on;                    /* every callback of this run is timed */
     bool sampling;              /* as a sample */
     uint64_t n_runs;            /* hooked runs, this one included */
@@ -196,7 +196,7 @@ typedef struct hs__timing {
     size_t n_spans, spans_capacity;
     int span_runs; /* spans are recorded in N more runs, this one included */
     int64_t opened_ns;
-} hs__timing;
+} hs__callback_timing;
 
 /* failures.c. Failures after which training continued. */
 typedef struct hs__failures {
@@ -237,7 +237,7 @@ struct hs_session {
     hs_run_context context;
     hs_run_values values;        /* the caller's */
     hs_run_values raw_values[3]; /* of raw runs: by the caller; in a callback or by a borrower; nested in these */
-    hs__timing timing;
+    hs__callback_timing timing;
     bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
     size_t level;    /* of the next run: number of runs whose callbacks are running */
     bool in_backend; /* the backend is running: no call is allowed */
@@ -500,8 +500,8 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
 
 /* hook_cost.c */
 
-void hs__timing_init(struct hs_session *session);
-void hs__timing_free(struct hs_session *session);
+void hs__callback_timing_init(struct hs_session *session);
+void hs__callback_timing_free(struct hs_session *session);
 /* Are callbacks of this run timed: all, or those of slow hooks? */
 static inline bool hs__times_callbacks(const struct hs_session *session)
 {

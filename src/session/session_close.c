@@ -174,7 +174,7 @@ void hs__session_free(hs_session *session)
     hs__made_free(session);
     hs__recovery_free(session);
     hs__failures_free(session);
-    hs__timing_free(session);
+    hs__callback_timing_free(session);
     hs__free(&env, session->creation.checkpoint_dir);
     hs__free(&env, session->creation.checkpoint_prefix);
     hs__free(&env, session->creation.summary_dir);
