@@ -55,8 +55,8 @@ typedef struct hs_summary_writer_options {
     size_t size;
     const hs_env *env;
     double flush_secs; /* most seconds from adding an event to writing it, up to 1e9. 0: 120. HS_NEVER: no limit */
-    int64_t
-        queue_bytes; /* largest queue. As many more bytes may be on their way to the file. 0: 1 MiB. HS_NEVER: no limit */
+    /* Largest queue. As many more bytes may be on their way to the file. 0: 1 MiB. HS_NEVER: no limit */
+    int64_t queue_bytes;
     const char *name_suffix;       /* end of the file's name, without '/'. NULL: none */
     hs_writer_when_full when_full; /* 0: HS_WRITER_WAITS */
     hs_writer_on_error on_error;   /* 0: HS_WRITER_RETRIES */

@@ -15,7 +15,7 @@ static hs_run_context *after(int64_t step, double secs, uint32_t requests)
     run.step[true] = step;
     run.now[true] = (int64_t)(secs * 1e9);
     run.has_step[true] = run.has_now[true] = true;
-    atomic_store(&session.requests, requests);
+    atomic_store(&session.save_requests, requests);
     return &run;
 }
 
