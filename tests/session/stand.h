@@ -19,7 +19,7 @@ struct stand {
     uint64_t random;
     uint64_t digest; /* of a run that nobody disturbs, */
     double losses[STEPS + 1];
-    uint64_t run_us; /* and its length */
+    uint64_t run_us; /* and its length; check_trial corrects it, as it is longer on a busy machine */
 };
 
 int stand_setup(void **state);
@@ -54,7 +54,8 @@ void check_killed(const stand *s, int signal);
 typedef struct tally {
     int saved, done, killed;
 } tally;
-/* Whatever came of the signal was right, and is resumed. */
+/* Whatever came of the signal was right, and is resumed. The next signal comes earlier if this one came too late, else
+ * later. */
 void check_trial(stand *s, int signal, tally *sum);
 
 #endif
