@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adding ops to the graph. */
+#include "tensorflow/tensorflow.h"
+
+#include <string.h>
+
+hs_code hs__tf_builder_begin(hs__tf_builder *builder, hs__tf_backend *backend, hs_error *err)
+{
+    *builder = (hs__tf_builder){.backend = backend, .err = err, .status = backend->tf.NewStatus()};
+    return HS_OK;
+}
+
+hs_code hs__tf_builder_end(hs__tf_builder *builder)
+{
+    builder->backend->tf.DeleteStatus(builder->status);
+    return builder->code;
+}
+
+/* A graph that was exported with our ops in it has their names already. */
+static char *free_name(const hs__tf_backend *backend, const char *name)
+{
+    char *found = hs__strdup(&backend->env, name);
+    for (unsigned i = 1; found && backend->tf.GraphOperationByName(backend->graph, found); i++) {
+        hs__free(&backend->env, found);
+        found = hs__format(&backend->env, "%s_%u", name, i);
+    }
+    return found;
+}
+
+TF_OperationDescription *hs__tf_begin_op(hs__tf_builder *builder, const char *type, const char *name)
+{
+    if (builder->code)
+        return NULL;
+    hs__tf_backend *backend = builder->backend;
+    char *unique = free_name(backend, name);
+    if (!unique) {
+        builder->code = hs__no_memory(builder->err, strlen(name), "a name");
+        return NULL;
+    }
+    TF_OperationDescription *op = backend->tf.NewOperation(backend->graph, type, unique);
+    hs__free(&backend->env, unique);
+    return op;
+}
+
+TF_Output hs__tf_finish_op(hs__tf_builder *builder, TF_OperationDescription *op)
+{
+    if (!op)
+        return (TF_Output){NULL, 0};
+    hs__tf_backend *backend = builder->backend;
+    TF_Operation *made = backend->tf.FinishOperation(op, builder->status);
+    backend->changes++;
+    hs_code code = hs__tf_settle(&backend->tf, builder->status, builder->err);
+    if (!builder->code)
+        builder->code = code;
+    if (!code)
+        hs__tf_note_references(backend, made);
+    return (TF_Output){code ? NULL : made, 0};
+}
+
+TF_Output hs__tf_simple_op(hs__tf_builder *builder, const char *type, const char *name, const TF_Output *inputs, size_t n)
+{
+    TF_OperationDescription *op = hs__tf_begin_op(builder, type, name);
+    for (size_t i = 0; op && i < n; i++)
+        builder->backend->tf.AddInput(op, inputs[i]);
+    return hs__tf_finish_op(builder, op);
+}
+
+TF_OperationDescription *hs__tf_begin_read(hs__tf_builder *builder, const char *name, TF_Operation *handle,
+                                           TF_DataType dtype, bool is_resource)
+{
+    const hs__tf_api *tf = &builder->backend->tf;
+    TF_OperationDescription *op = hs__tf_begin_op(builder, is_resource ? "ReadVariableOp" : "Identity", name);
+    if (!op)
+        return NULL;
+    tf->AddInput(op, (TF_Output){handle, 0});
+    if (is_resource)
+        tf->SetAttrType(op, "dtype", dtype);
+    tf->ColocateWith(op, handle); /* what is brought elsewhere may be on its way before the ops run that it waits for */
+    return op;
+}
+
+TF_Output hs__tf_constant(hs__tf_builder *builder, const char *name, const hs_tensor *value)
+{
+    hs__tf_backend *backend = builder->backend;
+    TF_Tensor *tensor = builder->code ? NULL : hs__tf_copy_in(backend, value, builder->err);
+    if (!tensor) {
+        if (!builder->code)
+            builder->code = HS_RESOURCE_EXHAUSTED;
+        return (TF_Output){NULL, 0};
+    }
+    TF_OperationDescription *op = hs__tf_begin_op(builder, "Const", name);
+    if (op) {
+        backend->tf.SetAttrType(op, "dtype", (TF_DataType)value->dtype);
+        backend->tf.SetAttrTensor(op, "value", tensor, builder->status);
+        builder->code = hs__tf_settle(&backend->tf, builder->status, builder->err);
+    }
+    TF_Output made = hs__tf_finish_op(builder, op);
+    backend->tf.DeleteTensor(tensor);
+    return made;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run that waits in a queue for what may never come. TensorFlow has no way to end one run but its timeout; what ends it
+ * is that the queue is closed. So a thread asks in the run's place whether a stop was requested, and closes the graph's
+ * queues then, as TensorFlow's coordinator does. Sessions of graphs without queues have no such thread. */
+#include "tensorflow/queues.h"
+#include "tensorflow/session.h"
+
+#include <hooksess/coordinator.h>
+
+#include <pthread.h>
+#include <stddef.h>
+
+/* How long a stop may take to be seen. */
+static const double INTERVAL_SECS = 0.05;
+
+struct hs__tf_watch {
+    hs_env env;
+    hs__tf_link *link;
+    hs__tf_ops_list closers;
+    hs_coordinator *coordinator;
+    hs_thread *thread;
+    pthread_mutex_t lock;
+    const hs_backend_call *call; /* the run that is on its way; NULL: none is. Under the lock */
+};
+
+/* Forks are not: whoever fills a queue with one has its own way to end that. */
+static bool is_watched(const hs__tf_session *session, const hs_backend_call *call)
+{
+    return !session->forked && session->link->watch && call->size > offsetof(hs_backend_call, user) && call->stop_requested;
+}
+
+/* The caller is asked under the lock: his answer is that of a run that has not ended. */
+static bool shall_close(struct hs__tf_watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    bool stop = !atomic_load(&watch->link->closed_queues) && watch->call && watch->call->stop_requested(watch->call->user);
+    pthread_mutex_unlock(&watch->lock);
+    return stop;
+}
+
+/* Each by itself: that one of them cannot be closed must not keep the others open. */
+static void close_queue(const struct hs__tf_watch *watch, TF_Operation *op)
+{
+    const hs__tf_api *tf = &watch->link->backend->tf;
+    TF_Status *status = tf->NewStatus();
+    hs_error error = {0};
+    const TF_Operation *closer = op;
+    tf->SessionRun(watch->link->session, NULL, NULL, NULL, 0, NULL, NULL, 0, &closer, 1, NULL, status);
+    if (hs__tf_settle(tf, status, &error))
+        hs_log(&watch->env, HS_LOG_DEBUG, "cannot close a queue after a stop request: %s", error.message);
+    tf->DeleteStatus(status);
+}
+
+static hs_code look(void *user, hs_error *err)
+{
+    struct hs__tf_watch *watch = user;
+    (void)err;
+    if (!shall_close(watch))
+        return HS_OK;
+    atomic_store(&watch->link->closed_queues, true);
+    for (size_t i = 0; i < watch->closers.n; i++)
+        close_queue(watch, watch->closers.ops[i]);
+    return HS_OK;
+}
+
+static void free_watch(struct hs__tf_watch *watch)
+{
+    const hs_env env = watch->env;
+    hs_thread_free(watch->thread);
+    hs_coordinator_free(watch->coordinator);
+    pthread_mutex_destroy(&watch->lock);
+    hs__free(&env, watch->closers.ops);
+    hs__free(&env, watch);
+}
+
+static hs_code start(struct hs__tf_watch *watch, hs_error *err)
+{
+    hs_error error = {0};
+    watch->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &watch->env), &error);
+    if (watch->coordinator)
+        watch->thread = hs_looper_new(HS_LOOPER_OPTIONS(.coordinator = watch->coordinator, .name = "tensorflow stop",
+                                                        .every_n_secs = INTERVAL_SECS, .loop = look, .user = watch),
+                                      &error);
+    if (watch->thread)
+        hs_thread_start(watch->thread, &error);
+    return hs__error_copy(err, &error);
+}
+
+hs_code hs__tf_watch_start(hs__tf_link *link, bool remote, hs_error *err)
+{
+    const hs_env *env = &link->backend->env;
+    hs__tf_ops_list closers = {.ops = NULL};
+    bool has_queues;
+    hs_code code = hs__tf_find_closers(link->backend, remote, &closers, &has_queues, err);
+    struct hs__tf_watch *watch = code || !has_queues ? NULL : hs__alloc(env, 1, sizeof *watch);
+    if (!watch || pthread_mutex_init(&watch->lock, NULL) != 0) {
+        hs__free(env, closers.ops);
+        hs__free(env, watch);
+        return code || !has_queues ? code : hs__no_memory(err, sizeof *watch, "a session");
+    }
+    watch->env = *env;
+    watch->link = link;
+    watch->closers = closers;
+    if ((code = start(watch, err)))
+        free_watch(watch);
+    else
+        link->watch = watch;
+    return code;
+}
+
+void hs__tf_watch_end(hs__tf_link *link)
+{
+    struct hs__tf_watch *watch = link->watch;
+    link->watch = NULL;
+    if (!watch)
+        return;
+    hs_coordinator_request_stop(watch->coordinator, NULL);
+    hs_coordinator_join(watch->coordinator, HS_JOIN_OPTIONS(.stop_grace_secs = HS_NEVER), NULL);
+    free_watch(watch);
+}
+
+static void set_call(struct hs__tf_watch *watch, const hs_backend_call *call)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->call = call;
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void hs__tf_watch_run(const hs__tf_session *session, const hs_backend_call *call)
+{
+    if (is_watched(session, call))
+        set_call(session->link->watch, call);
+}
+
+/* TensorFlow says that it has waited in vain, and not for how long. */
+static hs_code name_timeout(const hs_backend_call *call, hs_error *err)
+{
+    if (call->options && call->options->timeout_secs > 0)
+        hs_error_prefix(err, "the run took longer than timeout_secs (%g s)", call->options->timeout_secs);
+    return HS_DEADLINE_EXCEEDED;
+}
+
+/* Whoever fills a queue that was closed is at its end, not cancelled. */
+static hs_code name_closing(const hs_backend_call *call, hs_error *err)
+{
+    return hs_error_set(err, call->end_codes ? *call->end_codes : HS_OUT_OF_RANGE,
+                        "the queue was closed, because a stop was requested");
+}
+
+hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *call, hs_code code, hs_error *err)
+{
+    if (is_watched(session, call)) {
+        set_call(session->link->watch, NULL);
+        if ((code == HS_OUT_OF_RANGE || code == HS_CANCELLED) && call->stop_requested(call->user))
+            return hs_error_set(err, HS_STOP, "a stop was requested while the run waited for a queue");
+    }
+    if (code == HS_CANCELLED && session->forked && atomic_load(&session->link->closed_queues))
+        return name_closing(call, err);
+    return code == HS_DEADLINE_EXCEEDED ? name_timeout(call, err) : code;
+}
