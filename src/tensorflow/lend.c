@@ -3,7 +3,7 @@
  * variable that is assigned, keeps the very memory that was fed, long after the run. So only what ops take that give
  * something of their own is lent, straight or through ops that merely look at it in another shape; anything else is copied.
  */
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 #include <string.h>
 

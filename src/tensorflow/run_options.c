@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run options as TensorFlow reads them: a serialized RunOptions. */
-#include "tensorflow/session.h"
+#include "tensorflow/tf_session.h"
 
 #include "base/proto.h"
 

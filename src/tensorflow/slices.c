@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partitioned variables: which part of a whole each of them is. */
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 #include "variable.pb-c.h"
 

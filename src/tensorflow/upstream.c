@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queues that an op waits for: those that it, or what it needs, takes elements from. */
-#include "tensorflow/queues.h"
+#include "tensorflow/queue_closers.h"
 
 #include <string.h>
 

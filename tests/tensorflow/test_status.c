@@ -2,7 +2,7 @@
 /* What TensorFlow says, as an error of ours: the same code, and its message on one line. */
 #include "support/test.h"
 
-#include "tensorflow/api.h"
+#include "tensorflow/tf_api.h"
 
 static hs_code settle(TF_Code code, const char *message, hs_error *err)
 {

@@ -36,7 +36,7 @@ endforeach()
 # Statuses are made by TensorFlow's own functions, and read by the backend's.
 get_filename_component(tensorflow_folder ${TensorFlowC_LIBRARY} DIRECTORY)
 hooksess_tensorflow_program(test_tensorflow_status ${CMAKE_CURRENT_LIST_DIR}/test_status.c
-                            ${PROJECT_SOURCE_DIR}/src/tensorflow/status.c)
+                            ${PROJECT_SOURCE_DIR}/src/tensorflow/tf_status.c)
 target_include_directories(test_tensorflow_status PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_include_directories(test_tensorflow_status SYSTEM PRIVATE ${TensorFlowC_INCLUDE_DIR})
 target_link_libraries(test_tensorflow_status PRIVATE ${TensorFlowC_LIBRARY} ${tensorflow_folder}/libtensorflow_framework.so.2)

@@ -39,8 +39,8 @@ hs_code hs__tf_server_def(const hs__tf_cluster *cluster, const hs__tf_task *own,
                           hs_error *err);
 hs_code hs__tf_server_def_read(hs_bytes def, hs__tf_cluster *cluster, const hs__tf_task **own, hs_error *err);
 
-/* reach.c: UNAVAILABLE names the first task with which no connection can be made, or that says nothing on it; all together
- * have a few seconds, but for what the system takes to find their hosts. */
+/* probe_tasks.c: UNAVAILABLE names the first task with which no connection can be made, or that says nothing on it; all
+ * together have a few seconds, but for what the system takes to find their hosts. */
 hs_code hs__tf_reach(const hs__tf_cluster *cluster, hs_error *err);
 
 #endif

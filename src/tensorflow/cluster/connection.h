@@ -2,7 +2,7 @@
 #ifndef HS_TENSORFLOW_CLUSTER_CONNECTION_H
 #define HS_TENSORFLOW_CLUSTER_CONNECTION_H
 
-#include "tensorflow/session.h"
+#include "tensorflow/tf_session.h"
 
 /* How a session is connected, and how that ends. */
 

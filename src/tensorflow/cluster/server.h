@@ -3,7 +3,7 @@
 #define HS_TENSORFLOW_CLUSTER_SERVER_H
 
 #include "tensorflow/cluster/cluster.h"
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 #include <hooksess/tensorflow_server.h>
 

@@ -9,7 +9,7 @@
  *
  * Their attribute `target`, an int, is the number of a kernel_target, which must outlive all sessions of the graph. */
 
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 #include <hooksess/backend.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph's SaverDefs as savers of ours: how many checkpoints are kept. */
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 #include <hooksess/checkpoint.h>
 

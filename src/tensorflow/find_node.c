@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names to ops and their outputs. */
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 #include <ctype.h>
 #include <stdlib.h>

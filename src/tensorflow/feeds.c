@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Feeds: checked against the graph, and brought to TensorFlow. */
-#include "tensorflow/session.h"
+#include "tensorflow/tf_session.h"
 
 static hs_code check_feed(const hs__tf_op *op, int32_t index, const hs_tensor *value, hs_error *err)
 {

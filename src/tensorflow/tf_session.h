@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TENSORFLOW_SESSION_H
-#define HS_TENSORFLOW_SESSION_H
+#ifndef HS_TENSORFLOW_TF_SESSION_H
+#define HS_TENSORFLOW_TF_SESSION_H
 
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 /* What TensorFlow has of a session; forks share it. */
 typedef struct {
@@ -62,7 +62,7 @@ typedef struct {
     size_t n_ahead; /* how many variables are read at once when one is asked for next */
 } hs__tf_session;
 
-/* open_session.c */
+/* tf_session.c */
 hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
 hs_code hs__tf_session_close(void *session, hs_error *err);
 hs_code hs__tf_session_fork(void *session, void **forked, hs_error *err);
@@ -74,23 +74,23 @@ hs_code hs__tf_settle_run(const hs__tf_session *session, hs_error *err);
  * run of a kind. */
 hs_code hs__tf_check_peers(hs__tf_link *link, hs_error *err);
 
-/* cluster/bounded.c: only sessions of a cluster are made there and then. UNAVAILABLE: not within a time. */
+/* cluster/cluster_session.c: only sessions of a cluster are made there and then. UNAVAILABLE: not within a time. */
 hs_code hs__tf_link_open(hs__tf_link *link, hs_error *err);
 /* What other handles still run ends with CANCELLED. A cluster that does not do it within a time is left to a thread, and
  * all that it says is a warning: nothing is lost by it. */
 hs_code hs__tf_link_close(hs__tf_link *link, hs_error *err);
 
-/* run.c */
+/* session_run.c */
 hs_code hs__tf_session_run(void *session, hs_backend_call *call, hs_error *err);
 /* From now on a run of one op needs no memory of ours. */
 hs_code hs__tf_prepare_run(hs__tf_session *session, hs_error *err);
 void hs__tf_free_level(const hs__tf_backend *backend, hs__tf_level *level);
 
-/* feed.c: the feeds of a call, checked, to the level; and away again. */
+/* feeds.c: the feeds of a call, checked, to the level; and away again. */
 hs_code hs__tf_take_feeds(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err);
 void hs__tf_drop_feeds(const hs__tf_backend *backend, hs__tf_level *level);
 
-/* watch.c: ends runs that wait for a queue, once a stop is requested. */
+/* stop_watcher.c: ends runs that wait for a queue, once a stop is requested. */
 hs_code hs__tf_watch_start(hs__tf_link *link, bool remote, hs_error *err);
 void hs__tf_watch_end(hs__tf_link *link);
 /* Before and after a run. What it came to, which may be HS_STOP now. */
@@ -100,7 +100,7 @@ hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *c
 /* run_options.c: a serialized RunOptions. */
 hs_code hs__tf_run_options(const hs_run_options *options, hs__buffer *out, hs_error *err);
 
-/* access.c */
+/* variable_access.c */
 hs_code hs__tf_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
 hs_code hs__tf_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
 hs_code hs__tf_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
@@ -109,7 +109,7 @@ hs_code hs__tf_fetch(hs__tf_session *session, const TF_Output *outputs, TF_Tenso
 /* Lets go of what was read: it may change. */
 void hs__tf_drop_reads(hs__tf_session *session);
 
-/* step.c */
+/* global_step.c */
 hs_code hs__tf_read_step(void *session, int64_t *step, hs_error *err);
 /* What the run is to fetch besides, to know the step that it leaves; oper NULL: nothing. And what it has fetched. */
 hs_code hs__tf_step_in(hs__tf_session *session, const hs_backend_call *call, TF_Output *read, hs_error *err);

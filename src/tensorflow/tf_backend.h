@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TENSORFLOW_TENSORFLOW_H
-#define HS_TENSORFLOW_TENSORFLOW_H
+#ifndef HS_TENSORFLOW_TF_BACKEND_H
+#define HS_TENSORFLOW_TF_BACKEND_H
 
-#include "tensorflow/api.h"
+#include "tensorflow/tf_api.h"
 
 #include "tensorflow/cluster/cluster.h"
 
@@ -130,7 +130,7 @@ typedef struct {
     bool graph_saves, graph_restores; /* options of savers */
 } hs__tf_backend;
 
-/* open.c */
+/* open_graph.c */
 void hs__tf_release(hs__tf_backend *backend);
 hs__tf_backend *hs__tf_of(hs_backend backend);
 /* What is left out is the core library's. */
@@ -139,15 +139,15 @@ hs_code hs__tf_take_env(hs_env *env, const hs_env *given, hs_error *err);
 /* run_options.c: a timeout as TensorFlow takes it; 0: no limit. */
 int64_t hs__tf_milliseconds(double secs);
 
-/* open_session.c: is it another process? NULL and "": the backend's own target. */
+/* tf_session.c: is it another process? NULL and "": the backend's own target. */
 bool hs__tf_is_remote(const hs__tf_backend *backend, const char *target);
 
-/* backend.c */
+/* backend_ops.c */
 extern const hs_backend_ops hs__tf_ops;
 /* For graphs that have no references: values stay as they are, and so do views. */
 extern const hs_backend_ops hs__tf_keeping_ops;
 
-/* import.c: from the bytes of a file to the graph and its collections. */
+/* import_graph.c: from the bytes of a file to the graph and its collections. */
 hs_code hs__tf_import(hs__tf_backend *backend, hs_bytes file, hs_error *err);
 
 /* A field of a message on the wire: its value, where it has a length. */
@@ -158,7 +158,7 @@ typedef struct {
 /* Moves *at behind the next field; false if it is cut, or none. */
 bool hs__tf_next_field(const unsigned char **at, const unsigned char *end, hs__tf_field *out);
 
-/* meta.c: what a MetaGraphDef of the graph has beside its graph_def and saver_def. */
+/* meta_graph.c: what a MetaGraphDef of the graph has beside its graph_def and saver_def. */
 hs_code hs__tf_meta_graph(void *self, hs_bytes *out, hs_error *err);
 
 /* slices.c: notes of the variable that was added last, if it has that handle, which part of a larger one it is. */
@@ -176,16 +176,16 @@ bool hs__tf_has_key(const hs__tf_backend *backend, const char *key);
 bool hs__tf_collection_item(void *self, const char *key, size_t index, const void **item);
 hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err);
 
-/* savers.c: a saver for each SaverDef. Makes them once. */
+/* saver_defs.c: a saver for each SaverDef. Makes them once. */
 hs_code hs__tf_make_savers(hs__tf_backend *backend, hs_error *err);
 /* Where they are to use the graph's ops, which are asked for by option: makes them now. INVALID_ARGUMENT: there are none.
  */
 hs_code hs__tf_check_savers(hs__tf_backend *backend, hs_error *err);
 
-/* queue_runners.c: a queue runner for each QueueRunnerDef. Makes them once; after a failure, goes on where it was. */
+/* queue_runner_defs.c: a queue runner for each QueueRunnerDef. Makes them once; after a failure, goes on where it was. */
 hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, bool remote, hs_error *err);
 
-/* nodes.c */
+/* find_node.c */
 hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err);
 /* "name" or "name:0" as TensorFlow has it, without what it may stand for. */
 hs_code hs__tf_find_output(hs__tf_backend *backend, const char *name, TF_Output *out, hs_error *err);
@@ -203,15 +203,15 @@ void hs__tf_note_references(hs__tf_backend *backend, TF_Operation *op);
 /* Type, dtype and shape of an output. */
 hs__tf_output hs__tf_describe(const hs__tf_backend *backend, TF_Output output);
 
-/* nearest.c: the name in the graph that is most like this one, or NULL if none is. */
+/* nearest_name.c: the name in the graph that is most like this one, or NULL if none is. */
 const char *hs__tf_nearest(const hs__tf_backend *backend, const char *name);
 
-/* variables.c */
+/* list_variables.c */
 hs_code hs__tf_list_variables(hs__tf_backend *backend, hs_error *err);
 void hs__tf_free_variables(hs__tf_backend *backend);
 bool hs__tf_variable_at(void *self, size_t index, hs_variable *out);
 
-/* builder.c: ops that are added to the graph. The first failure is kept, and what follows does nothing. */
+/* op_builder.c: ops that are added to the graph. The first failure is kept, and what follows does nothing. */
 typedef struct {
     hs__tf_backend *backend;
     TF_Status *status;
@@ -230,10 +230,10 @@ TF_OperationDescription *hs__tf_begin_read(hs__tf_builder *builder, const char *
                                            TF_DataType dtype, bool is_resource);
 TF_Output hs__tf_constant(hs__tf_builder *builder, const char *name, const hs_tensor *value);
 
-/* defaults.c */
+/* default_ops.c */
 hs_code hs__tf_default_op(void *self, const char *key, const char **name, hs_error *err);
 
-/* tensor.c */
+/* tf_tensor.c */
 /* INVALID_ARGUMENT for one for which TensorFlow would end the process: it counts the elements from the first dimension on,
  * and must be able to, also where a later one is 0. */
 hs_code hs__tf_check_shape(const hs_shape *shape, hs_error *err);
@@ -247,7 +247,7 @@ hs_code hs__tf_view(const hs__tf_backend *backend, TF_Tensor *tensor, hs_string 
 /* 0 but for strings. */
 size_t hs__tf_count_strings(const hs__tf_backend *backend, const TF_Tensor *tensor);
 
-/* step.c */
+/* global_step.c */
 void hs__tf_free_step(hs__tf_backend *backend);
 
 static inline bool hs__tf_is_reference(TF_DataType type)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What TensorFlow's Scaffold adds to a graph whose collections do not say it: ops that initialize, report and summarize. */
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 #include <string.h>
 

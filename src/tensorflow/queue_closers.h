@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TENSORFLOW_QUEUES_H
-#define HS_TENSORFLOW_QUEUES_H
+#ifndef HS_TENSORFLOW_QUEUE_CLOSERS_H
+#define HS_TENSORFLOW_QUEUE_CLOSERS_H
 
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 /* The graph's queues: what closes them, and who waits for them. */
 
@@ -11,7 +11,7 @@ typedef struct {
     size_t n, capacity;
 } hs__tf_ops_list;
 
-/* queues.c */
+/* queue_closers.c */
 bool hs__tf_is_queue(const hs__tf_backend *backend, TF_Operation *op);
 /* Adds an op that is not in the list yet. */
 hs_code hs__tf_list_op(const hs__tf_backend *backend, hs__tf_ops_list *list, TF_Operation *op, hs_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph's QueueRunnerDefs as queue runners of ours. */
-#include "tensorflow/queues.h"
+#include "tensorflow/queue_closers.h"
 
 #include <hooksess/tf1/queue_runner.h>
 

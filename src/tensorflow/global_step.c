@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The global step after a run, fetched by that very run. A fetch of the variable may be done before the run changes it, so
  * for each set of ops that change it there is a read which waits for them; a run that executes the set fetches its read. */
-#include "tensorflow/session.h"
+#include "tensorflow/tf_session.h"
 
 #include <stdlib.h>
 #include <string.h>

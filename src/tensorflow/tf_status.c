@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TensorFlow's statuses as errors: the codes are the same. */
-#include "tensorflow/api.h"
+#include "tensorflow/tf_api.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing a session of a cluster. Where a part of that is gone, TensorFlow waits in both until it is there
  * again, whatever timeout it was told: they are made in a thread, and left to it when they take too long. */
-#include "tensorflow/session.h"
+#include "tensorflow/tf_session.h"
 
 #include "base/thread.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph's queues, and the ops that close them with what is pending in them. */
-#include "tensorflow/queues.h"
+#include "tensorflow/queue_closers.h"
 
 #include <string.h>
 

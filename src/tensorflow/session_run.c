@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run: one TF_SessionRun. */
-#include "tensorflow/session.h"
+#include "tensorflow/tf_session.h"
 
 #include <string.h>
 

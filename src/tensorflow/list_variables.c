@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph's variables: what reads each, and what sets it. */
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 #include "variable.pb-c.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TensorFlow's graph as a backend. */
-#include "tensorflow/session.h"
+#include "tensorflow/tf_session.h"
 
 #include <string.h>
 

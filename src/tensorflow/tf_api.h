@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TENSORFLOW_API_H
-#define HS_TENSORFLOW_API_H
+#ifndef HS_TENSORFLOW_TF_API_H
+#define HS_TENSORFLOW_TF_API_H
 
 #include <hooksess/tensorflow.h>
 

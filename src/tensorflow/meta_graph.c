@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the meta graph had beside its graph and its SaverDef, with what was added to its collections: for .meta files. */
-#include "tensorflow/tensorflow.h"
+#include "tensorflow/tf_backend.h"
 
 #include "base/proto.h"
 

@@ -2,8 +2,8 @@
 /* A run that waits in a queue for what may never come. TensorFlow has no way to end one run but its timeout; what ends it
  * is that the queue is closed. So a thread asks in the run's place whether a stop was requested, and closes the graph's
  * queues then, as TensorFlow's coordinator does. Sessions of graphs without queues have no such thread. */
-#include "tensorflow/queues.h"
-#include "tensorflow/session.h"
+#include "tensorflow/queue_closers.h"
+#include "tensorflow/tf_session.h"
 
 #include <hooksess/coordinator.h>
 

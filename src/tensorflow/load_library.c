@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading TensorFlow's library, quietly. */
-#include "tensorflow/api.h"
+#include "tensorflow/tf_api.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
