@@ -2,26 +2,14 @@
 /* Names to ops and their outputs. */
 #include "tensorflow/tf_backend.h"
 
-#include <ctype.h>
-#include <stdlib.h>
+#include "backends/output_name.h"
+
 #include <string.h>
 
-char *hs__tf_op_name(const hs__tf_backend *backend, const char *name, size_t *output, bool *is_tensor)
+char *hs__tf_op_name(const hs__tf_backend *backend, const char *name)
 {
-    const char *colon = strrchr(name, ':');
-    size_t length = strlen(name);
-    *is_tensor = false;
-    *output = 0;
-    if (colon && isdigit((unsigned char)colon[1])) {
-        char *end;
-        unsigned long number = strtoul(colon + 1, &end, 10);
-        if (!*end) {
-            *is_tensor = true;
-            *output = number;
-            length = (size_t)(colon - name);
-        }
-    }
-    return hs__strndup(&backend->env, name, length);
+    hs__output_name parsed = hs__parse_output_name(name);
+    return hs__strndup(&backend->env, name, parsed.valid ? parsed.op_length : strlen(name));
 }
 
 hs_code hs__tf_users_of(const hs__tf_backend *backend, TF_Output output, TF_Input **users, int *n, hs_error *err)
@@ -128,11 +116,12 @@ hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err)
 {
     hs__tf_backend *backend = self;
     hs__tf_op *known = NULL;
-    size_t output;
-    bool is_tensor;
     if (backend->error.code)
         return hs__error_copy(err, &backend->error);
-    char *op_name = hs__tf_op_name(backend, name, &output, &is_tensor);
+    hs__output_name parsed = hs__parse_output_name(name);
+    size_t output = parsed.output;
+    bool is_tensor = parsed.has_output && parsed.valid;
+    char *op_name = hs__tf_op_name(backend, name);
     if (!op_name)
         return hs__no_memory(err, strlen(name), "a name");
     TF_Operation *op = backend->tf.GraphOperationByName(backend->graph, op_name);
@@ -157,9 +146,8 @@ hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err)
 
 hs_code hs__tf_find_output(hs__tf_backend *backend, const char *name, TF_Output *out, hs_error *err)
 {
-    size_t output;
-    bool is_tensor;
-    char *op_name = hs__tf_op_name(backend, name, &output, &is_tensor);
+    size_t output = hs__parse_output_name(name).output;
+    char *op_name = hs__tf_op_name(backend, name);
     if (!op_name)
         return hs__no_memory(err, strlen(name), "a name");
     TF_Operation *op = backend->tf.GraphOperationByName(backend->graph, op_name);
@@ -174,9 +162,7 @@ hs_code hs__tf_find_output(hs__tf_backend *backend, const char *name, TF_Output 
 
 hs_code hs__tf_find_op(hs__tf_backend *backend, const char *name, TF_Operation **op, hs_error *err)
 {
-    size_t output;
-    bool is_tensor;
-    char *op_name = hs__tf_op_name(backend, name, &output, &is_tensor);
+    char *op_name = hs__tf_op_name(backend, name);
     if (!op_name)
         return hs__no_memory(err, strlen(name), "a name");
     *op = backend->tf.GraphOperationByName(backend->graph, op_name);

@@ -101,13 +101,11 @@ static hs_code find_parts(hs__tf_backend *backend, const Hs__Pb__VariableDef *de
 
 static hs_code take_def(hs__tf_backend *backend, const Hs__Pb__VariableDef *def, uint64_t flags, hs_error *err)
 {
-    size_t output;
-    bool is_tensor;
     hs__tf_variable variable = {.flags = flags, .is_resource = def->is_resource};
     hs_code code = find_parts(backend, def, &variable, err);
     if (code)
         return code;
-    variable.name = hs__tf_op_name(backend, def->variable_name, &output, &is_tensor);
+    variable.name = hs__tf_op_name(backend, def->variable_name);
     if (!variable.name)
         return hs__no_memory(err, strlen(def->variable_name), "a name");
     if (!(code = add_variable(backend, &variable, err)))

@@ -195,8 +195,8 @@ hs_code hs__tf_users_of(const hs__tf_backend *backend, TF_Output output, TF_Inpu
 bool hs__tf_is_among(const char *type, const char *const *types, size_t n);
 /* *op is NULL where there is none of that name. */
 hs_code hs__tf_find_op(hs__tf_backend *backend, const char *name, TF_Operation **op, hs_error *err);
-/* "w" of "w:0". Freed by the caller; NULL without memory. */
-char *hs__tf_op_name(const hs__tf_backend *backend, const char *name, size_t *output, bool *is_tensor);
+/* Returns "w" for "w:0" and for "w". The caller frees it. NULL: out of memory. */
+char *hs__tf_op_name(const hs__tf_backend *backend, const char *name);
 void hs__tf_free_ops(hs__tf_backend *backend);
 /* Notes whether it has references. */
 void hs__tf_note_references(hs__tf_backend *backend, TF_Operation *op);
