@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorFlow's graph as a backend. */
+/* The functions of TensorFlow's graph as a backend. */
 #include "tensorflow/tf_session.h"
 
 #include <string.h>
@@ -35,8 +35,9 @@ static const char *tf_step_name(void *self)
     return backend->global_step == HS__NONE ? NULL : backend->variables[backend->global_step].name;
 }
 
-/* Savers and queue runners are made when somebody looks for them. Without its queue runners no session is opened. */
-static void make_items(hs__tf_backend *backend, const char *key)
+/* Makes the savers or queue runners of the graph when a caller first reads their collection. A failure is logged here; if a
+ * queue runner cannot be made, opening a session also fails. */
+static void make_objects(hs__tf_backend *backend, const char *key)
 {
     hs_error error = {0};
     if (backend->error.code)
@@ -54,7 +55,7 @@ static void make_items(hs__tf_backend *backend, const char *key)
 static bool tf_collection_item(void *self, const char *key, size_t index, const void **item)
 {
     if (!index || strcmp(key, HS_QUEUE_RUNNERS) != 0)
-        make_items(self, key);
+        make_objects(self, key);
     return hs__tf_collection_item(self, key, index, item);
 }
 
@@ -70,14 +71,14 @@ static hs_code tf_graph_def(void *self, hs_bytes *out, hs_error *err)
         tf->DeleteBuffer(backend->graph_def);
     backend->graph_def = tf->NewBuffer();
     tf->GraphToGraphDef(backend->graph, backend->graph_def, status);
-    code = hs__tf_settle(tf, status, err);
+    code = hs__tf_check_status(tf, status, err);
     tf->DeleteStatus(status);
     *out = (hs_bytes){backend->graph_def->data, backend->graph_def->length};
     return code;
 }
 
-#define TF_OPS(keeps)                                                                                                      \
-    HS_INIT(hs_backend_ops, .name = "tensorflow", .flags = (keeps), .env = tf_env, .status = tf_status,                    \
+#define TF_OPS(value_flags)                                                                                                \
+    HS_INIT(hs_backend_ops, .name = "tensorflow", .flags = (value_flags), .env = tf_env, .status = tf_status,              \
             .find = hs__tf_find, .finalize = tf_finalize, .finalized = tf_finalized, .global_step_name = tf_step_name,     \
             .collection_item = tf_collection_item, .add_to_collection = hs__tf_add_to_collection,                          \
             .default_op = hs__tf_default_op, .variable = hs__tf_variable_at, .graph_def = tf_graph_def,                    \
@@ -86,21 +87,11 @@ static hs_code tf_graph_def(void *self, hs_bytes *out, hs_error *err)
             .lend_variable = hs__tf_lend_variable, .global_step = hs__tf_read_step, .fork = hs__tf_session_fork,           \
             .variable_slice = hs__tf_variable_slice, .meta_graph = hs__tf_meta_graph)
 
-/* The value of a reference is the variable's own memory, which the next run changes, whoever made the run before. */
+/* The value of a reference is the variable's memory, which the next run of any session may change. */
 const hs_backend_ops hs__tf_ops = TF_OPS(0);
 const hs_backend_ops hs__tf_keeping_ops = TF_OPS(HS_BACKEND_KEEPS_VALUES | HS_BACKEND_KEEPS_VIEWS);
 
-bool hs_tensorflow_collection_item(hs_backend backend, const char *key, size_t index, hs_bytes *item)
+hs__tf_backend *hs__tf_of(hs_backend backend)
 {
-    const hs__tf_backend *self = hs__tf_of(backend);
-    const hs__tf_item *found = self && key && item ? hs__tf_item_of(self, key, index) : NULL;
-    if (found)
-        *item = (hs_bytes){found->data, found->bytes};
-    return found != NULL;
-}
-
-hs_bytes hs_tensorflow_saver_def(hs_backend backend)
-{
-    const hs__tf_backend *self = hs__tf_of(backend);
-    return self ? (hs_bytes){self->saver_def.data, self->saver_def.size} : (hs_bytes){NULL, 0};
+    return backend.ops == &hs__tf_ops || backend.ops == &hs__tf_keeping_ops ? backend.self : NULL;
 }

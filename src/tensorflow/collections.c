@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collections of a meta graph, and what was added to them. */
+/* The collections of a meta graph, with the items that the program added. */
 #include "tensorflow/tf_backend.h"
 
 #include "graph.pb-c.h"
@@ -44,7 +44,7 @@ void hs__tf_free_items(hs__tf_backend *backend)
     hs__free(&backend->env, backend->items);
 }
 
-static hs_code take_values(hs__tf_backend *backend, const Hs__Pb__MetaGraphDef__CollectionDefEntry *entry, hs_error *err)
+static hs_code add_values(hs__tf_backend *backend, const Hs__Pb__MetaGraphDef__CollectionDefEntry *entry, hs_error *err)
 {
     const Hs__Pb__CollectionDef *value = entry->value;
     hs_code code = HS_OK;
@@ -64,7 +64,7 @@ static hs_code take_values(hs__tf_backend *backend, const Hs__Pb__MetaGraphDef__
     return code;
 }
 
-hs_code hs__tf_take_collection(hs__tf_backend *backend, hs_bytes bytes, hs_error *err)
+hs_code hs__tf_add_collection(hs__tf_backend *backend, hs_bytes bytes, hs_error *err)
 {
     ProtobufCAllocator allocator = hs__proto_allocator(&backend->env);
     bool no_memory;
@@ -73,12 +73,12 @@ hs_code hs__tf_take_collection(hs__tf_backend *backend, hs_bytes bytes, hs_error
     if (!entry)
         return no_memory ? hs__no_memory(err, bytes.size, "a collection")
                          : hs_error_set(err, HS_DATA_LOSS, "the meta graph has an invalid collection");
-    hs_code code = take_values(backend, (const void *)entry, err);
+    hs_code code = add_values(backend, (const void *)entry, err);
     protobuf_c_message_free_unpacked(entry, &allocator);
     return code;
 }
 
-const hs__tf_item *hs__tf_item_of(const hs__tf_backend *backend, const char *key, size_t index)
+const hs__tf_item *hs__tf_find_item(const hs__tf_backend *backend, const char *key, size_t index)
 {
     for (size_t i = 0; i < backend->n_items; i++)
         if (backend->items[i].data && strcmp(backend->items[i].key, key) == 0 && index-- == 0)
@@ -88,10 +88,10 @@ const hs__tf_item *hs__tf_item_of(const hs__tf_backend *backend, const char *key
 
 bool hs__tf_has_key(const hs__tf_backend *backend, const char *key)
 {
-    return hs__tf_item_of(backend, key, 0) != NULL;
+    return hs__tf_find_item(backend, key, 0) != NULL;
 }
 
-/* Names where the key's items are names; else what somebody has put there. */
+/* Counts names and the program's pointers, not protos. */
 bool hs__tf_collection_item(void *self, const char *key, size_t index, const void **item)
 {
     const hs__tf_backend *backend = self;

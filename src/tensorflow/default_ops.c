@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What TensorFlow's Scaffold adds to a graph whose collections do not say it: ops that initialize, report and summarize. */
+/* Adds the ops that TensorFlow's Scaffold adds if the graph's collections do not name them: initialize, report variables
+ * that are not initialized, merge summaries. */
 #include "tensorflow/tf_backend.h"
 
 #include <string.h>
 
-/* A NoOp after other ops. */
+/* Begins an op that runs other ops. */
 static TF_OperationDescription *begin_group(hs__tf_builder *builder, const char *name)
 {
     return hs__tf_begin_op(builder, "NoOp", name);
@@ -18,9 +19,9 @@ static void add_initializers(hs__tf_builder *builder, TF_OperationDescription *g
         if (variable->assigns && (variable->flags & HS_VARIABLE_LOCAL) == local)
             backend->tf.AddControlInput(group, variable->assigns);
     }
-    for (size_t i = 0; group && i < backend->n_unlisted; i++)
-        if ((backend->unlisted[i].flags & HS_VARIABLE_LOCAL) == local)
-            backend->tf.AddControlInput(group, backend->unlisted[i].op);
+    for (size_t i = 0; group && i < backend->n_unsaved; i++)
+        if ((backend->unsaved[i].flags & HS_VARIABLE_LOCAL) == local)
+            backend->tf.AddControlInput(group, backend->unsaved[i].op);
 }
 
 static TF_Output make_init(hs__tf_builder *builder)
@@ -37,7 +38,7 @@ static TF_Output make_local_init(hs__tf_builder *builder)
     TF_OperationDescription *group = begin_group(builder, "hooksess/local_init");
     add_initializers(builder, group, HS_VARIABLE_LOCAL);
     const hs__tf_item *item;
-    for (size_t i = 0; group && (item = hs__tf_item_of(backend, "table_initializer", i)); i++) {
+    for (size_t i = 0; group && (item = hs__tf_find_item(backend, "table_initializer", i)); i++) {
         TF_Operation *table = NULL;
         if (!builder->code)
             builder->code = hs__tf_find_op(backend, item->data, &table, builder->err);
@@ -51,15 +52,15 @@ static TF_Output make_local_init(hs__tf_builder *builder)
     return hs__tf_finish_op(builder, group);
 }
 
-/* The names of the variables that are not initialized. */
+/* The op that returns the names of variables that are not initialized. */
 
 typedef struct {
     hs_string *names;
-    TF_Output *known; /* is it initialized? */
+    TF_Output *initialized; /* a bool for each name */
     size_t n;
 } report;
 
-static void look_at_variables(hs__tf_builder *builder, report *r, bool with_local)
+static void add_checks(hs__tf_builder *builder, report *r, bool with_local)
 {
     const hs__tf_backend *backend = builder->backend;
     for (size_t i = 0; i < backend->n_variables; i++) {
@@ -68,17 +69,19 @@ static void look_at_variables(hs__tf_builder *builder, report *r, bool with_loca
             continue;
         const char *type = variable->is_resource ? "VarIsInitializedOp" : "IsVariableInitialized";
         r->names[r->n] = (hs_string){variable->name, strlen(variable->name)};
-        r->known[r->n++] = hs__tf_simple_op(builder, type, "hooksess/report/known", &(TF_Output){variable->handle, 0}, 1);
+        r->initialized[r->n++] =
+            hs__tf_simple_op(builder, type, "hooksess/report/known", &(TF_Output){variable->handle, 0}, 1);
     }
 }
 
-static TF_Output choose(hs__tf_builder *builder, TF_Output names, const report *r)
+/* Adds ops that select the names whose `initialized` is false. */
+static TF_Output select_uninitialized(hs__tf_builder *builder, TF_Output names, const report *r)
 {
     const hs__tf_backend *backend = builder->backend;
     const int32_t zero = 0;
     TF_OperationDescription *pack = hs__tf_begin_op(builder, "Pack", "hooksess/report/all");
     if (pack)
-        backend->tf.AddInputList(pack, r->known, (int)r->n);
+        backend->tf.AddInputList(pack, r->initialized, (int)r->n);
     TF_Output known = hs__tf_finish_op(builder, pack);
     TF_Output unknown = hs__tf_simple_op(builder, "LogicalNot", "hooksess/report/not", &known, 1);
     TF_Output where = hs__tf_simple_op(builder, "Where", "hooksess/report/where", &unknown, 1);
@@ -98,19 +101,19 @@ static TF_Output make_report(hs__tf_builder *builder, bool with_local)
     const hs__tf_backend *backend = builder->backend;
     const hs_env *env = &backend->env;
     size_t room = backend->n_variables + 1;
-    report r = {.names = hs__alloc(env, room, sizeof *r.names), .known = hs__alloc(env, room, sizeof *r.known)};
+    report r = {.names = hs__alloc(env, room, sizeof *r.names), .initialized = hs__alloc(env, room, sizeof *r.initialized)};
     TF_Output made = {NULL, 0};
-    if (r.names && r.known) {
-        look_at_variables(builder, &r, with_local);
+    if (r.names && r.initialized) {
+        add_checks(builder, &r, with_local);
         hs_tensor list = hs_tensor_of(HS_STRING, (hs_shape){.rank = 1, .dims = {(int64_t)r.n}}, r.names);
         made = hs__tf_constant(builder, "hooksess/report/names", &list);
         if (!builder->code && r.n)
-            made = choose(builder, made, &r);
+            made = select_uninitialized(builder, made, &r);
     } else {
         builder->code = hs__no_memory(builder->err, room * sizeof *r.names, "a list of variables");
     }
     hs__free(env, r.names);
-    hs__free(env, r.known);
+    hs__free(env, r.initialized);
     return made;
 }
 
@@ -122,7 +125,7 @@ static TF_Output make_merge(hs__tf_builder *builder)
     TF_Output *inputs = NULL, made = {NULL, 0};
     size_t n = 0, capacity = 0;
     const hs__tf_item *item;
-    for (size_t i = 0; !builder->code && (item = hs__tf_item_of(backend, HS_SUMMARIES, i)); i++)
+    for (size_t i = 0; !builder->code && (item = hs__tf_find_item(backend, HS_SUMMARIES, i)); i++)
         if (!(builder->code = hs__reserve(&backend->env, &inputs, &capacity, n + 1, sizeof *inputs, builder->err)))
             builder->code = hs__tf_find_output(backend, item->data, &inputs[n++], builder->err);
     TF_OperationDescription *merge = n ? hs__tf_begin_op(builder, "MergeSummary", "hooksess/merge_summaries") : NULL;
@@ -156,11 +159,9 @@ hs_code hs__tf_default_op(void *self, const char *key, const char **name, hs_err
     *name = NULL;
     if (backend->error.code)
         return hs__error_copy(err, &backend->error);
-    hs_code code = hs__tf_builder_begin(&builder, backend, err);
-    if (code)
-        return code;
+    hs__tf_builder_begin(&builder, backend, err);
     TF_Output made = make(&builder, key);
-    code = hs__tf_builder_end(&builder);
+    hs_code code = hs__tf_builder_end(&builder);
     if (!code && made.oper)
         *name = backend->tf.OperationName(made.oper);
     return code;

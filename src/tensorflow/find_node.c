@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names to ops and their outputs. */
+/* Finds ops and outputs by name. */
 #include "tensorflow/tf_backend.h"
 
 #include "backends/output_name.h"
@@ -12,7 +12,7 @@ char *hs__tf_op_name(const hs__tf_backend *backend, const char *name)
     return hs__strndup(&backend->env, name, parsed.valid ? parsed.op_length : strlen(name));
 }
 
-hs_code hs__tf_users_of(const hs__tf_backend *backend, TF_Output output, TF_Input **users, int *n, hs_error *err)
+hs_code hs__tf_consumers(const hs__tf_backend *backend, TF_Output output, TF_Input **users, int *n, hs_error *err)
 {
     const hs__tf_api *tf = &backend->tf;
     int room = tf->OperationOutputNumConsumers(output);
@@ -24,7 +24,7 @@ hs_code hs__tf_users_of(const hs__tf_backend *backend, TF_Output output, TF_Inpu
     return HS_OK;
 }
 
-bool hs__tf_is_among(const char *type, const char *const *types, size_t n)
+bool hs__tf_type_in(const char *type, const char *const *types, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(type, types[i]) == 0)
@@ -34,16 +34,16 @@ bool hs__tf_is_among(const char *type, const char *const *types, size_t n)
 
 static hs_code not_found(const hs__tf_backend *backend, const char *name, hs_error *err)
 {
-    const hs__tf_item *item = hs__tf_item_of(backend, name, 0);
+    const hs__tf_item *item = hs__tf_find_item(backend, name, 0);
     if (item && item->is_name)
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; did you mean '%s' from its collection '%s'?",
                             name, item->data, name);
-    const char *nearest = hs__tf_nearest(backend, name);
+    const char *nearest = hs__tf_nearest_name(backend, name);
     return nearest ? hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; did you mean '%s'?", name, nearest)
                    : hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
 }
 
-void hs__tf_note_references(hs__tf_backend *backend, TF_Operation *op)
+void hs__tf_record_references(hs__tf_backend *backend, TF_Operation *op)
 {
     for (int i = 0; i < backend->tf.OperationNumOutputs(op); i++)
         backend->has_references |= hs__tf_is_reference(backend->tf.OperationOutputType((TF_Output){op, i}));
@@ -59,7 +59,7 @@ hs__tf_output hs__tf_describe(const hs__tf_backend *backend, TF_Output output)
     if (hs__dtype_valid(type))
         found.dtype = (hs_dtype)type;
     if (tf->GetCode(status) == TF_OK && rank > HS_MAX_RANK)
-        found.too_many = true;
+        found.rank_too_high = true;
     else if (tf->GetCode(status) == TF_OK && rank >= 0) {
         found.shape.rank = rank;
         tf->GraphGetTensorShape(backend->graph, output, found.shape.dims, rank, status);
@@ -68,8 +68,8 @@ hs__tf_output hs__tf_describe(const hs__tf_backend *backend, TF_Output output)
     return found;
 }
 
-/* What is known of an op, which is made when it is asked for first, and stays where it is. */
-static hs_code know_op(hs__tf_backend *backend, TF_Operation *op, hs__tf_op **out, hs_error *err)
+/* Sets *out to the op's hs__tf_op, which is made on the first call and never moves. */
+static hs_code get_op(hs__tf_backend *backend, TF_Operation *op, hs__tf_op **out, hs_error *err)
 {
     const char *name = backend->tf.OperationName(op);
     size_t at = hs__map_find(&backend->names, name), n = (size_t)backend->tf.OperationNumOutputs(op);
@@ -103,7 +103,7 @@ void hs__tf_free_ops(hs__tf_backend *backend)
     hs__map_free(&backend->names);
 }
 
-/* The value that a resource variable's handle stands for. */
+/* Returns the value of the resource variable with this handle; oper NULL: the op is not such a handle. */
 static TF_Output value_of_handle(const hs__tf_backend *backend, TF_Operation *op)
 {
     for (size_t i = 0; i < backend->n_variables; i++)
@@ -127,7 +127,7 @@ hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err)
     TF_Operation *op = backend->tf.GraphOperationByName(backend->graph, op_name);
     TF_Output value = op ? value_of_handle(backend, op) : (TF_Output){NULL, 0};
     hs__free(&backend->env, op_name);
-    hs_code code = op ? know_op(backend, op, &known, err) : not_found(backend, name, err);
+    hs_code code = op ? get_op(backend, op, &known, err) : not_found(backend, name, err);
     if (code)
         return code;
     if (is_tensor && output >= known->n_outputs)
@@ -136,7 +136,7 @@ hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err)
     if (value.oper) {
         is_tensor = true;
         output = (size_t)value.index;
-        if ((code = know_op(backend, value.oper, &known, err)))
+        if ((code = get_op(backend, value.oper, &known, err)))
             return code;
     }
     bool has_value = is_tensor || known->n_outputs == 1;

@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The global step after a run, fetched by that very run. A fetch of the variable may be done before the run changes it, so
- * for each set of ops that change it there is a read which waits for them; a run that executes the set fetches its read. */
+/* The global step after a run, fetched by the same run. A plain fetch of the variable may happen before the run changes it.
+ * So for each set of ops that change it (its writers), the graph gets a read with control inputs from them. A run that
+ * executes exactly this set fetches this read. */
 #include "tensorflow/tf_session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Who changes it? */
+/* Which ops change it? */
 
 typedef enum {
     READS,
-    WRITES, /* or may: once it has run, the step is what it left */
-    HANDS_ON,
-    ELUDES /* its users cannot be followed: some run in one branch only, or in a loop */
+    WRITES,   /* or may write; once the op has run, its change is visible */
+    FORWARDS, /* its output is the variable again */
+    UNKNOWN   /* its consumers cannot be followed, for example in a branch or in a loop */
 } use;
 
 static use use_of_resource(const hs__tf_backend *backend, TF_Operation *user)
 {
     static const char *const readers[] = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp",
                                           "VariableShape"};
-    /* Once they are taken apart, what waits for them does not wait for what they have called. */
+    /* TensorFlow inlines these: ops with a control input from them do not wait for the ops of the branches. */
     static const char *const branches[] = {"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"};
     const hs__tf_api *tf = &backend->tf;
     const char *type = tf->OperationOpType(user);
-    if (hs__tf_is_among(type, readers, sizeof readers / sizeof *readers))
+    if (hs__tf_type_in(type, readers, sizeof readers / sizeof *readers))
         return READS;
-    if (hs__tf_is_among(type, branches, sizeof branches / sizeof *branches))
-        return ELUDES;
+    if (hs__tf_type_in(type, branches, sizeof branches / sizeof *branches))
+        return UNKNOWN;
     for (int i = 0; i < tf->OperationNumOutputs(user); i++)
         if (tf->OperationOutputType((TF_Output){user, i}) == TF_RESOURCE)
-            return strcmp(type, "Identity") == 0 ? HANDS_ON : ELUDES;
+            return strcmp(type, "Identity") == 0 ? FORWARDS : UNKNOWN;
     return WRITES;
 }
 
@@ -37,22 +38,22 @@ static use use_of_reference(const hs__tf_backend *backend, TF_Operation *user)
 {
     static const char *const writers[] = {"Assign", "AssignAdd", "AssignSub", "CountUpTo"};
     const hs__tf_api *tf = &backend->tf;
-    if (hs__tf_is_among(tf->OperationOpType(user), writers, sizeof writers / sizeof *writers))
+    if (hs__tf_type_in(tf->OperationOpType(user), writers, sizeof writers / sizeof *writers))
         return WRITES;
     for (int i = 0; i < tf->OperationNumOutputs(user); i++)
         if (hs__tf_is_reference(tf->OperationOutputType((TF_Output){user, i})))
-            return ELUDES;
+            return UNKNOWN;
     return READS;
 }
 
-/* Its bit, which it keeps whatever is added to the graph. */
+/* Returns the writer's bit, which never changes. UNKNOWN: there are too many writers. */
 static uint64_t bit_of(hs__tf_step *step, TF_Operation *writer)
 {
     size_t i = 0;
     while (i < step->n_writers && step->writers[i] != writer)
         i++;
     if (i == HS__TF_STEP_WRITERS)
-        return HS__TF_STEP_ELUDES;
+        return HS__TF_STEP_UNKNOWN;
     step->writers[i] = writer;
     if (i == step->n_writers)
         step->n_writers++;
@@ -77,13 +78,13 @@ static hs_code mark_users(hs__tf_backend *backend, TF_Output output, bool is_res
     const hs__tf_api *tf = &backend->tf;
     TF_Input *users;
     int n;
-    hs_code code = hs__tf_users_of(backend, output, &users, &n, err);
+    hs_code code = hs__tf_consumers(backend, output, &users, &n, err);
     for (int i = 0; !code && i < n; i++) {
         TF_Operation *user = users[i].oper;
         use how = is_resource ? use_of_resource(backend, user) : use_of_reference(backend, user);
-        bool follows = how == HANDS_ON || (how == WRITES && !is_resource && tf->OperationNumOutputs(user) > 0);
-        if (how == ELUDES || (follows && depth == DEEPEST))
-            *mask_of(&backend->step, user) |= HS__TF_STEP_ELUDES;
+        bool follows = how == FORWARDS || (how == WRITES && !is_resource && tf->OperationNumOutputs(user) > 0);
+        if (how == UNKNOWN || (follows && depth == DEEPEST))
+            *mask_of(&backend->step, user) |= HS__TF_STEP_UNKNOWN;
         else if (how == WRITES)
             *mask_of(&backend->step, user) |= bit_of(&backend->step, user);
         if (follows && depth < DEEPEST)
@@ -93,7 +94,7 @@ static hs_code mark_users(hs__tf_backend *backend, TF_Output output, bool is_res
     return code;
 }
 
-/* Handles of one name are one variable. */
+/* Handles with the same name are the same variable. */
 
 static void name_of(const hs__tf_backend *backend, TF_Operation *handle, char *name, size_t bytes)
 {
@@ -126,19 +127,19 @@ static hs_code mark_all_users(hs__tf_backend *backend, const hs__tf_variable *va
     return code;
 }
 
-/* What each op, once it has run, has made others do. */
+/* Which writers run with each op? */
 
 static bool is_switch(const char *type)
 {
     static const char *const types[] = {"Switch", "RefSwitch", "_SwitchN"};
-    return hs__tf_is_among(type, types, sizeof types / sizeof *types);
+    return hs__tf_type_in(type, types, sizeof types / sizeof *types);
 }
 
-/* Runs whichever of its inputs is there. */
+/* Runs if one of its inputs exists. */
 static bool is_merge(const char *type)
 {
     static const char *const types[] = {"Merge", "RefMerge", "Exit", "RefExit"};
-    return hs__tf_is_among(type, types, sizeof types / sizeof *types);
+    return hs__tf_type_in(type, types, sizeof types / sizeof *types);
 }
 
 static bool is_writer(const hs__tf_step *step, const TF_Operation *op)
@@ -160,13 +161,14 @@ static hs_code list_ops(hs__tf_backend *backend, hs_error *err)
         if (code)
             return code;
         step->ops[step->n_ops++] =
-            (hs__tf_writes){.op = op, .mask = is_switch(backend->tf.OperationOpType(op)) ? HS__TF_STEP_SKIPS : 0};
+            (hs__tf_writes){.op = op, .mask = is_switch(backend->tf.OperationOpType(op)) ? HS__TF_STEP_CONDITIONAL : 0};
     }
     qsort(step->ops, step->n_ops, sizeof *step->ops, by_address);
     return HS_OK;
 }
 
-static hs_code of_inputs(hs__tf_backend *backend, TF_Operation *op, uint64_t *mask, hs_error *err)
+/* Adds the masks of the op's inputs. */
+static hs_code add_inputs(hs__tf_backend *backend, TF_Operation *op, uint64_t *mask, hs_error *err)
 {
     const hs__tf_api *tf = &backend->tf;
     hs__tf_step *step = &backend->step;
@@ -183,8 +185,8 @@ static hs_code of_inputs(hs__tf_backend *backend, TF_Operation *op, uint64_t *ma
     return HS_OK;
 }
 
-/* Ops are made after their inputs, but for those of loops: then once more. */
-static hs_code spread(hs__tf_backend *backend, hs_error *err)
+/* Propagates the masks. Ops are listed after their inputs, except in loops, which need another pass. */
+static hs_code propagate(hs__tf_backend *backend, hs_error *err)
 {
     for (bool changed = true; changed;) {
         size_t at = 0;
@@ -192,47 +194,47 @@ static hs_code spread(hs__tf_backend *backend, hs_error *err)
         changed = false;
         while ((op = backend->tf.GraphNextOperation(backend->graph, &at))) {
             uint64_t *mask = mask_of(&backend->step, op), before = *mask;
-            hs_code code = of_inputs(backend, op, mask, err);
+            hs_code code = add_inputs(backend, op, mask, err);
             if (code)
                 return code;
-            if (*mask & HS__TF_STEP_SKIPS && is_merge(backend->tf.OperationOpType(op)))
-                *mask &= ~HS__TF_STEP_SKIPS;
-            if (*mask & HS__TF_STEP_SKIPS && is_writer(&backend->step, op))
-                *mask |= HS__TF_STEP_ELUDES;
+            if (*mask & HS__TF_STEP_CONDITIONAL && is_merge(backend->tf.OperationOpType(op)))
+                *mask &= ~HS__TF_STEP_CONDITIONAL;
+            if (*mask & HS__TF_STEP_CONDITIONAL && is_writer(&backend->step, op))
+                *mask |= HS__TF_STEP_UNKNOWN;
             changed |= *mask != before;
         }
     }
     return HS_OK;
 }
 
-static hs_code look_at_graph(hs__tf_backend *backend, hs_error *err)
+static hs_code update_masks(hs__tf_backend *backend, hs_error *err)
 {
     const hs__tf_variable *variable = &backend->variables[backend->global_step];
-    if (backend->step.as == backend->changes)
+    if (backend->step.generation == backend->generation)
         return HS_OK;
     hs_code code = list_ops(backend, err);
     if (!code)
         code = mark_all_users(backend, variable, err);
-    if (!code && !(code = spread(backend, err)))
-        backend->step.as = backend->changes;
+    if (!code && !(code = propagate(backend, err)))
+        backend->step.generation = backend->generation;
     return code;
 }
 
-/* Adds the ops that change the step, of those which an op makes run, itself among them. */
+/* Adds the writers that run if `op` is fetched, including `op`. */
 static hs_code add_writers_of(hs__tf_backend *backend, hs__tf_op *op, uint64_t *mask, hs_error *err)
 {
-    if (op->writes_step_as != backend->changes) {
-        hs_code code = look_at_graph(backend, err);
+    if (op->writes_step_generation != backend->generation) {
+        hs_code code = update_masks(backend, err);
         if (code)
             return code;
-        op->writes_step = *mask_of(&backend->step, op->op) & ~HS__TF_STEP_SKIPS;
-        op->writes_step_as = backend->changes;
+        op->writes_step = *mask_of(&backend->step, op->op) & ~HS__TF_STEP_CONDITIONAL;
+        op->writes_step_generation = backend->generation;
     }
     *mask |= op->writes_step;
     return HS_OK;
 }
 
-/* Reads that wait. */
+/* Reads with control inputs. */
 
 static TF_Output add_read(hs__tf_builder *builder, uint64_t mask)
 {
@@ -280,7 +282,8 @@ static hs_code read_after(hs__tf_backend *backend, uint64_t mask, TF_Output *rea
 
 /* A run. */
 
-/* What is fed is not computed, nor what only it would have made run: with that the read would run it all the same. */
+/* Sets *mask to the writers that the run executes. UNKNOWN if a writer leads to a fed output: the feed may prevent it from
+ * running, but the read's control inputs would run it. */
 static hs_code writers_in(hs__tf_backend *backend, const hs_backend_call *call, uint64_t *mask, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -291,11 +294,11 @@ static hs_code writers_in(hs__tf_backend *backend, const hs_backend_call *call, 
     for (size_t i = 0; !code && *mask && i < call->n_feeds; i++)
         code = add_writers_of(backend, call->feeds[i].node.op, &fed, err);
     if (fed)
-        *mask = HS__TF_STEP_ELUDES;
+        *mask = HS__TF_STEP_UNKNOWN;
     return code;
 }
 
-hs_code hs__tf_step_in(hs__tf_session *session, const hs_backend_call *call, TF_Output *read, hs_error *err)
+hs_code hs__tf_plan_step(hs__tf_session *session, const hs_backend_call *call, TF_Output *read, hs_error *err)
 {
     hs__tf_backend *backend = session->link->backend;
     uint64_t mask;
@@ -304,12 +307,12 @@ hs_code hs__tf_step_in(hs__tf_session *session, const hs_backend_call *call, TF_
         return HS_OK;
     hs_code code = writers_in(backend, call, &mask, err);
     if (code || (!mask && !hs__tf_is_shared(session->link)))
-        return code; /* it stays what it is */
-    session->knows_step = false;
-    return mask && !(mask & HS__TF_STEP_ELUDES) ? read_after(backend, mask, read, err) : HS_OK;
+        return code; /* the run does not change the step */
+    session->step_known = false;
+    return mask && !(mask & HS__TF_STEP_UNKNOWN) ? read_after(backend, mask, read, err) : HS_OK;
 }
 
-void hs__tf_take_step(hs__tf_session *session, const TF_Tensor *tensor)
+void hs__tf_store_step(hs__tf_session *session, const TF_Tensor *tensor)
 {
     const hs__tf_api *tf = &session->link->backend->tf;
     int32_t narrow;
@@ -319,7 +322,7 @@ void hs__tf_take_step(hs__tf_session *session, const TF_Tensor *tensor)
     } else {
         memcpy(&session->step, tf->TensorData(tensor), sizeof session->step);
     }
-    session->knows_step = true;
+    session->step_known = true;
 }
 
 static hs_code fetch_step(hs__tf_session *session, hs_error *err)
@@ -331,7 +334,7 @@ static hs_code fetch_step(hs__tf_session *session, hs_error *err)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is not initialized");
     if (code)
         return code;
-    hs__tf_take_step(session, tensor);
+    hs__tf_store_step(session, tensor);
     backend->tf.DeleteTensor(tensor);
     return HS_OK;
 }
@@ -343,17 +346,10 @@ hs_code hs__tf_read_step(void *self, int64_t *step, hs_error *err)
         return hs_error_set(
             err, HS_FAILED_PRECONDITION,
             "the graph has no global step; create one before the export (tf.train.get_or_create_global_step in Python)");
-    hs_code code = session->knows_step ? HS_OK : fetch_step(session, err);
+    hs_code code = session->step_known ? HS_OK : fetch_step(session, err);
     if (code)
         return code;
     *step = session->step;
-    session->knows_step = !hs__tf_is_shared(session->link); /* others may change it at any time */
+    session->step_known = !hs__tf_is_shared(session->link); /* others may change it at any time */
     return HS_OK;
-}
-
-void hs__tf_free_step(hs__tf_backend *backend)
-{
-    hs__free(&backend->env, backend->step.ops);
-    hs__free(&backend->env, (void *)backend->step.controls);
-    hs__free(&backend->env, backend->step.reads);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file holds: a meta graph or a graph, binary or text. */
+/* Imports a file: a MetaGraphDef or a GraphDef, binary or text. */
 #include "tensorflow/tf_backend.h"
 
 #include "graph.pb-c.h"
@@ -10,11 +10,11 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Fields of MetaGraphDef, and of what its first one may be. */
+/* Fields of MetaGraphDef and NodeDef. */
 enum { META_GRAPH = 2, META_SAVER = 3, META_COLLECTION = 4, NODE_OP = 2 };
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
 
-bool hs__tf_next_field(const unsigned char **at, const unsigned char *end, hs__tf_field *out)
+bool hs__tf_read_field(const unsigned char **at, const unsigned char *end, hs__tf_field *out)
 {
     uint64_t tag, length;
     if (!hs__get_varint(at, end, &tag))
@@ -46,7 +46,7 @@ bool hs__tf_next_field(const unsigned char **at, const unsigned char *end, hs__t
 
 /* What kind of file is it? */
 
-/* Binary files are full of control characters; text has none but its blanks. */
+/* Text has no control characters except white space; a binary file has. */
 static bool is_text(hs_bytes file)
 {
     const unsigned char *data = file.data;
@@ -65,12 +65,12 @@ static bool is_op_type(hs_bytes text)
     return text.size > 0;
 }
 
-/* Is this a NodeDef, rather than a MetaInfoDef, whose second field holds messages? */
+/* Returns true for a NodeDef. The second field of a MetaInfoDef, the other possibility, holds messages. */
 static bool is_node(hs_bytes message)
 {
     const unsigned char *at = message.data, *end = at + message.size;
     hs__tf_field f;
-    while (at < end && hs__tf_next_field(&at, end, &f))
+    while (at < end && hs__tf_read_field(&at, end, &f))
         if (f.number == NODE_OP)
             return is_op_type(f.value);
     return false;
@@ -78,16 +78,16 @@ static bool is_node(hs_bytes message)
 
 typedef enum { NO_GRAPH, GRAPH, META, SAVED_MODEL } kind;
 
-/* All of the file is looked at: what is damaged or cut is neither. */
+/* Reads the whole file. NO_GRAPH: it is damaged, truncated, or another kind of file. */
 static kind kind_of(hs_bytes file)
 {
     const unsigned char *at = file.data, *end = at + file.size;
     bool has_nodes = false, has_graph = false;
     hs__tf_field f;
     while (at < end) {
-        if (!hs__tf_next_field(&at, end, &f) || !f.number || f.number > 7)
+        if (!hs__tf_read_field(&at, end, &f) || !f.number || f.number > 7)
             return NO_GRAPH;
-        if (f.number == 1 && !f.value.data) /* the version of its schema */
+        if (f.number == 1 && !f.value.data) /* the schema's version */
             return SAVED_MODEL;
         has_nodes |= f.number == 1 && is_node(f.value);
         has_graph |= f.number == META_GRAPH && f.value.data;
@@ -95,7 +95,7 @@ static kind kind_of(hs_bytes file)
     return has_nodes ? GRAPH : has_graph ? META : NO_GRAPH;
 }
 
-/* Its first word tells. */
+/* The first field's name decides. */
 static kind kind_of_text(hs_bytes file)
 {
     static const char *const graphs[] = {"node", "versions", "version", "library"};
@@ -120,12 +120,12 @@ static kind kind_of_text(hs_bytes file)
 
 /* The graph itself. */
 
-static void look_for_references(hs__tf_backend *backend)
+static void find_references(hs__tf_backend *backend)
 {
     size_t at = 0;
     TF_Operation *op;
     while (!backend->has_references && (op = backend->tf.GraphNextOperation(backend->graph, &at)))
-        hs__tf_note_references(backend, op);
+        hs__tf_record_references(backend, op);
 }
 
 static hs_code import_graph(hs__tf_backend *backend, hs_bytes graph, hs_error *err)
@@ -135,11 +135,11 @@ static hs_code import_graph(hs__tf_backend *backend, hs_bytes graph, hs_error *e
     TF_ImportGraphDefOptions *options = tf->NewImportGraphDefOptions();
     TF_Buffer buffer = {.data = graph.data, .length = graph.size};
     tf->GraphImportGraphDef(backend->graph, &buffer, options, status);
-    hs_code code = hs__tf_settle(tf, status, err);
+    hs_code code = hs__tf_check_status(tf, status, err);
     tf->DeleteImportGraphDefOptions(options);
     tf->DeleteStatus(status);
     if (!code)
-        look_for_references(backend);
+        find_references(backend);
     return code;
 }
 
@@ -150,7 +150,7 @@ static hs_code import_meta(hs__tf_backend *backend, hs_bytes file, hs_error *err
     hs_code code = HS_OK;
     hs__tf_field f;
     const unsigned char *begin = at;
-    for (; !code && at < end && hs__tf_next_field(&at, end, &f); begin = at) {
+    for (; !code && at < end && hs__tf_read_field(&at, end, &f); begin = at) {
         if (f.number == META_GRAPH)
             graph = f.value;
         else if (f.number == META_SAVER)
@@ -158,14 +158,14 @@ static hs_code import_meta(hs__tf_backend *backend, hs_bytes file, hs_error *err
         else
             hs__buffer_append(&backend->meta, begin, (size_t)(at - begin));
         if (f.number == META_COLLECTION)
-            code = hs__tf_take_collection(backend, f.value, err);
+            code = hs__tf_add_collection(backend, f.value, err);
     }
     if (!code && !(code = hs__buffer_check(&backend->saver_def, "a SaverDef", err)))
         code = hs__buffer_check(&backend->meta, "a meta graph", err);
     return code ? code : import_graph(backend, graph, err);
 }
 
-static hs_code refuse(kind what, hs_error *err)
+static hs_code not_a_graph(kind what, hs_error *err)
 {
     return what == SAVED_MODEL ? hs_error_set(err, HS_INVALID_ARGUMENT,
                                               "this is a SavedModel; export a MetaGraphDef (tf.train.export_meta_graph)")
@@ -176,11 +176,11 @@ static hs_code import_binary(hs__tf_backend *backend, hs_bytes file, kind what, 
 {
     hs_code code = what == META    ? import_meta(backend, file, err)
                    : what == GRAPH ? import_graph(backend, file, err)
-                                   : refuse(what, err);
+                                   : not_a_graph(what, err);
     return code ? code : hs__tf_list_variables(backend, err);
 }
 
-/* Text is made binary first: TensorFlow's C functions read nothing else. */
+/* Converts text to binary, as TensorFlow's C functions read only that. */
 static hs_code import_text(hs__tf_backend *backend, hs_bytes file, hs_error *err)
 {
     kind what = kind_of_text(file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading TensorFlow's library, quietly. */
+/* Loads TensorFlow's library, and discards its log output meanwhile. */
 #include "tensorflow/tf_api.h"
 
 #include <dlfcn.h>
@@ -11,11 +11,12 @@
 
 #define LIBRARY "libtensorflow_cc.so.2"
 
-/* Only one thread at a time may have stderr set aside. The loader's own state is the process's as well. */
+/* Only one thread at a time may redirect stderr and load the library. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
-/* Its static initializers log before anything can be said to them. */
-static int set_stderr_aside(void)
+/* Redirects stderr to /dev/null, as the library's static initializers log before their level can be set. Returns a copy of
+ * stderr, or -1. */
+static int silence_stderr(void)
 {
     int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     int nowhere = kept < 0 ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -29,7 +30,7 @@ static int set_stderr_aside(void)
     return -1;
 }
 
-static void bring_stderr_back(int kept)
+static void restore_stderr(int kept)
 {
     if (kept < 0)
         return;
@@ -37,29 +38,29 @@ static void bring_stderr_back(int kept)
     close(kept);
 }
 
-/* `then` is tried where the first path leads nowhere; NULL: nothing is. */
-static void *load(const char *path, const char *then)
+/* Loads `path`, or `fallback` if that fails. NULL: no fallback. */
+static void *load(const char *path, const char *fallback)
 {
     const int flags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
     void *library = dlopen(path, flags);
-    return library || !then ? library : dlopen(then, flags);
+    return library || !fallback ? library : dlopen(fallback, flags);
 }
 
-static void *load_quietly(const char *path, const char *then, bool show_log)
+static void *load_quietly(const char *path, const char *fallback, bool show_log)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
     if (library || show_log)
-        return library ? library : load(path, then);
+        return library ? library : load(path, fallback);
     setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
-    int kept = set_stderr_aside();
-    library = load(path, then);
-    bring_stderr_back(kept);
+    int kept = silence_stderr();
+    library = load(path, fallback);
+    restore_stderr(kept);
     return library;
 }
 
-/* What the options or the environment name; else just the library's name, and then where it was when this was built. *path
- * is to be freed. */
-static hs_code choose_path(const hs_tensorflow_options *options, char **path, const char **then, hs_error *err)
+/* Sets *path to the path of the options or of the environment, with no fallback. Without both: the library's name, and as
+ * fallback its place when this library was built. The caller frees *path. */
+static hs_code choose_path(const hs_tensorflow_options *options, char **path, const char **fallback, hs_error *err)
 {
     const hs_env *env = options->env;
     const char *root = getenv("TENSORFLOW_ROOT");
@@ -67,11 +68,11 @@ static hs_code choose_path(const hs_tensorflow_options *options, char **path, co
     *path = named    ? hs__strdup(env, options->library)
             : rooted ? hs__format(env, "%s/" LIBRARY, root)
                      : hs__strdup(env, LIBRARY);
-    *then = named || rooted ? NULL : HS__TENSORFLOW_ROOT "/" LIBRARY;
+    *fallback = named || rooted ? NULL : HS__TENSORFLOW_ROOT "/" LIBRARY;
     return *path ? HS_OK : hs__no_memory(err, sizeof LIBRARY, "a path");
 }
 
-/* A function's address is no pointer to an object in C; POSIX says that it can be read as one. */
+/* Copies the address as bytes: C has no conversion from void * to a function pointer, but POSIX defines the bytes. */
 static bool look_up(void *library, const char *name, void *function, size_t bytes, hs_error *err)
 {
     void *address = dlsym(library, name);
@@ -85,15 +86,15 @@ static bool look_up(void *library, const char *name, void *function, size_t byte
 hs_code hs__tf_load(hs__tf_api *api, const hs_tensorflow_options *options, hs_error *err)
 {
     char *path;
-    const char *then;
-    hs_code code = choose_path(options, &path, &then, err);
+    const char *fallback;
+    hs_code code = choose_path(options, &path, &fallback, err);
     if (code)
         return code;
     pthread_mutex_lock(&loading);
-    void *library = load_quietly(path, then, options->show_log);
+    void *library = load_quietly(path, fallback, options->show_log);
     if (!library)
         code = hs_error_set(err, HS_NOT_FOUND, "cannot load TensorFlow's library%s: %s",
-                            then || (options->library && *options->library) ? "" : " from TENSORFLOW_ROOT", dlerror());
+                            fallback || (options->library && *options->library) ? "" : " from TENSORFLOW_ROOT", dlerror());
     pthread_mutex_unlock(&loading);
     hs__free(options->env, path);
     if (code)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the meta graph had beside its graph and its SaverDef, with what was added to its collections: for .meta files. */
+/* Serializes the file's MetaGraphDef without graph_def and saver_def, with the names that were added to its collections. */
 #include "tensorflow/tf_backend.h"
 
 #include "base/proto.h"
@@ -11,8 +11,8 @@ enum { META_COLLECTION = 4, ENTRY_KEY = 1, ENTRY_VALUE = 2, NODE_LIST = 1, BYTES
 /* The fields of one collection. */
 typedef struct {
     hs_bytes key;
-    uint64_t kind;  /* the field of a CollectionDef that it has; 0: none */
-    hs_bytes nodes; /* of a NodeList */
+    uint64_t kind;  /* number of the CollectionDef's field; 0: empty */
+    hs_bytes nodes; /* the NodeList */
 } entry;
 
 static entry read_entry(hs_bytes bytes)
@@ -20,14 +20,14 @@ static entry read_entry(hs_bytes bytes)
     const unsigned char *at = bytes.data, *end = at + bytes.size, *inner = NULL, *inner_end = NULL;
     entry found = {.kind = 0};
     hs__tf_field f;
-    while (at < end && hs__tf_next_field(&at, end, &f))
+    while (at < end && hs__tf_read_field(&at, end, &f))
         if (f.number == ENTRY_KEY) {
             found.key = f.value;
         } else if (f.number == ENTRY_VALUE) {
             inner = f.value.data;
             inner_end = inner + f.value.size;
         }
-    if (inner && inner < inner_end && hs__tf_next_field(&inner, inner_end, &f)) {
+    if (inner && inner < inner_end && hs__tf_read_field(&inner, inner_end, &f)) {
         found.kind = f.number;
         found.nodes = f.value;
     }
@@ -39,7 +39,7 @@ static bool is_key(const entry *e, const char *key)
     return e->key.size == strlen(key) && memcmp(e->key.data, key, e->key.size) == 0;
 }
 
-/* A name that the file does not have. */
+/* Returns true for a name that is not in the file. */
 static bool is_added(const hs__tf_item *item)
 {
     return item->is_name && item->added;
@@ -53,7 +53,7 @@ static bool has_added(const hs__tf_backend *backend, const entry *e)
     return false;
 }
 
-/* A name that stands for a value is a tensor's to TensorFlow. */
+/* Appends ":0" to the name of an op with one output: it means the value, which TensorFlow calls a tensor. */
 static void put_name(const hs__tf_backend *backend, const hs__tf_item *item, hs__buffer *nodes)
 {
     TF_Operation *op = backend->tf.GraphOperationByName(backend->graph, item->data);
@@ -65,7 +65,7 @@ static void put_name(const hs__tf_backend *backend, const hs__tf_item *item, hs_
     hs__free(&backend->env, name);
 }
 
-/* A collection of one kind. */
+/* Appends a collection. `kind` is the number of the CollectionDef's field, `list` its contents. */
 static void put_collection(const char *key, uint32_t kind, const hs__buffer *list, hs__buffer *out)
 {
     hs__buffer value, pair;
@@ -80,7 +80,7 @@ static void put_collection(const char *key, uint32_t kind, const hs__buffer *lis
     hs__buffer_free(&pair);
 }
 
-/* Names: those that the file had, and those that were added. */
+/* Appends a collection of names: the file's, then the added ones. */
 static void put_names(const hs__tf_backend *backend, const char *key, hs_bytes before, hs__buffer *out)
 {
     hs__buffer nodes;
@@ -93,7 +93,7 @@ static void put_names(const hs__tf_backend *backend, const char *key, hs_bytes b
     hs__buffer_free(&nodes);
 }
 
-/* What a graph without collections does not say: which of its ops are variables. */
+/* The collection "variables" of a graph without collections. */
 
 static char *output_name(const hs__tf_backend *backend, TF_Output output)
 {
@@ -125,34 +125,34 @@ static void put_variables(const hs__tf_backend *backend, hs__buffer *out)
     hs__buffer list;
     hs__buffer_init(&list, &backend->env);
     for (size_t i = 0; i < backend->n_variables; i++)
-        if (backend->variables[i].assigns) /* Python imports no variable without an initializer */
+        if (backend->variables[i].assigns) /* Python does not import a variable without an initializer */
             put_variable(backend, &backend->variables[i], &list);
     put_collection("variables", BYTES_LIST, &list, out);
     hs__buffer_free(&list);
 }
 
-/* Everything in the order of the file; collections that grew, or have no names and are of another kind, as they were. */
+/* Appends the fields of the file in their order, except collections of names that get an added name. */
 static void put_file(const hs__tf_backend *backend, hs__buffer *out)
 {
     const unsigned char *at = backend->meta.data, *end = at + backend->meta.size;
     hs__tf_field f;
     while (at < end) {
         const unsigned char *begin = at;
-        if (!hs__tf_next_field(&at, end, &f))
-            return; /* it was read before */
+        if (!hs__tf_read_field(&at, end, &f))
+            return; /* cannot happen: the file was read before */
         entry e = f.number == META_COLLECTION ? read_entry(f.value) : (entry){.kind = 0};
         if (e.kind != NODE_LIST || !has_added(backend, &e))
             hs__buffer_append(out, begin, (size_t)(at - begin));
     }
 }
 
-/* What the file has of a key. */
+/* Returns the file's collection of this key. */
 static entry find_entry(const hs__tf_backend *backend, const char *key)
 {
     const unsigned char *at = backend->meta.data, *end = at + backend->meta.size;
     entry found = {.kind = 0};
     hs__tf_field f;
-    while (at < end && hs__tf_next_field(&at, end, &f)) {
+    while (at < end && hs__tf_read_field(&at, end, &f)) {
         entry e = f.number == META_COLLECTION ? read_entry(f.value) : (entry){.kind = 0};
         if (f.number == META_COLLECTION && is_key(&e, key))
             found = e;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The name that was meant, maybe. */
+/* Finds the op whose name is most similar to a name that the graph does not have. */
 #include "tensorflow/tf_backend.h"
 
 #include <string.h>
 
 enum { LONGEST = 128 };
 
-/* How the names of ops begin that the library has added. */
+/* The prefix of ops that the library adds. */
 #define OURS "hooksess/"
 
 static size_t smallest(size_t a, size_t b, size_t c)
@@ -15,8 +15,7 @@ static size_t smallest(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-/* How many letters are to be changed, added or left out to make one of the other; up to `limit`, which is more than that
- * where it is reached. */
+/* Returns the edit distance of two names (letters to change, insert or delete), or `limit` if it is `limit` or more. */
 static size_t edits(const char *a, size_t a_length, const char *b, size_t b_length, size_t limit)
 {
     size_t row[LONGEST + 1];
@@ -39,7 +38,7 @@ static size_t edits(const char *a, size_t a_length, const char *b, size_t b_leng
     return row[a_length];
 }
 
-/* Names in a graph are paths: the last part alone may have been given. That counts a little less than an edit. */
+/* Returns twice the edit distance. Names in a graph are paths, so the last part is compared too; a match of it costs 1. */
 static size_t distance(const char *wanted, size_t length, const char *name, size_t limit)
 {
     const char *slash = strrchr(name, '/');
@@ -48,7 +47,7 @@ static size_t distance(const char *wanted, size_t length, const char *name, size
     return last < whole ? last : whole;
 }
 
-const char *hs__tf_nearest(const hs__tf_backend *backend, const char *name)
+const char *hs__tf_nearest_name(const hs__tf_backend *backend, const char *name)
 {
     const char *found = NULL, *colon = strchr(name, ':');
     size_t length = colon ? (size_t)(colon - name) : strlen(name);
@@ -58,7 +57,7 @@ const char *hs__tf_nearest(const hs__tf_backend *backend, const char *name)
     while ((op = backend->tf.GraphNextOperation(backend->graph, &at))) {
         const char *candidate = backend->tf.OperationName(op);
         if (strncmp(candidate, OURS, sizeof OURS - 1) == 0)
-            continue; /* which nobody means who has not made it */
+            continue;
         size_t apart = distance(name, length, candidate, limit);
         if (apart < best) {
             best = apart;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding ops to the graph. */
+/* Adds ops to the graph. */
 #include "tensorflow/tf_backend.h"
 
 #include <string.h>
 
-hs_code hs__tf_builder_begin(hs__tf_builder *builder, hs__tf_backend *backend, hs_error *err)
+void hs__tf_builder_begin(hs__tf_builder *builder, hs__tf_backend *backend, hs_error *err)
 {
     *builder = (hs__tf_builder){.backend = backend, .err = err, .status = backend->tf.NewStatus()};
-    return HS_OK;
 }
 
 hs_code hs__tf_builder_end(hs__tf_builder *builder)
@@ -16,8 +15,8 @@ hs_code hs__tf_builder_end(hs__tf_builder *builder)
     return builder->code;
 }
 
-/* A graph that was exported with our ops in it has their names already. */
-static char *free_name(const hs__tf_backend *backend, const char *name)
+/* Appends a number if the graph has the name: it may have been exported with ops that the library added. */
+static char *make_unique_name(const hs__tf_backend *backend, const char *name)
 {
     char *found = hs__strdup(&backend->env, name);
     for (unsigned i = 1; found && backend->tf.GraphOperationByName(backend->graph, found); i++) {
@@ -32,7 +31,7 @@ TF_OperationDescription *hs__tf_begin_op(hs__tf_builder *builder, const char *ty
     if (builder->code)
         return NULL;
     hs__tf_backend *backend = builder->backend;
-    char *unique = free_name(backend, name);
+    char *unique = make_unique_name(backend, name);
     if (!unique) {
         builder->code = hs__no_memory(builder->err, strlen(name), "a name");
         return NULL;
@@ -48,12 +47,12 @@ TF_Output hs__tf_finish_op(hs__tf_builder *builder, TF_OperationDescription *op)
         return (TF_Output){NULL, 0};
     hs__tf_backend *backend = builder->backend;
     TF_Operation *made = backend->tf.FinishOperation(op, builder->status);
-    backend->changes++;
-    hs_code code = hs__tf_settle(&backend->tf, builder->status, builder->err);
+    backend->generation++;
+    hs_code code = hs__tf_check_status(&backend->tf, builder->status, builder->err);
     if (!builder->code)
         builder->code = code;
     if (!code)
-        hs__tf_note_references(backend, made);
+        hs__tf_record_references(backend, made);
     return (TF_Output){code ? NULL : made, 0};
 }
 
@@ -75,7 +74,7 @@ TF_OperationDescription *hs__tf_begin_read(hs__tf_builder *builder, const char *
     tf->AddInput(op, (TF_Output){handle, 0});
     if (is_resource)
         tf->SetAttrType(op, "dtype", dtype);
-    tf->ColocateWith(op, handle); /* what is brought elsewhere may be on its way before the ops run that it waits for */
+    tf->ColocateWith(op, handle); /* on another device, the copy may be sent before the ops run on which the read depends */
     return op;
 }
 
@@ -92,7 +91,7 @@ TF_Output hs__tf_constant(hs__tf_builder *builder, const char *name, const hs_te
     if (op) {
         backend->tf.SetAttrType(op, "dtype", (TF_DataType)value->dtype);
         backend->tf.SetAttrTensor(op, "value", tensor, builder->status);
-        builder->code = hs__tf_settle(&backend->tf, builder->status, builder->err);
+        builder->code = hs__tf_check_status(&backend->tf, builder->status, builder->err);
     }
     TF_Output made = hs__tf_finish_op(builder, op);
     backend->tf.DeleteTensor(tensor);

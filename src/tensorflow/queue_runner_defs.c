@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph's QueueRunnerDefs as queue runners of ours. */
+/* Makes hs_queue_runners from the graph's QueueRunnerDefs. */
 #include "tensorflow/queue_closers.h"
 
 #include <hooksess/tf1/queue_runner.h>
@@ -8,7 +8,7 @@
 
 #include "base/proto.h"
 
-/* The field queue_closed_exception_types: numbers, packed or one by one. */
+/* The field queue_closed_exception_types: numbers, packed or not. */
 enum { CLOSED_CODES = 5, MOST_CODES = 16 };
 
 static void release_runner(void *runner)
@@ -16,7 +16,7 @@ static void release_runner(void *runner)
     hs_queue_runner_free(runner);
 }
 
-/* Its type is one of another package of protos, so it is not among the message's own fields. */
+/* Reads the codes from the unknown fields: their type is in a package of protos that we do not have. */
 static size_t closed_codes(const Hs__Pb__QueueRunnerDef *def, hs_code codes[MOST_CODES + 1])
 {
     size_t n = 0;
@@ -35,8 +35,8 @@ static size_t closed_codes(const Hs__Pb__QueueRunnerDef *def, hs_code codes[MOST
     return n;
 }
 
-/* Takes over the runner. */
-static hs_code keep_runner(hs__tf_backend *backend, hs_queue_runner *runner, hs_error *err)
+/* Adopts the runner. */
+static hs_code adopt_runner(hs__tf_backend *backend, hs_queue_runner *runner, hs_error *err)
 {
     hs__tf_item item = {.key = (char *)HS_QUEUE_RUNNERS, .item = runner, .release = release_runner};
     hs_code code = hs__tf_add_item(backend, &item, err);
@@ -57,17 +57,17 @@ static hs_code add_runner(hs__tf_backend *backend, const Hs__Pb__QueueRunnerDef 
     const char *cancel_op = *def->cancel_op_name ? def->cancel_op_name : NULL;
     hs_error error = {0};
     hs_queue_runner *runner = NULL;
-    if (!hs__tf_cancel_all(backend, ops, cancel_op, remote, &cancel_op, &error))
+    if (!hs__tf_make_cancel_op(backend, ops, cancel_op, remote, &cancel_op, &error))
         runner = hs_queue_runner_new(HS_QUEUE_RUNNER_OPTIONS(.queue = def->queue_name, .enqueue_ops = ops,
                                                              .close_op = *def->close_op_name ? def->close_op_name : NULL,
                                                              .cancel_op = cancel_op, .closed_codes = n ? codes : NULL,
                                                              .env = &backend->env),
                                      &error);
     hs__free(&backend->env, (void *)ops);
-    return runner ? keep_runner(backend, runner, err) : hs__error_copy(err, &error);
+    return runner ? adopt_runner(backend, runner, err) : hs__error_copy(err, &error);
 }
 
-static hs_code take_def(hs__tf_backend *backend, const hs__tf_item *item, bool remote, hs_error *err)
+static hs_code read_def(hs__tf_backend *backend, const hs__tf_item *item, bool remote, hs_error *err)
 {
     ProtobufCAllocator allocator = hs__proto_allocator(&backend->env);
     bool no_memory;
@@ -85,8 +85,8 @@ hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, bool remote, hs_error
 {
     hs_code code = HS_OK;
     const hs__tf_item *item;
-    while (!code && (item = hs__tf_item_of(backend, HS_QUEUE_RUNNERS, backend->n_queue_runners)))
-        if (!(code = take_def(backend, item, remote, err)))
+    while (!code && (item = hs__tf_find_item(backend, HS_QUEUE_RUNNERS, backend->n_queue_runners)))
+        if (!(code = read_def(backend, item, remote, err)))
             backend->n_queue_runners++;
     return code;
 }

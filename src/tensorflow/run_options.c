@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run options as TensorFlow reads them: a serialized RunOptions. */
+/* Run options as a serialized RunOptions. */
 #include "tensorflow/tf_session.h"
 
 #include "base/proto.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph's SaverDefs as savers of ours: how many checkpoints are kept. */
+/* Makes hs_savers from the graph's SaverDefs. */
 #include "tensorflow/tf_backend.h"
 
 #include <hooksess/checkpoint.h>
@@ -15,7 +15,7 @@ static void release_saver(void *saver)
 
 static hs_code add_saver(hs__tf_backend *backend, const Hs__Pb__SaverDef *def, hs_bytes packed, hs_error *err)
 {
-    const float never = 10000; /* TensorFlow's word for it */
+    const float never = 10000; /* TensorFlow's value for "never" */
     hs_saver_options options =
         HS_INIT(hs_saver_options, .env = &backend->env, .max_to_keep = def->max_to_keep > 0 ? def->max_to_keep : HS_NEVER,
                 .saver_def = *def->restore_op_name ? packed : (hs_bytes){NULL, 0}, .graph_saves = backend->graph_saves,
@@ -31,7 +31,7 @@ static hs_code add_saver(hs__tf_backend *backend, const Hs__Pb__SaverDef *def, h
     return code;
 }
 
-static hs_code take_def(hs__tf_backend *backend, const void *data, size_t bytes, hs_error *err)
+static hs_code read_def(hs__tf_backend *backend, const void *data, size_t bytes, hs_error *err)
 {
     ProtobufCAllocator allocator = hs__proto_allocator(&backend->env);
     bool no_memory;
@@ -49,10 +49,10 @@ hs_code hs__tf_make_savers(hs__tf_backend *backend, hs_error *err)
     hs_code code = HS_OK;
     const hs__tf_item *item;
     size_t n = 0;
-    for (; !code && (item = hs__tf_item_of(backend, HS_SAVERS, n)); n++)
-        code = take_def(backend, item->data, item->bytes, err);
+    for (; !code && (item = hs__tf_find_item(backend, HS_SAVERS, n)); n++)
+        code = read_def(backend, item->data, item->bytes, err);
     if (!code && !n && backend->saver_def.size)
-        code = take_def(backend, backend->saver_def.data, backend->saver_def.size, err);
+        code = read_def(backend, backend->saver_def.data, backend->saver_def.size, err);
     return code;
 }
 

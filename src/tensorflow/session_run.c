@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run: one TF_SessionRun. */
+/* Runs a graph: one TF_SessionRun. */
 #include "tensorflow/tf_session.h"
 
 #include <string.h>
@@ -15,17 +15,16 @@ static void drop_results(const hs__tf_backend *backend, hs__tf_level *level)
 void hs__tf_free_level(const hs__tf_backend *backend, hs__tf_level *level)
 {
     drop_results(backend, level);
-    hs__tf_drop_feeds(backend, level);
-    void *const blocks[] = {level->outputs, (void *)level->results, (void *)level->targets,
-                            level->inputs,  (void *)level->fed,     level->lent,
-                            level->strings};
+    hs__tf_free_feeds(backend, level);
+    void *const blocks[] = {level->outputs,     (void *)level->results, (void *)level->targets, level->inputs,
+                            (void *)level->fed, level->borrowed,        level->strings};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hs__free(&backend->env, blocks[i]);
     if (level->metadata)
         backend->tf.DeleteBuffer(level->metadata);
 }
 
-/* NULL: RESOURCE_EXHAUSTED. */
+/* Makes the level if it does not exist yet. NULL: out of memory. */
 static hs__tf_level *level_of(hs__tf_session *session, size_t number, hs_error *err)
 {
     size_t before = session->levels_capacity;
@@ -39,9 +38,9 @@ static hs__tf_level *level_of(hs__tf_session *session, size_t number, hs_error *
     return &session->levels[number];
 }
 
-/* What is fetched: outputs give values, ops are run, and what is fed is not asked for: TensorFlow refuses that. */
+/* Fetches. TensorFlow gets outputs and ops separately, and refuses to fetch an output that is fed. */
 
-/* Which feed a fetch is of; n_feeds: none. */
+/* Returns the index of the feed of a fetched output; n_feeds: it is not fed. */
 static size_t feed_of(const hs_backend_call *call, const hs_node *fetch)
 {
     size_t i = 0;
@@ -67,13 +66,13 @@ static hs_code reserve_fetches(const hs_env *env, hs__tf_level *level, size_t n,
     return code;
 }
 
-hs_code hs__tf_prepare_run(hs__tf_session *session, hs_error *err)
+hs_code hs__tf_reserve_run(hs__tf_session *session, hs_error *err)
 {
     hs__tf_level *level = level_of(session, 0, err);
     return level ? reserve_fetches(&session->link->backend->env, level, 1, err) : HS_RESOURCE_EXHAUSTED;
 }
 
-static hs_code take_fetches(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err)
+static hs_code set_fetches(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err)
 {
     size_t n = call->n_fetches;
     hs_code code = reserve_fetches(&session->link->backend->env, level, n, err);
@@ -96,11 +95,11 @@ static hs_code take_fetches(hs__tf_session *session, hs__tf_level *level, const 
 
 /* Values. */
 
-/* Fetched from what was lent, maybe through a view of it: the caller's memory, which he may change. */
-static bool is_in_lent(const hs__tf_backend *backend, const hs__tf_level *level, const hs_tensor *value)
+/* Returns true if the value is in the caller's memory: a fetch of a borrowed feed, or of a view of it. */
+static bool is_in_borrowed(const hs__tf_backend *backend, const hs__tf_level *level, const hs_tensor *value)
 {
     for (size_t i = 0; i < level->n_fed; i++) {
-        const char *fed = level->lent[i] ? backend->tf.TensorData(level->fed[i]) : NULL;
+        const char *fed = level->borrowed[i] ? backend->tf.TensorData(level->fed[i]) : NULL;
         if (fed && (const char *)value->data >= fed &&
             (const char *)value->data < fed + backend->tf.TensorByteSize(level->fed[i]))
             return true;
@@ -108,14 +107,15 @@ static bool is_in_lent(const hs__tf_backend *backend, const hs__tf_level *level,
     return false;
 }
 
-/* Values were promised to stay, and a reference has been added since: any may be its memory. */
+/* Returns true if the backend promised that values stay, but an op with a reference was added later: any value may be the
+ * memory of that reference. */
 static bool may_change(const hs__tf_backend *backend)
 {
-    return backend->keeps && backend->has_references;
+    return backend->promises_values && backend->has_references;
 }
 
-static hs_code keep_copy(const hs__tf_backend *backend, TF_Tensor **result, hs_string *strings, const char *name,
-                         hs_tensor *value, hs_error *err)
+static hs_code replace_by_copy(const hs__tf_backend *backend, TF_Tensor **result, hs_string *strings, const char *name,
+                               hs_tensor *value, hs_error *err)
 {
     TF_Tensor *copy = hs__tf_copy_in(backend, value, err);
     if (!copy)
@@ -125,7 +125,7 @@ static hs_code keep_copy(const hs__tf_backend *backend, TF_Tensor **result, hs_s
     return hs__tf_view(backend, copy, strings, name, value, err);
 }
 
-/* What was fed and fetched, as a value of ours: in order, after the results of the run. */
+/* Appends a copy of each feed that is fetched to the level's results, in the order of the fetches. */
 static hs_code copy_fed(const hs__tf_backend *backend, hs__tf_level *level, const hs_backend_call *call, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -154,7 +154,7 @@ static hs_code reserve_strings(const hs__tf_backend *backend, hs__tf_level *leve
     return hs__reserve(&backend->env, &level->strings, &level->strings_capacity, n, sizeof *level->strings, err);
 }
 
-static hs_code give_values(const hs__tf_backend *backend, hs__tf_level *level, hs_backend_call *call, hs_error *err)
+static hs_code return_values(const hs__tf_backend *backend, hs__tf_level *level, hs_backend_call *call, hs_error *err)
 {
     size_t run_at = 0, fed_at = level->n_results;
     hs_code code = copy_fed(backend, level, call, err);
@@ -169,8 +169,8 @@ static hs_code give_values(const hs__tf_backend *backend, hs__tf_level *level, h
         bool fed = feed_of(call, &call->fetches[i]) < call->n_feeds;
         TF_Tensor **result = &level->results[fed ? fed_at++ : run_at++];
         code = hs__tf_view(backend, *result, strings, op->name, &call->values[i], err);
-        if (!code && (may_change(backend) || (level->n_fed && is_in_lent(backend, level, &call->values[i]))))
-            code = keep_copy(backend, result, strings, op->name, &call->values[i], err);
+        if (!code && (may_change(backend) || (level->n_fed && is_in_borrowed(backend, level, &call->values[i]))))
+            code = replace_by_copy(backend, result, strings, op->name, &call->values[i], err);
         if (strings)
             strings += hs__tf_count_strings(backend, *result);
     }
@@ -179,41 +179,41 @@ static hs_code give_values(const hs__tf_backend *backend, hs__tf_level *level, h
 
 /* The run. */
 
-static bool asks_for_metadata(const hs_run_options *options)
+static bool wants_metadata(const hs_run_options *options)
 {
     return options->trace_level > HS_TRACE_NONE || options->output_partition_graphs;
 }
 
-static hs_code take_options(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err)
+static hs_code set_options(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err)
 {
     const hs__tf_api *tf = &session->link->backend->tf;
     if (level->metadata)
         tf->DeleteBuffer(level->metadata);
-    level->metadata = call->options && asks_for_metadata(call->options) ? tf->NewBuffer() : NULL;
+    level->metadata = call->options && wants_metadata(call->options) ? tf->NewBuffer() : NULL;
     return call->options ? hs__tf_run_options(call->options, &session->options, err) : HS_OK;
 }
 
-/* The global step comes last. */
+/* Makes the run. It also fetches the global step, as the last output. */
 static hs_code fetch_level(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err)
 {
     const hs__tf_api *tf = &session->link->backend->tf;
     TF_Buffer options = {.data = session->options.data, .length = session->options.size};
     TF_Output step;
     size_t n = level->n_results;
-    hs_code code = hs__tf_step_in(session, call, &step, err);
+    hs_code code = hs__tf_plan_step(session, call, &step, err);
     if (code)
         return code;
     level->outputs[n] = step;
     level->results[n] = NULL;
-    hs__tf_watch_run(session, call);
+    hs__tf_run_begins(session, call);
     tf->SessionRun(session->link->session, call->options ? &options : NULL, level->inputs, level->fed, (int)level->n_fed,
                    level->outputs, level->results, (int)n + (step.oper != NULL), level->targets, (int)level->n_targets,
                    level->metadata, session->status);
-    code = hs__tf_run_ended(session, call, hs__tf_settle_run(session, err), err);
+    code = hs__tf_run_ends(session, call, hs__tf_run_result(session, err), err);
     if (code) {
-        session->knows_step = false;
+        session->step_known = false;
     } else if (step.oper) {
-        hs__tf_take_step(session, level->results[n]);
+        hs__tf_store_step(session, level->results[n]);
         tf->DeleteTensor(level->results[n]);
     }
     return code;
@@ -230,7 +230,7 @@ static hs_code run_level(hs__tf_session *session, hs__tf_level *level, hs_backen
         return code;
     if (level->metadata)
         call->metadata = (hs_bytes){level->metadata->data, level->metadata->length};
-    return give_values(backend, level, call, err);
+    return return_values(backend, level, call, err);
 }
 
 hs_code hs__tf_session_run(void *self, hs_backend_call *call, hs_error *err)
@@ -243,9 +243,9 @@ hs_code hs__tf_session_run(void *self, hs_backend_call *call, hs_error *err)
         return HS_RESOURCE_EXHAUSTED;
     drop_results(backend, level);
     hs__tf_drop_reads(session);
-    if (!(code = take_fetches(session, level, call, err)) && !(code = take_options(session, level, call, err)) &&
-        !(code = hs__tf_take_feeds(session, level, call, err)))
+    if (!(code = set_fetches(session, level, call, err)) && !(code = set_options(session, level, call, err)) &&
+        !(code = hs__tf_convert_feeds(session, level, call, err)))
         code = run_level(session, level, call, err);
-    hs__tf_drop_feeds(backend, level);
+    hs__tf_free_feeds(backend, level);
     return code;
 }

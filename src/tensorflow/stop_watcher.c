@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run that waits in a queue for what may never come. TensorFlow has no way to end one run but its timeout; what ends it
- * is that the queue is closed. So a thread asks in the run's place whether a stop was requested, and closes the graph's
- * queues then, as TensorFlow's coordinator does. Sessions of graphs without queues have no such thread. */
+/* Ends runs that wait for a queue when a stop is requested. TensorFlow can end one run only by its timeout, but a run that
+ * waits for a queue ends when the queue is closed. So while a run waits, a thread polls whether a stop was requested, and
+ * then closes the graph's queues, as TensorFlow's coordinator does. A graph without queues needs no such thread. */
 #include "tensorflow/queue_closers.h"
 #include "tensorflow/tf_session.h"
 
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* How long a stop may take to be seen. */
+/* Time between polls. */
 static const double INTERVAL_SECS = 0.05;
 
 struct hs__tf_watch {
@@ -20,17 +20,17 @@ struct hs__tf_watch {
     hs_coordinator *coordinator;
     hs_thread *thread;
     pthread_mutex_t lock;
-    const hs_backend_call *call; /* the run that is on its way; NULL: none is. Under the lock */
+    const hs_backend_call *call; /* the current run; NULL: none. Guarded by `lock` */
 };
 
-/* Forks are not: whoever fills a queue with one has its own way to end that. */
+/* Runs of forks are not watched: a queue runner ends its own. */
 static bool is_watched(const hs__tf_session *session, const hs_backend_call *call)
 {
     return !session->forked && session->link->watch && call->size > offsetof(hs_backend_call, user) && call->stop_requested;
 }
 
-/* The caller is asked under the lock: his answer is that of a run that has not ended. */
-static bool shall_close(struct hs__tf_watch *watch)
+/* Calls stop_requested under the lock, so that the run cannot end meanwhile. */
+static bool must_close(struct hs__tf_watch *watch)
 {
     pthread_mutex_lock(&watch->lock);
     bool stop = !atomic_load(&watch->link->closed_queues) && watch->call && watch->call->stop_requested(watch->call->user);
@@ -38,7 +38,7 @@ static bool shall_close(struct hs__tf_watch *watch)
     return stop;
 }
 
-/* Each by itself: that one of them cannot be closed must not keep the others open. */
+/* One run for each queue: if one of them cannot be closed, the others still are. */
 static void close_queue(const struct hs__tf_watch *watch, TF_Operation *op)
 {
     const hs__tf_api *tf = &watch->link->backend->tf;
@@ -46,16 +46,16 @@ static void close_queue(const struct hs__tf_watch *watch, TF_Operation *op)
     hs_error error = {0};
     const TF_Operation *closer = op;
     tf->SessionRun(watch->link->session, NULL, NULL, NULL, 0, NULL, NULL, 0, &closer, 1, NULL, status);
-    if (hs__tf_settle(tf, status, &error))
+    if (hs__tf_check_status(tf, status, &error))
         hs_log(&watch->env, HS_LOG_DEBUG, "cannot close a queue after a stop request: %s", error.message);
     tf->DeleteStatus(status);
 }
 
-static hs_code look(void *user, hs_error *err)
+static hs_code poll_stop(void *user, hs_error *err)
 {
     struct hs__tf_watch *watch = user;
     (void)err;
-    if (!shall_close(watch))
+    if (!must_close(watch))
         return HS_OK;
     atomic_store(&watch->link->closed_queues, true);
     for (size_t i = 0; i < watch->closers.n; i++)
@@ -79,7 +79,7 @@ static hs_code start(struct hs__tf_watch *watch, hs_error *err)
     watch->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &watch->env), &error);
     if (watch->coordinator)
         watch->thread = hs_looper_new(HS_LOOPER_OPTIONS(.coordinator = watch->coordinator, .name = "tensorflow stop",
-                                                        .every_n_secs = INTERVAL_SECS, .loop = look, .user = watch),
+                                                        .every_n_secs = INTERVAL_SECS, .loop = poll_stop, .user = watch),
                                       &error);
     if (watch->thread)
         hs_thread_start(watch->thread, &error);
@@ -126,28 +126,28 @@ static void set_call(struct hs__tf_watch *watch, const hs_backend_call *call)
     pthread_mutex_unlock(&watch->lock);
 }
 
-void hs__tf_watch_run(const hs__tf_session *session, const hs_backend_call *call)
+void hs__tf_run_begins(const hs__tf_session *session, const hs_backend_call *call)
 {
     if (is_watched(session, call))
         set_call(session->link->watch, call);
 }
 
-/* TensorFlow says that it has waited in vain, and not for how long. */
-static hs_code name_timeout(const hs_backend_call *call, hs_error *err)
+/* Adds the timeout to TensorFlow's message, which does not have it. */
+static hs_code timeout_error(const hs_backend_call *call, hs_error *err)
 {
     if (call->options && call->options->timeout_secs > 0)
         hs_error_prefix(err, "the run took longer than timeout_secs (%g s)", call->options->timeout_secs);
     return HS_DEADLINE_EXCEEDED;
 }
 
-/* Whoever fills a queue that was closed is at its end, not cancelled. */
-static hs_code name_closing(const hs_backend_call *call, hs_error *err)
+/* A fork that fills a closed queue has reached its end: it returns the code that means so, not HS_CANCELLED. */
+static hs_code closed_error(const hs_backend_call *call, hs_error *err)
 {
     return hs_error_set(err, call->end_codes ? *call->end_codes : HS_OUT_OF_RANGE,
                         "the queue was closed, because a stop was requested");
 }
 
-hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *call, hs_code code, hs_error *err)
+hs_code hs__tf_run_ends(const hs__tf_session *session, const hs_backend_call *call, hs_code code, hs_error *err)
 {
     if (is_watched(session, call)) {
         set_call(session->link->watch, NULL);
@@ -155,6 +155,6 @@ hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *c
             return hs_error_set(err, HS_STOP, "a stop was requested while the run waited for a queue");
     }
     if (code == HS_CANCELLED && session->forked && atomic_load(&session->link->closed_queues))
-        return name_closing(call, err);
-    return code == HS_DEADLINE_EXCEEDED ? name_timeout(call, err) : code;
+        return closed_error(call, err);
+    return code == HS_DEADLINE_EXCEEDED ? timeout_error(call, err) : code;
 }

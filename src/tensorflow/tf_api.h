@@ -9,8 +9,8 @@
 
 #include "base/env.h"
 
-/* TensorFlow's C functions, which are looked up when the library is loaded: the program starts without it, a missing one is
- * an error like any other, and what it logs while it is loaded can be kept from the terminal. */
+/* TensorFlow's C functions. They are looked up when the library is loaded, so that a program starts without the library, a
+ * missing function is an ordinary error, and the log of the library's initializers can be discarded. */
 
 #define HS__TF_FUNCTIONS(F)                                                                                                \
     F(AddControlInput)                                                                                                     \
@@ -98,11 +98,10 @@ typedef struct hs__tf_api {
 #undef HS__TF_MEMBER
 } hs__tf_api;
 
-/* Loads the library, or finds that it is there. It stays for as long as the process: TensorFlow cannot be unloaded. Any
- * thread. */
+/* Loads the library, unless the process has loaded it. It is never unloaded, as TensorFlow cannot be. Any thread. */
 hs_code hs__tf_load(hs__tf_api *api, const hs_tensorflow_options *options, hs_error *err);
 
-/* What a status says, with its message on one line. HS_OK leaves `err` as it is. */
-hs_code hs__tf_settle(const hs__tf_api *api, const TF_Status *status, hs_error *err);
+/* Returns a status as an error, with its message on one line. If it is OK, `err` does not change. */
+hs_code hs__tf_check_status(const hs__tf_api *api, const TF_Status *status, hs_error *err);
 
 #endif

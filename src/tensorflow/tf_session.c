@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of TensorFlow's, and more handles on one. */
+/* Opens, forks and closes sessions. */
 #include "tensorflow/cluster/connection.h"
 
 #include <string.h>
 
-void hs__tf_release_link(hs__tf_link *link)
-{
-    if (atomic_fetch_sub(&link->references, 1) != 1)
-        return;
-    hs__tf_watch_end(link); /* of a session that came to nothing */
-    hs__tf_backend *backend = link->backend;
-    if (link->session) {
-        TF_Status *status = backend->tf.NewStatus();
-        backend->tf.DeleteSession(link->session, status);
-        backend->tf.DeleteStatus(status);
-    }
-    hs__tf_cluster_free(&link->peers);
-    hs__free(&backend->env, link);
-    hs__tf_release(backend);
-}
-
-/* A handle that takes over a reference to the link. */
+/* Makes a session that adopts a reference to the link. On failure, the reference is released. */
 static hs_code make_handle(hs__tf_link *link, bool forked, void **session, hs_error *err)
 {
     const hs__tf_backend *backend = link->backend;
@@ -51,10 +35,10 @@ static hs_code connect(hs__tf_link *link, const hs__tf_connection *connection, h
     tf->SetTarget(options, connection->target);
     if (connection->config.size)
         tf->SetConfig(options, connection->config.data, connection->config.size, status);
-    hs_code code = hs__tf_settle(tf, status, err);
+    hs_code code = hs__tf_check_status(tf, status, err);
     if (!code) {
         link->session = tf->NewSession(backend->graph, options, status);
-        code = hs__tf_settle(tf, status, err);
+        code = hs__tf_check_status(tf, status, err);
     }
     tf->DeleteSessionOptions(options);
     tf->DeleteStatus(status);
@@ -67,13 +51,13 @@ bool hs__tf_is_remote(const hs__tf_backend *backend, const char *target)
     return *used && strcmp(used, "local") != 0;
 }
 
-/* Where not everybody is there that the session needs, it is better known at once than after a time. */
+/* Probes the peers first: TensorFlow itself would wait for a missing one. */
 static hs_code open_link(hs__tf_link *link, const char *target, hs_bytes config, hs_error *err)
 {
     hs__tf_connection connection;
     hs__tf_connection_init(&connection, link->backend);
     hs_code code = hs__tf_connection_plan(&connection, link->backend, target, config, err);
-    if (!code && !(code = hs__tf_reach(&connection.peers, err)) && !(code = connect(link, &connection, err))) {
+    if (!code && !(code = hs__tf_probe_tasks(&connection.peers, err)) && !(code = connect(link, &connection, err))) {
         link->peers = connection.peers;
         hs__tf_cluster_init(&connection.peers, &link->backend->env);
         code = hs__tf_link_open(link, err);
@@ -88,7 +72,7 @@ hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, voi
     if (backend->error.code)
         return hs__error_copy(err, &backend->error);
     bool remote = hs__tf_is_remote(backend, target);
-    hs_code code = hs__tf_make_queue_runners(backend, remote, err); /* without one of them, runs could wait forever */
+    hs_code code = hs__tf_make_queue_runners(backend, remote, err); /* without a runner, runs could wait forever */
     if (code)
         return code;
     hs__tf_link *link = hs__alloc(&backend->env, 1, sizeof *link);
@@ -115,45 +99,9 @@ hs_code hs__tf_session_fork(void *self, void **forked, hs_error *err)
     atomic_fetch_add(&link->references, 1);
     link->has_forks = true;
     hs_code code = make_handle(link, true, forked, err);
-    if (code || !(code = hs__tf_prepare_run(*forked, err)))
+    if (code || !(code = hs__tf_reserve_run(*forked, err)))
         return code;
-    hs__tf_session_close(*forked, NULL); /* who closes a queue must be able to, also when there is no memory left */
-    return code;
-}
-
-/* Where several parts of a run fail, the code is that of one of them, which may only have been cancelled because a task of
- * the cluster was lost: the message has all. */
-static hs_code find_cause(const hs__tf_session *session)
-{
-    const char *message = session->link->backend->tf.Message(session->status);
-    if (strstr(message, "UNAVAILABLE: From /job:"))
-        return HS_UNAVAILABLE;
-    return strstr(message, "ABORTED: From /job:") ? HS_ABORTED : HS_CANCELLED;
-}
-
-hs_code hs__tf_settle_run(const hs__tf_session *session, hs_error *err)
-{
-    hs_code code = hs__tf_settle(&session->link->backend->tf, session->status, err);
-    hs_error lost = {0};
-    if (code == HS_CANCELLED) {
-        code = find_cause(session);
-        if (err)
-            err->code = code;
-    }
-    if (code != HS_DEADLINE_EXCEEDED || hs__tf_reach(&session->link->peers, &lost) != HS_UNAVAILABLE)
-        return code;
-    atomic_store(&session->link->silent, true);
-    hs_error_prefix(&lost, "the run timed out");
-    return hs__error_copy(err, &lost), HS_UNAVAILABLE;
-}
-
-hs_code hs__tf_check_peers(hs__tf_link *link, hs_error *err)
-{
-    if (!atomic_load(&link->silent))
-        return HS_OK;
-    hs_code code = hs__tf_reach(&link->peers, err);
-    if (!code)
-        atomic_store(&link->silent, false);
+    hs__tf_session_close(*forked, NULL); /* a fork that closes a queue must be able to if memory is exhausted */
     return code;
 }
 
@@ -170,8 +118,8 @@ hs_code hs__tf_session_close(void *self, hs_error *err)
         hs__tf_watch_end(link);
     for (size_t i = 0; i < session->n_reads; i++) {
         hs__free(&backend->env, session->reads[i].strings);
-        if (session->reads[i].lent)
-            backend->tf.DeleteTensor(session->reads[i].lent);
+        if (session->reads[i].staging)
+            backend->tf.DeleteTensor(session->reads[i].staging);
     }
     backend->tf.DeleteStatus(session->status);
     hs__free(&backend->env, session->levels);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorFlow's statuses as errors: the codes are the same. */
+/* TensorFlow's statuses as errors. The codes are the same. */
 #include "tensorflow/tf_api.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Lines and indentation become single blanks. */
+/* Replaces each run of white space by a blank. */
 static void put_on_one_line(char *text)
 {
     char *to = text;
@@ -23,7 +23,7 @@ static void put_on_one_line(char *text)
     *to = '\0';
 }
 
-hs_code hs__tf_settle(const hs__tf_api *api, const TF_Status *status, hs_error *err)
+hs_code hs__tf_check_status(const hs__tf_api *api, const TF_Status *status, hs_error *err)
 {
     hs_code code = (hs_code)api->GetCode(status);
     if (code == HS_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our tensors and TensorFlow's. */
+/* Conversion between hs_tensor and TF_Tensor. */
 #include "tensorflow/tf_backend.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ hs_code hs__tf_check_shape(const hs_shape *shape, hs_error *err)
     return HS_OK;
 }
 
-/* Strings of our making. TensorFlow may keep them for longer than the backend lives, and free them in any thread. */
+/* The strings of a tensor that we made. TensorFlow may keep them after the backend was freed, and frees them in any thread.
+ */
 typedef struct {
     hs_env env;
     __typeof__(TF_StringDealloc) *dealloc;
@@ -65,7 +66,7 @@ TF_Tensor *hs__tf_copy_in(const hs__tf_backend *backend, const hs_tensor *value,
     if (value->dtype == HS_STRING) {
         made = copy_strings(backend, value);
     } else if ((made = backend->tf.AllocateTensor((TF_DataType)value->dtype, value->dims, value->rank, value->bytes))) {
-        void *data = backend->tf.TensorData(made); /* without memory it makes a tensor that has none */
+        void *data = backend->tf.TensorData(made); /* if memory is exhausted, the tensor has no data */
         if (value->bytes && !data) {
             backend->tf.DeleteTensor(made);
             made = NULL;
@@ -78,16 +79,16 @@ TF_Tensor *hs__tf_copy_in(const hs__tf_backend *backend, const hs_tensor *value,
     return made;
 }
 
-/* The memory is the caller's. */
-static void leave(void *data, size_t bytes, void *user)
+/* The deallocator of tensors over the caller's memory. */
+static void free_nothing(void *data, size_t bytes, void *user)
 {
     (void)data, (void)bytes, (void)user;
 }
 
-TF_Tensor *hs__tf_lend(const hs__tf_backend *backend, const hs_tensor *value, hs_error *err)
+TF_Tensor *hs__tf_wrap(const hs__tf_backend *backend, const hs_tensor *value, hs_error *err)
 {
-    TF_Tensor *made =
-        backend->tf.NewTensor((TF_DataType)value->dtype, value->dims, value->rank, value->data, value->bytes, leave, NULL);
+    TF_Tensor *made = backend->tf.NewTensor((TF_DataType)value->dtype, value->dims, value->rank, value->data, value->bytes,
+                                            free_nothing, NULL);
     if (!made)
         hs__no_memory(err, value->bytes, "a tensor");
     return made;
@@ -126,9 +127,9 @@ hs_code hs__tf_view(const hs__tf_backend *backend, TF_Tensor *tensor, hs_string 
         view->data = tf->TensorData(tensor);
         view->bytes = tf->TensorByteSize(tensor);
     }
-    /* What has no elements has a place, too: without one a value is an op's. */
-    static char nothing[16];
+    /* An empty tensor needs a pointer too: data NULL means that an op without a value was fetched. */
+    static char empty[16];
     if (!view->data)
-        view->data = nothing;
+        view->data = empty;
     return HS_OK;
 }

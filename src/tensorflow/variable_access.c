@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables from outside of runs. */
+/* Reads and writes variables between runs. */
 #include "tensorflow/tf_session.h"
 
 #include <string.h>
 
 void hs__tf_drop_reads(hs__tf_session *session)
 {
-    if (!session->n_ahead)
+    if (!session->read_batch)
         return;
-    session->n_ahead = 0;
+    session->read_batch = 0;
     for (size_t i = 0; i < session->n_reads; i++)
         if (session->reads[i].tensor) {
             session->link->backend->tf.DeleteTensor(session->reads[i].tensor);
@@ -24,10 +24,11 @@ hs_code hs__tf_fetch(hs__tf_session *session, const TF_Output *outputs, TF_Tenso
     if (code)
         return code;
     tf->SessionRun(session->link->session, NULL, NULL, NULL, 0, outputs, tensors, (int)n, NULL, 0, NULL, session->status);
-    return hs__tf_settle_run(session, err);
+    return hs__tf_run_result(session, err);
 }
 
-static hs_code keep(hs__tf_session *session, size_t index, TF_Tensor *tensor, hs_error *err)
+/* Caches the tensor as the variable's value, or frees it if that fails. */
+static hs_code cache_value(hs__tf_session *session, size_t index, TF_Tensor *tensor, hs_error *err)
 {
     const hs__tf_backend *backend = session->link->backend;
     hs__tf_read *read = &session->reads[index];
@@ -47,22 +48,23 @@ static hs_code read_one(hs__tf_session *session, size_t index, hs_error *err)
     const hs__tf_variable *variable = &session->link->backend->variables[index];
     TF_Tensor *tensor;
     hs_code code = hs__tf_fetch(session, &variable->value, &tensor, 1, err);
-    if (code == HS_NOT_FOUND) /* a resource that nobody has made yet */
+    if (code == HS_NOT_FOUND) /* the resource does not exist yet */
         return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is not initialized", variable->name);
-    return code ? code : keep(session, index, tensor, err);
+    return code ? code : cache_value(session, index, tensor, err);
 }
 
-/* Whoever saves asks for one variable after the other, and every run has its price: each time twice as many are read. */
+/* A save reads one variable after the other, and each run has a cost. So each uncached read fetches twice as many variables
+ * as the one before. */
 
 enum { MOST_AHEAD = 64, MOST_BYTES = 64 << 20 };
 
-/* The next ones that were not read, up to a number and a size, of which this is the first. */
+/* Chooses the next uncached variables from `index` on, up to session->read_batch variables and MOST_BYTES. */
 static size_t choose_ahead(const hs__tf_session *session, size_t index, size_t *chosen)
 {
     const hs__tf_backend *backend = session->link->backend;
     size_t n = 0;
     int64_t bytes = 0;
-    for (size_t i = index; i < session->n_reads && n < session->n_ahead; i++) {
+    for (size_t i = index; i < session->n_reads && n < session->read_batch; i++) {
         const hs__tf_variable *variable = &backend->variables[i];
         int64_t elements = hs_shape_elements(&variable->shape), size = (int64_t)hs_dtype_size(variable->dtype);
         if (session->reads[i].tensor)
@@ -75,7 +77,7 @@ static size_t choose_ahead(const hs__tf_session *session, size_t index, size_t *
     return n;
 }
 
-/* If one of them cannot be read none is: the one that was asked for is read by itself then. */
+/* Fetches the chosen variables in one run. If that fails, none is cached, and the caller reads its variable alone. */
 static void read_ahead(hs__tf_session *session, size_t index)
 {
     const hs__tf_backend *backend = session->link->backend;
@@ -87,7 +89,7 @@ static void read_ahead(hs__tf_session *session, size_t index)
     if (n < 2 || hs__tf_fetch(session, outputs, tensors, n, NULL))
         return;
     for (size_t i = 0; i < n; i++)
-        keep(session, chosen[i], tensors[i], NULL);
+        cache_value(session, chosen[i], tensors[i], NULL);
 }
 
 hs_code hs__tf_read_variable(void *self, size_t index, hs_tensor *value, hs_error *err)
@@ -95,7 +97,9 @@ hs_code hs__tf_read_variable(void *self, size_t index, hs_tensor *value, hs_erro
     hs__tf_session *session = self;
     hs__tf_read *read = &session->reads[index];
     if (!read->tensor) {
-        session->n_ahead = !session->n_ahead ? 1 : session->n_ahead < MOST_AHEAD ? 2 * session->n_ahead : MOST_AHEAD;
+        session->read_batch = !session->read_batch               ? 1
+                              : session->read_batch < MOST_AHEAD ? 2 * session->read_batch
+                                                                 : MOST_AHEAD;
         read_ahead(session, index);
     }
     hs_code code = read->tensor ? HS_OK : read_one(session, index, err);
@@ -104,7 +108,7 @@ hs_code hs__tf_read_variable(void *self, size_t index, hs_tensor *value, hs_erro
     return code;
 }
 
-/* A tensor that is handed over whole when it is written: TensorFlow makes it the variable's memory. */
+/* Returns the memory of a tensor. If the variable is written with it, TensorFlow adopts the tensor without a copy. */
 hs_code hs__tf_lend_variable(void *self, size_t index, hs_tensor *memory, hs_error *err)
 {
     hs__tf_session *session = self;
@@ -116,25 +120,25 @@ hs_code hs__tf_lend_variable(void *self, size_t index, hs_tensor *memory, hs_err
         return hs_error_set(err, HS_UNIMPLEMENTED,
                             "the size of variable '%s' is not known, so its memory cannot be returned", variable->name);
     *memory = hs_tensor_of(variable->dtype, variable->shape, NULL);
-    if (!place->lent)
-        place->lent = backend->tf.AllocateTensor((TF_DataType)memory->dtype, memory->dims, memory->rank, memory->bytes);
-    memory->data = place->lent ? backend->tf.TensorData(place->lent) : NULL;
+    if (!place->staging)
+        place->staging = backend->tf.AllocateTensor((TF_DataType)memory->dtype, memory->dims, memory->rank, memory->bytes);
+    memory->data = place->staging ? backend->tf.TensorData(place->staging) : NULL;
     if (memory->data || !memory->bytes)
         return HS_OK;
-    if (place->lent) /* without memory TensorFlow makes a tensor that has none */
-        backend->tf.DeleteTensor(place->lent);
-    place->lent = NULL;
+    if (place->staging) /* if memory is exhausted, the tensor has no data */
+        backend->tf.DeleteTensor(place->staging);
+    place->staging = NULL;
     return hs__no_memory(err, memory->bytes, "a tensor");
 }
 
-/* What was lent, if this is it. The caller's to delete. */
-static TF_Tensor *take_lent(const hs__tf_backend *backend, hs__tf_read *place, const hs_tensor *value)
+/* Returns the staging tensor if `value` is in its memory, otherwise NULL. The caller deletes it. */
+static TF_Tensor *adopt_staging(const hs__tf_backend *backend, hs__tf_read *place, const hs_tensor *value)
 {
-    TF_Tensor *lent = place->lent;
-    if (!lent || value->data != backend->tf.TensorData(lent))
+    TF_Tensor *staging = place->staging;
+    if (!staging || value->data != backend->tf.TensorData(staging))
         return NULL;
-    place->lent = NULL;
-    return lent;
+    place->staging = NULL;
+    return staging;
 }
 
 hs_code hs__tf_write_variable(void *self, size_t index, const hs_tensor *value, hs_error *err)
@@ -150,14 +154,14 @@ hs_code hs__tf_write_variable(void *self, size_t index, const hs_tensor *value, 
         code = hs__tf_check_peers(session->link, err);
     if (code)
         return code;
-    TF_Tensor *tensor = take_lent(backend, &session->reads[index], value);
+    TF_Tensor *tensor = adopt_staging(backend, &session->reads[index], value);
     if (!tensor && !(tensor = hs__tf_copy_in(backend, value, err)))
         return HS_RESOURCE_EXHAUSTED;
     hs__tf_drop_reads(session);
-    session->knows_step &= index != backend->global_step;
+    session->step_known &= index != backend->global_step;
     const TF_Operation *assigns = variable->assigns;
     backend->tf.SessionRun(session->link->session, NULL, &variable->initial, &tensor, 1, NULL, NULL, 0, &assigns, 1, NULL,
                            session->status);
     backend->tf.DeleteTensor(tensor);
-    return hs__tf_settle_run(session, err);
+    return hs__tf_run_result(session, err);
 }

@@ -9,7 +9,7 @@ static hs_code settle(TF_Code code, const char *message, hs_error *err)
     const hs__tf_api api = {.GetCode = TF_GetCode, .Message = TF_Message};
     TF_Status *status = TF_NewStatus();
     TF_SetStatus(status, code, message);
-    hs_code settled = hs__tf_settle(&api, status, err);
+    hs_code settled = hs__tf_check_status(&api, status, err);
     TF_DeleteStatus(status);
     return settled;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cluster as text, checked before TensorFlow sees it: what TensorFlow says of a bad one names no part of it, or is that
- * nobody answers. */
+/* A cluster and its text form. The text is checked here, as TensorFlow's errors do not name the wrong part, or only say
+ * that a task does not answer. */
 #include "tensorflow/cluster/cluster.h"
 
 #include <ctype.h>
@@ -84,8 +84,8 @@ bool hs__tf_is_job_name(hs_string name)
     return good;
 }
 
-/* The text up to the separator or the end; *at is moved behind it. */
-static hs_string take_part(const char **at, char separator)
+/* Returns the text up to the separator or the end, and moves *at past the separator. */
+static hs_string next_part(const char **at, char separator)
 {
     const char *begin = *at;
     size_t length = 0;
@@ -141,6 +141,6 @@ hs_code hs__tf_cluster_read(hs__tf_cluster *cluster, const char *text, hs_error 
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "cluster is missing; give, for example, \"ps=host:port;worker=host:port,host:port\"");
     while (!code && *text)
-        code = read_job(cluster, take_part(&text, ';'), err);
+        code = read_job(cluster, next_part(&text, ';'), err);
     return code;
 }

@@ -6,10 +6,10 @@
 
 #include "base/buffer.h"
 
-/* The tasks of a cluster, and which of them answer. */
+/* The tasks of a cluster. */
 
 typedef struct {
-    char *job; /* "": the target of a session, of whose cluster nothing is known */
+    char *job; /* "": the target of a session whose cluster is unknown */
     int32_t index;
     char *address; /* "host:port" */
 } hs__tf_task;
@@ -26,21 +26,21 @@ void hs__tf_cluster_free(hs__tf_cluster *cluster);
 hs_code hs__tf_cluster_add(hs__tf_cluster *cluster, hs_string job, int32_t index, hs_string address, hs_error *err);
 /* Adds the tasks of "ps=host:port;worker=host:port,host:port". */
 hs_code hs__tf_cluster_read(hs__tf_cluster *cluster, const char *text, hs_error *err);
-/* NULL: there is none. */
+/* Returns NULL if the cluster has no such task. */
 const hs__tf_task *hs__tf_cluster_task(const hs__tf_cluster *cluster, const char *job, int64_t index);
 bool hs__tf_cluster_has(const hs__tf_cluster *cluster, const char *job);
-/* What TensorFlow takes for a job's name; any other ends the process. */
+/* Returns true for a job name that TensorFlow accepts. For any other, TensorFlow ends the process. */
 bool hs__tf_is_job_name(hs_string name);
-/* "host:port": where the port begins; NULL, and `err`, if it is none. */
+/* Returns the beginning of the port in "host:port", or NULL with an error. */
 const char *hs__tf_port_of(hs_string address, hs_error *err);
 
-/* server_def.c: a cluster, and which task of it is meant, as a serialized ServerDef and back. */
+/* server_def.c: converts a cluster, and which of its tasks the server is, to a serialized ServerDef and back. */
 hs_code hs__tf_server_def(const hs__tf_cluster *cluster, const hs__tf_task *own, hs_bytes config, hs__buffer *out,
                           hs_error *err);
 hs_code hs__tf_server_def_read(hs_bytes def, hs__tf_cluster *cluster, const hs__tf_task **own, hs_error *err);
 
-/* probe_tasks.c: UNAVAILABLE names the first task with which no connection can be made, or that says nothing on it; all
- * together have a few seconds, but for what the system takes to find their hosts. */
-hs_code hs__tf_reach(const hs__tf_cluster *cluster, hs_error *err);
+/* probe_tasks.c: connects to each task. UNAVAILABLE, with the name of the first task that refuses the connection or sends
+ * nothing. Takes a few seconds for all tasks together, plus the time to look up their hosts. */
+hs_code hs__tf_probe_tasks(const hs__tf_cluster *cluster, hs_error *err);
 
 #endif

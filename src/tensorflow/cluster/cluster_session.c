@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing a session of a cluster. Where a part of that is gone, TensorFlow waits in both until it is there
- * again, whatever timeout it was told: they are made in a thread, and left to it when they take too long. */
+/* Opens and closes a cluster's session with a time limit. If a task is lost, TensorFlow waits in both calls until the task
+ * is back, and ignores its timeouts. So a thread makes the call, and continues alone if it takes too long. */
 #include "tensorflow/tf_session.h"
 
 #include "base/thread.h"
@@ -13,15 +13,15 @@ enum { OPENING_SECS = 60, CLOSING_SECS = 10 };
 
 typedef hs_code (*link_call)(const hs__tf_link *link, hs_error *err);
 
-/* A call in a thread, which frees it if nobody waits any more. */
+/* A call in a thread. If the caller stops waiting, the thread frees it. */
 typedef struct {
-    hs__tf_link *link; /* a reference */
+    hs__tf_link *link; /* holds a reference */
     link_call call;
-    link_call undo; /* what follows if nobody waits; NULL: nothing */
+    link_call undo; /* called after it if the caller stopped waiting; NULL: nothing */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool done, left;
+    bool done, abandoned;
     hs_error error;
 } job;
 
@@ -42,12 +42,12 @@ static void *work(void *user)
     pthread_mutex_lock(&j->lock);
     j->error = error;
     j->done = true;
-    bool left = j->left;
+    bool abandoned = j->abandoned;
     pthread_cond_signal(&j->changed);
     pthread_mutex_unlock(&j->lock);
-    if (left && j->undo)
+    if (abandoned && j->undo)
         j->undo(j->link, &error);
-    if (left)
+    if (abandoned)
         free_job(j);
     return NULL;
 }
@@ -77,7 +77,7 @@ static job *start_job(hs__tf_link *link, link_call call, link_call undo, hs_erro
     return NULL;
 }
 
-/* False: it is not done by then, and left to the thread. */
+/* Waits for the call. Returns false if it takes longer than `ms`: the thread owns the job from then on. */
 static bool await_job(job *j, int64_t ms, hs_error *err)
 {
     struct timespec until;
@@ -91,7 +91,7 @@ static bool await_job(job *j, int64_t ms, hs_error *err)
         ;
     bool done = j->done;
     pthread_t thread = j->thread;
-    j->left = !done;
+    j->abandoned = !done;
     pthread_mutex_unlock(&j->lock);
     if (!done) {
         pthread_detach(thread);
@@ -108,12 +108,12 @@ static hs_code close_session(const hs__tf_link *link, hs_error *err)
     const hs__tf_api *tf = &link->backend->tf;
     TF_Status *status = tf->NewStatus();
     tf->CloseSession(link->session, status);
-    hs_code code = hs__tf_settle(tf, status, err);
+    hs_code code = hs__tf_check_status(tf, status, err);
     tf->DeleteStatus(status);
     return code;
 }
 
-/* An op that anybody may run. */
+/* Returns an op without side effects. NULL: the graph has no constant. */
 static const TF_Operation *find_constant(const hs__tf_backend *backend)
 {
     size_t at = 0;
@@ -124,7 +124,7 @@ static const TF_Operation *find_constant(const hs__tf_backend *backend)
     return op;
 }
 
-/* A session's first run makes it, and brings the graph to where it runs. */
+/* Makes a first run: it is then that TensorFlow creates the session on the cluster and sends the graph. */
 static hs_code make_session(const hs__tf_link *link, hs_error *err)
 {
     const hs__tf_api *tf = &link->backend->tf;
@@ -133,7 +133,7 @@ static hs_code make_session(const hs__tf_link *link, hs_error *err)
         return HS_OK;
     TF_Status *status = tf->NewStatus();
     tf->SessionRun(link->session, NULL, NULL, NULL, 0, NULL, NULL, 0, &constant, 1, NULL, status);
-    hs_code code = hs__tf_settle(tf, status, err);
+    hs_code code = hs__tf_check_status(tf, status, err);
     tf->DeleteStatus(status);
     return code;
 }
@@ -144,7 +144,7 @@ hs_code hs__tf_link_close(hs__tf_link *link, hs_error *err)
     hs_error error = {0};
     if (!link->peers.n_tasks)
         return close_session(link, err);
-    bool answers = hs__tf_reach(&link->peers, &error) != HS_UNAVAILABLE;
+    bool answers = hs__tf_probe_tasks(&link->peers, &error) != HS_UNAVAILABLE;
     if (!answers)
         hs_log(env, HS_LOG_WARNING, "session abandoned: the cluster cannot close it: %s", error.message);
     job *j = start_job(link, close_session, NULL, &error);
@@ -163,10 +163,10 @@ hs_code hs__tf_link_open(hs__tf_link *link, hs_error *err)
     if (!link->peers.n_tasks)
         return HS_OK;
     job *j = start_job(link, make_session, close_session, &error);
-    bool left = j && !await_job(j, ms, &error);
-    if (left || error.code == HS_DEADLINE_EXCEEDED)
+    bool abandoned = j && !await_job(j, ms, &error);
+    if (abandoned || error.code == HS_DEADLINE_EXCEEDED)
         hs_error_set(&error, HS_UNAVAILABLE, "the cluster did not open a session within %g s", (double)ms / 1e3);
-    if (j && !left && error.code)
-        hs__tf_link_close(link, NULL); /* it may be there all the same */
+    if (j && !abandoned && error.code)
+        hs__tf_link_close(link, NULL); /* the cluster may have created it */
     return error.code ? hs__error_copy(err, &error) : HS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is looked at of a ConfigProto before TensorFlow sees it. */
+/* Checks a ConfigProto before TensorFlow gets it. */
 #include "tensorflow/cluster/config.h"
 
 #include "base/proto.h"
@@ -29,7 +29,7 @@ hs_code hs__tf_config_read(hs_bytes bytes, const hs_env *env, Hs__Pb__ConfigProt
     return code;
 }
 
-hs_code hs__tf_config_judge(hs_bytes bytes, const hs_env *env, hs_error *err)
+hs_code hs__tf_config_check_bytes(hs_bytes bytes, const hs_env *env, hs_error *err)
 {
     ProtobufCAllocator allocator = hs__proto_allocator(env);
     Hs__Pb__ConfigProto *config;

@@ -6,11 +6,11 @@
 
 #include "server.pb-c.h"
 
-/* INVALID_ARGUMENT: one that TensorFlow would end the process over. NULL is fine. */
+/* INVALID_ARGUMENT: TensorFlow would end the process for this configuration. NULL is valid. */
 hs_code hs__tf_config_check(const Hs__Pb__ConfigProto *config, hs_error *err);
-/* One that is good, to be freed by the env's allocator; INVALID_ARGUMENT: it is none. */
+/* Parses and checks a ConfigProto, which the caller frees with the allocator of `env`. INVALID_ARGUMENT: it is invalid. */
 hs_code hs__tf_config_read(hs_bytes bytes, const hs_env *env, Hs__Pb__ConfigProto **config, hs_error *err);
-/* Just whether it is good; empty is. */
-hs_code hs__tf_config_judge(hs_bytes bytes, const hs_env *env, hs_error *err);
+/* Checks a serialized ConfigProto. Empty bytes are valid. */
+hs_code hs__tf_config_check_bytes(hs_bytes bytes, const hs_env *env, hs_error *err);
 
 #endif

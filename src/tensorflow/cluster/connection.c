@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a session runs: in this process, on a server of it, or elsewhere; and who must be there for it. */
+/* Determines where a session runs (in this process, on its server, or in another process), and which tasks must answer. */
 #include "tensorflow/cluster/connection.h"
 
 #include "tensorflow/cluster/config.h"
@@ -23,7 +23,7 @@ void hs__tf_connection_free(hs__tf_connection *connection)
     hs__tf_cluster_free(&connection->peers);
 }
 
-/* Filters. */
+/* Device filters. */
 
 static hs_code add_filter(hs__buffer *config, const hs_env *env, const char *job, int32_t index, hs_error *err)
 {
@@ -35,19 +35,19 @@ static hs_code add_filter(hs__buffer *config, const hs_env *env, const char *job
     return HS_OK;
 }
 
-/* Those of TensorFlow's RunConfig: with them a task needs the parameter servers alone, and "/job:worker" is itself. */
-static hs_code add_usual_filters(hs__buffer *config, const hs__tf_backend *backend, hs_error *err)
+/* Adds the filters of TensorFlow's RunConfig: the task uses only the parameter servers and itself. */
+static hs_code add_default_filters(hs__buffer *config, const hs__tf_backend *backend, hs_error *err)
 {
     static const char parameters[] = "ps";
-    const hs__tf_task *own = &backend->own;
+    const hs__tf_task *own = &backend->own_task;
     if (strcmp(own->job, parameters) == 0 || !hs__tf_cluster_has(&backend->cluster, parameters))
         return HS_OK;
     hs_code code = add_filter(config, &backend->env, parameters, -1, err);
     return code ? code : add_filter(config, &backend->env, own->job, own->index, err);
 }
 
-/* "/job:ps", "/job:worker/task:1", "/job:worker/replica:0/task:1/device:CPU:0". */
-static bool lets_through(const char *filter, const hs__tf_task *task)
+/* Filters are, for example, "/job:ps", "/job:worker/task:1" or "/job:worker/replica:0/task:1/device:CPU:0". */
+static bool filter_matches(const char *filter, const hs__tf_task *task)
 {
     static const char job[] = "/job:", number[] = "/task:";
     size_t length = strlen(task->job);
@@ -62,7 +62,7 @@ static bool is_needed(const Hs__Pb__ConfigProto *config, const hs__tf_task *task
 {
     bool needed = config->n_device_filters == 0;
     for (size_t i = 0; i < config->n_device_filters; i++)
-        needed |= lets_through(config->device_filters[i], task);
+        needed |= filter_matches(config->device_filters[i], task);
     return needed;
 }
 
@@ -73,8 +73,8 @@ static hs_code unpack(const hs__buffer *config, Hs__Pb__ConfigProto **unpacked, 
     return hs__tf_config_read((hs_bytes){config->data, config->size}, config->env, unpacked, err);
 }
 
-/* What the options of the graph say, where the configuration does not. */
-static hs_code complete(hs__buffer *config, const hs__tf_backend *backend, bool is_own, hs_error *err)
+/* Adds filters and timeout if the configuration does not set them. */
+static hs_code add_defaults(hs__buffer *config, const hs__tf_backend *backend, bool is_own, hs_error *err)
 {
     ProtobufCAllocator allocator = hs__proto_allocator(config->env);
     Hs__Pb__ConfigProto *given;
@@ -82,7 +82,7 @@ static hs_code complete(hs__buffer *config, const hs__tf_backend *backend, bool 
     if (code)
         return code;
     if (is_own && !given->n_device_filters)
-        code = add_usual_filters(config, backend, err);
+        code = add_default_filters(config, backend, err);
     if (backend->timeout_ms && !given->operation_timeout_in_ms) {
         hs__buffer_varint(config, (uint64_t)CONFIG_TIMEOUT << 3);
         hs__buffer_varint(config, (uint64_t)backend->timeout_ms);
@@ -91,7 +91,7 @@ static hs_code complete(hs__buffer *config, const hs__tf_backend *backend, bool 
     return code ? code : hs__buffer_check(config, "a configuration", err);
 }
 
-/* Who must be there. */
+/* Peers. */
 
 static hs_code add_task(hs__tf_cluster *peers, const hs__tf_task *task, hs_error *err)
 {
@@ -108,7 +108,7 @@ static hs_code add_peers(hs__tf_connection *connection, const hs__tf_backend *ba
         return code;
     for (size_t i = 0; !code && i < backend->cluster.n_tasks; i++) {
         const hs__tf_task *task = &backend->cluster.tasks[i];
-        bool is_own = task->index == backend->own.index && strcmp(task->job, backend->own.job) == 0;
+        bool is_own = task->index == backend->own_task.index && strcmp(task->job, backend->own_task.job) == 0;
         if (!is_own && is_needed(config, task))
             code = add_task(&connection->peers, task, err);
     }
@@ -116,7 +116,7 @@ static hs_code add_peers(hs__tf_connection *connection, const hs__tf_backend *ba
     return code;
 }
 
-/* Nothing is known of the target's cluster: that is its own business. */
+/* Adds only the target: the other tasks of its cluster are unknown. */
 static hs_code add_target(hs__tf_connection *connection, const char *address, hs_error *err)
 {
     hs_string text = {address, strlen(address)};
@@ -134,15 +134,15 @@ hs_code hs__tf_connection_plan(hs__tf_connection *connection, const hs__tf_backe
     const char *chosen = target && *target ? target : backend->target;
     bool is_own = backend->server_target && strcmp(chosen, backend->server_target) == 0;
     bool is_remote = strncmp(chosen, scheme, sizeof scheme - 1) == 0;
-    connection->target = strcmp(chosen, "local") == 0 ? "" : chosen; /* TensorFlow's older word for it */
+    connection->target = strcmp(chosen, "local") == 0 ? "" : chosen; /* TensorFlow's older name of "" */
     if (!config.size)
         config = (hs_bytes){backend->config.data, backend->config.size};
     hs__buffer_append(&connection->config, config.data, config.size);
     hs_code code = hs__buffer_check(&connection->config, "a configuration", err);
     if (!code)
-        code = hs__tf_config_judge((hs_bytes){connection->config.data, connection->config.size}, &backend->env, err);
+        code = hs__tf_config_check_bytes((hs_bytes){connection->config.data, connection->config.size}, &backend->env, err);
     if (!code && (is_own || backend->timeout_ms))
-        code = complete(&connection->config, backend, is_own, err);
+        code = add_defaults(&connection->config, backend, is_own, err);
     if (!code && is_own)
         code = add_peers(connection, backend, err);
     else if (!code && is_remote)

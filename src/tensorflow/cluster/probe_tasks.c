@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does anybody answer? TensorFlow waits for whoever does not, without end, when a session begins and when it is closed. */
+/* Finds out whether tasks answer. TensorFlow waits without limit for a task that does not, when a session is created or
+ * closed. */
 #include "tensorflow/cluster/cluster.h"
 
 #include <errno.h>
@@ -18,13 +19,13 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* 0, or why it has not come to that. */
+/* Returns 0, ETIMEDOUT or another errno. */
 static int await_event(int fd, short event, int64_t deadline_ms)
 {
     struct pollfd wanted = {.fd = fd, .events = event};
     for (;;) {
-        int64_t left = deadline_ms - now_ms();
-        int ready = poll(&wanted, 1, left > 0 ? (int)left : 0);
+        int64_t remaining = deadline_ms - now_ms();
+        int ready = poll(&wanted, 1, remaining > 0 ? (int)remaining : 0);
         if (ready > 0)
             return 0;
         if (ready == 0)
@@ -43,8 +44,8 @@ static int await_connection(int fd, int64_t deadline_ms)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-/* The system takes connections for a process that is stopped, too. A server of gRPC's speaks first: of its settings. */
-static int await_word(int fd, int64_t deadline_ms)
+/* Waits for data. The system accepts connections even for a stopped process. A gRPC server sends its settings first. */
+static int await_data(int fd, int64_t deadline_ms)
 {
     char byte;
     int failed = await_event(fd, POLLIN, deadline_ms);
@@ -65,12 +66,12 @@ static int try_address(const struct addrinfo *address, int64_t deadline_ms)
     if (error == EINPROGRESS || error == EINTR)
         error = await_connection(fd, deadline_ms);
     if (!error)
-        error = await_word(fd, deadline_ms);
+        error = await_data(fd, deadline_ms);
     close(fd);
     return error;
 }
 
-/* The host without its brackets. */
+/* Returns a copy of the host without brackets. */
 static char *host_of(const hs__tf_cluster *cluster, const hs__tf_task *task, const char *port)
 {
     size_t bytes = (size_t)(port - 1 - task->address);
@@ -78,7 +79,7 @@ static char *host_of(const hs__tf_cluster *cluster, const hs__tf_task *task, con
     return hs__strndup(cluster->env, task->address + bracketed, bytes - (bracketed ? 2 : 0));
 }
 
-static hs_code not_reached(const hs__tf_task *task, int error, int not_found, hs_error *err)
+static hs_code no_answer(const hs__tf_task *task, int error, int not_found, hs_error *err)
 {
     if (not_found)
         hs_error_set(err, HS_UNAVAILABLE, "host not found: %s", gai_strerror(not_found));
@@ -93,7 +94,7 @@ static hs_code not_reached(const hs__tf_task *task, int error, int not_found, hs
     return HS_UNAVAILABLE;
 }
 
-static hs_code reach_task(const hs__tf_cluster *cluster, const hs__tf_task *task, int64_t deadline_ms, hs_error *err)
+static hs_code probe_task(const hs__tf_cluster *cluster, const hs__tf_task *task, int64_t deadline_ms, hs_error *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     const char *port = hs__tf_port_of((hs_string){task->address, strlen(task->address)}, err);
@@ -106,19 +107,19 @@ static hs_code reach_task(const hs__tf_cluster *cluster, const hs__tf_task *task
     int failed = getaddrinfo(host, port, &hints, &found), error = ETIMEDOUT;
     hs__free(cluster->env, host);
     if (failed)
-        return not_reached(task, 0, failed, err);
+        return no_answer(task, 0, failed, err);
     for (const struct addrinfo *at = found; at && error; at = at->ai_next)
         error = try_address(at, deadline_ms);
     freeaddrinfo(found);
-    return error ? not_reached(task, error, 0, err) : HS_OK;
+    return error ? no_answer(task, error, 0, err) : HS_OK;
 }
 
-hs_code hs__tf_reach(const hs__tf_cluster *cluster, hs_error *err)
+hs_code hs__tf_probe_tasks(const hs__tf_cluster *cluster, hs_error *err)
 {
     const int64_t LONGEST_MS = 5000;
     int64_t deadline_ms = now_ms() + LONGEST_MS;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < cluster->n_tasks; i++)
-        code = reach_task(cluster, &cluster->tasks[i], deadline_ms, err);
+        code = probe_task(cluster, &cluster->tasks[i], deadline_ms, err);
     return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of TensorFlow's in this process. */
+/* hs_tensorflow_server: a TensorFlow server in this process. */
 #include "tensorflow/cluster/server.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ void hs_tensorflow_server_free(hs_tensorflow_server *server)
     hs__free(&env, server);
 }
 
-/* The task that the options mean. A port that the system chooses is of no use to anybody but its own process. */
+/* Sets the server's task from the options. Only the own task may have port 0: others could not know the port that the
+ * system chooses. */
 static hs_code choose_task(hs_tensorflow_server *server, const hs_tensorflow_server_options *options, hs_error *err)
 {
     const hs__tf_cluster *cluster = &server->cluster;
@@ -62,16 +63,16 @@ static hs_code make_def(hs_tensorflow_server *server, const hs_tensorflow_server
     return code ? code : hs__tf_server_def(&server->cluster, server->own, options->config, def, err);
 }
 
-/* One that was started can be neither stopped nor deleted: TensorFlow would end the process. */
+/* Starts the server. It is never stopped or deleted, as TensorFlow would end the process. */
 static hs_code serve(hs_tensorflow_server *server, const hs__buffer *def, hs_error *err)
 {
     const hs__tf_api *tf = &server->tf;
     TF_Status *status = tf->NewStatus();
     server->server = tf->NewServer(def->data, def->size, status);
-    hs_code code = hs__tf_settle(tf, status, err);
+    hs_code code = hs__tf_check_status(tf, status, err);
     if (!code) {
         tf->ServerStart(server->server, status);
-        code = hs__tf_settle(tf, status, err);
+        code = hs__tf_check_status(tf, status, err);
     }
     tf->DeleteStatus(status);
     if (code) {
@@ -106,7 +107,7 @@ hs_tensorflow_server *hs_tensorflow_server_start(const hs_tensorflow_server_opti
         return NULL;
     }
     if (HS_STRUCT_TAKE(hs_tensorflow_server_options, reserved, &options, given, err) ||
-        hs__tf_take_env(&env, options.env, err))
+        hs__tf_complete_env(&env, options.env, err))
         return NULL;
     hs_tensorflow_server *server = hs__alloc(&env, 1, sizeof *server);
     if (!server) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clusters as TensorFlow's servers take them. */
+/* Converts a cluster to a ServerDef, the argument of TensorFlow's servers, and back. */
 #include "tensorflow/cluster/cluster.h"
 #include "tensorflow/cluster/config.h"
 
@@ -10,7 +10,7 @@
 /* Fields of ServerDef, ClusterDef and JobDef. */
 enum { SERVER_CLUSTER = 1, SERVER_CONFIG = 4, CLUSTER_JOB = 1, JOB_NAME = 1, JOB_TASKS = 2 };
 
-/* The tasks from the first of a job on, as a JobDef; returns how many there are. */
+/* Appends a JobDef with the tasks of the job of `first`, up to the next job. Returns their number. */
 static size_t put_job(const hs__tf_task *first, size_t n, hs__buffer *cluster)
 {
     hs__buffer job;
@@ -32,7 +32,7 @@ static size_t put_job(const hs__tf_task *first, size_t n, hs__buffer *cluster)
 hs_code hs__tf_server_def(const hs__tf_cluster *cluster, const hs__tf_task *own, hs_bytes config, hs__buffer *out,
                           hs_error *err)
 {
-    hs_code code = hs__tf_config_judge(config, out->env, err);
+    hs_code code = hs__tf_config_check_bytes(config, out->env, err);
     if (code)
         return code;
     hs__buffer jobs;
@@ -52,7 +52,7 @@ hs_code hs__tf_server_def(const hs__tf_cluster *cluster, const hs__tf_task *own,
     return hs__buffer_check(out, "a server's definition", err);
 }
 
-static hs_code take_jobs(const Hs__Pb__ServerDef *def, hs__tf_cluster *cluster, hs_error *err)
+static hs_code add_jobs(const Hs__Pb__ServerDef *def, hs__tf_cluster *cluster, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && def->cluster && i < def->cluster->n_job; i++) {
@@ -86,7 +86,7 @@ hs_code hs__tf_server_def_read(hs_bytes bytes, hs__tf_cluster *cluster, const hs
                          : hs_error_set(err, HS_INVALID_ARGUMENT, "server_def is not a serialized ServerDef");
     hs_code code = hs__tf_config_check(def->default_session_config, err);
     if (!code)
-        code = take_jobs(def, cluster, err);
+        code = add_jobs(def, cluster, err);
     if (!code && !(*own = hs__tf_cluster_task(cluster, def->job_name, def->task_index)))
         code = hs_error_set(err, HS_INVALID_ARGUMENT,
                             "server_def is for task %d of job '%s', but its cluster has no such task", (int)def->task_index,
