@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TESTS_BACKENDS_TENSORFLOW_GRAPHS_H
-#define HS_TESTS_BACKENDS_TENSORFLOW_GRAPHS_H
+#ifndef HS_TESTS_TENSORFLOW_GRAPHS_H
+#define HS_TESTS_TENSORFLOW_GRAPHS_H
 
 #include "support/test.h"
 
 #include <hooksess/tensorflow.h>
 
-/* The graphs that export_graphs.py has made, and what is fed to them. These programs see the public headers alone. */
+/* The graphs of export_graphs.py and their feeds. These programs use only the public headers. */
 
-/* "GRAPHS/NAME"; one of a few static buffers. */
+/* Returns "GRAPHS/NAME", valid until the fourth call after it. */
 const char *graph_path(const char *name);
-/* Opens a graph that must be good, with no line in the log but warnings. */
+/* Opens a graph, which must succeed. Prints only warnings. */
 hs_backend open_graph(const char *name);
-/* A new, empty directory, and its end. */
+/* Makes an empty directory. */
 char *make_directory(void);
+/* Removes it, and frees the path. */
 void remove_directory(char *path);
 
-/* What step `step` is trained on: export_graphs.py feeds the same. */
+/* The feeds of step `step`; export_graphs.py feeds the same. */
 enum { BATCH = 8 };
 typedef struct {
     float x[BATCH][3], y[BATCH][1];

@@ -24,8 +24,8 @@ int free_port(void)
     return ntohs(address.sin_port);
 }
 
-/* In the child. */
-static void become(const cluster *c, int which, int input, int output)
+/* Runs the task's program in the child. */
+static void execute(const cluster *c, int which, int input, int output)
 {
     char number[16], steps[32];
     const char *program = getenv("HOOKSESS_CLUSTER_TASK");
@@ -44,12 +44,12 @@ static void spawn(cluster *c, int which)
     int to[2], from[2];
     assert_int_equal(pipe(to), 0);
     assert_int_equal(pipe(from), 0);
-    fcntl(to[1], F_SETFD, FD_CLOEXEC); /* else another task would keep this one's input open */
+    fcntl(to[1], F_SETFD, FD_CLOEXEC); /* otherwise another task keeps this one's input open */
     fcntl(from[0], F_SETFD, FD_CLOEXEC);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)
-        become(c, which, to[0], from[1]);
+        execute(c, which, to[0], from[1]);
     close(to[0]);
     close(from[1]);
     c->tasks[which] = (task){.pid = pid, .to = to[1], .from = from[0]};
@@ -62,14 +62,14 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* False: its output has ended. */
+/* Reads the next line. Returns false at the end of the output. */
 static bool read_line(task *t, int64_t deadline_ms)
 {
     size_t used = 0;
     for (;;) {
         struct pollfd readable = {.fd = t->from, .events = POLLIN};
-        int64_t left = deadline_ms - now_ms();
-        if (left <= 0 || poll(&readable, 1, (int)left) == 0)
+        int64_t remaining = deadline_ms - now_ms();
+        if (remaining <= 0 || poll(&readable, 1, (int)remaining) == 0)
             fail_msg("a task says nothing any more; its last line is '%s'", t->line);
         if (used + 1 >= sizeof t->line || read(t->from, t->line + used, 1) != 1)
             return false;
@@ -114,11 +114,11 @@ void task_silence(cluster *c, int which)
 {
     int status = 0;
     kill(c->tasks[which].pid, SIGSTOP);
-    assert_int_equal(waitpid(c->tasks[which].pid, &status, WUNTRACED), c->tasks[which].pid); /* its last thread, too */
+    assert_int_equal(waitpid(c->tasks[which].pid, &status, WUNTRACED), c->tasks[which].pid); /* all of its threads */
     assert_true(WIFSTOPPED(status));
 }
 
-/* False: its port is taken. */
+/* Returns false if the port is in use. */
 static bool try_start(cluster *c, int which)
 {
     spawn(c, which);
@@ -174,18 +174,18 @@ void cluster_end(cluster *c)
     remove_directory(c->directory);
 }
 
-void task_lead(cluster *c, int which)
+void task_request_step(cluster *c, int which)
 {
     assert_int_equal(write(c->tasks[which].to, "s", 1), 1);
 }
 
 int64_t task_step(cluster *c, int which)
 {
-    task_lead(c, which);
+    task_request_step(c, which);
     return task_says(c, which, "step");
 }
 
-void task_let_go(cluster *c, int which)
+void task_finish(cluster *c, int which)
 {
     close(c->tasks[which].to);
     c->tasks[which].to = -1;

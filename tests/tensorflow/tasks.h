@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TESTS_BACKENDS_TENSORFLOW_TASKS_H
-#define HS_TESTS_BACKENDS_TENSORFLOW_TASKS_H
+#ifndef HS_TESTS_TENSORFLOW_TASKS_H
+#define HS_TESTS_TENSORFLOW_TASKS_H
 
 #include "tensorflow/graphs.h"
 
@@ -11,9 +11,9 @@
 enum { CHIEF = 0, WORKER = 1, OTHER_WORKER = 2, PARAMETERS = 3, N_TASKS = 4 };
 
 typedef struct {
-    pid_t pid; /* 0: it does not run */
+    pid_t pid; /* 0: not running */
     int to, from;
-    char line[256]; /* what it said last */
+    char line[256]; /* its last line of output */
 } task;
 
 typedef struct {
@@ -24,29 +24,29 @@ typedef struct {
     int64_t steps;
 } cluster;
 
-/* A port of loopback that nobody has just now. */
+/* Returns a port of the loopback interface that is free now. */
 int free_port(void);
-/* Chooses ports for them, and a directory. */
+/* Chooses ports and a directory. */
 void cluster_plan(cluster *c, const char *graph, int64_t steps);
-/* Starts all of them, and waits until each has its session. */
+/* Starts all tasks, and waits until each has a session. */
 void cluster_start(cluster *c, const char *graph, int64_t steps);
-/* Kills what runs still. */
+/* Kills the running tasks. */
 void cluster_end(cluster *c);
 
-/* Starts a task and waits until its server is up, on another port if one has its. */
+/* Starts a task and waits until its server is up. Tries again if the port is in use. */
 void task_start(cluster *c, int which);
 void task_kill(cluster *c, int which);
-/* It is there, and says nothing: until SIGCONT. */
+/* Stops the process until SIGCONT: it is alive, and does not answer. */
 void task_silence(cluster *c, int which);
-/* Waits for the next line that begins so, at most a minute; the number at its end. */
+/* Waits for the next line that begins with `what`, at most two minutes. Returns the number at its end. */
 int64_t task_says(cluster *c, int which, const char *what);
-/* Tells it to make a step. */
-void task_lead(cluster *c, int which);
-/* That, and the step. */
+/* Requests a step. */
+void task_request_step(cluster *c, int which);
+/* Requests a step and returns it. */
 int64_t task_step(cluster *c, int which);
-/* Lets it make the rest of its steps. */
-void task_let_go(cluster *c, int which);
-/* Waits until it is gone; its exit status, or minus the signal. */
+/* Requests all other steps. */
+void task_finish(cluster *c, int which);
+/* Waits until it ends. Returns its exit status, or minus the signal. */
 int task_wait(cluster *c, int which);
 
 #endif

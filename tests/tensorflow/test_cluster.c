@@ -11,7 +11,7 @@ enum { STEPS = 40 };
 static void all_end(cluster *c)
 {
     for (int k = 0; k < PARAMETERS; k++)
-        task_let_go(c, k);
+        task_finish(c, k);
     for (int k = 0; k < PARAMETERS; k++) {
         int64_t step = task_says(c, k, "end");
         assert_true(step >= STEPS && step < STEPS + PARAMETERS);
@@ -70,7 +70,7 @@ static void a_killed_parameter_server(const char *graph, moment when)
     if (when == BACK)
         task_start(&c, PARAMETERS);
     for (int k = 0; k < PARAMETERS; k++)
-        task_lead(&c, k);
+        task_request_step(&c, k);
     if (when == IN_FLIGHT)
         task_kill(&c, PARAMETERS);
     for (int k = 0; when == AWAY && k < PARAMETERS; k++)
@@ -82,7 +82,7 @@ static void a_killed_parameter_server(const char *graph, moment when)
         assert_true(step > 5 && step <= 12);
     }
     all_end(&c);
-    task_let_go(&c, PARAMETERS);
+    task_finish(&c, PARAMETERS);
     assert_int_equal(task_says(&c, PARAMETERS, "end"), HS_OK);
     assert_int_equal(task_wait(&c, PARAMETERS), 0);
     cluster_end(&c);

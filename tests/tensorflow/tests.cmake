@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# TensorFlow's graphs: exported by TensorFlow itself when the tests are run, trained by programs that see the public headers alone,
-# and judged by TensorFlow again.
+# TensorFlow's graphs. TensorFlow exports them when the tests run, programs that use only the public headers train them, and
+# TensorFlow checks the results.
 if(NOT TARGET hooksess_tensorflow OR NOT HOOKSESS_PYTHON)
   return()
 endif()
@@ -33,7 +33,7 @@ foreach(module IN LISTS modules)
                                                                 ENVIRONMENT "${tensorflow_environment}")
 endforeach()
 
-# Statuses are made by TensorFlow's own functions, and read by the backend's.
+# TensorFlow's functions make the statuses, the backend's function reads them.
 get_filename_component(tensorflow_folder ${TensorFlowC_LIBRARY} DIRECTORY)
 hooksess_tensorflow_program(test_tensorflow_status ${CMAKE_CURRENT_LIST_DIR}/test_status.c
                             ${PROJECT_SOURCE_DIR}/src/tensorflow/tf_status.c)
@@ -62,7 +62,7 @@ foreach(module IN LISTS cluster_modules)
                ENVIRONMENT "${tensorflow_environment};HOOKSESS_CLUSTER_TASK=$<TARGET_FILE:cluster_task>")
 endforeach()
 
-# What these programs write, Python reads.
+# Python reads the files that these programs write.
 foreach(program IN ITEMS train_meta save_meta profile_meta)
   hooksess_tensorflow_program(interop_${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c)
   set_target_properties(interop_${program} PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/interop)

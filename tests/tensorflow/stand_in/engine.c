@@ -4,7 +4,7 @@
 size_t engine_graphs;
 bool engine_has_chief;
 
-/* A variable, with the parts that the library looks for: what sets it, and what reads it. */
+/* A variable, with the ops that the library looks for: initializer and read. */
 static const char step_graph[] =
     "node { name: 'global_step' op: 'VarHandleOp' device: '/job:localhost/replica:0/task:0/device:CPU:0' attr { key: 'dtype' value { type: DT_INT64 } } attr { key: 'shape' value { shape { } } }"
     "  attr { key: 'shared_name' value { s: 'global_step' } } }\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets TensorFlow run what a test has built with the embedded graph. A program that has this in it is linked so that calls
- * of hs_graph_backend come here first (--wrap): the graph's variables are TensorFlow's, its ops are ops of TensorFlow's
- * that call the test's functions (kernel.h), and a session runs, saves, restores and initializes those. Of the embedded
- * graph's own session, which is opened beside it, the memory alone is used: it is what the functions see. What an op has
- * written there is assigned to TensorFlow's variables after it; what is written to those is written there too. */
+/* Runs a test's embedded graph in TensorFlow. The program is linked with --wrap, so that hs_graph_backend returns the
+ * backend below: it makes a TensorFlow graph with the same variables, and ops that call the test's functions (kernel.h). A
+ * session runs, saves, restores and initializes these. It also opens a session of the embedded graph, and uses only its
+ * memory, which the functions see. Values that an op writes there are assigned to TensorFlow's variables after the op, and
+ * a write of a TensorFlow variable writes that memory as well. */
 #include "tensorflow/stand_in/graph.h"
 
 #include "graph.pb-c.h"
@@ -20,7 +20,7 @@ void __wrap_hs_graph_free(hs_graph *graph);
 
 typedef graph_stand_in stand_in;
 
-enum { LATER = 64 /* levels */ };
+enum { LATER = 64 /* added to the level of the second run (sg_run) */ };
 
 typedef struct {
     stand_in *g;
@@ -28,7 +28,7 @@ typedef struct {
     hs__graph_session *memory;
 } session;
 
-/* Tests have graphs one after the other, and now and then two. */
+/* All graphs: usually one, sometimes two. */
 static stand_in *all;
 
 static stand_in *of(const hs_graph *graph)
@@ -140,7 +140,7 @@ static int by_key(const void *a, const void *b)
     return strcmp((*left)->key, (*right)->key);
 }
 
-/* TensorFlow writes attributes in another order each time, and tests compare files. */
+/* TensorFlow writes attributes in a random order, but tests compare files. */
 static hs_code sort_attributes(stand_in *g, hs_bytes *bytes, hs_error *err)
 {
     bool no_memory;
@@ -197,8 +197,8 @@ static hs_code sg_close(void *closing, hs_error *err)
     return s.g->tf.ops->close(s.tf, err);
 }
 
-/* TensorFlow's step to where the program may look for it. */
-static void keep_step(const session *s)
+/* Copies TensorFlow's step to the embedded session, where the program may read it. */
+static void copy_step(const session *s)
 {
     const hs__graph_node *node = s->g->graph->global_step;
     int64_t step;
@@ -208,8 +208,8 @@ static void keep_step(const session *s)
     s->memory->initialized[node->slot] = true;
 }
 
-/* What functions have changed in the program's memory without saying so (hs_op_def.writes), to TensorFlow's variable. */
-static void take_memory(const session *s)
+/* Copies the program's memory to TensorFlow's variables if it differs: functions may change it without hs_op_def.writes. */
+static void copy_memory(const session *s)
 {
     const hs_graph *graph = s->g->graph;
     const hs_backend_ops *ops = s->g->tf.ops;
@@ -237,9 +237,9 @@ static hs_code run_part(session *s, hs_backend_call *call, hs_error *err)
     hs_code code = g->tf.ops->run(s->tf, call, err);
     s->memory->call = NULL;
     g->running = NULL;
-    keep_step(s);
-    take_memory(s);
-    /* TensorFlow knows few codes, and takes UNAVAILABLE for the network's alone. */
+    copy_step(s);
+    copy_memory(s);
+    /* TensorFlow replaces codes that it does not know, and UNAVAILABLE, which it reserves for the network. */
     if (code && g->failure.code && g->failure.code != code)
         code = hs_error_set(err, g->failure.code, "%s", g->failure.message);
     return code;
@@ -253,7 +253,7 @@ static bool is_late(const stand_in *g, const hs_node *node)
     return false;
 }
 
-/* Those fetches that are late, or those that are not, as a run of their own. */
+/* Runs the late fetches, or the others. */
 static hs_code run_half(session *s, hs_backend_call *call, bool late, hs_error *err)
 {
     hs_node fetches[STAND_IN_MOST];
@@ -277,7 +277,7 @@ static hs_code run_half(session *s, hs_backend_call *call, bool late, hs_error *
     return code;
 }
 
-/* What ops write is read after them, as the embedded graph has it. TensorFlow promises no order: two runs. */
+/* The embedded graph reads variables after the ops that write them. TensorFlow promises no order, so there are two runs. */
 static hs_code sg_run(void *running, hs_backend_call *call, hs_error *err)
 {
     assert_true(call->n_fetches <= STAND_IN_MOST);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an embedded graph to one of TensorFlow's. Of op X there are X/call; X/outN, what it gives; X/valueN and X/setN, what
- * it assigns; X/step; and X, after all of these. */
+/* Converts an embedded graph to a TensorFlow graph. Op X becomes X/call, X/outN for each output, X/valueN and X/setN for
+ * each variable that it writes, X/step if it advances the step, and X, which runs after all of these. */
 #include "tensorflow/stand_in/graph.h"
 #include "tensorflow/stand_in/kernel.h"
 
@@ -8,7 +8,7 @@ typedef graph_stand_in stand_in;
 
 enum { NAME = 256 };
 
-/* What a kernel is to do: call an op, or give one of its outputs, or a variable's first value. */
+/* The task of a kernel: to call an op, or to return one of its outputs or a variable's first value. */
 typedef struct graph_target {
     kernel_target kernel;
     struct graph_target *next;
@@ -16,10 +16,10 @@ typedef struct graph_target {
     hs__graph_node *node;
     size_t output;
     bool is_first;
-    void *host; /* a copy of what is on a device */
+    void *host; /* a copy of a value in device memory */
 } target;
 
-/* What the kernels do. */
+/* The kernels' functions. */
 
 static hs_code call_op(stand_in *g, hs__graph_node *node, const hs_tensor *inputs, hs_error *err)
 {
@@ -56,7 +56,7 @@ static hs_code first_value(stand_in *g, const hs__graph_node *variable, hs_error
     return HS_OK;
 }
 
-static hs_code bring(target *t, hs_tensor *value, hs_error *err)
+static hs_code copy_to_host(target *t, hs_tensor *value, hs_error *err)
 {
     const hs_memory *memory = value->memory;
     free(t->host);
@@ -72,14 +72,14 @@ static hs_code run_target(kernel_target *kernel, const hs_tensor *inputs, size_t
     target *t = (target *)kernel;
     (void)n;
     if (!t->g->running)
-        return hs_error_set(err, HS_INTERNAL, "'%s' is run by nobody", t->node->name);
+        return hs_error_set(err, HS_INTERNAL, "'%s' runs outside of a session", t->node->name);
     if (!output)
         return call_op(t->g, t->node, inputs, err);
     hs_code code = t->is_first ? first_value(t->g, t->node, err) : HS_OK;
     *output = t->g->running->tensors[t->node->slot + t->output];
     if (!code && output->rank < 0)
         code = hs_error_set(err, HS_INTERNAL, "op '%s' did not set its output", t->node->name);
-    return code || !output->memory ? code : bring(t, output, err);
+    return code || !output->memory ? code : copy_to_host(t, output, err);
 }
 
 static target *new_target(stand_in *g, hs__graph_node *node, size_t output, bool is_first)
@@ -96,7 +96,7 @@ static target *new_target(stand_in *g, hs__graph_node *node, size_t output, bool
     return g->targets = t;
 }
 
-/* The variables, which a meta graph has to say. */
+/* The variables: a meta graph with collections. */
 
 static void add_text(hs__buffer *text, const char *key, const hs__graph_node *variable, unsigned char field)
 {
@@ -171,7 +171,7 @@ static hs_code import(stand_in *g, hs_error *err)
     hs__buffer text;
     hs_error error = {0};
     graph_stand_in_forget(g);
-    hs_backend loaded = engine_open(NULL, &error); /* the library, if nothing else has loaded it */
+    hs_backend loaded = engine_open(NULL, &error); /* loads TensorFlow's library */
     hs_code code = error.code ? error.code : kernel_register(&error);
     hs_tensorflow_free(loaded);
     hs__buffer_init(&text, hs_env_default());
@@ -205,7 +205,7 @@ static hs_code import(stand_in *g, hs_error *err)
 
 typedef struct {
     stand_in *g;
-    char names[STAND_IN_MOST][NAME]; /* of what is to come before the op */
+    char names[STAND_IN_MOST][NAME]; /* of the ops that run before the op */
     const char *controls[STAND_IN_MOST + 1];
     size_t n;
     hs_error *err;
@@ -225,10 +225,10 @@ static hs_code add(adding *a, const char *type, const char *name, const char *co
     const hs_tensorflow_op_def def = HS_INIT(hs_tensorflow_op_def, .type = type, .name = name, .inputs = inputs,
                                              .control_inputs = a->controls, .attrs = attrs, .inputs_are_a_list = is_list);
     hs_code code = hs_tensorflow_add_op(a->g->tf, &def, a->err);
-    return code == HS_ALREADY_EXISTS ? HS_OK : code; /* by an attempt that there was no memory for */
+    return code == HS_ALREADY_EXISTS ? HS_OK : code; /* an earlier attempt ran out of memory after it */
 }
 
-/* A value of the embedded session's memory, once what is before it has been run. */
+/* Adds an op that returns a value in the embedded session's memory, after the ops in `a`. */
 static hs_code add_value(adding *a, hs__graph_node *node, size_t output, hs_dtype dtype, const char *name)
 {
     const target *t = new_target(a->g, node, output, false);
@@ -362,7 +362,7 @@ static size_t count_variables(const hs_graph *graph)
     return n;
 }
 
-/* What the test has defined since. */
+/* Adds the new nodes. */
 static hs_code try_to_follow(stand_in *g, hs_error *err)
 {
     hs_graph *graph = g->graph;
@@ -389,7 +389,7 @@ static hs_code try_to_follow(stand_in *g, hs_error *err)
     return code;
 }
 
-/* Some functions that call this cannot report that there is no memory. Then the next one that can does. */
+/* Some callers cannot report that memory is exhausted. The next caller that can reports it for them. */
 hs_code graph_stand_in_follow(stand_in *g, hs_error *err)
 {
     hs_code code = try_to_follow(g, err);

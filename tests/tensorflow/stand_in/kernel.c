@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of TensorFlow's headers for ops and kernels, which are for C++ alone, what is used here. */
+/* Declarations from TensorFlow's headers for ops and kernels, which compile only as C++. */
 typedef struct TF_OpDefinitionBuilder TF_OpDefinitionBuilder;
 typedef struct TF_KernelBuilder TF_KernelBuilder;
 typedef struct TF_OpKernelConstruction TF_OpKernelConstruction;
@@ -92,7 +92,7 @@ void kernel_remove(const kernel_target *target)
     targets[target->number] = NULL;
 }
 
-/* The functions of a test know of no other threads. */
+/* The functions of a test expect one thread. */
 static pthread_mutex_t computing = PTHREAD_MUTEX_INITIALIZER;
 
 static void *create(TF_OpKernelConstruction *ctx)
@@ -109,8 +109,8 @@ static void end(void *kernel)
     (void)kernel;
 }
 
-static hs_code give(const kernel_target *target, TF_OpKernelContext *ctx, const hs_tensor *output, TF_Status *status,
-                    hs_error *err)
+static hs_code set_output(const kernel_target *target, TF_OpKernelContext *ctx, const hs_tensor *output, TF_Status *status,
+                          hs_error *err)
 {
     const hs__tf_backend *backend = hs__tf_of(target->tf);
     TF_Tensor *tensor = hs__tf_copy_in(backend, output, err);
@@ -135,9 +135,9 @@ static hs_code compute_target(kernel_target *target, TF_OpKernelContext *ctx, TF
                    ? hs_error_set(err, HS_INTERNAL, "a kernel of the tests has too many strings")
                    : hs__tf_view(backend, given[got], strings[got], "an input", &inputs[got], err);
     }
-    bool gives = tf.NumOutputs(ctx) > 0;
-    if (!code && !(code = target->run(target, inputs, n, gives ? &output : NULL, err)) && gives)
-        code = give(target, ctx, &output, status, err);
+    bool has_output = tf.NumOutputs(ctx) > 0;
+    if (!code && !(code = target->run(target, inputs, n, has_output ? &output : NULL, err)) && has_output)
+        code = set_output(target, ctx, &output, status, err);
     while (got > 0)
         backend->tf.DeleteTensor(given[--got]);
     return code;
@@ -167,17 +167,17 @@ static void nothing_to_infer(TF_ShapeInferenceContext *ctx, TF_Status *status)
     (void)ctx, (void)status;
 }
 
-static void define(const char *name, bool gives, TF_Status *status)
+static void define(const char *name, bool has_output, TF_Status *status)
 {
     TF_OpDefinitionBuilder *op = tf.NewOpDefinitionBuilder(name);
     tf.OpDefinitionBuilderAddAttr(op, "target: int");
-    tf.OpDefinitionBuilderAddAttr(op, gives ? "dtype: type" : "Tin: list(type) >= 0");
-    if (gives)
+    tf.OpDefinitionBuilderAddAttr(op, has_output ? "dtype: type" : "Tin: list(type) >= 0");
+    if (has_output)
         tf.OpDefinitionBuilderAddOutput(op, "value: dtype");
     else
         tf.OpDefinitionBuilderAddInput(op, "in: Tin");
     tf.OpDefinitionBuilderSetIsStateful(op, true);
-    tf.OpDefinitionBuilderSetShapeInferenceFunction(op, gives ? infer : nothing_to_infer);
+    tf.OpDefinitionBuilderSetShapeInferenceFunction(op, has_output ? infer : nothing_to_infer);
     tf.RegisterOpDefinition(op, status);
     if (tf.GetCode(status) == TF_OK)
         tf.RegisterKernelBuilder(name, tf.NewKernelBuilder(name, "CPU", create, compute, end), status);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the tests of a program that stands in for another (script.c). Those that not_here.txt names are left out, and a row
- * of it that names none is an error. A test that never asks for a graph of TensorFlow's has shown nothing of it: it is
- * skipped, or, where it is named after a behavior of TensorFlow's (ms_010_...), it fails: not_here.txt is to say why. */
+/* Runs the tests of another program on TensorFlow. Tests that not_here.txt names are omitted; a row with an unknown test is
+ * an error. A test that does not open a TensorFlow graph proves nothing: it is skipped. But if its name begins with a
+ * behavior's ID (ms_010_...), it fails, and not_here.txt must give the reason. */
 #include "tensorflow/stand_in/engine.h"
 
 #include <ctype.h>
@@ -11,8 +11,8 @@ int __real_test_run_group(const char *name, const struct CMUnitTest *tests, size
 int __wrap_test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
                           CMFixtureFunction teardown);
 
-static struct CMUnitTest *chosen; /* as the program has them */
-static size_t at;                 /* the one that is run, counted from 1 */
+static struct CMUnitTest *chosen; /* the program's tests, without the omitted ones */
+static size_t at;                 /* number of the current test, from 1 */
 static size_t before;             /* engine_graphs when it began */
 
 static int next_setup(void **state)
@@ -36,12 +36,12 @@ static void run_one(void **state)
     if (engine_graphs > before)
         return;
     if (is_of_a_row(test->name))
-        fail_msg("%s never gets to TensorFlow: not_here.txt is to say why", test->name);
-    test_skip("none of it runs on TensorFlow");
+        fail_msg("%s does not use TensorFlow: add it to not_here.txt with the reason", test->name);
+    test_skip("does not use TensorFlow");
 }
 
-/* Takes the test of this name out of the list. */
-static bool leave_out(struct CMUnitTest *list, size_t *n, const char *name)
+/* Removes the test of this name from the list. */
+static bool remove_test(struct CMUnitTest *list, size_t *n, const char *name)
 {
     for (size_t i = 0; i < *n; i++)
         if (strcmp(list[i].name, name) == 0) {
@@ -51,7 +51,7 @@ static bool leave_out(struct CMUnitTest *list, size_t *n, const char *name)
     return false;
 }
 
-/* False: the file names a test that the program does not have. */
+/* Returns false if the file names a test that the program does not have. */
 static bool read_list(struct CMUnitTest *list, size_t *n)
 {
     FILE *file = fopen(STAND_IN_LIST, "r");
@@ -60,7 +60,7 @@ static bool read_list(struct CMUnitTest *list, size_t *n)
     while (file && fgets(line, sizeof line, file)) {
         if (line[0] == '#' || sscanf(line, "%127s %255s", program, name) != 2 || strcmp(program, STAND_IN_PROGRAM) != 0)
             continue;
-        if (leave_out(list, n, name)) {
+        if (remove_test(list, n, name)) {
             print_message("not here: %s", strstr(line, name));
         } else {
             print_error("%s names '%s', which %s does not have\n", STAND_IN_LIST, name, program);

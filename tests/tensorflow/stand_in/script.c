@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets TensorFlow play what a test has written into a script. A program that has this in it is linked so that calls of
- * hs_script_backend, and of some that fill a script, come here first (--wrap): a session on the script then runs a graph of
- * TensorFlow's with the same names. The script itself stays what it is to the test: it records the runs, and says which of
- * them fail or take long. It also says what it would give, and where TensorFlow gives anything else, the run fails.
+/* Runs a test's script in TensorFlow. The program is linked with --wrap, so that hs_script_backend returns the backend
+ * below: a session on it runs a TensorFlow graph with the names of the script. The script still records the runs, and
+ * determines which of them fail or take long. It also returns the expected values: if TensorFlow returns other values, the
+ * run fails.
  *
- * A series or a constant is a tensor of the graph that is fed with what the script has for the run; a placeholder is one of
- * doubles. Runs of what is not in the script, the ops that initialize the graph, are not recorded. */
+ * A series or a constant is a tensor that is fed with the script's value for the run. A placeholder has type double. Runs
+ * of ops that are not in the script, such as the graph's initializers, are not recorded. */
 #include "tensorflow/stand_in/engine.h"
 
 #include <hooksess/testing.h>
@@ -26,35 +26,35 @@ hs_code __wrap_hs_script_fail_at(hs_script *script, size_t run, hs_code code, co
 
 enum { NAME = 64, MOST_PARTS = 1024, MOST_FAILURES = 32 };
 
-/* What a name of the script is in the graph. */
+/* A name of the script and its node in the graph. */
 typedef struct {
     char name[NAME];
-    void *op;       /* the script's, which the session knows it by */
-    bool is_value;  /* and not an op */
-    hs_node node;   /* the graph's; op NULL: it has none yet */
-    hs_node given;  /* what is behind it, to be fed; op NULL: nothing */
-    hs_dtype dtype; /* of given */
+    void *op;       /* of the script's hs_node */
+    bool is_value;  /* not an op */
+    hs_node node;   /* in the graph; op NULL: not added yet */
+    hs_node given;  /* the placeholder that is fed with its value; op NULL: none */
+    hs_dtype dtype; /* of `given` */
 } part;
 
 typedef struct stand_in {
     struct stand_in *next;
     hs_script *script;
     hs_backend tf;
-    hs_node first, by; /* of the step: what it is initialized with, and how far it goes */
-    hs_error error;    /* why there is no graph */
+    hs_node first, by; /* of the step: initial value and increment (engine.h) */
+    hs_error error;    /* why the graph could not be opened */
     part parts[MOST_PARTS];
     size_t n_parts;
     char placeholders[MOST_PARTS][NAME];
     size_t n_placeholders;
-    size_t failures[MOST_FAILURES]; /* runs that are to fail */
+    size_t failures[MOST_FAILURES]; /* runs that must fail */
     size_t n_failures;
     int64_t steps_per_run;
     void *session;
-    size_t opens; /* of the session, less those that were closed */
-    bool moved;   /* the test has set the script's step, but not yet the session's */
+    size_t opens; /* how often the session is open */
+    bool moved;   /* the test has set the script's step; the session's is not set yet */
 } stand_in;
 
-/* A run, as the script is asked for it and as TensorFlow is. */
+/* A run of the script, and the arguments of the same run in TensorFlow. */
 typedef struct {
     stand_in *s;
     hs_backend_call *call;
@@ -66,7 +66,7 @@ typedef struct {
     bool trains, initializes;
 } performance;
 
-/* Tests have scripts one after the other, and now and then two. */
+/* All scripts: usually one, sometimes two. */
 static stand_in *all;
 
 static stand_in *of(const hs_script *script)
@@ -84,8 +84,8 @@ static stand_in *of(const hs_script *script)
     return s;
 }
 
-/* The script's own. */
-static const hs_backend_ops *played(void)
+/* Returns the script's functions. */
+static const hs_backend_ops *script_ops(void)
 {
     return __real_hs_script_backend(NULL).ops;
 }
@@ -93,11 +93,11 @@ static const hs_backend_ops *played(void)
 static int64_t step_of(const stand_in *s)
 {
     int64_t step = 0;
-    played()->global_step(s->script, &step, NULL);
+    script_ops()->global_step(s->script, &step, NULL);
     return step;
 }
 
-/* The graph, made when it is first asked for: many scripts only record. */
+/* Makes the graph at the first call, as many scripts only record. */
 static stand_in *opened(void *script)
 {
     stand_in *s = of(script);
@@ -139,7 +139,7 @@ static hs_code sc_find(void *self, const char *name, hs_node *node, hs_error *er
     size_t length = strcspn(name, ":");
     if (s->error.code)
         return hs_error_set(err, s->error.code, "%s", s->error.message);
-    if (length >= NAME || played()->find(self, name, node, NULL))
+    if (length >= NAME || script_ops()->find(self, name, node, NULL))
         return s->tf.ops->find(s->tf.self, name, node, err);
     if (!part_of(s, node->op)) {
         assert_true(s->n_parts < MOST_PARTS);
@@ -151,7 +151,7 @@ static hs_code sc_find(void *self, const char *name, hs_node *node, hs_error *er
     return HS_OK;
 }
 
-/* The graph's tensor for what the script has at this name, by the dtype that it has today. */
+/* Adds the graph's tensor for a value of the script. A name whose dtype changes gets a tensor for each dtype. */
 static hs_code add_given(stand_in *s, part *p, hs_dtype dtype, hs_error *err)
 {
     char given[2 * NAME], shown[2 * NAME];
@@ -182,19 +182,19 @@ static hs_code add_part(stand_in *s, part *p, const hs_tensor *value, hs_error *
 
 /* Runs. */
 
-/* The step that the test has set, to the session. */
+/* Sets the session's step to the one that the test has set. */
 static hs_code move_step(stand_in *s, hs_error *err)
 {
     int64_t step = step_of(s), before;
     if (!s->moved || !s->session || s->tf.ops->global_step(s->session, &before, NULL))
-        return HS_OK; /* one that is yet to be initialized begins there */
+        return HS_OK; /* a session that is not initialized yet begins at it (run_other, perform) */
     const hs_tensor value = hs_tensor_of(HS_INT64, HS_SCALAR, &step);
     s->moved = false;
     return s->tf.ops->write_variable(s->session, 0, &value, err);
 }
 
-/* A run of the graph's own ops. */
-static hs_code run_theirs(stand_in *s, hs_backend_call *call, hs_error *err)
+/* Runs ops that are not in the script. */
+static hs_code run_other(stand_in *s, hs_backend_call *call, hs_error *err)
 {
     int64_t step = step_of(s);
     const hs_tensor first = hs_tensor_of(HS_INT64, HS_SCALAR, &step);
@@ -218,7 +218,7 @@ static bool must_fail(const stand_in *s)
     return false;
 }
 
-/* The caller's feeds, and what stands behind the rest of the fetches. */
+/* Collects the caller's feeds, and the values of the other fetches. */
 static hs_code collect_feeds(performance *r, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -235,7 +235,7 @@ static hs_code collect_feeds(performance *r, hs_error *err)
     return code;
 }
 
-/* Bytes that are somewhere else, strings', or about to change, are not looked at. */
+/* Does not compare the bytes of strings, of device memory, and of the step, which changes. */
 static bool are_alike(const part *p, const hs_tensor *given, const hs_tensor *expected)
 {
     bool same = given->dtype == expected->dtype && given->rank == expected->rank && given->bytes == expected->bytes;
@@ -247,7 +247,7 @@ static hs_code compare(const performance *r, hs_error *err)
 {
     for (size_t i = 0; i < r->call->n_fetches; i++)
         if (!are_alike(r->parts[i], &r->call->values[i], &r->expected[i]))
-            return hs_error_set(err, HS_INTERNAL, "TensorFlow gives another '%s' than the script", r->parts[i]->name);
+            return hs_error_set(err, HS_INTERNAL, "TensorFlow's '%s' differs from the script's", r->parts[i]->name);
     return HS_OK;
 }
 
@@ -284,7 +284,7 @@ static hs_code sc_run(void *session, hs_backend_call *call, hs_error *err)
     assert_true(call->n_fetches <= MOST_PARTS && call->n_feeds < MOST_PARTS);
     for (size_t i = 0; i < call->n_fetches; i++)
         if (!(r.parts[i] = part_of(s, call->fetches[i].op)))
-            return run_theirs(s, call, err);
+            return run_other(s, call, err);
     for (size_t i = 0; i < call->n_fetches; i++) {
         r.trains |= strcmp(r.parts[i]->name, "train") == 0;
         r.initializes |= strcmp(r.parts[i]->name, "init") == 0;
@@ -295,16 +295,16 @@ static hs_code sc_run(void *session, hs_backend_call *call, hs_error *err)
         return code;
     hs_backend_call theirs = *call;
     theirs.values = r.expected;
-    hs_code expected = played()->run(s->script, &theirs, &said);
+    hs_code expected = script_ops()->run(s->script, &theirs, &said);
     call->metadata = theirs.metadata;
-    /* What was not fed, TensorFlow is to miss too. */
+    /* If a feed is missing, TensorFlow must fail too. */
     if (expected && (must_fail(s) || expected != HS_INVALID_ARGUMENT))
         return hs_error_set(err, said.code, "%s", said.message);
     for (size_t i = 0; !code && i < call->n_fetches; i++)
         code = add_part(s, (part *)r.parts[i], &r.expected[i], err);
     if (!code && (code = perform(&r, err)) && !expected)
         __real_hs_script_set_step(s->script, before);
-    return !code && expected ? hs_error_set(err, HS_INTERNAL, "TensorFlow misses nothing: %s", said.message) : code;
+    return !code && expected ? hs_error_set(err, HS_INTERNAL, "TensorFlow does not fail: %s", said.message) : code;
 }
 
 /* The rest of the backend. */
@@ -362,7 +362,7 @@ static bool sc_variable(void *self, size_t index, hs_variable *out)
     return s->tf.ops->variable(s->tf.self, index, out);
 }
 
-/* What a chief would have done. */
+/* Initializes the step as a chief would. */
 static hs_code initialize(stand_in *s, hs_error *err)
 {
     int64_t step = step_of(s);
@@ -370,7 +370,7 @@ static hs_code initialize(stand_in *s, hs_error *err)
     return engine_has_chief ? s->tf.ops->write_variable(s->session, 0, &first, err) : HS_OK;
 }
 
-/* One session is all that a script has. */
+/* A script has one session. */
 static hs_code sc_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     stand_in *s = opened(self);
@@ -406,7 +406,7 @@ static hs_code sc_write(void *session, size_t index, const hs_tensor *value, hs_
     stand_in *s = opened(session);
     hs_code code = s->tf.ops->write_variable(s->session, index, value, err);
     if (!code)
-        played()->write_variable(s->script, index, value, NULL);
+        script_ops()->write_variable(s->script, index, value, NULL);
     return code;
 }
 
@@ -431,7 +431,7 @@ hs_backend __wrap_hs_script_backend(hs_script *script)
     return (hs_backend){&ops, script};
 }
 
-/* What fills a script. */
+/* Functions that fill a script. */
 
 hs_code __wrap_hs_script_placeholder(hs_script *script, const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets TensorFlow run the ops of tests/threads/source.c, too: each handle there has a session of TensorFlow's beside it, or
- * a fork of one, which runs an op of that name first, in the same thread. */
+/* Also runs the ops of tests/threads/source.c in TensorFlow. Each session of the source is paired with a TensorFlow
+ * session, and each fork with a fork, which first runs an op of the same name in the same thread. */
 #include "tensorflow/stand_in/engine.h"
 #include "threads/source.h"
 
@@ -16,12 +16,12 @@ void __wrap_source_end(source *s);
 
 enum { MOST = 64 };
 
-/* One graph for all sources that there are. All of it is under the lock but for the runs. */
+/* One graph for all sources. The lock guards all of this, but runs are outside of it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static hs_backend tf;
 static int sources;
 static struct {
-    const void *handle; /* the source's; NULL: a free place */
+    const void *handle; /* the source's; NULL: a free entry */
     void *session;      /* TensorFlow's */
 } pairs[MOST];
 
@@ -44,8 +44,8 @@ static void pair(const void *handle, void *session)
         }
 }
 
-/* Forks may be closed after the session that they are of. */
-static void part(const void *handle)
+/* Closes the paired session. A fork may be closed after its session. */
+static void unpair(const void *handle)
 {
     for (int i = 0; i < MOST; i++)
         if (handle && pairs[i].handle == handle) {
@@ -62,14 +62,14 @@ static hs_code find_op(const char *name, hs_node *node, hs_error *err)
     return code ? code : tf.ops->find(tf.self, name, node, err);
 }
 
-static hs_code run_there(const void *handle, const char *name, hs_error *err)
+static hs_code run_in_tensorflow(const void *handle, const char *name, hs_error *err)
 {
     hs_node node;
     hs_tensor value;
     hs_backend_call call = {.size = sizeof call, .fetches = &node, .n_fetches = 1, .values = &value};
     pthread_mutex_lock(&lock);
     void *session = session_of(handle);
-    hs_code code = session ? find_op(name, &node, err) : hs_error_set(err, HS_INTERNAL, "no session is beside it");
+    hs_code code = session ? find_op(name, &node, err) : hs_error_set(err, HS_INTERNAL, "it has no TensorFlow session");
     pthread_mutex_unlock(&lock);
     return code ? code : tf.ops->run(session, &call, err);
 }
@@ -81,7 +81,7 @@ static hs_code so_run(void *handle, hs_backend_call *call, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < call->n_fetches; i++)
-        code = run_there(handle, ((const source_op *)call->fetches[i].op)->name, err);
+        code = run_in_tensorflow(handle, ((const source_op *)call->fetches[i].op)->name, err);
     return code ? code : theirs.run(handle, call, err);
 }
 
@@ -103,12 +103,12 @@ static hs_code so_fork(void *handle, void **forked, hs_error *err)
 static hs_code so_close(void *handle, hs_error *err)
 {
     pthread_mutex_lock(&lock);
-    part(handle);
+    unpair(handle);
     pthread_mutex_unlock(&lock);
     return theirs.close(handle, err);
 }
 
-static void stand_beside(hs_raw_session *raw)
+static void pair_session(hs_raw_session *raw)
 {
     static hs_backend_ops ops;
     void *session;
@@ -119,7 +119,7 @@ static void stand_beside(hs_raw_session *raw)
     raw->backend.ops = &ops;
     raw->ops = ops;
     if (!raw->handle)
-        return; /* there was no memory for it */
+        return; /* memory was exhausted */
     assert_int_equal(tf.ops->open(tf.self, NULL, (hs_bytes){NULL, 0}, &session, NULL), HS_OK);
     pair(raw->handle, session);
 }
@@ -133,16 +133,16 @@ static void begin(source *s)
         tf = engine_open(NULL, &err);
         assert_ok(err.code, &err);
     }
-    stand_beside(&s->raw);
-    stand_beside(&s->other);
+    pair_session(&s->raw);
+    pair_session(&s->other);
     pthread_mutex_unlock(&lock);
 }
 
 static void end(const source *s)
 {
     pthread_mutex_lock(&lock);
-    part(s->raw.handle);
-    part(s->other.handle);
+    unpair(s->raw.handle);
+    unpair(s->other.handle);
     if (!--sources)
         hs_tensorflow_free(tf);
     pthread_mutex_unlock(&lock);

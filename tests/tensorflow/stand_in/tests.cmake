@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests of sessions a second time, on TensorFlow: the same sources, linked so that a script, a graph or a source has TensorFlow
-# run what is in it (script.c, graph.c, source.c). not_here.txt says which of them cannot run there, and why.
+# Runs tests of sessions a second time, on TensorFlow: the same sources, linked so that TensorFlow runs their scripts, graphs and
+# sources (script.c, graph.c, source.c). not_here.txt lists the tests that cannot run there, with reasons.
 
 # The sessions' code runs under the sanitizers in the original tests, the backend's in tests/tensorflow.
 if(HOOKSESS_SANITIZE AND NOT HOOKSESS_HEAVY_TESTS)
   return()
 endif()
 
-# The backend inside of the program, beside the static library that tests are linked with: one copy of each.
+# The backend, as a static library: tests are linked with the static core, and must not contain a second copy of it.
 add_library(hooksess_tensorflow_inside STATIC $<TARGET_OBJECTS:hooksess_tensorflow> ${CMAKE_CURRENT_LIST_DIR}/engine.c
             ${CMAKE_CURRENT_LIST_DIR}/graph.c ${CMAKE_CURRENT_LIST_DIR}/graph_build.c ${CMAKE_CURRENT_LIST_DIR}/kernel.c ${CMAKE_CURRENT_LIST_DIR}/script.c
             ${CMAKE_CURRENT_LIST_DIR}/source.c)
@@ -21,7 +21,7 @@ list(TRANSFORM stand_in_wrapped PREPEND -Wl,--wrap=)
 
 set(stand_in_folder ${CMAKE_CURRENT_LIST_DIR})
 
-# hooksess_stand_in_test(FOLDER MODULE): the program of hooksess_test once more.
+# hooksess_stand_in_test(FOLDER MODULE): the program of hooksess_test on TensorFlow.
 function(hooksess_stand_in_test folder module)
   hooksess_test_target(${folder} ${module} original)
   get_target_property(objects ${original} SOURCES)
@@ -43,7 +43,7 @@ function(hooksess_stand_in_test folder module)
                                                                                     ENVIRONMENT HOOKSESS_TEST_SECS=240)
 endfunction()
 
-# All programs of tests/session, and those of other folders that are about behaviors of TensorFlow's sessions (ms_010_...).
+# All programs of tests/session, and those of other folders that test behaviors of TensorFlow's sessions (ms_010_...).
 file(STRINGS ${stand_in_folder}/not_here.txt not_built REGEX "^[a-z0-9_/]+ \\* ")
 list(TRANSFORM not_built REPLACE " .*" "")
 get_property(test_programs DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
@@ -63,12 +63,12 @@ foreach(folder session hooks drivers drivers/tf1 threads)
   endforeach()
 endforeach()
 
-# A row of the list that is about nothing is an error: of a program that is there, program.c looks for the test.
+# A row about an unknown program is an error. program.c checks the tests' names.
 file(STRINGS ${stand_in_folder}/not_here.txt not_here REGEX "^[a-z_]+/")
 foreach(row IN LISTS not_here)
   string(REGEX REPLACE " .*" "" program ${row})
   string(REPLACE "/" "_" target test_${program})
   if(NOT TARGET ${target} OR NOT (TARGET ${target}_tensorflow OR program IN_LIST not_built))
-    message(FATAL_ERROR "${stand_in_folder}/not_here.txt: there is no ${program} that is run a second time")
+    message(FATAL_ERROR "${stand_in_folder}/not_here.txt: program ${program} does not exist, or does not run on TensorFlow")
   endif()
 endforeach()
