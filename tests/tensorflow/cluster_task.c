@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster_task CLUSTER JOB TASK GRAPH DIRECTORY STEPS: a task of a cluster, led by its standard input. "ps" serves until
- * that ends, or SIGTERM comes. "worker" makes a step for each byte, the chief (task 0) with checkpoints, and then the rest
- * of them without waiting. What has happened stands on standard output, a line each: "up", "waits", "open STEP", "lost",
- * "step STEP", "end REASON STEP". Exit status 3: the server did not start, the port is taken. */
+/* cluster_task CLUSTER JOB TASK GRAPH DIRECTORY STEPS: a task of a cluster, controlled by its standard input. "ps" serves
+ * until the end of the input, or until SIGTERM. "worker" makes a step for each byte of input, and all remaining steps after
+ * its end; the chief (task 0) also saves checkpoints. Each event is a line on standard output: "up", "waits", "open STEP",
+ * "lost", "step STEP", "end REASON STEP". Exit status 3: the server did not start, as the port is in use. */
 #include "tensorflow/graphs.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ static void say(const char *what, int64_t step)
     fflush(stdout);
 }
 
-static void tell_losses(void *user, hs_log_level level, const char *text)
+static void print_events(void *user, hs_log_level level, const char *text)
 {
     (void)user;
     test_check_line(text);
@@ -63,10 +63,10 @@ static int serve(void)
 static void train(hs_session *session, hs_error *err)
 {
     char byte;
-    bool led = true;
+    bool waits = true;
     while (!hs_session_should_stop(session)) {
         batch b;
-        led = led && read(STDIN_FILENO, &byte, 1) > 0;
+        waits = waits && read(STDIN_FILENO, &byte, 1) > 0;
         fill_batch(&b, hs_session_global_step(session, NULL));
         hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds);
         if (hs_session_run_args(session, &args, NULL, err) != HS_OK)
@@ -78,7 +78,7 @@ static void train(hs_session *session, hs_error *err)
 static int work(char **arguments, bool is_worker)
 {
     hs_error err = {0};
-    const hs_env env = HS_INIT(hs_env, .logger = {tell_losses, NULL});
+    const hs_env env = HS_INIT(hs_env, .logger = {print_events, NULL});
     const hs_recovery recovery = HS_INIT(hs_recovery, .max_attempts = 100, .backoff_secs = 0.1);
     hs_backend tf = hs_tensorflow_open(arguments[4], HS_TENSORFLOW_OPTIONS(.env = &env, .server = server), &err);
     hs_hook stop = hs_stop_at_step(.last_step = strtoll(arguments[6], NULL, 10));
@@ -117,7 +117,7 @@ int main(int n, char **arguments)
     }
     say("up", task);
     if (serves)
-        return serve(); /* and does not free the server: the end of the input may still come */
+        return serve(); /* does not free the server: await_end_of_input may still use it */
     int status = work(arguments, task > 0);
     hs_tensorflow_server_free(server);
     return status;

@@ -36,7 +36,7 @@ def variable(name, value, **options):
 
 
 def partitioned(name, values, axis, parts):
-    """A variable in `parts` parts along an axis; None: a whole one."""
+    """A variable in `parts` parts along an axis. None: not partitioned."""
     shape, values = list(values.shape), tf.constant(values)
     offsets = [0] * len(shape)
 
@@ -75,7 +75,7 @@ WORDS = [b"a", b"bc", b"", b"x" * 200]
 
 
 def words(parts=2):
-    """A partitioned variable of strings, which TensorFlow restores only in the very slices that it saved."""
+    """A partitioned variable of strings. TensorFlow restores only the slices that it saved."""
     tf.enable_resource_variables()
     partitioned("words", numpy.array(WORDS, dtype=object), 0, parts)
     tf.group(tf.assign_add(tf.train.get_or_create_global_step(), 1), name="train_op")
@@ -86,7 +86,7 @@ def parts_of(value):
 
 
 def run(directory, name, saver):
-    """Trains a little, and saves as TensorFlow does."""
+    """Trains a few steps, and saves with TensorFlow's Saver."""
     (directory / f"{name}_theirs").mkdir(exist_ok=True)
     with tf.Session(config=TWO_CPUS) as session:
         session.run(tf.global_variables_initializer())
@@ -113,14 +113,14 @@ def export(directory, name, model, sharded=False):
 
 
 def export_graph(directory, name, model):
-    """The graph alone, which says nothing of variables."""
+    """The graph without collections."""
     with tf.Graph().as_default() as graph:
         model()
         (directory / f"{name}.meta").write_bytes(graph.as_graph_def().SerializeToString())
 
 
 def export_changed(directory, meta):
-    """The same graph with other words about how it is saved."""
+    """The same graph with another SaverDef."""
 
     def write(name, change):
         changed = meta_graph_pb2.MetaGraphDef.FromString(meta.SerializeToString())
@@ -181,7 +181,7 @@ def export_small_floats(directory):
 
 
 def export_huge(directory):
-    """Variables that no machine has room for."""
+    """Variables that are larger than any memory."""
     with tf.Graph().as_default() as graph:
         for name in "huge", "huger":
             handle = tf.raw_ops.VarHandleOp(dtype=tf.float64, shape=[1 << 61], shared_name=name, name=name)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""export_graphs.py DIRECTORY: small graphs in TensorFlow 1's style, and what TensorFlow itself makes of them."""
+"""export_graphs.py DIRECTORY: small graphs in TensorFlow 1's style, and TensorFlow's own results for them."""
 import os
 import pathlib
 import sys
@@ -41,7 +41,7 @@ def linear(use_resource):
 
 
 def train(directory, name):
-    """The losses that TensorFlow has, and its checkpoint after half of the steps."""
+    """TensorFlow's losses, and its checkpoint after half of the steps."""
     losses = []
     with tf.Session() as session:
         session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
@@ -71,7 +71,7 @@ TYPES = ["float32", "float64", "int32", "uint8", "int16", "int8", "complex64", "
 
 
 def export_types(directory):
-    """Each type in and out again, dynamic shapes, ops with several outputs and with none, and kinds of memory that is kept."""
+    """Feeds and fetches of each type, dynamic shapes, ops with several outputs and without, and ops that keep a feed's memory."""
     tf.enable_resource_variables()
     with tf.Graph().as_default():
         for name in TYPES:
@@ -89,8 +89,8 @@ def export_types(directory):
         kept = tf.get_variable("kept", initializer=tf.zeros([64]))
         fed = tf.placeholder(tf.float32, [64], "fed")
         tf.raw_ops.AssignVariableOp(resource=kept.handle, value=fed, name="keep")
-        tf.matmul(tf.reshape(tf.placeholder(tf.float32, [64], "lent"), [1, 64]), tf.ones([64, 1]), name="product")
-        tf.identity(tf.get_default_graph().get_tensor_by_name("lent:0"), "lent_again")
+        tf.matmul(tf.reshape(tf.placeholder(tf.float32, [64], "borrowed"), [1, 64]), tf.ones([64, 1]), name="product")
+        tf.identity(tf.get_default_graph().get_tensor_by_name("borrowed:0"), "borrowed_again")
         queue = tf.FIFOQueue(4, tf.float32, shapes=[64], name="queue")
         queue.enqueue(fed, name="enqueue")
         queue.dequeue(name="dequeue")
@@ -100,7 +100,7 @@ def export_types(directory):
 
 
 def export_queue(directory):
-    """A graph with a queue runner of its own."""
+    """A graph with a queue runner."""
     tf.enable_resource_variables()
     with tf.Graph().as_default():
         step = tf.train.get_or_create_global_step()
@@ -119,7 +119,7 @@ def after(op, value):
 
 
 def slow_number(number):
-    """One that takes its time."""
+    """A graph with a slow step."""
     product = tf.ones([500, 500]) / 500
     for _ in range(8):
         product = tf.matmul(product, product + tf.random.uniform([500, 500]) * 0)
@@ -158,7 +158,7 @@ def export_steps(directory, name, use_resource):
 
 
 def export_cluster(directory, name, use_resource, scaffold):
-    """Variables on the parameter server, all else on whichever worker it is."""
+    """Variables on the parameter server, all other ops on the worker that runs them."""
     with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(ps_tasks=1, worker_device="/job:worker")):
         linear(use_resource)
         if scaffold:
@@ -171,7 +171,7 @@ def export_server(directory):
     server = tf.train.ServerDef(cluster=cluster.as_cluster_def(), job_name="alone", protocol="grpc")
     (directory / "server_def").write_bytes(server.SerializeToString())
     server.task_index = 3
-    (directory / "server_def_of_nobody").write_bytes(server.SerializeToString())
+    (directory / "server_def_of_missing_task").write_bytes(server.SerializeToString())
     server.cluster.job[0].tasks[0] = "somewhere"
     (directory / "server_def_of_nowhere").write_bytes(server.SerializeToString())
 

@@ -16,7 +16,7 @@ tf.disable_v2_behavior()
 
 
 def count(value):
-    """A training op that adds up what it was given, in a variable that is saved."""
+    """A training op that adds its inputs to a variable that is saved."""
     total = tf.get_variable("total", initializer=0.0)
     step = tf.train.get_or_create_global_step()
     added = tf.assign_add(total, tf.cast(tf.reduce_sum(value), tf.float32), name="add")
@@ -69,7 +69,7 @@ def starving(directory):
 
 
 def full(directory):
-    """A runner whose queue is full, beside a queue that only the program fills."""
+    """A runner whose queue is full, and a queue that only the program fills."""
     queue = tf.FIFOQueue(1, tf.float32, shapes=[[]], name="full")
     tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(1.0)] * 2))
     alone(tf.FIFOQueue)(directory)
@@ -97,7 +97,7 @@ def alone(kind):
 
 
 def old_queue(directory):
-    """A queue as references had it, before resources."""
+    """A queue that is a reference, as before resources."""
     given = tf.placeholder(tf.float32, [], "given")
     queue = tf.raw_ops.FIFOQueue(component_types=[tf.float32], shapes=[[]], capacity=2, name="input")
     tf.raw_ops.QueueEnqueue(handle=queue, components=[given], name="give")
@@ -128,13 +128,13 @@ def one_shot(directory):
 
 
 def waiting_iterator(directory):
-    """An iterator that looks for an element forever."""
+    """An iterator that never finds an element."""
     never = tf.data.Dataset.range(1).repeat().filter(lambda x: x > 5)
     count(tf.data.make_one_shot_iterator(never).get_next())
 
 
 def damaged(directory):
-    """Runners that make no sense."""
+    """Invalid runners."""
     for name, change in {"no_ops": lambda d: d.ClearField("enqueue_op_name"), "no_such_op": lambda d: d.enqueue_op_name.append("gone"),
                          "no_close": lambda d: d.ClearField("close_op_name"),
                          "strange_codes": lambda d: d.queue_closed_exception_types.extend([0, 3])}.items():

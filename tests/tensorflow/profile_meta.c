@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_meta GRAPH DIRECTORY STEPS: trains a graph up to a step, every third run of it traced, and has TensorFlow tell
- * what the graph was as it was run. Nothing is printed if all is well. */
+/* profile_meta GRAPH DIRECTORY STEPS: trains a graph up to a step, traces every third run, and requests the partition
+ * graphs. Prints nothing on success. */
 #include "tensorflow/graphs.h"
 
 static void no_log(void *user, hs_log_level level, const char *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resume_meta GRAPH: a training that the graph's own ops save and restore, for `hooksess verify-resume`. The graph feeds
- * itself. */
+/* resume_meta GRAPH: a training for `hooksess verify-resume`. The graph reads its own input, and its ops save and restore.
+ */
 #include <hooksess/hooksess.h>
 #include <hooksess/tensorflow.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* save_meta GRAPH DIRECTORY STEPS [graph-saves] [graph-restores] [shards] [background]: trains a graph of
- * export_checkpoints.py up to a step, from the newest checkpoint in the directory, with a saver of that kind. Nothing is
- * printed if all is well. */
+ * export_checkpoints.py up to a step, from the newest checkpoint in the directory, with a saver of that kind. Prints
+ * nothing on success. */
 #include "tensorflow/graphs.h"
 
 static const unsigned char two_cpus[] = "\x0a\x07\x0a\x03"
@@ -22,7 +22,7 @@ static bool has(char **words, const char *word)
     return *words != NULL;
 }
 
-/* As a hook may: an op, in a collection of its own and in one that is there. */
+/* Adds an op, as a hook may, to a new collection and to an existing one. */
 static hs_code add_nodes(hs_backend tf, hs_error *err)
 {
     const hs_tensorflow_op_def identity = HS_INIT(hs_tensorflow_op_def, .type = "Identity", .name = "added/scalar",

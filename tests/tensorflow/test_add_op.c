@@ -125,8 +125,8 @@ static void attributes_of_all_kinds(void **state)
     hs_tensorflow_free(backend);
 }
 
-/* A queue of a program's own making: two components, whose types and shapes are lists, and an enqueue op that has the
- * queue beside the list of what is put in. */
+/* A queue that the program adds: two components, whose types and shapes are lists, and an enqueue op with two inputs, the
+ * queue and the list of components. */
 static void lists_of_values(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void lists_of_the_other_kinds(void **state)
     const hs_tensorflow_attr bucketize[] = {
         {.name = "boundaries", .kind = HS_TENSORFLOW_FLOATS, .reals = (const double[]){1, 3.5}, .n_values = 2},
         {.name = NULL}};
-    /* What the op does not know it keeps, and shows. */
+    /* TensorFlow keeps attributes that the op does not have. */
     const hs_tensorflow_attr more[] = {
         {.name = "_texts",
          .kind = HS_TENSORFLOW_STRINGS,
@@ -213,10 +213,10 @@ static void lists_of_the_other_kinds(void **state)
     for (size_t i = 0; i < sizeof defs / sizeof *defs; i++)
         assert_ok(hs_tensorflow_add_op(backend, &defs[i], &err), &err);
     assert_ok(hs_backend_graph_def(backend, &graph, &err), &err);
-    bool shown = false; /* a ListValue of three strings, the middle one empty */
+    bool found = false; /* a ListValue of three strings, the middle one empty */
     for (size_t i = 0; i + 14 < graph.size; i++)
-        shown |= memcmp((const char *)graph.data + i, "\x12\4some\x12\0\x12\4text", 14) == 0;
-    assert_true(shown);
+        found |= memcmp((const char *)graph.data + i, "\x12\4some\x12\0\x12\4text", 14) == 0;
+    assert_true(found);
     hs_session *session = hs_session_open(backend, NULL, &err);
     const hs_run_values *values;
     assert_ok(err.code, &err);
@@ -239,8 +239,8 @@ static const void *fetch(hs_backend backend, void *session, const char *name, si
     return value->data;
 }
 
-/* A graph without references keeps what was fetched at another level, also when somebody adds a variable that is one. */
-static void values_stay_beside_an_added_reference(void **state)
+/* A graph without references keeps the values of other levels, even after a reference variable is added. */
+static void values_stay_after_a_reference_is_added(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -370,7 +370,7 @@ static void nonsense_is_refused(void **state)
     hs_node node;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_fails(hs_tensorflow_add_op(backend, &cases[i].def, &err), cases[i].code, &err, cases[i].text);
-        assert_int_equal(hs_backend_find(backend, "n", &node, &err), HS_NOT_FOUND); /* nothing is left of it */
+        assert_int_equal(hs_backend_find(backend, "n", &node, &err), HS_NOT_FOUND); /* it was not added */
     }
     assert_fails(hs_tensorflow_add_op(backend, NULL, &err), HS_INVALID_ARGUMENT, &err, "op is NULL");
     assert_fails(hs_tensorflow_add_op((hs_backend){NULL, NULL}, &cases[0].def, &err), HS_INVALID_ARGUMENT, &err, "backend");
@@ -386,7 +386,7 @@ int main(void)
         cmocka_unit_test(lists_of_values),
         cmocka_unit_test(lists_of_the_other_kinds),
         cmocka_unit_test(nonsense_is_refused),
-        cmocka_unit_test(values_stay_beside_an_added_reference),
+        cmocka_unit_test(values_stay_after_a_reference_is_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

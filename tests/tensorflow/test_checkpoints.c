@@ -38,7 +38,7 @@ static void open_place(place *p, const char *graph, const hs_tensorflow_options 
     open_over(p, graph, options, make_directory());
 }
 
-/* Leaves the directory. */
+/* Keeps the directory. */
 static void leave_place(place *p)
 {
     hs_error err = {0};
@@ -95,7 +95,7 @@ static bool exists(const place *p, const char *ending)
     return stat(path_of(p, ending), &found) == 0;
 }
 
-/* How many names in the directory have this in them. */
+/* Returns the number of names in the directory that contain `part`. */
 static size_t count_names(const place *p, const char *part)
 {
     DIR *directory = opendir(p->directory);
@@ -132,7 +132,7 @@ static float first_of(const place *p, const char *name)
     return *(const float *)value.data;
 }
 
-/* What is refused. */
+/* Refused options and graphs. */
 
 static void a_graph_without_fitting_ops_is_refused(void **state)
 {
@@ -241,7 +241,7 @@ static void saving_again_under_a_name_replaces_it(void **state)
     close_place(&p);
 }
 
-static void what_is_not_finite_is_dealt_with_as_ever(void **state)
+static void values_that_are_not_finite_are_handled_as_by_other_savers(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -253,12 +253,12 @@ static void what_is_not_finite_is_dealt_with_as_ever(void **state)
                  "'scalar' is not finite");
     assert_int_equal(count_names(&p, "model.ckpt-2"), 0);
     assert_true(exists(&p, "-1.index"));
-    hs_saver *aside =
+    hs_saver *quarantine =
         new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
-    assert_fails(hs_saver_save(aside, p.raw, p.prefix, 3, NULL, &err), HS_FAILED_PRECONDITION, &err, "'scalar'");
+    assert_fails(hs_saver_save(quarantine, p.raw, p.prefix, 3, NULL, &err), HS_FAILED_PRECONDITION, &err, "'scalar'");
     assert_true(exists(&p, "-3.nonfinite.index"));
     assert_false(exists(&p, "-3.index"));
-    hs_saver_free(aside);
+    hs_saver_free(quarantine);
     hs_saver *allow = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ALLOW));
     save(&p, allow, 4);
     set_scalar(&p, 1);
@@ -337,7 +337,7 @@ static hs_code load_number(void *self, hs_state_reader *in, hs_error *err)
     return hs_state_reader_read(in, self, sizeof(int), err);
 }
 
-static void state_is_saved_beside_what_the_graph_writes(void **state)
+static void state_is_saved_in_addition_to_the_graphs_tensors(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -355,7 +355,7 @@ static void state_is_saved_beside_what_the_graph_writes(void **state)
     close_place(&p);
 }
 
-static void a_variable_that_is_added_late_is_saved_beside_it_too(void **state)
+static void a_variable_that_is_added_later_is_saved(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -375,22 +375,22 @@ static void a_variable_that_is_added_late_is_saved_beside_it_too(void **state)
     close_place(&p);
 }
 
-/* A disk that fails at one of its calls, or from that one on. */
+/* A disk on which one call fails, or all calls from that one on. */
 
 static struct {
     hs_file_system_ops ops;
     const hs_file_system *real;
-    int left; /* calls that are well */
-    bool dies;
+    int remaining; /* calls that succeed before one fails */
+    bool dies;     /* all later calls fail as well */
 } disk;
 
 static bool fails(hs_error *err)
 {
-    if (disk.left > 0 || (disk.left < 0 && !disk.dies)) {
-        disk.left--;
+    if (disk.remaining > 0 || (disk.remaining < 0 && !disk.dies)) {
+        disk.remaining--;
         return false;
     }
-    disk.left--;
+    disk.remaining--;
     hs_error_set(err, HS_DATA_LOSS, "the disk fails");
     return true;
 }
@@ -417,7 +417,7 @@ static hs_code failing_write(void *user, void *file, const void *data, size_t by
 
 static hs_code failing_remove(void *user, const char *path, hs_error *err)
 {
-    if (disk.dies && disk.left <= 0)
+    if (disk.dies && disk.remaining <= 0)
         return hs_error_set(err, HS_DATA_LOSS, "the disk fails");
     return disk.real->ops->remove(user, path, err);
 }
@@ -437,7 +437,7 @@ static hs_env env_of_failing_disk(bool dies)
     disk.ops.rename = failing_rename;
     disk.ops.write = failing_write;
     disk.ops.remove = failing_remove;
-    disk.left = INT32_MAX;
+    disk.remaining = INT32_MAX;
     disk.dies = dies;
     return (hs_env)HS_INIT(hs_env, .logger = {quiet, NULL}, .files = {&disk.ops, disk.real->user});
 }
@@ -454,9 +454,9 @@ static void a_disk_that_fails_leaves_the_one_before(void **state)
     save(&p, saver, 1);
     for (; !done; calls++) {
         hs_error err = {0};
-        disk.left = calls;
-        done = hs_saver_save(saver, p.raw, p.prefix, 2, NULL, &err) == HS_OK && disk.left >= 0;
-        disk.left = INT32_MAX;
+        disk.remaining = calls;
+        done = hs_saver_save(saver, p.raw, p.prefix, 2, NULL, &err) == HS_OK && disk.remaining >= 0;
+        disk.remaining = INT32_MAX;
         hs_error again = {0};
         assert_ok(hs_saver_restore(saver, p.raw, path_of(&p, "-1"), NULL, &again), &again);
         assert_int_equal(count_names(&p, "tmp"), 0);
@@ -467,8 +467,9 @@ static void a_disk_that_fails_leaves_the_one_before(void **state)
     close_place(&p);
 }
 
-/* As a process that was killed leaves it. The next one begins from the newest that is whole, and clears up. */
-static void a_save_that_dies_at_any_call_leaves_a_whole_one(void **state)
+/* The files are those of a killed process. The next process restores the newest complete checkpoint, and removes the rest.
+ */
+static void a_save_that_dies_at_any_call_leaves_a_complete_checkpoint(void **state)
 {
     (void)state;
     hs_env env = env_of_failing_disk(true);
@@ -480,10 +481,10 @@ static void a_save_that_dies_at_any_call_leaves_a_whole_one(void **state)
         open_place(&p, "kinds_sharded.meta", &two_cpus);
         hs_saver *saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
         save(&p, saver, 1);
-        disk.left = calls;
-        done = hs_saver_save(saver, p.raw, p.prefix, 2, NULL, &err) == HS_OK && disk.left > 0;
+        disk.remaining = calls;
+        done = hs_saver_save(saver, p.raw, p.prefix, 2, NULL, &err) == HS_OK && disk.remaining > 0;
         hs_saver_free(saver);
-        disk.left = INT32_MAX;
+        disk.remaining = INT32_MAX;
         saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
         char *newest = hs_checkpoint_latest(NULL, p.directory, NULL, &err);
         assert_ok(hs_saver_restore(saver, p.raw, newest, NULL, &err), &err);
@@ -499,20 +500,20 @@ static void a_save_that_dies_at_any_call_leaves_a_whole_one(void **state)
 
 static struct {
     hs_allocator real;
-    int left;     /* calls that are well */
-    int64_t live; /* blocks */
+    int remaining; /* allocations that succeed before one fails */
+    int64_t live;  /* blocks */
 } memory;
 
 static void *failing_alloc(void *user, size_t bytes)
 {
-    void *block = memory.left-- == 0 ? NULL : memory.real.alloc(user, bytes);
+    void *block = memory.remaining-- == 0 ? NULL : memory.real.alloc(user, bytes);
     memory.live += block != NULL;
     return block;
 }
 
 static void *failing_realloc(void *user, void *block, size_t bytes)
 {
-    void *moved = memory.left-- == 0 ? NULL : memory.real.realloc(user, block, bytes);
+    void *moved = memory.remaining-- == 0 ? NULL : memory.real.realloc(user, block, bytes);
     memory.live += moved && !block;
     return moved;
 }
@@ -523,21 +524,21 @@ static void counting_free(void *user, void *block)
     memory.real.free(user, block);
 }
 
-/* A disk that has other letters than what the graph wrote. */
+/* A disk that returns other bytes than the graph wrote. */
 
-static void *spoilt; /* the file that is read from it */
+static void *damaged_file; /* of the graph's data */
 
-static hs_code spoiling_open(void *user, const char *path, int mode, void **file, hs_error *err)
+static hs_code damaging_open(void *user, const char *path, int mode, void **file, hs_error *err)
 {
     hs_code code = disk.real->ops->open(user, path, mode, file, err);
-    spoilt = !code && strstr(path, ".tmp-graph.data-") ? *file : NULL;
+    damaged_file = !code && strstr(path, ".tmp-graph.data-") ? *file : NULL;
     return code;
 }
 
-static hs_code spoiling_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
+static hs_code damaging_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
 {
     hs_code code = disk.real->ops->read(user, file, offset, data, bytes, got, err);
-    for (size_t i = 0; !code && file == spoilt && i < *got; i++)
+    for (size_t i = 0; !code && file == damaged_file && i < *got; i++)
         if (((char *)data)[i] == 'x')
             ((char *)data)[i] = 'y';
     return code;
@@ -548,8 +549,8 @@ static void parts_of_strings_are_verified(void **state)
     (void)state;
     hs_error err = {0};
     hs_env env = env_of_failing_disk(false);
-    disk.ops.open = spoiling_open;
-    disk.ops.read = spoiling_read;
+    disk.ops.open = damaging_open;
+    disk.ops.read = damaging_read;
     place p;
     open_place(&p, "words_parts.meta", NULL);
     hs_saver *saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
@@ -559,14 +560,15 @@ static void parts_of_strings_are_verified(void **state)
     close_place(&p);
 }
 
-/* One save with so much memory; true: that was enough. What it leaves is whole, whatever it comes to. */
+/* Saves with `allocations` allocations. Returns true if they suffice. In any case, the earlier checkpoint can be restored.
+ */
 static bool save_with(const place *p, hs_saver *saver, int allocations)
 {
     hs_error err = {0};
-    memory.left = allocations;
+    memory.remaining = allocations;
     hs_code code = hs_saver_save(saver, p->raw, p->prefix, 2, NULL, &err);
-    bool enough = memory.left >= 0;
-    memory.left = -1;
+    bool enough = memory.remaining >= 0;
+    memory.remaining = -1;
     if (code)
         assert_int_equal(code, HS_RESOURCE_EXHAUSTED);
     if (enough)
@@ -579,7 +581,7 @@ static void memory_that_is_short_is_an_error(void **state)
 {
     (void)state;
     memory.real = hs_env_default()->allocator;
-    memory.left = -1;
+    memory.remaining = -1;
     hs_env env = HS_INIT(hs_env, .allocator = {failing_alloc, failing_realloc, counting_free, memory.real.user});
     place p;
     open_place(&p, parted, NULL);
@@ -621,7 +623,7 @@ static void a_damaged_one_is_not_given_to_the_graph(void **state)
     close_place(&p);
 }
 
-static void other_shapes_are_told_before_the_graph_is_asked(void **state)
+static void other_shapes_are_reported_before_the_graph_runs(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -683,7 +685,7 @@ static void a_restore_of_a_part_is_made_one_by_one(void **state)
     close_place(&p);
 }
 
-/* Sessions that recover, and begin from what is there. */
+/* Sessions that recover, and that restore the newest checkpoint. */
 
 static hs_code fail_once(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
@@ -735,7 +737,7 @@ static void a_session_recovers_by_the_graphs_ops(void **state)
     close_place(&p);
 }
 
-static void a_session_passes_over_a_damaged_one(void **state)
+static void a_session_skips_a_damaged_checkpoint(void **state)
 {
     (void)state;
     int failures = 1;
@@ -753,7 +755,7 @@ static void a_session_passes_over_a_damaged_one(void **state)
 
 /* Partitioned variables. */
 
-static void the_parts_of_a_variable_are_told(void **state)
+static void the_parts_of_a_variable_are_slices(void **state)
 {
     (void)state;
     place p;
@@ -858,7 +860,7 @@ static void variables_too_large_to_count_are_not_read_ahead(void **state)
     hs_tensorflow_free(tf);
 }
 
-static void a_whole_of_another_shape_is_told(void **state)
+static void a_whole_tensor_of_another_shape_is_reported(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -877,7 +879,7 @@ static void a_whole_of_another_shape_is_told(void **state)
     close_place(&p);
 }
 
-/* safetensors has no slices: parts are tensors of their own there, and wholes are divided. */
+/* safetensors has no slices: each part is a separate tensor, and a whole tensor is divided. */
 static void parts_come_from_other_files_too(void **state)
 {
     (void)state;
@@ -902,9 +904,9 @@ static void parts_come_from_other_files_too(void **state)
     close_place(&q);
 }
 
-/* Graphs. */
+/* Meta graphs. */
 
-static void what_is_known_beside_the_graph_is_the_backends(void **state)
+static void only_some_backends_have_a_meta_graph(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -928,13 +930,13 @@ static void what_is_known_beside_the_graph_is_the_backends(void **state)
 static bool has_text(hs_bytes bytes, const char *text)
 {
     const char *at = bytes.data;
-    for (size_t left = bytes.size; left >= strlen(text); left--, at++)
+    for (size_t rest = bytes.size; rest >= strlen(text); rest--, at++)
         if (memcmp(at, text, strlen(text)) == 0)
             return true;
     return false;
 }
 
-static void variables_that_nothing_initializes_are_not_told(void **state)
+static void variables_without_initializer_are_not_in_the_meta_graph(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -966,32 +968,32 @@ int main(void)
         cmocka_unit_test(a_slice_outside_of_its_whole_is_damage),
         cmocka_unit_test(an_op_that_writes_nothing_is_found_out),
         cmocka_unit_test(saving_again_under_a_name_replaces_it),
-        cmocka_unit_test(what_is_not_finite_is_dealt_with_as_ever),
+        cmocka_unit_test(values_that_are_not_finite_are_handled_as_by_other_savers),
         cmocka_unit_test(what_a_save_that_was_cut_short_has_left_is_removed),
         cmocka_unit_test(as_many_are_kept_as_ever),
         cmocka_unit_test(a_save_in_the_background_is_made_at_once),
-        cmocka_unit_test(state_is_saved_beside_what_the_graph_writes),
-        cmocka_unit_test(a_variable_that_is_added_late_is_saved_beside_it_too),
+        cmocka_unit_test(state_is_saved_in_addition_to_the_graphs_tensors),
+        cmocka_unit_test(a_variable_that_is_added_later_is_saved),
         cmocka_unit_test(a_disk_that_fails_leaves_the_one_before),
-        cmocka_unit_test(a_save_that_dies_at_any_call_leaves_a_whole_one),
+        cmocka_unit_test(a_save_that_dies_at_any_call_leaves_a_complete_checkpoint),
         cmocka_unit_test(parts_of_strings_are_verified),
         cmocka_unit_test(memory_that_is_short_is_an_error),
         cmocka_unit_test(a_damaged_one_is_not_given_to_the_graph),
-        cmocka_unit_test(other_shapes_are_told_before_the_graph_is_asked),
+        cmocka_unit_test(other_shapes_are_reported_before_the_graph_runs),
         cmocka_unit_test(what_the_op_misses_is_its_error),
         cmocka_unit_test(a_path_that_is_a_pattern_is_not_given_to_the_graph),
         cmocka_unit_test(a_restore_of_a_part_is_made_one_by_one),
         cmocka_unit_test(a_session_recovers_by_the_graphs_ops),
-        cmocka_unit_test(a_session_passes_over_a_damaged_one),
-        cmocka_unit_test(the_parts_of_a_variable_are_told),
+        cmocka_unit_test(a_session_skips_a_damaged_checkpoint),
+        cmocka_unit_test(the_parts_of_a_variable_are_slices),
         cmocka_unit_test(parts_are_slices_of_one_tensor),
         cmocka_unit_test(the_whole_may_be_called_otherwise),
         cmocka_unit_test(a_whole_is_not_saved_in_part),
         cmocka_unit_test(variables_too_large_to_count_are_not_read_ahead),
-        cmocka_unit_test(a_whole_of_another_shape_is_told),
+        cmocka_unit_test(a_whole_tensor_of_another_shape_is_reported),
         cmocka_unit_test(parts_come_from_other_files_too),
-        cmocka_unit_test(what_is_known_beside_the_graph_is_the_backends),
-        cmocka_unit_test(variables_that_nothing_initializes_are_not_told),
+        cmocka_unit_test(only_some_backends_have_a_meta_graph),
+        cmocka_unit_test(variables_without_initializer_are_not_in_the_meta_graph),
         cmocka_unit_test(variables_of_unknown_types_are_initialized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of TensorFlow's graphs, ours and theirs, tensor by tensor: each restores what the other has saved."""
+"""Checkpoints of TensorFlow's graphs, tensor by tensor: TensorFlow restores ours, and we restore TensorFlow's."""
 import os
 import pathlib
 import shutil
@@ -22,13 +22,13 @@ WAYS = [(), ("graph-saves",), ("shards",), ("background",)]
 
 
 def tensors(prefix):
-    """What a checkpoint has, but for the state of hooks."""
+    """The tensors of a checkpoint, without the state of hooks."""
     reader = tf.train.load_checkpoint(str(prefix))
     return {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map() if not key.startswith("hooksess/")}
 
 
 def bundle(prefix):
-    """The dtypes of what a checkpoint has."""
+    """The dtypes of a checkpoint's tensors."""
     return {key: value for key, value in tf.train.load_checkpoint(str(prefix)).get_variable_to_dtype_map().items()
             if not key.startswith("hooksess/")}
 
@@ -39,7 +39,7 @@ def theirs(name):
 
 class Saving(support.TestCase):
     def save(self, graph, steps, *ways, directory=None):
-        """Trains a graph from C up to a step; its checkpoint."""
+        """Trains a graph from C up to a step. Returns its checkpoint."""
         directory = pathlib.Path(directory or self.path("-".join((graph, *ways))))
         directory.mkdir(exist_ok=True)
         done = subprocess.run([support.program("save_meta"), GRAPHS / f"{graph}.meta", directory, str(steps), *ways],
@@ -55,7 +55,7 @@ class Saving(support.TestCase):
             numpy.testing.assert_array_equal(value, second[key], key)
 
     def copy(self, name, to):
-        """A directory with the checkpoint that TensorFlow has written, for us to go on from."""
+        """A directory with a checkpoint of TensorFlow, from which we resume."""
         directory = self.path(to)
         shutil.copytree(GRAPHS / f"{name}_theirs", directory)
         return directory
@@ -83,7 +83,7 @@ class Checkpoints(Saving):
                     self.assert_same(again, theirs(name))
 
     def test_we_restore_theirs(self):
-        """From each of their checkpoints, one step more, by assign ops and by the graph's restore op."""
+        """One more step from each of TensorFlow's checkpoints, by assign ops and by the graph's restore op."""
         for name in KINDS:
             begun = self.save(name, STEP + 2)
             for ways in (), ("graph-restores",), ("graph-restores", "graph-saves"):
@@ -92,7 +92,7 @@ class Checkpoints(Saving):
                     self.assert_same(self.save(name, STEP + 2, *ways, directory=directory), begun)
 
     def test_partitions_may_be_others(self):
-        """A checkpoint of any partitioning is restored into any other: variables are slices of one tensor."""
+        """A checkpoint of any partitioning can be restored into any other: parts are slices of one tensor."""
         expected = self.save("kinds_whole", STEP + 1)
         for saved, name in [("kinds_resource", "kinds_two"), ("kinds_two", "kinds_ref"), ("kinds_ref", "kinds_whole"),
                             ("kinds_whole", "kinds_resource"), ("kinds_sharded", "kinds_two"), ("kinds_whole", "kinds_sharded")]:
@@ -162,14 +162,14 @@ class MetaGraphs(Saving):
                           if key in (tf.GraphKeys.INIT_OP, tf.GraphKeys.READY_OP)},
                          {tf.GraphKeys.INIT_OP: 1, tf.GraphKeys.READY_OP: 1})
 
-    def test_a_saver_is_made_where_the_graph_has_none(self):
+    def test_a_graph_without_a_saver_gets_one(self):
         ours = self.save("no_saver", STEP)
         self.assertFalse(self.read(ours).HasField("saver_def"))
         with tf.Graph().as_default(), tf.Session() as session:
             tf.train.import_meta_graph(f"{ours}.meta").restore(session, str(ours))
             self.assertEqual(int(session.run(tf.train.get_global_step())), STEP)
 
-    def test_a_graph_alone_is_told_its_variables(self):
+    def test_a_graph_def_gets_its_variables(self):
         for name in "graph_resource", "graph_ref":
             with self.subTest(name), tf.Graph().as_default(), tf.Session() as session:
                 ours, again = self.save(name, STEP), self.path(f"{name}-again")

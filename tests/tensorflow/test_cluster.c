@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chief, workers and a parameter server, each a process; and what happens when one is killed. */
+/* A chief, two workers and a parameter server in separate processes, one of which is killed. */
 #include "tensorflow/tasks.h"
 
 #include <signal.h>
 
 enum { STEPS = 40 };
 
-/* Lets everybody make the rest of the steps. Each ends at the last one, or at one that another has made at the same time.
- */
+/* Lets all workers make the remaining steps. Each ends at the last step, or at a later one, if others make steps at the
+ * same time. */
 static void all_end(cluster *c)
 {
     for (int k = 0; k < PARAMETERS; k++)
@@ -24,7 +24,7 @@ static void all_end(cluster *c)
     hs_env_free(hs_env_default(), newest);
 }
 
-/* The parameter server has counted on for all. */
+/* All workers count the same global step. */
 static void steps_are_shared(cluster *c)
 {
     for (int64_t step = 1; step <= 9; step++)
@@ -37,7 +37,7 @@ static void a_killed_worker(const char *graph)
     cluster_start(&c, graph, STEPS);
     steps_are_shared(&c);
     task_kill(&c, WORKER);
-    assert_int_equal(task_step(&c, CHIEF), 10); /* nobody else notices */
+    assert_int_equal(task_step(&c, CHIEF), 10); /* the others continue */
     assert_int_equal(task_step(&c, OTHER_WORKER), 11);
     task_start(&c, WORKER);
     assert_int_equal(task_says(&c, WORKER, "open"), 11);
@@ -56,10 +56,10 @@ static void a_killed_worker_joins_again(void **state)
     a_killed_worker("cluster_ref.meta");
 }
 
-typedef enum { AWAY, IN_FLIGHT, BACK } moment;
+typedef enum { DOWN, IN_FLIGHT, RESTARTED } moment;
 
-/* Its variables are gone: the chief restores the checkpoint of step 9 or of one before, and the workers wait for that. The
- * next steps are asked for while it is away, before it is killed, or when it is there again. */
+/* Its variables are lost: the chief restores the checkpoint of step 9 or an earlier one, and the workers wait for that. The
+ * next steps are requested while it is down, before it is killed, or after its restart. */
 static void a_killed_parameter_server(const char *graph, moment when)
 {
     cluster c;
@@ -67,15 +67,15 @@ static void a_killed_parameter_server(const char *graph, moment when)
     steps_are_shared(&c);
     if (when != IN_FLIGHT)
         task_kill(&c, PARAMETERS);
-    if (when == BACK)
+    if (when == RESTARTED)
         task_start(&c, PARAMETERS);
     for (int k = 0; k < PARAMETERS; k++)
         task_request_step(&c, k);
     if (when == IN_FLIGHT)
         task_kill(&c, PARAMETERS);
-    for (int k = 0; when == AWAY && k < PARAMETERS; k++)
+    for (int k = 0; when == DOWN && k < PARAMETERS; k++)
         task_says(&c, k, "lost");
-    if (when != BACK)
+    if (when != RESTARTED)
         task_start(&c, PARAMETERS);
     for (int k = 0; k < PARAMETERS; k++) {
         int64_t step = task_says(&c, k, "step");
@@ -91,8 +91,8 @@ static void a_killed_parameter_server(const char *graph, moment when)
 static void a_killed_parameter_server_is_recovered_from(void **state)
 {
     (void)state;
-    a_killed_parameter_server("cluster_resource.meta", AWAY);
-    a_killed_parameter_server("cluster_ref.meta", AWAY);
+    a_killed_parameter_server("cluster_resource.meta", DOWN);
+    a_killed_parameter_server("cluster_ref.meta", DOWN);
 }
 
 static void steps_in_flight_are_recovered_from(void **state)
@@ -104,11 +104,11 @@ static void steps_in_flight_are_recovered_from(void **state)
 static void a_parameter_server_that_is_back_already_is_recovered_from(void **state)
 {
     (void)state;
-    a_killed_parameter_server("cluster_resource.meta", BACK);
-    a_killed_parameter_server("cluster_ref.meta", BACK);
+    a_killed_parameter_server("cluster_resource.meta", RESTARTED);
+    a_killed_parameter_server("cluster_ref.meta", RESTARTED);
 }
 
-/* Who comes first waits for the others. */
+/* The others wait for it. */
 static void the_parameter_server_may_come_last(void **state)
 {
     (void)state;
@@ -125,8 +125,8 @@ static void the_parameter_server_may_come_last(void **state)
     cluster_end(&c);
 }
 
-/* Variables live on: the chief restores its checkpoint over them. */
-static void a_killed_chief_goes_on(void **state)
+/* The variables still exist: the chief restores its checkpoint over them. */
+static void a_killed_chief_resumes(void **state)
 {
     (void)state;
     cluster c;
@@ -150,7 +150,7 @@ int main(void)
         cmocka_unit_test(steps_in_flight_are_recovered_from),
         cmocka_unit_test(a_parameter_server_that_is_back_already_is_recovered_from),
         cmocka_unit_test(the_parameter_server_may_come_last),
-        cmocka_unit_test(a_killed_chief_goes_on),
+        cmocka_unit_test(a_killed_chief_resumes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

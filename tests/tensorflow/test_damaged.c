@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs that were written to be wrong, each in one way, and what is said of them; and libraries that are not there. */
+/* Graphs with one mistake each and their error messages, and libraries that do not exist. */
 #include "tensorflow/graphs.h"
 
 static hs_backend open_text(const char *text, const char *library, hs_error *err)
@@ -16,7 +16,7 @@ static void refused(const char *text, hs_code code, const char *said)
     hs_tensorflow_free(backend);
 }
 
-/* The first of all tests: once a library is loaded, it is the process's. */
+/* This test must be the first: a loaded library stays loaded. */
 static void a_library_that_is_not_there(void **state)
 {
     (void)state;
@@ -67,8 +67,8 @@ static void graphs_that_tensorflow_refuses(void **state)
             "node { name: 'b' op: 'Identity' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } }\n",
             HS_INVALID_ARGUMENT, "cycle");
     refused("node { name: 'a' op: 'NoOp' } node { name: 'a' op: 'NoOp' }", HS_INVALID_ARGUMENT, "'a'");
-    refused("node { name: 'a' op: 'Identity' input: 'nobody' attr { key: 'T' value { type: DT_FLOAT } } }",
-            HS_INVALID_ARGUMENT, "nobody");
+    refused("node { name: 'a' op: 'Identity' input: 'missing' attr { key: 'T' value { type: DT_FLOAT } } }",
+            HS_INVALID_ARGUMENT, "missing");
     refused("node { name: 'a' op: 'Placeholder' attr { key: 'dtype' value { i: 5 } } }", HS_INVALID_ARGUMENT, "dtype");
     refused("node { name: 'a' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } }\n"
             "  attr { key: 'shape' value { shape { dim { size: -7 } } } } }",
@@ -80,7 +80,7 @@ static void graphs_that_tensorflow_refuses(void **state)
     "attr { key: 'dtype' value { type: DT_FLOAT } }\n"                                                                     \
     "attr { key: 'shape' value { shape { dim { size: 2147483648 } dim { size: 1048576 } } } }"
 
-/* They fit into a number, and into no memory. */
+/* The number of elements fits into an int64, but not into memory. */
 static void dimensions_may_be_huge(void **state)
 {
     (void)state;
@@ -97,14 +97,15 @@ static void dimensions_may_be_huge(void **state)
     assert_true(hs_backend_variable(backend, 0, &variable));
     assert_true(hs_shape_elements(&variable.shape) == (int64_t)1 << 51);
     assert_ok(backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &session, &err), &err);
-    /* TensorFlow looks for the memory for ten seconds. */
+    /* TensorFlow tries to allocate it for ten seconds. */
     assert_fails(backend.ops->lend_variable(session, 0, &value, &err), HS_RESOURCE_EXHAUSTED, &err, "9007199254740992");
     assert_fails(backend.ops->read_variable(session, 0, &value, &err), HS_FAILED_PRECONDITION, &err, "value v");
     assert_ok(backend.ops->close(session, &err), &err);
     hs_tensorflow_free(backend);
 }
 
-/* A meta graph of a variable `v`, a resource `r`, ops `sum` and `nothing`; and one VariableDef. */
+/* A meta graph with a variable `v`, a resource `r`, ops `sum` and `nothing`, and one collection. VARIABLE: the collection
+ * "variables" with one VariableDef. */
 #define META(collection)                                                                                                   \
     "graph_def {\n"                                                                                                        \
     "  node { name: 'v' op: 'VariableV2' attr { key: 'dtype' value { type: DT_FLOAT } }\n"                                 \
@@ -117,14 +118,14 @@ static void dimensions_may_be_huge(void **state)
     "collection_def { " collection " }\n"
 #define VARIABLE(bytes) META("key: 'variables' value { bytes_list { value: '" bytes "' } }")
 
-static void variables_that_are_none(void **state)
+static void invalid_variables(void **state)
 {
     (void)state;
     refused(VARIABLE("\\n\\005sum:0"), HS_DATA_LOSS, "'sum:0'");
     refused(VARIABLE("\\n\\011nothing:0"), HS_DATA_LOSS, "'nothing:0'");
     refused(VARIABLE("\\n\\007nothing"), HS_DATA_LOSS, "'nothing'");
-    refused(VARIABLE("\\n\\003r:0"), HS_DATA_LOSS, "'r:0'");                    /* not said to be a resource */
-    refused(VARIABLE("\\n\\003v:0(\\001\\032\\003v:0"), HS_DATA_LOSS, "'v:0'"); /* said to be one */
+    refused(VARIABLE("\\n\\003r:0"), HS_DATA_LOSS, "'r:0'");                    /* without is_resource */
+    refused(VARIABLE("\\n\\003v:0(\\001\\032\\003v:0"), HS_DATA_LOSS, "'v:0'"); /* with is_resource */
     refused(VARIABLE("\\n\\003r:0(\\001\\032\\006gone:0"), HS_DATA_LOSS, "snapshot");
     refused(VARIABLE("\\n\\003r:0(\\001\\032\\011nothing:0"), HS_DATA_LOSS, "snapshot");
     refused(VARIABLE("\\n\\006gone:0"), HS_DATA_LOSS, "'gone:0'");
@@ -139,7 +140,7 @@ static void good(const char *text)
     assert_ok(err.code, &err);
 }
 
-/* What makes no difference, or only to a session. */
+/* Collections that are ignored, or that only a session reads. */
 static void collections_of_other_kinds(void **state)
 {
     (void)state;
@@ -201,7 +202,7 @@ int main(void)
         cmocka_unit_test(text_with_errors_names_the_line),
         cmocka_unit_test(graphs_that_tensorflow_refuses),
         cmocka_unit_test(dimensions_may_be_huge),
-        cmocka_unit_test(variables_that_are_none),
+        cmocka_unit_test(invalid_variables),
         cmocka_unit_test(collections_of_other_kinds),
         cmocka_unit_test(nothing_is_given),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damaged graphs: whatever the bytes are, opening ends with a graph or with an error that says something. */
+/* Damaged graphs: for any bytes, opening returns a graph or an error with a message. */
 #include "tensorflow/graphs.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static void open_and_free(const char *data, size_t bytes)
     hs_error err = {0};
     hs_env env = HS_INIT(hs_env, .logger = {no_log, NULL});
     const char *op;
-    char *copy = malloc(bytes + 1); /* of that size, for tools that look at its ends */
+    char *copy = malloc(bytes + 1); /* of this size, so that tools find accesses beyond it */
     assert_non_null(copy);
     memcpy(copy, data, bytes);
     hs_backend backend = hs_tensorflow_open_bytes((hs_bytes){copy, bytes}, HS_TENSORFLOW_OPTIONS(.env = &env), &err);
@@ -63,7 +63,7 @@ static void cut_anywhere(void **state)
 
 enum { N_GRAPHS = sizeof graphs / sizeof *graphs, CHANGES = 1500 };
 
-/* Change number `k` of all. The same in each process. */
+/* Makes change number `k`, which is the same in each process. */
 static void change(char *data, size_t bytes, uint64_t k)
 {
     uint64_t random = (k + 1) * 0x9e3779b97f4a7c15;
@@ -76,7 +76,7 @@ static void change(char *data, size_t bytes, uint64_t k)
     data[at] = before;
 }
 
-/* In a process of its own, from one of the changes on. */
+/* Makes all changes from *at on, in a child process. */
 static void change_from(volatile uint64_t *at, const char *log)
 {
     if (!freopen(log, "w", stderr))
@@ -101,7 +101,7 @@ static bool contains(const char *path, const char *text)
     return strstr(content, text) != NULL;
 }
 
-/* Memory of several processes, zero. */
+/* Returns zeroed memory that processes share. */
 static volatile uint64_t *share(const char *path)
 {
     int file = open(path, O_RDWR | O_CREAT, 0600);
@@ -113,7 +113,7 @@ static volatile uint64_t *share(const char *path)
     return shared;
 }
 
-/* What TensorFlow's own checks end the process over, few graphs of all, is passed over (tensorflow.h says so). */
+/* For a few graphs TensorFlow ends the process (tensorflow.h): those are skipped. */
 static void changed_anywhere(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void changed_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changed_anywhere), /* before this process has threads of TensorFlow's */
+        cmocka_unit_test(changed_anywhere), /* first, as it forks: TensorFlow's threads do not exist yet */
         cmocka_unit_test(cut_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

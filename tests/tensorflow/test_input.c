@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs that read their own input: queues and what fills them, readers, iterators, tables, and where they end. */
+/* Graphs that read their own input: queues with runners, readers, iterators and tables, and the end of their input. */
 #include "tensorflow/graphs.h"
 #include "tensorflow/threads.h"
 
@@ -11,7 +11,7 @@ static hs_session *open_training(hs_backend backend, const char *directory)
     return session;
 }
 
-/* What the training op has added up, also after the last run. */
+/* Returns the sum of the training op's inputs. Also works after the end of the input. */
 static double total(hs_session *session)
 {
     hs_error err = {0};
@@ -21,7 +21,7 @@ static double total(hs_session *session)
     return hs_run_values_number(values, 0);
 }
 
-/* Trains until the input has ended. */
+/* Trains until the end of the input. */
 static void reads_all(const char *graph, int64_t steps, double sum)
 {
     hs_error err = {0};
@@ -60,8 +60,8 @@ static void iterators_and_tables_are_initialized(void **state)
     reads_all("one_shot.meta", 5, 15);
 }
 
-/* An iterator's place is not among what is saved: after a restart it begins anew. */
-static void an_iterator_is_left_alone_by_checkpoints(void **state)
+/* An iterator's position is not saved: after a restart it begins at the first element. */
+static void an_iterators_position_is_not_saved(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -96,17 +96,17 @@ static void train_a_little(const char *graph)
     hs_tensorflow_free(backend);
 }
 
-/* Three threads wait in a queue that is full when the session is closed. */
-static void closing_cancels_what_is_pending(void **state)
+/* Three threads wait for a full queue when the session is closed. */
+static void closing_cancels_pending_enqueues(void **state)
 {
     (void)state;
-    train_a_little("endless.meta"); /* now TensorFlow has what threads it keeps */
+    train_a_little("endless.meta"); /* starts TensorFlow's own threads */
     train_a_little("endless.meta");
     long before = count_threads();
     for (int i = 0; i < 10; i++)
         train_a_little("endless.meta");
     if (!threads_fall_to(before))
-        fail_msg("%ld threads are there after ten sessions, and %ld were", count_threads(), before);
+        fail_msg("%ld threads after ten sessions, %ld before", count_threads(), before);
 }
 
 static void a_runner_that_makes_no_sense(void **state)
@@ -132,8 +132,8 @@ int main(void)
         cmocka_unit_test(a_reader_of_files_ends_with_its_last_epoch),
         cmocka_unit_test(several_ops_fill_and_end_each_in_its_own_way),
         cmocka_unit_test(iterators_and_tables_are_initialized),
-        cmocka_unit_test(an_iterator_is_left_alone_by_checkpoints),
-        cmocka_unit_test(closing_cancels_what_is_pending),
+        cmocka_unit_test(an_iterators_position_is_not_saved),
+        cmocka_unit_test(closing_cancels_pending_enqueues),
         cmocka_unit_test(a_runner_that_makes_no_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

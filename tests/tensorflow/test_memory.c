@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: all of it comes back, whichever piece of it there is none for; and runs take no more and more. */
+/* Memory: all of it is freed, whichever allocation fails, and runs do not leak. */
 #include "tensorflow/graphs.h"
 
 #include <stdatomic.h>
 
-/* The n-th allocation fails; 0: none. Threads allocate, too. */
+/* Counts allocations, also those of threads. Allocation number `fails` fails; 0: none. */
 typedef struct {
     atomic_size_t asked, live;
     size_t fails;
@@ -46,7 +46,7 @@ static void no_log(void *user, hs_log_level level, const char *text)
     test_check_line(text);
 }
 
-static hs_code run_and_look(hs_session *session, hs_error *err)
+static hs_code run_steps(hs_session *session, hs_error *err)
 {
     batch b;
     hs_code code = HS_OK;
@@ -80,8 +80,8 @@ static hs_code use_variables(hs_backend backend, hs_session *session, hs_error *
     return code;
 }
 
-/* Once from beginning to end. */
-static hs_code live(const char *graph, meter *m)
+/* Opens a graph, trains, saves, restores and closes. */
+static hs_code use_graph(const char *graph, meter *m)
 {
     hs_error err = {0}, ignored = {0};
     hs_env env = HS_INIT(hs_env, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL});
@@ -93,7 +93,7 @@ static hs_code live(const char *graph, meter *m)
                                                          .control_inputs = HS_NAMES("x")),
                                     &err);
     hs_session *session = code ? NULL : hs_session_open(backend, NULL, &err);
-    if (!code && !(code = err.code) && !(code = run_and_look(session, &err)))
+    if (!code && !(code = err.code) && !(code = run_steps(session, &err)))
         code = use_variables(backend, session, &err);
     if (session)
         hs_session_close(session, &ignored);
@@ -101,7 +101,7 @@ static hs_code live(const char *graph, meter *m)
     return code;
 }
 
-/* Of how many allocations each one fails: tools that look at memory take their time. */
+/* One of EACH allocations fails: sanitizers are slow. */
 #ifdef __SANITIZE_ADDRESS__
 enum { EACH = 7 };
 #else
@@ -114,22 +114,22 @@ static void each_allocation_may_fail(void **state)
     const char *const graphs[] = {"ref.meta", "resource.pb"};
     for (size_t i = 0; i < 2; i++) {
         meter m = {.fails = 0};
-        assert_int_equal(live(graphs[i], &m), HS_OK);
+        assert_int_equal(use_graph(graphs[i], &m), HS_OK);
         assert_int_equal(m.live, 0);
         size_t all = m.asked;
         for (size_t n = 1; n <= all + 2; n += n < 400 ? EACH : 7 * EACH) {
             meter failing = {.fails = n};
-            hs_code code = live(graphs[i], &failing);
+            hs_code code = use_graph(graphs[i], &failing);
             if (code != HS_OK && code != HS_RESOURCE_EXHAUSTED)
                 fail_msg("allocation %zu of %zu: %s", n, all, hs_code_name(code));
             if (failing.live)
-                fail_msg("allocation %zu of %zu: %zu are left", n, all, failing.live);
+                fail_msg("allocation %zu of %zu: %zu are not freed", n, all, failing.live);
         }
     }
 }
 
-/* A graph with queues: threads that fill them, and one that looks for stops. */
-static hs_code live_on_queues(const char *graph, meter *m)
+/* A graph with queues: threads fill them, and one polls for a stop request. */
+static hs_code use_queues(const char *graph, meter *m)
 {
     hs_error err = {0}, end = {0};
     hs_env env = HS_INIT(hs_env, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL});
@@ -141,7 +141,7 @@ static hs_code live_on_queues(const char *graph, meter *m)
     if (session)
         hs_session_close(session, &end);
     hs_tensorflow_free(backend);
-    return end.code ? end.code : code; /* why a thread has ended comes before what came of it */
+    return end.code ? end.code : code; /* the error of a thread is the cause of the others */
 }
 
 static void each_allocation_of_queues_may_fail(void **state)
@@ -150,21 +150,21 @@ static void each_allocation_of_queues_may_fail(void **state)
     const char *const graphs[] = {"endless.meta", "reader.meta", "iterator.meta"};
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         meter m = {.fails = 0};
-        assert_int_equal(live_on_queues(graphs[i], &m), HS_OK);
+        assert_int_equal(use_queues(graphs[i], &m), HS_OK);
         assert_int_equal(m.live, 0);
         size_t all = m.asked;
         for (size_t n = 1; n <= all + 2; n += EACH) {
             meter failing = {.fails = n};
-            hs_code code = live_on_queues(graphs[i], &failing);
+            hs_code code = use_queues(graphs[i], &failing);
             if (code != HS_OK && code != HS_RESOURCE_EXHAUSTED)
                 fail_msg("%s, allocation %zu of %zu: %s", graphs[i], n, all, hs_code_name(code));
             if (failing.live)
-                fail_msg("%s, allocation %zu of %zu: %zu are left", graphs[i], n, all, failing.live);
+                fail_msg("%s, allocation %zu of %zu: %zu are not freed", graphs[i], n, all, failing.live);
         }
     }
 }
 
-/* A session on a server, closed in a thread. */
+/* Opens and closes a session on a server; a thread closes it. */
 static hs_code connect(const hs_tensorflow_server *server, const char *target, meter *m)
 {
     hs_error err = {0}, ignored = {0};
@@ -214,15 +214,14 @@ static void each_allocation_of_a_server_may_fail(void **state)
     hs_tensorflow_server_free(server);
 }
 
-/* A tool that keeps what was freed, and takes its time, gets fewer runs, and its memory is not looked at: it looks itself.
- */
+/* The address sanitizer is slow and keeps freed memory: fewer runs, and no limit of pages, as it finds leaks itself. */
 #ifdef __SANITIZE_ADDRESS__
 enum { RUNS = 10000, WARM = 100, MOST_PAGES = 1 << 30 };
 #else
 enum { RUNS = 100000, WARM = 10000, MOST_PAGES = 2048 };
 #endif
 
-/* Pages of the process that are in memory. */
+/* Returns the number of the process's pages in memory. */
 static long resident(void)
 {
     long pages = 0, all = 0;
@@ -234,7 +233,7 @@ static long resident(void)
     return pages;
 }
 
-static void runs_take_no_more_and_more(void **state)
+static void runs_do_not_leak(void **state)
 {
     (void)state;
     const char *const graphs[] = {"ref.meta", "resource.meta", "endless.meta"};
@@ -275,7 +274,7 @@ int main(void)
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(each_allocation_of_queues_may_fail),
         cmocka_unit_test(each_allocation_of_a_server_may_fail),
-        cmocka_unit_test(runs_take_no_more_and_more),
+        cmocka_unit_test(runs_do_not_leak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

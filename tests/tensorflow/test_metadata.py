@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs tell of themselves, read by TensorFlow's and TensorBoard's own readers: step stats, partition graphs, timelines."""
+"""Metadata of runs, read by TensorFlow's and TensorBoard's own readers: step stats, partition graphs, timelines."""
 import json
 import os
 import pathlib
@@ -31,12 +31,12 @@ class Profiled(support.TestCase):
                 yield self.profile(name)
 
     def metadata(self, directory):
-        """The events of run metadata, as TensorBoard finds them."""
+        """The events with run metadata that TensorBoard finds."""
         events = event_accumulator.EventAccumulator(str(directory))
         events.Reload()
         self.assertEqual(sorted(events.Tags()["run_metadata"]), sorted(f"step_{step}" for step in TRACED))
         found = {step: events.RunMetadata(f"step_{step}").SerializeToString() for step in TRACED}
-        return {step: config_pb2.RunMetadata.FromString(data) for step, data in found.items()}  # TensorBoard has classes of its own
+        return {step: config_pb2.RunMetadata.FromString(data) for step, data in found.items()}  # not TensorBoard's classes
 
     @staticmethod
     def ops(metadata):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening graphs: what a file may be, what is read of it, and what is refused. */
+/* Opening graphs: formats of files, their contents, and refused files. */
 #include "tensorflow/graphs.h"
 
 static size_t count_variables(hs_backend backend, uint64_t local)
@@ -115,7 +115,7 @@ static void the_graph_is_shown(void **state)
     hs_tensorflow_free(backend);
 }
 
-/* The error comes from opening, and again from whoever uses the backend. */
+/* Opening returns the error, and each use of the backend returns it again. */
 static void refused(const char *file, hs_code code, const char *text)
 {
     hs_error err = {0};
@@ -195,7 +195,7 @@ static void a_name_that_is_not_there_suggests_the_nearest(void **state)
     hs_tensorflow_free(backend);
 }
 
-/* As what is left of an optimizer's slot, where only the ops of a step were exported. */
+/* Like an optimizer's slot if only the ops of a step were exported. */
 static const char unread[] =
     "node { name: 'v' op: 'VarHandleOp' attr { key: 'dtype' value { type: DT_FLOAT } }"
     " attr { key: 'shape' value { shape { dim { size: 2 } } } } attr { key: 'shared_name' value { s: 'v' } } }"
@@ -226,10 +226,10 @@ static void a_variable_that_nothing_reads_is_one(void **state)
     hs_tensorflow_free(backend);
 }
 
-/* intra_op_parallelism_threads -5, over which TensorFlow would end the process. */
+/* intra_op_parallelism_threads -5: TensorFlow would end the process. */
 static const unsigned char fewer_than_none[] = {0x10, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
 
-static void a_configuration_of_nonsense_is_refused(void **state)
+static void an_invalid_configuration_is_refused(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -252,7 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_variable_that_nothing_reads_is_one),
-        cmocka_unit_test(a_configuration_of_nonsense_is_refused),
+        cmocka_unit_test(an_invalid_configuration_is_refused),
         cmocka_unit_test(a_meta_graph_is_read),
         cmocka_unit_test(text_is_read),
         cmocka_unit_test(a_graph_without_collections_is_read),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: types, shapes, strings, feeds, whose memory is whose, options. */
+/* Runs: types, shapes, strings, feeds, ownership of memory, options. */
 #include "tensorflow/graphs.h"
 
 static hs_session *open_session(hs_backend backend)
@@ -146,7 +146,7 @@ static void wrong_feeds_are_named(void **state)
     end(s, backend);
 }
 
-/* None of its elements is there, and TensorFlow could not count them. */
+/* It has no elements, but TensorFlow's count of them would overflow. */
 static void a_shape_that_tensorflow_cannot_have_is_refused(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void a_shape_that_tensorflow_cannot_have_is_refused(void **state)
     end(session, backend);
 }
 
-static void what_has_no_values_here_is_told(void **state)
+static void unsupported_types_are_reported(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -178,7 +178,7 @@ static void what_has_no_values_here_is_told(void **state)
     end(session, backend);
 }
 
-/* Aligned as TensorFlow wants what it takes without a copy. */
+/* Aligned as TensorFlow requires for a feed without a copy. */
 static _Alignas(64) float memory[64];
 
 static void fill(float value)
@@ -187,7 +187,7 @@ static void fill(float value)
         memory[i] = value;
 }
 
-static void what_the_graph_keeps_is_not_the_callers_memory(void **state)
+static void values_that_the_graph_keeps_are_copies(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -203,15 +203,15 @@ static void what_the_graph_keeps_is_not_the_callers_memory(void **state)
     end(session, backend);
 }
 
-static void what_is_fetched_is_not_the_callers_memory(void **state)
+static void fetched_feeds_are_copies(void **state)
 {
     (void)state;
     hs_error err = {0};
     const hs_run_values *values;
     hs_backend backend = open_graph("types.meta");
     hs_session *session = open_session(backend);
-    const hs_feed feeds[] = {{"lent", hs_tensor_of(HS_FLOAT, HS_SHAPE(64), memory)}, {.name = NULL}};
-    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("product", "lent", "lent_again"), .feeds = feeds);
+    const hs_feed feeds[] = {{"borrowed", hs_tensor_of(HS_FLOAT, HS_SHAPE(64), memory)}, {.name = NULL}};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("product", "borrowed", "borrowed_again"), .feeds = feeds);
     fill(3);
     assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
     fill(4);
@@ -221,7 +221,7 @@ static void what_is_fetched_is_not_the_callers_memory(void **state)
     end(session, backend);
 }
 
-/* A hook that trains inside its after_run: what the outer run gave must stay as it was. */
+/* A hook that trains in its after_run: the values of the outer run must not change. */
 typedef struct {
     batch *b;
     int looked;
@@ -319,10 +319,10 @@ int main(void)
         cmocka_unit_test(strings_come_back),
         cmocka_unit_test(shapes_are_of_the_run),
         cmocka_unit_test(wrong_feeds_are_named),
-        cmocka_unit_test(what_has_no_values_here_is_told),
+        cmocka_unit_test(unsupported_types_are_reported),
         cmocka_unit_test(a_shape_that_tensorflow_cannot_have_is_refused),
-        cmocka_unit_test(what_the_graph_keeps_is_not_the_callers_memory),
-        cmocka_unit_test(what_is_fetched_is_not_the_callers_memory),
+        cmocka_unit_test(values_that_the_graph_keeps_are_copies),
+        cmocka_unit_test(fetched_feeds_are_copies),
         cmocka_unit_test(values_outlive_runs_of_other_levels),
         cmocka_unit_test(options_give_metadata),
         cmocka_unit_test(a_run_that_takes_too_long_ends),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Servers in this process, sessions on them and on others, and targets that are dead. */
+/* Servers in this process, sessions on them and on other servers, and targets that do not answer. */
 #include "tensorflow/tasks.h"
 
 #include <hooksess/tensorflow_server.h>
@@ -78,8 +78,8 @@ static void bad_definitions_are_refused(void **state)
                               "a:1"
                               "\x12\x03"
                               "a b";
-    static const char nobody[] = "\x0a\x0d\x0a\x0b\x0a\x00\x12\x07\x08\x00\x12\x03"
-                                 "a:1";
+    static const char no_name[] = "\x0a\x0d\x0a\x0b\x0a\x00\x12\x07\x08\x00\x12\x03"
+                                  "a:1";
 #define MINUS_ONE "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
     static const char number[] = "\x0a\x17\x0a\x15\x0a\x01\x61\x12\x10\x08" MINUS_ONE "\x12\x03"
                                  "a:1"
@@ -88,8 +88,9 @@ static void bad_definitions_are_refused(void **state)
     (void)state;
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {job, sizeof job - 1}),
             HS_INVALID_ARGUMENT, "'a b' is not a valid name of a job");
-    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {nobody, sizeof nobody - 1}),
-            HS_INVALID_ARGUMENT, "'' is not a valid name of a job");
+    refused(
+        (hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {no_name, sizeof no_name - 1}),
+        HS_INVALID_ARGUMENT, "'' is not a valid name of a job");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {number, sizeof number - 1}),
             HS_INVALID_ARGUMENT, "server_def: job 'a' has task -1");
 }
@@ -111,8 +112,8 @@ static void bad_options_are_refused(void **state)
             "server_def is not a serialized ServerDef");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = noise, .job = "ps"),
             HS_INVALID_ARGUMENT, "hs_tensorflow_server_options: server_def excludes cluster, job, task and config");
-    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options,
-                                                  .server_def = read_bytes("server_def_of_nobody", room, sizeof room)),
+    refused((hs_tensorflow_server_options)HS_INIT(
+                hs_tensorflow_server_options, .server_def = read_bytes("server_def_of_missing_task", room, sizeof room)),
             HS_INVALID_ARGUMENT, "task 3 of job 'alone'");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options,
                                                   .server_def = read_bytes("server_def_of_nowhere", room, sizeof room)),
@@ -157,7 +158,7 @@ static void trains_two_steps(hs_backend backend)
     hs_tensorflow_free(backend);
 }
 
-static void a_server_of_its_own_serves(hs_tensorflow_server *server)
+static void check_server(hs_tensorflow_server *server)
 {
     hs_error err = {0};
     const char *target = hs_tensorflow_server_target(server);
@@ -178,11 +179,11 @@ static void a_server_serves_its_own_process(void **state)
     hs_error err = {0};
     hs_tensorflow_server *server = start("alone=localhost:0", NULL, 0, &err);
     assert_ok(err.code, &err);
-    a_server_of_its_own_serves(server);
+    check_server(server);
     const hs_tensorflow_server_options options =
         HS_INIT(hs_tensorflow_server_options, .server_def = read_bytes("server_def", room, sizeof room));
     assert_clears(&err, server = hs_tensorflow_server_start(&options, &err));
-    a_server_of_its_own_serves(server);
+    check_server(server);
 }
 
 static void a_taken_port_is_named(void **state)
@@ -238,7 +239,7 @@ static void bad_timeouts_and_configurations_are_refused(void **state)
     hs_tensorflow_free(backend);
 }
 
-/* A cluster of which this process is the chief, a child the parameter server, and nobody the other worker. */
+/* Starts a cluster: this process is the chief, a child is the parameter server, and the other worker does not exist. */
 static hs_tensorflow_server *start_with_parameters(cluster *c)
 {
     hs_error err = {0};
@@ -266,7 +267,7 @@ static void needs(hs_backend backend, const char *config, const char *who)
 }
 
 /* Serialized ConfigProtos with device_filters. */
-static void only_whom_the_filters_let_through_is_needed(void **state)
+static void only_tasks_that_match_the_filters_are_needed(void **state)
 {
     (void)state;
     cluster c;
@@ -282,7 +283,7 @@ static void only_whom_the_filters_let_through_is_needed(void **state)
     cluster_end(&c);
 }
 
-/* Where variables stand on no parameter server, who knows on whom: on any of them. */
+/* Without a parameter server, the variables may be on any worker. */
 static void without_parameter_servers_all_are_needed(void **state)
 {
     (void)state;
@@ -300,7 +301,7 @@ static void without_parameter_servers_all_are_needed(void **state)
     hs_tensorflow_server_free(server);
 }
 
-/* It takes connections, and says nothing: neither opening nor closing waits for it. */
+/* It accepts connections, but sends nothing. Neither opening nor closing waits for it. */
 static void a_parameter_server_that_is_silent_is_not_waited_for(void **state)
 {
     (void)state;
@@ -322,7 +323,7 @@ static void a_parameter_server_that_is_silent_is_not_waited_for(void **state)
     cluster_end(&c);
 }
 
-/* The target answers, and waits itself for a worker that is nowhere. */
+/* The target answers, but itself waits for a worker that does not exist. */
 static void a_cluster_that_makes_no_session_is_not_waited_for(void **state)
 {
     (void)state;
@@ -339,8 +340,8 @@ static void a_cluster_that_makes_no_session_is_not_waited_for(void **state)
     cluster_end(&c);
 }
 
-/* If runs have a time. Closing does not ask it for the step, either, which would wait without end. */
-static void a_run_ends_that_waits_for_who_is_silent(void **state)
+/* With a timeout. Closing does not read the step, as that would wait forever. */
+static void a_run_that_waits_for_a_silent_task_ends(void **state)
 {
     (void)state;
     cluster c;
@@ -360,7 +361,7 @@ static void a_run_ends_that_waits_for_who_is_silent(void **state)
     cluster_end(&c);
 }
 
-/* The session is left, neither its closing nor the process's end waits for the parameter server. */
+/* The session is abandoned: neither closing it nor the end of the process waits for the parameter server. */
 static void a_session_without_its_parameter_server_is_closed(void **state)
 {
     (void)state;
@@ -381,7 +382,7 @@ static void a_session_without_its_parameter_server_is_closed(void **state)
     cluster_end(&c);
 }
 
-/* The target is another process: a run there waits until it is back, unless there is a time for it. */
+/* The target is another process: without a timeout, a run waits until it is back. */
 static void a_target_that_dies_ends_the_run(void **state)
 {
     (void)state;
@@ -415,11 +416,11 @@ int main(void)
         cmocka_unit_test(a_dead_target_is_unavailable),
         cmocka_unit_test(bad_timeouts_and_configurations_are_refused),
         cmocka_unit_test(a_target_that_dies_ends_the_run),
-        cmocka_unit_test(only_whom_the_filters_let_through_is_needed),
+        cmocka_unit_test(only_tasks_that_match_the_filters_are_needed),
         cmocka_unit_test(without_parameter_servers_all_are_needed),
         cmocka_unit_test(a_parameter_server_that_is_silent_is_not_waited_for),
         cmocka_unit_test(a_cluster_that_makes_no_session_is_not_waited_for),
-        cmocka_unit_test(a_run_ends_that_waits_for_who_is_silent),
+        cmocka_unit_test(a_run_that_waits_for_a_silent_task_ends),
         cmocka_unit_test(a_session_without_its_parameter_server_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

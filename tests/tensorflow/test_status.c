@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What TensorFlow says, as an error of ours: the same code, and its message on one line. */
+/* A TF_Status as an hs_error: the same code, and the message on one line. */
 #include "support/test.h"
 
 #include "tensorflow/tf_api.h"
 
-static hs_code settle(TF_Code code, const char *message, hs_error *err)
+static hs_code check(TF_Code code, const char *message, hs_error *err)
 {
     const hs__tf_api api = {.GetCode = TF_GetCode, .Message = TF_Message};
     TF_Status *status = TF_NewStatus();
     TF_SetStatus(status, code, message);
-    hs_code settled = hs__tf_check_status(&api, status, err);
+    hs_code checked = hs__tf_check_status(&api, status, err);
     TF_DeleteStatus(status);
-    return settled;
+    return checked;
 }
 
 static void each_code_is_the_one_of_the_same_name(void **state)
@@ -41,18 +41,18 @@ static void each_code_is_the_one_of_the_same_name(void **state)
     };
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         hs_error err = {0};
-        assert_int_equal(settle(codes[i].theirs, "why", &err), codes[i].ours);
+        assert_int_equal(check(codes[i].theirs, "why", &err), codes[i].ours);
         assert_int_equal(err.code, codes[i].ours);
         assert_string_equal(err.message, "why");
-        assert_int_equal(settle(codes[i].theirs, "why", NULL), codes[i].ours);
+        assert_int_equal(check(codes[i].theirs, "why", NULL), codes[i].ours);
     }
 }
 
-static void what_is_well_changes_nothing(void **state)
+static void ok_changes_nothing(void **state)
 {
     (void)state;
     hs_error err = {.code = HS_INTERNAL, .message = "before"};
-    assert_int_equal(settle(TF_OK, "", &err), HS_OK);
+    assert_int_equal(check(TF_OK, "", &err), HS_OK);
     assert_int_equal(err.code, HS_INTERNAL);
     assert_string_equal(err.message, "before");
 }
@@ -61,7 +61,7 @@ static void messages_are_one_line(void **state)
 {
     (void)state;
     hs_error err = {0};
-    settle(TF_INTERNAL, "\n2 errors:\n\t  (0) one\n\t  (1) two\n\n", &err);
+    check(TF_INTERNAL, "\n2 errors:\n\t  (0) one\n\t  (1) two\n\n", &err);
     assert_string_equal(err.message, "2 errors: (0) one (1) two");
 }
 
@@ -69,7 +69,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_code_is_the_one_of_the_same_name),
-        cmocka_unit_test(what_is_well_changes_nothing),
+        cmocka_unit_test(ok_changes_nothing),
         cmocka_unit_test(messages_are_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The global step, whatever a run does to it, and variables, however many are read. */
+/* The global step after all kinds of runs, and reads of any number of variables. */
 #include "tensorflow/graphs.h"
 
 static const bool yes = true, no = false;
@@ -19,13 +19,15 @@ static const a_run runs[] = {
     {{"apart", "both"}, {{NULL}}, 111},
     {{"look", "train_op"}, {{NULL}}, 1},
     {{"twice"}, {{NULL}}, 1},
-    {{"twice"}, {{"trained:0", {.dtype = HS_FLOAT, .data = (void *)&five, .bytes = sizeof five}}}, 0}, /* is not computed */
+    {{"twice"},
+     {{"trained:0", {.dtype = HS_FLOAT, .data = (void *)&five, .bytes = sizeof five}}},
+     0}, /* the training op does not run */
     {{"maybe"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&yes, .bytes = sizeof yes}}}, 1000},
     {{"maybe"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&no, .bytes = sizeof no}}}, 0},
     {{"loop"}, {{NULL}}, 3},
     {{"perhaps"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&yes, .bytes = sizeof yes}}}, 2000},
     {{"perhaps"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&no, .bytes = sizeof no}}}, 0},
-    {{"called"}, {{NULL}}, 5}, /* from here on: resources alone */
+    {{"called"}, {{NULL}}, 5}, /* from here on: only resource variables */
     {{"other_handle"}, {{NULL}}, 7},
     {{"called_maybe"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&yes, .bytes = sizeof yes}}}, 3000},
     {{"called_maybe"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&no, .bytes = sizeof no}}}, 0},
@@ -35,7 +37,7 @@ enum { OF_RESOURCES = 4 };
 static void run_all(hs_session *session, size_t n)
 {
     hs_error err = {0};
-    for (size_t i = 0; i < 2 * n; i++) { /* each of them first and again */
+    for (size_t i = 0; i < 2 * n; i++) { /* each of them twice */
         const a_run *r = &runs[i % n];
         int64_t before = hs_session_global_step(session, NULL);
         hs_run_args args = HS_INIT(hs_run_args, .names = r->names, .feeds = r->feeds);
@@ -57,7 +59,7 @@ static void the_step_is_that_after_the_run(void **state)
         hs_session *session = hs_session_open(backend, NULL, &err);
         assert_ok(err.code, &err);
         run_all(session, sizeof runs / sizeof *runs - (i == 0 ? OF_RESOURCES : 0));
-        /* and was fetched in the run, where that can be */
+        /* where possible, the run itself fetched the step */
         assert_ok(hs_backend_find(backend, "hooksess/global_step", &node, &err), &err);
         hs_session_close(session, &err);
         hs_tensorflow_free(backend);
@@ -104,7 +106,8 @@ static void a_step_that_is_written_or_never_set_is_not_a_former_one(void **state
     hs_tensorflow_free(backend);
 }
 
-/* Each is what it is when it is read alone, and one that was never set is told, and keeps no other from being read. */
+/* A variable that is read with others has the same value as if it is read alone. One that is not initialized is an error,
+ * and the others can still be read. */
 static void variables_are_read_in_any_number(void **state)
 {
     (void)state;
@@ -132,7 +135,7 @@ static void variables_are_read_in_any_number(void **state)
         assert_true(alone.bytes <= sizeof copy);
         memcpy(copy, alone.data, alone.bytes);
         assert_ok(run(backend, session, "loss_summary/tags", &err), &err);
-        for (size_t k = 0; k < n; k++) /* up to it, and what is left; the local one among them */
+        for (size_t k = 0; k < n; k++) /* all others, including the local one, and then this one */
             backend.ops->read_variable(session, (i + k + 1) % n, &value, &err);
         assert_int_equal(value.bytes, alone.bytes);
         assert_memory_equal(value.data, copy, value.bytes);

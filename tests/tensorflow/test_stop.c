@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stops that come while a run waits for what never comes: the run ends, and what was trained is saved. */
+/* Stop requests while a run waits for input that never comes: the run ends, and a checkpoint is saved. */
 #include "tensorflow/graphs.h"
 #include "tensorflow/threads.h"
 
@@ -9,13 +9,13 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Who asks for the stop, and how. */
+/* How the stop is requested. */
 typedef enum { BY_REQUEST, BY_SIGNAL, BY_COORDINATOR, NONE } way;
 
-/* A hook that has another thread ask for a stop once a run is on its way. */
+/* A hook whose thread requests a stop during a run. */
 typedef struct {
     way way;
-    int64_t from; /* the run that is to be stopped, from 0 */
+    int64_t from; /* the number of the run to stop, from 0 */
     int64_t runs;
     hs_session *session;
     hs_coordinator *coordinator;
@@ -23,7 +23,7 @@ typedef struct {
     pthread_t thread;
 } stopper;
 
-static void *ask(void *user)
+static void *request_stop(void *user)
 {
     stopper *s = user;
     while (sem_wait(&s->entered) != 0)
@@ -60,7 +60,7 @@ static void begin(stopper *s, way by, int64_t from)
 {
     *s = (stopper){.way = by, .from = from};
     assert_int_equal(sem_init(&s->entered, 0, 0), 0);
-    assert_int_equal(pthread_create(&s->thread, NULL, ask, s), 0);
+    assert_int_equal(pthread_create(&s->thread, NULL, request_stop, s), 0);
 }
 
 static void end(stopper *s)
@@ -87,7 +87,7 @@ static hs_code give(hs_session *session, float value, hs_error *err)
     return hs_session_run_args(session, &args, NULL, err);
 }
 
-/* One step, and then one that never gets its input. */
+/* Makes one step, and a second one that never gets its input. */
 static void ends_the_run(const char *graph, way by)
 {
     hs_error err = {0};
@@ -142,7 +142,7 @@ static void runners_that_wait_end_too(void **state)
     ends_the_run("starving.meta", BY_COORDINATOR);
 }
 
-/* What waits to fill a queue ends for the same reason, and is no failure. */
+/* An enqueue op that waits ends with the same stop, which is not a failure. */
 static void runners_whose_queues_are_full_end_too(void **state)
 {
     (void)state;
@@ -155,28 +155,28 @@ static void runners_whose_queues_are_full_end_too(void **state)
 static void note_warning(void *user, hs_log_level level, const char *text)
 {
     test_check_line(text);
-    if (level >= HS_LOG_WARNING && strstr(text, "left behind"))
+    if (level >= HS_LOG_WARNING && strstr(text, "abandoned"))
         atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* Nobody asks for a stop: closing alone is one. */
+/* Closing the session stops the runners without a request. */
 static void runners_that_wait_end_with_the_session(void **state)
 {
     (void)state;
     hs_error err = {0};
-    atomic_int left = 0;
-    hs_env env = HS_INIT(hs_env, .logger = {note_warning, &left});
+    atomic_int abandoned = 0;
+    hs_env env = HS_INIT(hs_env, .logger = {note_warning, &abandoned});
     hs_backend backend = hs_tensorflow_open(graph_path("starving.meta"), HS_TENSORFLOW_OPTIONS(.env = &env), &err);
     hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.stop_grace_secs = 30), &err);
     assert_ok(err.code, &err);
     assert_ok(give(session, 1, &err), &err);
     assert_ok(hs_session_run(session, "train_op", &err), &err);
     assert_int_equal(hs_session_close(session, &err).reason, HS_REASON_CLOSED);
-    assert_int_equal(atomic_load(&left), 0);
+    assert_int_equal(atomic_load(&abandoned), 0);
     hs_tensorflow_free(backend);
 }
 
-/* A run that waits to put something in. */
+/* A run that waits to enqueue. */
 static void a_full_queue_ends_the_run(void **state)
 {
     (void)state;
@@ -213,8 +213,8 @@ static void the_next_session_has_queues_that_are_open(void **state)
     hs_tensorflow_free(backend);
 }
 
-/* Elements that are there are still taken: nothing waits. */
-static void a_stop_costs_no_run_that_need_not_wait(void **state)
+/* A run that finds elements in the queue does not wait. */
+static void a_stop_does_not_end_a_run_that_does_not_wait(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -229,7 +229,7 @@ static void a_stop_costs_no_run_that_need_not_wait(void **state)
     hs_tensorflow_free(backend);
 }
 
-/* How many threads a session has, before anything is run in it. */
+/* Returns the number of threads of a new session. */
 static long threads_of(const char *graph)
 {
     hs_error err = {0};
@@ -249,7 +249,7 @@ static void only_graphs_with_queues_have_a_thread(void **state)
     (void)state;
     hs_error err = {0};
     hs_backend backend = open_graph("resource.meta");
-    hs_session_close(hs_session_open(backend, NULL, &err), &err); /* TensorFlow's own threads are there now */
+    hs_session_close(hs_session_open(backend, NULL, &err), &err); /* starts TensorFlow's own threads */
     hs_tensorflow_free(backend);
     assert_int_equal(threads_of("resource.meta"), 0);
     assert_int_equal(threads_of("one_shot.meta"), 0);
@@ -257,7 +257,7 @@ static void only_graphs_with_queues_have_a_thread(void **state)
     assert_int_equal(threads_of("starving.meta"), 1);
 }
 
-/* The end of the data is none of a stop's, and a graph's own CANCELLED none either. */
+/* The end of the input does not become HS_STOP. */
 static void an_end_of_input_stays_one(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void an_end_of_input_stays_one(void **state)
     hs_tensorflow_free(backend);
 }
 
-/* A timeout ends what can be ended, and the session goes on. */
+/* A timeout ends a run, and the session can be used again. */
 static void a_timeout_is_named(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void a_timeout_is_named(void **state)
 
 enum { GIVEN = 5 };
 
-/* A session, or a fork of it, which another thread uses. */
+/* A session, or a fork of it for another thread. */
 typedef struct {
     const hs_backend_ops *ops;
     void *handle;
@@ -317,7 +317,7 @@ static hs_code give_once(giver *g, hs_error *err)
     return g->ops->run(g->handle, &call, err);
 }
 
-static void *give_beside(void *user)
+static void *give_several(void *user)
 {
     giver *g = user;
     for (int i = 0; !g->code && i < GIVEN; i++)
@@ -325,8 +325,8 @@ static void *give_beside(void *user)
     return NULL;
 }
 
-/* Also while the session adds the op that reads the step of its run. */
-static void a_fork_is_fed_beside_runs(void **state)
+/* Meanwhile the session adds the op that reads the step of its run. */
+static void a_fork_is_fed_during_runs(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -346,7 +346,7 @@ static void a_fork_is_fed_beside_runs(void **state)
     assert_ok(hs_backend_find(backend, "train_op", &node, &err), &err);
     giver other = own;
     assert_ok(own.ops->fork(own.handle, &other.handle, &err), &err);
-    assert_int_equal(pthread_create(&thread, NULL, give_beside, &other), 0);
+    assert_int_equal(pthread_create(&thread, NULL, give_several, &other), 0);
     for (int i = 0; i < GIVEN; i++)
         assert_ok(own.ops->run(own.handle, &call, &err), &err);
     pthread_join(thread, NULL);
@@ -367,11 +367,11 @@ int main(void)
         cmocka_unit_test(runners_that_wait_end_with_the_session),
         cmocka_unit_test(a_full_queue_ends_the_run),
         cmocka_unit_test(the_next_session_has_queues_that_are_open),
-        cmocka_unit_test(a_stop_costs_no_run_that_need_not_wait),
+        cmocka_unit_test(a_stop_does_not_end_a_run_that_does_not_wait),
         cmocka_unit_test(only_graphs_with_queues_have_a_thread),
         cmocka_unit_test(an_end_of_input_stays_one),
         cmocka_unit_test(a_timeout_is_named),
-        cmocka_unit_test(a_fork_is_fed_beside_runs),
+        cmocka_unit_test(a_fork_is_fed_during_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions with hooks over TensorFlow's graphs: training, checkpoints, what is initialized and what is not. */
+/* Sessions with hooks on TensorFlow's graphs: training, checkpoints, initialization. */
 #include "tensorflow/graphs.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static hs_session *open_training(hs_backend backend, const char *directory, int6
     return session;
 }
 
-/* Trains up to a step, and says what the losses were. */
+/* Trains up to a step, and returns the number of losses. */
 static size_t train(hs_backend backend, const char *directory, int64_t steps, double *losses)
 {
     hs_error err = {0};
@@ -45,7 +45,7 @@ static size_t train(hs_backend backend, const char *directory, int64_t steps, do
     return n;
 }
 
-static void a_graph_trains_and_goes_on_where_it_was(void **state)
+static void a_graph_trains_and_resumes_at_its_last_step(void **state)
 {
     (void)state;
     for (size_t i = 0; i < GRAPHS; i++) {
@@ -130,7 +130,7 @@ static void a_nan_stops_the_training(void **state)
     hs_tensorflow_free(backend);
 }
 
-static void what_is_not_initialized_is_named(void **state)
+static void uninitialized_variables_are_named(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -166,7 +166,7 @@ static void a_variable_that_is_not_initialized_cannot_be_read(void **state)
     }
 }
 
-/* Every variable is written and read back, strings among them; views of what was read stay where that is promised. */
+/* Each variable is written and read back, also strings. */
 static void variables_are_set_and_read(void **state)
 {
     (void)state;
@@ -181,16 +181,16 @@ static void variables_are_set_and_read(void **state)
             const hs_string words[] = {{"x", 1}, {"some text that is longer", 24}};
             float numbers[8] = {1, 2, 3};
             const void *data = variable.dtype == HS_STRING ? (const void *)words : numbers;
-            hs_tensor given = hs_tensor_of(variable.dtype, variable.shape, data), found, lent;
+            hs_tensor given = hs_tensor_of(variable.dtype, variable.shape, data), found, memory;
             assert_ok(ops->write_variable(session, k, &given, &err), &err);
             if (variable.dtype != HS_STRING) {
                 numbers[0] = 5;
-                assert_ok(ops->lend_variable(session, k, &lent, &err), &err);
-                assert_int_equal(lent.bytes, given.bytes);
-                memcpy(lent.data, given.data, given.bytes);
-                assert_ok(ops->write_variable(session, k, &lent, &err), &err);
+                assert_ok(ops->lend_variable(session, k, &memory, &err), &err);
+                assert_int_equal(memory.bytes, given.bytes);
+                memcpy(memory.data, given.data, given.bytes);
+                assert_ok(ops->write_variable(session, k, &memory, &err), &err);
             } else {
-                assert_fails(ops->lend_variable(session, k, &lent, &err), HS_UNIMPLEMENTED, &err, variable.name);
+                assert_fails(ops->lend_variable(session, k, &memory, &err), HS_UNIMPLEMENTED, &err, variable.name);
             }
             assert_ok(ops->read_variable(session, k, &found, &err), &err);
             assert_int_equal(found.bytes, given.bytes);
@@ -204,18 +204,18 @@ static void variables_are_set_and_read(void **state)
     }
 }
 
-/* Memory that was lent and never written back is the session's. */
-static void what_is_lent_comes_back(void **state)
+/* Memory that was requested but never written still belongs to the session. */
+static void unused_memory_of_a_variable_is_freed(void **state)
 {
     (void)state;
     hs_error err = {0};
     hs_backend backend = open_graph("resource.meta");
     void *session;
-    hs_tensor lent, again;
+    hs_tensor memory, again;
     assert_ok(backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &session, &err), &err);
-    assert_ok(backend.ops->lend_variable(session, 0, &lent, &err), &err);
+    assert_ok(backend.ops->lend_variable(session, 0, &memory, &err), &err);
     assert_ok(backend.ops->lend_variable(session, 0, &again, &err), &err);
-    assert_ptr_equal(lent.data, again.data);
+    assert_ptr_equal(memory.data, again.data);
     assert_ok(backend.ops->close(session, &err), &err);
     hs_tensorflow_free(backend);
 }
@@ -253,14 +253,14 @@ static void closing_early_ends_the_filling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_graph_trains_and_goes_on_where_it_was),
+        cmocka_unit_test(a_graph_trains_and_resumes_at_its_last_step),
         cmocka_unit_test(graph_and_summaries_are_written),
         cmocka_unit_test(a_saver_def_says_how_many_are_kept),
         cmocka_unit_test(a_nan_stops_the_training),
-        cmocka_unit_test(what_is_not_initialized_is_named),
+        cmocka_unit_test(uninitialized_variables_are_named),
         cmocka_unit_test(a_variable_that_is_not_initialized_cannot_be_read),
         cmocka_unit_test(variables_are_set_and_read),
-        cmocka_unit_test(what_is_lent_comes_back),
+        cmocka_unit_test(unused_memory_of_a_variable_is_freed),
         cmocka_unit_test(a_queue_runner_fills_and_ends_the_training),
         cmocka_unit_test(closing_early_ends_the_filling),
     };

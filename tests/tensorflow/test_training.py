@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is trained from C is what TensorFlow trains: losses, checkpoints both ways, summaries."""
+"""Training from C equals training in TensorFlow: losses, checkpoints in both directions, summaries."""
 import os
 import pathlib
 import shutil
@@ -32,7 +32,7 @@ class Trained(support.TestCase):
         self.assertRegex(done.stderr, r"(?m)^\S*I\d* .*TensorFlow|cpu_feature_guard")
 
     def train(self, graph, directory, steps=STEPS):
-        """The losses of a run from C, which says nothing else; nor does TensorFlow's library."""
+        """The losses of a run from C, which prints nothing else, also not TensorFlow's log."""
         done = self.run_meta(graph, directory, str(steps))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return [float(line) for line in done.stdout.split()]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train_meta GRAPH DIRECTORY STEPS [show]: trains a graph up to a step, from the newest checkpoint in the directory, and
- * prints the losses. Nothing else is printed if all is well, unless TensorFlow's log is to be shown. */
+ * prints the losses. With "show", also TensorFlow's log. */
 #include "tensorflow/graphs.h"
 
 #include <inttypes.h>

@@ -297,7 +297,7 @@ static hs_code sc_run(void *session, hs_backend_call *call, hs_error *err)
     theirs.values = r.expected;
     hs_code expected = script_ops()->run(s->script, &theirs, &said);
     call->metadata = theirs.metadata;
-    /* If a feed is missing, TensorFlow must fail too. */
+    /* If a feed is missing, TensorFlow must also fail. */
     if (expected && (must_fail(s) || expected != HS_INVALID_ARGUMENT))
         return hs_error_set(err, said.code, "%s", said.message);
     for (size_t i = 0; !code && i < call->n_fetches; i++)
