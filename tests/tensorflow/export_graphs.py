@@ -119,7 +119,7 @@ def after(op, value):
 
 
 def slow_number(number):
-    """A graph with a slow step."""
+    """Returns `number` after a slow computation."""
     product = tf.ones([500, 500]) / 500
     for _ in range(8):
         product = tf.matmul(product, product + tf.random.uniform([500, 500]) * 0)
