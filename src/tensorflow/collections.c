@@ -86,11 +86,6 @@ const hs__tf_item *hs__tf_find_item(const hs__tf_backend *backend, const char *k
     return NULL;
 }
 
-bool hs__tf_has_key(const hs__tf_backend *backend, const char *key)
-{
-    return hs__tf_find_item(backend, key, 0) != NULL;
-}
-
 /* Counts names and the program's pointers, not protos. */
 bool hs__tf_collection_item(void *self, const char *key, size_t index, const void **item)
 {

@@ -52,6 +52,38 @@ static TF_Output make_local_init(hs__tf_builder *builder)
     return hs__tf_finish_op(builder, group);
 }
 
+/* Ops of the report. */
+
+/* Adds an op with these inputs, and only the attributes that follow from them. */
+static TF_Output add_simple_op(hs__tf_builder *builder, const char *type, const char *name, const TF_Output *inputs,
+                               size_t n)
+{
+    TF_OperationDescription *op = hs__tf_begin_op(builder, type, name);
+    for (size_t i = 0; op && i < n; i++)
+        builder->backend->tf.AddInput(op, inputs[i]);
+    return hs__tf_finish_op(builder, op);
+}
+
+static TF_Output add_constant(hs__tf_builder *builder, const char *name, const hs_tensor *value)
+{
+    hs__tf_backend *backend = builder->backend;
+    TF_Tensor *tensor = builder->code ? NULL : hs__tf_copy_in(backend, value, builder->err);
+    if (!tensor) {
+        if (!builder->code)
+            builder->code = HS_RESOURCE_EXHAUSTED;
+        return (TF_Output){NULL, 0};
+    }
+    TF_OperationDescription *op = hs__tf_begin_op(builder, "Const", name);
+    if (op) {
+        backend->tf.SetAttrType(op, "dtype", (TF_DataType)value->dtype);
+        backend->tf.SetAttrTensor(op, "value", tensor, builder->status);
+        builder->code = hs__tf_check_status(&backend->tf, builder->status, builder->err);
+    }
+    TF_Output made = hs__tf_finish_op(builder, op);
+    backend->tf.DeleteTensor(tensor);
+    return made;
+}
+
 /* The op that returns the names of variables that are not initialized. */
 
 typedef struct {
@@ -70,7 +102,7 @@ static void add_checks(hs__tf_builder *builder, report *r, bool with_local)
         const char *type = variable->is_resource ? "VarIsInitializedOp" : "IsVariableInitialized";
         r->names[r->n] = (hs_string){variable->name, strlen(variable->name)};
         r->initialized[r->n++] =
-            hs__tf_simple_op(builder, type, "hooksess/report/known", &(TF_Output){variable->handle, 0}, 1);
+            add_simple_op(builder, type, "hooksess/report/known", &(TF_Output){variable->handle, 0}, 1);
     }
 }
 
@@ -83,8 +115,8 @@ static TF_Output select_uninitialized(hs__tf_builder *builder, TF_Output names, 
     if (pack)
         backend->tf.AddInputList(pack, r->initialized, (int)r->n);
     TF_Output known = hs__tf_finish_op(builder, pack);
-    TF_Output unknown = hs__tf_simple_op(builder, "LogicalNot", "hooksess/report/not", &known, 1);
-    TF_Output where = hs__tf_simple_op(builder, "Where", "hooksess/report/where", &unknown, 1);
+    TF_Output unknown = add_simple_op(builder, "LogicalNot", "hooksess/report/not", &known, 1);
+    TF_Output where = add_simple_op(builder, "Where", "hooksess/report/where", &unknown, 1);
     TF_OperationDescription *squeeze = hs__tf_begin_op(builder, "Squeeze", "hooksess/report/indices");
     if (squeeze) {
         backend->tf.AddInput(squeeze, where);
@@ -92,8 +124,8 @@ static TF_Output select_uninitialized(hs__tf_builder *builder, TF_Output names, 
     }
     TF_Output indices = hs__tf_finish_op(builder, squeeze);
     hs_tensor axis = hs_tensor_of(HS_INT32, (hs_shape){.rank = 0}, &zero);
-    TF_Output inputs[] = {names, indices, hs__tf_constant(builder, "hooksess/report/axis", &axis)};
-    return hs__tf_simple_op(builder, "GatherV2", "hooksess/report/uninitialized", inputs, 3);
+    TF_Output inputs[] = {names, indices, add_constant(builder, "hooksess/report/axis", &axis)};
+    return add_simple_op(builder, "GatherV2", "hooksess/report/uninitialized", inputs, 3);
 }
 
 static TF_Output make_report(hs__tf_builder *builder, bool with_local)
@@ -106,7 +138,7 @@ static TF_Output make_report(hs__tf_builder *builder, bool with_local)
     if (r.names && r.initialized) {
         add_checks(builder, &r, with_local);
         hs_tensor list = hs_tensor_of(HS_STRING, (hs_shape){.rank = 1, .dims = {(int64_t)r.n}}, r.names);
-        made = hs__tf_constant(builder, "hooksess/report/names", &list);
+        made = add_constant(builder, "hooksess/report/names", &list);
         if (!builder->code && r.n)
             made = select_uninitialized(builder, made, &r);
     } else {

@@ -56,14 +56,6 @@ TF_Output hs__tf_finish_op(hs__tf_builder *builder, TF_OperationDescription *op)
     return (TF_Output){code ? NULL : made, 0};
 }
 
-TF_Output hs__tf_simple_op(hs__tf_builder *builder, const char *type, const char *name, const TF_Output *inputs, size_t n)
-{
-    TF_OperationDescription *op = hs__tf_begin_op(builder, type, name);
-    for (size_t i = 0; op && i < n; i++)
-        builder->backend->tf.AddInput(op, inputs[i]);
-    return hs__tf_finish_op(builder, op);
-}
-
 TF_OperationDescription *hs__tf_begin_read(hs__tf_builder *builder, const char *name, TF_Operation *handle,
                                            TF_DataType dtype, bool is_resource)
 {
@@ -76,24 +68,4 @@ TF_OperationDescription *hs__tf_begin_read(hs__tf_builder *builder, const char *
         tf->SetAttrType(op, "dtype", dtype);
     tf->ColocateWith(op, handle); /* on another device, the copy may be sent before the ops run on which the read depends */
     return op;
-}
-
-TF_Output hs__tf_constant(hs__tf_builder *builder, const char *name, const hs_tensor *value)
-{
-    hs__tf_backend *backend = builder->backend;
-    TF_Tensor *tensor = builder->code ? NULL : hs__tf_copy_in(backend, value, builder->err);
-    if (!tensor) {
-        if (!builder->code)
-            builder->code = HS_RESOURCE_EXHAUSTED;
-        return (TF_Output){NULL, 0};
-    }
-    TF_OperationDescription *op = hs__tf_begin_op(builder, "Const", name);
-    if (op) {
-        backend->tf.SetAttrType(op, "dtype", (TF_DataType)value->dtype);
-        backend->tf.SetAttrTensor(op, "value", tensor, builder->status);
-        builder->code = hs__tf_check_status(&backend->tf, builder->status, builder->err);
-    }
-    TF_Output made = hs__tf_finish_op(builder, op);
-    backend->tf.DeleteTensor(tensor);
-    return made;
 }

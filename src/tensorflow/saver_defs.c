@@ -61,7 +61,7 @@ hs_code hs__tf_check_savers(hs__tf_backend *backend, hs_error *err)
     if (!backend->graph_saves && !backend->graph_restores)
         return HS_OK;
     const char *option = backend->graph_saves ? "graph_saves" : "graph_restores";
-    if (!backend->saver_def.size && !hs__tf_has_key(backend, HS_SAVERS))
+    if (!backend->saver_def.size && !hs__tf_find_item(backend, HS_SAVERS, 0))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_tensorflow_options.%s: the graph has no SaverDef; create a tf.train.Saver before you "
                             "export it as a MetaGraphDef",

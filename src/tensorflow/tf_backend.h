@@ -173,7 +173,6 @@ hs_code hs__tf_add_item(hs__tf_backend *backend, const hs__tf_item *item, hs_err
 void hs__tf_free_items(hs__tf_backend *backend);
 /* Returns the index-th item of a key among its names and protos, or NULL. Pointers do not count. */
 const hs__tf_item *hs__tf_find_item(const hs__tf_backend *backend, const char *key, size_t index);
-bool hs__tf_has_key(const hs__tf_backend *backend, const char *key);
 bool hs__tf_collection_item(void *self, const char *key, size_t index, const void **item);
 hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err);
 
@@ -224,12 +223,9 @@ hs_code hs__tf_builder_end(hs__tf_builder *builder);
 /* Begins an op. If the graph has the name, a number is appended. NULL after a failure. */
 TF_OperationDescription *hs__tf_begin_op(hs__tf_builder *builder, const char *type, const char *name);
 TF_Output hs__tf_finish_op(hs__tf_builder *builder, TF_OperationDescription *op);
-/* Adds an op with these inputs, and only the attributes that follow from them. */
-TF_Output hs__tf_simple_op(hs__tf_builder *builder, const char *type, const char *name, const TF_Output *inputs, size_t n);
 /* Begins a read of a variable. The caller may add control inputs, and finishes it. */
 TF_OperationDescription *hs__tf_begin_read(hs__tf_builder *builder, const char *name, TF_Operation *handle,
                                            TF_DataType dtype, bool is_resource);
-TF_Output hs__tf_constant(hs__tf_builder *builder, const char *name, const hs_tensor *value);
 
 /* default_ops.c */
 hs_code hs__tf_default_op(void *self, const char *key, const char **name, hs_error *err);

@@ -28,13 +28,3 @@ hs_code hs__tf_config_read(hs_bytes bytes, const hs_env *env, Hs__Pb__ConfigProt
     }
     return code;
 }
-
-hs_code hs__tf_config_check_bytes(hs_bytes bytes, const hs_env *env, hs_error *err)
-{
-    ProtobufCAllocator allocator = hs__proto_allocator(env);
-    Hs__Pb__ConfigProto *config;
-    hs_code code = bytes.size ? hs__tf_config_read(bytes, env, &config, err) : HS_OK;
-    if (!code && bytes.size)
-        protobuf_c_message_free_unpacked(&config->base, &allocator);
-    return code;
-}

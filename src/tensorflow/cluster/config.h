@@ -10,7 +10,5 @@
 hs_code hs__tf_config_check(const Hs__Pb__ConfigProto *config, hs_error *err);
 /* Parses and checks a ConfigProto, which the caller frees with the allocator of `env`. INVALID_ARGUMENT: it is invalid. */
 hs_code hs__tf_config_read(hs_bytes bytes, const hs_env *env, Hs__Pb__ConfigProto **config, hs_error *err);
-/* Checks a serialized ConfigProto. Empty bytes are valid. */
-hs_code hs__tf_config_check_bytes(hs_bytes bytes, const hs_env *env, hs_error *err);
 
 #endif

@@ -73,7 +73,7 @@ static hs_code unpack(const hs__buffer *config, Hs__Pb__ConfigProto **unpacked, 
     return hs__tf_config_read((hs_bytes){config->data, config->size}, config->env, unpacked, err);
 }
 
-/* Adds filters and timeout if the configuration does not set them. */
+/* Checks the configuration, and adds filters and a timeout if it does not set them. */
 static hs_code add_defaults(hs__buffer *config, const hs__tf_backend *backend, bool is_own, hs_error *err)
 {
     ProtobufCAllocator allocator = hs__proto_allocator(config->env);
@@ -140,8 +140,6 @@ hs_code hs__tf_connection_plan(hs__tf_connection *connection, const hs__tf_backe
     hs__buffer_append(&connection->config, config.data, config.size);
     hs_code code = hs__buffer_check(&connection->config, "a configuration", err);
     if (!code)
-        code = hs__tf_config_check_bytes((hs_bytes){connection->config.data, connection->config.size}, &backend->env, err);
-    if (!code && (is_own || backend->timeout_ms))
         code = add_defaults(&connection->config, backend, is_own, err);
     if (!code && is_own)
         code = add_peers(connection, backend, err);

@@ -29,10 +29,21 @@ static size_t put_job(const hs__tf_task *first, size_t n, hs__buffer *cluster)
     return used;
 }
 
+/* Checks a serialized ConfigProto. Empty bytes are valid. */
+static hs_code check_config(hs_bytes bytes, const hs_env *env, hs_error *err)
+{
+    ProtobufCAllocator allocator = hs__proto_allocator(env);
+    Hs__Pb__ConfigProto *config;
+    hs_code code = hs__tf_config_read(bytes, env, &config, err);
+    if (!code)
+        protobuf_c_message_free_unpacked(&config->base, &allocator);
+    return code;
+}
+
 hs_code hs__tf_server_def(const hs__tf_cluster *cluster, const hs__tf_task *own, hs_bytes config, hs__buffer *out,
                           hs_error *err)
 {
-    hs_code code = hs__tf_config_check_bytes(config, out->env, err);
+    hs_code code = check_config(config, out->env, err);
     if (code)
         return code;
     hs__buffer jobs;
