@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A browser without a screen: Chromium, led by its driver in the WebDriver protocol."""
+"""A headless browser: Chromium, controlled by its driver with the WebDriver protocol."""
 import base64
 import json
 import os
@@ -14,11 +14,11 @@ import urllib.request
 
 PATIENCE = 90  # seconds that a page has for anything; it needs a few
 PAUSE = 0.2
-SETTLING = 10  # seconds that a page has to come to rest before it is drawn
+SETTLING = 10  # seconds in which a page must stop changing before it is drawn
 DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 WINDOW = "1500,1100"
 
-# Functions for the scripts: all elements that match a selector, those in shadow trees among them; and the text of a tree.
+# Functions for the scripts: all elements that match a selector, also in shadow trees, and the text of a tree.
 WALK = """
 function* elements(root) {
   for (const element of root.querySelectorAll('*')) {
@@ -39,7 +39,7 @@ function text(node) {
 
 
 class Browser:
-    """One window. `stop` ends it and its driver."""
+    """A window. `stop` ends it and its driver."""
 
     def __init__(self):
         self.log = []
@@ -60,7 +60,7 @@ class Browser:
         arguments = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", "--hide-scrollbars",
                      f"--window-size={WINDOW}", f"--user-data-dir={self.folder.name}/profile"]
         if os.geteuid() == 0:
-            arguments.append("--no-sandbox")  # root has none
+            arguments.append("--no-sandbox")  # root cannot use it
         options = {"binary": shutil.which("chromium") or "chromium", "args": arguments}
         return self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}})
 
@@ -96,11 +96,11 @@ class Browser:
         self.ask("POST", self.session + "/url", {"url": address})
 
     def run(self, script, *arguments):
-        """What a script returns that knows `all`, `shown` and `text`."""
+        """The result of a script that may use `all`, `shown` and `text`."""
         return self.ask("POST", self.session + "/execute/sync", {"script": WALK + script, "args": list(arguments)})
 
     def text(self):
-        """All words of the page, with one space between them."""
+        """The words of the page, separated by single spaces."""
         return " ".join(self.run("return text(document.body);").split())
 
     def save_screenshot(self, path):
@@ -114,7 +114,7 @@ class Browser:
         path.write_bytes(base64.b64decode(picture))
 
     def wait(self, condition, complaint):
-        """Asks until there is an answer."""
+        """Repeats the request until there is an answer."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             answer = condition()

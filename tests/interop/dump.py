@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints that TensorFlow writes, and what this library sees in them."""
+"""Checkpoints that TensorFlow writes, and their contents as this library reads them."""
 import struct
 
 from support import TestCase, run, tensorflow
@@ -17,7 +17,7 @@ def strings_of(contents):
 
 class DumpCase(TestCase):
     def dump(self, prefix):
-        """What this library sees there: {name: (number of the type, shape, what reading gave, contents)}, in its order."""
+        """The tensors that this library reads, in its order: {name: (number of the type, shape, result of the read, contents)}."""
         out = self.directory / "dump"
         out.mkdir(exist_ok=True)
         lines = run("dump_checkpoint", prefix, out).splitlines()
@@ -38,7 +38,7 @@ class DumpCase(TestCase):
 
 
 def save(prefix, tensors):
-    """Writes {name: tensor} with the op that Saver is made of."""
+    """Writes {name: tensor} with the op that Saver uses."""
     names = list(tensors)
     tensorflow.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=[""] * len(names),
                               tensors=list(tensors.values()))

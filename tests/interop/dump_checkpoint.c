@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump_checkpoint PREFIX DIRECTORY: lists a checkpoint's tensors, a line each: name, number of the type, shape, and what
- * reading it gave. The bytes of tensor N go to the file DIRECTORY/N; of strings each after its length, eight bytes long. */
+/* dump_checkpoint PREFIX DIRECTORY: lists a checkpoint's tensors, a line each: name, number of the type, shape, and the
+ * result of reading it. The bytes of tensor N go to the file DIRECTORY/N. Each string follows its length, which has eight
+ * bytes. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>

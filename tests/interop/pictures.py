@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small set of labeled pictures in the files that the examples read, and the order in which they go through it."""
+"""A small set of labeled pictures in the format that the examples read, and the order in which the examples use it."""
 import gzip
 import struct
 
@@ -10,7 +10,7 @@ WORD = (1 << 64) - 1
 
 
 def write(directory, part, n):
-    """Pictures that are easy to tell apart, but no two alike. Returns them, as bytes, and their labels."""
+    """Different pictures that are easy to classify. Returns them, as bytes, and their labels."""
     random = numpy.random.RandomState(len(part))
     patterns = numpy.random.RandomState(1).randint(0, 2, (CLASSES, SIDE * SIDE)) * 150
     labels = random.randint(0, CLASSES, n).astype(numpy.uint8)
@@ -57,7 +57,7 @@ def rotate(x, by):
 
 
 def batches(images, labels, batch_size, seed):
-    """What a run from the beginning is fed (input.c): pixels from 0 to 1, and labels, without an end."""
+    """The feeds of a run from the beginning (input.c), without end: pixels from 0 to 1, and labels."""
     random = Random(seed, 1)
     while True:
         order = list(range(len(images)))

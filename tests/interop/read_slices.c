@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read_slices PREFIX DIRECTORY: reads the parts of tensors that standard input lists, a line each, of words: the name;
- * where the part begins along each dimension, each followed by a comma; how long it is there, likewise; how many bytes it
- * has.
- * "-" stands for no dimension. Prints what reading gave; the bytes of line N go to the file DIRECTORY/N. */
+/* read_slices PREFIX DIRECTORY: reads parts of tensors. Standard input lists them, a line each: the name, the start of the
+ * part along each dimension (each number followed by a comma), its lengths (likewise), and its number of bytes. "-" means
+ * no dimensions. Prints the result of each read. The bytes of line N go to the file DIRECTORY/N. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static void take(const char *text, int64_t numbers[HS_MAX_RANK])
+static void read_numbers(const char *text, int64_t numbers[HS_MAX_RANK])
 {
     char *end;
     for (int i = 0; i < HS_MAX_RANK && *text && *text != '-'; i++, text = end + 1)
@@ -39,8 +38,8 @@ int main(int argc, char **argv)
         int64_t starts[HS_MAX_RANK] = {0}, lengths[HS_MAX_RANK] = {0};
         if (!data)
             abort();
-        take(starts_text, starts);
-        take(lengths_text, lengths);
+        read_numbers(starts_text, starts);
+        read_numbers(lengths_text, lengths);
         hs_code code = hs_checkpoint_read_slice(reader, name, starts, lengths, data, bytes, &err);
         printf("%s %s\n", hs_code_name(code), err.message);
         snprintf(path, sizeof path, "%s/%d", argv[2], n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records write PATH COMPRESSION: makes a file of records of the lines that it reads, each the bytes in hexadecimal.
- * records read PATH COMPRESSION: prints the records as such lines, and then how the reading ended. */
+/* records write PATH COMPRESSION: writes a file of records. Each line of standard input is a record in hexadecimal.
+ * records read PATH COMPRESSION: prints the records as such lines, and then the result of the last read. */
 #include <hooksess/records.h>
 
 #include <stdio.h>

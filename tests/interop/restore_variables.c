@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* restore_variables PREFIX DIRECTORY: restores variables of a model from a checkpoint in which they have other names.
- * Standard input lists them, a line each, of words: the name of the variable; the number of its type; its dimensions, each
+ * Standard input lists them, a line each: the name of the variable; the number of its type; its dimensions, each
  * followed by a comma, "-" for none; its name in the checkpoint. The bytes of line N go to the file DIRECTORY/N. */
 #include <hooksess/hooksess.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors save PATH: writes variables of every type that the format has, and of strange shapes.
- * safetensors load PATH: reads them, and says which of them have not the values that they should.
- * safetensors try PATH...: says of each file what reading it as the weights of a model without variables gives.
+/* safetensors save PATH: writes variables of each type of the format, and of unusual shapes.
+ * safetensors load PATH: reads them, and prints those with wrong values.
+ * safetensors try PATH...: prints for each file the result of loading it into a model without variables.
  * safetensors convert FROM TO: hs_checkpoint_convert. */
 #include <hooksess/hooksess.h>
 
@@ -39,7 +39,7 @@ static const struct {
     {"shapes/rank8", HS_INT16, {.rank = 8, .dims = {1, 2, 1, 3, 1, 2, 2, 1}}},
     {"names/odd", HS_FLOAT, {.rank = 1, .dims = {2}}},
 };
-/* A graph has plainer names than a file may have. */
+/* A file may have names that a graph does not allow. */
 static const hs_checkpoint_name names[] = {{"names/odd", "\xc3\xbc\n\""}, {NULL, NULL}};
 enum { N_KINDS = sizeof kinds / sizeof *kinds, ROOM = 0x1618 };
 
@@ -50,7 +50,7 @@ static void fill(size_t kind, unsigned generation, void *data)
     values_fill(kinds[kind].name, kinds[kind].dtype, generation, data, (size_t)hs_shape_elements(&kinds[kind].shape));
 }
 
-/* A session whose variables have the values of that generation. */
+/* Opens a session whose variables have the values of that generation. */
 static hs_session *open_session(hs_graph *g, unsigned generation, hs_error *err)
 {
     for (size_t i = 0; i < N_KINDS; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* save_checkpoint PREFIX GENERATION [COUNT [SHARDS]]: saves variables of every type and of strange shapes, or COUNT small
- * ones with long names, to PREFIX. Another generation has other values. */
+/* save_checkpoint PREFIX GENERATION [COUNT [SHARDS]]: saves variables of each type and of unusual shapes, or COUNT small
+ * ones with long names, to PREFIX. Each generation has different values. */
 #include <hooksess/hooksess.h>
 
 #include "values.h"
@@ -68,7 +68,7 @@ static void add_all(hs_graph *g, variable *v, size_t n, bool many, unsigned gene
     for (size_t i = 0; i < n; i++) {
         v[i].generation = generation;
         if (many) {
-            snprintf(v[i].name, sizeof v[i].name, "layer_%05zu/a_kernel_with_a_name_that_goes_on_for_a_while/slot", i);
+            snprintf(v[i].name, sizeof v[i].name, "layer_%05zu/a_kernel_with_a_name_of_considerable_length_x/slot", i);
             add(g, &v[i], HS_FLOAT, HS_SHAPE(3));
         } else {
             snprintf(v[i].name, sizeof v[i].name, "%s", kinds[i].name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* save_large PREFIX ROWS COLUMNS: saves the variable "large", zeros of type float but for 1 at its beginning, 2 at [2,7]
+/* save_large PREFIX ROWS COLUMNS: saves the variable "large", zeros of type float, except 1 at its beginning, 2 at [2,7]
  * and 3 at its end. */
 #include <hooksess/hooksess.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scalars DIRECTORY LAST_STEP [summary] [dies]: a loop that stays the program's own, with a loss of 1 / step. The loss is
- * charted by `scalars`, or by a summary op of the same name. Is gone after that step, or ends normally. */
+/* scalars DIRECTORY LAST_STEP [summary] [dies]: the program's own loop, with a loss of 1 / step. The hook hs_scalars writes
+ * the loss, or with "summary" a summary op of the same name. With "dies", the program exits after the last step, and does
+ * not close the session. */
 #include <hooksess/hooksess.h>
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ static bool is_given(char **arguments, const char *wanted)
     return *arguments;
 }
 
-/* Events of steps beyond the last checkpoint are in the file. */
+/* The file has events of steps after the last checkpoint. */
 static void die(hs_raw_session *session, const char *directory)
 {
     hs_summary_writer *writer;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of interoperability share: the programs, their folders, and a quiet TensorFlow."""
+"""Shared by the tests of interoperability: the programs, their folders, and TensorFlow without its log."""
 import logging
 import os
 import pathlib
@@ -29,7 +29,7 @@ def program(name):
 
 
 def finish(status, name, *arguments, given=None):
-    """Runs a program of the tests' own, which must end with this status. `given` is its standard input."""
+    """Runs a program of the tests, which must end with this status. `given` is its standard input."""
     done = subprocess.run([program(name), *map(str, arguments)], input=given, capture_output=True, text=True, timeout=TIMEOUT)
     if done.returncode != status:
         raise AssertionError(f"{name} ended with {done.returncode} instead of {status}: {done.stderr}")
@@ -37,17 +37,17 @@ def finish(status, name, *arguments, given=None):
 
 
 def run(name, *arguments, given=None):
-    """A run that ends well; returns what it printed."""
+    """Runs a program, which must succeed. Returns its output."""
     return finish(0, name, *arguments, given=given).stdout
 
 
 def run_failing(name, *arguments, status=1, given=None):
-    """A run that must not end well; returns what it complained of."""
+    """Runs a program, which must fail. Returns its error output."""
     return finish(status, name, *arguments, given=given).stderr
 
 
 class TestCase(unittest.TestCase):
-    """A test with a directory of its own."""
+    """A test with its own directory."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's ExponentialMovingAverage judges the averages of moving_average."""
+"""The averages of moving_average equal those of TensorFlow's ExponentialMovingAverage."""
 import unittest
 
 from support import TestCase, run, tensorflow, tf

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorBoard, opened in a browser, shows all that the trainer has written, and a run that was resumed as one line."""
+"""TensorBoard in a browser shows all data that the trainer has written, and a resumed run as one line."""
 import json
 import pathlib
 import re
@@ -36,7 +36,7 @@ def train(directory, last_step, *options):
 
 
 def losses(directory):
-    """Those of the run as it is now: {step: loss}."""
+    """The losses of the current run: {step: loss}."""
     lines = pathlib.Path(f"{directory}.losses").read_text().splitlines()
     return {int(step): float.fromhex(loss) for step, loss in map(str.split, lines)}
 
@@ -64,7 +64,7 @@ class BrowserCase(unittest.TestCase):
 
     @classmethod
     def sessions(cls):
-        """What the plugin of the hyperparameters has, once it has a session's end: that is the last event of a run."""
+        """The data of the hyperparameters' plugin, as soon as it has a session's end, which is the last event of a run."""
         body = {"experimentName": "", "allowedStatuses": ["STATUS_SUCCESS"], "startIndex": 0, "sliceSize": 9, "colParams": []}
         request = urllib.request.Request(f"{cls.server.address}/data/plugin/hparams/session_groups",
                                          json.dumps(body).encode(), {"Content-Type": "application/json"})
@@ -75,13 +75,13 @@ class BrowserCase(unittest.TestCase):
             return None  # not yet
 
     def open(self, tab, query=""):
-        """A page of its own: where only the fragment is another, the old one would go on."""
+        """Opens a new page: if only the fragment of the address changed, the browser would not load it again."""
         self.browser.open("about:blank")
         self.browser.open(f"{self.server.address}/{query}#{tab}")
         self.addCleanup(self.browser.save_screenshot, SCREENSHOTS / f"{type(self).__name__.lower()}_{tab}.png")
 
     def wait_for(self, condition, wanted, script, *arguments):
-        """What a script returns, as soon as the condition is true of it."""
+        """The result of a script, as soon as it fulfills the condition."""
         seen = None
 
         def asks():
@@ -98,7 +98,7 @@ class BrowserCase(unittest.TestCase):
         self.wait_for(lambda text: all(word in " ".join(text.split()) for word in words), words, "return text(document.body);")
 
     def corners(self, tag, least):
-        """The corners of the line under Scalars, as it is drawn; those far above the chart are left out there."""
+        """The corners of the line under Scalars as it is drawn. TensorBoard does not draw corners far above the chart."""
         script = """
             const card = all('tf-scalar-card').find(card => text(card).split(/\\s+/).includes(arguments[0]));
             const lines = card ? [...elements(card.shadowRoot)].filter(element => element.matches('path.line')) : [];
@@ -184,8 +184,8 @@ class Trained(BrowserCase):
 
 
 class Resumed(BrowserCase):
-    """A run whose last checkpoints were lost when its events were not: it goes on from step 120, and learns otherwise. Of
-    TensorBoard's two readers it is for the one that drops nothing unless a session's start says so."""
+    """A run whose last checkpoints were lost, but not its events: it resumes at step 120 with other losses. It is read by the
+    one of TensorBoard's two readers that drops events only after a session's START."""
     READER = ["--load_fast", "false"]
 
     @classmethod

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A checkpoint as a big-endian machine writes it, made by hand, is to both the same."""
+"""A checkpoint of a big-endian machine, made by hand: TensorFlow and this library read the same."""
 import sys
 import unittest
 

@@ -13,7 +13,7 @@ WIRE = support.SOURCE / "src/base/wire"
 PACKAGE = ".hs.pb."
 TENSORFLOW = ".tensorflow."
 
-# Where TensorFlow has the messages that are compared: importing them makes them known.
+# The modules with the compared messages: importing them registers the messages.
 for module in ("core.framework.attr_value_pb2", "core.framework.graph_pb2", "core.framework.step_stats_pb2",
                "core.framework.summary_pb2", "core.framework.tensor_slice_pb2", "core.framework.types_pb2", "core.framework.variable_pb2",
                "core.protobuf.config_pb2", "core.protobuf.meta_graph_pb2", "core.protobuf.queue_runner_pb2", "core.protobuf.saver_pb2",
@@ -23,7 +23,7 @@ for module in ("core.framework.attr_value_pb2", "core.framework.graph_pb2", "cor
 
 Field = descriptor_pb2.FieldDescriptorProto
 
-# Messages that are kept serialized: bytes are the same on the wire.
+# Messages that are stored serialized: a bytes field is the same on the wire.
 SERIALIZED = {"Event.summary"}
 
 
@@ -51,7 +51,7 @@ def theirs(name):
 
 
 def facts(field):
-    """All that makes up a field, whoever wrote it down."""
+    """The properties of a field, from either of the definitions."""
     type_name = field.type_name
     for package in (PACKAGE, TENSORFLOW):
         if type_name.startswith(package):
@@ -84,7 +84,7 @@ class Descriptors(support.TestCase):
                 with self.subTest(message=name, field=field.name):
                     self.assertEqual(ours, fields.get(field.name))
 
-    def test_what_is_kept_serialized_is_a_message_there(self):
+    def test_serialized_fields_are_messages_in_tensorflow(self):
         for name in SERIALIZED:
             message, field = name.rsplit(".", 1)
             here = {item.name: item.type for item in self.messages[message].field}

@@ -16,7 +16,7 @@ BATCH = 10  # steps that write_events writes for each line it is given
 
 
 class Writer:
-    """The program write_events, which writes when it is told to."""
+    """The program write_events, which writes on request."""
 
     def __init__(self, test):
         self.process = subprocess.Popen([program("write_events"), str(test.directory)], text=True,
@@ -28,7 +28,7 @@ class Writer:
         self.process.stdin.flush()
 
     def write(self):
-        """Has the next steps written and flushed; returns the file."""
+        """Requests that the next steps are written and flushed. Returns the file."""
         self.ask()
         return self.process.stdout.readline().rstrip("\n")
 
@@ -44,7 +44,7 @@ class Writer:
 
 
 def events_of(path):
-    """The events before the end, or before what is cut off."""
+    """The events before the end, or before a truncated one."""
     events = []
     try:
         for event in tf.train.summary_iterator(str(path)):
@@ -59,7 +59,7 @@ def kinds_of(events):
 
 
 def steps_of(events):
-    """Of the summaries, but for how many steps a second there were."""
+    """The steps of the summaries, without those of global_step/sec."""
     return [event.step for event in events
             if event.WhichOneof("what") == "summary" and event.summary.value[0].tag != "global_step/sec"]
 
@@ -107,7 +107,7 @@ class Records(TestCase):
         self.assertLess(before - 1, times[0])  # the program was started a little earlier
         self.assertLess(times[-1], after)
 
-    def test_values_are_those_that_were_given(self):
+    def test_values_are_unchanged(self):
         reader = accumulate(self.writer.write())
         steps = range(1, BATCH + 1)
         self.assertEqual(reader.Tags()["scalars"], ["loss", "metrics/accuracy", "metrics/größe"])
@@ -194,13 +194,13 @@ class Killed(TestCase):
                 counts.append(len(events) - 1)
         self.assertEqual(len(list(self.directory.glob("events.*"))), 100)
         self.assertGreater(max(counts), 100)
-        # TensorBoard's reader goes through all of them, and has each whole record.
+        # TensorBoard's reader reads all of them, and returns each complete record.
         self.assertEqual(len(points(accumulate(self.directory), "loss")), sum(counts))
 
 
 class OneLine(TestCase):
-    """A run that is killed at step 100, with a checkpoint of step 60, and goes on to 120. Its loss is the step, and half
-    more in the second run."""
+    """A run that is killed at step 100, with a checkpoint of step 60, and resumes to step 120. Its loss is the step, plus 0.5
+    in the second run."""
 
     last, saved, killed = 120, 60, 100
 
@@ -243,7 +243,7 @@ class OneLine(TestCase):
         self.assertIn("weights", {node.name for node in reader.Graph().node})
 
     def assert_one_line_after(self, seconds, process):
-        """The killed run's file gets another time and process in its name."""
+        """Renames the killed run's file: another time and process in its name."""
         name = self.first.name.split(".")
         name[3], name[-2] = str(int(name[3]) + seconds), process
         self.first.rename(self.directory / ".".join(name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `hooksess events` looks at what TensorFlow wrote, and TensorBoard at what it made of it."""
+"""The command `hooksess events` reads TensorFlow's files, and TensorBoard reads the files that it writes."""
 import json
 import os
 import subprocess
@@ -51,7 +51,7 @@ class EventsTool(TestCase):
         return sorted((self.directory / "run").iterdir())
 
     def shown(self):
-        """What TensorBoard has of a run: all values of all tags, and the graph."""
+        """TensorBoard's data of a run: all values of all tags, and the graph."""
         loaded = EventAccumulator(self.path("run"), EVERYTHING).Reload()
         tags = loaded.Tags()
         values = {tag: [(e.wall_time, e.step, e.value) for e in loaded.Scalars(tag)] for tag in tags["scalars"]}
@@ -115,7 +115,7 @@ class EventsTool(TestCase):
         steps = [(e.step, e.wall_time) for e in watcher.Load() if [v for v in e.summary.value if v.tag == "loss"]]
         self.assertEqual([(e["step"], e["wall_time"]) for e in self.lines("--tag", "loss", "run")], steps)
 
-    def test_tensorboard_shows_the_same_of_what_was_compacted(self):
+    def test_tensorboard_shows_the_same_after_compacting(self):
         self.write_v1("a", 1, range(1, 10))
         self.write_v1("bb", 5, range(5, 9))
         self.write_v1("ccc", 7, range(7, 12))
@@ -129,7 +129,7 @@ class EventsTool(TestCase):
         self.assertEqual(len(self.files()), 1)
         self.assertEqual(self.shown(), before)
         self.assertEqual([e["step"] for e in self.lines("--tag", "loss", "run")], list(range(1, 12)))
-        self.write_v1("dddd", 9, range(9, 12))  # and training goes on
+        self.write_v1("dddd", 9, range(9, 12))  # and training continues
         self.assertEqual([value for _, step, value in self.shown()[0]["loss"] if step >= 9], [13, 14, 15])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of a run, its traces and its summary ops, as TensorBoard's graph plugin serves them and TensorFlow takes them."""
+"""The graph of a run, its traces and its summary ops, as TensorBoard's graph plugin serves them and TensorFlow imports them."""
 import re
 import unittest
 
@@ -14,9 +14,9 @@ from tensorboard.plugins.graph.graphs_plugin import GraphsPlugin
 from support import TestCase, run, tensorflow, tf
 
 LAST = 6
-# What TensorBoard's page draws at the side of a node, and in the pane of auxiliary nodes.
+# The op types that TensorBoard draws next to a node, and in the pane of auxiliary nodes.
 AT_THE_SIDE = re.compile("^[a-zA-Z]+Summary$")
-ASIDE = "NoOp"
+AUXILIARY = "NoOp"
 SHAPES = "_output_shapes"
 
 
@@ -70,7 +70,7 @@ class Plugin(GraphCase):
             for edge in node.input:
                 self.assertIn(edge.lstrip("^").split(":")[0], self.nodes)
 
-    def test_what_trains_is_connected_with_what_it_changes(self):
+    def test_training_ops_are_connected_with_their_variables(self):
         self.assertEqual(list(self.nodes["train/update"].input),
                          ["model/dense/weights", "model/split", "input/dequeue:1", "rate", "model/dense/bias", "loss",
                           "global_step", "^check"])
@@ -78,8 +78,8 @@ class Plugin(GraphCase):
     def test_types(self):
         types = {"model/dense/weights": "VariableV2", "global_step": "VariableV2", "rate": "Value", "extra": "Placeholder",
                  "input/fifo_queue": "FIFOQueueV2", "input/enqueue": "QueueEnqueueV2", "input/dequeue": "QueueDequeueV2",
-                 "model/split": "Split", "train/update": "ApplyGradientDescent", "check": "Op", "train/group": ASIDE,
-                 "init": ASIDE, "local_init": ASIDE}
+                 "model/split": "Split", "train/update": "ApplyGradientDescent", "check": "Op", "train/group": AUXILIARY,
+                 "init": AUXILIARY, "local_init": AUXILIARY}
         self.assertEqual({name: self.nodes[name].op for name in types}, types)
 
     def test_the_queue_lies_between_producer_and_consumer(self):
@@ -164,13 +164,13 @@ class Summaries(GraphCase):
     def points(self, tag):
         return [(event.step, event.value) for event in self.reader.Scalars(tag)]
 
-    def test_nobody_has_to_name_them(self):
+    def test_they_are_found_without_a_name(self):
         losses = self.points("loss")
         self.assertEqual([step for step, _ in losses], list(range(1, LAST + 1)))
         for step, value in losses:
             self.assertAlmostEqual(value, 1 / step)  # after the op that trains
 
-    def test_tags_of_their_own(self):
+    def test_tags_that_differ_from_names(self):
         self.assertEqual(self.points("scale/größe"), [(step, 0.25) for step in range(1, LAST + 1)])
         self.assertNotIn("scale", self.reader.Tags()["scalars"])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of twenty thousand tensors, both ways."""
+"""Checkpoints of twenty thousand tensors, in both directions."""
 import unittest
 
 from dump import DumpCase, save

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of several shards: what TensorFlow merges is read here, and what is merged here TensorFlow reads."""
+"""Checkpoints of several shards: this library and TensorFlow read each other's merged checkpoints."""
 import unittest
 
 import numpy
@@ -17,7 +17,7 @@ def tensors_of(prefix, count):
 
 class Merging(DumpCase):
     def shards(self):
-        """Three of them, one without a tensor of more than a byte. Returns their prefixes and all that they have."""
+        """Writes three checkpoints, one of which has only tensors of at most one byte. Returns their prefixes and all tensors."""
         everything, prefixes = {}, []
         for number, count in enumerate((5, 1, 12)):
             tensors = tensors_of(f"shard{number}", count)
@@ -42,14 +42,14 @@ class Merging(DumpCase):
         self.assertEqual(len(list(self.directory.glob("merged.data-*-of-00003"))), 3)
         self.assert_reads(self.path("merged"), everything)
 
-    def test_tb_004_what_is_merged_here_tensorflow_reads(self):
+    def test_tb_004_tensorflow_reads_merged_checkpoints(self):
         prefixes, everything = self.shards()
         run("merge_checkpoints", self.path("merged"), *prefixes)
         self.assert_tensorflow_reads(self.path("merged"), everything)
         self.assert_reads(self.path("merged"), everything)
 
-    def test_what_is_merged_is_theirs_to_the_byte(self):
-        """But for keys in the index of blocks, which need not be keys of entries."""
+    def test_merged_checkpoints_have_the_same_bytes(self):
+        """Except keys in the index of blocks, which need not be keys of entries."""
         contents = []
         for merge in (self.merge_theirs, lambda prefixes, merged: run("merge_checkpoints", merged, *prefixes)):
             prefixes, _ = self.shards()
@@ -85,7 +85,7 @@ class Merging(DumpCase):
         self.assertEqual(len(list(self.directory.glob("sharded.data-*-of-00003"))), 3)
         self.assert_reads(prefix, tensors)
 
-    def test_what_was_saved_here_is_merged_there(self):
+    def test_tensorflow_merges_our_checkpoints(self):
         run("save_checkpoint", self.path("one"), 0, 100)
         save(self.path("two"), {"other": numpy.float32([1, 2])})
         self.merge_theirs([self.path("one"), self.path("two")], self.path("merged"))
@@ -94,7 +94,7 @@ class Merging(DumpCase):
         self.assertEqual(found["other"][2:], ("OK", numpy.float32([1, 2]).tobytes()))
         self.assertEqual({code for _, _, code, _ in found.values()}, {"OK"})
 
-    def test_tb_037s_one_that_is_missing(self):
+    def test_tb_037s_a_missing_checkpoint(self):
         prefixes, everything = self.shards()
         self.assertIn("NOT_FOUND", run_failing("merge_checkpoints", self.path("merged"), *prefixes, self.path("part/none")))
         run("merge_checkpoints", self.path("merged"), *prefixes)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's MonitoredTrainingSession and ours train the same graph with the same batches: the same losses to the bit, the same
-checkpoints, the same charts."""
+"""TensorFlow's MonitoredTrainingSession and ours train the same graph with the same batches. Losses are equal to the bit, and so
+are checkpoints and charts."""
 import pathlib
 import subprocess
 import sys
@@ -18,8 +18,8 @@ import export_graph
 TRAIN_GRAPH = support.BUILD / "examples/tensorflow/train_graph"
 STEPS, MORE_STEPS, SAVE_STEPS, SUMMARY_STEPS, LOG_STEPS = 45, 75, 20, 10, 15
 PICTURES, BATCH, SEED = 200, 32, 5  # the last batch of an epoch is smaller
-# One thread adds in one order; the calling one, so that what TensorFlow's hooks fetch of the step is always what it was before the
-# run, or always what it was after it. The first session of a process settles it for all.
+# One thread adds in a fixed order. It is the calling thread, so that TensorFlow's hooks always fetch the step before the run, or
+# always the step after it. The first session of a process sets the number of threads for all sessions.
 ONE_THREAD = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
 
 
@@ -53,7 +53,7 @@ def train_here(graph, directory, data, last_step):
 
 
 def tensors(prefix):
-    """{name: (type, shape, bytes)}, without what no graph of TensorFlow's has (the state of hooks, deviations.md)."""
+    """{name: (type, shape, bytes)}, without the state of hooks, which TensorFlow does not save (deviations.md)."""
     reader = tf.train.load_checkpoint(prefix)
     arrays = {name: numpy.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
     return {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()
@@ -65,7 +65,7 @@ def events(directory):
 
 
 def points(directory):
-    """{(tag, step): the value}; of what is measured by a clock, and differs from run to run, no value."""
+    """{(tag, step): value}. None for values that a clock measures, as they differ from run to run."""
     return {(value.tag, event.step): None if value.tag == "global_step/sec" else value.SerializeToString()
             for event in events(directory) for value in event.summary.value}
 
@@ -76,7 +76,7 @@ def log(directory, status):
 
 
 def graphs(directory):
-    """Of each event that has a graph: {the node's name: the node}."""
+    """For each event with a graph: {name: node}."""
     made = (tf.GraphDef.FromString(event.graph_def) for event in events(directory) if event.graph_def)
     return [{node.name: node for node in graph.node} for graph in made]
 
@@ -86,7 +86,7 @@ def kinds(directory):
 
 
 class Trained(support.TestCase):
-    """One network, with variables that are resources unless the flags say otherwise, trained there and here."""
+    """One network, trained by TensorFlow and by this library. Its variables are resources, unless the flags say otherwise."""
 
     flags = []
 
@@ -133,21 +133,21 @@ class Compared(Trained):
         self.assertEqual({tag for tag, _ in there}, {"training_loss", "training_accuracy", "scores", "global_step/sec"})
         self.assertEqual(points(self.here), there)
 
-    def test_saves_are_told_of_at_the_same_steps(self):
-        """SV-029: with the checkpoint's whole name; BH-090s: the last of TensorFlow's may stay in memory."""
+    def test_saves_are_recorded_at_the_same_steps(self):
+        """SV-029: with the checkpoint's full name. BH-090s: TensorFlow may not write its last event."""
         here, there = log(self.here, tf.SessionLog.CHECKPOINT), log(self.there, tf.SessionLog.CHECKPOINT)
         saved = [*range(0, STEPS, SAVE_STEPS), STEPS]
         self.assertEqual(here, [(step, f"model.ckpt-{step}") for step in saved])
         self.assertIn(there, [[(step, "model.ckpt") for step in steps] for steps in (saved, saved[:-1])])
 
-    def test_the_start_is_told_of_at_the_same_step(self):
-        """BH-099s: ours before the first run, at its step; theirs after it, at the step then reached."""
+    def test_the_start_is_recorded_at_the_same_step(self):
+        """BH-099s: ours before the first run, with its step; TensorFlow's after it, with the step after the run."""
         self.assertEqual([step for step, _ in log(self.here, tf.SessionLog.START)], [1])
         self.assertEqual([step for step, _ in log(self.there, tf.SessionLog.START)], [1])
 
     def test_the_same_graph_is_shown(self):
-        """WR-028s: TensorFlow's writer begins with the graph as it is then, and its saver shows it again, with what the session has
-        added. Here it is shown once."""
+        """WR-028s: TensorFlow's writer writes the graph, and its saver writes it again with the session's added ops. This library
+        writes it once."""
         (here,), there = graphs(self.here), graphs(self.there)
         ours = {name: node.op for name, node in here.items() if not name.startswith("hooksess/")}
         self.assertEqual(ours, {name: node.op for name, node in there[0].items()})
@@ -157,13 +157,13 @@ class Compared(Trained):
 
 
 class ComparedWithReferences(Compared):
-    """Variables of the kind that TensorFlow had first."""
+    """Reference variables, TensorFlow's first kind."""
 
     flags = ["--ref-variables"]
 
 
 class Resumed(Trained):
-    """Both go on from their checkpoint of the last step, in a session of its own."""
+    """Both resume from their last checkpoint in a new session."""
 
     @classmethod
     def setUpClass(cls):
@@ -179,12 +179,12 @@ class Resumed(Trained):
         self.assert_same_tensors(f"model.ckpt-{MORE_STEPS}")
 
     def test_both_start_at_the_step_after_the_one_restored(self):
-        """BH-099s: here before the first run, there after it."""
+        """BH-099s: ours before the first run, TensorFlow's after it."""
         for directory in self.here, self.there:
             self.assertEqual([step for step, _ in log(directory, tf.SessionLog.START)], [1, STEPS + 1])
 
-    def test_summaries_go_on_in_their_rhythm(self):
-        """BH-100s: there the first run always asks for them, and the rhythm begins anew."""
+    def test_summaries_keep_their_schedule(self):
+        """BH-100s: TensorFlow always writes summaries in the first run, and counts from it."""
         here, there = ({key: value for key, value in points(directory).items() if key[0] == "training_loss"}
                        for directory in (self.here, self.there))
         before = list(range(1, STEPS + 1, SUMMARY_STEPS))
@@ -192,15 +192,15 @@ class Resumed(Trained):
         self.assertEqual([step for _, step in there], before + list(range(STEPS + 1, MORE_STEPS + 1, SUMMARY_STEPS)))
         self.assertEqual({key: here[key] for key in there if key in here}, {key: there[key] for key in there if key in here})
 
-    def test_saves_go_on_in_their_rhythm(self):
-        """BH-082s: what was just restored is not saved again. BH-100s: there the rhythm begins anew."""
+    def test_saves_keep_their_schedule(self):
+        """BH-082s: this library does not save the restored step again. BH-100s: TensorFlow counts from the first run."""
         here, there = ([step for step, _ in log(directory, tf.SessionLog.CHECKPOINT)] for directory in (self.here, self.there))
         self.assertEqual(here, [0, 20, 40, STEPS, 60, MORE_STEPS])
         self.assertEqual([step for step in there if step > STEPS], [STEPS + SAVE_STEPS])
         self.assertIn(STEPS, there)
 
-    def test_rates_go_on_in_their_rhythm(self):
-        """BH-040: here at the steps of the run before; there counted from its first run."""
+    def test_rates_keep_their_schedule(self):
+        """BH-040: this library keeps the steps of the earlier run; TensorFlow counts from the first run."""
         here, there = ([step for tag, step in points(directory) if tag == "global_step/sec"] for directory in (self.here, self.there))
         self.assertEqual(here, list(range(1 + LOG_STEPS, MORE_STEPS + 1, LOG_STEPS)))
         self.assertEqual(there, [*range(1 + LOG_STEPS, STEPS + 1, LOG_STEPS), STEPS + 1 + LOG_STEPS])

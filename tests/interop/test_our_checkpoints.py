@@ -30,8 +30,8 @@ def bits(array):
 
 
 def small_name(number):
-    """Of variable `number` of the many that save_checkpoint makes if it is asked to."""
-    return f"layer_{number:05}/a_kernel_with_a_name_that_goes_on_for_a_while/slot"
+    """The name of variable `number` of save_checkpoint with COUNT."""
+    return f"layer_{number:05}/a_kernel_with_a_name_of_considerable_length_x/slot"
 
 
 class CheckpointCase(TestCase):
@@ -79,7 +79,7 @@ class VariablesOfAllKinds(CheckpointCase):
 
 
 def data_blocks(path):
-    """A table's blocks before the one that is the index of blocks."""
+    """A table's blocks before the index of blocks."""
     def varint(at):
         value, shift = 0, 0
         while True:
@@ -96,7 +96,7 @@ def data_blocks(path):
 
 
 class Bytes(CheckpointCase):
-    """What both write is the same to the byte, but for keys in the index of blocks, which need not be keys of entries."""
+    """Both write the same bytes, except keys in the index of blocks, which need not be keys of entries."""
 
     def assert_same_files(self, count):
         names = [small_name(i) for i in range(count)]
@@ -193,7 +193,7 @@ class Sharded(CheckpointCase):
         run("save_checkpoint", self.path("few"), 1, 20, 64)
         self.assert_has(self.path("few"), self.few, 1)
 
-    def test_the_meta_graph_tells_of_it(self):
+    def test_the_meta_graph_has_the_option_sharded(self):
         run("save_checkpoint", self.path("few"), 1, 20, 3)
         meta = tf.MetaGraphDef()
         meta.ParseFromString(pathlib.Path(self.path("few.meta")).read_bytes())
@@ -201,7 +201,7 @@ class Sharded(CheckpointCase):
 
 
 class TrainedModel(TestCase):
-    """What a training session leaves behind: ten steps, saved each five."""
+    """The files of a training session: ten steps, saved every five."""
 
     def setUp(self):
         super().setUp()
@@ -291,7 +291,7 @@ class TrainedModel(TestCase):
 
 
 class OldCheckpoints(TestCase):
-    def test_what_was_deleted_is_gone_and_what_was_kept_is_read(self):
+    def test_deleted_checkpoints_are_gone_and_the_others_are_read(self):
         run("train_model", "-s", 2, "-l", 16, self.directory / "run")
         kept = [f"model.ckpt-{step}" for step in (8, 10, 12, 14, 16)]
         self.assertEqual(sorted(path.stem for path in (self.directory / "run").glob("*.index")), sorted(kept))

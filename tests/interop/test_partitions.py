@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partitioned variables, which TensorFlow stores in slices, are read as a whole and in parts, and restored."""
+"""Partitioned variables, which TensorFlow saves in slices, are read as a whole and in parts, and restored."""
 import subprocess
 import unittest
 
@@ -23,7 +23,7 @@ CUTS = {
 
 
 def spec(shape, cut):
-    """How the op SaveV2 wants it."""
+    """The format of the op SaveV2."""
     return " ".join(map(str, shape)) + " " + ":".join(f"{start},{length}" for start, length in cut)
 
 
@@ -43,7 +43,7 @@ def save_slices(prefix, tensors):
 
 
 def initializer_of(array):
-    """Gives each slice of a partitioned variable what it has of the array."""
+    """Sets each slice of a partitioned variable to its part of the array."""
     def initialize(shape, dtype=None, partition_info=None):
         starts = partition_info.var_offset if partition_info else [0] * len(shape)
         return tensorflow.constant(part_of(array, list(zip(starts, map(int, shape)))), dtype)
@@ -53,7 +53,7 @@ def initializer_of(array):
 
 class Slices(DumpCase):
     def parts(self, prefix, wanted):
-        """What reading each of [(name, cut, bytes)] gave."""
+        """The result of reading each of [(name, cut, bytes)]."""
         out = self.directory / "parts"
         out.mkdir(exist_ok=True)
         lines = [f"{name} {''.join(f'{start},' for start, _ in cut) or '-'} {''.join(f'{n},' for _, n in cut) or '-'} {size}\n"
@@ -92,7 +92,7 @@ class Slices(DumpCase):
                 self.assert_reads(self.path(how), {"w": (tensorflow.float32, array)})
                 self.assert_every_part(self.path(how), "w", array)
 
-    def test_parts_of_what_is_whole(self):
+    def test_parts_of_a_whole_tensor(self):
         array = values("whole", tensorflow.float64, [4, 5])
         save_slices(self.path("whole"), {"w": (array, [((0, 4), (0, 5))])})
         self.assert_every_part(self.path("whole"), "w", array)
@@ -170,7 +170,7 @@ class OurSlices(DumpCase):
             numpy.testing.assert_array_equal(reader.get_tensor(name), array, name)
 
     def test_the_files_are_theirs_to_the_byte(self):
-        """But for keys in the index of blocks, which need not be keys of entries."""
+        """Except keys in the index of blocks, which need not be keys of entries."""
         array = values("w", tensorflow.float32, [6, 4])
         for how, cuts in CUTS.items():
             save_slices(self.path("theirs"), {"w": (array, cuts)})
@@ -193,10 +193,10 @@ class Restoring(DumpCase):
             tf.train.Saver().save(session, str(directory / "model.ckpt"), global_step=3)
         return directory
 
-    def test_a_session_goes_on_from_partitioned_variables(self):
+    def test_a_session_resumes_from_partitioned_variables(self):
         self.assertEqual(run("train_model", "-l", 5, self.write()), "3 5 7 8 9\n")
 
-    def test_damage_of_a_slice_is_told(self):
+    def test_damage_of_a_slice_is_reported(self):
         directory = self.write()
         data = directory / "model.ckpt-3.data-00000-of-00001"
         data.write_bytes(data.read_bytes()[:-1] + b"\x55")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of records that this library writes, as TensorFlow reads them, and the other way round."""
+"""TensorFlow reads the record files of this library, and this library those of TensorFlow."""
 import gzip
 import random
 import unittest

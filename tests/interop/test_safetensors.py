@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The safetensors package reads what this library writes, and this library what the package writes; and neither takes what the
-other must not."""
+"""The safetensors package and this library read each other's files, and refuse the same invalid files."""
 import json
 import struct
 import unittest
@@ -12,7 +11,7 @@ import safetensors.numpy
 from support import TestCase, run, run_failing, tensorflow, tf
 from values import values
 
-# What the format calls a type, and the variables of safetensors.c.
+# The format's names of types, and the variables of safetensors.c.
 TYPES = {"F64": tensorflow.float64, "F32": tensorflow.float32, "F16": tensorflow.float16, "BF16": tensorflow.bfloat16,
          "I64": tensorflow.int64, "I32": tensorflow.int32, "I16": tensorflow.int16, "I8": tensorflow.int8,
          "U64": tensorflow.uint64, "U32": tensorflow.uint32, "U16": tensorflow.uint16, "U8": tensorflow.uint8,
@@ -35,13 +34,13 @@ def value(name):
 
 
 def file_of(header, data=b"", padding=b""):
-    """A file by hand."""
+    """Writes a file by hand."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text + padding)) + text + padding + data
 
 
 def header_of(contents):
-    """The header, and where the data begin."""
+    """The header, and the offset of the data."""
     end = 8 + struct.unpack("<Q", contents[:8])[0]
     return json.loads(contents[8:end]), end
 
@@ -109,7 +108,7 @@ class WeReadTheirs(Case):
 
 
 class BothRefuse(Case):
-    """Whatever the package refuses, this library refuses too."""
+    """This library refuses each file that the package refuses."""
 
     plain = {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
 
@@ -125,7 +124,7 @@ class BothRefuse(Case):
             return False
 
     def assert_not_laxer(self, files):
-        """Returns how many of them each has taken."""
+        """Returns how many of them each has accepted."""
         files = list(files)
         taken = [0, 0]
         for contents, code in zip(files, self.codes(files), strict=True):
@@ -187,7 +186,7 @@ class Conversion(Case):
             found = reader.get_tensor(name)
             self.assertEqual((found.dtype, found.tobytes()), (value(name).dtype, value(name).tobytes()), name)
 
-    def test_state_of_a_training_session_rides_along(self):
+    def test_state_of_a_training_session_is_saved(self):
         run("train_model", self.directory / "run")
         run("safetensors", "convert", self.directory / "run/model.ckpt-10", self.path("m.safetensors"))
         found = safetensors.numpy.load_file(self.path("m.safetensors"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorBoard's own reader has the scalars of a training session, also of one that was killed and resumed."""
+"""TensorBoard's reader finds the scalars of a training session, also of a session that was killed and resumed."""
 import unittest
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Summary values of each kind, compared with what TensorFlow and TensorBoard make of the same input, and shown by
-TensorBoard's own reader."""
+"""Summary values of each kind, compared with those of TensorFlow and TensorBoard for the same input, and read by TensorBoard's
+reader."""
 import math
 import unittest
 
@@ -22,7 +22,7 @@ STRING = 7
 
 
 def evaluate(make):
-    """What a summary op of TensorFlow's gives."""
+    """The result of a TensorFlow summary op."""
     with tf.Graph().as_default(), tf.Session() as session:
         return tf.Summary.FromString(session.run(make()))
 
@@ -47,7 +47,7 @@ class Values(TestCase):
         return path
 
     def written(self):
-        """The Summaries asked for, as TensorFlow's reader gives them."""
+        """The requested Summaries, read by TensorFlow."""
         self.events = run("write_values", self.path("events"), given="".join(self.lines)).strip()
         return [event.summary for event in tf.train.summary_iterator(self.events) if event.HasField("summary")]
 
@@ -83,7 +83,7 @@ class Histograms(Values):
 
     def test_of_all_magnitudes(self):
         numbers = np.random.default_rng(2)
-        wide = numbers.choice([-1, 1], 20000) * 10 ** numbers.uniform(-37, 38, 20000)  # to TensorFlow what is less is 0
+        wide = numbers.choice([-1, 1], 20000) * 10 ** numbers.uniform(-37, 38, 20000)  # TensorFlow treats smaller numbers as 0
         self.check([wide.astype(np.float32), wide, 10 ** numbers.uniform(-300, 150, 1000)])
 
     def test_of_edges(self):
@@ -109,7 +109,7 @@ class Histograms(Values):
         self.assertEqual((shown.num, shown.sum, shown.min, shown.max), (3, 6, 1, 3))
         self.assertEqual(sum(shown.bucket), 3)
 
-    def test_what_is_not_finite(self):
+    def test_values_that_are_not_finite(self):
         self.ask("histogram", "w", np.float32([1, np.nan, np.inf, -np.inf, np.nan, np.nan]))
         values = self.written()[0].value
         self.assertEqual([(value.tag, value.simple_value) for value in values], [("w", 0), ("w/nan", 3), ("w/infinity", 2)])
@@ -169,11 +169,11 @@ class Images(Values):
             numbers.uniform(0, 0.004, (9, 9)), np.zeros((2, 2)), np.full((2, 2), 6e-8),
             np.array([[np.nan, 1], [0.3, -np.inf]]))])
 
-    def test_of_what_is_nearly_nothing(self):
+    def test_of_tiny_values(self):
         self.check([np.float32([[1e-6, 5e-7], [0, 9e-7]]), np.float32([[9.9e-7, 0], [0, 0]]),
                     np.array([[-1e-46, 0.5], [0.25, 1]]), np.array([[1e300, 1], [0, 2]]), np.array([[-1e300, 1], [0, 2]])])
 
-    def test_of_what_is_not_finite(self):
+    def test_of_values_that_are_not_finite(self):
         image = np.random.default_rng(7).normal(size=(10, 10, 3)).astype(np.float32)
         image[3, 4, 1], image[5, 6, 0] = np.nan, np.inf
         self.check([image, image[:, :, :1], np.full((2, 2), np.nan, np.float32)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorBoard's own server shows what a run has written, while it runs and after it was killed and started again."""
+"""TensorBoard's server shows the data of a run, while it runs and after it was killed and started again."""
 import json
 import os
 import re
@@ -22,7 +22,7 @@ DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Server:
-    """TensorBoard on a port of its own choice."""
+    """TensorBoard on a free port that it chooses."""
 
     def __init__(self, test, directory, *options):
         self.log = []
@@ -49,7 +49,7 @@ class Server:
         self.process.stderr.close()
 
     def wait(self, condition):
-        """Asks until there is an answer."""
+        """Repeats the request until there is an answer."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             answer = condition()
@@ -58,7 +58,7 @@ class Server:
             if self.process.poll() is not None:
                 break
             time.sleep(PAUSE)
-        raise AssertionError("TensorBoard does not show what it should:\n" + "".join(self.log))
+        raise AssertionError("TensorBoard does not show the expected data:\n" + "".join(self.log))
 
     def get(self, path, **parameters):
         query = urllib.parse.urlencode(parameters)
@@ -69,7 +69,7 @@ class Server:
             return None  # not yet
 
     def points(self, tag):
-        """(step, value) of a chart; nothing while there is none."""
+        """(step, value) of a chart. Empty while the chart does not exist."""
         return [(step, value) for _, step, value in self.get("scalars/scalars", run=".", tag=tag) or []]
 
     def wait_for_points(self, tag, wanted):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorBoard's own server has each kind of summary value under the plugin whose tab shows it."""
+"""TensorBoard's server has each kind of summary value under the plugin whose tab shows it."""
 import json
 import unittest
 import urllib.error

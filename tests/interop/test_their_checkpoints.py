@@ -58,7 +58,7 @@ class Types(DumpCase):
 
 class Layouts(DumpCase):
     def test_tb_028s_thousands_of_long_names(self):
-        tensors = {f"tower_{i % 3}/block_{i:05}/a_layer_that_somebody_gave_a_very_long_name_to/kernel/Adam":
+        tensors = {f"tower_{i % 3}/block_{i:05}/a_layer_with_a_name_that_is_really_very_long_x/kernel/Adam":
                    (tensorflow.float32, values(str(i), tensorflow.float32, [2])) for i in range(4000)}
         save(self.path("many"), {name: array for name, (_, array) in tensors.items()})
         self.assertGreater((self.directory / "many.index").stat().st_size, 256 * 1024)
@@ -102,7 +102,7 @@ class Layouts(DumpCase):
 
 
 class ObjectCheckpoints(DumpCase):
-    """Those of TensorFlow 2, whose names are paths through objects."""
+    """Checkpoints of TensorFlow 2, whose names are paths through objects."""
 
     def write(self):
         model = tensorflow.Module()
@@ -122,7 +122,7 @@ class ObjectCheckpoints(DumpCase):
 
 
 def train(directory, last_step, name="weights"):
-    """The model of train_model.c, in TensorFlow. Returns the first step it saw, and the weights at the end."""
+    """The model of train_model.c, in TensorFlow. Returns the first step and the weights at the end."""
     with tf.Graph().as_default():
         step = tf.train.get_or_create_global_step()
         weights = tf.get_variable(name, initializer=numpy.zeros([3], numpy.float32))
@@ -137,7 +137,7 @@ def train(directory, last_step, name="weights"):
 
 
 class GoingOn(TestCase):
-    """A session goes on where another one's has stopped."""
+    """A session of one library resumes where a session of the other has stopped."""
 
     def setUp(self):
         super().setUp()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `hooksess` looks at what TensorFlow wrote."""
+"""The command `hooksess` reads TensorFlow's files."""
 import json
 import subprocess
 import unittest
@@ -22,7 +22,7 @@ class Tool(TestCase):
             session.run(tf.global_variables_initializer())
             return tf.train.Saver().save(session, self.path("model"), write_meta_graph=False)
 
-    def test_the_list_and_the_numbers_are_those_that_tensorflow_reads(self):
+    def test_the_list_and_the_numbers_equal_tensorflows(self):
         def build():
             tf.get_variable("a/weights", [30, 40])
             tf.get_variable("step", initializer=numpy.int64(7))

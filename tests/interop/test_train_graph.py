@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example that trains graphs of TensorFlow's: both of its graphs, killed and stopped, and what it says of mistakes."""
+"""The example that trains TensorFlow's graphs: both of its graphs, killed and stopped, and its error messages."""
 import os
 import pathlib
 import re
@@ -25,12 +25,12 @@ EXAMPLE = support.SOURCE / "examples/tensorflow"
 TRAIN_GRAPH = support.BUILD / "examples/tensorflow/train_graph"
 PICTURES, BATCH, STEPS, SAVE_STEPS = 600, 32, 60, 5
 FEEDS = ["--feed", "images=images", "--feed", "labels=labels"]
-ENDLESS = ["--max-steps", "1000000"]  # for those that are killed or stopped, however late
+ENDLESS = ["--max-steps", "1000000"]  # for runs that are killed or stopped, however late
 TIMEOUT = 300
 
 
 def setUpModule():
-    """A small data set, and the graphs, as the example's own script makes them."""
+    """A small data set, and the graphs that the example's script makes."""
     global ROOT
     folder = tempfile.TemporaryDirectory()
     unittest.addModuleCleanup(folder.cleanup)
@@ -61,7 +61,7 @@ class GraphCase(TrainerCase):
                 "--threads", "1", *options]
 
     def stop_with(self, number, name):
-        """Sends it a signal after its next checkpoint; it must end well. Returns the step that it says it stopped at."""
+        """Sends a signal after the next checkpoint. The program must succeed. Returns the step that it prints at its end."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         with subprocess.Popen(self.command(name, *ENDLESS), **pipes) as trainer:
             self.wait_for_checkpoint(name, trainer)
@@ -76,7 +76,7 @@ class GraphCase(TrainerCase):
 
 
 class Learns:
-    """What holds for both graphs."""
+    """Tests of both graphs."""
 
     input_charts = set()  # of the queues
 
@@ -101,7 +101,7 @@ class Learns:
         found = re.fullmatch(rf"model.ckpt-{STEPS}: test accuracy (\d\.\d{{4}})\n", python("evaluate.py", self.path("run"), ROOT))
         self.assertGreater(float(found[1]), 0.5)
 
-    def test_interrupted_it_goes_on(self):
+    def test_it_resumes_after_an_interruption(self):
         step = self.stop_with(signal.SIGINT, "run")
         self.assertEqual(self.newest("run"), step)
         last = step + 10
@@ -115,19 +115,19 @@ class Learns:
 
 class Fed(Learns, GraphCase):
     def assert_is_the_whole(self, name):
-        """After some more steps it is the run that was never broken off."""
+        """After some more steps the run equals one that was never interrupted."""
         last = self.newest(name) + 10
         for run in name, "whole":
             self.train(run, "--max-steps", str(last))
         self.assertEqual(self.losses(name), self.losses("whole"))
         self.assertEqual(self.tensors(name, last), self.tensors("whole", last))
 
-    def test_killed_it_goes_on_exactly(self):
+    def test_it_resumes_exactly_after_a_kill(self):
         for delay in 0, 0.02:
             self.kill_after("killed", delay, *ENDLESS)
         self.assert_is_the_whole("killed")
 
-    def test_stopped_it_goes_on_exactly(self):
+    def test_it_resumes_exactly_after_a_stop(self):
         self.stop_with(signal.SIGTERM, "stopped")
         self.assert_is_the_whole("stopped")
 
@@ -140,7 +140,7 @@ class Fed(Learns, GraphCase):
 
 
 class Queued(Learns, GraphCase):
-    """The graph reads the files by itself."""
+    """The graph itself reads the files."""
 
     graph, feeds = "queue.meta", []
     input_charts = {"input_producer/fraction_of_32_full", "input_producer_1/fraction_of_32_full",
@@ -154,7 +154,7 @@ class Queued(Learns, GraphCase):
         self.assertIn("FixedLengthRecordReaderV2", ops)
 
     def test_picture_and_label_stay_together(self):
-        """Through the reader, the shuffling and the ends of two epochs."""
+        """With the reader, the shuffling and the ends of two epochs."""
         data = pictures.write(self.directory, "train", 90)
         known = {image.tobytes(): label for image, label in zip(*data)}
         graph = self.path("queue.meta")
@@ -234,11 +234,11 @@ class Mistakes(GraphCase):
                 self.assertRegex(complaint, "^train_graph: ")
                 self.assertIn(wanted, complaint)
 
-    def test_of_a_target_where_nobody_is(self):
-        """It is tried again, and can be told to leave that."""
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))  # and does not listen
-            target = f"grpc://127.0.0.1:{nobody.getsockname()[1]}"
+    def test_of_a_target_that_does_not_answer(self):
+        """The program tries again, unless an option forbids it."""
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))  # and does not listen
+            target = f"grpc://127.0.0.1:{unused.getsockname()[1]}"
             command = [TRAIN_GRAPH, "--meta-graph", ROOT / "feed.meta", "--model-dir", self.path("run"), "--target", target]
             with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as trainer:
                 self.addCleanup(trainer.kill)
@@ -250,7 +250,7 @@ class Mistakes(GraphCase):
         self.assertEqual(trainer.returncode, 1, rest)
         self.assertIn("a stop was requested", rest)
 
-    def test_without_a_loss_it_trains_all_the_same(self):
+    def test_it_trains_without_a_loss(self):
         done = subprocess.run([TRAIN_GRAPH, "--meta-graph", ROOT / "feed.meta", *FEEDS, "--data", ROOT, "--loss", "", "--max-steps", "3",
                                "--model-dir", self.path("run"), "--save-steps", "0", "--summary-steps", "0", "--log-steps", "0"],
                               capture_output=True, text=True, timeout=TIMEOUT)
@@ -273,7 +273,7 @@ class Mistakes(GraphCase):
 
 
 class Cluster(GraphCase):
-    """cluster.sh: a parameter server, a chief and two workers, which are gone when it has ended."""
+    """cluster.sh: a parameter server, a chief and two workers. All of them end with it."""
 
     graph = "ps.meta"
 
@@ -292,7 +292,7 @@ class Cluster(GraphCase):
             self.cluster.communicate(timeout=TIMEOUT)
 
     def processes(self, task=""):
-        """Those of the cluster that have this on their command line."""
+        """The cluster's processes with this on their command line."""
         found = []
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             try:
@@ -304,15 +304,15 @@ class Cluster(GraphCase):
         return found
 
     def finish(self, status):
-        """Its output, and the complaints of all."""
+        """Its output, and the error output of all processes."""
         output, complaints = self.cluster.communicate(timeout=TIMEOUT)
         complaints += "".join(path.read_text() for path in pathlib.Path(self.path("logs")).iterdir())
         self.assertEqual(self.cluster.returncode, status, complaints)
-        self.assert_nobody_is_left()
+        self.assert_all_processes_ended()
         return output, complaints
 
-    def assert_nobody_is_left(self):
-        """What was killed at the end may be on its way out."""
+    def assert_all_processes_ended(self):
+        """A process that was killed at the end may need a moment."""
         until = time.monotonic() + TIMEOUT
         while left := [pid for pid in self.processes() if self.runs(pid)]:
             self.assertLess(time.monotonic(), until, f"{left} are left")
@@ -333,12 +333,12 @@ class Cluster(GraphCase):
             time.sleep(0.01)
 
     def wait_for_worker(self, number):
-        """Until it has made a step."""
+        """Waits until it has made a step."""
         log = self.directory / f"logs/worker-{number}.log"
         self.wait_for(f"{log.name} had a loss", lambda: log.exists() and "loss = " in log.read_text())
 
     def stop(self):
-        """The step that the chief says it stopped at."""
+        """The step that the chief prints at its end."""
         self.cluster.terminate()
         step = int(re.fullmatch(r"stopped at step (\d+)\n", self.finish(75)[0])[1])
         self.assertEqual(self.newest("run"), step)
@@ -356,7 +356,7 @@ class Cluster(GraphCase):
     def test_all_stop_at_the_last_step(self):
         self.start("--max-steps", "150")
         output, complaints = self.finish(0)
-        # a worker may be in the middle of a step of its own when the last one is made
+        # a worker may be in the middle of a step when another makes the last one
         step = int(re.fullmatch(r"stopped at step (\d+)\n", output)[1])
         self.assertIn(step, range(150, 153))
         self.assertIn(self.newest("run"), range(150, step + 1))
@@ -365,7 +365,7 @@ class Cluster(GraphCase):
             log = (self.directory / f"logs/{worker}.log").read_text()
             self.assertRegex(log, r"(?m)^(stopped|already done) at step 15[0-2]$", complaints)
 
-    def test_a_worker_that_is_killed_stops_nobody(self):
+    def test_a_killed_worker_does_not_stop_the_others(self):
         self.start(*ENDLESS)
         self.wait_for_worker(1)
         (worker,) = self.processes("worker:1")
@@ -381,7 +381,7 @@ class Cluster(GraphCase):
 
 
 class Readme(support.TestCase):
-    """The commands of README.md, word for word, but for the steps and the data."""
+    """The commands of README.md, with fewer steps and less data."""
 
     def setUp(self):
         super().setUp()
@@ -394,13 +394,13 @@ class Readme(support.TestCase):
         interpreter.chmod(0o755)
 
     def commands(self, section):
-        """The lines of a section that begin in build/ or examples/, and are no set-up."""
+        """The lines of a section that begin with build/ or examples/, without the set-up."""
         text = (EXAMPLE / "README.md").read_text().split("\n## ")[section]
         return [shlex.split(line) for line in re.findall(r"^    ((?:build|examples)/.*)$", text, re.M)
                 if not re.search("/setup$|/tensorboard ", line)]
 
     def follow(self, section):
-        """Returns what the last command printed."""
+        """Returns the output of the last command."""
         for command in self.commands(section):
             more = {"export_graph.py": ["--data", ROOT], "evaluate.py": [ROOT]}.get(pathlib.Path(command[1]).name)
             done = subprocess.run([*command, *(more or ["--data", ROOT, "--max-steps", "5"])], cwd=self.directory,

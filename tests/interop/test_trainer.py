@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trainer of the examples: what it leaves behind, and that nothing is lost when it is killed."""
+"""The trainer of the examples: its files, and that it loses nothing when it is killed."""
 import os
 import random
 import re
@@ -30,7 +30,7 @@ TIMEOUT = 300
 
 class TrainerCase(TestCase):
     def command(self, name, *options):
-        """The trainer with a model directory and a losses file of that name."""
+        """The command of the trainer, with a model directory and a losses file of that name."""
         return [str(TRAINER), "--model-dir", self.path(name), "--losses", self.path(name + ".losses"), *SHORT, *options]
 
     def train(self, name, *options):
@@ -40,19 +40,19 @@ class TrainerCase(TestCase):
         return done.stdout.rstrip("\n").rsplit("\n", 1)[-1]
 
     def newest(self, name):
-        """The step of the checkpoint that a new run would go on from; 0 if there is none."""
+        """The step of the checkpoint from which a new run would resume. 0: none."""
         state = tf.train.get_checkpoint_state(self.path(name))
         return int(state.model_checkpoint_path.rsplit("-", 1)[1]) if state else 0
 
     def wait_for_checkpoint(self, name, trainer):
-        """Until the trainer has saved its next checkpoint, or is over."""
+        """Waits until the trainer has saved its next checkpoint, or has ended."""
         before = self.newest(name)
         until = time.monotonic() + TIMEOUT
         while self.newest(name) <= before and trainer.poll() is None and time.monotonic() < until:
             time.sleep(0.002)
 
     def kill_after(self, name, delay, *options):
-        """Kills it so many seconds after it has saved its next checkpoint."""
+        """Kills it N seconds after it has saved its next checkpoint."""
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         with subprocess.Popen(self.command(name, *options), **quiet) as trainer:
             self.wait_for_checkpoint(name, trainer)
@@ -61,7 +61,7 @@ class TrainerCase(TestCase):
         self.assertEqual(trainer.returncode, -signal.SIGKILL, "it was over before it could be killed")
 
     def stop_with(self, number, name, *options):
-        """Sends it a signal after its next checkpoint; it must end well. Returns the step that it says it stopped at."""
+        """Sends a signal after the next checkpoint. The program must succeed. Returns the step that it prints at its end."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         with subprocess.Popen(self.command(name, *options), **pipes) as trainer:
             self.wait_for_checkpoint(name, trainer)
@@ -77,13 +77,13 @@ class TrainerCase(TestCase):
         return (self.directory / (name + ".losses")).read_bytes()
 
     def tensors(self, name, step=STEPS):
-        """All of a checkpoint: {name: (type, shape, bytes)}."""
+        """The tensors of a checkpoint: {name: (type, shape, bytes)}."""
         reader = tf.train.load_checkpoint(self.path(f"{name}/model.ckpt-{step}"))
         arrays = {tensor: numpy.asarray(reader.get_tensor(tensor)) for tensor in reader.get_variable_to_shape_map()}
         return {tensor: (array.dtype, array.shape, array.tobytes()) for tensor, array in arrays.items()}
 
     def first_steps(self, name):
-        """The first step of each run in that directory, as its event file has it (from each of its summary savers)."""
+        """The first step of each run in that directory, from its event file (once for each of its summary savers)."""
         starts = [{event.step for event in tf.train.summary_iterator(str(path))
                    if event.session_log.status == tf.SessionLog.START}
                   for path in sorted((self.directory / name).glob("events.*"))]
@@ -93,7 +93,7 @@ class TrainerCase(TestCase):
         return EventAccumulator(self.path(name), size_guidance={"scalars": 0}).Reload()
 
     def assert_one_line(self, name):
-        """The chart has the losses, each step once. Returns its steps."""
+        """Checks that the chart has the losses, each step once. Returns its steps."""
         losses = dict(line.split() for line in self.losses(name).decode().splitlines())
         points = [(event.step, event.value) for event in self.charts(name).Scalars("loss")]
         steps = [step for step, _ in points]
@@ -103,7 +103,7 @@ class TrainerCase(TestCase):
 
 
 class Files(TrainerCase):
-    """What one run leaves behind."""
+    """The files of one run."""
 
     def variables_of(self, optimizer):
         layers = [f"{kind}{layer}" for kind in "wb" for layer in (1, 2, 3)]
@@ -138,7 +138,7 @@ class Files(TrainerCase):
         steps = [int(line.split()[0]) for line in self.losses("run").splitlines()]
         self.assertEqual(steps, list(range(1, STEPS + 1)))
 
-    def test_the_last_line_tells_accuracy_and_step(self):
+    def test_the_last_line_has_accuracy_and_step(self):
         found = LAST_LINE.fullmatch(self.train("run", *SMALL))
         self.assertTrue(found)
         self.assertEqual(int(found[2]), STEPS)
@@ -161,21 +161,21 @@ class Again(TrainerCase):
         self.assertEqual({path.name: path.stat().st_mtime_ns for path in (self.directory / "run").glob("model.ckpt-*")},
                          files)
 
-    def test_a_longer_run_goes_on_from_a_shorter_one(self):
+    def test_a_longer_run_resumes_a_shorter_one(self):
         self.train("short", *SMALL, "--max-steps", "110")
         self.assertEqual(self.train("short", *SMALL), self.train("long", *SMALL))
         self.assertEqual(self.first_steps("short"), [1, 111])
         self.assertEqual(self.tensors("short"), self.tensors("long"))
         self.assertEqual(self.losses("short"), self.losses("long"))
 
-    def test_fresh_starts_anew(self):
+    def test_fresh_starts_from_the_beginning(self):
         last = self.train("run", *SMALL)
         self.assertEqual(self.train("run", *SMALL, "--fresh"), last)
         self.assertEqual(self.first_steps("run"), [1])
 
 
 class Verified(TrainerCase):
-    """hooksess verify-resume proves that the trainer resumes exactly, and touches no run."""
+    """hooksess verify-resume proves that the trainer resumes exactly, and changes no run."""
 
     @unittest.skipUnless(TOOL.exists(), "the tool is not built")
     def test_every_optimizer_resumes_exactly(self):
@@ -197,7 +197,7 @@ class Verified(TrainerCase):
 
 
 class Killed(TrainerCase):
-    """kill -9 at three instants, then the same command: the run is the one that was never killed."""
+    """kill -9 at three instants, then the same command: the run equals one that was never killed."""
 
     def assert_survives(self, seed, *options):
         delays = random.Random(seed)
@@ -225,7 +225,7 @@ class Killed(TrainerCase):
 
 
 class Stopped(TrainerCase):
-    """Ctrl-C and kill: the step is finished, all is saved, and the next start goes on from there."""
+    """Ctrl-C and kill: the step is finished, a checkpoint is saved, and the next start resumes there."""
 
     def assert_stops(self, number):
         last = self.train("whole")
@@ -254,9 +254,9 @@ FOREIGN = {"csv": b"1,2,3\n4,5,6\n", "notes": b"3 ideas for the next run\n", "li
 
 
 class Losses(TrainerCase):
-    """--losses names a file that is there already, and is none of its own."""
+    """--losses names an existing file that the trainer did not write."""
 
-    def test_other_files_are_left_alone(self):
+    def test_other_files_are_not_changed(self):
         for name, contents in FOREIGN.items():
             with self.subTest(name):
                 file = self.directory / (name + ".losses")
@@ -273,7 +273,7 @@ class Losses(TrainerCase):
 
 
 class Run(TrainerCase):
-    """The script examples/run, in a tree where nothing is left to be installed and built."""
+    """The script examples/run, in a tree where all is installed and built."""
 
     def setUp(self):
         super().setUp()
@@ -314,10 +314,10 @@ class Run(TrainerCase):
 
 
 class Modes(TrainerCase):
-    """Evaluating beside the process that trains, predicting, and both at once."""
+    """Evaluation while another process trains, prediction, and both at the same time."""
 
     def mode(self, mode, name, *options):
-        """Runs to the end. Returns the lines of the output."""
+        """Runs it to its end. Returns the lines of its output."""
         command = [str(TRAINER), "--mode", mode, "--model-dir", self.path(name), *SHORT, *SMALL, *options]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -12,10 +12,10 @@ from test_trainer import SMALL, TIMEOUT, TrainerCase
 
 
 class Session(TrainerCase):
-    """What the event files tell of the session: its start once, and its end when it is one."""
+    """The session's events: its start once, and its end if it is final."""
 
-    def told(self, name):
-        """The values of the start, and the statuses of all ends."""
+    def start_and_ends(self, name):
+        """Returns the values of the start, and the statuses of all ends."""
         starts, ends = [], []
         for path in sorted((self.directory / name).glob("events.*")):
             for event in tf.train.summary_iterator(str(path)):
@@ -28,20 +28,20 @@ class Session(TrainerCase):
         self.assertEqual(len(starts), 1)
         return starts[0], ends
 
-    def test_one_that_is_interrupted_and_goes_on_ends_once(self):
+    def test_a_run_that_is_interrupted_and_resumed_ends_once(self):
         self.stop_with(signal.SIGTERM, "run")
-        self.assertEqual(self.told("run")[1], [])
+        self.assertEqual(self.start_and_ends("run")[1], [])
         self.train("run")
-        values, ends = self.told("run")
+        values, ends = self.start_and_ends("run")
         self.assertEqual((values["optimizer"].string_value, values["learning_rate"].number_value), ("momentum", 0.05))
         self.assertEqual(ends, [STATUS_SUCCESS])
         self.train("run")  # there is nothing to do
-        self.assertEqual(self.told("run")[1], [STATUS_SUCCESS])
+        self.assertEqual(self.start_and_ends("run")[1], [STATUS_SUCCESS])
 
-    def test_one_that_fails_says_so(self):
+    def test_a_run_that_fails_has_the_status_failure(self):
         command = self.command("run", *SMALL, "--optimizer", "sgd", "--learning-rate", "1e9")
         self.assertEqual(subprocess.run(command, capture_output=True, timeout=TIMEOUT).returncode, 1)
-        self.assertEqual(self.told("run")[1], [STATUS_FAILURE])
+        self.assertEqual(self.start_and_ends("run")[1], [STATUS_FAILURE])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What this library writes and reads, judged by TensorFlow and TensorBoard themselves: programs of the tests' own, which see
-# the public headers alone, and the tests, in Python.
+# TensorFlow and TensorBoard check the files that this library writes and reads. The programs use only the public headers; the
+# tests are in Python.
 set(interop_programs)
 foreach(program IN ITEMS save_checkpoint save_large dump_checkpoint read_slices merge_checkpoints restore_variables safetensors train_model
                          write_events write_values records average scalars train_graph)
@@ -28,7 +28,7 @@ if(NOT interop_judges EQUAL 0)
   return()
 endif()
 
-# Without the libraries that the trainer needs there is none to test.
+# The trainer exists only if its libraries are installed.
 file(GLOB interop_tests RELATIVE ${CMAKE_CURRENT_LIST_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.py)
 if(NOT TARGET trainer)
   list(REMOVE_ITEM interop_tests test_trainer.py test_trainer_hparams.py test_browser.py)
@@ -39,7 +39,7 @@ endif()
 if(NOT TARGET hooksess_tool)
   list(REMOVE_ITEM interop_tests test_tool.py test_events_tool.py)
 endif()
-# What takes longest under a sanitizer there is TensorFlow, the browser and the matrix products, and not this library.
+# Under a sanitizer, these spend most of their time in TensorFlow, the browser and matrix products, not in this library.
 if(HOOKSESS_SANITIZE AND NOT HOOKSESS_HEAVY_TESTS)
   list(REMOVE_ITEM interop_tests test_browser.py test_train_graph.py test_trainer.py)
 endif()
@@ -49,7 +49,7 @@ execute_process(
           "import numpy, safetensors; assert tuple(map(int, safetensors.__version__.split('.')[:2])) >= (0, 7)"
   RESULT_VARIABLE safetensors_missing ERROR_QUIET)
 if(NOT safetensors_missing EQUAL 0)
-  message(STATUS "No test of interoperability with safetensors: HOOKSESS_PYTHON has none of version 0.7 or later")
+  message(STATUS "No test of interoperability with safetensors: HOOKSESS_PYTHON lacks version 0.7 or later of it")
   list(REMOVE_ITEM interop_tests test_safetensors.py)
 endif()
 foreach(test IN LISTS interop_tests)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_graph LAST_STEP DIRECTORY: trains on a graph with all that a graph can have: scopes, a queue, a placeholder,
- * groups, ops with several outputs, summaries. Every second run is traced. Nothing says which summaries are written. */
+/* train_graph LAST_STEP DIRECTORY: trains a graph with all kinds of nodes: scopes, a queue, a placeholder, groups, ops with
+ * several outputs, summaries. Every second run is traced. No option names the summaries. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>

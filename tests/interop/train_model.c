@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train_model [-l LAST_STEP] [-s SAVE_STEPS] [-e SUMMARY_STEPS] [-o OFFSET] [-k KILL_AT_STEP] [-w WEIGHTS] DIRECTORY
  *
- * A training session that restores what DIRECTORY has and goes on. Its model is three weights, called WEIGHTS, which grow
- * by one a step; its loss is OFFSET + step, so that a chart tells which run wrote a point. Prints the step it starts from
- * and the one it ends at, with the weights. */
+ * A training session that resumes from the checkpoint in DIRECTORY. Its model has three weights, called WEIGHTS, which grow
+ * by one each step. Its loss is OFFSET + step, so that the chart shows which run wrote a point. Prints its first step and
+ * its last step, with the weights. */
 #include <hooksess/hooksess.h>
 
 #include <signal.h>
@@ -20,8 +20,8 @@ typedef struct {
 typedef struct {
     float weights[3], loss, accuracy;
     double offset;
-    uint64_t position; /* rides in the checkpoint as the graph's state, and what follows as a hook's */
-    uint64_t runs_seen;
+    uint64_t position;  /* saved as state of the graph */
+    uint64_t runs_seen; /* saved as state of a hook */
     hs_summary *summary;
     hs_string serialized;
 } model;
@@ -61,7 +61,7 @@ static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
     return hs_state_reader_read(in, &((model *)self)->position, sizeof(uint64_t), err);
 }
 
-/* A hook with a memory: it counts runs. */
+/* A hook with state: it counts runs. */
 
 static hs_code count_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
@@ -98,7 +98,7 @@ static hs_graph *make_graph(model *m, const options *o)
     return g;
 }
 
-/* Dies as a machine does that is switched off, but for what the event files have. */
+/* Kills the process. Only the event files are flushed before. */
 static void die(hs_session *s, const char *directory)
 {
     hs_summary_writer *writer;
@@ -114,7 +114,7 @@ static void run(hs_session *s, const options *o, hs_error *err)
             die(s, o->directory);
 }
 
-static bool take_options(options *o, int argc, char **argv)
+static bool read_options(options *o, int argc, char **argv)
 {
     int letter;
     while ((letter = getopt(argc, argv, "l:s:e:o:k:w:")) != -1) {
@@ -148,7 +148,7 @@ static bool take_options(options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
     options o = {.weights_name = "weights", .last_step = 10, .save_steps = 5, .summary_steps = 1, .kill_at = -1};
-    if (!take_options(&o, argc, argv))
+    if (!read_options(&o, argc, argv))
         return 2;
     model m = {.offset = o.offset, .summary = hs_summary_new(NULL)};
     hs_graph *g = make_graph(&m, &o);

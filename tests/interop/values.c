@@ -18,7 +18,7 @@ static uint32_t float_bits(float value)
     return bits;
 }
 
-/* Exact for the few numbers that are asked for: they are neither rounded nor out of range. */
+/* Exact for the few numbers in use, which need no rounding and are in range. */
 static uint16_t half_bits(float value)
 {
     uint32_t bits = float_bits(value);
@@ -32,10 +32,10 @@ static void put_integer(hs_dtype dtype, int whole, void *at)
                        dtype == HS_QUINT8 || dtype == HS_QUINT16;
     uint64_t scale = bytes == 1 ? 2 : bytes == 2 ? 600 : bytes == 4 ? 40000000 : 100000000000000000;
     uint64_t value = scale * (uint64_t)(int64_t)(is_unsigned ? whole : whole - 50);
-    memcpy(at, &value, bytes); /* the low ones come first: checkpoints of big-endian machines are another matter */
+    memcpy(at, &value, bytes); /* the low bytes come first: only for little-endian machines */
 }
 
-/* `whole` is from 0 to 100. */
+/* `whole`: 0 to 100. */
 static void put(hs_dtype dtype, int whole, void *at)
 {
     float narrow[] = {(float)(whole - 50) / 4, (float)whole};

@@ -4,9 +4,9 @@
 
 #include <hooksess/tensor.h>
 
-/* What the variables hold: a formula of name, type and index, which values.py has too. */
+/* The values of the variables: a formula of name, type and index. values.py has the same. */
 
-/* Fills `n` elements at `data`. Another generation has other values. */
+/* Sets `n` elements at `data`. Each generation has different values. */
 void values_fill(const char *name, hs_dtype dtype, unsigned generation, void *data, size_t n);
 
 #endif

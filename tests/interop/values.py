@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the variables of save_checkpoint hold: the formula of values.c, in numpy's words."""
+"""The values of save_checkpoint's variables: the formula of values.c, with numpy."""
 import numpy
 
 from support import tensorflow

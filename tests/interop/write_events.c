@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write_events DIRECTORY: an event file with everything that a writer takes. Writes ten steps of scalars and flushes for
- * each line of standard input, and answers with the file's path; closes at its end.
+/* write_events DIRECTORY: writes an event file with all kinds of events. For each line of standard input it writes ten
+ * steps of scalars, flushes, and prints the file's path. It closes the file at the end of the input.
  *
- * write_events DIRECTORY on: answers with the path at once, and writes steps until it is killed. */
+ * write_events DIRECTORY on: prints the path immediately, and writes steps until it is killed. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>
@@ -57,8 +57,8 @@ static hs_code serve(hs_summary_writer *w, hs_error *err)
     return code ? code : hs_summary_writer_session_log(w, HS_SESSION_LOG_STOP, NULL, NULL, step, err);
 }
 
-/* In bursts, so that the file does not grow too large to be read. */
-static hs_code go_on(hs_summary_writer *w, hs_error *err)
+/* Pauses after each burst, so that the file does not become too large to be read. */
+static hs_code write_until_killed(hs_summary_writer *w, hs_error *err)
 {
     enum { BURST = 20, PAUSE_NS = 200000 };
     hs_code code = HS_OK;
@@ -77,10 +77,10 @@ int main(int argc, char **argv)
     hs_error err = {0};
     if (argc < 2)
         return 2;
-    bool goes_on = argc > 2;
-    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .queue_bytes = goes_on ? 1 << 11 : 0);
+    bool endless = argc > 2;
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .queue_bytes = endless ? 1 << 11 : 0);
     hs_summary_writer *w = hs_summary_writer_open(argv[1], &options, &err);
-    hs_code code = !w ? err.code : goes_on ? go_on(w, &err) : serve(w, &err);
+    hs_code code = !w ? err.code : endless ? write_until_killed(w, &err) : serve(w, &err);
     if (!code)
         code = hs_summary_writer_close(w, &err);
     if (code)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write_values DIRECTORY: an event file of the values that the lines of standard input ask for, KIND TAG DTYPE DIMS FILE:
- * the number of a dtype, dimensions with commas between ("-" for a scalar), and a file with the elements. Each value is an
- * event of its own, of step 1, 2, .... Writes the file's path. */
+/* write_values DIRECTORY: writes an event file. Each line of standard input is a value, KIND TAG DTYPE DIMS FILE: the
+ * number of a dtype, dimensions separated by commas ("-" for a scalar), and a file with the elements. Each value is a
+ * separate event, with step 1, 2, .... Prints the file's path. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { MOST_BYTES = 1 << 24, MOST_STRINGS = 100 };
 static char loaded[3][MOST_BYTES];
 static hs_string strings[MOST_STRINGS];
 
-/* The file's bytes, a zero after them. */
+/* Reads a file's bytes, and appends a zero. */
 static size_t load(int slot, const char *path, const char *suffix)
 {
     char name[1024];
@@ -38,7 +38,7 @@ static hs_shape parse_dims(const char *text)
     return shape;
 }
 
-/* Lines, one an element. */
+/* One element per line. */
 static const hs_string *split(char *text)
 {
     size_t n = 0;

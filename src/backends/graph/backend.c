@@ -2,8 +2,8 @@
 /* The embedded graph as a backend. */
 #include "backends/graph/graph.h"
 
-#include <ctype.h>
-#include <stdlib.h>
+#include "backends/output_name.h"
+
 #include <string.h>
 
 static const hs_env *graph_env(void *self)
@@ -21,24 +21,22 @@ static hs_code graph_find(void *self, const char *name, hs_node *out, hs_error *
 {
     const hs_graph *graph = self;
     hs__graph_node *node = hs__graph_node_of(graph, name);
-    unsigned long output = 0;
-    const char *colon = strrchr(name, ':');
-    if (!node && colon) {
-        char *end, *base = hs__strndup(&graph->env, name, (size_t)(colon - name));
-        if (!base)
+    hs__output_name parsed = hs__parse_output_name(name);
+    if (parsed.has_output && parsed.valid) {
+        char *op_name = hs__strndup(&graph->env, name, parsed.op_length);
+        if (!op_name)
             return hs__no_memory(err, strlen(name), "a name");
-        output = strtoul(colon + 1, &end, 10);
-        if (isdigit((unsigned char)colon[1]) && !*end)
-            node = hs__graph_node_of(graph, base);
-        hs__free(&graph->env, base);
+        node = hs__graph_node_of(graph, op_name);
+        hs__free(&graph->env, op_name);
     }
     if (!node)
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
     size_t n_outputs = node->kind == HS__OP ? node->n_outputs : 1;
-    if (colon && output >= n_outputs)
+    if (parsed.output >= n_outputs && parsed.has_output)
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph: op '%s' has %zu output%s", name, node->name,
                             n_outputs, n_outputs == 1 ? "" : "s");
-    *out = (hs_node){.op = node, .output = colon || n_outputs == 1 ? (int32_t)output : -1, .n_outputs = (int32_t)n_outputs};
+    bool has_value = parsed.has_output || n_outputs == 1;
+    *out = (hs_node){.op = node, .output = has_value ? (int32_t)parsed.output : -1, .n_outputs = (int32_t)n_outputs};
     return HS_OK;
 }
 

@@ -2,7 +2,8 @@
 /* From names to nodes: edges, the order of execution, a slot for each tensor. */
 #include "backends/graph/graph.h"
 
-#include <ctype.h>
+#include "backends/output_name.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,21 +25,19 @@ void hs__graph_unresolve(hs_graph *graph)
 /* "loss:1" is node "loss", output 1; without a number, output 0. */
 static hs_code find_edge(const hs_graph *graph, const hs__graph_node *op, const char *name, hs__edge *edge, hs_error *err)
 {
-    const char *colon = strrchr(name, ':');
-    char *end = NULL;
-    unsigned long output = colon ? strtoul(colon + 1, &end, 10) : 0;
-    char *base = hs__strndup(&graph->env, name, colon ? (size_t)(colon - name) : strlen(name));
-    if (!base)
+    hs__output_name parsed = hs__parse_output_name(name);
+    char *op_name = hs__strndup(&graph->env, name, parsed.op_length);
+    if (!op_name)
         return hs__no_memory(err, strlen(name), "a name");
-    hs__graph_node *node = hs__graph_node_of(graph, base);
-    hs__free(&graph->env, base);
+    hs__graph_node *node = hs__graph_node_of(graph, op_name);
+    hs__free(&graph->env, op_name);
     size_t n_outputs = node && node->kind == HS__OP ? node->n_outputs : 1;
     if (!node)
         return hs_error_set(err, HS_NOT_FOUND, "op '%s': input '%s' is not in the graph", op->name, name);
-    if ((colon && (!isdigit((unsigned char)colon[1]) || *end)) || output >= n_outputs)
+    if (!parsed.valid || parsed.output >= n_outputs)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': input '%s' does not exist: '%s' has %zu outputs", op->name,
                             name, node->name, n_outputs);
-    *edge = (hs__edge){node, output};
+    *edge = (hs__edge){node, parsed.output};
     return HS_OK;
 }
 

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Imports a file: a MetaGraphDef or a GraphDef, binary or text. */
+#include "tensorflow/tf_backend.h"
+
+#include "graph.pb-c.h"
+
+#include "base/proto.h"
+#include "formats/proto_text.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Fields of MetaGraphDef and NodeDef. */
+enum { META_GRAPH = 2, META_SAVER = 3, META_COLLECTION = 4, NODE_OP = 2 };
+enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
+
+bool hs__tf_read_field(const unsigned char **at, const unsigned char *end, hs__tf_field *out)
+{
+    uint64_t tag, length;
+    if (!hs__get_varint(at, end, &tag))
+        return false;
+    *out = (hs__tf_field){.number = tag >> 3};
+    switch (tag & 7) {
+    case VARINT:
+        return hs__get_varint(at, end, &length);
+    case FIXED64:
+        length = 8;
+        break;
+    case FIXED32:
+        length = 4;
+        break;
+    case LENGTH:
+        if (!hs__get_varint(at, end, &length))
+            return false;
+        break;
+    default:
+        return false;
+    }
+    if (length > (uint64_t)(end - *at))
+        return false;
+    if ((tag & 7) == LENGTH)
+        out->value = (hs_bytes){*at, (size_t)length};
+    *at += length;
+    return true;
+}
+
+/* What kind of file is it? */
+
+/* Text has no control characters except white space; a binary file has. */
+static bool is_text(hs_bytes file)
+{
+    const unsigned char *data = file.data;
+    for (size_t i = 0; i < file.size; i++)
+        if (data[i] < ' ' && data[i] != '\n' && data[i] != '\r' && data[i] != '\t')
+            return false;
+    return true;
+}
+
+static bool is_op_type(hs_bytes text)
+{
+    const unsigned char *data = text.data;
+    for (size_t i = 0; i < text.size; i++)
+        if (!isalnum(data[i]) && data[i] != '_' && data[i] != '>')
+            return false;
+    return text.size > 0;
+}
+
+/* Returns true for a NodeDef. The second field of a MetaInfoDef, the other possibility, holds messages. */
+static bool is_node(hs_bytes message)
+{
+    const unsigned char *at = message.data, *end = at + message.size;
+    hs__tf_field f;
+    while (at < end && hs__tf_read_field(&at, end, &f))
+        if (f.number == NODE_OP)
+            return is_op_type(f.value);
+    return false;
+}
+
+typedef enum { NO_GRAPH, GRAPH, META, SAVED_MODEL } kind;
+
+/* Reads the whole file. NO_GRAPH: it is damaged, truncated, or another kind of file. */
+static kind kind_of(hs_bytes file)
+{
+    const unsigned char *at = file.data, *end = at + file.size;
+    bool has_nodes = false, has_graph = false;
+    hs__tf_field f;
+    while (at < end) {
+        if (!hs__tf_read_field(&at, end, &f) || !f.number || f.number > 7)
+            return NO_GRAPH;
+        if (f.number == 1 && !f.value.data) /* the schema's version */
+            return SAVED_MODEL;
+        has_nodes |= f.number == 1 && is_node(f.value);
+        has_graph |= f.number == META_GRAPH && f.value.data;
+    }
+    return has_nodes ? GRAPH : has_graph ? META : NO_GRAPH;
+}
+
+/* The first field's name decides. */
+static kind kind_of_text(hs_bytes file)
+{
+    static const char *const graphs[] = {"node", "versions", "version", "library"};
+    static const char *const metas[] = {"meta_info_def",  "graph_def",     "saver_def",
+                                        "collection_def", "signature_def", "asset_file_def"};
+    const char *at = file.data, *end = at + file.size;
+    while (at < end && (isspace((unsigned char)*at) || *at == '#'))
+        if (*at++ == '#')
+            while (at < end && *at != '\n')
+                at++;
+    size_t length = 0;
+    while (at + length < end && (isalnum((unsigned char)at[length]) || at[length] == '_'))
+        length++;
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+        if (strlen(graphs[i]) == length && memcmp(graphs[i], at, length) == 0)
+            return GRAPH;
+    for (size_t i = 0; i < sizeof metas / sizeof *metas; i++)
+        if (strlen(metas[i]) == length && memcmp(metas[i], at, length) == 0)
+            return META;
+    return NO_GRAPH;
+}
+
+/* The graph itself. */
+
+static void find_references(hs__tf_backend *backend)
+{
+    size_t at = 0;
+    TF_Operation *op;
+    while (!backend->has_references && (op = backend->tf.GraphNextOperation(backend->graph, &at)))
+        hs__tf_record_references(backend, op);
+}
+
+static hs_code import_graph(hs__tf_backend *backend, hs_bytes graph, hs_error *err)
+{
+    const hs__tf_api *tf = &backend->tf;
+    TF_Status *status = tf->NewStatus();
+    TF_ImportGraphDefOptions *options = tf->NewImportGraphDefOptions();
+    TF_Buffer buffer = {.data = graph.data, .length = graph.size};
+    tf->GraphImportGraphDef(backend->graph, &buffer, options, status);
+    hs_code code = hs__tf_check_status(tf, status, err);
+    tf->DeleteImportGraphDefOptions(options);
+    tf->DeleteStatus(status);
+    if (!code)
+        find_references(backend);
+    return code;
+}
+
+static hs_code import_meta(hs__tf_backend *backend, hs_bytes file, hs_error *err)
+{
+    const unsigned char *at = file.data, *end = at + file.size;
+    hs_bytes graph = {NULL, 0};
+    hs_code code = HS_OK;
+    hs__tf_field f;
+    const unsigned char *begin = at;
+    for (; !code && at < end && hs__tf_read_field(&at, end, &f); begin = at) {
+        if (f.number == META_GRAPH)
+            graph = f.value;
+        else if (f.number == META_SAVER)
+            hs__buffer_append(&backend->saver_def, f.value.data, f.value.size);
+        else
+            hs__buffer_append(&backend->meta, begin, (size_t)(at - begin));
+        if (f.number == META_COLLECTION)
+            code = hs__tf_add_collection(backend, f.value, err);
+    }
+    if (!code && !(code = hs__buffer_check(&backend->saver_def, "a SaverDef", err)))
+        code = hs__buffer_check(&backend->meta, "a meta graph", err);
+    return code ? code : import_graph(backend, graph, err);
+}
+
+static hs_code not_a_graph(kind what, hs_error *err)
+{
+    return what == SAVED_MODEL ? hs_error_set(err, HS_INVALID_ARGUMENT,
+                                              "this is a SavedModel; export a MetaGraphDef (tf.train.export_meta_graph)")
+                               : hs_error_set(err, HS_INVALID_ARGUMENT, "this is neither a MetaGraphDef nor a GraphDef");
+}
+
+static hs_code import_binary(hs__tf_backend *backend, hs_bytes file, kind what, hs_error *err)
+{
+    hs_code code = what == META    ? import_meta(backend, file, err)
+                   : what == GRAPH ? import_graph(backend, file, err)
+                                   : not_a_graph(what, err);
+    return code ? code : hs__tf_list_variables(backend, err);
+}
+
+/* Converts text to binary, as TensorFlow's C functions read only that. */
+static hs_code import_text(hs__tf_backend *backend, hs_bytes file, hs_error *err)
+{
+    kind what = kind_of_text(file);
+    const ProtobufCMessageDescriptor *of =
+        what == GRAPH ? &hs__pb__graph_def__descriptor : &hs__pb__meta_graph_def__descriptor;
+    ProtobufCAllocator allocator = hs__proto_allocator(&backend->env);
+    ProtobufCMessage *message;
+    if (what == NO_GRAPH)
+        return import_binary(backend, file, NO_GRAPH, err);
+    hs_code code = hs__proto_parse_text(of, file.data, file.size, &allocator, &message, err);
+    if (code)
+        return code;
+    hs__buffer binary;
+    hs__buffer_init(&binary, &backend->env);
+    hs__proto_pack(message, &binary);
+    protobuf_c_message_free_unpacked(message, &allocator);
+    if (!(code = hs__buffer_check(&binary, "a graph", err)))
+        code = import_binary(backend, (hs_bytes){binary.data, binary.size}, what, err);
+    hs__buffer_free(&binary);
+    return code;
+}
+
+hs_code hs__tf_import(hs__tf_backend *backend, hs_bytes file, hs_error *err)
+{
+    return is_text(file) ? import_text(backend, file, err) : import_binary(backend, file, kind_of(file), err);
+}
