@@ -2,6 +2,8 @@
 /* What has failed, and was got over. */
 #include "session/session.h"
 
+#include "base/backoff.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -67,14 +69,6 @@ bool hs_raw_session_failure(const hs_raw_session *raw, size_t index, hs_hook_fai
     return true;
 }
 
-/* How long a hook is left alone after so many failures in a row. */
-static int64_t quiet_ns(int64_t in_a_row)
-{
-    enum { MOST_DOUBLINGS = 6 };
-    const int64_t SECOND = 1000000000;
-    return SECOND << (in_a_row - 1 < MOST_DOUBLINGS ? in_a_row - 1 : MOST_DOUBLINGS);
-}
-
 hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err)
 {
     hs__failure *failure = count(session, hook->rest->ops.name, err);
@@ -85,7 +79,7 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     hook->rest->failing = callback;
     hs__set_kinds(hook, 0);
     bool for_good = hook->rest->max_failures && hook->rest->in_a_row >= hook->rest->max_failures;
-    hook->rest->back_ns = for_good ? INT64_MAX : hs_env_monotonic_ns(&session->env) + quiet_ns(hook->rest->in_a_row);
+    hook->rest->back_ns = for_good ? INT64_MAX : hs_env_monotonic_ns(&session->env) + hs__backoff_ns(hook->rest->in_a_row);
     if (!was_muted && !for_good)
         session->n_muted++;
     else if (was_muted && for_good)
@@ -97,7 +91,7 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     } else {
         hs_log(&session->env, hook->rest->in_a_row == 1 ? HS_LOG_WARNING : HS_LOG_INFO,
                "%s; training continues, and the hook is called again after %lld s", err->message,
-               (long long)(quiet_ns(hook->rest->in_a_row) / 1000000000));
+               (long long)(hs__backoff_ns(hook->rest->in_a_row) / 1000000000));
     }
     hs__clear(err);
     return HS_OK;

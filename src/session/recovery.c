@@ -2,6 +2,7 @@
 /* A session that is lost is made anew. */
 #include "session/session.h"
 
+#include "base/backoff.h"
 #include "threads/coordinator.h"
 
 #include <stdio.h>
@@ -124,10 +125,7 @@ bool hs__one_more(const hs_recovery *recovery, int64_t *attempts, const hs_env *
 double hs__backoff(const hs_recovery *recovery, int64_t attempt)
 {
     const double most = recovery->backoff_secs > 60 ? recovery->backoff_secs : 60;
-    double secs = attempt > 1 ? recovery->backoff_secs : 0;
-    for (int64_t i = 2; i < attempt && secs < most; i++)
-        secs *= 2;
-    return secs < most ? secs : most;
+    return attempt > 1 ? hs__backoff_secs(recovery->backoff_secs, most, attempt - 1) : 0;
 }
 
 static bool wait_before(struct hs_session *session, int64_t attempt)

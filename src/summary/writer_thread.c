@@ -2,6 +2,7 @@
 /* The thread of an event-file writer, which does all that is done to its file. */
 #include "summary/writer_inside.h"
 
+#include "base/backoff.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "formats/records.h"
@@ -166,13 +167,10 @@ static void drop(hs_summary_writer *writer, hs__buffer *buffer)
     empty(writer, buffer);
 }
 
-/* Tried again after 1, 2, 4 ... 64 seconds. */
 static void note_failure(hs_summary_writer *writer, const turn *now)
 {
-    enum { MOST_DOUBLINGS = 6 };
-    int doublings = writer->in_a_row < MOST_DOUBLINGS ? writer->in_a_row : MOST_DOUBLINGS;
     writer->in_a_row++;
-    writer->retry_ns = system_ns() + ((int64_t)SECOND << doublings);
+    writer->retry_ns = system_ns() + hs__backoff_ns(writer->in_a_row);
     writer->status.failing = true;
     writer->status.failures++;
     writer->status.last_error = now->error;
