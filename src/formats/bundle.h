@@ -7,6 +7,7 @@
 #include "base/stream.h"
 #include "base/tensor.h"
 #include "formats/box.h"
+#include "formats/bundle_names.h"
 #include "formats/check.h"
 #include "formats/read_progress.h"
 
@@ -37,10 +38,6 @@ typedef struct hs__bundle_slice {
     hs__box box;            /* as the key says it */
     bool listed;            /* by the tensor's entry */
 } hs__bundle_slice;
-
-/* The data file of a shard: "PREFIX.data-00000-of-00001". NULL without memory. */
-char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards);
-char *hs__bundle_index_path(const hs_env *env, const char *prefix);
 
 /* Writing one data file, and the index of a bundle that consists of it, or of it and others. */
 typedef struct hs__bundle_writer {

@@ -11,16 +11,6 @@
 /* A piece is looked at, checksummed and copied while it is in the processor's cache. Whole elements of every dtype. */
 enum { PIECE = 1 << 18 };
 
-char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards)
-{
-    return hs__format(env, "%s.data-%05d-of-%05d", prefix, (int)shard, (int)shards);
-}
-
-char *hs__bundle_index_path(const hs_env *env, const char *prefix)
-{
-    return hs__format(env, "%s.index", prefix);
-}
-
 hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, const char *path, int32_t shard,
                                int32_t shards, hs_error *err)
 {
