@@ -120,9 +120,9 @@ typedef struct hs__bundle_reader {
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 void hs__bundle_reader_close(hs__bundle_reader *reader);
 /* A reader of the same bundle for another thread, which reads whole tensors with it (not such as are in slices). It borrows
- * all but its open file, and is closed by hs__bundle_reader_part. */
+ * all but its open file, and is closed by hs__bundle_reader_fork_close. */
 void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *fork);
-void hs__bundle_reader_part(hs__bundle_reader *fork);
+void hs__bundle_reader_fork_close(hs__bundle_reader *fork);
 /* NULL: no tensor of that name. */
 const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name);
 /* HS_OK if the entry's data can be read: the type is known, the shape ours, and the bytes as many as they say.
@@ -150,8 +150,8 @@ typedef struct hs__bundle_cursor {
 hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, hs_error *err);
 /* Reads a part of it, in row-major order: box->lengths without -1, and in the shape. What it lies in, the tensor or some of
  * its slices, is read as a whole once, to be verified; later no more is read than is needed. UNIMPLEMENTED for strings. */
-hs_code hs__bundle_read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
-                             hs_error *err);
+hs_code hs__bundle_read_slice(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
+                              hs_error *err);
 /* Reads a tensor only to verify it; one in slices: each of them, strings too. */
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* Reads the index again, all of its blocks, only to verify it. DATA_LOSS too if it has slices that no tensor lists. */

@@ -102,8 +102,8 @@ static hs_code read_part(hs__bundle_reader *reader, const hs__bundle_entry *entr
     return code;
 }
 
-hs_code hs__bundle_read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
-                             hs_error *err)
+hs_code hs__bundle_read_slice(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
+                              hs_error *err)
 {
     return read_part(reader, entry, &(part){*box, to, false}, err);
 }
@@ -163,7 +163,7 @@ hs_code hs__bundle_stream_slices(hs__bundle_reader *reader, const hs__bundle_ent
     do {
         hs_shape of_block = hs__box_shape(&block);
         size_t bytes = (size_t)hs_shape_elements(&of_block) * hs_dtype_size((hs_dtype)entry->dtype);
-        if (!(code = hs__bundle_read_part(reader, entry, &block, piece, err)))
+        if (!(code = hs__bundle_read_slice(reader, entry, &block, piece, err)))
             code = take(user, piece, bytes, err);
     } while (!code && next_block(&block, shape, axis, most));
     return code;

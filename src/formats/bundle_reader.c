@@ -132,7 +132,7 @@ void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *
     fork->file_shard = -1;
 }
 
-void hs__bundle_reader_part(hs__bundle_reader *fork)
+void hs__bundle_reader_fork_close(hs__bundle_reader *fork)
 {
     close_shard(fork);
 }

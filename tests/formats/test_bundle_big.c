@@ -163,7 +163,7 @@ static void a_tensor_of_more_than_2_GiB(void **state)
     assert_same(found, large, bytes);
     for (int i = 0; i < 2; i++) { /* with the whole, and alone */
         last = 0;
-        assert_ok(hs__bundle_read_part(&reader, entry, &(hs__box){2, {rows - 1, columns - 1}, {1, 1}}, &last, &err), &err);
+        assert_ok(hs__bundle_read_slice(&reader, entry, &(hs__box){2, {rows - 1, columns - 1}, {1, 1}}, &last, &err), &err);
         assert_int_equal(last, 'z');
     }
     hs__bundle_reader_close(&reader);

@@ -77,7 +77,7 @@ static void assert_large_part(hs__bundle_reader *reader, int64_t columns, hs__bo
 {
     static unsigned char found[LARGE];
     memset(found, 0, sizeof found);
-    assert_ok(hs__bundle_read_part(reader, find_entry(reader, "w"), &b, found, &err), &err);
+    assert_ok(hs__bundle_read_slice(reader, find_entry(reader, "w"), &b, found, &err), &err);
     for (int64_t i = 0; i < b.lengths[0]; i++)
         assert_memory_equal(found + i * b.lengths[1], large + (b.starts[0] + i) * columns + b.starts[1],
                             (size_t)b.lengths[1]);
@@ -231,10 +231,10 @@ static void slices_are_laid_out_once(void **state)
     index_end();
     meter_init(&m, &t.env);
     assert_ok(hs__bundle_reader_open(&reader, &m.env, PREFIX, &err), &err);
-    assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &all, found, &err), &err);
+    assert_ok(hs__bundle_read_slice(&reader, find_entry(&reader, "w"), &all, found, &err), &err);
     assert_memory_equal(found, large, MANY);
     meter_reset(&m);
-    assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &boxes[7], found, &err), &err);
+    assert_ok(hs__bundle_read_slice(&reader, find_entry(&reader, "w"), &boxes[7], found, &err), &err);
     assert_true(m.bytes < (1 << 18) + 1000); /* to read with, and not the place of each slice */
     assert_int_equal(found[0], large[7]);
     hs__bundle_reader_close(&reader);
@@ -250,11 +250,11 @@ static void what_was_verified_is_not_read_again(void **state)
     hs__bundle_reader reader = open_bundle();
     assert_part(&reader, others);
     damage_data(2);
-    assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &first_column, found, &err), &err);
+    assert_ok(hs__bundle_read_slice(&reader, find_entry(&reader, "w"), &first_column, found, &err), &err);
     assert_memory_equal(found, expected, bytes);
     hs__bundle_reader_close(&reader);
     reader = open_bundle();
-    assert_fails(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &first_column, found, &err), HS_DATA_LOSS, &err,
+    assert_fails(hs__bundle_read_slice(&reader, find_entry(&reader, "w"), &first_column, found, &err), HS_DATA_LOSS, &err,
                  "checksum mismatch of 'w'");
     hs__bundle_reader_close(&reader);
 }
@@ -298,7 +298,7 @@ static void assert_all_is_all(void)
     const hs__bundle_entry *entry = find_entry(&reader, "w");
     assert_int_equal(entry->slices, 0);
     assert_whole(&reader);
-    assert_ok(hs__bundle_read_part(&reader, entry, &(hs__box){2, {0, 0}, {3, 4}}, found, &err), &err);
+    assert_ok(hs__bundle_read_slice(&reader, entry, &(hs__box){2, {0, 0}, {3, 4}}, found, &err), &err);
     assert_memory_equal(found, values, sizeof values);
     hs__bundle_reader_close(&reader);
 }
@@ -472,7 +472,7 @@ static void strings_in_slices_are_verified_alone(void **state)
     assert_ok(hs__bundle_verify(&reader, s, &err), &err);
     assert_fails(hs__bundle_check(&reader, s, &err), HS_UNIMPLEMENTED, &err, "'s' has strings and is stored in slices");
     assert_fails(hs__bundle_read(&reader, s, data, &err), HS_UNIMPLEMENTED, &err, "'s' has strings");
-    assert_fails(hs__bundle_read_part(&reader, s, &first, data, &err), HS_UNIMPLEMENTED, &err, "'s' has strings");
+    assert_fails(hs__bundle_read_slice(&reader, s, &first, data, &err), HS_UNIMPLEMENTED, &err, "'s' has strings");
     damage_data(6);
     assert_fails(hs__bundle_verify(&reader, s, &err), HS_DATA_LOSS, &err, "'s'");
     hs__bundle_reader_close(&reader);
@@ -485,7 +485,7 @@ static void a_part_of_strings_is_not_read(void **state)
     hs_string data[2];
     write_bundle(&(named_tensor){"s", hs_tensor_of(HS_STRING, HS_SHAPE(2), strings)}, 1);
     hs__bundle_reader reader = open_bundle();
-    assert_fails(hs__bundle_read_part(&reader, find_entry(&reader, "s"), &(hs__box){1, {0}, {1}}, data, &err),
+    assert_fails(hs__bundle_read_slice(&reader, find_entry(&reader, "s"), &(hs__box){1, {0}, {1}}, data, &err),
                  HS_UNIMPLEMENTED, &err, "'s' has strings, so it can only be read as a whole");
     hs__bundle_reader_close(&reader);
 }
@@ -501,7 +501,7 @@ static hs_code read_pinwheel(test_env *env, void *user)
     hs_code code = hs__bundle_reader_open(&reader, &env->env, PREFIX, NULL);
     const hs__bundle_entry *w = code ? NULL : find_entry(&reader, "w");
     if (!code && !(code = hs__bundle_read(&reader, w, data, NULL)) &&
-        !(code = hs__bundle_read_part(&reader, w, &part, data, NULL)) && !(code = hs__bundle_locate(&reader, w, NULL)) &&
+        !(code = hs__bundle_read_slice(&reader, w, &part, data, NULL)) && !(code = hs__bundle_locate(&reader, w, NULL)) &&
         !(code = hs__bundle_verify(&reader, w, NULL)))
         code = hs__bundle_verify_index(&reader, NULL);
     hs__bundle_reader_close(&reader);

@@ -114,7 +114,7 @@ static void a_part_of_swapped_numbers(void **state)
     hs__bundle_reader reader = open_bundle();
     const hs__box second = {1, {1}, {1}};
     for (int i = 0; i < 2; i++) { /* with the whole, and alone */
-        assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "x"), &second, part, &err), &err);
+        assert_ok(hs__bundle_read_slice(&reader, find_entry(&reader, "x"), &second, part, &err), &err);
         assert_memory_equal(part, swapped + 4, 4);
     }
     hs__bundle_reader_close(&reader);

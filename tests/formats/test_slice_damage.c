@@ -17,7 +17,7 @@ static void assert_wrong(const char *why)
     assert_fails(hs__bundle_locate(&reader, w, &err), HS_DATA_LOSS, &err, why);
     assert_contains(err.message, "'w'");
     assert_fails(hs__bundle_read(&reader, w, data, &err), HS_DATA_LOSS, &err, why);
-    assert_fails(hs__bundle_read_part(&reader, w, &all, data, &err), HS_DATA_LOSS, &err, why);
+    assert_fails(hs__bundle_read_slice(&reader, w, &all, data, &err), HS_DATA_LOSS, &err, why);
     assert_fails(hs__bundle_verify(&reader, w, &err), HS_DATA_LOSS, &err, why);
     hs__bundle_reader_close(&reader);
 }
@@ -334,8 +334,8 @@ static void a_damaged_slice_is_named_and_only_where_it_is_needed(void **state)
     damage_data(3);
     hs__bundle_reader reader = open_bundle();
     const hs__bundle_entry *w = find_entry(&reader, "w");
-    assert_ok(hs__bundle_read_part(&reader, w, &other, data, &err), &err);
-    assert_fails(hs__bundle_read_part(&reader, w, &needed, data, &err), HS_DATA_LOSS, &err, "slice [0:1,0:4]: ");
+    assert_ok(hs__bundle_read_slice(&reader, w, &other, data, &err), &err);
+    assert_fails(hs__bundle_read_slice(&reader, w, &needed, data, &err), HS_DATA_LOSS, &err, "slice [0:1,0:4]: ");
     hs__bundle_reader_close(&reader);
 }
 
