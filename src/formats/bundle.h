@@ -105,7 +105,7 @@ typedef struct hs__bundle_reader {
     hs__map sliced; /* the first slice of each tensor that has some */
     hs__box *lost;  /* slices that are listed and not there */
     size_t n_lost, lost_capacity;
-    struct hs__placed *placed; /* bundle_layout.h: where the slices lie of the tensor that was laid out last */
+    struct hs__placed *placed; /* bundle_slices.h: where the slices lie of the tensor that was laid out last */
     size_t n_placed;
     const hs__bundle_entry *placed_of;
     hs__file file; /* the shard that was read last */
@@ -136,7 +136,7 @@ size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
 /* Reads and verifies a tensor, in this machine's byte order. DATA_LOSS names file and tensor. */
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
 /* Reads and verifies a tensor of numbers, and hands it to `take` piece by piece, in this machine's byte order: before the
- * last one is verified. One in slices comes in pieces of up to HS__BUNDLE_ROWS bytes, or 64 for each of them. */
+ * last one is verified. One in slices comes in pieces of up to 1 MiB, or of 64 bytes per slice if that is more. */
 hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
                           hs_error *err);
 /* Reads and verifies a vector of uint8 that is not in slices, as much at a time as the caller asks for: the next `bytes`.

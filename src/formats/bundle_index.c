@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the index of a bundle. */
-#include "formats/bundle_inside.h"
+#include "formats/bundle_index.h"
 
+#include "formats/bundle_data.h"
+#include "formats/bundle_slices.h"
 #include "formats/table.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries stay the messages that they were, so that what this library does not know of in them is merged too. */
 #include "formats/bundle_merge.h"
-#include "formats/bundle_inside.h"
 
+#include "formats/bundle_index.h"
 #include "formats/slice_key.h"
 #include "formats/table.h"
 

@@ -2,9 +2,9 @@
 /* Tensors that are in slices, as TensorFlow's partitioned variables are: what an index says of them, and whether it makes
  * sense. An index is in the order of its keys, so that the slices of a tensor come one after the other, in the order of
  * their boxes, and all before the first name. */
-#include "formats/bundle_inside.h"
-#include "formats/bundle_layout.h"
+#include "formats/bundle_slices.h"
 
+#include "formats/bundle_data.h"
 #include "formats/slice_key.h"
 
 #include <stdio.h>

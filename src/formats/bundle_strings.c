@@ -2,7 +2,7 @@
 #include "formats/bundle_strings.h"
 
 #include "base/crc32c.h"
-#include "formats/bundle_inside.h"
+#include "formats/bundle_data.h"
 
 #include <string.h>
 
@@ -79,7 +79,7 @@ static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entr
     return code;
 }
 
-/* Moves to the elements' bytes. *crc is the checksum so far. */
+/* Moves to the elements' bytes. *crc is the checksum up to them. */
 static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings,
                              uint32_t *crc, hs_error *err)
 {
@@ -114,25 +114,25 @@ static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *
     return HS_OK;
 }
 
-static hs_code check_text(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, uint32_t crc, hs_error *err)
+static hs_code sum_text(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, uint32_t *crc, hs_error *err)
 {
     hs_code code = HS_OK;
     while (!code && (c->at < c->end || c->left)) {
-        crc = hs__crc32c(crc, c->at, (size_t)(c->end - c->at));
+        *crc = hs__crc32c(*crc, c->at, (size_t)(c->end - c->at));
         c->at = c->end;
         code = read_more(reader, entry, c, err);
     }
-    return code || crc == hs__crc32c_unmask(entry->crc) ? code : hs__bundle_wrong_checksum(reader, entry, crc, err);
+    return code;
 }
 
-static hs_code parse(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings, hs_error *err)
+static hs_code parse(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings, uint32_t *crc,
+                     hs_error *err)
 {
-    uint32_t crc;
-    hs_code code = parse_lengths(reader, entry, c, strings, &crc, err);
+    hs_code code = parse_lengths(reader, entry, c, strings, crc, err);
     if (code)
         return code;
     const char *text = (const char *)c->at;
-    code = check_text(reader, entry, c, crc, err);
+    code = sum_text(reader, entry, c, crc, err);
     for (size_t i = 0; !code && strings && i < (size_t)hs_shape_elements(&entry->shape); i++) {
         strings[i].data = text;
         text += strings[i].bytes;
@@ -140,14 +140,16 @@ static hs_code parse(hs__bundle_reader *reader, const hs__bundle_entry *entry, c
     return code;
 }
 
-hs_code hs__bundle_read_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_string *to, hs_error *err)
+hs_code hs__bundle_read_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_string *to, uint32_t *crc,
+                                hs_error *err)
 {
     unsigned char *raw = (unsigned char *)(to + hs_shape_elements(&entry->shape));
     hs_code code = hs__file_read(&reader->file, entry->offset, raw, (size_t)entry->bytes, reader->file_path, err);
-    return code ? code : parse(reader, entry, &(cursor){.at = raw, .end = raw + entry->bytes}, to, err);
+    return code ? code : parse(reader, entry, &(cursor){.at = raw, .end = raw + entry->bytes}, to, crc, err);
 }
 
-hs_code hs__bundle_verify_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, hs_error *err)
+hs_code hs__bundle_sum_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, uint32_t *crc,
+                               hs_error *err)
 {
-    return parse(reader, entry, &(cursor){piece, piece, piece, entry->bytes}, NULL, err);
+    return parse(reader, entry, &(cursor){piece, piece, piece, entry->bytes}, NULL, crc, err);
 }
