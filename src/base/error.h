@@ -19,10 +19,10 @@ static inline void hs__clear(hs_error *err)
 
 /* What a function from outside returned (a backend's, a host's) counts, whatever it wrote: `err` gets the code, and a
  * message if there is none. */
-hs_code hs__settle_failure(hs_code code, const char *what, hs_error *err);
-static inline hs_code hs__settle(hs_code code, const char *what, hs_error *err)
+hs_code hs__normalize_failure(hs_code code, const char *what, hs_error *err);
+static inline hs_code hs__normalize_error(hs_code code, const char *what, hs_error *err)
 {
-    return code ? hs__settle_failure(code, what, err) : HS_OK;
+    return code ? hs__normalize_failure(code, what, err) : HS_OK;
 }
 
 /* Copies `from` to `to`, either of which may be NULL, and returns its code. */

@@ -56,7 +56,7 @@ hs_code hs__file_result(hs_code code, const char *what, hs_error *err)
 {
     if (!code)
         return HS_OK;
-    hs__settle(code, what, err);
+    hs__normalize_error(code, what, err);
     if (code == HS_ABORTED || code == HS_UNAVAILABLE)
         code = HS_UNKNOWN;
     if (err) {
@@ -212,7 +212,7 @@ hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err
     if (!has_locks(files->ops))
         return HS_OK; /* as its maker decided */
     hs_error error = {0};
-    hs_code code = hs__settle(files->ops->lock(files->user, path, lock, &error), path, &error);
+    hs_code code = hs__normalize_error(files->ops->lock(files->user, path, lock, &error), path, &error);
     if (code == HS_FAILED_PRECONDITION && !error.os_error) /* another process holds it */
         return hs__error_copy(err, &error);
     code = hs__file_result(code, path, &error);

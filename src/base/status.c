@@ -203,7 +203,7 @@ hs_code hs__error_copy(hs_error *to, const hs_error *from)
     return from->code;
 }
 
-hs_code hs__settle_failure(hs_code code, const char *what, hs_error *err)
+hs_code hs__normalize_failure(hs_code code, const char *what, hs_error *err)
 {
     if (err) {
         int os_error = err->os_error;

@@ -183,7 +183,7 @@ hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *h
         copy->capacity = tensor->bytes;
     }
     hs_code code = tensor->memory->to_host(tensor->memory->user, copy->data, tensor->data, tensor->bytes, err);
-    if (hs__settle(code, "hs_memory.to_host", err))
+    if (hs__normalize_error(code, "hs_memory.to_host", err))
         return code;
     *host = *tensor;
     host->memory = NULL;

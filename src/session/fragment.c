@@ -265,7 +265,7 @@ static hs_code seat_of(hs__fragments *all, const char *name, const char **kept, 
     *kept = all->texts[id].text;
     if (all->texts[id].seat == HS__NO_SEAT) {
         hs_node node;
-        if ((code = hs__settle(all->ops->find(all->backend, name, &node, err), name, err)) ||
+        if ((code = hs__normalize_error(all->ops->find(all->backend, name, &node, err), name, err)) ||
             (code = seat_node(all, &node, *kept, &all->texts[id].seat, err)))
             return code;
     }

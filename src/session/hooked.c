@@ -200,7 +200,7 @@ static hs_code run_backend(struct hs_session *session, hs__frame *frame, hs_erro
     hs_code code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, err);
     session->in_backend = false;
     session->context.after = true;
-    return hs__settle(code, "the run", err);
+    return hs__normalize_error(code, "the run", err);
 }
 
 static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs__frame **frame, hs_error *err)

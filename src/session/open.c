@@ -225,7 +225,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     session->owns_scaffold = options.take_scaffold && options.scaffold;
     __attribute__((cleanup(close_opening))) hs_session *opening = session;
     if (take_options(session, &options, &error) ||
-        (ops.status && hs__settle(ops.status(backend.self, &error), "the backend", &error)) ||
+        (ops.status && hs__normalize_error(ops.status(backend.self, &error), "the backend", &error)) ||
         (session->signals && hs__signals_begin(session, &error)) || begin_hooks(session, &error) ||
         finalize(session, &error) ||
         hs__fragments_init(&session->fragments, &session->env, &session->raw.ops, backend.self,

@@ -43,7 +43,7 @@ static hs_code made_good(hs_session *session, hs_code code, hs_error *err)
 
 static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
 {
-    return hs__settle(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
+    return hs__normalize_error(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
 }
 
 /* Before the first of them: are there such steps here? */

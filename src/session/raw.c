@@ -35,7 +35,7 @@ static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__
     hs__raw_session_moved(&session->raw);
     if (hs__is_watched(session))
         hs__is_alive(session);
-    hs__settle(code, "the run", err);
+    hs__normalize_error(code, "the run", err);
     if (!code && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
         code = hs__frame_preserve(frame, err); /* others may run at once, while the caller looks at its values */
     return code;

@@ -111,7 +111,7 @@ static hs_session *make_session(hs_backend backend, const hs_session_manager_pre
     hs_backend_ops ops;
     hs_session *session = NULL;
     if (!hs__backend_take(&ops, backend, err) &&
-        !(ops.status && hs__settle(ops.status(backend.self, err), "the backend", err)))
+        !(ops.status && hs__normalize_error(ops.status(backend.self, err), "the backend", err)))
         session = hs__session_new(backend, &ops, err);
     if (!session)
         return NULL;

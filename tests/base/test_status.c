@@ -158,7 +158,7 @@ static void what_was_written_into_an_error_becomes_one_line(void **state)
 {
     (void)state;
     hs_error err = {HS_INTERNAL, 7, "two\nlines"};
-    assert_int_equal(hs__settle(HS_ABORTED, "it", &err), HS_ABORTED);
+    assert_int_equal(hs__normalize_error(HS_ABORTED, "it", &err), HS_ABORTED);
     assert_string_equal(err.message, "two\\x0alines");
     assert_int_equal(err.code, HS_ABORTED);
     assert_int_equal(err.os_error, 7);
@@ -281,7 +281,7 @@ static void settle_fills_an_error_that_was_not_written(void **state)
 {
     (void)state;
     hs_error err = {0};
-    assert_int_equal(hs__settle(HS_UNAVAILABLE, "opening a file", &err), HS_UNAVAILABLE);
+    assert_int_equal(hs__normalize_error(HS_UNAVAILABLE, "opening a file", &err), HS_UNAVAILABLE);
     assert_says(&err, HS_UNAVAILABLE, "opening a file failed with UNAVAILABLE");
 }
 
@@ -290,7 +290,7 @@ static void settle_forces_the_code_and_keeps_the_message(void **state)
     (void)state;
     hs_error err;
     hs_error_set_errno(&err, EACCES, "f");
-    assert_int_equal(hs__settle(HS_USER + 3, "opening a file", &err), HS_USER + 3);
+    assert_int_equal(hs__normalize_error(HS_USER + 3, "opening a file", &err), HS_USER + 3);
     assert_int_equal(err.code, HS_USER + 3);
     assert_int_equal(err.os_error, EACCES);
     assert_int_equal(strncmp(err.message, "f: ", 3), 0);
@@ -300,7 +300,7 @@ static void settle_fills_a_code_without_a_message(void **state)
 {
     (void)state;
     hs_error err = {.code = HS_NOT_FOUND};
-    hs__settle(HS_NOT_FOUND, "opening a file", &err);
+    hs__normalize_error(HS_NOT_FOUND, "opening a file", &err);
     assert_says(&err, HS_NOT_FOUND, "opening a file failed with NOT_FOUND");
 }
 
@@ -309,7 +309,7 @@ static void settle_replaces_a_stale_message(void **state)
 {
     (void)state;
     hs_error err = {HS_OK, 0, "something older"};
-    hs__settle(HS_ABORTED, "opening a file", &err);
+    hs__normalize_error(HS_ABORTED, "opening a file", &err);
     assert_says(&err, HS_ABORTED, "opening a file failed with ABORTED");
     assert_lacks(err.message, "something older");
 }
@@ -318,7 +318,7 @@ static void settle_leaves_a_success_alone(void **state)
 {
     (void)state;
     hs_error err = {HS_ABORTED, 5, "of an earlier call"};
-    assert_int_equal(hs__settle(HS_OK, "opening a file", &err), HS_OK);
+    assert_int_equal(hs__normalize_error(HS_OK, "opening a file", &err), HS_OK);
     assert_says(&err, HS_ABORTED, "of an earlier call");
     assert_int_equal(err.os_error, 5);
 }
@@ -326,8 +326,8 @@ static void settle_leaves_a_success_alone(void **state)
 static void settle_takes_no_error(void **state)
 {
     (void)state;
-    assert_int_equal(hs__settle(HS_ABORTED, "opening a file", NULL), HS_ABORTED);
-    assert_int_equal(hs__settle(HS_OK, "opening a file", NULL), HS_OK);
+    assert_int_equal(hs__normalize_error(HS_ABORTED, "opening a file", NULL), HS_ABORTED);
+    assert_int_equal(hs__normalize_error(HS_OK, "opening a file", NULL), HS_OK);
 }
 
 /* A struct as three versions of a header have it. */
