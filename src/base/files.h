@@ -3,18 +3,9 @@
 #define HS_BASE_FILES_H
 
 #include "base/env.h"
+#include "base/paths.h"
 
 /* What the library does with files, over the env's file system. */
-
-/* "DIRECTORY/NAME", whatever slashes DIRECTORY ends with; just NAME where the directory is "" or NAME is absolute. NULL
- * without memory. */
-char *hs__path_join(const hs_env *env, const char *directory, const char *name);
-/* The part before the last '/', "." if there is none, "/" of "/x". */
-char *hs__path_directory(const hs_env *env, const char *path);
-/* The part after the last '/'. Points into path. */
-const char *hs__path_base(const char *path);
-/* The same name in the same directory, however that is written: "a", "./a"; "d/a", "d//a"? */
-bool hs__path_same(const char *path, const char *other);
 
 /* The result of a function of hs_file_system_ops. If an error has no message, it gets one. If it has no os_error, it gets
  * EIO, which marks an error of the disk; HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED do not, as a retry cannot help. A code

@@ -94,7 +94,7 @@ static hs_summary_writer *new_writer(const hs_env *env, const char *directory, c
         hs__buffer_init(buffers[i], &writer->env);
     take_options(writer, options);
     writer->flushed_ns = hs_env_realtime_ns(env);
-    writer->directory = hs__strndup(env, directory, hs__directory_length(directory));
+    writer->directory = hs__strndup(env, directory, hs__path_length_without_slashes(directory));
     writer->suffix = hs__strdup(env, options->name_suffix ? options->name_suffix : "");
     if (writer->directory && writer->suffix && reserve_queue(writer))
         return writer;

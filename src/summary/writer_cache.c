@@ -24,7 +24,7 @@ hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_
 {
     if (!directory || !*directory)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the directory of an event file is missing");
-    size_t length = hs__directory_length(directory);
+    size_t length = hs__path_length_without_slashes(directory);
     for (size_t i = 0; i < cache->n; i++)
         if (cache->items[i].directory && strlen(cache->items[i].directory) == length &&
             memcmp(cache->items[i].directory, directory, length) == 0) {

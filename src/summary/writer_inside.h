@@ -66,7 +66,5 @@ void hs__writer_shrink(const hs_summary_writer *writer, hs__buffer *buffer);
 
 /* Takes back a hold on a shared writer. False: others have it. */
 bool hs__writer_unshare(hs_summary_writer *writer);
-/* The length of a directory's name without the slashes at its end: "run/" and "run" are one. */
-size_t hs__directory_length(const char *directory);
 
 #endif

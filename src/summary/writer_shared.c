@@ -8,14 +8,6 @@
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static hs_summary_writer *shared;
 
-size_t hs__directory_length(const char *directory)
-{
-    size_t length = strlen(directory);
-    while (length > 1 && directory[length - 1] == '/')
-        length--;
-    return length;
-}
-
 /* What a writer was opened with must live as long as it; of another environment nobody knows how long. */
 static bool same_env(const hs_env *a, const hs_env *b)
 {
@@ -29,7 +21,7 @@ static bool same_env(const hs_env *a, const hs_env *b)
 /* Under the lock: takes a hold on the one that there is. */
 static hs_summary_writer *find(const char *directory, const hs_env *env)
 {
-    size_t length = hs__directory_length(directory);
+    size_t length = hs__path_length_without_slashes(directory);
     for (hs_summary_writer *writer = shared; writer; writer = writer->next)
         if (strlen(writer->directory) == length && memcmp(writer->directory, directory, length) == 0 &&
             same_env(&writer->env, env)) {
