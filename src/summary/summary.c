@@ -2,7 +2,7 @@
 /* A Summary, and its scalars. */
 #include <hooksess/summary.h>
 
-#include "summary/encode.h"
+#include "summary/event_encode.h"
 #include "summary/histogram.h"
 #include "summary/value.h"
 

@@ -4,7 +4,7 @@
 
 #include <hooksess/summary.h>
 
-#include "summary/fields.h"
+#include "summary/wire_write.h"
 
 /* What all kinds of summary values share. */
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/proto.h"
 #include "formats/records.h"
-#include "summary/encode.h"
+#include "summary/event_encode.h"
 #include "summary/event_check.h"
 #include "summary/value.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
-#include "open.h"
+#include "checkpoint_open.h"
 #include "output.h"
 
 #include <hooksess/safetensors.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
 #include "difference.h"
-#include "json.h"
-#include "open.h"
+#include "json_output.h"
+#include "checkpoint_open.h"
 #include "output.h"
 
 #include <stdlib.h>

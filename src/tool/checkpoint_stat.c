@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "columns.h"
 #include "command.h"
-#include "json.h"
-#include "numbers.h"
-#include "open.h"
+#include "json_output.h"
+#include "statistics.h"
+#include "checkpoint_open.h"
 #include "output.h"
 
 #include <math.h>

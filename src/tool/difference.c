@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "difference.h"
-#include "numbers.h"
+#include "statistics.h"
 
 #include <math.h>
 #include <string.h>

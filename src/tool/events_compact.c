@@ -5,8 +5,8 @@
  * are in the directory, TensorBoard drops what the old files gave it. */
 #include "command.h"
 #include "events.h"
-#include "json.h"
-#include "open.h"
+#include "json_output.h"
+#include "checkpoint_open.h"
 #include "output.h"
 
 #include <hooksess/checkpoint.h>

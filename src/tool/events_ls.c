@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
 #include "events.h"
-#include "json.h"
+#include "json_output.h"
 #include "output.h"
 
 #include <search.h>

@@ -3,11 +3,11 @@
 #define _XOPEN_SOURCE 700 /* realpath, nftw */
 #include "command.h"
 #include "events.h"
-#include "json.h"
-#include "open.h"
+#include "json_output.h"
+#include "checkpoint_open.h"
 #include "output.h"
 #include "record.h"
-#include "trial.h"
+#include "trial_run.h"
 
 #include <errno.h>
 #include <ftw.h>

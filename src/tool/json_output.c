@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "json.h"
+#include "json_output.h"
 #include "output.h"
 
 #include <math.h>

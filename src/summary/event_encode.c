@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "summary/encode.h"
+#include "summary/event_encode.h"
 
 #include "base/proto.h"
 #include "summary/value.h"

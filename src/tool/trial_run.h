@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TOOL_TRIAL_H
-#define TOOL_TRIAL_H
+#ifndef TOOL_TRIAL_RUN_H
+#define TOOL_TRIAL_RUN_H
 
 #include <stdbool.h>
 #include <stdint.h>

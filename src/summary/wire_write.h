@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SUMMARY_FIELDS_H
-#define HS_SUMMARY_FIELDS_H
+#ifndef HS_SUMMARY_WIRE_WRITE_H
+#define HS_SUMMARY_WIRE_WRITE_H
 
 #include "base/buffer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TOOL_NUMBERS_H
-#define TOOL_NUMBERS_H
+#ifndef TOOL_STATISTICS_H
+#define TOOL_STATISTICS_H
 
 #include <hooksess/tensor.h>
 

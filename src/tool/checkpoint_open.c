@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "open.h"
+#include "checkpoint_open.h"
 #include "output.h"
 
 #include <stdlib.h>

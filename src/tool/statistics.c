@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "numbers.h"
+#include "statistics.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
-#include "trial.h"
+#include "trial_run.h"
 
 #include "events.h"
 #include "output.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TOOL_OPEN_H
-#define TOOL_OPEN_H
+#ifndef TOOL_CHECKPOINT_OPEN_H
+#define TOOL_CHECKPOINT_OPEN_H
 
 #include <hooksess/checkpoint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SUMMARY_ENCODE_H
-#define HS_SUMMARY_ENCODE_H
+#ifndef HS_SUMMARY_EVENT_ENCODE_H
+#define HS_SUMMARY_EVENT_ENCODE_H
 
 #include <hooksess/summary.h>
 

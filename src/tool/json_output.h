@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TOOL_JSON_H
-#define TOOL_JSON_H
+#ifndef TOOL_JSON_OUTPUT_H
+#define TOOL_JSON_OUTPUT_H
 
 #include <hooksess/tensor.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "summary/fields.h"
+#include "summary/wire_write.h"
 
 #include "base/proto.h"
 
