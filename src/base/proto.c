@@ -117,8 +117,3 @@ char *hs__proto_string(const char *text)
 {
     return (char *)text;
 }
-
-ProtobufCBinaryData hs__proto_bytes(const void *data, size_t bytes)
-{
-    return (ProtobufCBinaryData){.len = bytes, .data = (uint8_t *)data};
-}

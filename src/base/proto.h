@@ -33,6 +33,5 @@ void hs__proto_put_message(hs__buffer *out, uint32_t field, const ProtobufCMessa
 
 /* protobuf-c's structs know no const; what is packed is only read. */
 char *hs__proto_string(const char *text);
-ProtobufCBinaryData hs__proto_bytes(const void *data, size_t bytes);
 
 #endif

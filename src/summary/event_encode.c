@@ -27,7 +27,7 @@ static size_t value_bytes(size_t tag_bytes)
     return 1 + varint_bytes(tag_bytes) + tag_bytes + 1 + 4;
 }
 
-size_t hs__encoded_scalar_bytes(size_t tag_bytes)
+static size_t scalar_bytes(size_t tag_bytes)
 {
     size_t bytes = value_bytes(tag_bytes);
     return 1 + varint_bytes(bytes) + bytes;
@@ -78,7 +78,7 @@ unsigned char *hs__put_scalar_event(unsigned char *to, int64_t realtime_ns, int6
     uint32_t bits;
     memcpy(&bits, &narrow, sizeof bits);
     to = put_event(to, realtime_ns, step);
-    to = put_head(to, HS__EVENT_SUMMARY, hs__encoded_scalar_bytes(tag_bytes));
+    to = put_head(to, HS__EVENT_SUMMARY, scalar_bytes(tag_bytes));
     to = put_head(to, 1, value_bytes(tag_bytes));
     to = put_head(to, 1, tag_bytes);
     memcpy(to, tag, tag_bytes);

@@ -11,8 +11,6 @@
 
 /* Appends to a Summary a value with a simple_value. */
 void hs__encode_scalar(hs__buffer *out, const char *tag, size_t tag_bytes, double value);
-/* How much it appends. */
-size_t hs__encoded_scalar_bytes(size_t tag_bytes);
 
 /* The fields of an Event. */
 enum {

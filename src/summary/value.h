@@ -65,12 +65,6 @@ hs_code hs__put_batch(hs_summary *summary, const char *tag, const char *kind, si
 size_t hs__begin_tensor(hs__buffer *out, hs_dtype dtype, const hs_shape *shape);
 enum { HS__TENSOR_CONTENT = 4, HS__TENSOR_STRING = 8 };
 
-/* A whole value of a checked tensor in host memory. */
-hs_code hs__put_tensor_value(hs_summary *summary, const char *tag, const char *suffix, const hs_tensor *tensor,
-                             const hs__metadata *metadata, hs_error *err);
-/* INVALID_ARGUMENT if an element of a string tensor has no data. */
-hs_code hs__check_strings(const char *tag, const hs_tensor *tensor, hs_error *err);
-
 /* Frames a second that sound may have. */
 static inline bool hs__is_sample_rate(double frames)
 {

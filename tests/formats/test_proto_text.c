@@ -247,7 +247,7 @@ static void bytes_of_every_value_come_back(void **state)
         all[i] = (unsigned char)(i < 256 ? i : 3 * i);
     Hs__Pb__AttrValue value = HS__PB__ATTR_VALUE__INIT;
     value.value_case = HS__PB__ATTR_VALUE__VALUE_S;
-    value.s = hs__proto_bytes(all, sizeof all);
+    value.s = (ProtobufCBinaryData){sizeof all, all};
     assert_goes_round(&value.base);
 }
 
