@@ -107,10 +107,10 @@ hs_code hs__file_write_synced(const hs_env *env, const char *path, const void *d
     return code ? code : write_all(&file, data, bytes, true, err);
 }
 
-hs_code hs__file_place(const hs_env *env, const char *aside, const char *path, hs_error *err)
+hs_code hs__file_place(const hs_env *env, const char *tmp, const char *path, hs_error *err)
 {
     char *directory = hs__path_directory(env, path);
-    hs_code code = directory ? hs__rename(env, aside, path, err) : hs__no_memory(err, strlen(path), "a path");
+    hs_code code = directory ? hs__rename(env, tmp, path, err) : hs__no_memory(err, strlen(path), "a path");
     if (!code)
         code = hs__sync_directory(env, directory, err);
     hs__free(env, directory);
@@ -166,7 +166,7 @@ hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err
 {
     const hs_file_system *files = &env->files;
     if (!has_locks(files->ops))
-        return HS_OK; /* as its maker decided */
+        return HS_OK; /* locks are optional */
     hs_error error = {0};
     hs_code code = hs__normalize_error(files->ops->lock(files->user, path, lock, &error), path, &error);
     if (code == HS_FAILED_PRECONDITION && !error.os_error) /* another process holds it */
@@ -232,7 +232,7 @@ static int remove_inside(void *user, const char *name)
     return 0;
 }
 
-/* What is no folder is gone at once: a link to one, too, so that nothing behind it is touched. */
+/* The first remove succeeds for everything but directories. It removes a link itself, so that its target is not touched. */
 void hs__remove_all(const hs_env *env, const char *path)
 {
     const hs_file_system_ops *ops = env->files.ops;
@@ -271,7 +271,7 @@ hs_code hs__make_directory(const hs_env *env, const char *path, hs_error *err)
         return found.is_directory ? HS_OK : hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is not a directory", path);
     if (code != HS_NOT_FOUND)
         return code;
-    hs_error_clear(err); /* of what was not found */
+    hs_error_clear(err); /* NOT_FOUND is expected */
     code = hs__file_result(files->ops->make_directory(files->user, path, err), path, err);
     if (code == HS_ALREADY_EXISTS) { /* another process was faster */
         hs_error_clear(err);
