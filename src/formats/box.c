@@ -60,7 +60,7 @@ const char *hs__box_text(const hs__box *box, char *text, size_t bytes)
     for (int32_t i = 0; i < box->rank && used < bytes; i++) {
         int64_t start = box->starts[i], length = box->lengths[i];
         used += (size_t)snprintf(text + used, bytes - used, i ? ",%lld:" : "%lld:", (long long)start);
-        if (length >= 0 && used < bytes) /* what a file says may be too large to be added */
+        if (length >= 0 && used < bytes) /* unsigned: numbers of a file may overflow */
             used += (size_t)snprintf(text + used, bytes - used, "%llu", (unsigned long long)start + (uint64_t)length);
     }
     if (used < bytes)
@@ -77,8 +77,8 @@ static void common(const hs__box *a, const hs__box *b, int32_t i, int64_t *start
     *length = (end_a < end_b ? end_a : end_b) - *start;
 }
 
-/* From the last dimension to the first: as long as both boxes have all of what lies within a dimension, what is common goes
- * on without a gap. */
+/* From the last dimension to the first: as long as the intersection covers both boxes in all later dimensions, it is
+ * contiguous. */
 hs__runs hs__runs_begin(const hs__box *from, const hs__box *to, size_t element)
 {
     hs__runs runs = {.left = 1, .run = element};
@@ -137,7 +137,7 @@ void hs__runs_copy(hs__runs *runs, const char *piece, size_t at, size_t n, char 
         size_t ends = run_end < end ? run_end : end;
         memcpy(to + runs->to + (begins - runs->from), piece + (begins - at), ends - begins);
         if (run_end > end)
-            return; /* the rest of it is in the next piece */
+            return; /* the next piece has the rest of the run */
         hs__runs_next(runs);
     }
 }

@@ -48,7 +48,7 @@ hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_
     return HS_OK;
 }
 
-/* Of one that has data. */
+/* Checks an entry that has data. */
 static hs_code check_whole(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     hs_code code = hs__bundle_check_kind(reader, entry, err);
@@ -112,7 +112,7 @@ void hs__bundle_reader_fork_close(hs__bundle_reader *fork)
     close_shard(fork);
 }
 
-/* Is all of it in the file? Asked before memory for it is. */
+/* Checks that the data file has all bytes of the entry, before memory for them is allocated. */
 static hs_code check_range(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     if (entry->offset <= reader->file_bytes && entry->bytes <= reader->file_bytes - entry->offset)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the tensors of a bundle, whole ones and those that are stored in slices. */
+/* Reading the tensors of a bundle. A block is what the data file has of one entry: a whole tensor or a stored slice. */
 #include "formats/bundle.h"
 
 #include "base/crc32c.h"
@@ -50,7 +50,7 @@ size_t hs__bundle_read_bytes(const hs__bundle_entry *entry)
 /* Reading a slice of any tensor, and a tensor that is stored in slices. */
 
 typedef struct {
-    hs__runs runs; /* of what the block and the part have in common, those that are still to be copied */
+    hs__runs runs; /* what remains to be copied of the intersection of block and part */
     char *to;
 } copying;
 
@@ -62,7 +62,7 @@ static hs_code copy_piece(void *user, char *piece, size_t at, size_t n, hs_error
     return HS_OK;
 }
 
-/* All of the block, for the sake of its checksum. */
+/* Reads all of the block, to verify its checksum, and copies the runs. */
 static hs_code read_all(hs__bundle_reader *reader, const hs__bundle_entry *block, copying *c, char *scratch, hs_error *err)
 {
     if (c->runs.run == block->bytes)
@@ -70,7 +70,7 @@ static hs_code read_all(hs__bundle_reader *reader, const hs__bundle_entry *block
     return hs__bundle_read_pieces(reader, block, scratch, false, copy_piece, c, err);
 }
 
-/* Runs that lie close together come in one piece; those that are long, or far apart, one by one. */
+/* Reads the runs only. Runs that are close together are read in one piece, long or distant runs one by one. */
 static hs_code read_runs(hs__bundle_reader *reader, const hs__bundle_entry *block, copying *c, char *scratch, hs_error *err)
 {
     hs__runs *runs = &c->runs;
@@ -90,14 +90,14 @@ static hs_code read_runs(hs__bundle_reader *reader, const hs__bundle_entry *bloc
     return code;
 }
 
-/* What is read, and where to. */
+/* The part of a tensor that is read. */
 typedef struct {
     hs__box box;
     char *to;
-    bool afresh; /* verified once more, if it was */
+    bool verify; /* verify blocks again that are verified already */
 } part;
 
-/* What `block`, whose place in the tensor is `box`, has of it. */
+/* Reads what `block`, which is `box` of the tensor, has of the part. */
 static hs_code read_block(hs__bundle_reader *reader, hs__bundle_entry *block, const hs__box *box, const part *p,
                           hs_error *err)
 {
@@ -110,7 +110,7 @@ static hs_code read_block(hs__bundle_reader *reader, hs__bundle_entry *block, co
     char *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
     if (!scratch)
         return hs__no_memory(err, HS__BUNDLE_PIECE, "reading a part of a tensor");
-    code = block->verified && !p->afresh ? read_runs(reader, block, &c, scratch, err)
+    code = block->verified && !p->verify ? read_runs(reader, block, &c, scratch, err)
                                          : read_all(reader, block, &c, scratch, err);
     block->verified |= !code;
     hs__free(reader->env, scratch);
@@ -189,7 +189,7 @@ hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry
 
 /* Streaming. */
 
-/* The first dimension of which one index, with all that is behind it, fits into `room`; *inner gets the bytes of that. */
+/* The first dimension of which one index, with all later dimensions, fits in `room` bytes. *inner gets its bytes. */
 static int32_t axis_within(const hs_shape *shape, size_t element, size_t room, size_t *inner)
 {
     int32_t axis = shape->rank;
@@ -199,7 +199,7 @@ static int32_t axis_within(const hs_shape *shape, size_t element, size_t room, s
     return axis - 1;
 }
 
-/* Goes on to the next block: along the axis, and there so many indices at most, then one by one along those before it. */
+/* Moves to the next part: at most `most` indices along `axis`, and one index of each dimension before it. */
 static bool next_block(hs__box *block, const hs_shape *shape, int32_t axis, int64_t most)
 {
     int64_t *starts = block->starts;
@@ -214,7 +214,7 @@ static bool next_block(hs__box *block, const hs_shape *shape, int32_t axis, int6
 }
 
 static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, size_t room,
-                             hs__bundle_take take, void *user, hs_error *err)
+                             hs__bundle_write_fn take, void *user, hs_error *err)
 {
     size_t inner;
     const hs_shape *shape = &entry->shape;
@@ -228,7 +228,7 @@ static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *
         return code ? code : take(user, piece, room, err);
     }
     for (size_t i = 0; i < layout.n; i++)
-        layout.items[i].entry->verified = false; /* each is, with the first block that has something of it */
+        layout.items[i].entry->verified = false; /* verified again with the first part that needs it */
     int32_t axis = axis_within(shape, hs_dtype_size((hs_dtype)entry->dtype), room, &inner);
     int64_t most = (int64_t)(room / inner);
     for (int32_t i = 0; i < axis; i++)
@@ -246,7 +246,7 @@ static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *
 typedef struct {
     const hs__bundle_entry *entry;
     bool swapped;
-    hs__bundle_take take;
+    hs__bundle_write_fn take;
     void *user;
 } streaming;
 
@@ -259,7 +259,7 @@ static hs_code pass_on(void *user, char *piece, size_t at, size_t n, hs_error *e
     return s->take(s->user, piece, n, err);
 }
 
-/* Each piece of a tensor in slices is looked for in all of them: the more there are, the larger are the pieces. */
+/* Each piece of a tensor in slices is searched in all slices. So pieces grow with the number of slices. */
 static uint64_t largest_piece(const hs__bundle_entry *entry)
 {
     enum { PER_SLICE = 64 };
@@ -268,7 +268,7 @@ static uint64_t largest_piece(const hs__bundle_entry *entry)
     return entry->slices < MOST_BYTES_OF_SLICES / PER_SLICE ? MOST_BYTES_OF_SLICES : (uint64_t)entry->slices * PER_SLICE;
 }
 
-hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
+hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_write_fn take, void *user,
                           hs_error *err)
 {
     streaming s = {entry, reader->big_endian != hs__big_endian(), take, user};

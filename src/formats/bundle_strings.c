@@ -12,16 +12,16 @@ static void put_number(unsigned char *to, uint64_t value, size_t bytes, bool big
         to[i] = (unsigned char)(value >> 8 * (big_endian ? bytes - 1 - i : i));
 }
 
-/* The checksum of lengths, many of which are added to it at once. */
+/* The checksum of lengths. It is updated with many lengths in one call. */
 typedef struct {
-    unsigned char waiting[512];
-    size_t n; /* bytes of them */
+    unsigned char pending[512];
+    size_t n; /* bytes of `pending` */
     uint32_t crc;
 } length_crc;
 
 static uint32_t crc_of(length_crc *of)
 {
-    of->crc = hs__crc32c(of->crc, of->waiting, of->n);
+    of->crc = hs__crc32c(of->crc, of->pending, of->n);
     of->n = 0;
     return of->crc;
 }
@@ -29,13 +29,13 @@ static uint32_t crc_of(length_crc *of)
 static void add_length(length_crc *to, uint64_t length, bool big_endian)
 {
     size_t bytes = length <= UINT32_MAX ? 4 : 8;
-    if (to->n + bytes > sizeof to->waiting)
+    if (to->n + bytes > sizeof to->pending)
         crc_of(to);
-    put_number(to->waiting + to->n, length, bytes, big_endian);
+    put_number(to->pending + to->n, length, bytes, big_endian);
     to->n += bytes;
 }
 
-/* Writes the checksum `crc` as it is stored. */
+/* Writes the stored form of the checksum `crc`. */
 static void put_crc(unsigned char to[4], uint32_t crc, bool big_endian)
 {
     put_number(to, hs__crc32c_mask(crc), 4, big_endian);
@@ -55,14 +55,14 @@ uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_
     return hs__crc32c(crc, stored, sizeof stored);
 }
 
-/* The data of an entry, of which a piece is in memory. */
+/* Position in the data of an entry. */
 typedef struct {
-    const unsigned char *at, *end; /* what was read and not parsed yet */
-    unsigned char *piece;          /* memory for the rest: HS__BUNDLE_PIECE bytes */
-    uint64_t left;                 /* bytes that were not read yet */
+    const unsigned char *at, *end; /* read but not parsed */
+    unsigned char *piece;          /* buffer of HS__BUNDLE_PIECE bytes for the next read */
+    uint64_t left;                 /* bytes not read */
 } cursor;
 
-/* Reads more, unless the next length, or the checksum of all, is in memory already. */
+/* Reads more, unless the next length or checksum is in memory. */
 static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_error *err)
 {
     enum { LONGEST = 10 };

@@ -123,7 +123,7 @@ struct hs_record_writer {
     hs__buffer pending;
     size_t limit;
     bool is_closed;
-    hs_error error; /* the first of the disk */
+    hs_error error; /* the first disk error */
 };
 
 static hs_code check_options(const hs_record_writer_options *options, hs_error *err)
@@ -201,7 +201,7 @@ static hs_code check_writer(const hs_record_writer *writer, hs_error *err)
     return hs__error_copy(err, &writer->error);
 }
 
-/* Keeps an error of the disk: what is in the file may end inside a record. */
+/* Keeps a disk error, as the file may end inside a record. */
 static hs_code note(hs_record_writer *writer, hs_code code, const hs_error *error, hs_error *err)
 {
     if (code)

@@ -65,7 +65,7 @@ static hs_code put_in_order(hs__safetensors_writer *writer, hs_error *err)
     return HS_OK;
 }
 
-/* Its length, itself, and blanks up to where data may begin. */
+/* Writes the length, the header and its padding to a buffer. */
 static hs_code build_header(const hs__safetensors_writer *writer, const hs_safetensors_pair *metadata, hs__buffer *out,
                             hs_error *err)
 {
