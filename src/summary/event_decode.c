@@ -38,7 +38,7 @@ const char *hs_event_value_kind_name(hs_event_value_kind kind)
 
 /* Tensors. */
 
-/* What is decoded of a TensorProto. */
+/* The decoded fields of a TensorProto. */
 typedef struct {
     hs_dtype dtype;
     hs_shape shape;

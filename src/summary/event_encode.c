@@ -21,7 +21,7 @@ static size_t varint_bytes(uint64_t value)
     return n;
 }
 
-/* A Summary.Value: tag, and simple_value. */
+/* The size of a Summary.Value with tag and simple_value. */
 static size_t value_bytes(size_t tag_bytes)
 {
     return 1 + varint_bytes(tag_bytes) + tag_bytes + 1 + 4;
@@ -96,7 +96,7 @@ void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step)
         out->size += (size_t)(put_event(to, realtime_ns, step) - to);
 }
 
-/* Paths and messages come from anywhere: what no reader would take is shown as ?. */
+/* Appends a path or message. If it is not UTF-8, which readers reject, each byte above ASCII becomes '?'. */
 static void put_readable(hs__buffer *out, uint32_t field, const char *text)
 {
     size_t bytes = strlen(text);

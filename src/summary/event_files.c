@@ -6,7 +6,7 @@
 
 typedef struct {
     hs__event_files *files;
-    size_t known; /* so many were there before */
+    size_t known; /* number of files before the update */
     hs_code code;
     hs_error *err;
 } addition;
@@ -19,8 +19,8 @@ static bool is_new(const addition *adding, const char *name)
     return adding->known == 0 || strcmp(name, hs__path_base(files->paths[adding->known - 1])) > 0;
 }
 
-/* Is it gone, or no file at all? */
-static bool is_no_file(const hs_env *env, const char *path)
+/* True if the path was deleted or is a directory. */
+static bool is_not_file(const hs_env *env, const char *path)
 {
     hs_file_stat found;
     hs_code code = hs__stat(env, path, &found, NULL);
@@ -37,7 +37,7 @@ static int add(void *user, const char *name)
     adding->code =
         path ? hs__reserve(files->env, &files->paths, &files->capacity, files->n + 1, sizeof *files->paths, adding->err)
              : hs__no_memory(adding->err, strlen(name), "a path");
-    if (adding->code || is_no_file(files->env, path))
+    if (adding->code || is_not_file(files->env, path))
         hs__free(files->env, path);
     else
         files->paths[files->n++] = path;
@@ -56,7 +56,7 @@ hs_code hs__event_files_update(hs__event_files *files, hs_error *err)
         return HS_OK;
     hs_code code = hs__list(files->env, files->directory, add, &adding, err);
     code = adding.code ? adding.code : code;
-    if (code) { /* what was found of them is no whole list */
+    if (code) { /* the list may be incomplete */
         while (files->n > adding.known)
             hs__free(files->env, files->paths[--files->n]);
         return code;
@@ -66,7 +66,7 @@ hs_code hs__event_files_update(hs__event_files *files, hs_error *err)
     return HS_OK;
 }
 
-static hs_code take_path(hs__event_files *files, const char *path, bool is_directory, hs_error *err)
+static hs_code set_path(hs__event_files *files, const char *path, bool is_directory, hs_error *err)
 {
     char *copy = hs__strdup(files->env, path);
     if (!copy)
@@ -89,7 +89,7 @@ hs_code hs__event_files_open(hs__event_files *files, const hs_env *env, const ch
     *files = (hs__event_files){.env = env};
     hs_code code = hs__stat(env, path, &found, err);
     if (!code)
-        code = take_path(files, path, found.is_directory, err);
+        code = set_path(files, path, found.is_directory, err);
     if (code)
         hs__event_files_free(files);
     return code;

@@ -4,17 +4,17 @@
 
 #include "base/files.h"
 
-/* The event files of a directory, in the order of their names; or one file, named itself. */
+/* The event files of a directory, sorted by name; or a single file. */
 typedef struct hs__event_files {
     const hs_env *env;
-    char *directory; /* NULL: one file */
+    char *directory; /* NULL: a single file */
     char **paths;
     size_t n, capacity;
 } hs__event_files;
 
 hs_code hs__event_files_open(hs__event_files *files, const hs_env *env, const char *path, hs_error *err);
 void hs__event_files_free(hs__event_files *files);
-/* Adds what came into the directory after the last one that is known. */
+/* Adds the files of the directory whose names sort after the last known one. */
 hs_code hs__event_files_update(hs__event_files *files, hs_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files are read one after the other. Of a file that may grow nobody knows its end: it is where a later file exists, and
- * looking once more still finds nothing. */
+/* Reads the files of a directory one after the other. With `follow`, a file may grow. It has ended if a later file exists
+ * and another read finds no more records. */
 #include "formats/records.h"
 #include "summary/event_decode.h"
 #include "summary/event_files.h"
@@ -9,10 +9,10 @@ struct hs_event_reader {
     hs_env env;
     hs_event_reader_options options;
     hs__event_files files;
-    size_t current; /* of files.paths */
+    size_t current; /* index in files.paths */
     hs__record_reader records;
-    bool is_open;  /* the current file is */
-    bool is_final; /* and it grows no more */
+    bool is_open;  /* the current file is open */
+    bool is_final; /* the current file does not grow any more */
     hs__event_values values;
     hs_event event;
     int64_t damages;
@@ -92,7 +92,7 @@ static void report(hs_event_reader *reader, uint64_t offset, uint64_t bytes, boo
         hs_log(&reader->env, HS_LOG_WARNING, "%s; %llu bytes skipped", message, (unsigned long long)bytes);
 }
 
-/* How many bytes there are from the offset on. */
+/* The number of bytes from `offset` to the end of the file. */
 static uint64_t rest_of_file(hs_event_reader *reader, uint64_t offset)
 {
     hs_file_stat found;
@@ -101,9 +101,10 @@ static uint64_t rest_of_file(hs_event_reader *reader, uint64_t offset)
     return found.bytes - offset;
 }
 
-/* The record at the reader's offset cannot be read, as `why` says: goes to the next that can. OUT_OF_RANGE: there is none.
+/* Skips the record at the reader's offset, which is damaged (`why`), and reports it. OUT_OF_RANGE: no intact record
+ * follows.
  */
-static hs_code pass_over(hs_event_reader *reader, const hs_error *why, hs_error *err)
+static hs_code skip_damage(hs_event_reader *reader, const hs_error *why, hs_error *err)
 {
     uint64_t offset = reader->records.offset, lost = 0;
     hs__record_header header;
@@ -111,18 +112,18 @@ static hs_code pass_over(hs_event_reader *reader, const hs_error *why, hs_error 
         hs__record_read_header(&reader->records, offset, &header, NULL) == HS_DATA_LOSS ||
         (header.is_sound && hs__record_check_length(&reader->records, offset, header.bytes, NULL) == HS_DATA_LOSS);
     if (is_truncated && !reader->is_final)
-        return HS_OUT_OF_RANGE; /* it may be whole in a moment */
+        return HS_OUT_OF_RANGE; /* its writer may still write it */
     hs_code code = hs__record_reader_recover(&reader->records, &lost, err);
     if (code == HS_OUT_OF_RANGE && !reader->is_final)
         return code;
     if (code && code != HS_OUT_OF_RANGE)
         return code;
-    if (code || lost) /* else it is whole by now */
+    if (code || lost) /* otherwise the record is whole now */
         report(reader, offset, code ? rest_of_file(reader, offset) : lost, is_truncated && code, why->message);
     return code;
 }
 
-/* A record that is too long for this reader is none for it either. */
+/* A record beyond the limit counts as damaged. */
 static bool is_damage(hs_event_reader *reader, hs_code code)
 {
     hs__record_header header;
@@ -132,7 +133,7 @@ static bool is_damage(hs_event_reader *reader, hs_code code)
             header.bytes > reader->records.limit);
 }
 
-static void report_no_event(hs_event_reader *reader, const hs_error *why)
+static void report_not_event(hs_event_reader *reader, const hs_error *why)
 {
     hs_error error = *why;
     hs_error_prefix(&error, "%s: the record at byte %llu", reader->files.paths[reader->current],
@@ -160,8 +161,8 @@ static bool is_last(const hs_event_reader *reader)
     return reader->current + 1 >= reader->files.n;
 }
 
-/* Nothing more is in the current file, or there is none. OK: there is something to look at, OUT_OF_RANGE: there is not. */
-static hs_code go_on(hs_event_reader *reader, hs_error *err)
+/* Call if the current file has no more events, or no file is open. HS_OK: read on. OUT_OF_RANGE: no more events. */
+static hs_code next_file(hs_event_reader *reader, hs_error *err)
 {
     if (reader->options.follow && is_last(reader)) {
         hs_code code = hs__event_files_update(&reader->files, err);
@@ -171,7 +172,7 @@ static hs_code go_on(hs_event_reader *reader, hs_error *err)
     if (reader->is_open && is_last(reader) && reader->options.follow)
         return HS_OUT_OF_RANGE;
     if (reader->is_open && !reader->is_final) {
-        reader->is_final = true; /* what was written before the later file came is read first */
+        reader->is_final = true; /* first read what was written before the later file was created */
         return HS_OK;
     }
     if (reader->is_open) {
@@ -181,7 +182,7 @@ static hs_code go_on(hs_event_reader *reader, hs_error *err)
     return reader->current < reader->files.n ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-static hs_code no_more(const hs_event_reader *reader, hs_error *err)
+static hs_code report_end(const hs_event_reader *reader, hs_error *err)
 {
     const char *path = reader->files.directory ? reader->files.directory
                        : reader->files.n       ? reader->files.paths[0]
@@ -191,21 +192,21 @@ static hs_code no_more(const hs_event_reader *reader, hs_error *err)
     return hs_error_set(err, HS_OUT_OF_RANGE, "%s: end of the events", path);
 }
 
-/* The record that comes next, or an error: DATA_LOSS, it was none, and passed over. */
+/* Reads the next record. DATA_LOSS: a damaged record was skipped. */
 static hs_code read_record(hs_event_reader *reader, hs_bytes *record, hs_error *err)
 {
-    hs_error why; /* not all of it is cleared each time */
+    hs_error why; /* hs__clear is cheaper than initializing all of it */
     hs__clear(&why);
     reader->event.path = reader->files.paths[reader->current];
     reader->event.offset = reader->records.offset;
     hs_code code = hs__record_reader_next(&reader->records, record, &why);
     if (!is_damage(reader, code))
         return hs__error_copy(err, code ? &why : NULL);
-    code = pass_over(reader, &why, err);
+    code = skip_damage(reader, &why, err);
     return code ? code : HS_DATA_LOSS;
 }
 
-/* An event of the current file. OUT_OF_RANGE: it has no more. */
+/* Reads the next event of the current file. OUT_OF_RANGE: it has no more. */
 static hs_code read_event(hs_event_reader *reader, hs_error *err)
 {
     for (;;) {
@@ -216,7 +217,7 @@ static hs_code read_event(hs_event_reader *reader, hs_error *err)
             hs__clear(&why);
             code = hs__event_decode(record, &reader->values, &reader->event, &why);
             if (code == HS_DATA_LOSS)
-                report_no_event(reader, &why);
+                report_not_event(reader, &why);
             else
                 hs__error_copy(err, code ? &why : NULL);
         }
@@ -243,8 +244,8 @@ hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs
             return HS_OK;
         }
         if (code == HS_OUT_OF_RANGE)
-            code = go_on(reader, err);
+            code = next_file(reader, err);
         if (code)
-            return code == HS_OUT_OF_RANGE ? no_more(reader, err) : code;
+            return code == HS_OUT_OF_RANGE ? report_end(reader, err) : code;
     }
 }

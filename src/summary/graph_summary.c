@@ -197,7 +197,7 @@ static hs_code add_op(hs_graph *graph, summary_op *made, const char *name, const
     return HS_OK;
 }
 
-/* `name` is the node's. */
+/* Adds the node `name`. */
 static hs_code add_named(hs_graph *graph, const summary_kind *kind, const char *name, const hs_graph_summary_def *def,
                          hs_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Precision and recall. */
+/* Precision-recall curves. */
 #include <hooksess/summary_values.h>
 
 #include "summary/numbers.h"
@@ -12,17 +12,17 @@ enum { TRUE_POSITIVES, FALSE_POSITIVES, TRUE_NEGATIVES, FALSE_NEGATIVES, PRECISI
 
 enum { THRESHOLDS = 201, MOST_THRESHOLDS = 1 << 20 };
 
-/* Where nothing was counted, so that there is something to divide by. */
+/* Avoids a division by 0. */
 static const double LEAST_COUNT = 1e-7;
 
 typedef struct {
     hs_tensor labels, predictions, weights;
-    hs_host_copy copies[2]; /* one after the other needs the summary's own */
+    hs_host_copy copies[2]; /* the third tensor uses the summary's own copy */
     size_t elements, thresholds;
-    double *positives, *negatives; /* weights of those whose prediction lies from a threshold on to the next */
+    double *positives, *negatives; /* sum of the weights of predictions between each threshold and the next */
 } curve;
 
-/* The last threshold that is not above the prediction: in the precision of floats, as TensorBoard has it, or of doubles. */
+/* The last threshold not above the prediction. Computed in float, as in TensorBoard, or in double for doubles. */
 static size_t threshold_of(const curve *c, double prediction)
 {
     double last = (double)(c->thresholds - 1), at = prediction < 0 ? 0 : prediction > 1 ? 1 : prediction;
@@ -58,7 +58,7 @@ static hs_code count(curve *c, const char *tag, hs_error *err)
         size_t n = c->elements - first < HS__NUMBERS ? c->elements - first : HS__NUMBERS;
         code = count_part(c, tag, first, n, err);
     }
-    for (size_t i = c->thresholds - 1; i-- > 0;) { /* those above count, too */
+    for (size_t i = c->thresholds - 1; i-- > 0;) { /* a threshold also counts predictions above the next one */
         c->positives[i] += c->positives[i + 1];
         c->negatives[i] += c->negatives[i + 1];
     }
@@ -121,7 +121,7 @@ static hs_code put(hs_summary *summary, const char *tag, const curve *c, const h
     return hs__end_value(&value, HS_OK, err);
 }
 
-/* Brings one of the three to the host. */
+/* Copies one of the three tensors to the host. */
 static hs_code take(const char *tag, const char *what, const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host,
                     hs_error *err)
 {

@@ -62,7 +62,7 @@ hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs
 hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *err)
 {
     hs_error_clear(err);
-    if (!summary) /* as hs_summary_new returns it */
+    if (!summary) /* hs_summary_new failed */
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
                             "summary is NULL; hs_summary_new returns NULL if memory is exhausted");
     if (!serialized.bytes)

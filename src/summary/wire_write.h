@@ -4,20 +4,19 @@
 
 #include "base/buffer.h"
 
-/* Fields of messages in protobuf's wire format, appended in the order of their calls. Summaries are put together in place:
- * one buffer, kept from one to the next, is all the memory that they need. As in proto3, what is 0 or empty is not there.
- */
+/* Appends fields in protobuf's wire format. A Summary is encoded directly into one buffer, which is reused. As in proto3,
+ * fields that are 0 or empty are omitted. */
 
 void hs__put_integer(hs__buffer *out, uint32_t field, uint64_t value);
 void hs__put_float(hs__buffer *out, uint32_t field, float value);
 void hs__put_double(hs__buffer *out, uint32_t field, double value);
-void hs__put_string(hs__buffer *out, uint32_t field, const char *text); /* NULL: none */
+void hs__put_string(hs__buffer *out, uint32_t field, const char *text); /* NULL: omitted */
 
-/* A field of fields, or of bytes: what is appended between begin and end, where begin gives what end is to be given. */
+/* A field that contains what is appended between begin and end. Pass the result of begin to end. */
 size_t hs__begin_field(hs__buffer *out, uint32_t field);
 void hs__end_field(hs__buffer *out, size_t begun);
 
-/* Numbers one after the other, as in a packed field. */
+/* Appends numbers without tags, as in a packed field. */
 void hs__put_doubles(hs__buffer *out, const double *values, size_t n);
 
 #endif

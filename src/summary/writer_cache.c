@@ -77,7 +77,7 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
     return code;
 }
 
-/* Was there a failure that it goes on from, and that nobody has heard of? */
+/* Reports new failures of a writer that retries. */
 static void report_new(hs_summary_writer *writer, int64_t *reported, hs__writer_report report, void *user)
 {
     hs_writer_status status = hs_summary_writer_status(writer);
