@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summaries_are_written of a graph, merged. */
+/* Merging all summaries of a graph. */
 #include "backends/graph/graph.h"
 #include "summary/shown.h"
 
