@@ -43,7 +43,7 @@ typedef struct {
     TF_Output fetches[2];
 } bare;
 
-static void settle(const bare *b, const char *what)
+static void check_status(const bare *b, const char *what)
 {
     if (TF_GetCode(b->status) == TF_OK)
         return;
@@ -68,16 +68,16 @@ static void open_bare(bare *b, hs_bytes graph, const char *init)
     TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
     TF_GraphImportGraphDef(b->graph, &(TF_Buffer){.data = graph.data, .length = graph.size}, options, b->status);
     TF_DeleteImportGraphDefOptions(options);
-    settle(b, "the graph");
+    check_status(b, "the graph");
     TF_SessionOptions *session = TF_NewSessionOptions();
     TF_SetConfig(session, config, sizeof config, b->status);
-    settle(b, "a configuration");
+    check_status(b, "a configuration");
     b->session = TF_NewSession(b->graph, session, b->status);
     TF_DeleteSessionOptions(session);
-    settle(b, "a session");
+    check_status(b, "a session");
     const TF_Operation *op = find(b, init);
     TF_SessionRun(b->session, NULL, NULL, NULL, 0, NULL, NULL, 0, &op, 1, NULL, b->status);
-    settle(b, init);
+    check_status(b, init);
     b->train = find(b, "train_op");
     b->fetches[0] = (TF_Output){find(b, "loss"), 0};
     b->fetches[1] = (TF_Output){find(b, "step_after"), 0};
@@ -89,7 +89,7 @@ static double run_bare(const bare *b, int n_fetches)
     double start = bench_now();
     for (int i = 0; i < STEPS; i++) {
         TF_SessionRun(b->session, NULL, NULL, NULL, 0, b->fetches, values, n_fetches, &b->train, 1, NULL, b->status);
-        settle(b, "train_op");
+        check_status(b, "train_op");
         for (int k = 0; k < n_fetches; k++)
             TF_DeleteTensor(values[k]);
     }
