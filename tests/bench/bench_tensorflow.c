@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session adds to a run of TensorFlow's. A JSON line a measure:
+/* The time that a session adds to a run of TensorFlow. Prints a JSON line per figure:
  *
  *   bare_run_us           TF_SessionRun of what the session below runs: the train op, the loss and the step after it
  *   hooked_run_us         the same step through a monitored session with five hooks, which are idle
@@ -7,10 +7,9 @@
  *   bare_op_us            TF_SessionRun of the train op alone
  *   python_...            Python's sessions on the same graph, in the same way
  *
- * All of them run the ops in the thread that calls: with threads of TensorFlow's a small step takes from 9 to 22 us, as
- * they happen to be woken.
+ * All run the ops in the calling thread: with TensorFlow's threads, the time of a small step varies from 9 to 22 us.
  *
- * tensorflow [PYTHON]: one that has TensorFlow; without it HOOKSESS_PYTHON of the environment, or the tests' own. */
+ * tensorflow [PYTHON]: a Python with TensorFlow. Default: the environment variable HOOKSESS_PYTHON, or the tests' own. */
 #include "bench.h"
 
 #include <hooksess/hooksess.h>
@@ -55,7 +54,7 @@ static TF_Operation *find(const bare *b, const char *name)
 {
     TF_Operation *op = TF_GraphOperationByName(b->graph, name);
     if (!op) {
-        fprintf(stderr, "bench: there is no '%s' in the graph\n", name);
+        fprintf(stderr, "bench: '%s' is not in the graph\n", name);
         exit(1);
     }
     return op;
@@ -103,7 +102,7 @@ static void close_bare(bare *b)
     TF_DeleteStatus(b->status);
 }
 
-/* The hooked one. */
+/* The hooked step. */
 
 static hs_session *open_hooked(hs_backend backend, const char *directory)
 {
@@ -129,7 +128,7 @@ static double run_hooked(hs_session *session)
     return (bench_now() - start) / STEPS * 1e6;
 }
 
-/* Both, turn about. */
+/* Both, interleaved. */
 
 static void measure(const char *directory)
 {

@@ -3,8 +3,9 @@
  *
  *   =NAME DTYPE DIMS =DATA [STARTS WHOLE]
  *
- * NAME and DATA are hexadecimal, the elements of strings separated by commas. DTYPE is a number. Each dimension is followed by
- * a comma; "-" is a scalar. A slice has its starts in a tensor with the dimensions WHOLE. Names and data may be invalid. */
+ * NAME and DATA are hexadecimal, the elements of strings separated by commas. DTYPE is a number. Each dimension is followed
+ * by a comma; "-" is a scalar. A slice has its starts in a tensor with the dimensions WHOLE. Names and data may be invalid.
+ */
 #include <hooksess/tensor.h>
 
 #include "formats/bundle.h"
