@@ -38,12 +38,12 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static locked_file *files;
 
-static void enter(void)
+static void lock_table(void)
 {
     pthread_mutex_lock(&mutex);
 }
 
-static void leave(void)
+static void unlock_table(void)
 {
     pthread_mutex_unlock(&mutex);
 }
@@ -51,7 +51,7 @@ static void leave(void)
 /* Without this, a child that is forked during a change has an inconsistent table and a mutex that is locked forever. */
 static void watch_forks(void)
 {
-    pthread_atfork(enter, leave, leave);
+    pthread_atfork(lock_table, unlock_table, unlock_table);
 }
 
 /* The kernel's lock. */
@@ -250,26 +250,26 @@ hs_code hs__posix_lock(void *user, const char *path, void **lock, hs_error *err)
     (void)user;
     path = hs__redirected(path, buffer);
     pthread_once(&once, watch_forks);
-    enter();
+    lock_table();
     hs_code code = *lock ? renew(*lock, path, err) : add_hold(path, lock, err);
-    leave();
+    unlock_table();
     return code;
 }
 
 void hs__posix_unlock(void *user, void *lock)
 {
     (void)user;
-    enter();
+    lock_table();
     release(lock);
-    leave();
+    unlock_table();
     free(lock);
 }
 
 bool hs__posix_lock_is_shared(const void *lock)
 {
     const posix_hold *hold = lock;
-    enter();
+    lock_table();
     bool shared = hold->owner == getpid() && hold->file->owner == hold->owner && hold->file->owned > 1;
-    leave();
+    unlock_table();
     return shared;
 }

@@ -124,7 +124,7 @@ static hs_code file_read_part(void *reader, size_t index, const hs__box *box, vo
     hs__box whole = hs__box_of(&entry->shape);
     hs__runs runs = hs__runs_begin(&whole, box, hs_dtype_size(entry->dtype));
     hs_code code = HS_OK;
-    for (; !code && runs.left; hs__runs_next(&runs))
+    for (; !code && runs.remaining; hs__runs_next(&runs))
         code = hs__safetensors_read(reader, entry, runs.from, (char *)to + runs.to, runs.run, err);
     return code;
 }

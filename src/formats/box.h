@@ -29,10 +29,10 @@ const char *hs__box_text(const hs__box *box, char *text, size_t bytes);
 /* The intersection of two boxes of one tensor, as runs of bytes that are contiguous in both. Both boxes are in row-major
  * order. The runs come in the order of `from`. */
 typedef struct hs__runs {
-    size_t left;     /* remaining runs, including this one */
-    size_t run;      /* bytes of each run */
-    size_t from, to; /* where this run begins in the two boxes */
-    int32_t outer;   /* number of leading dimensions with one run per index */
+    size_t remaining; /* runs, including this one */
+    size_t run;       /* bytes of each run */
+    size_t from, to;  /* where this run begins in the two boxes */
+    int32_t outer;    /* number of leading dimensions with one run per index */
     int64_t index[HS_MAX_RANK], counts[HS_MAX_RANK];
     size_t from_step[HS_MAX_RANK], to_step[HS_MAX_RANK];
 } hs__runs;

@@ -132,11 +132,11 @@ hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *ent
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
 /* Reads and verifies a tensor, and converts it to this machine's byte order. DATA_LOSS names file and tensor. */
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
-/* Reads and verifies a tensor of numbers, and calls `take` with each piece, in this machine's byte order. The checksum is
- * checked after the last piece. A tensor in slices comes in pieces of up to 1 MiB, or of 64 bytes per slice if that is
+/* Reads and verifies a tensor of numbers, and calls `on_piece` with each piece, in this machine's byte order. The checksum
+ * is checked after the last piece. A tensor in slices comes in pieces of up to 1 MiB, or of 64 bytes per slice if that is
  * more. */
-hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_write_fn take, void *user,
-                          hs_error *err);
+hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_write_fn on_piece,
+                          void *user, hs_error *err);
 /* Reads and verifies the next `bytes` of a vector of uint8 that is not stored in slices. Initialize the cursor with the
  * reader, the entry and zeros. A wrong checksum is DATA_LOSS at the last byte. */
 typedef struct hs__bundle_cursor {

@@ -141,7 +141,7 @@ hs_code hs__bundle_check_crc(const hs__bundle_reader *reader, const hs__bundle_e
 }
 
 hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry *entry, char *to, bool whole,
-                               hs__bundle_piece_fn take, void *user, hs_error *err)
+                               hs__bundle_piece_fn on_piece, void *user, hs_error *err)
 {
     uint32_t crc = 0;
     size_t bytes = (size_t)entry->bytes;
@@ -153,7 +153,7 @@ hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry
             return code;
         hs__read_progress_add(reader->progress, n);
         crc = hs__crc32c(crc, at, n);
-        if (take && (code = take(user, at, done, n, err)))
+        if (on_piece && (code = on_piece(user, at, done, n, err)))
             return code;
     }
     return hs__bundle_check_crc(reader, entry, crc, err);

@@ -19,11 +19,11 @@ hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entr
 /* DATA_LOSS if `crc`, the unmasked checksum of what was read, is not the entry's. */
 hs_code hs__bundle_check_crc(const hs__bundle_reader *reader, const hs__bundle_entry *entry, uint32_t crc, hs_error *err);
 /* Reads and verifies the numbers of a located entry in the bundle's byte order. If `whole`, `to` gets all of them. If not,
- * `to` has room for HS__BUNDLE_PIECE bytes, and each piece replaces the one before. `take` (may be NULL) is called with
+ * `to` has room for HS__BUNDLE_PIECE bytes, and each piece replaces the one before. `on_piece` (may be NULL) is called with
  * each piece: bytes [at, at + n) of the entry. */
 typedef hs_code (*hs__bundle_piece_fn)(void *user, char *piece, size_t at, size_t n, hs_error *err);
 hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry *entry, char *to, bool whole,
-                               hs__bundle_piece_fn take, void *user, hs_error *err);
+                               hs__bundle_piece_fn on_piece, void *user, hs_error *err);
 /* hs__bundle_read of an entry that has data, but in the bundle's byte order. */
 hs_code hs__bundle_read_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
 /* hs__bundle_verify of an entry that has data. */

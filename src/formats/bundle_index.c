@@ -229,7 +229,7 @@ static hs_code add_entry(filling *f, hs_bytes key, const Hs__Pb__BundleEntryProt
     return code;
 }
 
-static hs_code take_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
+static hs_code read_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
 {
     filling *f = user;
     (void)err;
@@ -238,7 +238,7 @@ static hs_code take_header(void *user, const Hs__Pb__BundleHeaderProto *header, 
     return HS_OK;
 }
 
-static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+static hs_code read_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
 {
     filling *f = user;
     Hs__Pb__BundleEntryProto *proto;
@@ -253,7 +253,7 @@ static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *er
     return code;
 }
 
-static hs_code take_slices(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+static hs_code read_slice_or_list(void *user, hs_bytes key, hs_bytes value, hs_error *err)
 {
     filling *f = user;
     Hs__Pb__BundleEntryProto *proto;
@@ -325,9 +325,9 @@ static hs_code check_extents(const hs__bundle_reader *reader, const char *path, 
 static hs_code fill(hs__bundle_reader *reader, const char *path, hs_bytes table, hs_error *err)
 {
     filling f = {.reader = reader, .path = path};
-    hs_code code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, take_header, take_entry}, err);
+    hs_code code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, read_header, read_entry}, err);
     if (!code && f.any_slices)
-        code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, take_header, take_slices}, err);
+        code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, read_header, read_slice_or_list}, err);
     return code ? code : check_extents(reader, path, err);
 }
 

@@ -76,7 +76,7 @@ static hs_code compare_header(merging *m, const Hs__Pb__BundleHeaderProto *heade
     return HS_OK;
 }
 
-static hs_code take_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
+static hs_code add_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
 {
     merging *m = user;
     m->shards = header->num_shards;
@@ -138,7 +138,7 @@ static char *key_text(const hs_env *env, const merged_entry *entry)
     return all;
 }
 
-static hs_code keep(merging *m, hs_bytes key, Hs__Pb__BundleEntryProto *proto, hs_error *err)
+static hs_code append_entry(merging *m, hs_bytes key, Hs__Pb__BundleEntryProto *proto, hs_error *err)
 {
     merged_entry entry = {.key_bytes = key.size, .proto = proto, .input = m->input};
     hs_code code = hs__reserve(m->env, &m->entries, &m->capacity, m->n + 1, sizeof entry, err);
@@ -151,7 +151,7 @@ static hs_code keep(merging *m, hs_bytes key, Hs__Pb__BundleEntryProto *proto, h
     return HS_OK;
 }
 
-static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+static hs_code add_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
 {
     merging *m = user;
     Hs__Pb__BundleEntryProto *proto;
@@ -161,7 +161,7 @@ static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *er
     hs_code code = hs__bundle_unpack_entry(m->env, m->path, key, value, &proto, err);
     if (code)
         return code;
-    if ((code = keep(m, key, proto, err))) {
+    if ((code = append_entry(m, key, proto, err))) {
         protobuf_c_message_free_unpacked(&proto->base, &allocator);
         return code;
     }
@@ -175,7 +175,7 @@ static hs_code read_input(merging *m, size_t input, hs_error *err)
     m->path = hs__bundle_index_path(m->env, m->prefixes[input]);
     if (!m->path)
         return hs__no_memory(err, strlen(m->prefixes[input]), "a path");
-    hs_code code = hs__bundle_visit_index(m->env, &(hs__index_visitor){m, m->path, take_header, take_entry}, err);
+    hs_code code = hs__bundle_visit_index(m->env, &(hs__index_visitor){m, m->path, add_header, add_entry}, err);
     hs__free(m->env, m->path);
     return code;
 }

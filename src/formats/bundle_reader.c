@@ -76,7 +76,7 @@ static hs_code read_runs(hs__bundle_reader *reader, const hs__bundle_entry *bloc
     hs__runs *runs = &c->runs;
     bool apart = runs->run >= HS__BUNDLE_PIECE || !runs->outer || runs->from_step[runs->outer - 1] >= HS__BUNDLE_PIECE;
     hs_code code = HS_OK;
-    while (!code && runs->left) {
+    while (!code && runs->remaining) {
         size_t at = runs->from, n = hs__runs_end(runs) - at;
         if (apart) {
             code = hs__file_read(&reader->file, block->offset + at, c->to + runs->to, runs->run, reader->file_path, err);
@@ -102,7 +102,7 @@ static hs_code read_block(hs__bundle_reader *reader, hs__bundle_entry *block, co
                           hs_error *err)
 {
     copying c = {hs__runs_begin(box, &p->box, hs_dtype_size((hs_dtype)block->dtype)), p->to};
-    if (!c.runs.left)
+    if (!c.runs.remaining)
         return HS_OK;
     hs_code code = hs__bundle_locate_whole(reader, block, err);
     if (code)
@@ -214,7 +214,7 @@ static bool next_block(hs__box *block, const hs_shape *shape, int32_t axis, int6
 }
 
 static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, size_t room,
-                             hs__bundle_write_fn take, void *user, hs_error *err)
+                             hs__bundle_write_fn on_piece, void *user, hs_error *err)
 {
     size_t inner;
     const hs_shape *shape = &entry->shape;
@@ -225,7 +225,7 @@ static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *
         return code;
     if (shape->rank == 0) {
         code = read_sliced(reader, entry, piece, err);
-        return code ? code : take(user, piece, room, err);
+        return code ? code : on_piece(user, piece, room, err);
     }
     for (size_t i = 0; i < layout.n; i++)
         layout.items[i].entry->verified = false; /* verified again with the first part that needs it */
@@ -238,7 +238,7 @@ static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *
         hs_shape of_block = hs__box_shape(&block);
         size_t bytes = (size_t)hs_shape_elements(&of_block) * hs_dtype_size((hs_dtype)entry->dtype);
         if (!(code = hs__bundle_read_slice(reader, entry, &block, piece, err)))
-            code = take(user, piece, bytes, err);
+            code = on_piece(user, piece, bytes, err);
     } while (!code && next_block(&block, shape, axis, most));
     return code;
 }
@@ -246,17 +246,17 @@ static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *
 typedef struct {
     const hs__bundle_entry *entry;
     bool swapped;
-    hs__bundle_write_fn take;
+    hs__bundle_write_fn on_piece;
     void *user;
 } streaming;
 
-static hs_code pass_on(void *user, char *piece, size_t at, size_t n, hs_error *err)
+static hs_code swap_piece(void *user, char *piece, size_t at, size_t n, hs_error *err)
 {
     const streaming *s = user;
     (void)at;
     if (s->swapped)
         hs__swap_bytes((hs_dtype)s->entry->dtype, piece, n);
-    return s->take(s->user, piece, n, err);
+    return s->on_piece(s->user, piece, n, err);
 }
 
 /* Each piece of a tensor in slices is searched in all slices. So pieces grow with the number of slices. */
@@ -268,10 +268,10 @@ static uint64_t largest_piece(const hs__bundle_entry *entry)
     return entry->slices < MOST_BYTES_OF_SLICES / PER_SLICE ? MOST_BYTES_OF_SLICES : (uint64_t)entry->slices * PER_SLICE;
 }
 
-hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_write_fn take, void *user,
-                          hs_error *err)
+hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_write_fn on_piece,
+                          void *user, hs_error *err)
 {
-    streaming s = {entry, reader->big_endian != hs__big_endian(), take, user};
+    streaming s = {entry, reader->big_endian != hs__big_endian(), on_piece, user};
     hs_code code = hs__bundle_locate(reader, entry, err);
     if (code)
         return code;
@@ -280,8 +280,8 @@ hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *ent
     void *scratch = hs__realloc(reader->env, NULL, room, 1);
     if (!scratch)
         return hs__no_memory(err, room, "reading a checkpoint");
-    code = entry->slices ? stream_slices(reader, entry, scratch, room, take, user, err)
-                         : hs__bundle_read_pieces(reader, entry, scratch, false, pass_on, &s, err);
+    code = entry->slices ? stream_slices(reader, entry, scratch, room, on_piece, user, err)
+                         : hs__bundle_read_pieces(reader, entry, scratch, false, swap_piece, &s, err);
     hs__free(reader->env, scratch);
     return code;
 }

@@ -59,7 +59,7 @@ uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_
 typedef struct {
     const unsigned char *at, *end; /* read but not parsed */
     unsigned char *piece;          /* buffer of HS__BUNDLE_PIECE bytes for the next read */
-    uint64_t left;                 /* bytes not read */
+    uint64_t remaining;            /* bytes to read */
 } cursor;
 
 /* Reads more, unless the next length or checksum is in memory. */
@@ -67,15 +67,15 @@ static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entr
 {
     enum { LONGEST = 10 };
     size_t kept = (size_t)(c->end - c->at);
-    if (kept >= LONGEST || !c->left)
+    if (kept >= LONGEST || !c->remaining)
         return HS_OK;
-    size_t room = HS__BUNDLE_PIECE - kept, n = c->left < room ? (size_t)c->left : room;
+    size_t room = HS__BUNDLE_PIECE - kept, n = c->remaining < room ? (size_t)c->remaining : room;
     memmove(c->piece, c->at, kept);
     c->at = c->piece;
     c->end = c->piece + kept + n;
-    hs_code code =
-        hs__file_read(&reader->file, entry->offset + (entry->bytes - c->left), c->piece + kept, n, reader->file_path, err);
-    c->left -= n;
+    hs_code code = hs__file_read(&reader->file, entry->offset + (entry->bytes - c->remaining), c->piece + kept, n,
+                                 reader->file_path, err);
+    c->remaining -= n;
     return code;
 }
 
@@ -107,7 +107,7 @@ static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *
                             entry->name);
     *crc = hs__crc32c(*crc, c->at, 4);
     c->at += 4;
-    uint64_t text = (uint64_t)(c->end - c->at) + c->left;
+    uint64_t text = (uint64_t)(c->end - c->at) + c->remaining;
     if (total != text)
         return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, but its lengths need %llu", reader->file_path,
                             entry->name, (unsigned long long)text, (unsigned long long)total);
@@ -117,7 +117,7 @@ static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *
 static hs_code sum_text(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, uint32_t *crc, hs_error *err)
 {
     hs_code code = HS_OK;
-    while (!code && (c->at < c->end || c->left)) {
+    while (!code && (c->at < c->end || c->remaining)) {
         *crc = hs__crc32c(*crc, c->at, (size_t)(c->end - c->at));
         c->at = c->end;
         code = read_more(reader, entry, c, err);

@@ -209,7 +209,7 @@ static hs_code note(hs_record_writer *writer, hs_code code, const hs_error *erro
     return hs__error_copy(err, &writer->error);
 }
 
-static hs_code hand_on(hs_record_writer *writer, hs_error *err)
+static hs_code write_pending(hs_record_writer *writer, hs_error *err)
 {
     hs_error error = {0};
     hs_code code = sink_write(&writer->sink, writer->pending.data, writer->pending.size, &error);
@@ -231,13 +231,13 @@ hs_code hs_record_writer_write(hs_record_writer *writer, const void *data, size_
         writer->pending.failed = false;
         return code;
     }
-    return writer->pending.size >= writer->limit ? hand_on(writer, err) : HS_OK;
+    return writer->pending.size >= writer->limit ? write_pending(writer, err) : HS_OK;
 }
 
 hs_code hs_record_writer_flush(hs_record_writer *writer, bool sync, hs_error *err)
 {
     hs_code code = check_writer(writer, err);
-    if (code || (code = hand_on(writer, err)))
+    if (code || (code = write_pending(writer, err)))
         return code;
     hs_error error = {0};
     return note(writer, sink_flush(&writer->sink, sync, &error), &error, err);
@@ -249,7 +249,7 @@ hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err)
     if (!writer || writer->is_closed)
         return HS_OK;
     hs_error error = {0};
-    if (!writer->error.code && hand_on(writer, NULL) == HS_OK)
+    if (!writer->error.code && write_pending(writer, NULL) == HS_OK)
         note(writer, sink_end(&writer->sink, &error), &error, NULL);
     hs_code code = sink_close(&writer->sink, &error);
     writer->is_closed = true;

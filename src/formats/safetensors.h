@@ -60,7 +60,7 @@ typedef struct hs__safetensors_writer {
     const hs_env *env;
     hs__safetensors_header header;
     hs__file file;
-    uint64_t left; /* bytes of data that are not written yet */
+    uint64_t remaining; /* bytes of data to write */
 } hs__safetensors_writer;
 
 void hs__safetensors_writer_init(hs__safetensors_writer *writer, const hs_env *env);

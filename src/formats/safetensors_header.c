@@ -264,7 +264,7 @@ static hs_code check_coverage(const hs__safetensors_header *header, const source
     return HS_OK;
 }
 
-static hs_code keep_names(hs__safetensors_header *header, hs_error *err)
+static hs_code copy_names(hs__safetensors_header *header, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < header->n; i++)
@@ -343,7 +343,7 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
     if (!code && header->n)
         qsort(header->entries, header->n, sizeof *header->entries, by_offset);
     if (!code && !(code = check_coverage(header, &from, err)))
-        code = keep_names(header, err);
+        code = copy_names(header, err);
     json_decref(root);
     return code;
 }

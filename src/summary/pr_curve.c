@@ -122,8 +122,8 @@ static hs_code put(hs_summary *summary, const char *tag, const curve *c, const h
 }
 
 /* Copies one of the three tensors to the host. */
-static hs_code take(const char *tag, const char *what, const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host,
-                    hs_error *err)
+static hs_code copy_to_host(const char *tag, const char *what, const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host,
+                            hs_error *err)
 {
     hs_error cause;
     if (hs_tensor_check(tensor, &cause) || hs_tensor_host(tensor, copy, host, &cause))
@@ -134,12 +134,12 @@ static hs_code take(const char *tag, const char *what, const hs_tensor *tensor, 
     return HS_OK;
 }
 
-static hs_code take_all(hs_summary *summary, const char *tag, const hs_pr_curve *o, curve *c, hs_error *err)
+static hs_code copy_all_to_host(hs_summary *summary, const char *tag, const hs_pr_curve *o, curve *c, hs_error *err)
 {
     hs_code code;
-    if ((code = take(tag, "hs_pr_curve.labels", o->labels, &summary->copy, &c->labels, err)) ||
-        (code = take(tag, "hs_pr_curve.predictions", o->predictions, &c->copies[0], &c->predictions, err)) ||
-        (o->weights && (code = take(tag, "hs_pr_curve.weights", o->weights, &c->copies[1], &c->weights, err))))
+    if ((code = copy_to_host(tag, "hs_pr_curve.labels", o->labels, &summary->copy, &c->labels, err)) ||
+        (code = copy_to_host(tag, "hs_pr_curve.predictions", o->predictions, &c->copies[0], &c->predictions, err)) ||
+        (o->weights && (code = copy_to_host(tag, "hs_pr_curve.weights", o->weights, &c->copies[1], &c->weights, err))))
         return code;
     const hs_shape labels = hs_tensor_shape(&c->labels), predictions = hs_tensor_shape(&c->predictions),
                    weights = hs_tensor_shape(&c->weights);
@@ -166,7 +166,7 @@ static hs_code check(const char *tag, const hs_pr_curve *o, hs_error *err)
 
 static hs_code make(hs_summary *summary, const char *tag, const hs_pr_curve *o, curve *c, hs_error *err)
 {
-    hs_code code = take_all(summary, tag, o, c, err);
+    hs_code code = copy_all_to_host(summary, tag, o, c, err);
     if (code)
         return code;
     c->thresholds = o->thresholds ? (size_t)o->thresholds : THRESHOLDS;

@@ -137,7 +137,7 @@ static void log_changes(hs_summary_writer *writer, const turn *now)
 }
 
 /* Moves the unwritten rest of the buffer to its beginning. */
-static void keep_rest(hs_summary_writer *writer, const turn *now)
+static void move_rest(hs_summary_writer *writer, const turn *now)
 {
     hs__buffer *buffer = &writer->writing;
     if (!now->arrived)
@@ -182,7 +182,7 @@ static void end_turn(hs_summary_writer *writer, turn *now)
     if (now->wrote)
         empty(writer, &writer->writing);
     else
-        keep_rest(writer, now);
+        move_rest(writer, now);
     if (now->error.code) {
         note_failure(writer, now);
     } else {

@@ -40,7 +40,7 @@ static bool next(const survey *s, bool states, size_t *index, const char **name,
     return false;
 }
 
-static bool take(survey *s, const char *name, hs_tensor *info, sums *found)
+static bool read_statistics(survey *s, const char *name, hs_tensor *info, sums *found)
 {
     *found = (sums){.tensors = 1};
     if (!read_tensor(&s->of, name, info)) {
@@ -121,7 +121,7 @@ static void put_tensors(survey *s)
     sums found;
     put_header(s);
     for (size_t i = 0; next(s, false, &i, &name, &info);) {
-        if (!take(s, name, &info, &found))
+        if (!read_statistics(s, name, &info, &found))
             continue;
         columns_put(&s->columns, name, &info);
         if (info.dtype == HS_STRING)
@@ -194,7 +194,7 @@ static void print_tensors(survey *s)
     fputs("{\"tensors\": ", stdout);
     js_list_begin();
     for (size_t i = 0; next(s, false, &i, &name, &info);) {
-        if (!take(s, name, &info, &found))
+        if (!read_statistics(s, name, &info, &found))
             continue;
         json_t *object = js_tensor(name, &info);
         if (info.dtype == HS_STRING) {

@@ -37,11 +37,11 @@ static void copy(const hs__box *from, const hs__box *to, int16_t *copied)
     int16_t data[24];
     size_t bytes = fill(from, data) * sizeof *data;
     hs__runs runs = hs__runs_begin(from, to, sizeof *data);
-    if (runs.left)
+    if (runs.remaining)
         assert_true(hs__runs_end(&runs) <= bytes);
     for (size_t at = 0; at < bytes; at += PIECE)
         hs__runs_copy(&runs, (const char *)data + at, at, bytes - at < PIECE ? bytes - at : PIECE, (char *)copied);
-    assert_int_equal(runs.left, 0);
+    assert_int_equal(runs.remaining, 0);
 }
 
 static bool in_box(const hs__box *box, int16_t element)
@@ -84,14 +84,14 @@ static void runs_are_as_long_as_possible(void **state)
     (void)state;
     const hs__box all = hs__box_of(&shape), rows = {3, {1}, {2, 2, 4}}, columns = {3, {0}, {3, 1, 4}};
     hs__runs runs = hs__runs_begin(&all, &all, 2);
-    assert_int_equal(runs.left, 1);
+    assert_int_equal(runs.remaining, 1);
     assert_int_equal(runs.run, 48);
     runs = hs__runs_begin(&all, &rows, 2);
-    assert_int_equal(runs.left, 1);
+    assert_int_equal(runs.remaining, 1);
     assert_int_equal(runs.from, 16);
     assert_int_equal(runs.run, 32);
     runs = hs__runs_begin(&all, &columns, 2);
-    assert_int_equal(runs.left, 3);
+    assert_int_equal(runs.remaining, 3);
     assert_int_equal(runs.run, 8);
     assert_int_equal(hs__runs_end(&runs), 40);
 }
@@ -101,7 +101,7 @@ static void a_scalar_is_one_run(void **state)
     (void)state;
     const hs__box scalar = {.rank = 0};
     hs__runs runs = hs__runs_begin(&scalar, &scalar, 8);
-    assert_int_equal(runs.left, 1);
+    assert_int_equal(runs.remaining, 1);
     assert_int_equal(runs.run, 8);
 }
 
@@ -109,8 +109,8 @@ static void empty_boxes_have_no_intersection(void **state)
 {
     (void)state;
     const hs__box empty = {3, {1}, {0, 2, 4}}, all = hs__box_of(&shape);
-    assert_int_equal(hs__runs_begin(&empty, &all, 2).left, 0);
-    assert_int_equal(hs__runs_begin(&all, &empty, 2).left, 0);
+    assert_int_equal(hs__runs_begin(&empty, &all, 2).remaining, 0);
+    assert_int_equal(hs__runs_begin(&all, &empty, 2).remaining, 0);
     assert_false(hs__box_meets(&empty, &all));
     assert_false(hs__box_meets(&all, &empty));
 }
