@@ -36,7 +36,7 @@ struct hs_state_reader {
 
 /* Validates and copies a state provider. An empty identity becomes NULL. `what` ("state", "hook") is for messages.
  * INVALID_ARGUMENT: invalid name, missing function, negative version, or an identity that is not one line of text. */
-hs_code hs__state_provider_take(hs_state_provider *to, const hs_state_provider *from, const char *what, hs_error *err);
+hs_code hs__state_provider_copy(hs_state_provider *to, const hs_state_provider *from, const char *what, hs_error *err);
 /* True if the text has no control characters. */
 bool hs__is_line(const char *text, size_t bytes);
 

@@ -172,7 +172,7 @@ static void a_provider_is_copied(void **state)
     (void)state;
     hs_error err = {0};
     hs_state_provider taken;
-    assert_ok(hs__state_provider_take(&taken, &good, "state", &err), &err);
+    assert_ok(hs__state_provider_copy(&taken, &good, "state", &err), &err);
     assert_memory_equal(&taken, &good, sizeof good);
 }
 
@@ -182,7 +182,7 @@ static void an_empty_identity_becomes_null(void **state)
     hs_error err = {0};
     hs_state_provider given = good, taken;
     given.identity = "";
-    assert_ok(hs__state_provider_take(&taken, &given, "state", &err), &err);
+    assert_ok(hs__state_provider_copy(&taken, &given, "state", &err), &err);
     assert_null(taken.identity);
 }
 
@@ -190,7 +190,7 @@ static void assert_not_taken(const hs_state_provider *given, const char *why)
 {
     hs_error err = {0};
     hs_state_provider taken;
-    assert_fails(hs__state_provider_take(&taken, given, "state", &err), HS_INVALID_ARGUMENT, &err, why);
+    assert_fails(hs__state_provider_copy(&taken, given, "state", &err), HS_INVALID_ARGUMENT, &err, why);
 }
 
 static void invalid_providers_are_refused(void **state)
