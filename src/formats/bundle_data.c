@@ -35,6 +35,13 @@ const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const c
     return at == HS__NONE ? NULL : &reader->entries[at];
 }
 
+int hs__bundle_compare_places(const hs__bundle_entry *a, const hs__bundle_entry *b)
+{
+    if (a->shard != b->shard)
+        return (a->shard > b->shard) - (a->shard < b->shard);
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
 /* Checking. */
 
 hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)

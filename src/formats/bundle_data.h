@@ -14,6 +14,8 @@ enum { HS__BUNDLE_PIECE = 1 << 18 };
 hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 /* UNIMPLEMENTED: unknown dtype, or a rank above HS_MAX_RANK. DATA_LOSS: the number of bytes overflows. */
 hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+/* Compares two entries by the place of their data: shard, then offset. */
+int hs__bundle_compare_places(const hs__bundle_entry *a, const hs__bundle_entry *b);
 /* Checks an entry that has data as hs__bundle_locate does. Leaves its data file open. */
 hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* DATA_LOSS if `crc`, the unmasked checksum of what was read, is not the entry's. */

@@ -284,10 +284,7 @@ typedef struct {
 
 static int by_place(const void *a, const void *b)
 {
-    const hs__bundle_entry *first = ((const extent *)a)->entry, *second = ((const extent *)b)->entry;
-    if (first->shard != second->shard)
-        return (first->shard > second->shard) - (first->shard < second->shard);
-    return (first->offset > second->offset) - (first->offset < second->offset);
+    return hs__bundle_compare_places(((const extent *)a)->entry, ((const extent *)b)->entry);
 }
 
 static hs_code no_overlap(const extent *a, const extent *b, const char *path, hs_error *err)

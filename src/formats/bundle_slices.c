@@ -301,10 +301,7 @@ hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *en
 
 static int by_place(const void *a, const void *b)
 {
-    const hs__bundle_entry *first = ((const hs__placed *)a)->entry, *second = ((const hs__placed *)b)->entry;
-    if (first->shard != second->shard)
-        return (first->shard > second->shard) - (first->shard < second->shard);
-    return (first->offset > second->offset) - (first->offset < second->offset);
+    return hs__bundle_compare_places(((const hs__placed *)a)->entry, ((const hs__placed *)b)->entry);
 }
 
 static hs_code locate_all(hs__bundle_reader *reader, hs__layout *layout, hs_error *err)

@@ -4,8 +4,7 @@
 #include "run_metadata.pb-c.h"
 
 #include "base/proto.h"
-
-#include <jansson.h>
+#include "summary/value.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,23 +16,11 @@ static const int64_t LATEST_NS = INT64_MAX / 2;
 
 /* Strings. */
 
-static bool is_utf8(const char *text, size_t bytes)
-{
-    json_t *string = json_stringn(text, bytes);
-    json_decref(string);
-    return string != NULL;
-}
-
 /* Appends a JSON string. If the text is not UTF-8, each byte above ASCII becomes U+FFFD. */
 static void put_text(hs__buffer *out, const char *text)
 {
     size_t bytes = strlen(text), begun = 0;
-    bool sound = true;
-    for (size_t i = 0; sound && i < bytes; i++)
-        if ((unsigned char)text[i] >= 0x80) {
-            sound = is_utf8(text, bytes);
-            break;
-        }
+    const bool sound = hs__is_utf8(text, bytes);
     hs__buffer_append(out, "\"", 1);
     for (size_t i = 0; i < bytes; i++) {
         unsigned char c = (unsigned char)text[i];
