@@ -1,14 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the files of a directory one after the other. With `follow`, a file may grow. It has ended if a later file exists
  * and another read finds no more records. */
+#include "base/files.h"
 #include "formats/records.h"
 #include "summary/event_decode.h"
-#include "summary/event_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The event files of a directory, sorted by name; or a single file. */
+typedef struct {
+    const hs_env *env;
+    char *directory; /* NULL: a single file */
+    char **paths;
+    size_t n, capacity;
+} event_files;
+
+typedef struct {
+    event_files *files;
+    size_t known; /* number of files before the update */
+    hs_code code;
+    hs_error *err;
+} addition;
+
+static bool is_new(const addition *adding, const char *name)
+{
+    const event_files *files = adding->files;
+    if (!strstr(name, "tfevents"))
+        return false;
+    return adding->known == 0 || strcmp(name, hs__path_base(files->paths[adding->known - 1])) > 0;
+}
+
+/* True if the path was deleted or is a directory. */
+static bool is_not_file(const hs_env *env, const char *path)
+{
+    hs_file_stat found;
+    hs_code code = hs__stat(env, path, &found, NULL);
+    return code == HS_NOT_FOUND || (!code && found.is_directory);
+}
+
+static int add(void *user, const char *name)
+{
+    addition *adding = user;
+    event_files *files = adding->files;
+    if (!is_new(adding, name))
+        return 0;
+    char *path = hs__path_join(files->env, files->directory, name);
+    adding->code =
+        path ? hs__reserve(files->env, &files->paths, &files->capacity, files->n + 1, sizeof *files->paths, adding->err)
+             : hs__no_memory(adding->err, strlen(name), "a path");
+    if (adding->code || is_not_file(files->env, path))
+        hs__free(files->env, path);
+    else
+        files->paths[files->n++] = path;
+    return adding->code;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds the files of the directory whose names sort after the last known one. */
+static hs_code update_files(event_files *files, hs_error *err)
+{
+    addition adding = {files, files->n, HS_OK, err};
+    if (!files->directory)
+        return HS_OK;
+    hs_code code = hs__list(files->env, files->directory, add, &adding, err);
+    code = adding.code ? adding.code : code;
+    if (code) { /* the list may be incomplete */
+        while (files->n > adding.known)
+            hs__free(files->env, files->paths[--files->n]);
+        return code;
+    }
+    if (files->n > adding.known)
+        qsort(files->paths + adding.known, files->n - adding.known, sizeof *files->paths, by_name);
+    return HS_OK;
+}
+
+static hs_code set_path(event_files *files, const char *path, bool is_directory, hs_error *err)
+{
+    char *copy = hs__strdup(files->env, path);
+    if (!copy)
+        return hs__no_memory(err, strlen(path), "a path");
+    if (is_directory) {
+        files->directory = copy;
+        return update_files(files, err);
+    }
+    hs_code code = hs__reserve(files->env, &files->paths, &files->capacity, 1, sizeof *files->paths, err);
+    if (code)
+        hs__free(files->env, copy);
+    else
+        files->paths[files->n++] = copy;
+    return code;
+}
+
+static void free_files(event_files *files)
+{
+    for (size_t i = 0; i < files->n; i++)
+        hs__free(files->env, files->paths[i]);
+    hs__free(files->env, files->paths);
+    hs__free(files->env, files->directory);
+    *files = (event_files){.env = files->env};
+}
+
+static hs_code open_files(event_files *files, const hs_env *env, const char *path, hs_error *err)
+{
+    hs_file_stat found;
+    *files = (event_files){.env = env};
+    hs_code code = hs__stat(env, path, &found, err);
+    if (!code)
+        code = set_path(files, path, found.is_directory, err);
+    if (code)
+        free_files(files);
+    return code;
+}
+
+/* Opening and closing. */
 
 struct hs_event_reader {
     hs_env env;
     hs_event_reader_options options;
-    hs__event_files files;
+    event_files files;
     size_t current; /* index in files.paths */
     hs__record_reader records;
     bool is_open;  /* the current file is open */
@@ -47,7 +161,7 @@ hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_op
     reader->env = env;
     reader->options = options;
     reader->values.env = &reader->env;
-    if (hs__event_files_open(&reader->files, &reader->env, path, err)) {
+    if (open_files(&reader->files, &reader->env, path, err)) {
         hs__free(&env, reader);
         return NULL;
     }
@@ -68,7 +182,7 @@ void hs_event_reader_close(hs_event_reader *reader)
         return;
     hs_env env = reader->env;
     close_file(reader);
-    hs__event_files_free(&reader->files);
+    free_files(&reader->files);
     hs__free(&env, reader->values.items);
     hs__free(&env, reader);
 }
@@ -165,7 +279,7 @@ static bool is_last(const hs_event_reader *reader)
 static hs_code next_file(hs_event_reader *reader, hs_error *err)
 {
     if (reader->options.follow && is_last(reader)) {
-        hs_code code = hs__event_files_update(&reader->files, err);
+        hs_code code = update_files(&reader->files, err);
         if (code)
             return code;
     }
