@@ -83,7 +83,7 @@ hs_code hs_code_from_errno(int os_error)
         return HS_FAILED_PRECONDITION;
     case ENOSPC:
     case EDQUOT:
-    case EFBIG: /* not OUT_OF_RANGE, as TensorFlow has it: that is the end of the input */
+    case EFBIG: /* TensorFlow has OUT_OF_RANGE, which here means the end of the input */
     case EMFILE:
     case EMLINK:
     case ENFILE:
