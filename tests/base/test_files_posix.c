@@ -567,7 +567,7 @@ typedef struct {
     char names[200];
 } listing;
 
-static int take_name(void *visitor, const char *name)
+static int append_name(void *visitor, const char *name)
 {
     listing *l = visitor;
     strcat(strcat(l->names, name), " ");
@@ -582,7 +582,7 @@ static void list_visits_each_name_but_the_dots(void **state)
     put(".hidden", "");
     mkdir(in("sub"), 0777);
     put("sub/inner", "");
-    assert_ok(fs->list(NULL, directory, take_name, &l, &err), &err);
+    assert_ok(fs->list(NULL, directory, append_name, &l, &err), &err);
     assert_int_equal(l.n, 3);
     assert_contains(l.names, "a ");
     assert_contains(l.names, ".hidden ");
@@ -596,7 +596,7 @@ static void list_ends_when_the_visitor_says_so(void **state)
     put("a", "");
     put("b", "");
     put("c", "");
-    assert_ok(fs->list(NULL, directory, take_name, &l, &err), &err);
+    assert_ok(fs->list(NULL, directory, append_name, &l, &err), &err);
     assert_int_equal(l.n, 2);
 }
 
@@ -605,8 +605,8 @@ static void list_needs_a_directory(void **state)
     (void)state;
     listing l = {0};
     put("f", "x");
-    assert_fails(fs->list(NULL, in("none"), take_name, &l, &err), HS_NOT_FOUND, &err, in("none"));
-    assert_fails(fs->list(NULL, in("f"), take_name, &l, &err), HS_FAILED_PRECONDITION, &err, in("f"));
+    assert_fails(fs->list(NULL, in("none"), append_name, &l, &err), HS_NOT_FOUND, &err, in("none"));
+    assert_fails(fs->list(NULL, in("f"), append_name, &l, &err), HS_FAILED_PRECONDITION, &err, in("f"));
     assert_int_equal(l.n, 0);
 }
 

@@ -84,7 +84,7 @@ static int end(pid_t child)
 
 enum { REFUSED = 42 };
 
-static int take_plainly(void *name)
+static int lock_plainly(void *name)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(open(in(name), O_RDWR | O_CLOEXEC), F_SETLK, &whole) == 0)
@@ -97,7 +97,7 @@ static bool is_free(const char *name)
 {
     char copy[32];
     snprintf(copy, sizeof copy, "%s", name);
-    int status = end(begin(take_plainly, copy));
+    int status = end(begin(lock_plainly, copy));
     assert_true(WIFEXITED(status));
     assert_true(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == REFUSED);
     return WEXITSTATUS(status) == 0;
@@ -353,7 +353,7 @@ static void a_child_cannot_lock_what_its_parent_holds(void **state)
     fs->unlock(NULL, lock);
 }
 
-static int give_up(void *lock)
+static int unlock(void *lock)
 {
     fs->unlock(NULL, lock);
     return 0;
@@ -363,14 +363,14 @@ static void a_child_that_releases_its_hold_does_not_release_the_parents(void **s
 {
     (void)state;
     void *lock = hold("a");
-    assert_int_equal(end(begin(give_up, lock)), 0);
+    assert_int_equal(end(begin(unlock, lock)), 0);
     assert_false(is_free("a"));
     fs->unlock(NULL, lock);
     assert_true(is_free("a"));
 }
 
 /* Each notice of the parent is one step. */
-static int take_after_the_parent(void *user)
+static int lock_after_the_parent(void *user)
 {
     talk *t = user;
     void *mine = NULL;
@@ -392,7 +392,7 @@ static void an_inherited_hold_does_not_lock(void **state)
     (void)state;
     talk t;
     void *lock = hold("a");
-    pid_t child = begin(take_after_the_parent, open_talk(&t, lock));
+    pid_t child = begin(lock_after_the_parent, open_talk(&t, lock));
     fs->unlock(NULL, lock);
     step(&t);
     assert_false(is_free("a"));
@@ -403,7 +403,7 @@ static void an_inherited_hold_does_not_lock(void **state)
     close_talk(&t);
 }
 
-static int take_and_give_up_the_inherited(void *user)
+static int lock_and_unlock_the_inherited(void *user)
 {
     talk *t = user;
     void *mine = NULL;
@@ -418,7 +418,7 @@ static void releasing_an_inherited_hold_keeps_the_childs_own(void **state)
     (void)state;
     talk t;
     void *lock = hold("a");
-    pid_t child = begin(take_and_give_up_the_inherited, open_talk(&t, lock));
+    pid_t child = begin(lock_and_unlock_the_inherited, open_talk(&t, lock));
     fs->unlock(NULL, lock);
     step(&t);
     assert_false(is_free("a"));
@@ -459,7 +459,7 @@ static void renewing_an_inherited_hold_locks_for_the_child(void **state)
 
 enum { THREADS = 4, TIMES = 300 };
 
-static void *take_and_release(void *user)
+static void *lock_and_unlock(void *user)
 {
     for (int i = 0; i < TIMES; i++) {
         void *lock = NULL;
@@ -473,7 +473,7 @@ static void *take_and_release(void *user)
 static void begin_threads(pthread_t *threads, char *path)
 {
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, take_and_release, path), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, lock_and_unlock, path), 0);
 }
 
 static void end_threads(const pthread_t *threads)
@@ -532,7 +532,7 @@ static void a_child_of_busy_threads_does_not_hang(void **state)
     void *lock = hold("a");
     begin_threads(threads, path);
     for (int i = 0; i < 50; i++)
-        assert_int_equal(end(begin(give_up, lock)), 0);
+        assert_int_equal(end(begin(unlock, lock)), 0);
     end_threads(threads);
     assert_false(is_free("a"));
     fs->unlock(NULL, lock);

@@ -346,7 +346,7 @@ typedef struct {
     int64_t first, second, third;
 } new_options;
 
-static hs_code take(options *to, const void *from, hs_error *err)
+static hs_code copy_options(options *to, const void *from, hs_error *err)
 {
     memset(to, 0x55, sizeof *to);
     return HS_STRUCT_TAKE(options, first, to, from, err);
@@ -357,7 +357,7 @@ static void take_copies_the_same_version(void **state)
     (void)state;
     hs_error err = {0};
     options to, from = {sizeof from, 1, 2};
-    assert_ok(take(&to, &from, &err), &err);
+    assert_ok(copy_options(&to, &from, &err), &err);
     assert_memory_equal(&to, &from, sizeof to);
 }
 
@@ -367,7 +367,7 @@ static void take_fills_an_older_version_with_zeros(void **state)
     hs_error err = {0};
     options to;
     old_options from = {sizeof from, 1};
-    assert_ok(take(&to, &from, &err), &err);
+    assert_ok(copy_options(&to, &from, &err), &err);
     assert_int_equal(to.size, sizeof to);
     assert_int_equal(to.first, 1);
     assert_int_equal(to.second, 0);
@@ -379,7 +379,7 @@ static void take_accepts_unset_newer_fields(void **state)
     hs_error err = {0};
     options to;
     new_options from = {sizeof from, 1, 2, 0};
-    assert_ok(take(&to, &from, &err), &err);
+    assert_ok(copy_options(&to, &from, &err), &err);
     assert_int_equal(to.size, sizeof to);
     assert_int_equal(to.second, 2);
 }
@@ -390,7 +390,7 @@ static void take_refuses_set_newer_fields(void **state)
     hs_error err = {0};
     options to;
     new_options from = {sizeof from, 1, 2, (int64_t)1 << 56}; /* only the last byte is set */
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options");
+    assert_fails(copy_options(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options");
     assert_contains(err.message, HS_VERSION_STRING);
     assert_int_equal(to.size, sizeof to); /* the known fields are filled nevertheless */
     assert_int_equal(to.first, 1);
@@ -402,7 +402,7 @@ static void take_refuses_a_forgotten_macro(void **state)
     (void)state;
     hs_error err = {0};
     options to, from = {0, 1, 2};
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err,
+    assert_fails(copy_options(&to, &from, &err), HS_INVALID_ARGUMENT, &err,
                  "options.size is 0, but must be at least 16: initialize the struct with HS_INIT(options, ...)");
 }
 
@@ -412,9 +412,9 @@ static void take_refuses_a_size_that_no_release_had(void **state)
     hs_error err = {0};
     options to;
     old_options from = {sizeof from - 1, 1};
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 15, but must be at least 16");
+    assert_fails(copy_options(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 15, but must be at least 16");
     from.size = sizeof from.size;
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 8");
+    assert_fails(copy_options(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 8");
 }
 
 static void take_clears_the_error(void **state)
@@ -422,7 +422,7 @@ static void take_clears_the_error(void **state)
     (void)state;
     hs_error err = {HS_INTERNAL, 1, "old"};
     options to, from = {sizeof from, 1, 2};
-    assert_ok(take(&to, &from, &err), &err);
+    assert_ok(copy_options(&to, &from, &err), &err);
     assert_int_equal(err.code, HS_OK);
     assert_string_equal(err.message, "");
 }
@@ -433,7 +433,7 @@ static void null_arguments_are_refused(void **state)
     hs_error err = {0};
     options to, from = {sizeof from, 1, 2};
     const char *none = NULL;
-    assert_fails(take(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options is NULL");
+    assert_fails(copy_options(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options is NULL");
     assert_fails(hs_struct_take(NULL, sizeof to, &from, sizeof from, "options", &err), HS_INVALID_ARGUMENT, &err,
                  "options");
     assert_int_equal(hs_error_set(&err, HS_ABORTED, none, 0), HS_ABORTED);

@@ -108,7 +108,7 @@ typedef struct {
     size_t done, most;
 } streamed;
 
-static hs_code take_piece(void *user, const void *piece, size_t bytes, hs_error *error)
+static hs_code append_piece(void *user, const void *piece, size_t bytes, hs_error *error)
 {
     streamed *s = user;
     (void)error;
@@ -129,13 +129,13 @@ static void tensors_in_slices_are_streamed_piece_by_piece(void **state)
         write_large(&shapes[i], true);
         s = (streamed){.done = 0};
         hs__bundle_reader reader = open_bundle();
-        assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), take_piece, &s, &err), &err);
+        assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), append_piece, &s, &err), &err);
         assert_int_equal(s.done, bytes);
         assert_memory_equal(s.bytes, large, bytes);
         assert_true(s.most <= (size_t)1 << 20);
         damage_data(bytes - 1);
         s.done = 0;
-        assert_fails(hs__bundle_stream(&reader, find_entry(&reader, "w"), take_piece, &s, &err), HS_DATA_LOSS, &err,
+        assert_fails(hs__bundle_stream(&reader, find_entry(&reader, "w"), append_piece, &s, &err), HS_DATA_LOSS, &err,
                      "checksum mismatch of 'w'");
         hs__bundle_reader_close(&reader);
     }
@@ -162,7 +162,7 @@ static void rows_in_several_slices_are_streamed(void **state)
     hs__bundle_writer_close(&writer);
     s = (streamed){.done = 0};
     hs__bundle_reader reader = open_bundle();
-    assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), take_piece, &s, &err), &err);
+    assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), append_piece, &s, &err), &err);
     hs__bundle_reader_close(&reader);
     assert_int_equal(s.done, COLUMNS);
     assert_memory_equal(s.bytes, "abcdefg", CUT);

@@ -156,7 +156,7 @@ static unsigned char kept[64];
 static size_t n_kept;
 
 /* A file that keeps only its beginning. */
-static hs_code keep_beginning(void *user, void *data_file, const void *data, size_t bytes, hs_error *error)
+static hs_code write_beginning(void *user, void *data_file, const void *data, size_t bytes, hs_error *error)
 {
     (void)user, (void)data_file, (void)error;
     size_t n = bytes < sizeof kept - n_kept ? bytes : sizeof kept - n_kept;
@@ -177,7 +177,7 @@ static void lengths_beyond_32_bits_are_checksummed_as_64(void **state)
         test_skip("calloc refuses 4 GiB");
     large.data = zeros;
     hs_file_system_ops ops = *t.env.files.ops;
-    ops.write = keep_beginning;
+    ops.write = write_beginning;
     hs_env env = t.env;
     env.files.ops = &ops;
     n_kept = 0;
@@ -312,7 +312,7 @@ typedef struct {
     hs_code code;
 } supply;
 
-static hs_code give(void *user, void *to, size_t bytes, hs_error *error)
+static hs_code fill(void *user, void *to, size_t bytes, hs_error *error)
 {
     supply *s = user;
     memcpy(to, s->from, bytes);
@@ -328,7 +328,7 @@ static void numbers_may_be_added_in_pieces(void **state)
     hs_shape shape = HS_SHAPE(N);
     hs_tensor whole = floats(shape, numbers);
     hs__bundle_writer writer = open_writer();
-    assert_ok(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, give, &(supply){(char *)numbers, HS_OK}, &err),
+    assert_ok(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, fill, &(supply){(char *)numbers, HS_OK}, &err),
               &err);
     assert_ok(hs__bundle_writer_add(&writer, "after", &(hs_tensor){.dtype = HS_FLOAT, .dims = {0}, .rank = 1}, &err), &err);
     assert_int_equal(writer.nonfinite.first_index, N - 1);
@@ -346,12 +346,12 @@ static void a_failing_source_of_pieces_fails(void **state)
     hs_shape shape = HS_SHAPE(2), impossible = HS_SHAPE((int64_t)1 << 62);
     supply s = {(const char *)one_two, HS_UNAVAILABLE};
     hs__bundle_writer writer = open_writer();
-    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, give, &s, &err), HS_UNAVAILABLE, &err,
+    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, fill, &s, &err), HS_UNAVAILABLE, &err,
                  "no more");
-    assert_fails(hs__bundle_writer_add_from(&writer, "y", HS_FLOAT, &shape, give, &s, &err), HS_UNAVAILABLE, &err, "");
+    assert_fails(hs__bundle_writer_add_from(&writer, "y", HS_FLOAT, &shape, fill, &s, &err), HS_UNAVAILABLE, &err, "");
     assert_stays_failed(&writer, HS_UNAVAILABLE);
     writer = open_writer();
-    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &impossible, give, &s, &err), HS_INVALID_ARGUMENT, &err,
+    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &impossible, fill, &s, &err), HS_INVALID_ARGUMENT, &err,
                  "'x' has an invalid shape");
     hs__bundle_writer_close(&writer);
 }

@@ -308,7 +308,7 @@ static void bytes_that_are_not_an_event_are_refused(void **state)
 
 /* Times. */
 
-static void take_time(const Hs__Pb__Event *event, void *user)
+static void record_time(const Hs__Pb__Event *event, void *user)
 {
     double *last = user;
     *last = event->wall_time;
@@ -323,7 +323,7 @@ static void wr_024s_the_time_is_that_of_the_call(void **state)
     add(f, w, "x", 1);
     test_env_advance(&f->t, 100);
     close_writer(f, w);
-    assert_true(events_each(f->directory, take_time, &last));
+    assert_true(events_each(f->directory, record_time, &last));
     assert_true(last == 1700000002.5);
 }
 

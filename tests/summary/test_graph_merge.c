@@ -99,7 +99,7 @@ static void a_summary_in_no_collection_is_not_merged(void **state)
     assert_int_equal(shown_collected(b, "rare"), 1);
 }
 
-static hs_code give_two_strings(void *self, hs_op *op, hs_error *err)
+static hs_code output_two_strings(void *self, hs_op *op, hs_error *err)
 {
     const hs_tensor value = hs_tensor_of(HS_STRING, HS_SHAPE(2), self);
     return hs_op_set_output(op, 0, &value, err);
@@ -113,7 +113,7 @@ static void ops_of_the_program_are_merged(void **state)
     hs_summary_scalar(summary, "own", 2, NULL);
     hs_string strings[2] = {hs_summary_serialized(summary), {NULL, 0}};
     add_two(b);
-    hs_graph_op(b->graph, .name = "own", .run = give_two_strings, .user = strings,
+    hs_graph_op(b->graph, .name = "own", .run = output_two_strings, .user = strings,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
     hs_graph_collect(b->graph, HS_SUMMARIES, "own");
     hs_graph_merge_all_summaries(b->graph, &merged);
@@ -138,7 +138,7 @@ static void bytes_without_data_are_not_merged(void **state)
     bare *b = *state;
     const char *merged;
     hs_string strings[2] = {{"", 0}, {NULL, 5}};
-    hs_graph_op(b->graph, .name = "own", .run = give_two_strings, .user = strings,
+    hs_graph_op(b->graph, .name = "own", .run = output_two_strings, .user = strings,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
     hs_graph_collect(b->graph, HS_SUMMARIES, "own");
     hs_graph_merge_all_summaries(b->graph, &merged);

@@ -121,7 +121,7 @@ static void the_version_is_written_when_the_file_is_opened(void **state)
     assert_string_equal(events_text(f->directory), "version");
 }
 
-static void take_version(const Hs__Pb__Event *event, void *user)
+static void record_version(const Hs__Pb__Event *event, void *user)
 {
     hs_error *seen = user;
     if (event->what_case == HS__PB__EVENT__WHAT_FILE_VERSION)
@@ -131,7 +131,7 @@ static void take_version(const Hs__Pb__Event *event, void *user)
 static void the_version_is_known_to_readers(void **state)
 {
     fixture *f = *state;
-    assert_true(events_each(f->directory, take_version, &f->err));
+    assert_true(events_each(f->directory, record_version, &f->err));
     assert_string_equal(f->err.message, "brain.Event:2");
 }
 
@@ -157,7 +157,7 @@ static void summaries_are_written(void **state)
     assert_string_equal(events_text(f->directory), "version a=1,b=2@7");
 }
 
-static void take_graphs(const Hs__Pb__Event *event, void *user)
+static void record_graphs(const Hs__Pb__Event *event, void *user)
 {
     hs_bytes *seen = user;
     const ProtobufCBinaryData *data = event->what_case == HS__PB__EVENT__WHAT_GRAPH_DEF        ? &event->graph_def
@@ -175,11 +175,11 @@ static void graphs_and_meta_graphs_are_written(void **state)
     assert_ok(hs_summary_writer_meta_graph(f->writer, (hs_bytes){"some bytes", 9}, 3, &f->err), &f->err);
     close_writer(f);
     assert_string_equal(events_text(f->directory), "version graph meta");
-    assert_true(events_each(f->directory, take_graphs, &expected));
+    assert_true(events_each(f->directory, record_graphs, &expected));
     assert_int_equal(expected.size, 8);
 }
 
-static void take_log(const Hs__Pb__Event *event, void *user)
+static void record_log(const Hs__Pb__Event *event, void *user)
 {
     if (event->what_case == HS__PB__EVENT__WHAT_SESSION_LOG)
         snprintf(user, 64, "%s %s", event->session_log->checkpoint_path, event->session_log->msg);
@@ -194,11 +194,11 @@ static void session_logs_are_written(void **state)
     assert_ok(hs_summary_writer_session_log(f->writer, HS_SESSION_LOG_CHECKPOINT, "run/m-9", "saved", 9, &f->err), &f->err);
     close_writer(f);
     assert_string_equal(events_text(f->directory), "version start@1 stop@8 checkpoint@9");
-    assert_true(events_each(f->directory, take_log, seen));
+    assert_true(events_each(f->directory, record_log, seen));
     assert_string_equal(seen, "run/m-9 saved");
 }
 
-static void take_time(const Hs__Pb__Event *event, void *user)
+static void record_time(const Hs__Pb__Event *event, void *user)
 {
     double *last = user;
     *last = event->wall_time;
@@ -212,7 +212,7 @@ static void an_event_has_the_time_of_the_call(void **state)
     add(f, "loss", 1, 1);
     test_env_advance(&f->t, 100);
     close_writer(f);
-    assert_true(events_each(f->directory, take_time, &last));
+    assert_true(events_each(f->directory, record_time, &last));
     assert_true(last == 1700000002.5);
 }
 

@@ -210,7 +210,7 @@ static void wr_014_a_directory_has_one_writer_in_the_process(void **state)
     assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
 }
 
-static void keep_first(void *user, const hs_error *error)
+static void record_first(void *user, const hs_error *error)
 {
     hs_error *first = user;
     if (!first->code)
@@ -231,8 +231,8 @@ static hs_code get_and_use(test_env *t, void *user)
         code = hs__writer_cache_get(&cache, user, &writer, &err);
     if (!code)
         code = hs_summary_writer_scalar(writer, "loss", 1, 1, &err);
-    hs_code flushed = hs__writer_cache_flush(&cache, keep_first, &reported, &err),
-            closed = hs__writer_cache_close(&cache, keep_first, &reported, &err);
+    hs_code flushed = hs__writer_cache_flush(&cache, record_first, &reported, &err),
+            closed = hs__writer_cache_close(&cache, record_first, &reported, &err);
     return code ? code : flushed ? flushed : closed ? closed : reported.code;
 }
 
