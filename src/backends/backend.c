@@ -37,7 +37,7 @@ hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_
                             !name   ? "name"
                             : !node ? "node"
                                     : "backend");
-    return hs__settle(backend.ops->find(backend.self, name, node, err), name, err);
+    return hs__normalize_error(backend.ops->find(backend.self, name, node, err), name, err);
 }
 
 bool hs_backend_finalized(hs_backend backend)
@@ -100,7 +100,7 @@ hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err)
     if (!HAS(backend, graph_def))
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' has no function graph_def",
                             backend.ops && backend.ops->name ? backend.ops->name : "?");
-    return hs__settle(backend.ops->graph_def(backend.self, out, err), "the backend's graph", err);
+    return hs__normalize_error(backend.ops->graph_def(backend.self, out, err), "the backend's graph", err);
 }
 
 hs_code hs_backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err)
@@ -112,5 +112,5 @@ hs_code hs_backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err)
     if (!HAS(backend, meta_graph))
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' has no function meta_graph",
                             backend.ops && backend.ops->name ? backend.ops->name : "?");
-    return hs__settle(backend.ops->meta_graph(backend.self, out, err), "the backend's meta graph", err);
+    return hs__normalize_error(backend.ops->meta_graph(backend.self, out, err), "the backend's meta graph", err);
 }

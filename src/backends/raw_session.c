@@ -22,7 +22,7 @@ hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes c
     /* Of the process: a later session may have the address of an earlier one that a thread still knows. */
     static atomic_uint_fast64_t opened;
     hs_code code = raw->ops.open(raw->backend.self, target, config, &raw->handle, err);
-    if (hs__settle(code, "opening the backend's session", err))
+    if (hs__normalize_error(code, "opening the backend's session", err))
         return code;
     raw->opened = atomic_fetch_add(&opened, 1) + 1;
     return HS_OK;
@@ -35,7 +35,7 @@ hs_code hs__raw_session_close(hs_raw_session *raw, hs_error *err)
     raw->runs_queues = false;
     hs__raw_session_free_states(raw);
     hs__raw_session_lose_late(raw);
-    return hs__settle(code, "closing the backend's session", err);
+    return hs__normalize_error(code, "closing the backend's session", err);
 }
 
 void hs__raw_session_free(hs_raw_session *raw)
@@ -82,7 +82,7 @@ hs_code hs__raw_session_step_unread(const hs_raw_session *raw, hs_code code, con
     if (!code)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is %lld; it must be at least 0",
                             (long long)*step);
-    return hs__settle(code, "reading the global step", err);
+    return hs__normalize_error(code, "reading the global step", err);
 }
 
 int64_t hs_raw_session_global_step(hs_raw_session *raw, hs_error *err)

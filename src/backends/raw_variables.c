@@ -31,7 +31,7 @@ hs_code hs__session_read(const hs_raw_session *session, size_t index, const char
 {
     if (hs__session_is_late(session, index))
         return hs__variable_place(late_at(session, index), false, value, err);
-    return hs__settle(session->ops.read_variable(session->handle, index, value, err), name, err);
+    return hs__normalize_error(session->ops.read_variable(session->handle, index, value, err), name, err);
 }
 
 static hs_code write_late(const hs_variable_def *def, const hs_tensor *value, hs_error *err)
@@ -46,7 +46,7 @@ hs_code hs__session_write(const hs_raw_session *session, size_t index, const cha
 {
     if (hs__session_is_late(session, index))
         return write_late(late_at(session, index), value, err);
-    return hs__settle(session->ops.write_variable(session->handle, index, value, err), name, err);
+    return hs__normalize_error(session->ops.write_variable(session->handle, index, value, err), name, err);
 }
 
 static hs_code lend_late(const hs_variable_def *def, void **lent, hs_error *err)
@@ -67,7 +67,8 @@ hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_v
         return lend_late(late_at(session, index), lent, err);
     if (!session->ops.lend_variable)
         return HS_OK;
-    hs_code code = hs__settle(session->ops.lend_variable(session->handle, index, &memory, &cause), variable->name, &cause);
+    hs_code code =
+        hs__normalize_error(session->ops.lend_variable(session->handle, index, &memory, &cause), variable->name, &cause);
     if (code)
         return variable->flags & HS_VARIABLE_MOVES && code != HS_UNIMPLEMENTED ? hs__error_copy(err, &cause) : HS_OK;
     if (!memory.memory && memory.bytes == bytes)

@@ -80,7 +80,7 @@ static hs_code allocate_at(const hs_variable_def *def, size_t bytes, void **data
                             "its pointer is NULL, and its hs_memory has no function allocate; allocate the memory before "
                             "you restore");
     if (memory)
-        return hs__settle(memory->allocate(memory->user, bytes, data, err), "hs_memory.allocate", err);
+        return hs__normalize_error(memory->allocate(memory->user, bytes, data, err), "hs_memory.allocate", err);
     *data = allocate_host(bytes);
     return *data ? HS_OK : hs__no_memory(err, bytes, "it");
 }
@@ -108,8 +108,9 @@ hs_code hs__variable_place(const hs_variable_def *def, bool allocate, hs_tensor 
         value->data = def->data;
         return HS_OK;
     }
-    hs_code code = def->locate ? hs__settle(def->locate(def->user, value->bytes, allocate, &data, err), "locate", err)
-                               : follow_pointer(def, value->bytes, allocate, &data, err);
+    hs_code code = def->locate
+                       ? hs__normalize_error(def->locate(def->user, value->bytes, allocate, &data, err), "locate", err)
+                       : follow_pointer(def, value->bytes, allocate, &data, err);
     if (!code && allocate && !data)
         code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "locate did not set an address");
     if (code)
@@ -121,7 +122,8 @@ hs_code hs__variable_place(const hs_variable_def *def, bool allocate, hs_tensor 
 
 static hs_code bring_to_device(const hs_tensor *to, const void *from, hs_error *err)
 {
-    return hs__settle(to->memory->from_host(to->memory->user, to->data, from, to->bytes, err), "hs_memory.from_host", err);
+    return hs__normalize_error(to->memory->from_host(to->memory->user, to->data, from, to->bytes, err),
+                               "hs_memory.from_host", err);
 }
 
 static hs_code clear_device(const hs_tensor *to, hs_error *err)
@@ -138,7 +140,7 @@ hs_code hs__variable_reset(const hs_variable_def *def, const hs_tensor *to, hs_e
 {
     hs_code code = HS_OK;
     if (def->initialize)
-        code = hs__settle(def->initialize(def->user, to, err), "initialize", err);
+        code = hs__normalize_error(def->initialize(def->user, to, err), "initialize", err);
     else if (to->memory)
         code = def->initial ? bring_to_device(to, def->initial, err) : clear_device(to, err);
     else if (to->bytes && def->initial)

@@ -4,7 +4,8 @@
 
 #include "base/env.h"
 
-/* Bytes that grow. The first failure is kept, so that a run of appends is checked once at its end. */
+/* A growing array of bytes. If an append fails, `failed` stays set and later appends do nothing: check once, after the last
+ * one. */
 typedef struct hs__buffer {
     const hs_env *env;
     unsigned char *data;
@@ -14,13 +15,13 @@ typedef struct hs__buffer {
 
 void hs__buffer_init(hs__buffer *buffer, const hs_env *env);
 void hs__buffer_free(hs__buffer *buffer);
-/* Empty again, the memory kept. */
+/* Empties the buffer and keeps its memory. */
 void hs__buffer_clear(hs__buffer *buffer);
-/* Room for `bytes` more; NULL without memory. The size does not change. */
+/* Reserves `bytes` more after the contents and returns their address. NULL: out of memory. The size does not change. */
 unsigned char *hs__buffer_room(hs__buffer *buffer, size_t bytes);
 void hs__buffer_append(hs__buffer *buffer, const void *data, size_t bytes);
 void hs__buffer_text(hs__buffer *buffer, const char *format, ...) HS_PRINTF(2, 3);
-/* RESOURCE_EXHAUSTED if an append failed. */
+/* RESOURCE_EXHAUSTED if an append failed; the message names `what`. */
 hs_code hs__buffer_check(const hs__buffer *buffer, const char *what, hs_error *err);
 
 /* Little-endian numbers and protobuf's varints. */
@@ -50,9 +51,9 @@ static inline uint64_t hs__get64(const unsigned char *from)
     return hs__get32(from) | (uint64_t)hs__get32(from + 4) << 32;
 }
 
-/* Writes at most 10 bytes, returns how many. */
+/* Writes a varint of at most 10 bytes. Returns its length. */
 size_t hs__put_varint(unsigned char *to, uint64_t value);
-/* Reads one from [*at, end) and moves *at on; false if it is cut or too long. */
+/* Reads a varint from [*at, end) and moves *at behind it. False if it is truncated or too long. */
 bool hs__get_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
 
 #endif

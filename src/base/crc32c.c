@@ -7,8 +7,8 @@
 #include <immintrin.h>
 #endif
 
-/* ISA-L leaves the upper halves of vector registers as they are, and until they are cleared every SSE instruction that
- * follows, a copy or a search, takes three times as long. */
+/* ISA-L does not clear the upper halves of the vector registers. Until they are cleared, SSE instructions are three times
+ * slower. */
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx"))) static void clear_upper_halves(void)
 {
@@ -16,7 +16,7 @@ __attribute__((target("avx"))) static void clear_upper_halves(void)
 }
 #endif
 
-/* ISA-L takes an int for the length, and neither inverts before nor after. Its second parameter is not const. */
+/* ISA-L's length is an int, its second parameter is not const, and it does not invert the checksum. */
 uint32_t hs__crc32c(uint32_t crc, const void *data, size_t bytes)
 {
     const size_t piece = (size_t)1 << 30;

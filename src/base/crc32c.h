@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* CRC-32C (Castagnoli), as TensorFlow's records and bundles use it. */
+/* CRC-32C (Castagnoli), the checksum of TensorFlow's records and bundles. */
 
-/* The checksum of what `crc` is the checksum of, followed by these bytes; 0 to begin with. */
+/* Continues a checksum: `crc` is the checksum of the bytes before these, 0 for none. */
 uint32_t hs__crc32c(uint32_t crc, const void *data, size_t bytes);
 
-/* As it is stored beside data that may hold checksums itself. */
+/* The stored form of a checksum. Files store it masked because data may contain checksums. */
 static inline uint32_t hs__crc32c_mask(uint32_t crc)
 {
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* DLPack's ABI, version 1, written down from its specification. */
+/* DLPack's ABI, version 1, as in its specification. */
 
 enum { DL_CPU = 1 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6 };
@@ -21,7 +21,7 @@ typedef struct {
     int32_t rank;
     dl_type type;
     int64_t *shape;
-    int64_t *strides; /* in elements; NULL: without gaps */
+    int64_t *strides; /* in elements; NULL: contiguous */
     uint64_t byte_offset;
 } dl_tensor;
 
@@ -58,7 +58,7 @@ static hs_dtype dtype_of(dl_type type)
 static bool has_gaps(const dl_tensor *tensor)
 {
     hs_shape shape = hs_shape_of(tensor->rank, tensor->shape);
-    if (hs_shape_elements(&shape) <= 0) /* nothing between which a gap could be, or no shape at all, which is told later */
+    if (hs_shape_elements(&shape) <= 0) /* no elements, or an invalid shape, which hs_tensor_check reports */
         return false;
     int64_t expected = 1;
     for (int32_t i = tensor->rank; tensor->strides && i-- > 0;) {

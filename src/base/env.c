@@ -247,7 +247,7 @@ const char *const *hs__names_copy(const hs_env *env, const char *const *names)
     return copy;
 }
 
-/* The public functions take whatever env a caller has: complete or not, or none. */
+/* Public functions accept NULL and an incomplete env. */
 
 void *hs_env_alloc(const hs_env *env, size_t bytes)
 {
@@ -282,7 +282,7 @@ void hs_env_sleep_ns(const hs_env *env, int64_t ns)
     clock->sleep_ns(clock->user, ns);
 }
 
-enum { LINE = 2048 }; /* longer ones need memory */
+enum { LINE = 2048 }; /* longer lines are allocated */
 
 static void write_line(const hs_env *env, hs_log_level level, const char *text, bool is_cut)
 {

@@ -4,10 +4,10 @@
 
 #include <hooksess/status.h>
 
-/* RESOURCE_EXHAUSTED for want of `bytes`. */
+/* Sets and returns RESOURCE_EXHAUSTED: no memory for `bytes` (0: unknown). The message names `what`. */
 hs_code hs__no_memory(hs_error *err, size_t bytes, const char *what);
 
-/* hs_error_clear for the step's path. */
+/* hs_error_clear, inlined for the path of a step. */
 static inline void hs__clear(hs_error *err)
 {
     if (err) {
@@ -17,12 +17,12 @@ static inline void hs__clear(hs_error *err)
     }
 }
 
-/* What a function from outside returned (a backend's, a host's) counts, whatever it wrote: `err` gets the code, and a
- * message if there is none. */
-hs_code hs__settle_failure(hs_code code, const char *what, hs_error *err);
-static inline hs_code hs__settle(hs_code code, const char *what, hs_error *err)
+/* Normalizes the error of a callback (a backend's or the program's): the returned code wins over the code in `err`. If the
+ * callback set no message, `err` gets one that names `what`. Returns `code`. */
+hs_code hs__normalize_failure(hs_code code, const char *what, hs_error *err);
+static inline hs_code hs__normalize_error(hs_code code, const char *what, hs_error *err)
 {
-    return code ? hs__settle_failure(code, what, err) : HS_OK;
+    return code ? hs__normalize_failure(code, what, err) : HS_OK;
 }
 
 /* Copies `from` to `to`, either of which may be NULL, and returns its code. */

@@ -8,55 +8,11 @@
 #include <errno.h>
 #include <string.h>
 
-char *hs__path_join(const hs_env *env, const char *directory, const char *name)
-{
-    size_t length = strlen(directory);
-    if (length == 0 || name[0] == '/')
-        return hs__strdup(env, name);
-    while (length && directory[length - 1] == '/')
-        length--;
-    return hs__format(env, "%.*s/%s", (int)length, directory, name);
-}
-
-const char *hs__path_base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static size_t directory_length(const char **path)
-{
-    size_t length = (size_t)(hs__path_base(*path) - *path);
-    if (!length) {
-        *path = ".";
-        return 1;
-    }
-    while (length > 1 && (*path)[length - 1] == '/')
-        length--;
-    return length;
-}
-
-bool hs__path_same(const char *path, const char *other)
-{
-    if (strcmp(hs__path_base(path), hs__path_base(other)) != 0)
-        return false;
-    size_t length = directory_length(&path);
-    return length == directory_length(&other) && strncmp(path, other, length) == 0;
-}
-
-char *hs__path_directory(const hs_env *env, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return hs__strdup(env, ".");
-    return hs__strndup(env, path, slash == path ? 1 : (size_t)(slash - path));
-}
-
 hs_code hs__file_result(hs_code code, const char *what, hs_error *err)
 {
     if (!code)
         return HS_OK;
-    hs__settle(code, what, err);
+    hs__normalize_error(code, what, err);
     if (code == HS_ABORTED || code == HS_UNAVAILABLE)
         code = HS_UNKNOWN;
     if (err) {
@@ -151,10 +107,10 @@ hs_code hs__file_write_synced(const hs_env *env, const char *path, const void *d
     return code ? code : write_all(&file, data, bytes, true, err);
 }
 
-hs_code hs__file_place(const hs_env *env, const char *aside, const char *path, hs_error *err)
+hs_code hs__file_place(const hs_env *env, const char *tmp, const char *path, hs_error *err)
 {
     char *directory = hs__path_directory(env, path);
-    hs_code code = directory ? hs__rename(env, aside, path, err) : hs__no_memory(err, strlen(path), "a path");
+    hs_code code = directory ? hs__rename(env, tmp, path, err) : hs__no_memory(err, strlen(path), "a path");
     if (!code)
         code = hs__sync_directory(env, directory, err);
     hs__free(env, directory);
@@ -210,9 +166,9 @@ hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err
 {
     const hs_file_system *files = &env->files;
     if (!has_locks(files->ops))
-        return HS_OK; /* as its maker decided */
+        return HS_OK; /* locks are optional */
     hs_error error = {0};
-    hs_code code = hs__settle(files->ops->lock(files->user, path, lock, &error), path, &error);
+    hs_code code = hs__normalize_error(files->ops->lock(files->user, path, lock, &error), path, &error);
     if (code == HS_FAILED_PRECONDITION && !error.os_error) /* another process holds it */
         return hs__error_copy(err, &error);
     code = hs__file_result(code, path, &error);
@@ -276,7 +232,7 @@ static int remove_inside(void *user, const char *name)
     return 0;
 }
 
-/* What is no folder is gone at once: a link to one, too, so that nothing behind it is touched. */
+/* The first remove succeeds for everything but directories. It removes a link itself, so that its target is not touched. */
 void hs__remove_all(const hs_env *env, const char *path)
 {
     const hs_file_system_ops *ops = env->files.ops;
@@ -315,7 +271,7 @@ hs_code hs__make_directory(const hs_env *env, const char *path, hs_error *err)
         return found.is_directory ? HS_OK : hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is not a directory", path);
     if (code != HS_NOT_FOUND)
         return code;
-    hs_error_clear(err); /* of what was not found */
+    hs_error_clear(err); /* NOT_FOUND is expected */
     code = hs__file_result(files->ops->make_directory(files->user, path, err), path, err);
     if (code == HS_ALREADY_EXISTS) { /* another process was faster */
         hs_error_clear(err);

@@ -3,25 +3,18 @@
 #define HS_BASE_FILES_H
 
 #include "base/env.h"
+#include "base/paths.h"
 
-/* What the library does with files, over the env's file system. */
+/* File operations through the env's file system. Errors go through hs__file_result. */
 
-/* "DIRECTORY/NAME", whatever slashes DIRECTORY ends with; just NAME where the directory is "" or NAME is absolute. NULL
- * without memory. */
-char *hs__path_join(const hs_env *env, const char *directory, const char *name);
-/* The part before the last '/', "." if there is none, "/" of "/x". */
-char *hs__path_directory(const hs_env *env, const char *path);
-/* The part after the last '/'. Points into path. */
-const char *hs__path_base(const char *path);
-/* The same name in the same directory, however that is written: "a", "./a"; "d/a", "d//a"? */
-bool hs__path_same(const char *path, const char *other);
-
-/* The result of a function of hs_file_system_ops. If an error has no message, it gets one. If it has no os_error, it gets
- * EIO, which marks an error of the disk; HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED do not, as a retry cannot help. A code
- * that reports a lost session (hs_recovery) becomes HS_UNKNOWN. */
+/* Normalizes the result of a function of hs_file_system_ops:
+ * - An error without a message gets one.
+ * - An error without os_error gets EIO, which marks a disk error. HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED get none, as a
+ *   retry cannot help.
+ * - A code that would report a lost session (hs_recovery) becomes HS_UNKNOWN. */
 hs_code hs__file_result(hs_code code, const char *what, hs_error *err);
 
-/* A file that is being written, and how to finish it: all of write, sync and close may fail. */
+/* An open file. Write, sync and close may each fail. */
 typedef struct hs__file {
     const hs_env *env;
     void *handle; /* NULL: not open */
@@ -29,57 +22,56 @@ typedef struct hs__file {
 
 hs_code hs__file_open(hs__file *file, const hs_env *env, const char *path, int mode, hs_error *err);
 hs_code hs__file_write(hs__file *file, const void *data, size_t bytes, hs_error *err);
-/* Fewer than `bytes` are DATA_LOSS naming the path. */
+/* Reads exactly `bytes`. DATA_LOSS, with the path, if the file has fewer. */
 hs_code hs__file_read(hs__file *file, uint64_t offset, void *data, size_t bytes, const char *path, hs_error *err);
 hs_code hs__file_sync(hs__file *file, hs_error *err);
-/* NULL handles are fine. */
+/* Does nothing if the file is not open. */
 hs_code hs__file_close(hs__file *file, hs_error *err);
 
-/* The whole file, with a zero byte after it that *bytes does not count; refused with `what` named if larger than `limit`.
- */
+/* Reads a whole file into new memory. A zero byte, which *bytes does not count, follows the data. DATA_LOSS if the file is
+ * larger than `limit`. */
 hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, char **data, size_t *bytes, hs_error *err);
-/* Writes a file in its place, and syncs it. */
+/* Writes and syncs a file directly under its own name. */
 hs_code hs__file_write_synced(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err);
-/* Gives a file that was written aside, and synced, its name for good: renamed, the directory synced. */
-hs_code hs__file_place(const hs_env *env, const char *aside, const char *path, hs_error *err);
+/* Renames `tmp`, which is written and synced, to `path`, and syncs the directory. */
+hs_code hs__file_place(const hs_env *env, const char *tmp, const char *path, hs_error *err);
 /* Writes `data` to PATH.tmp and renames that to `path`: readers see the old file or the whole new one. If `synced`, this
- * holds after a power cut, too, and the new file is on the disk when the call returns. On failure the old file is unchanged
- * and PATH.tmp is removed. */
+ * also holds after a power failure, and the new file is on disk when the call returns. On failure, the old file is
+ * unchanged and PATH.tmp is removed. */
 hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, bool synced, hs_error *err);
-/* The same with the temporary name `tmp`, in the directory of `path`. Allocates nothing unless `synced`. */
+/* The same with the temporary path `tmp`, in the directory of `path`. Allocates nothing unless `synced`. */
 hs_code hs__file_replace_by(const hs_env *env, const char *tmp, const char *path, const void *data, size_t bytes,
                             bool synced, hs_error *err);
 
 hs_code hs__stat(const hs_env *env, const char *path, hs_file_stat *out, hs_error *err);
-/* Calls `found` with each name in a directory, until it returns other than 0. */
+/* Calls `found` with each name in a directory until it returns nonzero. */
 hs_code hs__list(const hs_env *env, const char *path, int (*found)(void *user, const char *name), void *user,
                  hs_error *err);
 
 bool hs__file_exists(const hs_env *env, const char *path);
-/* Is there certainly nothing? Where it cannot be looked, there may be something: what is deleted because of this depends on
- * it. */
+/* True only if stat reports NOT_FOUND. Any other failure is false, because callers delete on true. */
 bool hs__file_missing(const hs_env *env, const char *path);
-/* Holds a path, or makes sure that *lock still does. *lock stays NULL where hs_env.files has no locks; UNIMPLEMENTED: there
- * are none on this disk. */
+/* Locks `path`, or checks that *lock still holds it. *lock stays NULL if hs_env.files has no locks. FAILED_PRECONDITION:
+ * another process holds it. UNIMPLEMENTED: this disk has no locks. */
 hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err);
-/* Does somebody else in this process hold the same? False where nobody knows, or for NULL. */
+/* True if another lock in this process is known to hold the same path. False for NULL. */
 bool hs__lock_is_shared(const hs_env *env, const void *lock);
 /* NULL is allowed. */
 void hs__unlock(const hs_env *env, void *lock);
-/* How many bytes can be written where `path` is; UINT64_MAX where nobody knows. */
+/* Free bytes on the disk of `path`. UINT64_MAX: unknown. */
 uint64_t hs__free_space(const hs_env *env, const char *path);
-/* Best effort; a missing file is fine, anything else is a warning in the log. */
+/* Removes a file. A missing file is fine; another failure is a warning in the log. */
 void hs__file_remove(const hs_env *env, const char *path);
-/* The same, also of a folder and what is in it, but not of what links lead to; the folder stays where hs_env.files cannot
- * remove it. */
+/* The same for a file, or a directory with its contents. Links are removed, not followed. If hs_env.files cannot remove
+ * directories, the empty directory remains. */
 void hs__remove_all(const hs_env *env, const char *path);
-/* Logs that a file is not deleted, because there was no memory for its path. */
+/* Logs that a file was not deleted because there was no memory for its path. */
 void hs__log_undeleted(const hs_env *env, const char *name);
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err);
 hs_code hs__sync_directory(const hs_env *env, const char *path, hs_error *err);
-/* All the levels that are missing; made ones are synced into their parents. */
+/* Creates all missing levels of a directory, and syncs the parent of each. */
 hs_code hs__make_directories(const hs_env *env, const char *path, hs_error *err);
-/* Only the last level. */
+/* The same for the last level only. */
 hs_code hs__make_directory(const hs_env *env, const char *path, hs_error *err);
 
 #endif

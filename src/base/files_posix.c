@@ -17,21 +17,22 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* The kernel moves at most this much in one call. */
+/* The most bytes of one read or write. */
 #define PIECE     ((size_t)1 << 30)
-/* More than this is written in several calls, so that the disk can begin with the first. */
+/* More bytes are written in several calls, so that the disk starts early. */
 #define AT_ONCE   ((size_t)1 << 20)
-/* What is written past the cache begins, in memory and in the file, at multiples of this. */
+/* O_DIRECT requires that memory, file offset and size are multiples of this. */
 #define ALIGNMENT 4096
 
 typedef struct {
     int descriptor;
-    uint64_t written, begun; /* how much, and of how much the disk has been told to begin */
-    bool direct, no_direct;  /* it is past the system's cache; it cannot be */
+    uint64_t written, begun; /* bytes written, and bytes for which writeback was started */
+    bool direct, no_direct;  /* O_DIRECT is set; O_DIRECT is not possible */
     char path[];             /* for messages */
 } posix_file;
 
-/* What is read has an end, and places: a FIFO or a device has not. What a directory is not, reading it tells. */
+/* Only files with an end and offsets can be read: not a FIFO, not a device. For a directory, read fails with its own error.
+ */
 static bool can_be_read(const struct stat *found)
 {
     return S_ISREG(found->st_mode) || S_ISDIR(found->st_mode);
@@ -53,7 +54,7 @@ static hs_code open_error(const char *path, int mode, hs_error *err)
 {
     if (errno == ELOOP && mode == HS_OPEN_APPEND)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a symbolic link; give the file itself", path);
-    if (errno == ENXIO) /* a FIFO at whose other end nobody is */
+    if (errno == ENXIO) /* a FIFO without a reader */
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
     return hs_error_set_errno(err, errno, "%s: cannot open it for %s", path, mode == HS_OPEN_READ ? "reading" : "writing");
 }
@@ -71,7 +72,7 @@ static hs_code check_opened(int descriptor, const char *path, int mode, hs_error
     return HS_OK;
 }
 
-/* O_NONBLOCK: the other end of a FIFO is not waited for. It has no effect on files. */
+/* O_NONBLOCK: opening a FIFO does not wait for its other end. It has no effect on files. */
 static hs_code open_descriptor(const char *path, int mode, int *descriptor, hs_error *err)
 {
     static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW,
@@ -103,7 +104,7 @@ static hs_code posix_open(void *user, const char *path, int mode, void **file, h
     memcpy(made->path, path, length);
     made->written = made->begun = 0;
     made->direct = false;
-    made->no_direct = mode == HS_OPEN_APPEND; /* its end may be anywhere */
+    made->no_direct = mode == HS_OPEN_APPEND; /* its end may not be aligned */
     hs_code code = open_descriptor(path, mode, &made->descriptor, err);
     if (code)
         free(made);
@@ -133,9 +134,8 @@ static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data,
     return HS_OK;
 }
 
-/* Large pieces go past the system's cache, where memory, place and size allow it: the processor need not copy them, the
- * disk begins at once, and what the program reads stays in the cache. Only a way of doing it: where it cannot be, it is
- * not. */
+/* Large aligned pieces are written with O_DIRECT: nothing is copied, the disk starts immediately, and the cache keeps what
+ * the program reads. If O_DIRECT is not possible, writes go through the cache. */
 static void choose_direct(posix_file *file, const char *from, size_t bytes)
 {
 #ifdef O_DIRECT
@@ -152,8 +152,8 @@ static void choose_direct(posix_file *file, const char *from, size_t bytes)
 #endif
 }
 
-/* Has the disk begin with what was written, so that it works beside whoever writes on, and not when all waits for the sync.
- * Only a hint: errors are the sync's to tell. */
+/* Starts writeback of what was written, so that the disk works while the caller writes more and the sync is short. Only a
+ * hint: the sync reports errors. */
 static void begin_writing_out(posix_file *file)
 {
     if (file->direct)
@@ -180,11 +180,11 @@ static hs_code posix_write(void *user, void *handle, const void *data, size_t by
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EINVAL && file->direct && !file->no_direct) {
-            file->no_direct = true; /* and so the next one is not */
+            file->no_direct = true; /* retried without O_DIRECT */
             continue;
         }
         if (n == 0)
-            errno = EIO; /* as much as nothing is written, and will not be */
+            errno = EIO; /* no progress is possible */
         if (n <= 0)
             return hs_error_set_errno(err, errno, "%s: cannot write; %zu of %zu bytes were written", file->path, done,
                                       bytes);
@@ -211,7 +211,7 @@ static hs_code posix_close(void *user, void *handle, hs_error *err)
     (void)user;
     posix_file *file = handle;
     hs_code code = HS_OK;
-    /* after EINTR the descriptor is closed on Linux: closing it again might hit somebody else's */
+    /* After EINTR, the descriptor is closed on Linux. Closing it again could close another thread's file. */
     if (close(file->descriptor) != 0 && errno != EINTR)
         code = hs_error_set_errno(err, errno, "%s: cannot close", file->path);
     free(file);
@@ -257,7 +257,7 @@ static hs_code posix_sync_directory(void *user, const char *path, hs_error *err)
     do
         result = fsync(descriptor);
     while (result != 0 && errno == EINTR);
-    /* EINVAL: a file system that has nothing to sync in a directory */
+    /* EINVAL: the file system cannot sync directories */
     hs_code code =
         result == 0 || errno == EINVAL ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot sync the directory", path);
     close(descriptor);
@@ -296,7 +296,7 @@ static hs_code posix_free_space(void *user, const char *path, uint64_t *bytes, h
     struct statvfs found;
     if (statvfs(path, &found) != 0)
         return hs_error_set_errno(err, errno, "%s: cannot query the free space", path);
-    if (found.f_blocks == 0) /* as file systems answer that do not know */
+    if (found.f_blocks == 0) /* unknown */
         return hs_error_set(err, HS_UNIMPLEMENTED, "%s: the file system does not report its free space", path);
     *bytes = (uint64_t)found.f_bavail * found.f_frsize;
     return HS_OK;

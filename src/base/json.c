@@ -12,8 +12,8 @@ static json_t *load(const char *text, size_t bytes, size_t flags, json_error_t *
     return json_loadb(text, bytes, flags, cause);
 }
 
-/* Jansson reports an allocation that fails inside a string as a fault of the text. So before a text is called damaged, it
- * is parsed again while there is memory. */
+/* If an allocation fails inside a string, Jansson reports an error in the text. So a text is parsed again, when memory of
+ * its size could be allocated, before it counts as invalid. */
 json_t *hs__json_load(const char *text, size_t bytes, size_t flags, json_error_t *cause)
 {
     json_malloc_t allocate;

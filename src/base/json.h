@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* json_loadb. On failure, hs__json_no_memory tells whether memory was the reason. */
+/* json_loadb. After a failure, hs__json_no_memory returns true if the reason was memory. */
 json_t *hs__json_load(const char *text, size_t bytes, size_t flags, json_error_t *cause);
 bool hs__json_no_memory(const json_error_t *cause);
 

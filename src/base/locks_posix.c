@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks of fcntl: of all there are, these are not handed on to children, which may live longer than the holder. But they
- * are the process's, whoever in it asks, and the kernel gives them up when any descriptor of the file is closed. So holds
- * of one file share one descriptor, and a table tells which files the process has locked. This is the library's only state
- * that belongs to no object of its caller's: it mirrors state of the kernel's that belongs to the process. Somebody else in
- * the process may still open and close the file: whoever depends on a lock asks again now and then. */
+/* Locks by fcntl: unlike other locks, a child process does not inherit them, as it may outlive the holder. But they belong
+ * to the process as a whole, and the kernel releases them when any descriptor of the file is closed. So all holds of a file
+ * share one descriptor, and a global table has the files that the process has locked. It is the library's only state that
+ * does not belong to an object: it mirrors the kernel's state of the process. Other code in the process may still open and
+ * close the file. So users of a lock call hs__posix_lock with it from time to time, which acquires it again. */
 #include "base/locks_posix.h"
 #include "base/redirect_posix.h"
 
@@ -17,46 +17,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file that holds are of. */
+/* A file with holds. */
 typedef struct locked_file {
     struct locked_file *next;
     dev_t device;
     ino_t inode;
     int descriptor;
-    size_t holds;  /* all that point here: with the last the descriptor goes */
-    pid_t owner;   /* who has the lock; another process than this one after a fork */
-    size_t owned;  /* the owner's holds: with the last the lock goes */
-    bool is_named; /* it says who the owner is */
+    size_t holds;  /* all that refer to this file. The last one closes the descriptor */
+    pid_t owner;   /* the process that has the lock; after a fork, not this process */
+    size_t owned;  /* holds of the owner. The last one releases the lock */
+    bool is_named; /* the owner is written in the file */
 } locked_file;
 
 typedef struct {
     locked_file *file;
-    pid_t owner; /* another process than this one: it has been inherited, and is nothing until it is made sure of */
+    pid_t owner; /* if not this process: inherited by a fork, and not locked until hs__posix_lock acquires it */
 } posix_hold;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static locked_file *files;
 
-static void enter(void)
+static void lock_table(void)
 {
     pthread_mutex_lock(&mutex);
 }
 
-static void leave(void)
+static void unlock_table(void)
 {
     pthread_mutex_unlock(&mutex);
 }
 
-/* A child forked in the middle of a change would find the table half-way, and the mutex taken forever. */
+/* Without this, a child that is forked during a change has an inconsistent table and a mutex that is locked forever. */
 static void watch_forks(void)
 {
-    pthread_atfork(enter, leave, leave);
+    pthread_atfork(lock_table, unlock_table, unlock_table);
 }
 
 /* The kernel's lock. */
 
-/* A file that has another name may belong to another user: it is locked, but neither written nor read. */
+/* False: the file has hard links and may belong to another user. It is locked, but neither written nor read. */
 static bool has_one_name(int descriptor)
 {
     struct stat found;
@@ -70,10 +70,10 @@ static void write_holder(int descriptor)
         host[sizeof host - 1] = '\0';
     int length = snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
     if (!has_one_name(descriptor) || ftruncate(descriptor, 0) != 0 || pwrite(descriptor, text, (size_t)length, 0) != length)
-        return; /* only the message would have been better for it */
+        return; /* the name is for messages only */
 }
 
-static hs_code tell_holder(int descriptor, const char *path, hs_error *err)
+static hs_code report_holder(int descriptor, const char *path, hs_error *err)
 {
     char text[192];
     ssize_t length = has_one_name(descriptor) ? pread(descriptor, text, sizeof text - 1, 0) : 0;
@@ -92,22 +92,22 @@ static int set_lock(int descriptor, short type)
     return result;
 }
 
-static hs_code tell_refusal(int descriptor, const char *path, hs_error *err)
+static hs_code report_refusal(int descriptor, const char *path, hs_error *err)
 {
     if (errno == EACCES || errno == EAGAIN)
-        return tell_holder(descriptor, path, err);
+        return report_holder(descriptor, path, err);
     if (errno == EINVAL || errno == ENOLCK || errno == ENOSYS || errno == ENOTSUP)
         return hs_error_set_errno(err, ENOTSUP, "%s: the file system does not support locks", path);
     return hs_error_set_errno(err, errno, "%s: cannot lock it", path);
 }
 
-/* The process has the lock afterwards, whether it had it before or not. */
-static hs_code take(locked_file *file, const char *path, hs_error *err)
+/* Acquires the lock, or confirms that the process has it. */
+static hs_code acquire(locked_file *file, const char *path, hs_error *err)
 {
     pid_t process = getpid();
     if (set_lock(file->descriptor, F_WRLCK) != 0) {
         file->is_named = false;
-        return tell_refusal(file->descriptor, path, err);
+        return report_refusal(file->descriptor, path, err);
     }
     if (file->owner != process) {
         file->owner = process;
@@ -152,7 +152,7 @@ static hs_code not_a_file(const char *path, hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file; remove it", path);
 }
 
-/* Opens a file that seems not to be in the table, and enters it, without holds. */
+/* Opens a file that is not in the table under this name, and adds it without holds. */
 static hs_code open_file(const char *path, locked_file **file, hs_error *err)
 {
     struct stat found;
@@ -170,7 +170,8 @@ static hs_code open_file(const char *path, locked_file **file, hs_error *err)
         code = not_a_file(path, err);
     else if (!(*file = find(&found)) && !(*file = calloc(1, sizeof **file)))
         code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory to lock it", path);
-    if (code || (*file)->holds) { /* holds: it got this name just now. Closing gives its lock up: it is taken next */
+    if (code ||
+        (*file)->holds) { /* with holds, it was renamed to `path`. close() releases its lock: the caller acquires it */
         close(descriptor);
         return code;
     }
@@ -179,7 +180,7 @@ static hs_code open_file(const char *path, locked_file **file, hs_error *err)
     return HS_OK;
 }
 
-/* The file that has the name now, locked. */
+/* Locks the file that has this name now. */
 static hs_code lock_named(const char *path, locked_file **file, hs_error *err)
 {
     struct stat found;
@@ -187,13 +188,13 @@ static hs_code lock_named(const char *path, locked_file **file, hs_error *err)
     hs_code code = *file ? HS_OK : open_file(path, file, err);
     if (code)
         return code;
-    if ((code = take(*file, path, err)))
+    if ((code = acquire(*file, path, err)))
         forget_if_unheld(*file);
     return code;
 }
 
-/* A hold that is nobody's, or inherited, becomes one of this process. */
-static void own(posix_hold *hold)
+/* Makes a new or inherited hold one of the file's owner. */
+static void adopt(posix_hold *hold)
 {
     if (hold->owner == hold->file->owner)
         return;
@@ -201,7 +202,7 @@ static void own(posix_hold *hold)
     hold->file->owned++;
 }
 
-static void let_go(const posix_hold *hold)
+static void release(const posix_hold *hold)
 {
     locked_file *file = hold->file;
     file->holds--;
@@ -212,22 +213,22 @@ static void let_go(const posix_hold *hold)
     forget_if_unheld(file);
 }
 
-static hs_code make_sure(posix_hold *hold, const char *path, hs_error *err)
+static hs_code renew(posix_hold *hold, const char *path, hs_error *err)
 {
     locked_file *file;
     hs_code code = lock_named(path, &file, err);
     if (code)
         return code;
-    if (file != hold->file) { /* somebody deleted the other one */
+    if (file != hold->file) { /* the old file was deleted or renamed */
         file->holds++;
-        let_go(hold);
+        release(hold);
         *hold = (posix_hold){.file = file};
     }
-    own(hold);
+    adopt(hold);
     return HS_OK;
 }
 
-static hs_code hold_anew(const char *path, void **lock, hs_error *err)
+static hs_code add_hold(const char *path, void **lock, hs_error *err)
 {
     posix_hold *made = calloc(1, sizeof *made);
     if (!made)
@@ -238,7 +239,7 @@ static hs_code hold_anew(const char *path, void **lock, hs_error *err)
         return code;
     }
     made->file->holds++;
-    own(made);
+    adopt(made);
     *lock = made;
     return HS_OK;
 }
@@ -249,26 +250,26 @@ hs_code hs__posix_lock(void *user, const char *path, void **lock, hs_error *err)
     (void)user;
     path = hs__redirected(path, buffer);
     pthread_once(&once, watch_forks);
-    enter();
-    hs_code code = *lock ? make_sure(*lock, path, err) : hold_anew(path, lock, err);
-    leave();
+    lock_table();
+    hs_code code = *lock ? renew(*lock, path, err) : add_hold(path, lock, err);
+    unlock_table();
     return code;
 }
 
 void hs__posix_unlock(void *user, void *lock)
 {
     (void)user;
-    enter();
-    let_go(lock);
-    leave();
+    lock_table();
+    release(lock);
+    unlock_table();
     free(lock);
 }
 
 bool hs__posix_lock_is_shared(const void *lock)
 {
     const posix_hold *hold = lock;
-    enter();
+    lock_table();
     bool shared = hold->owner == getpid() && hold->file->owner == hold->owner && hold->file->owned > 1;
-    leave();
+    unlock_table();
     return shared;
 }

@@ -4,12 +4,13 @@
 
 #include "base/error.h"
 
-/* The file system's lock and unlock (env.h), by locks of the kernel's that end with the process. Holds of one file in one
- * process share one lock, which is given up with the last of them. A child that was forked has its parent's holds in name
- * only: making sure of one asks for a lock of the child's own. Any thread; one hold is one thread's at a time. */
+/* lock and unlock of the system's file system (env.h). They use kernel locks, which end with the process. All holds of one
+ * file in a process share one kernel lock, which is released with the last hold. After a fork, the child's holds are not
+ * locked: calling hs__posix_lock with one acquires a lock for the child. Threads: any; each hold is used by one thread at a
+ * time. */
 hs_code hs__posix_lock(void *user, const char *path, void **lock, hs_error *err);
 void hs__posix_unlock(void *user, void *lock);
-/* Has this process other holds of the file? */
+/* True if this process has other holds of the file. */
 bool hs__posix_lock_is_shared(const void *lock);
 
 #endif

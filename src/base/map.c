@@ -11,13 +11,13 @@
 uint64_t hs__hash(uint64_t hash, const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
-    do /* the zero at the end too, so that "a" "bc" and "ab" "c" differ */
+    do /* includes the terminating zero, so that "a" "bc" and "ab" "c" differ */
         hash = (hash ^ *at) * 1099511628211u;
     while (*at++);
     return hash;
 }
 
-/* SipHash-1-3: one round for each eight bytes, three at the end. */
+/* SipHash-1-3: one round per eight bytes, three rounds at the end. */
 
 typedef struct {
     uint64_t a, b, c, d;
@@ -64,7 +64,7 @@ static sip begin(const uint64_t key[2])
                  key[1] ^ 0x7465646279746573u};
 }
 
-/* `last` has the bytes that make no whole word, and how many there were in all. */
+/* `last` has the bytes after the last whole word, and the total number of bytes. */
 static uint64_t end(sip *s, uint64_t last)
 {
     absorb(s, last);
@@ -92,7 +92,7 @@ uint64_t hs__hash_words(const uint64_t key[2], const uint64_t *words, size_t n)
     return end(&s, (uint64_t)(8 * n) << 56);
 }
 
-/* Without randomness, which a sandbox may withhold, time and place must do. */
+/* If a sandbox refuses random numbers, the key is made of the time and an address. */
 static void choose_key(hs__map *map)
 {
     struct timespec now = {0, 0};
@@ -122,7 +122,7 @@ void hs__map_free(hs__map *map)
     hs__map_init(map, map->env);
 }
 
-/* Where the name is, or the empty slot where it would be. The table is never full. */
+/* Finds the slot of a name, or the empty slot for it. The table is never full. */
 static struct hs__map_slot *probe(struct hs__map_slot *slots, size_t capacity, const char *name, uint64_t hash)
 {
     size_t at = (size_t)hash & (capacity - 1);

@@ -4,15 +4,15 @@
 
 #include "base/env.h"
 
-/* Names to numbers: interning. Entries are never removed. Each map hashes with a random key of its own, so that nobody can
- * choose names, as those of a file, that all want one place. */
+/* A hash table from names to numbers. Entries are never removed. Each map hashes with its own random key, so that a file
+ * cannot contain names that all collide. */
 typedef struct hs__map {
     const hs_env *env;
     struct hs__map_slot {
-        const char *name; /* the map's */
+        const char *name; /* the map's copy; NULL: empty */
         uint64_t hash;
         size_t value;
-    } * slots; /* a power of two of them */
+    } * slots; /* `capacity` of them, a power of two */
     size_t n, capacity;
     uint64_t key[2];
 } hs__map;
@@ -21,15 +21,15 @@ typedef struct hs__map {
 
 void hs__map_init(hs__map *map, const hs_env *env);
 void hs__map_free(hs__map *map);
-/* HS__NONE if it is not there. */
+/* The value of a name. HS__NONE: not found. */
 size_t hs__map_find(const hs__map *map, const char *name);
-/* Adds a name that is not there; the copy of it is *kept (may be NULL). */
+/* Adds a new name. `*kept` (may be NULL) is set to the map's copy of it. */
 hs_code hs__map_add(hs__map *map, const char *name, size_t value, const char **kept, hs_error *err);
 
-/* SipHash-1-3 of a text, and of words as their bytes, the lowest first. */
+/* SipHash-1-3 of a text, and of words as little-endian bytes. */
 uint64_t hs__hash_keyed(const uint64_t key[2], const char *text);
 uint64_t hs__hash_words(const uint64_t key[2], const uint64_t *words, size_t n);
-/* FNV-1a, to be continued from a former result; HS__HASH_START to begin with. */
+/* FNV-1a. Continues from an earlier result, or from HS__HASH_START. */
 #define HS__HASH_START 14695981039346656037u
 uint64_t hs__hash(uint64_t hash, const char *text);
 

@@ -45,7 +45,7 @@ static void *work(void *user)
         hs_code code = j->do_part(j->user, w->worker, part, &w->error);
         if (!code)
             continue;
-        hs__settle(code, "a part of the work", &w->error);
+        hs__normalize_error(code, "a part of the work", &w->error);
         w->failed_at = part;
         atomic_store(&j->failed, true);
     }

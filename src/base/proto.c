@@ -16,7 +16,7 @@ ProtobufCAllocator hs__proto_allocator(const hs_env *env)
     return (ProtobufCAllocator){proto_alloc, proto_free, (void *)env};
 }
 
-/* protobuf-c does not tell want of memory from bytes that make no sense. */
+/* An allocator that records failures, as protobuf-c reports invalid bytes and lack of memory alike. */
 typedef struct {
     const hs_env *env;
     bool failed;
@@ -59,7 +59,7 @@ enum { MAX_DEPTH = 100 };
 
 static bool is_plain(const ProtobufCMessageDescriptor *of, hs__wire message, int depth)
 {
-    bool seen[64] = {false}; /* ours have far fewer fields */
+    bool seen[64] = {false}; /* our messages have fewer fields */
     uint64_t number;
     hs__wire inside;
     while (message.at < message.end) {
@@ -116,9 +116,4 @@ void hs__proto_put_message(hs__buffer *out, uint32_t field, const ProtobufCMessa
 char *hs__proto_string(const char *text)
 {
     return (char *)text;
-}
-
-ProtobufCBinaryData hs__proto_bytes(const void *data, size_t bytes)
-{
-    return (ProtobufCBinaryData){.len = bytes, .data = (uint8_t *)data};
 }

@@ -9,11 +9,11 @@
 /* protobuf-c on the env's memory. The allocator must not outlive the env. */
 ProtobufCAllocator hs__proto_allocator(const hs_env *env);
 
-/* The fields of a message, one after the other. */
+/* The unread fields of a serialized message. */
 typedef struct hs__wire {
     const unsigned char *at, *end;
 } hs__wire;
-/* Moves past the next field. `inside` gets its bytes, or NULLs if it is a varint. False: the bytes are not a field. */
+/* Moves past the next field. `inside` is set to its bytes, or to NULL for a varint. False: the bytes are not a field. */
 bool hs__wire_next(hs__wire *from, uint64_t *number, hs__wire *inside);
 
 /* Reads a message. The caller frees it with protobuf_c_message_free_unpacked and hs__proto_allocator. Returns NULL if the
@@ -28,11 +28,10 @@ void hs__proto_pack(const ProtobufCMessage *message, hs__buffer *out);
 
 /* Appends a field that holds bytes, a string or a serialized message. */
 void hs__proto_put_bytes(hs__buffer *out, uint32_t field, const void *data, size_t bytes);
-/* The same of a message. */
+/* The same for a message. */
 void hs__proto_put_message(hs__buffer *out, uint32_t field, const ProtobufCMessage *message);
 
-/* protobuf-c's structs know no const; what is packed is only read. */
+/* Casts const away for protobuf-c's structs, which have no const. Packing only reads. */
 char *hs__proto_string(const char *text);
-ProtobufCBinaryData hs__proto_bytes(const void *data, size_t bytes);
 
 #endif

@@ -16,7 +16,7 @@ typedef struct redirection {
 
 static _Atomic(const redirection *) newest; /* never freed */
 
-/* The path from the root, without "." and double slashes. Links and ".." stay. False: it is too long. */
+/* Makes a path absolute and removes "." and double slashes, but not links and "..". False: the path is too long. */
 static bool make_absolute(const char *path, char out[PATH_MAX])
 {
     size_t used = 0;
@@ -62,7 +62,7 @@ static hs_code add(const char *from, const char *to, const char *except, hs_erro
 
 hs_code hs__redirect_files(const char *from, const char *to, const char *except, hs_error *err)
 {
-    char *real = realpath(from, NULL); /* hooks may name it without the links */
+    char *real = realpath(from, NULL); /* hooks may use the path without links */
     hs_code code = add(from, to, except, err);
     if (!code && real)
         code = add(real, to, except, err);

@@ -6,11 +6,11 @@
 
 #include <limits.h>
 
-/* Directories whose files are elsewhere in this process. A trial of a resume (drivers/trial.h) redirects the program's
- * checkpoint_dir and summary_dir, so that no hook or saver writes to a real run. Threads: any. */
+/* Redirected directories. A trial of a resume (drivers/trial.h) redirects the program's checkpoint_dir and summary_dir, so
+ * that no hook or saver writes to a real run. Threads: any. */
 
-/* From now on the operating system's file system (hs__posix_files) uses `to` for the directory `from` and all in it. Paths
- * in `except` stay as they are. `from` may be relative; the two others are absolute. Cannot be undone. */
+/* Makes the operating system's file system (hs__posix_files) use `to` instead of the directory `from` and everything in it,
+ * until the process ends. Paths in `except` are not redirected. `from` may be relative; the two others are absolute. */
 hs_code hs__redirect_files(const char *from, const char *to, const char *except, hs_error *err);
 
 /* The path to use for `path`: `path` itself, or one in `buffer`. "" if that is too long. */

@@ -55,7 +55,7 @@ bool hs__is_line(const char *text, size_t bytes)
     return true;
 }
 
-hs_code hs__state_provider_take(hs_state_provider *to, const hs_state_provider *from, const char *what, hs_error *err)
+hs_code hs__state_provider_copy(hs_state_provider *to, const hs_state_provider *from, const char *what, hs_error *err)
 {
     hs_code code = HS_STRUCT_TAKE(hs_state_provider, bytes, to, from, err);
     if (code)

@@ -83,7 +83,7 @@ hs_code hs_code_from_errno(int os_error)
         return HS_FAILED_PRECONDITION;
     case ENOSPC:
     case EDQUOT:
-    case EFBIG: /* not OUT_OF_RANGE, as TensorFlow has it: that is the end of the input */
+    case EFBIG: /* TensorFlow has OUT_OF_RANGE, which here means the end of the input */
     case EMFILE:
     case EMLINK:
     case ENFILE:
@@ -203,7 +203,7 @@ hs_code hs__error_copy(hs_error *to, const hs_error *from)
     return from->code;
 }
 
-hs_code hs__settle_failure(hs_code code, const char *what, hs_error *err)
+hs_code hs__normalize_failure(hs_code code, const char *what, hs_error *err)
 {
     if (err) {
         int os_error = err->os_error;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 4096 }; /* of memory, places and sizes, for whatever disk */
+enum { ALIGNMENT = 4096 }; /* of memory, file offsets and sizes; enough for all disks */
 
 hs_code hs__stream_open(hs__stream *stream, const hs_env *env, const char *path, hs_error *err)
 {
@@ -39,13 +39,13 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Without one, the caller writes by itself. */
+/* If no thread can be started, the caller writes. */
 static void start_thread(hs__stream *stream)
 {
     if (pthread_mutex_init(&stream->lock, NULL))
         return;
     if (!pthread_cond_init(&stream->changed, NULL)) {
-        stream->writing = stream->filling; /* those before it were written without a thread */
+        stream->writing = stream->filling; /* earlier buffers were written without a thread */
         if (!hs__thread_start(&stream->thread, work, stream)) {
             stream->has_thread = true;
             return;
@@ -55,8 +55,8 @@ static void start_thread(hs__stream *stream)
     pthread_mutex_destroy(&stream->lock);
 }
 
-/* Hands over so many buffers more, and waits until at most `left` are not written yet. */
-static hs_code pass(hs__stream *stream, size_t more, size_t left, hs_error *err)
+/* Enqueues `more` full buffers, and waits until at most `left` of them are unwritten. */
+static hs_code enqueue(hs__stream *stream, size_t more, size_t left, hs_error *err)
 {
     pthread_mutex_lock(&stream->lock);
     stream->full += more;
@@ -78,13 +78,13 @@ static hs_code make_buffer(hs__stream *stream, size_t which, hs_error *err)
     return HS_OK;
 }
 
-/* The buffer is full: it goes its way, and the next one is filled. */
-static hs_code hand_over(hs__stream *stream, hs_error *err)
+/* Enqueues or writes the full buffer, and begins to fill the next one. */
+static hs_code flush_buffer(hs__stream *stream, hs_error *err)
 {
     if (!stream->has_thread)
         start_thread(stream);
     hs_code code = stream->has_thread
-                       ? pass(stream, 1, HS__STREAM_BUFFERS - 1, err)
+                       ? enqueue(stream, 1, HS__STREAM_BUFFERS - 1, err)
                        : hs__file_write(&stream->file, stream->buffers[stream->filling], HS__STREAM_BUFFER, err);
     stream->filling = (stream->filling + 1) % HS__STREAM_BUFFERS;
     stream->filled = 0;
@@ -96,7 +96,7 @@ hs_code hs__stream_write(hs__stream *stream, const void *data, size_t bytes, hs_
     const unsigned char *from = data;
     while (bytes) {
         hs_code code = HS_OK;
-        if (stream->filled == HS__STREAM_BUFFER && (code = hand_over(stream, err)))
+        if (stream->filled == HS__STREAM_BUFFER && (code = flush_buffer(stream, err)))
             return code;
         if (!stream->buffers[stream->filling] && (code = make_buffer(stream, stream->filling, err)))
             return code;
@@ -113,7 +113,7 @@ static hs_code write_rest(hs__stream *stream, hs_error *err)
 {
     const unsigned char *rest = stream->buffers[stream->filling];
     size_t whole = stream->filled / ALIGNMENT * ALIGNMENT, odd = stream->filled - whole;
-    hs_code code = stream->has_thread ? pass(stream, 0, 0, err) : HS_OK;
+    hs_code code = stream->has_thread ? enqueue(stream, 0, 0, err) : HS_OK;
     if (!code && whole)
         code = hs__file_write(&stream->file, rest, whole, err);
     if (!code && odd)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sizes of all public structs that begin with their size. Needs the structs of upper floors, but none of their
+/* The sizes of all public structs that begin with `size`. Needs the structs of upper floors, but none of their
  * functions. */
 #include <hooksess/hooksess.h>
 #include <hooksess/tensorflow.h>

@@ -49,7 +49,7 @@ const char *hs_dtype_name(hs_dtype dtype)
 
 hs_shape hs_shape_of(int32_t rank, const int64_t *dims)
 {
-    hs_shape shape = {.rank = dims || rank <= 0 ? rank : HS_MAX_RANK + 1}; /* of no dimensions: no shape */
+    hs_shape shape = {.rank = dims || rank <= 0 ? rank : HS_MAX_RANK + 1}; /* an invalid shape if `dims` is NULL */
     for (int32_t i = 0; dims && i < rank && i < HS_MAX_RANK; i++)
         shape.dims[i] = dims[i];
     return shape;
@@ -65,7 +65,7 @@ int64_t hs_shape_elements(const hs_shape *shape)
     if (!shape || shape->rank < 0 || shape->rank > HS_MAX_RANK)
         return -1;
     int64_t n = 1;
-    bool zero = false; /* [0, huge, huge] has no elements, and is no overflow */
+    bool zero = false; /* [0, huge, huge] has no elements and does not overflow */
     for (int32_t i = 0; i < shape->rank; i++) {
         if (shape->dims[i] < 0)
             return -1;
@@ -128,7 +128,7 @@ hs_code hs__shape_check(const hs_shape *shape, bool open, const char *of, hs_err
 hs_tensor hs_tensor_of(hs_dtype dtype, hs_shape shape, const void *data)
 {
     hs_tensor tensor = {.dtype = dtype, .rank = shape.rank};
-    memcpy(&tensor.data, &data, sizeof data); /* views are not const-correct, readers are */
+    memcpy(&tensor.data, &data, sizeof data); /* a view drops const; readers of tensors do not write */
     memcpy(tensor.dims, shape.dims, sizeof tensor.dims);
     int64_t n = hs_shape_elements(&shape);
     size_t size = hs_dtype_size(dtype);
@@ -183,7 +183,7 @@ hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *h
         copy->capacity = tensor->bytes;
     }
     hs_code code = tensor->memory->to_host(tensor->memory->user, copy->data, tensor->data, tensor->bytes, err);
-    if (hs__settle(code, "hs_memory.to_host", err))
+    if (hs__normalize_error(code, "hs_memory.to_host", err))
         return code;
     *host = *tensor;
     host->memory = NULL;
@@ -275,12 +275,11 @@ double hs_tensor_number(const hs_tensor *tensor, size_t index)
     }
 }
 
-/* An element is not finite where all bits of its exponent are set. Blocks are looked at without branches, which the
- * compiler vectorizes; only a block that has such an element is looked at one by one. */
+/* An element is not finite if all bits of its exponent are set. Blocks are tested without branches, so that the compiler
+ * vectorizes the test. Only the elements of a block that fails it are tested one by one. */
 enum { BLOCK = 1024, LANES = 16 };
 
-/* The exponent of what is not finite is all ones, and one more carries into the sign's bit: for whole blocks that are fine,
- * which is nearly all of them, the compiler makes a few vector instructions of it. */
+/* If the exponent is all ones, adding one carries into the sign bit. */
 #define FIND_NONFINITE(NAME, TYPE, EXPONENT, FRACTION)                                                                     \
     static TYPE NAME##_at(const char *at, size_t i)                                                                        \
     {                                                                                                                      \

@@ -6,9 +6,9 @@
 
 #include "base/env.h"
 
-/* Is `shape` one that the open shape `open` (with -1) takes? */
+/* True if `shape` matches the open shape `open`, in which -1 matches any dimension. */
 bool hs__shape_fits(const hs_shape *open, const hs_shape *shape);
-/* HS_OK for a shape that a tensor can have; `open`: -1 is allowed. */
+/* HS_OK if a tensor can have this shape. `open`: dimensions of -1 are allowed. `of` is for the message. */
 hs_code hs__shape_check(const hs_shape *shape, bool open, const char *of, hs_error *err);
 bool hs__dtype_valid(int64_t dtype);
 

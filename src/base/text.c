@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length that the first two bytes promise. */
+/* The length of a character by its first two bytes. */
 static size_t sequence(const unsigned char *at, size_t bytes)
 {
     unsigned char first = at[0], second = bytes > 1 ? at[1] : 0;
@@ -12,7 +12,7 @@ static size_t sequence(const unsigned char *at, size_t bytes)
         return 1;
     if (first >= 0xc2 && first <= 0xdf)
         return 2;
-    if (first >= 0xe0 && first <= 0xef) /* neither too long nor half of a pair */
+    if (first >= 0xe0 && first <= 0xef) /* no overlong form, no surrogate */
         return (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ? 0 : 3;
     if (first >= 0xf0 && first <= 0xf4)
         return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) ? 0 : 4;
@@ -31,7 +31,7 @@ size_t hs__utf8_length(const char *text, size_t bytes)
     return n;
 }
 
-/* U+0000 to U+001F, U+007F to U+009F, and what ends a line or a paragraph, U+2028 and U+2029. */
+/* U+0000 to U+001F, U+007F to U+009F, and the separators of lines and paragraphs, U+2028 and U+2029. */
 static bool is_control(const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -42,7 +42,7 @@ static bool is_control(const char *text, size_t length)
 size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut)
 {
     static const char more[] = "...";
-    size_t used = 0, end = 0; /* of the line, and of what leaves room for "..." */
+    size_t used = 0, end = 0; /* of the line; of the part that leaves room for "..." */
     for (size_t left = strlen(text), n; left; text += n, left -= n) {
         char escaped[8];
         const char *shown = text;

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Text of others: names and messages may have any bytes in them. */
+/* Text from outside the library: names and messages may contain any bytes. */
 
-/* How many of the `bytes`, of which there is one at least, are the first character; 0: they do not begin with UTF-8. */
+/* The length of the first UTF-8 character of `text`, which has at least one byte. 0: it is not UTF-8. */
 size_t hs__utf8_length(const char *text, size_t bytes);
 
-/* Copies text as one line without control characters: these, and bytes that are not UTF-8, become \xNN. Text that
- * does not fit in `room` bytes, or `is_cut` already, ends in "...". Returns the length of the whole line. `to` does not
- * overlap `text`, and `room` is at least 4. */
+/* Copies text as one line without control characters. Control characters and bytes that are not UTF-8 become \xNN. The line
+ * ends in "..." if it does not fit in `room` bytes or if `is_cut` (the text is truncated already). Returns the length of
+ * the whole line. `to` does not overlap `text`, and `room` is at least 4. */
 size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut);
 
 /* Numbers for log lines, in `to`, which is returned: "0.18 s", "12.3 s", "1234 s"; "512 bytes", "1.2 MiB". */

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-/* A thread that takes no signals: they are the program's. 0, or the error's number. */
+/* Starts a thread that blocks all signals, so that the program's threads get them. Returns 0 or an errno value. */
 int hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
 
 #endif

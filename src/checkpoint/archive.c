@@ -62,7 +62,7 @@ static hs_code bundle_read_part(void *reader, size_t index, const hs__box *box, 
 {
     const hs__bundle_entry *entry = entry_of(reader, index);
     return entry->dtype == HS_STRING ? hs__bundle_read(reader, same_slice(reader, entry, box), to, err)
-                                     : hs__bundle_read_part(reader, entry, box, to, err);
+                                     : hs__bundle_read_slice(reader, entry, box, to, err);
 }
 
 static hs_code bundle_verify(void *reader, size_t index, hs_error *err)
@@ -124,7 +124,7 @@ static hs_code file_read_part(void *reader, size_t index, const hs__box *box, vo
     hs__box whole = hs__box_of(&entry->shape);
     hs__runs runs = hs__runs_begin(&whole, box, hs_dtype_size(entry->dtype));
     hs_code code = HS_OK;
-    for (; !code && runs.left; hs__runs_next(&runs))
+    for (; !code && runs.remaining; hs__runs_next(&runs))
         code = hs__safetensors_read(reader, entry, runs.from, (char *)to + runs.to, runs.run, err);
     return code;
 }
@@ -195,5 +195,5 @@ void hs__archive_fork_begin(const hs__archive *archive, hs__archive_fork *fork)
 
 void hs__archive_fork_end(hs__archive_fork *fork)
 {
-    hs__bundle_reader_part(&fork->reader);
+    hs__bundle_reader_fork_close(&fork->reader);
 }

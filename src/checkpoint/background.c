@@ -40,7 +40,7 @@ static void save_one(hs__background *b)
     hs_error error = {0};
     hs__image_complete(&b->image);
     hs_code code = hs__save_image(b->saver, &b->image, b->prefix, b->step, &b->options, is_cancelled, b, &error);
-    hs__settle(code, "the save", &error);
+    hs__normalize_error(code, "the save", &error);
     pthread_mutex_lock(&b->lock);
     b->error = error;
     b->busy = false;

@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "checkpoint/source.h"
-#include "formats/bundle_inside.h"
+#include "formats/bundle.h"
 #include "formats/bundle_merge.h"
 
 #include <string.h>

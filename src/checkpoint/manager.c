@@ -134,7 +134,7 @@ static hs_code initialize(const hs_checkpoint_manager *manager, hs_raw_session *
     if (!manager->init_fn)
         return HS_OK;
     hs_code code = manager->init_fn(manager->user, session, err);
-    if (hs__settle(code, "it", err))
+    if (hs__normalize_error(code, "it", err))
         hs_error_prefix(err, "init_fn");
     return code;
 }

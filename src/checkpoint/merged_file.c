@@ -2,7 +2,7 @@
 #include "checkpoint/merged_file.h"
 
 #include "base/stream.h"
-#include "formats/bundle_inside.h"
+#include "formats/bundle_data.h"
 
 #include <string.h>
 

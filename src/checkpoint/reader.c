@@ -141,7 +141,7 @@ hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name,
     size_t needed = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(&part), NULL).bytes;
     if (entry->dtype != HS_STRING && (bytes != needed || (bytes && !data))) /* strings are refused whatever the size */
         return wrong_size(reader, name, needed, data ? bytes : 0, err);
-    return hs__bundle_read_part(&reader->bundle, entry, &part, data, err);
+    return hs__bundle_read_slice(&reader->bundle, entry, &part, data, err);
 }
 
 static hs_code verify(hs_checkpoint_reader *reader, const char *name, hs_error *err)

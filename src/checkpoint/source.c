@@ -21,7 +21,7 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
     hs_code code = hs__session_read(session, index, name, &value, err);
     if (code)
         return code;
-    code = hs__settle(hs_tensor_host(&value, copy, host, err), "hs_memory.to_host", err);
+    code = hs__normalize_error(hs_tensor_host(&value, copy, host, err), "hs_memory.to_host", err);
     if (code)
         hs_error_prefix(err, "cannot read variable '%s'", name);
     return code;
@@ -229,7 +229,7 @@ static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error 
     const hs__state_slot *slot = source;
     hs_state_writer writer = {.put = put, .user = user};
     hs__clear(err); /* what another one has got over */
-    hs_code code = hs__settle(slot->save(slot->self, &writer, err), "it", err);
+    hs_code code = hs__normalize_error(slot->save(slot->self, &writer, err), "it", err);
     if (writer.error.code)
         code = hs__error_copy(err, &writer.error);
     if (code)

@@ -302,7 +302,7 @@ static hs_code call_load(const hs__stored_state *state, const hs__state_slot *sl
 {
     hs__clear(err); /* what another one has got over */
     session->loading_states = true;
-    hs_code code = hs__settle(slot->load(slot->self, reader, err), "it", err);
+    hs_code code = hs__normalize_error(slot->load(slot->self, reader, err), "it", err);
     session->loading_states = false;
     if (reader->error.code) {
         code = hs__error_copy(err, &reader->error);

@@ -69,11 +69,11 @@ hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode,
     hs_estimator_spec *spec = &built->spec;
     hs_hook of_input[2] = {{.ops = NULL}, {.ops = NULL}};
     *built = (hs__built){.estimator = estimator, .spec.size = sizeof *spec};
-    hs_code code = hs__settle(options->model_fn(options->user, mode, spec, err), "model_fn", err);
+    hs_code code = hs__normalize_error(options->model_fn(options->user, mode, spec, err), "model_fn", err);
     if (!code && !spec->backend.ops)
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "model_fn set no backend (hs_estimator_spec.backend)");
     if (!code && input->fn)
-        code = hs__settle(input->fn(input->user, mode, spec->backend, of_input, err), "the input function", err);
+        code = hs__normalize_error(input->fn(input->user, mode, spec->backend, of_input, err), "the input function", err);
     const hs_hook *const lists[] = {of_input, spec->hooks, hooks};
     size_t room = HS__OWN_HOOKS + 1, n = 0;
     for (int i = 0; i < 3; i++)

@@ -49,7 +49,7 @@ static hs_code give(prediction *p, const hs_run_values *values, hs_error *err)
             p->values[i] = *hs_run_values_tensor(values, i);
         for (size_t i = 0; i < p->n && !options->whole_batches; i++)
             take_row(&p->values[i], row);
-        code = hs__settle(options->predicted(options->user, p->calls++, p->values, p->n, err), "predicted", err);
+        code = hs__normalize_error(options->predicted(options->user, p->calls++, p->values, p->n, err), "predicted", err);
     }
     return code;
 }

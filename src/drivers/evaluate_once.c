@@ -205,7 +205,7 @@ hs_code hs__told(hs_evaluation_result *metrics, hs_evaluation_done_fn evaluated,
 {
     if (!metrics)
         return err->code;
-    hs_code code = evaluated ? hs__settle(evaluated(user, metrics, err), "evaluated", err) : HS_OK;
+    hs_code code = evaluated ? hs__normalize_error(evaluated(user, metrics, err), "evaluated", err) : HS_OK;
     hs_evaluation_result_free(metrics);
     return code;
 }

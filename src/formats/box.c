@@ -60,7 +60,7 @@ const char *hs__box_text(const hs__box *box, char *text, size_t bytes)
     for (int32_t i = 0; i < box->rank && used < bytes; i++) {
         int64_t start = box->starts[i], length = box->lengths[i];
         used += (size_t)snprintf(text + used, bytes - used, i ? ",%lld:" : "%lld:", (long long)start);
-        if (length >= 0 && used < bytes) /* what a file says may be too large to be added */
+        if (length >= 0 && used < bytes) /* unsigned: numbers of a file may overflow */
             used += (size_t)snprintf(text + used, bytes - used, "%llu", (unsigned long long)start + (uint64_t)length);
     }
     if (used < bytes)
@@ -77,18 +77,18 @@ static void common(const hs__box *a, const hs__box *b, int32_t i, int64_t *start
     *length = (end_a < end_b ? end_a : end_b) - *start;
 }
 
-/* From the last dimension to the first: as long as both boxes have all of what lies within a dimension, what is common goes
- * on without a gap. */
+/* From the last dimension to the first: as long as the intersection covers both boxes in all later dimensions, it is
+ * contiguous. */
 hs__runs hs__runs_begin(const hs__box *from, const hs__box *to, size_t element)
 {
-    hs__runs runs = {.left = 1, .run = element};
+    hs__runs runs = {.remaining = 1, .run = element};
     size_t from_step = element, to_step = element;
     bool together = true;
     for (int32_t i = from->rank; i-- > 0;) {
         int64_t start, length;
         common(from, to, i, &start, &length);
         if (length <= 0)
-            return (hs__runs){.left = 0};
+            return (hs__runs){.remaining = 0};
         runs.from += (size_t)(start - from->starts[i]) * from_step;
         runs.to += (size_t)(start - to->starts[i]) * to_step;
         if (together) {
@@ -96,7 +96,7 @@ hs__runs hs__runs_begin(const hs__box *from, const hs__box *to, size_t element)
             together = length == from->lengths[i] && length == to->lengths[i];
             runs.outer = i;
         } else {
-            runs.left *= (size_t)length;
+            runs.remaining *= (size_t)length;
             runs.counts[i] = length;
             runs.from_step[i] = from_step;
             runs.to_step[i] = to_step;
@@ -109,7 +109,7 @@ hs__runs hs__runs_begin(const hs__box *from, const hs__box *to, size_t element)
 
 void hs__runs_next(hs__runs *runs)
 {
-    runs->left--;
+    runs->remaining--;
     for (int32_t i = runs->outer; i-- > 0;) {
         runs->from += runs->from_step[i];
         runs->to += runs->to_step[i];
@@ -132,12 +132,12 @@ size_t hs__runs_end(const hs__runs *runs)
 void hs__runs_copy(hs__runs *runs, const char *piece, size_t at, size_t n, char *to)
 {
     size_t end = at + n;
-    while (runs->left && runs->from < end) {
+    while (runs->remaining && runs->from < end) {
         size_t begins = runs->from > at ? runs->from : at, run_end = runs->from + runs->run;
         size_t ends = run_end < end ? run_end : end;
         memcpy(to + runs->to + (begins - runs->from), piece + (begins - at), ends - begins);
         if (run_end > end)
-            return; /* the rest of it is in the next piece */
+            return; /* the next piece has the rest of the run */
         hs__runs_next(runs);
     }
 }

@@ -7,91 +7,85 @@
 #include "base/stream.h"
 #include "base/tensor.h"
 #include "formats/box.h"
+#include "formats/bundle_names.h"
 #include "formats/check.h"
 #include "formats/read_progress.h"
 
-/* TensorFlow's V2 tensor bundle: PREFIX.index, a table of entries, and data files PREFIX.data-SHARD-of-SHARDS with the
- * bytes.
+/* TensorFlow's V2 tensor bundle: PREFIX.index, a table of entries, and data files PREFIX.data-SHARD-of-SHARDS.
  *
- * Numeric tensors lie in the data as they lie in memory; the entry's checksum is the masked CRC-32C of those bytes. For
- * strings see bundle_strings.h. The header says in which byte order all of it is.
+ * Data files have numbers as in memory, in the byte order that the index's header names. The entry's checksum is the masked
+ * CRC-32C of those bytes. For strings see bundle_strings.h.
  *
- * A tensor may be in slices, as a partitioned variable is: its entry has dtype, shape and a list of slices, and no data;
- * each slice is a tensor of its own under a key that no name is (slice_key.h). */
+ * A tensor may be stored in slices, as a partitioned variable is: its entry has dtype, shape and a list of slices, but no
+ * data. Each slice is an entry with a key that no tensor's name can be (slice_key.h). */
 
 typedef struct hs__bundle_entry {
     const char *name;
-    int32_t dtype; /* as the file says, maybe none of ours */
+    int32_t dtype; /* as stored; may not be an hs_dtype */
     int32_t shard;
-    hs_shape shape; /* rank -1: one that we cannot hold */
+    hs_shape shape; /* rank -1: not supported */
     uint64_t offset;
-    uint64_t bytes; /* in the file; of a tensor in slices, in memory */
+    uint64_t bytes; /* in the file; in memory, if it is stored in slices */
     uint32_t crc;   /* masked */
-    bool verified;  /* its data were once read and found right */
-    size_t slices;  /* so many are listed; 0: it is whole */
-    size_t lost;    /* the first box in the reader's list of those that are listed and not there, counted from 1; 0: none */
+    bool verified;  /* the data was read once, with the right checksum */
+    size_t slices;  /* number of listed slices; 0: stored as a whole */
+    size_t lost;    /* 1 + index in the reader's `lost` of its first missing slice; 0: no slice is missing */
 } hs__bundle_entry;
 
 typedef struct hs__bundle_slice {
-    hs__bundle_entry entry; /* its name is the tensor's */
-    hs__box box;            /* as the key says it */
-    bool listed;            /* by the tensor's entry */
+    hs__bundle_entry entry; /* with the tensor's name */
+    hs__box box;            /* as in the key */
+    bool listed;            /* the tensor's entry lists it */
 } hs__bundle_slice;
 
-/* The data file of a shard: "PREFIX.data-00000-of-00001". NULL without memory. */
-char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards);
-char *hs__bundle_index_path(const hs_env *env, const char *prefix);
-
-/* Writing one data file, and the index of a bundle that consists of it, or of it and others. */
+/* Writes one data file. One writer of a bundle also writes its index. */
 typedef struct hs__bundle_writer {
     const hs_env *env;
     hs__stream data;
     uint64_t offset;
-    uint64_t alignment; /* every tensor begins at a multiple of it; 0: anywhere. To be set before the first is added */
+    uint64_t alignment; /* tensors begin at multiples of it; 0: anywhere. Set it before the first tensor is added */
     int32_t shard, shards;
     hs__bundle_entry *entries;
     size_t n_entries, entries_capacity;
     hs__map names;
     hs__bundle_slice *slices;
     size_t n_slices, slices_capacity;
-    bool ignores_nonfinite;     /* of the next tensor. To be set before it is added */
-    size_t n_nonfinite;         /* tensors that have NaN or infinity in them, */
-    const char *nonfinite_name; /* the first of them, */
-    hs_nonfinite nonfinite;     /* and what it has */
-    hs_code failed;             /* of the first call that failed; after finish, FAILED_PRECONDITION */
+    bool ignores_nonfinite;     /* do not count NaN and infinity of the next tensor. Set it before the tensor is added */
+    size_t n_nonfinite;         /* number of tensors with NaN or infinity */
+    const char *nonfinite_name; /* the first of them */
+    hs_nonfinite nonfinite;     /* its NaNs and infinities */
+    hs_code failed;             /* code of the first failed call; after finish, FAILED_PRECONDITION */
 } hs__bundle_writer;
 
-/* Opens the data file `path`; it is to be `shard` of `shards`. After a failure too, the writer must be closed; all other
- * calls then fail alike, so that no bundle is finished that lacks something. */
+/* Opens the data file `path` as `shard` of `shards`. Close the writer, after a failure too. After a failure all other calls
+ * fail with the same code, so that no incomplete bundle is finished. */
 hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, const char *path, int32_t shard,
                                int32_t shards, hs_error *err);
-/* Appends a host tensor. INVALID_ARGUMENT for an empty name or one that is there already. */
+/* Appends a host tensor. INVALID_ARGUMENT: the name is empty or already used. */
 hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err);
-/* The same for numbers that are not in memory: `fill` writes the next `bytes` of them to `to`, whole elements. */
-typedef hs_code (*hs__bundle_fill)(void *user, void *to, size_t bytes, hs_error *err);
+/* The same for numbers that are not in memory: `fill` writes the next `bytes` of them, whole elements, to `to`. */
+typedef hs_code (*hs__bundle_fill_fn)(void *user, void *to, size_t bytes, hs_error *err);
 hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
-                                   hs__bundle_fill fill, void *user, hs_error *err);
-/* The same for a vector of uint8 of which nobody knows how long it is: `produce` calls `put` with all of it, in pieces of
- * any size. */
-typedef hs_code (*hs__bundle_take)(void *user, const void *piece, size_t bytes, hs_error *err);
-typedef hs_code (*hs__bundle_produce)(void *source, hs__bundle_take put, void *user, hs_error *err);
-hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce produce, void *source,
-                                    hs_error *err);
-/* Appends a part of a tensor of shape `whole`, which begins at `starts` and is as large as `slice`; all of it is added as
- * the tensor. Nobody makes sure that the parts of a tensor are all of it: others may be in bundles that this one is merged
- * with. INVALID_ARGUMENT for one that lies outside, or over another one, or fits neither the dtype nor the shape of those
- * before. */
+                                   hs__bundle_fill_fn fill, void *user, hs_error *err);
+/* The same for a vector of uint8 of unknown length: `produce` calls `put` with all bytes, in pieces of any size. */
+typedef hs_code (*hs__bundle_write_fn)(void *user, const void *piece, size_t bytes, hs_error *err);
+typedef hs_code (*hs__bundle_produce_fn)(void *source, hs__bundle_write_fn put, void *user, hs_error *err);
+hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce_fn produce,
+                                    void *source, hs_error *err);
+/* Appends the slice at `starts` of a tensor of shape `whole`. A slice that is the whole tensor is added as the tensor. The
+ * slices need not cover the tensor: bundles that are merged with this one may have the others. INVALID_ARGUMENT: the slice
+ * is outside the tensor, overlaps another slice, or has another dtype or shape of the tensor than earlier slices. */
 hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole,
                                     const int64_t *starts, const hs_tensor *slice, hs_error *err);
-/* For a bundle of several data files, each of which has a writer, maybe in a thread of its own. Syncs and closes the data
- * file; nothing can be added any more. */
+/* For a bundle of several data files, each with its own writer, which may have its own thread. Syncs and closes the data
+ * file. Nothing can be added afterwards. */
 hs_code hs__bundle_writer_finish_data(hs__bundle_writer *writer, hs_error *err);
-/* The index that `writer` writes will have what `other` has, too. INVALID_ARGUMENT for a name that both have. Of what is
- * not finite the first by name is noted. */
+/* Adds the entries of `other` to the index of `writer`. INVALID_ARGUMENT: both have the same name. `nonfinite` is then that
+ * of the first tensor by name. */
 hs_code hs__bundle_writer_join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err);
-/* Syncs and closes the data file, writes the index to `path`, syncs and closes it. */
+/* Syncs and closes the data file, then writes, syncs and closes the index `path`. */
 hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err);
-/* Frees everything, and closes what is open. The files stay. */
+/* Closes the data file if it is open and frees the memory. Does not remove the files. */
 void hs__bundle_writer_close(hs__bundle_writer *writer);
 
 /* Reading. */
@@ -100,50 +94,51 @@ typedef struct hs__bundle_reader {
     char *prefix;
     int32_t shards;
     bool big_endian;
-    hs__bundle_entry *entries; /* by name */
+    hs__bundle_entry *entries; /* sorted by name */
     size_t n_entries, entries_capacity;
     hs__map names;
-    hs__bundle_slice *slices; /* those of one tensor one after the other, in the order of their boxes */
+    hs__bundle_slice *slices; /* grouped by tensor, in the order of their boxes */
     size_t n_slices, slices_capacity;
-    hs__map sliced; /* the first slice of each tensor that has some */
-    hs__box *lost;  /* slices that are listed and not there */
+    hs__map sliced; /* from a tensor's name to its first slice */
+    hs__box *lost;  /* listed slices that are missing */
     size_t n_lost, lost_capacity;
-    struct hs__placed *placed; /* bundle_layout.h: where the slices lie of the tensor that was laid out last */
+    struct hs__placed *placed; /* layout of the tensor `placed_of` (bundle_slices.h) */
     size_t n_placed;
     const hs__bundle_entry *placed_of;
-    hs__file file; /* the shard that was read last */
-    int32_t file_shard;
+    hs__file file;      /* the data file that was read last */
+    int32_t file_shard; /* its shard; -1: not open */
     char *file_path;
     uint64_t file_bytes;
-    hs__read_progress *progress; /* of what is read; NULL: nobody watches */
+    hs__read_progress *progress; /* counts the bytes read; may be NULL */
 } hs__bundle_reader;
 
-/* Reads the index. NOT_FOUND: there is none; DATA_LOSS (also if tensors share bytes of a data file), INVALID_ARGUMENT
- * (versions), UNIMPLEMENTED (compression). */
+/* Reads the index. NOT_FOUND: no index. DATA_LOSS: damaged, or tensors share bytes of a data file. INVALID_ARGUMENT:
+ * version. UNIMPLEMENTED: compressed. */
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 void hs__bundle_reader_close(hs__bundle_reader *reader);
-/* A reader of the same bundle for another thread, which reads whole tensors with it (not such as are in slices). It borrows
- * all but its open file, and is closed by hs__bundle_reader_part. */
+/* Makes a reader of the same bundle for another thread. It reads only tensors that are not stored in slices. It borrows
+ * everything but its open file from `reader`. Close it with hs__bundle_reader_fork_close. */
 void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *fork);
-void hs__bundle_reader_part(hs__bundle_reader *fork);
-/* NULL: no tensor of that name. */
+void hs__bundle_reader_fork_close(hs__bundle_reader *fork);
+/* The entry of a tensor. NULL: not found. */
 const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name);
-/* HS_OK if the entry's data can be read: the type is known, the shape ours, and the bytes as many as they say.
- * UNIMPLEMENTED: strings in slices, beside what is unknown. */
+/* HS_OK if the entry can be read: dtype and shape are supported, and the number of bytes matches them. UNIMPLEMENTED: not
+ * supported, or strings in slices. */
 hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* That, and the bytes are there: nothing is allocated for more than a file has. Slices make up the tensor, each element
- * once; else it is DATA_LOSS, which names them. */
+/* The same, and checks that the data files have the bytes: call it before memory for them is allocated. DATA_LOSS, with the
+ * names of the slices, unless the slices of the tensor hold each element exactly once. */
 hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* How much hs__bundle_read writes. For strings: the hs_string elements, and room for their bytes. */
+/* How many bytes hs__bundle_read writes. For strings: the hs_string elements, and room for their bytes. */
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
-/* Reads and verifies a tensor, in this machine's byte order. DATA_LOSS names file and tensor. */
+/* Reads and verifies a tensor, and converts it to this machine's byte order. DATA_LOSS names file and tensor. */
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
-/* Reads and verifies a tensor of numbers, and hands it to `take` piece by piece, in this machine's byte order: before the
- * last one is verified. One in slices comes in pieces of up to HS__BUNDLE_ROWS bytes, or 64 for each of them. */
-hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
-                          hs_error *err);
-/* Reads and verifies a vector of uint8 that is not in slices, as much at a time as the caller asks for: the next `bytes`.
- * Begin with the reader, the entry, and zeros. DATA_LOSS comes with the last byte. */
+/* Reads and verifies a tensor of numbers, and calls `on_piece` with each piece, in this machine's byte order. The checksum
+ * is checked after the last piece. A tensor in slices comes in pieces of up to 1 MiB, or of 64 bytes per slice if that is
+ * more. */
+hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_write_fn on_piece,
+                          void *user, hs_error *err);
+/* Reads and verifies the next `bytes` of a vector of uint8 that is not stored in slices. Initialize the cursor with the
+ * reader, the entry and zeros. A wrong checksum is DATA_LOSS at the last byte. */
 typedef struct hs__bundle_cursor {
     hs__bundle_reader *reader;
     const hs__bundle_entry *entry;
@@ -151,13 +146,14 @@ typedef struct hs__bundle_cursor {
     uint32_t crc;
 } hs__bundle_cursor;
 hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, hs_error *err);
-/* Reads a part of it, in row-major order: box->lengths without -1, and in the shape. What it lies in, the tensor or some of
- * its slices, is read as a whole once, to be verified; later no more is read than is needed. UNIMPLEMENTED for strings. */
-hs_code hs__bundle_read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
-                             hs_error *err);
-/* Reads a tensor only to verify it; one in slices: each of them, strings too. */
+/* Reads the part `box` of a tensor, in row-major order. The box is within the shape, without lengths of -1. The first read
+ * of a tensor, or of one of its stored slices, reads all of it to verify it. Later reads read only what they need.
+ * UNIMPLEMENTED for strings. */
+hs_code hs__bundle_read_slice(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
+                              hs_error *err);
+/* Reads a tensor, or each of its slices, only to verify it. Also for strings in slices. */
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* Reads the index again, all of its blocks, only to verify it. DATA_LOSS too if it has slices that no tensor lists. */
+/* Reads all blocks of the index again only to verify it. Also DATA_LOSS if the index has slices that no tensor lists. */
 hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err);
 
 #endif

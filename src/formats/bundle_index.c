@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the index of a bundle. */
-#include "formats/bundle_inside.h"
+#include "formats/bundle_index.h"
 
+#include "formats/bundle_data.h"
+#include "formats/bundle_slices.h"
 #include "formats/table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The version that this reader is, and the oldest writer that it understands. */
+/* The format version of this reader, and the oldest version that it reads. */
 enum { VERSION = 1, OLDEST_PRODUCER = 0 };
 enum { MAX_INDEX_BYTES = 1 << 30 };
-/* Of a tensor, as TensorFlow has it: more than we can hold, and still no damage. */
+/* TensorFlow's limit for a tensor. Above HS_MAX_RANK a tensor is not supported; above this limit the file is damaged. */
 enum { MAX_DIMS = 254 };
 
 static hs_code check_header(const Hs__Pb__BundleHeaderProto *header, const char *path, hs_error *err)
@@ -108,7 +110,7 @@ static bool count_fields(hs__wire from, uint64_t wanted, size_t *n)
     return true;
 }
 
-/* The dimensions of an entry's shape, or of one of its slices, whichever are more. */
+/* Counts the dimensions of an entry's shape and of each of its slices. `most` gets the largest number. */
 static bool count_dims(hs_bytes value, size_t *most)
 {
     hs__wire from = {value.data, (const unsigned char *)value.data + value.size}, inside;
@@ -138,7 +140,7 @@ hs_code hs__bundle_unpack_entry(const hs_env *env, const char *path, hs_bytes ke
     *entry = NULL;
     if (!count_dims(value, &dims))
         return no_entry(path, key, err);
-    if (dims > MAX_DIMS) /* unpacked, each would take many times its bytes */
+    if (dims > MAX_DIMS) /* an unpacked dimension takes many times its bytes */
         return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' has %zu dimensions; the maximum is %d", path,
                             (int)key.size, (const char *)key.data, dims, MAX_DIMS);
     *entry = (Hs__Pb__BundleEntryProto *)hs__proto_unpack(&hs__pb__bundle_entry_proto__descriptor, env, value.data,
@@ -148,10 +150,10 @@ hs_code hs__bundle_unpack_entry(const hs_env *env, const char *path, hs_bytes ke
     return no_memory ? hs__no_memory(err, value.size, path) : no_entry(path, key, err);
 }
 
-/* For reading the tensors. */
+/* Filling a reader. */
 
-/* A rank of -1 where the shape is not one that we can hold. */
-static hs_shape take_shape(const Hs__Pb__TensorShapeProto *proto)
+/* The shape has rank -1 if it is not supported. */
+static hs_shape shape_of(const Hs__Pb__TensorShapeProto *proto)
 {
     hs_shape shape = HS_SCALAR;
     if (!proto)
@@ -169,7 +171,7 @@ static hs__bundle_entry entry_of(const Hs__Pb__BundleEntryProto *proto)
     return (hs__bundle_entry){
         .dtype = (int32_t)proto->dtype,
         .shard = proto->shard_id,
-        .shape = take_shape(proto->shape),
+        .shape = shape_of(proto->shape),
         .offset = (uint64_t)proto->offset,
         .bytes = (uint64_t)proto->size,
         .crc = proto->crc32c,
@@ -186,13 +188,13 @@ hs_code hs__bundle_check_place(const Hs__Pb__BundleEntryProto *entry, const char
                         name, (int)entry->shard_id, (int)shards, (long long)entry->size, (long long)entry->offset);
 }
 
-/* An index is gone through once for the names, and, if there are tensors in slices, once more for those: their keys come
- * before all names, and only what belongs to a tensor is kept. */
+/* The first pass over an index reads the tensors. If some are stored in slices, a second pass reads these: their keys come
+ * before all names, and a slice is added only if its tensor is known. */
 typedef struct {
     hs__bundle_reader *reader;
     const char *path;
-    bool any_slices; /* some tensor has them */
-    size_t next;     /* the entry or the slice that comes next, of those that were kept */
+    bool any_slices; /* a tensor is stored in slices */
+    size_t next;     /* index of the next entry, or of the next slice when verifying */
 } filling;
 
 static bool is_slice_key(hs_bytes key)
@@ -227,7 +229,7 @@ static hs_code add_entry(filling *f, hs_bytes key, const Hs__Pb__BundleEntryProt
     return code;
 }
 
-static hs_code take_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
+static hs_code read_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
 {
     filling *f = user;
     (void)err;
@@ -236,7 +238,7 @@ static hs_code take_header(void *user, const Hs__Pb__BundleHeaderProto *header, 
     return HS_OK;
 }
 
-static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+static hs_code read_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
 {
     filling *f = user;
     Hs__Pb__BundleEntryProto *proto;
@@ -251,7 +253,7 @@ static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *er
     return code;
 }
 
-static hs_code take_slices(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+static hs_code read_slice_or_list(void *user, hs_bytes key, hs_bytes value, hs_error *err)
 {
     filling *f = user;
     Hs__Pb__BundleEntryProto *proto;
@@ -262,7 +264,7 @@ static hs_code take_slices(void *user, hs_bytes key, hs_bytes value, hs_error *e
         return HS_OK;
     hs_code code = hs__bundle_unpack_entry(f->reader->env, f->path, key, value, &proto, err);
     if (code == HS_DATA_LOSS && of_slice) {
-        hs__clear(err); /* it will be missing when its tensor is read, and keeps nobody from the others */
+        hs__clear(err); /* reading its tensor will report it as missing; other tensors can be read */
         return HS_OK;
     }
     if (code)
@@ -274,18 +276,15 @@ static hs_code take_slices(void *user, hs_bytes key, hs_bytes value, hs_error *e
     return code;
 }
 
-/* The bytes of a tensor or of a slice. */
+/* The data of a tensor or of a slice. */
 typedef struct {
     const hs__bundle_entry *entry;
-    const hs__box *box; /* of a slice */
+    const hs__box *box; /* of a slice; NULL for a tensor */
 } extent;
 
 static int by_place(const void *a, const void *b)
 {
-    const hs__bundle_entry *first = ((const extent *)a)->entry, *second = ((const extent *)b)->entry;
-    if (first->shard != second->shard)
-        return (first->shard > second->shard) - (first->shard < second->shard);
-    return (first->offset > second->offset) - (first->offset < second->offset);
+    return hs__bundle_compare_places(((const extent *)a)->entry, ((const extent *)b)->entry);
 }
 
 static hs_code no_overlap(const extent *a, const extent *b, const char *path, hs_error *err)
@@ -298,8 +297,8 @@ static hs_code no_overlap(const extent *a, const extent *b, const char *path, hs
                         b->box ? hs__box_text(b->box, second, sizeof second) : "");
 }
 
-/* No byte belongs to two tensors or slices, so that all of them together are no more than the data files. Those without a
- * byte may lie anywhere. */
+/* Checks that no byte belongs to two tensors or slices, so that their sizes add up to at most the data files'. Empty ones
+ * may have any offset. */
 static hs_code check_extents(const hs__bundle_reader *reader, const char *path, hs_error *err)
 {
     size_t n = 0, room = reader->n_entries + reader->n_slices;
@@ -323,13 +322,13 @@ static hs_code check_extents(const hs__bundle_reader *reader, const char *path, 
 static hs_code fill(hs__bundle_reader *reader, const char *path, hs_bytes table, hs_error *err)
 {
     filling f = {.reader = reader, .path = path};
-    hs_code code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, take_header, take_entry}, err);
+    hs_code code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, read_header, read_entry}, err);
     if (!code && f.any_slices)
-        code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, take_header, take_slices}, err);
+        code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, read_header, read_slice_or_list}, err);
     return code ? code : check_extents(reader, path, err);
 }
 
-/* What the index file has, to be freed with hs__free, as is its path; both NULL after a failure. */
+/* Reads the index file. The caller frees the table's data and the path with hs__free. Both are NULL after a failure. */
 static hs_code load(const hs__bundle_reader *reader, char **path, hs_bytes *table, hs_error *err)
 {
     char *data = NULL;
@@ -368,7 +367,7 @@ static hs_code check_key(void *user, hs_bytes key, hs_bytes value, hs_error *err
     return key.size && is_slice_key(key) ? hs__bundle_check_slice(f->reader, key, &f->next, err) : HS_OK;
 }
 
-/* A slice that belongs to no tensor is verified with none: its checksum would never be looked at. */
+/* Checks that each slice belongs to a tensor. The checksum of any other slice would never be verified. */
 static hs_code check_slices(const hs__bundle_reader *reader, const char *path, hs_bytes table, hs_error *err)
 {
     hs__bundle_reader again;

@@ -15,7 +15,7 @@ typedef struct {
     hs__bundle_writer *writer;
     hs__table_writer table;
     hs__buffer scratch;
-    bool failed; /* for want of memory */
+    bool failed; /* out of memory */
 } indexing;
 
 static void add_message(indexing *x, hs_bytes key, const ProtobufCMessage *message)
@@ -63,10 +63,10 @@ static void add_entry(indexing *x, hs_bytes key, const hs__bundle_entry *entry, 
     add_message(x, key, &proto.base);
 }
 
-/* Slices. Their keys come before all names. */
+/* Slices. Their keys sort before all names. */
 
 typedef struct {
-    size_t at, bytes; /* in the buffer of all keys */
+    size_t at, bytes; /* of the key in the buffer of all keys */
     const unsigned char *key;
     const hs__bundle_slice *slice;
 } keyed;
@@ -103,7 +103,7 @@ static hs_code add_slices(indexing *x, hs_error *err)
     return failed ? hs__no_memory(err, n * sizeof *all, "the slices of a checkpoint") : HS_OK;
 }
 
-/* A slice as its tensor lists it. */
+/* A slice in the list of its tensor. */
 typedef struct {
     Hs__Pb__TensorSliceProto proto;
     Hs__Pb__TensorSliceProto__Extent extents[HS_MAX_RANK], *pointers[HS_MAX_RANK];
@@ -123,7 +123,7 @@ static void list(listed *to, const hs__box *box)
     }
 }
 
-/* The slices are listed in the order in which they were added. */
+/* Lists the slices in the order in which they were added. */
 static hs_code add_sliced(indexing *x, hs_bytes key, const hs__bundle_entry *entry, hs_error *err)
 {
     const hs_env *env = x->writer->env;

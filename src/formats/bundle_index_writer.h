@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "formats/bundle.h"
 
-/* Appends the index of what was added to the writer, whose entries are then in order. */
+/* Appends the index of the writer's entries to `index`. Sorts the entries. */
 hs_code hs__bundle_build_index(hs__bundle_writer *writer, hs__buffer *index, hs_error *err);
 
 #endif

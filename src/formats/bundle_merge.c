@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries stay the messages that they were, so that what this library does not know of in them is merged too. */
+/* Entries are merged as protobuf messages, so that fields that this library does not know are kept. */
 #include "formats/bundle_merge.h"
-#include "formats/bundle_inside.h"
 
+#include "formats/bundle_index.h"
 #include "formats/slice_key.h"
 #include "formats/table.h"
 
@@ -13,7 +13,7 @@ typedef struct {
     unsigned char *key;
     size_t key_bytes;
     Hs__Pb__BundleEntryProto *proto;
-    size_t input; /* which of the bundles it is of */
+    size_t input; /* index of its bundle */
 } merged_entry;
 
 typedef struct {
@@ -27,8 +27,8 @@ typedef struct {
     merged_entry *entries;
     size_t n, capacity;
     Hs__Pb__BundleHeaderProto *header; /* of the first bundle */
-    hs__buffer version, other_version; /* serialized: of the first, and of the one that is being read */
-    bool no_memory;                    /* to compare messages */
+    hs__buffer version, other_version; /* serialized, of the first bundle and of the current one */
+    bool no_memory;                    /* comparing messages ran out of memory */
 } merging;
 
 /* Headers. */
@@ -76,7 +76,7 @@ static hs_code compare_header(merging *m, const Hs__Pb__BundleHeaderProto *heade
     return HS_OK;
 }
 
-static hs_code take_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
+static hs_code add_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
 {
     merging *m = user;
     m->shards = header->num_shards;
@@ -107,7 +107,7 @@ static hs_code find_file(merging *m, int32_t shard, size_t *at, hs_error *err)
     return code;
 }
 
-/* The entry has data, whose file gets another number. */
+/* Assigns the new shard to an entry that has data. */
 static hs_code renumber(merging *m, const merged_entry *entry, hs_error *err)
 {
     Hs__Pb__BundleEntryProto *proto = entry->proto;
@@ -125,7 +125,7 @@ static hs_code renumber(merging *m, const merged_entry *entry, hs_error *err)
     return HS_OK;
 }
 
-/* A key for people. */
+/* A key in messages. NULL: out of memory. */
 static char *key_text(const hs_env *env, const merged_entry *entry)
 {
     char text[HS__BOX_TEXT_SIZE], *name, *all;
@@ -138,20 +138,20 @@ static char *key_text(const hs_env *env, const merged_entry *entry)
     return all;
 }
 
-static hs_code keep(merging *m, hs_bytes key, Hs__Pb__BundleEntryProto *proto, hs_error *err)
+static hs_code append_entry(merging *m, hs_bytes key, Hs__Pb__BundleEntryProto *proto, hs_error *err)
 {
     merged_entry entry = {.key_bytes = key.size, .proto = proto, .input = m->input};
     hs_code code = hs__reserve(m->env, &m->entries, &m->capacity, m->n + 1, sizeof entry, err);
     if (code)
         return code;
-    entry.key = (unsigned char *)hs__strndup(m->env, key.data, key.size); /* a zero byte ends it, for messages */
+    entry.key = (unsigned char *)hs__strndup(m->env, key.data, key.size); /* terminated, for messages */
     if (!entry.key)
         return hs__no_memory(err, key.size, "a name");
     m->entries[m->n++] = entry;
     return HS_OK;
 }
 
-static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+static hs_code add_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
 {
     merging *m = user;
     Hs__Pb__BundleEntryProto *proto;
@@ -161,11 +161,11 @@ static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *er
     hs_code code = hs__bundle_unpack_entry(m->env, m->path, key, value, &proto, err);
     if (code)
         return code;
-    if ((code = keep(m, key, proto, err))) {
+    if ((code = append_entry(m, key, proto, err))) {
         protobuf_c_message_free_unpacked(&proto->base, &allocator);
         return code;
     }
-    return proto->n_slices ? HS_OK /* it has no data of its own */ : renumber(m, &m->entries[m->n - 1], err);
+    return proto->n_slices ? HS_OK /* no data */ : renumber(m, &m->entries[m->n - 1], err);
 }
 
 static hs_code read_input(merging *m, size_t input, hs_error *err)
@@ -175,12 +175,12 @@ static hs_code read_input(merging *m, size_t input, hs_error *err)
     m->path = hs__bundle_index_path(m->env, m->prefixes[input]);
     if (!m->path)
         return hs__no_memory(err, strlen(m->prefixes[input]), "a path");
-    hs_code code = hs__bundle_visit_index(m->env, &(hs__index_visitor){m, m->path, take_header, take_entry}, err);
+    hs_code code = hs__bundle_visit_index(m->env, &(hs__index_visitor){m, m->path, add_header, add_entry}, err);
     hs__free(m->env, m->path);
     return code;
 }
 
-/* Putting them together. */
+/* Merging. */
 
 static int order(const merged_entry *a, const merged_entry *b)
 {
@@ -216,7 +216,7 @@ static hs_code conflict(const merging *m, const merged_entry *a, const merged_en
     return code;
 }
 
-/* Each bundle has some slices of one tensor, and lists them: `to` gets those that `from` has. */
+/* Two bundles have and list different slices of one tensor: adds the list of `from` to that of `to`. */
 static hs_code join(const merging *m, merged_entry *to, merged_entry *from, hs_error *err)
 {
     Hs__Pb__BundleEntryProto *a = to->proto, *b = from->proto;
@@ -319,7 +319,7 @@ hs_code hs__bundle_merge_make(hs__bundle_merge *merge, const hs_env *env, const 
     return code;
 }
 
-/* Was it done before? */
+/* Checking whether bundles are merged already. */
 
 static bool same_message(merging *m, const ProtobufCMessage *a, const ProtobufCMessage *b)
 {
@@ -332,7 +332,7 @@ static bool same_message(merging *m, const ProtobufCMessage *a, const ProtobufCM
            (!m->version.size || memcmp(m->version.data, m->other_version.data, m->version.size) == 0);
 }
 
-/* The slices that one bundle lists stay together. */
+/* True if `all` lists the slices of `some`. A merge keeps the slices of one bundle next to each other. */
 static bool has_slices(merging *m, const Hs__Pb__BundleEntryProto *all, const Hs__Pb__BundleEntryProto *some)
 {
     size_t from = 0, n = 0;
@@ -344,8 +344,8 @@ static bool has_slices(merging *m, const Hs__Pb__BundleEntryProto *all, const Hs
     return n == some->n_slices;
 }
 
-/* But for the number of the data file, and for slices that others have. */
-static bool is_of(merging *m, Hs__Pb__BundleEntryProto *all, Hs__Pb__BundleEntryProto *some)
+/* True if merging `some` results in `all`, which may have another shard and slices of other bundles. */
+static bool includes(merging *m, Hs__Pb__BundleEntryProto *all, Hs__Pb__BundleEntryProto *some)
 {
     size_t n_all = all->n_slices, n_some = some->n_slices;
     if (!n_all != !n_some || !has_slices(m, all, some))
@@ -358,14 +358,14 @@ static bool is_of(merging *m, Hs__Pb__BundleEntryProto *all, Hs__Pb__BundleEntry
     return same;
 }
 
-/* The first bundle is the merged one. */
+/* True if the first bundle, the merged one, has all entries. */
 static bool first_has_all(merging *m, bool more)
 {
     qsort(m->entries, m->n, sizeof *m->entries, by_key);
     for (size_t i = 0, next; i < m->n; i = next) {
         merged_entry *entry = &m->entries[i];
         for (next = i + 1; next < m->n && order(entry, &m->entries[next]) == 0; next++)
-            if (!is_of(m, entry->proto, m->entries[next].proto))
+            if (!includes(m, entry->proto, m->entries[next].proto))
                 return false;
         if (entry->input != 0 || (next == i + 1 && !more))
             return false;
@@ -373,13 +373,13 @@ static bool first_has_all(merging *m, bool more)
     return true;
 }
 
-static hs_code look_into(merging *m, bool more, bool *is_in, hs_error *err)
+static hs_code compare_bundles(merging *m, bool more, bool *is_in, hs_error *err)
 {
     hs_code code = HS_OK;
     *is_in = true;
     for (size_t i = 0; m->prefixes[i] && !code; i++)
         code = read_input(m, i, err);
-    if (code == HS_INVALID_ARGUMENT) { /* of another format than the merged one */
+    if (code == HS_INVALID_ARGUMENT) { /* its format differs from the merged one's */
         hs__clear(err);
         *is_in = false;
         return HS_OK;
@@ -406,7 +406,7 @@ hs_code hs__bundle_merge_is_in(const hs_env *env, const char *const *prefixes, c
     merging m = {.merge = &merge, .env = env, .prefixes = all};
     hs__buffer_init(&m.version, env);
     hs__buffer_init(&m.other_version, env);
-    hs_code code = look_into(&m, more, is_in, err);
+    hs_code code = compare_bundles(&m, more, is_in, err);
     free_merging(&m);
     hs__bundle_merge_free(&merge);
     hs__free(env, all);

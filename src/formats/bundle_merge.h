@@ -5,32 +5,34 @@
 #include "base/buffer.h"
 #include "base/map.h"
 
-/* Several bundles as one: what its index says, and which data file becomes which. Nothing is written. */
+/* Merges the indices of several bundles in memory, and assigns new names to their data files. Writes nothing. */
 
 typedef struct hs__merged_file {
-    const char *from;
-    char *to;
-    uint64_t bytes; /* what the index knows of it ends there */
-    size_t input;   /* which of the bundles it is of, */
-    int32_t shard;  /* and which of its files it is there */
+    const char *from; /* path in its bundle */
+    char *to;         /* path in the merged bundle */
+    uint64_t bytes;   /* end of the last tensor in it */
+    size_t input;     /* index of its bundle */
+    int32_t shard;    /* its shard in that bundle */
 } hs__merged_file;
 
 typedef struct hs__bundle_merge {
     const hs_env *env;
-    hs__merged_file *files; /* in the order in which the bundles speak of them; those that none speaks of are left out */
+    hs__merged_file *files; /* the files with tensors, in the order in which the indices name them */
     size_t n_files, files_capacity;
-    hs__buffer index;
-    hs__map paths; /* of the files */
-    int32_t first; /* the number of the first of them */
+    hs__buffer index; /* of the merged bundle */
+    hs__map paths;    /* from `from` to the file's index */
+    int32_t first;    /* shard of the first file */
 } hs__bundle_merge;
 
-/* `prefixes` is ended by NULL and names one at least. A tensor that is in several bundles is INVALID_ARGUMENT, unless each
- * has other slices of it; so are other byte orders and versions of the format. The message names both bundles. NOT_FOUND:
- * one is not there. The data files get the numbers from `first` on, of that many more than there are. */
+/* Merges the bundles `prefixes`, a NULL-terminated list of at least one. `merged` is the prefix of the new bundle. The
+ * shards of its data files begin at `first`; the number of shards is `first` more than the number of files.
+ *
+ * INVALID_ARGUMENT, with the names of both bundles: two bundles have the same tensor (other than different slices of it),
+ * or different byte orders or format versions. NOT_FOUND: a bundle does not exist. */
 hs_code hs__bundle_merge_make(hs__bundle_merge *merge, const hs_env *env, const char *const *prefixes, const char *merged,
                               int32_t first, hs_error *err);
-/* Is all that the bundles of `prefixes` (maybe none) say in the index of `merged`, as merging them gives it? Nothing else
- * is there then, unless `more` allows it. */
+/* Sets *is_in if the index of `merged` has all entries of the bundles `prefixes` (may be empty) as a merge writes them. If
+ * not `more`, it must have no other entries. */
 hs_code hs__bundle_merge_is_in(const hs_env *env, const char *const *prefixes, const char *merged, bool more, bool *is_in,
                                hs_error *err);
 void hs__bundle_merge_free(hs__bundle_merge *merge);

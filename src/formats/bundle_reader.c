@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "formats/bundle_inside.h"
+/* Reading the tensors of a bundle. A block is what the data file has of one entry: a whole tensor or a stored slice. */
+#include "formats/bundle.h"
 
 #include "base/crc32c.h"
-#include "formats/bundle_strings.h"
+#include "formats/bundle_data.h"
+#include "formats/bundle_index.h"
+#include "formats/bundle_slices.h"
 #include "formats/byte_order.h"
 
 #include <string.h>
+
+/* A tensor in slices is streamed in pieces of this size, unless it has very many slices. */
+enum { MOST_BYTES_OF_SLICES = 1 << 20 };
 
 static bool is_file_of_checkpoint(const char *path)
 {
     size_t length = strlen(path);
     return (length > 6 && strcmp(path + length - 6, ".index") == 0) || strstr(hs__path_base(path), ".data-");
-}
-
-hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
-{
-    *reader = (hs__bundle_reader){.env = env, .file_shard = -1, .file = {.env = env}};
-    hs__map_init(&reader->names, env);
-    hs__map_init(&reader->sliced, env);
-    reader->prefix = prefix ? hs__strdup(env, prefix) : NULL;
-    return reader->prefix || !prefix ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
 }
 
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
@@ -34,61 +31,12 @@ hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, con
     return code;
 }
 
-void hs__bundle_reader_close(hs__bundle_reader *reader)
-{
-    hs__file_close(&reader->file, NULL);
-    hs__free(reader->env, reader->file_path);
-    hs__free(reader->env, reader->prefix);
-    hs__free(reader->env, reader->entries);
-    hs__free(reader->env, reader->slices);
-    hs__free(reader->env, reader->lost);
-    hs__free(reader->env, reader->placed);
-    hs__map_free(&reader->names);
-    hs__map_free(&reader->sliced);
-    hs__bundle_reader_init(reader, reader->env, NULL, NULL);
-}
-
-const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name)
-{
-    size_t at = hs__map_find(&reader->names, name);
-    return at == HS__NONE ? NULL : &reader->entries[at];
-}
-
-/* Checking. */
-
-hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    if (!hs__dtype_valid(entry->dtype) || entry->shape.rank < 0)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has a type (%d) or rank that is not supported", reader->prefix,
-                            entry->name, (int)entry->dtype);
-    int64_t n = hs_shape_elements(&entry->shape);
-    if (n < 0 || (uint64_t)n > SIZE_MAX / 2 / hs_dtype_size((hs_dtype)entry->dtype))
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid shape", reader->prefix, entry->name);
-    return HS_OK;
-}
-
-/* Of one that has data. */
-static hs_code check_whole(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    hs_code code = hs__bundle_check_kind(reader, entry, err);
-    if (code)
-        return code;
-    uint64_t n = (uint64_t)hs_shape_elements(&entry->shape);
-    uint64_t least = entry->dtype == HS_STRING ? n + 4 : n * hs_dtype_size((hs_dtype)entry->dtype);
-    if (entry->bytes < least || (entry->dtype != HS_STRING && entry->bytes != least) || entry->bytes > SIZE_MAX / 2)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, but its type and shape need %llu", reader->prefix,
-                            entry->name, (unsigned long long)entry->bytes, (unsigned long long)least);
-    return HS_OK;
-}
-
-hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     if (!entry->slices)
-        return check_whole(reader, entry, err);
-    if (entry->dtype == HS_STRING)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings and is stored in slices, which is not supported",
-                            reader->prefix, entry->name);
-    return hs__bundle_check_kind(reader, entry, err);
+        return hs__bundle_locate_whole(reader, entry, err);
+    hs_code code = hs__bundle_check(reader, entry, err);
+    return code ? code : hs__bundle_locate_slices(reader, entry, err);
 }
 
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry)
@@ -99,97 +47,118 @@ size_t hs__bundle_read_bytes(const hs__bundle_entry *entry)
     return n < 0 ? 0 : (size_t)n * sizeof(hs_string) + (size_t)entry->bytes;
 }
 
-static void close_shard(hs__bundle_reader *reader)
-{
-    hs__file_close(&reader->file, NULL);
-    hs__free(reader->env, reader->file_path);
-    reader->file_path = NULL;
-    reader->file_shard = -1;
-}
+/* Reading a slice of any tensor, and a tensor that is stored in slices. */
 
-static hs_code open_shard(hs__bundle_reader *reader, int32_t shard, hs_error *err)
+typedef struct {
+    hs__runs runs; /* what remains to be copied of the intersection of block and part */
+    char *to;
+} copying;
+
+static hs_code copy_piece(void *user, char *piece, size_t at, size_t n, hs_error *err)
 {
-    hs_file_stat found;
-    if (reader->file_shard == shard)
-        return HS_OK;
-    close_shard(reader);
-    reader->file_path = hs__bundle_data_path(reader->env, reader->prefix, shard, reader->shards);
-    if (!reader->file_path)
-        return hs__no_memory(err, strlen(reader->prefix), "a path");
-    hs_code code = hs__file_open(&reader->file, reader->env, reader->file_path, HS_OPEN_READ, err);
-    if (code || (code = hs__stat(reader->env, reader->file_path, &found, err)))
-        return code;
-    reader->file_bytes = found.bytes;
-    reader->file_shard = shard;
+    copying *c = user;
+    (void)err;
+    hs__runs_copy(&c->runs, piece, at, n, c->to);
     return HS_OK;
 }
 
-void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *fork)
+/* Reads all of the block, to verify its checksum, and copies the runs. */
+static hs_code read_all(hs__bundle_reader *reader, const hs__bundle_entry *block, copying *c, char *scratch, hs_error *err)
 {
-    *fork = *reader;
-    fork->file = (hs__file){.env = reader->env};
-    fork->file_path = NULL;
-    fork->file_shard = -1;
+    if (c->runs.run == block->bytes)
+        return hs__bundle_read_pieces(reader, block, c->to + c->runs.to, true, NULL, NULL, err);
+    return hs__bundle_read_pieces(reader, block, scratch, false, copy_piece, c, err);
 }
 
-void hs__bundle_reader_part(hs__bundle_reader *fork)
+/* Reads the runs only. Runs that are close together are read in one piece, long or distant runs one by one. */
+static hs_code read_runs(hs__bundle_reader *reader, const hs__bundle_entry *block, copying *c, char *scratch, hs_error *err)
 {
-    close_shard(fork);
-}
-
-/* Is all of it in the file? Asked before memory for it is. */
-static hs_code check_range(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    if (entry->offset <= reader->file_bytes && entry->bytes <= reader->file_bytes - entry->offset)
-        return HS_OK;
-    return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for '%s' (%llu bytes at %llu)", reader->file_path,
-                        (unsigned long long)reader->file_bytes, entry->name, (unsigned long long)entry->bytes,
-                        (unsigned long long)entry->offset);
-}
-
-hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    hs_code code = check_whole(reader, entry, err);
-    if (!code)
-        code = open_shard(reader, entry->shard, err);
-    return code ? code : check_range(reader, entry, err);
-}
-
-hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    if (!entry->slices)
-        return hs__bundle_locate_whole(reader, entry, err);
-    hs_code code = hs__bundle_check(reader, entry, err);
-    return code ? code : hs__bundle_locate_slices(reader, entry, err);
-}
-
-/* Reading. */
-
-hs_code hs__bundle_wrong_checksum(const hs__bundle_reader *reader, const hs__bundle_entry *entry, uint32_t found,
-                                  hs_error *err)
-{
-    return hs_error_set(err, HS_DATA_LOSS, "%s: checksum mismatch of '%s': stored %08x, found %08x", reader->file_path,
-                        entry->name, (unsigned)hs__crc32c_unmask(entry->crc), (unsigned)found);
-}
-
-hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry *entry, char *to, bool whole,
-                               hs__bundle_piece_fn take, void *user, hs_error *err)
-{
-    uint32_t crc = 0;
-    size_t bytes = (size_t)entry->bytes;
-    for (size_t done = 0, n; done < bytes; done += n) {
-        char *at = whole ? to + done : to;
-        n = bytes - done < HS__BUNDLE_PIECE ? bytes - done : HS__BUNDLE_PIECE;
-        hs_code code = hs__file_read(&reader->file, entry->offset + done, at, n, reader->file_path, err);
-        if (code)
-            return code;
-        hs__read_progress_add(reader->progress, n);
-        crc = hs__crc32c(crc, at, n);
-        if (take && (code = take(user, at, done, n, err)))
-            return code;
+    hs__runs *runs = &c->runs;
+    bool apart = runs->run >= HS__BUNDLE_PIECE || !runs->outer || runs->from_step[runs->outer - 1] >= HS__BUNDLE_PIECE;
+    hs_code code = HS_OK;
+    while (!code && runs->remaining) {
+        size_t at = runs->from, n = hs__runs_end(runs) - at;
+        if (apart) {
+            code = hs__file_read(&reader->file, block->offset + at, c->to + runs->to, runs->run, reader->file_path, err);
+            hs__runs_next(runs);
+        } else {
+            n = n < HS__BUNDLE_PIECE ? n : HS__BUNDLE_PIECE;
+            if (!(code = hs__file_read(&reader->file, block->offset + at, scratch, n, reader->file_path, err)))
+                hs__runs_copy(runs, scratch, at, n, c->to);
+        }
     }
-    return crc == hs__crc32c_unmask(entry->crc) ? HS_OK : hs__bundle_wrong_checksum(reader, entry, crc, err);
+    return code;
 }
+
+/* The part of a tensor that is read. */
+typedef struct {
+    hs__box box;
+    char *to;
+    bool verify; /* verify blocks again that are verified already */
+} part;
+
+/* Reads what `block`, which is `box` of the tensor, has of the part. */
+static hs_code read_block(hs__bundle_reader *reader, hs__bundle_entry *block, const hs__box *box, const part *p,
+                          hs_error *err)
+{
+    copying c = {hs__runs_begin(box, &p->box, hs_dtype_size((hs_dtype)block->dtype)), p->to};
+    if (!c.runs.remaining)
+        return HS_OK;
+    hs_code code = hs__bundle_locate_whole(reader, block, err);
+    if (code)
+        return code;
+    char *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
+    if (!scratch)
+        return hs__no_memory(err, HS__BUNDLE_PIECE, "reading a part of a tensor");
+    code = block->verified && !p->verify ? read_runs(reader, block, &c, scratch, err)
+                                         : read_all(reader, block, &c, scratch, err);
+    block->verified |= !code;
+    hs__free(reader->env, scratch);
+    return code;
+}
+
+static hs_code read_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, const part *p, hs_error *err)
+{
+    char text[HS__BOX_TEXT_SIZE];
+    hs__layout layout;
+    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
+    for (size_t i = 0; !code && i < layout.n; i++) {
+        const hs__box *box = &layout.items[i].box;
+        if ((code = read_block(reader, layout.items[i].entry, box, p, err)))
+            hs_error_prefix(err, "slice %s", hs__box_text(box, text, sizeof text));
+    }
+    return code;
+}
+
+static hs_code read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const part *p, hs_error *err)
+{
+    hs__box whole = hs__box_of(&entry->shape);
+    hs_code code = hs__bundle_check(reader, entry, err);
+    if (code)
+        return code;
+    if (entry->dtype == HS_STRING)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings, so it can only be read as a whole",
+                            reader->prefix, entry->name);
+    hs__bundle_entry *own = &reader->entries[hs__map_find(&reader->names, entry->name)];
+    code = entry->slices ? read_slices(reader, entry, p, err) : read_block(reader, own, &whole, p, err);
+    hs_tensor read = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(&p->box), p->to);
+    if (!code && reader->big_endian != hs__big_endian())
+        hs__swap_bytes(read.dtype, read.data, read.bytes);
+    return code;
+}
+
+hs_code hs__bundle_read_slice(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
+                              hs_error *err)
+{
+    return read_part(reader, entry, &(part){*box, to, false}, err);
+}
+
+static hs_code read_sliced(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
+{
+    return read_part(reader, entry, &(part){hs__box_of(&entry->shape), to, true}, err);
+}
+
+/* Reading a tensor. */
 
 hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, hs_error *err)
 {
@@ -205,60 +174,104 @@ hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, 
         cursor->crc = hs__crc32c(cursor->crc, at + done, n);
         cursor->done += n;
     }
-    if (!code && cursor->done == entry->bytes && cursor->crc != hs__crc32c_unmask(entry->crc))
-        code = hs__bundle_wrong_checksum(reader, entry, cursor->crc, err);
-    return code;
-}
-
-/* In the bundle's byte order. */
-static hs_code read_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
-{
-    hs_code code = hs__bundle_locate_whole(reader, entry, err);
-    if (code)
-        return code;
-    return entry->dtype == HS_STRING ? hs__bundle_read_strings(reader, entry, to, err)
-                                     : hs__bundle_read_pieces(reader, entry, to, true, NULL, NULL, err);
+    return !code && cursor->done == entry->bytes ? hs__bundle_check_crc(reader, entry, cursor->crc, err) : code;
 }
 
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
 {
     if (entry->slices)
-        return hs__bundle_read_slices(reader, entry, to, err);
-    hs_code code = read_whole(reader, entry, to, err);
+        return read_sliced(reader, entry, to, err);
+    hs_code code = hs__bundle_read_whole(reader, entry, to, err);
     if (!code && reader->big_endian != hs__big_endian())
         hs__swap_bytes((hs_dtype)entry->dtype, to, (size_t)entry->bytes);
+    return code;
+}
+
+/* Streaming. */
+
+/* The first dimension of which one index, with all later dimensions, fits in `room` bytes. *inner gets its bytes. */
+static int32_t axis_within(const hs_shape *shape, size_t element, size_t room, size_t *inner)
+{
+    int32_t axis = shape->rank;
+    *inner = element;
+    while (axis > 1 && (size_t)shape->dims[axis - 1] <= room / *inner)
+        *inner *= (size_t)shape->dims[--axis];
+    return axis - 1;
+}
+
+/* Moves to the next part: at most `most` indices along `axis`, and one index of each dimension before it. */
+static bool next_block(hs__box *block, const hs_shape *shape, int32_t axis, int64_t most)
+{
+    int64_t *starts = block->starts;
+    starts[axis] += block->lengths[axis];
+    for (int32_t i = axis; i > 0 && starts[i] == shape->dims[i]; i--) {
+        starts[i] = 0;
+        starts[i - 1]++;
+    }
+    int64_t left = shape->dims[axis] - starts[axis];
+    block->lengths[axis] = left < most ? left : most;
+    return starts[0] < shape->dims[0];
+}
+
+static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, size_t room,
+                             hs__bundle_write_fn on_piece, void *user, hs_error *err)
+{
+    size_t inner;
+    const hs_shape *shape = &entry->shape;
+    hs__box block = hs__box_of(shape);
+    hs__layout layout;
+    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
+    if (code || !entry->bytes)
+        return code;
+    if (shape->rank == 0) {
+        code = read_sliced(reader, entry, piece, err);
+        return code ? code : on_piece(user, piece, room, err);
+    }
+    for (size_t i = 0; i < layout.n; i++)
+        layout.items[i].entry->verified = false; /* verified again with the first part that needs it */
+    int32_t axis = axis_within(shape, hs_dtype_size((hs_dtype)entry->dtype), room, &inner);
+    int64_t most = (int64_t)(room / inner);
+    for (int32_t i = 0; i < axis; i++)
+        block.lengths[i] = 1;
+    block.lengths[axis] = most < shape->dims[axis] ? most : shape->dims[axis];
+    do {
+        hs_shape of_block = hs__box_shape(&block);
+        size_t bytes = (size_t)hs_shape_elements(&of_block) * hs_dtype_size((hs_dtype)entry->dtype);
+        if (!(code = hs__bundle_read_slice(reader, entry, &block, piece, err)))
+            code = on_piece(user, piece, bytes, err);
+    } while (!code && next_block(&block, shape, axis, most));
     return code;
 }
 
 typedef struct {
     const hs__bundle_entry *entry;
     bool swapped;
-    hs__bundle_take take;
+    hs__bundle_write_fn on_piece;
     void *user;
 } streaming;
 
-static hs_code pass_on(void *user, char *piece, size_t at, size_t n, hs_error *err)
+static hs_code swap_piece(void *user, char *piece, size_t at, size_t n, hs_error *err)
 {
     const streaming *s = user;
     (void)at;
     if (s->swapped)
         hs__swap_bytes((hs_dtype)s->entry->dtype, piece, n);
-    return s->take(s->user, piece, n, err);
+    return s->on_piece(s->user, piece, n, err);
 }
 
-/* Each piece of a tensor in slices is looked for in all of them: the more there are, the larger are the pieces. */
+/* Each piece of a tensor in slices is searched in all slices. So pieces grow with the number of slices. */
 static uint64_t largest_piece(const hs__bundle_entry *entry)
 {
     enum { PER_SLICE = 64 };
     if (!entry->slices)
         return HS__BUNDLE_PIECE;
-    return entry->slices < HS__BUNDLE_ROWS / PER_SLICE ? HS__BUNDLE_ROWS : (uint64_t)entry->slices * PER_SLICE;
+    return entry->slices < MOST_BYTES_OF_SLICES / PER_SLICE ? MOST_BYTES_OF_SLICES : (uint64_t)entry->slices * PER_SLICE;
 }
 
-hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
-                          hs_error *err)
+hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_write_fn on_piece,
+                          void *user, hs_error *err)
 {
-    streaming s = {entry, reader->big_endian != hs__big_endian(), take, user};
+    streaming s = {entry, reader->big_endian != hs__big_endian(), on_piece, user};
     hs_code code = hs__bundle_locate(reader, entry, err);
     if (code)
         return code;
@@ -267,22 +280,8 @@ hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *ent
     void *scratch = hs__realloc(reader->env, NULL, room, 1);
     if (!scratch)
         return hs__no_memory(err, room, "reading a checkpoint");
-    code = entry->slices ? hs__bundle_stream_slices(reader, entry, scratch, room, take, user, err)
-                         : hs__bundle_read_pieces(reader, entry, scratch, false, pass_on, &s, err);
-    hs__free(reader->env, scratch);
-    return code;
-}
-
-hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    hs_code code = hs__bundle_locate_whole(reader, entry, err);
-    if (code)
-        return code;
-    void *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
-    if (!scratch)
-        return hs__no_memory(err, HS__BUNDLE_PIECE, "verifying a checkpoint");
-    code = entry->dtype == HS_STRING ? hs__bundle_verify_strings(reader, entry, scratch, err)
-                                     : hs__bundle_read_pieces(reader, entry, scratch, false, NULL, NULL, err);
+    code = entry->slices ? stream_slices(reader, entry, scratch, room, on_piece, user, err)
+                         : hs__bundle_read_pieces(reader, entry, scratch, false, swap_piece, &s, err);
     hs__free(reader->env, scratch);
     return code;
 }

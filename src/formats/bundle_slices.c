@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors that are in slices, as TensorFlow's partitioned variables are: what an index says of them, and whether it makes
- * sense. An index is in the order of its keys, so that the slices of a tensor come one after the other, in the order of
- * their boxes, and all before the first name. */
-#include "formats/bundle_inside.h"
-#include "formats/bundle_layout.h"
+#include "formats/bundle_slices.h"
 
+#include "formats/bundle_data.h"
 #include "formats/slice_key.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Taking them from the index. */
+/* Adding slices from the index. */
 
 static hs_code add_slice(hs__bundle_reader *reader, const char *name, hs__bundle_slice slice, hs_error *err)
 {
@@ -21,7 +18,7 @@ static hs_code add_slice(hs__bundle_reader *reader, const char *name, hs__bundle
         return code;
     if (n && strcmp(reader->slices[n - 1].entry.name, name) == 0) {
         if (hs__box_order(&reader->slices[n - 1].box, &slice.box) >= 0)
-            return HS_OK; /* out of its place: it counts as missing */
+            return HS_OK; /* out of order: it counts as missing */
         slice.entry.name = reader->slices[n - 1].entry.name;
     } else if ((code = hs__map_add(&reader->sliced, name, n, &slice.entry.name, err))) {
         return code;
@@ -43,7 +40,7 @@ hs_code hs__bundle_add_slice(hs__bundle_reader *reader, hs_bytes key, const hs__
     return code;
 }
 
-/* Those that the index has under keys. */
+/* The slices of a tensor in the index. NULL: no slices. */
 static hs__bundle_slice *slices_of(const hs__bundle_reader *reader, const char *name, size_t *n)
 {
     size_t first = hs__map_find(&reader->sliced, name), end = first;
@@ -66,7 +63,7 @@ static hs__bundle_slice *find_slice(hs__bundle_slice *slices, size_t n, const hs
     return n ? bsearch(box, slices, n, sizeof *slices, by_box) : NULL;
 }
 
-/* No slice has a rank of -1. */
+/* The box of a listed slice. Rank -1: not supported, and matches no slice. */
 static hs__box listed_box(const Hs__Pb__TensorSliceProto *proto)
 {
     hs__box box = {.rank = proto->n_extent <= HS_MAX_RANK ? (int32_t)proto->n_extent : -1};
@@ -107,9 +104,9 @@ hs_code hs__bundle_list_slices(hs__bundle_reader *reader, hs__bundle_entry *entr
     return HS_OK;
 }
 
-/* Whether they make sense. */
+/* Checking that slices make up their tensor. */
 
-static hs_code wrong(const hs__bundle_reader *reader, const hs__bundle_slice *slice, const char *what, hs_error *err)
+static hs_code damaged(const hs__bundle_reader *reader, const hs__bundle_slice *slice, const char *what, hs_error *err)
 {
     char text[HS__BOX_TEXT_SIZE];
     return hs_error_set(err, HS_DATA_LOSS, "%s: slice %s of '%s' %s", reader->prefix,
@@ -129,7 +126,7 @@ static hs_code check_lists(const hs__bundle_reader *reader, const hs__bundle_ent
     }
     for (size_t i = 0; i < n; i++)
         if (!slices[i].listed)
-            return wrong(reader, &slices[i], "is not in the tensor's list of slices", err);
+            return damaged(reader, &slices[i], "is not in the tensor's list of slices", err);
     return HS_OK;
 }
 
@@ -143,7 +140,7 @@ static const char *key_text(hs_bytes key, char *text, size_t room)
     return text;
 }
 
-static const char *why_passed_over(const hs__bundle_reader *reader, const char *name)
+static const char *why_ignored(const hs__bundle_reader *reader, const char *name)
 {
     const hs__bundle_entry *entry = hs__bundle_find(reader, name);
     if (!entry)
@@ -164,9 +161,9 @@ hs_code hs__bundle_check_slice(const hs__bundle_reader *reader, hs_bytes key, si
     hs_code code = HS_OK;
     found.entry.name = name;
     if (!kept || strcmp(kept->entry.name, name) != 0 || hs__box_order(&kept->box, &found.box) != 0)
-        code = wrong(reader, &found, why_passed_over(reader, name), err);
+        code = damaged(reader, &found, why_ignored(reader, name), err);
     else if (!kept->listed)
-        code = wrong(reader, kept, "is not in the tensor's list of slices", err);
+        code = damaged(reader, kept, "is not in the tensor's list of slices", err);
     ++*next;
     hs__free(reader->env, name);
     return code;
@@ -178,20 +175,20 @@ static hs_code place(const hs__bundle_reader *reader, const hs__bundle_entry *en
     *placed = (hs__placed){.entry = &slice->entry};
     hs_shape found = slice->entry.shape;
     if (!hs__box_in(&slice->box, &entry->shape, &placed->box))
-        return wrong(reader, slice, "lies outside the tensor", err);
+        return damaged(reader, slice, "lies outside the tensor", err);
     hs_shape needed = hs__box_shape(&placed->box);
     if (slice->entry.slices)
-        return wrong(reader, slice, "is itself stored in slices", err);
+        return damaged(reader, slice, "is itself stored in slices", err);
     if (slice->entry.dtype != entry->dtype)
-        return wrong(reader, slice, "has a different dtype", err);
+        return damaged(reader, slice, "has a different dtype", err);
     if (!hs_shape_equal(&found, &needed))
-        return wrong(reader, slice, "has a different shape", err);
+        return damaged(reader, slice, "has a different shape", err);
     if (slice->entry.shard < 0 || slice->entry.shard >= reader->shards)
-        return wrong(reader, slice, "is in a data file that does not exist", err);
+        return damaged(reader, slice, "is in a data file that does not exist", err);
     return HS_OK;
 }
 
-static hs_code over_each_other(const hs__bundle_reader *reader, const hs__placed *a, const hs__placed *b, hs_error *err)
+static hs_code report_overlap(const hs__bundle_reader *reader, const hs__placed *a, const hs__placed *b, hs_error *err)
 {
     char first[HS__BOX_TEXT_SIZE], second[HS__BOX_TEXT_SIZE];
     return hs_error_set(err, HS_DATA_LOSS, "%s: slices %s and %s of '%s' overlap", reader->prefix,
@@ -205,9 +202,9 @@ static int by_start(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Says what is wrong. Two slices that meet are named, unless that takes too long. */
-static hs_code not_once(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__layout *layout,
-                        hs_error *err)
+/* Reports overlapping or missing slices. Names two slices that overlap, unless the search takes too long. */
+static hs_code report_coverage(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__layout *layout,
+                               hs_error *err)
 {
     enum { MOST_PAIRS = 1 << 20 };
     uint64_t wanted = (uint64_t)hs_shape_elements(&entry->shape), found = 0, pairs = 0;
@@ -219,7 +216,7 @@ static hs_code not_once(const hs__bundle_reader *reader, const hs__bundle_entry 
         int64_t end = items[i].box.starts[0] + items[i].box.lengths[0];
         for (size_t k = i + 1; k < layout->n && items[k].box.starts[0] < end && pairs < MOST_PAIRS; k++, pairs++)
             if (hs__box_meets(&items[i].box, &items[k].box))
-                return over_each_other(reader, &items[i], &items[k], err);
+                return report_overlap(reader, &items[i], &items[k], err);
     }
     if (found >= wanted)
         return hs_error_set(err, HS_DATA_LOSS, "%s: slices of '%s' overlap", reader->prefix, entry->name);
@@ -227,12 +224,12 @@ static hs_code not_once(const hs__bundle_reader *reader, const hs__bundle_entry 
                         (unsigned long long)(wanted - found), (unsigned long long)wanted, entry->name);
 }
 
-/* Comparing slices in pairs takes time in the square of their number. Instead, each index of each dimension has a random
- * weight, an element the product of the weights of its indices, and a box the sum of the weights of its elements. All is
- * modulo PRIME. */
+/* Comparing all pairs of slices takes quadratic time. Instead, each index of each dimension gets a random weight. The
+ * weight of an element is the product of the weights of its indices, the weight of a box is the sum of the weights of its
+ * elements. All weights are modulo PRIME. */
 static const uint64_t PRIME = 4294967291u;
 
-/* The weights of all indices before this one, added up. */
+/* The sum of the weights of all indices below `index`. */
 static uint64_t sum_before(const uint64_t key[2], uint64_t round, int32_t axis, int64_t index)
 {
     return hs__hash_words(key, (const uint64_t[]){round, (uint64_t)axis, (uint64_t)index}, 3) % PRIME;
@@ -249,8 +246,8 @@ static uint64_t weight_of(const uint64_t key[2], uint64_t round, const hs__box *
     return weight;
 }
 
-/* Slices that have each element once weigh as much as the tensor. Others do so in one round with a probability of at most
- * HS_MAX_RANK / PRIME, whatever a file says: the key is random. */
+/* If the slices have each element exactly once, their weights add up to the tensor's. Otherwise they do so in one round
+ * with a probability of at most HS_MAX_RANK / PRIME. A file cannot raise it, as the key is random. */
 static hs_code check_once(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__layout *layout,
                           hs_error *err)
 {
@@ -261,7 +258,7 @@ static hs_code check_once(const hs__bundle_reader *reader, const hs__bundle_entr
         for (size_t i = 0; i < layout->n; i++)
             sum += weight_of(key, round, &layout->items[i].box);
         if (sum % PRIME != weight_of(key, round, &whole))
-            return not_once(reader, entry, layout, err);
+            return report_coverage(reader, entry, layout, err);
     }
     return HS_OK;
 }
@@ -300,14 +297,11 @@ hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *en
     return HS_OK;
 }
 
-/* Whether their data are there. */
+/* The data of slices. */
 
 static int by_place(const void *a, const void *b)
 {
-    const hs__bundle_entry *first = ((const hs__placed *)a)->entry, *second = ((const hs__placed *)b)->entry;
-    if (first->shard != second->shard)
-        return (first->shard > second->shard) - (first->shard < second->shard);
-    return (first->offset > second->offset) - (first->offset < second->offset);
+    return hs__bundle_compare_places(((const hs__placed *)a)->entry, ((const hs__placed *)b)->entry);
 }
 
 static hs_code locate_all(hs__bundle_reader *reader, hs__layout *layout, hs_error *err)

@@ -8,18 +8,9 @@
 
 #include <string.h>
 
-/* A piece is looked at, checksummed and copied while it is in the processor's cache. Whole elements of every dtype. */
+/* Data is checked, checksummed and copied in pieces that fit in the processor's cache. A piece is whole elements of every
+ * dtype. */
 enum { PIECE = 1 << 18 };
-
-char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards)
-{
-    return hs__format(env, "%s.data-%05d-of-%05d", prefix, (int)shard, (int)shards);
-}
-
-char *hs__bundle_index_path(const hs_env *env, const char *prefix)
-{
-    return hs__format(env, "%s.index", prefix);
-}
 
 hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, const char *path, int32_t shard,
                                int32_t shards, hs_error *err)
@@ -53,8 +44,8 @@ static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor,
     return code;
 }
 
-/* Numbers that are not in memory: piece by piece. */
-static hs_code write_filled(hs__bundle_writer *writer, hs__bundle_entry *entry, size_t bytes, hs__bundle_fill fill,
+/* Writes numbers that are not in memory, piece by piece. */
+static hs_code write_filled(hs__bundle_writer *writer, hs__bundle_entry *entry, size_t bytes, hs__bundle_fill_fn fill,
                             void *user, hs_error *err)
 {
     hs__checked checked = HS__NOT_CHECKED;
@@ -96,7 +87,7 @@ static hs_code write_strings(hs__bundle_writer *writer, const hs_tensor *tensor,
     return code;
 }
 
-/* Room for one more entry, and its name. */
+/* Reserves room for one more entry, and adds its name. */
 static hs_code add_name(hs__bundle_writer *writer, const char *name, const char **kept, hs_error *err)
 {
     hs_code code = hs__reserve(writer->env, &writer->entries, &writer->entries_capacity, writer->n_entries + 1,
@@ -104,7 +95,7 @@ static hs_code add_name(hs__bundle_writer *writer, const char *name, const char 
     return code ? code : hs__map_add(&writer->names, name, writer->n_entries, kept, err);
 }
 
-/* Zeros up to where a tensor may begin. */
+/* Writes zeros up to the next aligned offset. */
 static hs_code align(hs__bundle_writer *writer, hs_error *err)
 {
     static const char zeros[64];
@@ -119,7 +110,7 @@ static hs_code align(hs__bundle_writer *writer, hs_error *err)
     return code;
 }
 
-/* Where the data of a tensor of that kind go. *entry has its name. */
+/* Fills the entry, which has its name, for a tensor with the dtype and shape of `kind`, whose data come next. */
 static hs_code place_data(hs__bundle_writer *writer, const hs_tensor *kind, hs__bundle_entry *entry, hs_error *err)
 {
     hs_code code = align(writer, err);
@@ -151,7 +142,7 @@ static hs_code check_tensor(const char *name, const hs_tensor *tensor, hs_error 
     return code;
 }
 
-/* Room for one more tensor. */
+/* Adds the name of one more tensor, and makes its entry. */
 static hs_code add_entry(hs__bundle_writer *writer, const char *name, hs__bundle_entry *entry, hs_error *err)
 {
     *entry = (hs__bundle_entry){.name = NULL};
@@ -173,7 +164,7 @@ static hs_code add_tensor(hs__bundle_writer *writer, const char *name, const hs_
     return code;
 }
 
-static hs_code add_from(hs__bundle_writer *writer, const char *name, const hs_tensor *kind, hs__bundle_fill fill,
+static hs_code add_from(hs__bundle_writer *writer, const char *name, const hs_tensor *kind, hs__bundle_fill_fn fill,
                         void *user, hs_error *err)
 {
     hs__bundle_entry entry;
@@ -211,7 +202,7 @@ static hs_code put_bytes(void *user, const void *data, size_t bytes, hs_error *e
     return code;
 }
 
-static hs_code add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce produce, void *source,
+static hs_code add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce_fn produce, void *source,
                          hs_error *err)
 {
     static const hs_tensor kind = {.dtype = HS_UINT8, .rank = 1};
@@ -229,7 +220,7 @@ static hs_code add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle
     return code;
 }
 
-/* The entry of the tensor that the slice is of, which is added with its first. */
+/* Finds the entry of the slice's tensor, or adds it with the first slice. */
 static hs_code find_whole(hs__bundle_writer *writer, const char *name, const hs_shape *whole, const hs_tensor *slice,
                           hs__bundle_entry **entry, hs_error *err)
 {
@@ -292,7 +283,7 @@ hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const
 }
 
 hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
-                                   hs__bundle_fill fill, void *user, hs_error *err)
+                                   hs__bundle_fill_fn fill, void *user, hs_error *err)
 {
     hs_tensor kind = hs_tensor_of(dtype, *shape, NULL);
     if (writer->failed)
@@ -300,8 +291,8 @@ hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, 
     return writer->failed = add_from(writer, name, &kind, fill, user, err);
 }
 
-hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce produce, void *source,
-                                    hs_error *err)
+hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce_fn produce,
+                                    void *source, hs_error *err)
 {
     if (writer->failed)
         return failed_before(writer, err);

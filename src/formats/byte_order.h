@@ -4,17 +4,17 @@
 
 #include <hooksess/tensor.h>
 
-/* Bundles hold numbers in the order of the machine that wrote them. */
+/* Bundles have numbers in the byte order of the machine that wrote them. */
 
-/* This machine's. */
+/* True if this machine is big-endian. */
 static inline bool hs__big_endian(void)
 {
     const uint16_t one = 1;
     return *(const unsigned char *)&one == 0;
 }
 
-/* Turns the bytes of each element round, those of both parts of a complex number apart; `data` may lie anywhere. Elements
- * of one byte, and strings, stay as they are. */
+/* Reverses the bytes of each number; of a complex number, those of both parts. `data` need not be aligned. Elements of one
+ * byte and strings are unchanged. */
 void hs__swap_bytes(hs_dtype dtype, void *data, size_t bytes);
 
 #endif

@@ -7,8 +7,8 @@
 
 typedef struct hs__inflater {
     z_stream z;
-    hs_env env; /* zlib's memory */
-    bool ended; /* a stream has; what follows is one more */
+    hs_env env; /* for zlib's allocations */
+    bool ended; /* at the end of a stream; another may follow */
     uint64_t input_at;
     unsigned char input[1 << 14];
 } hs__inflater;
@@ -62,13 +62,13 @@ static hs_code read_file(hs__byte_source *source, uint64_t offset, void *to, siz
     const hs_file_system *files = &source->file.env->files;
     *got = 0;
     if (offset > (uint64_t)INT64_MAX - bytes)
-        return HS_OK; /* no file is so long, and not every system can be asked */
+        return HS_OK; /* beyond any file, and not every system accepts such offsets */
     return hs__file_result(files->ops->read(files->user, source->file.handle, offset, to, bytes, got, err), source->path,
                            err);
 }
 
-/* How much of it is in the window. */
-static size_t take(const hs__byte_source *source, uint64_t offset, void *to, size_t bytes)
+/* Copies what the window has of the bytes at `offset`. Returns how many. */
+static size_t copy_from_window(const hs__byte_source *source, uint64_t offset, void *to, size_t bytes)
 {
     if (offset < source->at || offset - source->at >= source->filled)
         return 0;
@@ -82,7 +82,7 @@ static hs_code read_plain(hs__byte_source *source, uint64_t offset, unsigned cha
                           hs_error *err)
 {
     hs_code code;
-    *got = take(source, offset, to, bytes);
+    *got = copy_from_window(source, offset, to, bytes);
     if (*got == bytes)
         return HS_OK;
     if (bytes - *got >= source->capacity) {
@@ -97,11 +97,11 @@ static hs_code read_plain(hs__byte_source *source, uint64_t offset, unsigned cha
         source->filled = 0;
         return code;
     }
-    *got += take(source, source->at, to + *got, bytes - *got);
+    *got += copy_from_window(source, source->at, to + *got, bytes - *got);
     return HS_OK;
 }
 
-/* Makes room in the window; from the mark on it is kept, unless that is most of it. */
+/* Makes room in the window. Keeps the bytes from the mark on, unless they are more than half of it. */
 static void slide(hs__byte_source *source)
 {
     uint64_t end = source->at + source->filled;
@@ -122,7 +122,7 @@ static hs_code refused(const hs__byte_source *source, int result, hs_error *err)
                         (unsigned long long)source->inflater->input_at, z->msg ? z->msg : "unknown format");
 }
 
-/* Decompresses what is in the input into the window; false: nothing more comes of it. */
+/* Decompresses the input into the window. False: it has no more output, or zlib failed. */
 static bool inflate_some(hs__byte_source *source, int *result)
 {
     hs__inflater *in = source->inflater;
@@ -139,7 +139,7 @@ static bool inflate_some(hs__byte_source *source, int *result)
     return *result == Z_OK || *result == Z_STREAM_END;
 }
 
-/* The next bytes come into the window: as many as it holds, fewer only where the file ends now. */
+/* Fills the window with the next bytes. It is not full only if the file ends now. */
 static hs_code fill_inflated(hs__byte_source *source, hs_error *err)
 {
     hs__inflater *in = source->inflater;
@@ -157,7 +157,7 @@ static hs_code fill_inflated(hs__byte_source *source, hs_error *err)
         }
         int result;
         if (!inflate_some(source, &result) && result != Z_BUF_ERROR)
-            return source->filled > before ? HS_OK : refused(source, result, err); /* what came before it counts */
+            return source->filled > before ? HS_OK : refused(source, result, err); /* bytes before the damage are valid */
     }
     return HS_OK;
 }
@@ -179,7 +179,7 @@ static hs_code read_inflated(hs__byte_source *source, uint64_t offset, unsigned 
     if (offset < source->at)
         rewind_inflater(source);
     while (*got < bytes) {
-        size_t n = take(source, offset + *got, to + *got, bytes - *got);
+        size_t n = copy_from_window(source, offset + *got, to + *got, bytes - *got);
         *got += n;
         if (n)
             continue;

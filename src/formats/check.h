@@ -6,14 +6,13 @@
 
 #include <hooksess/tensor.h>
 
-/* What is to be known of a tensor's bytes, besides that they are written. */
+/* What is computed of a tensor's bytes while they are written. */
 typedef struct hs__checked {
     uint32_t crc; /* CRC-32C, not masked */
     hs_nonfinite nonfinite;
 } hs__checked;
 
-/* Goes on with a tensor where `checked` has got to: with the `n` bytes at `piece`, whole elements, which are those from
- * byte `at` on. Begin with HS__NOT_CHECKED. */
+/* Adds the next piece of a tensor: `n` bytes, whole elements, at offset `at`. Initialize `checked` with HS__NOT_CHECKED. */
 void hs__check_piece(hs__checked *checked, hs_dtype dtype, const void *piece, size_t at, size_t n);
 #define HS__NOT_CHECKED                                                                                                    \
     {                                                                                                                      \

@@ -13,7 +13,7 @@ typedef struct {
     hs_env env;
     const hs__pixels *pixels;
     size_t row_bytes;
-    unsigned char *rows; /* a row of zeros, and one for each filter, each with the filter's number before it */
+    unsigned char *rows; /* a row of zeros, and for each filter its number and a row */
     z_stream stream;
 } png_writer;
 
@@ -56,7 +56,7 @@ static void put_header(hs__buffer *out, const hs__pixels *pixels)
     end_chunk(out, begun);
 }
 
-/* Filters: each byte less what is guessed of it from those to the left, above, and above to the left. */
+/* Filters: each byte minus a prediction from the bytes to the left, above, and above left. */
 
 static int paeth(int left, int above, int corner)
 {
@@ -66,7 +66,7 @@ static int paeth(int left, int above, int corner)
     return to_above <= to_corner ? above : corner;
 }
 
-static int guess(int filter, int left, int above, int corner)
+static int predict(int filter, int left, int above, int corner)
 {
     switch (filter) {
     case 1:
@@ -90,11 +90,11 @@ static void filter_row(const png_writer *w, int filter, const unsigned char *row
     for (size_t i = 0; i < w->row_bytes; i++) {
         bool first = i < channels;
         to[i] = (unsigned char)(row[i] -
-                                guess(filter, first ? 0 : row[i - channels], above[i], first ? 0 : above[i - channels]));
+                                predict(filter, first ? 0 : row[i - channels], above[i], first ? 0 : above[i - channels]));
     }
 }
 
-/* How little is left, small differences either way being little. */
+/* The sum of the absolute differences. */
 static uint64_t remainder_of(const unsigned char *filtered, size_t bytes)
 {
     uint64_t sum = 0;
@@ -103,7 +103,7 @@ static uint64_t remainder_of(const unsigned char *filtered, size_t bytes)
     return sum;
 }
 
-/* The filter that leaves least tends to be the one that is compressed best. */
+/* Applies the filter with the smallest differences, which usually compresses best. */
 static unsigned char *choose_filter(const png_writer *w, size_t y)
 {
     const unsigned char *row = w->pixels->data + y * w->row_bytes, *above = y ? row - w->row_bytes : w->rows;
@@ -123,7 +123,7 @@ static unsigned char *choose_filter(const png_writer *w, size_t y)
 
 /* Compression. */
 
-/* Takes a row (or none) and appends what comes out; false without memory. */
+/* Compresses a row (or flushes, without a row) and appends the output. False: out of memory. */
 static bool compress_row(png_writer *w, unsigned char *row, size_t bytes, int flush)
 {
     z_stream *stream = &w->stream;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading protobuf's text form. */
+/* Parsing protobuf's text format. */
 #include "formats/proto_text.h"
 
 #include <ctype.h>
@@ -58,7 +58,7 @@ static bool accept(parser *p, char wanted)
     return true;
 }
 
-/* A name, a number, or a word such as true: letters, digits and what numbers have besides. */
+/* Reads a name, a number or a word such as true: letters, digits and the other characters of numbers. */
 static hs_code read_word(parser *p, char word[MAX_WORD])
 {
     skip_blanks(p);
@@ -81,7 +81,7 @@ static int digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-/* After a backslash: up to `most` digits of the base, as one byte. */
+/* Reads up to `most` digits after a backslash as one byte. */
 static hs_code read_code(parser *p, int base, int most, hs__buffer *out)
 {
     int value = 0, n = 0;
@@ -114,7 +114,7 @@ static hs_code read_escape(parser *p, hs__buffer *out)
     return HS_OK;
 }
 
-/* One or more quoted strings, one after the other. */
+/* Reads one or more quoted strings and concatenates them. */
 static hs_code read_string(parser *p, hs__buffer *out)
 {
     hs_code code = HS_OK;
@@ -241,7 +241,7 @@ static hs_code parse_scalar(parser *p, const ProtobufCFieldDescriptor *field, vo
         return parse_integer(p, word, 0, UINT64_MAX, to);
     case PROTOBUF_C_TYPE_FLOAT:
         if (!(code = parse_real(p, word, &real)))
-            *(float *)to = strtof(word, NULL); /* not by way of the double, which would round twice */
+            *(float *)to = strtof(word, NULL); /* strtod would round twice */
         return code;
     case PROTOBUF_C_TYPE_DOUBLE:
         return parse_real(p, word, to);
@@ -266,7 +266,7 @@ static hs_code parse_message(parser *p, const ProtobufCFieldDescriptor *field, P
     if (!message)
         return no_memory(p, of->sizeof_message);
     protobuf_c_message_init(of, message);
-    *to = message; /* freed with the whole, also when the rest of it is wrong */
+    *to = message; /* the caller frees it with the whole message, also after a failure */
     return parse_fields(p, message, closing, depth + 1);
 }
 
@@ -277,7 +277,7 @@ static hs_code parse_value(parser *p, const ProtobufCFieldDescriptor *field, voi
     return parse_scalar(p, field, to);
 }
 
-/* Appends one element. The array is as large as the number of its elements is, rounded up to a power of two. */
+/* Appends one element. The capacity of the array is the number of its elements, rounded up to a power of two. */
 static hs_code parse_element(parser *p, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, int depth)
 {
     char *base = (char *)message;
@@ -296,7 +296,7 @@ static hs_code parse_element(parser *p, ProtobufCMessage *message, const Protobu
     char *element = *items + *n * size;
     memset(element, 0, size);
     hs_code code = parse_value(p, field, element, depth);
-    /* a message that was begun belongs to the whole even if it failed; a scalar that failed was not made */
+    /* a submessage is counted even if parsing it failed, so that it is freed; a scalar only if it was parsed */
     if (!code || (field->type == PROTOBUF_C_TYPE_MESSAGE && *(void **)(void *)element))
         ++*n;
     return code;
@@ -338,7 +338,7 @@ static hs_code parse_single(parser *p, ProtobufCMessage *message, const Protobuf
 static hs_code parse_fields(parser *p, ProtobufCMessage *message, char closing, int depth)
 {
     const ProtobufCMessageDescriptor *of = message->descriptor;
-    bool seen[64] = {false}; /* ours have far fewer fields */
+    bool seen[64] = {false}; /* our messages have fewer fields */
     for (;;) {
         if (closing ? accept(p, closing) : !peek(p) && p->at >= p->end)
             return HS_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing protobuf's text form. */
+/* Writing protobuf's text format. */
 #include "formats/proto_text.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static void write_string(const unsigned char *text, size_t bytes, hs__buffer *ou
     hs__buffer_append(out, "\"", 1);
 }
 
-/* The shortest of the precisions that reads back as the same number. */
+/* Formats with the lowest precision that parses back to the same number. */
 static void write_real(double value, bool narrow, hs__buffer *out)
 {
     char text[40];
@@ -67,7 +67,7 @@ static void write_enum(const ProtobufCEnumDescriptor *of, int value, hs__buffer 
         hs__buffer_text(out, "%d", value);
 }
 
-/* `at` points at the member of the struct, or at an element of a repeated one. */
+/* `at` points to the field in its struct, or to an element of a repeated field. */
 static void write_scalar(const ProtobufCFieldDescriptor *field, const void *at, hs__buffer *out)
 {
     switch (field->type) {
@@ -152,7 +152,7 @@ size_t hs__proto_element_size(const ProtobufCFieldDescriptor *field)
     }
 }
 
-/* Has a field that is not repeated anything to say? */
+/* True if a field that is not repeated has a value other than its default. */
 static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     const char *base = (const char *)message, *at = base + field->offset;
@@ -187,7 +187,7 @@ static void write_message(const ProtobufCMessage *message, int depth, hs__buffer
     }
 }
 
-/* Where there is no memory for C's locale, the one that is set stays. */
+/* If there is no memory for the C locale, the current locale is used. */
 hs__c_numbers hs__c_numbers_begin(void)
 {
     hs__c_numbers numbers = {.c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};

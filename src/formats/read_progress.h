@@ -6,15 +6,15 @@
 
 #include <stdatomic.h>
 
-/* Logs how far a long read has come: nothing in the first second, then a line, and another one every ten seconds. Any
- * thread may add bytes. */
+/* Logs the progress of a long read: the first line after a second, then a line every ten seconds. Any thread may add bytes.
+ */
 typedef struct hs__read_progress {
     const hs_env *env; /* NULL: nothing is logged */
     const char *path;
     uint64_t bytes; /* of the checkpoint */
-    double reads;   /* bytes that are read in all: some are read twice */
+    double reads;   /* total bytes to read; some bytes are read twice */
     atomic_uint_fast64_t read;
-    atomic_int_fast64_t next_ns; /* when the next line is logged */
+    atomic_int_fast64_t next_ns; /* time of the next line, by the monotonic clock */
 } hs__read_progress;
 
 /* `path` is borrowed. */

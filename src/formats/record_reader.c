@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records.h's reader, over the library's own. */
+/* The public reader of records. */
 #include "formats/records.h"
 
 #include <string.h>
@@ -157,7 +157,7 @@ hs_code hs_record_reader_skip(hs_record_reader *reader, int64_t n, int64_t *skip
         code =
             hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_skip: n is %lld; it must be at least 0", (long long)n);
     while (!code && done < n)
-        if (!(code = hs__record_reader_pass(&reader->inside, &bytes, err)))
+        if (!(code = hs__record_reader_skip(&reader->inside, &bytes, err)))
             done++;
     if (skipped)
         *skipped = done;
@@ -180,7 +180,7 @@ static hs_code count(hs_record_reader *reader, hs_record_totals *totals, hs_erro
     uint64_t bytes;
     hs_code code;
     reader->inside.offset = 0;
-    while (!(code = hs__record_reader_pass(&reader->inside, &bytes, err))) {
+    while (!(code = hs__record_reader_skip(&reader->inside, &bytes, err))) {
         totals->records++;
         totals->data_bytes += bytes;
     }

@@ -1,53 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Going on after a damaged record: by its length where that can be trusted, else by searching for the next intact one. */
+/* Finding the next record after a damaged one: by the length of the damaged record if that can be trusted, otherwise by
+ * searching for the next intact record. */
 #include "formats/records.h"
 
-/* A file can be made to look full of records. At most MOST_WASTED bytes are read that only look like records. After that,
+/* A file may look full of records. At most MOST_WASTED bytes are read for records that turn out to be damaged. After that,
  * only records of up to SMALL bytes are tried. */
 static const uint64_t MOST_WASTED = (uint64_t)1 << 30;
 enum { SMALL = 4096 };
 
-/* Is this no more than that there are no such records? */
-static bool is_none(hs_code code)
+/* True if the code means that no record is at the offset. */
+static bool is_not_found(hs_code code)
 {
     return code == HS_DATA_LOSS || code == HS_OUT_OF_RANGE;
 }
 
-/* Reads what may be a record. *is_cut: all of it that the file has is as it should be. */
-static hs_code try_record(hs__record_reader *reader, uint64_t at, const hs__record_header *header, bool *is_cut,
+/* Reads what may be a record. *is_truncated: the file ends inside it. */
+static hs_code try_record(hs__record_reader *reader, uint64_t at, const hs__record_header *header, bool *is_truncated,
                           hs_error *err)
 {
     bool is_small = header->bytes <= SMALL;
-    *is_cut = false;
+    *is_truncated = false;
     if (header->bytes > reader->limit || (!is_small && reader->wasted > MOST_WASTED))
         return HS_DATA_LOSS;
     hs_code code = HS_OK;
-    if (!reader->source.inflater) /* of which the end lies beyond what is to be read */
+    if (!reader->source.inflater) /* checking the end of a record would decompress all of it */
         code = hs__record_check_length(reader, at, header->bytes, err);
-    *is_cut = code == HS_DATA_LOSS;
+    *is_truncated = code == HS_DATA_LOSS;
     uint64_t cost = HS__SOURCE_WINDOW + (code ? 0 : header->bytes);
     if (!code)
         code = hs__record_read_data(reader, at, header->bytes, err);
-    if (is_none(code) && !is_small && at >= reader->tried) { /* of a file that grows, one place is tried many times */
+    if (is_not_found(code) && !is_small && at >= reader->tried) { /* in a growing file, an offset is tried many times */
         reader->wasted += cost;
         reader->tried = at + 1;
     }
     return code;
 }
 
-/* Can the length at this place be trusted: by its own checksum, or by that of the data which it delimits? */
-static hs_code trusts_length(hs__record_reader *reader, hs__record_header *header, hs_error *err)
+/* HS_OK if the length of the record can be trusted: its own checksum is right, or the checksum of the data is. */
+static hs_code check_length(hs__record_reader *reader, hs__record_header *header, hs_error *err)
 {
-    bool is_cut;
+    bool is_truncated;
     hs_code code = hs__record_read_header(reader, reader->offset, header, err);
     if (code)
         return code;
     if (header->is_sound)
         return hs__record_check_length(reader, reader->offset, header->bytes, err);
-    return try_record(reader, reader->offset, header, &is_cut, err);
+    return try_record(reader, reader->offset, header, &is_truncated, err);
 }
 
-/* Is the record at this place intact after all? Whoever found it torn may have looked while it was written. */
+/* Reads the record again: it may have been read while it was written, and be intact now. */
 static hs_code check_data(hs__record_reader *reader, const hs__record_header *header, hs_error *err)
 {
     if (!header->is_sound || header->bytes > reader->limit)
@@ -55,31 +56,31 @@ static hs_code check_data(hs__record_reader *reader, const hs__record_header *he
     return hs__record_read_data(reader, reader->offset, header->bytes, err);
 }
 
-/* The first intact record from *at on. If there is none, *at is where to search when the file has grown. */
+/* Finds the first intact record from *at on. If no record is found, *at is where to search after the file has grown. */
 static hs_code search(hs__record_reader *reader, uint64_t *at, hs_error *err)
 {
-    uint64_t cut = UINT64_MAX; /* the first that may be whole when the file has grown */
+    uint64_t truncated = UINT64_MAX; /* the first that may become whole when the file grows */
     hs_code code;
     for (;; ++*at) {
         hs__record_header header;
-        bool is_cut;
+        bool is_truncated;
         if ((code = hs__record_read_header(reader, *at, &header, err)))
             break;
         if (!header.is_sound)
             continue;
-        code = try_record(reader, *at, &header, &is_cut, err);
-        if (is_cut && cut == UINT64_MAX)
-            cut = *at;
-        if (!is_none(code))
+        code = try_record(reader, *at, &header, &is_truncated, err);
+        if (is_truncated && truncated == UINT64_MAX)
+            truncated = *at;
+        if (!is_not_found(code))
             break;
     }
-    if (is_none(code) && cut < *at)
-        *at = cut;
+    if (is_not_found(code) && truncated < *at)
+        *at = truncated;
     return code;
 }
 
-/* Searches after the record at the reader's offset, and goes on where it did so before. */
-static hs_code search_on(hs__record_reader *reader, uint64_t *at, hs_error *err)
+/* Searches after the record at the reader's offset. Continues an earlier search. */
+static hs_code continue_search(hs__record_reader *reader, uint64_t *at, hs_error *err)
 {
     *at = reader->offset + 1;
     if (reader->lost_at == reader->offset && reader->searched > *at)
@@ -90,7 +91,7 @@ static hs_code search_on(hs__record_reader *reader, uint64_t *at, hs_error *err)
     return code;
 }
 
-static hs_code go_on(hs__record_reader *reader, uint64_t at, uint64_t *lost)
+static hs_code resume_at(hs__record_reader *reader, uint64_t at, uint64_t *lost)
 {
     *lost = at - reader->offset;
     reader->offset = at;
@@ -102,23 +103,23 @@ hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_
     hs__record_header header;
     uint64_t at = reader->offset;
     hs__source_forget(&reader->source);
-    if (reader->source.inflater && reader->wrong_at == at) /* going back would decompress all that came before */
-        return go_on(reader, at + HS__RECORD_HEADER + reader->wrong_bytes + HS__RECORD_FOOTER, lost);
-    hs_code code = trusts_length(reader, &header, err);
+    if (reader->source.inflater && reader->wrong_at == at) /* reading it again would decompress the file from its start */
+        return resume_at(reader, at + HS__RECORD_HEADER + reader->wrong_bytes + HS__RECORD_FOOTER, lost);
+    hs_code code = check_length(reader, &header, err);
     if (!code) {
         code = check_data(reader, &header, err);
         if (code == HS_DATA_LOSS) {
             at += HS__RECORD_HEADER + header.bytes + HS__RECORD_FOOTER;
             code = HS_OK;
         }
-    } else if (is_none(code) && !reader->source.inflater) {
-        code = search_on(reader, &at, err);
+    } else if (is_not_found(code) && !reader->source.inflater) {
+        code = continue_search(reader, &at, err);
     }
-    if (is_none(code))
+    if (is_not_found(code))
         return hs_error_set(err, HS_OUT_OF_RANGE, "%s: no intact record follows the record at byte %llu",
                             reader->source.path, (unsigned long long)reader->offset);
     if (code)
         return code;
     hs__clear(err);
-    return go_on(reader, at, lost);
+    return resume_at(reader, at, lost);
 }

@@ -1,16 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records.h's writer: records are gathered in a buffer, and go through a sink into the file. */
-#include "formats/byte_sink.h"
+/* The writer of records.h: it gathers records in a buffer, compresses them if wanted, and writes them to its file. */
 #include "formats/records.h"
+
+#include "formats/zlib_memory.h"
+
+#include <limits.h>
+
+/* The file. */
+
+enum { MEMORY_LEVEL = 8 }; /* zlib's default, so that the file has the bytes that other programs' zlib writes */
+
+typedef struct {
+    z_stream z;
+    hs_env env;
+    bool dirty; /* something was written since the last flush */
+    unsigned char output[1 << 16];
+} deflate_state;
+
+/* A new file that gets bytes, compressed or not. */
+typedef struct {
+    hs__file file;
+    deflate_state *deflater; /* NULL: not compressed */
+} byte_sink;
+
+static hs_code make_deflater(byte_sink *sink, const hs_env *env, hs_record_compression compression, int level,
+                             hs_error *err)
+{
+    deflate_state *deflater = hs__alloc(env, 1, sizeof *deflater);
+    if (!deflater)
+        return hs__no_memory(err, sizeof *deflater, "compressing");
+    deflater->env = *env;
+    hs__zlib_use(&deflater->z, &deflater->env);
+    if (deflateInit2(&deflater->z, level, Z_DEFLATED, hs__zlib_window_bits(compression), MEMORY_LEVEL,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+        hs__free(env, deflater);
+        return hs__no_memory(err, sizeof *deflater, "compressing");
+    }
+    sink->deflater = deflater;
+    return HS_OK;
+}
+
+static void free_deflater(byte_sink *sink)
+{
+    if (sink->deflater)
+        deflateEnd(&sink->deflater->z);
+    hs__free(sink->file.env, sink->deflater);
+    sink->deflater = NULL;
+}
+
+static hs_code sink_open(byte_sink *sink, const hs_env *env, const char *path, hs_record_compression compression, int level,
+                         hs_error *err)
+{
+    *sink = (byte_sink){.file.env = env};
+    hs_code code = compression ? make_deflater(sink, env, compression, level, err) : HS_OK;
+    if (!code && (code = hs__file_open(&sink->file, env, path, HS_OPEN_WRITE, err)))
+        free_deflater(sink);
+    return code;
+}
+
+/* Compresses the input and writes the output. */
+static hs_code deflate_all(byte_sink *sink, int flush, hs_error *err)
+{
+    deflate_state *out = sink->deflater;
+    do {
+        out->z.next_out = out->output;
+        out->z.avail_out = sizeof out->output;
+        deflate(&out->z, flush); /* Z_BUF_ERROR: nothing to do */
+        size_t bytes = sizeof out->output - out->z.avail_out;
+        hs_code code = bytes ? hs__file_write(&sink->file, out->output, bytes, err) : HS_OK;
+        if (code)
+            return code;
+    } while (out->z.avail_out == 0);
+    return HS_OK;
+}
+
+static hs_code sink_write(byte_sink *sink, const void *data, size_t bytes, hs_error *err)
+{
+    deflate_state *out = sink->deflater;
+    if (!out)
+        return bytes ? hs__file_write(&sink->file, data, bytes, err) : HS_OK;
+    const unsigned char *from = data;
+    while (bytes) {
+        size_t piece = bytes < INT_MAX ? bytes : INT_MAX;
+        out->z.next_in = (z_const Bytef *)from;
+        out->z.avail_in = (uInt)piece;
+        out->dirty = true;
+        hs_code code = deflate_all(sink, Z_NO_FLUSH, err);
+        if (code)
+            return code;
+        from += piece;
+        bytes -= piece;
+    }
+    return HS_OK;
+}
+
+static hs_code sink_flush(byte_sink *sink, bool sync, hs_error *err)
+{
+    deflate_state *out = sink->deflater;
+    hs_code code = out && out->dirty ? deflate_all(sink, Z_SYNC_FLUSH, err) : HS_OK;
+    if (!code && out)
+        out->dirty = false;
+    return code || !sync ? code : hs__file_sync(&sink->file, err);
+}
+
+static hs_code sink_end(byte_sink *sink, hs_error *err)
+{
+    return sink->deflater ? deflate_all(sink, Z_FINISH, err) : HS_OK;
+}
+
+static hs_code sink_close(byte_sink *sink, hs_error *err)
+{
+    free_deflater(sink);
+    return hs__file_close(&sink->file, err);
+}
+
+/* The writer. */
 
 struct hs_record_writer {
     hs_env env;
     char *path;
-    hs__byte_sink sink;
+    byte_sink sink;
     hs__buffer pending;
     size_t limit;
     bool is_closed;
-    hs_error error; /* the first of the disk */
+    hs_error error; /* the first disk error */
 };
 
 static hs_code check_options(const hs_record_writer_options *options, hs_error *err)
@@ -52,8 +165,8 @@ static hs_record_writer *new_writer(const hs_env *env, const char *path, const h
     writer->path = hs__strdup(env, path);
     hs_code code = writer->path ? HS_OK : hs__no_memory(err, sizeof *writer, "a path");
     if (!code)
-        code = hs__sink_open(&writer->sink, &writer->env, path, options->compression,
-                             options->level ? (int)options->level : -1, err);
+        code = sink_open(&writer->sink, &writer->env, path, options->compression, options->level ? (int)options->level : -1,
+                         err);
     if (!code)
         return writer;
     free_writer(writer);
@@ -88,7 +201,7 @@ static hs_code check_writer(const hs_record_writer *writer, hs_error *err)
     return hs__error_copy(err, &writer->error);
 }
 
-/* Keeps an error of the disk: what is in the file may end inside a record. */
+/* Keeps a disk error, as the file may end inside a record. */
 static hs_code note(hs_record_writer *writer, hs_code code, const hs_error *error, hs_error *err)
 {
     if (code)
@@ -96,10 +209,10 @@ static hs_code note(hs_record_writer *writer, hs_code code, const hs_error *erro
     return hs__error_copy(err, &writer->error);
 }
 
-static hs_code hand_on(hs_record_writer *writer, hs_error *err)
+static hs_code write_pending(hs_record_writer *writer, hs_error *err)
 {
     hs_error error = {0};
-    hs_code code = hs__sink_write(&writer->sink, writer->pending.data, writer->pending.size, &error);
+    hs_code code = sink_write(&writer->sink, writer->pending.data, writer->pending.size, &error);
     hs__buffer_clear(&writer->pending);
     return note(writer, code, &error, err);
 }
@@ -118,16 +231,16 @@ hs_code hs_record_writer_write(hs_record_writer *writer, const void *data, size_
         writer->pending.failed = false;
         return code;
     }
-    return writer->pending.size >= writer->limit ? hand_on(writer, err) : HS_OK;
+    return writer->pending.size >= writer->limit ? write_pending(writer, err) : HS_OK;
 }
 
 hs_code hs_record_writer_flush(hs_record_writer *writer, bool sync, hs_error *err)
 {
     hs_code code = check_writer(writer, err);
-    if (code || (code = hand_on(writer, err)))
+    if (code || (code = write_pending(writer, err)))
         return code;
     hs_error error = {0};
-    return note(writer, hs__sink_flush(&writer->sink, sync, &error), &error, err);
+    return note(writer, sink_flush(&writer->sink, sync, &error), &error, err);
 }
 
 hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err)
@@ -136,9 +249,9 @@ hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err)
     if (!writer || writer->is_closed)
         return HS_OK;
     hs_error error = {0};
-    if (!writer->error.code && hand_on(writer, NULL) == HS_OK)
-        note(writer, hs__sink_end(&writer->sink, &error), &error, NULL);
-    hs_code code = hs__sink_close(&writer->sink, &error);
+    if (!writer->error.code && write_pending(writer, NULL) == HS_OK)
+        note(writer, sink_end(&writer->sink, &error), &error, NULL);
+    hs_code code = sink_close(&writer->sink, &error);
     writer->is_closed = true;
     if (code && !writer->error.code)
         note(writer, code, &error, NULL);

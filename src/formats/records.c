@@ -36,7 +36,7 @@ void hs__record_end_unsealed(hs__buffer *out, size_t begun)
 void hs__records_seal(unsigned char *records, size_t bytes)
 {
     uint64_t length = 0;
-    uint32_t crc = hs__crc32c_mask(hs__crc32c(0, (unsigned char[8]){0}, 8)); /* of the length; one is often as the next */
+    uint32_t crc = hs__crc32c_mask(hs__crc32c(0, (unsigned char[8]){0}, 8)); /* of the length; lengths often repeat */
     for (unsigned char *at = records, *end = records + bytes; at < end;) {
         uint64_t next = hs__get64(at);
         if (next != length)
@@ -126,18 +126,18 @@ hs_code hs__record_check_length(hs__record_reader *reader, uint64_t offset, uint
     return got == sizeof footer ? HS_OK : damaged(reader, "the file ends inside", offset, err);
 }
 
-/* Is all of the record in the file, asked before its memory is? Of a compressed file nobody knows; there memory is asked
- * for as data come. */
+/* Checks that the file has all of the record, before its memory is allocated. The size of a compressed file is unknown:
+ * there memory grows with the data. */
 static hs_code check_size(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
 {
     const hs_env *env = reader->source.file.env;
     hs_file_stat found;
-    uint64_t ready = reader->source.at + reader->source.filled; /* and no need to ask */
+    uint64_t ready = reader->source.at + reader->source.filled; /* end of the bytes in memory */
     if (reader->source.inflater || (ready > offset && ready - offset >= HS__RECORD_HEADER + HS__RECORD_FOOTER &&
                                     bytes <= ready - offset - HS__RECORD_HEADER - HS__RECORD_FOOTER))
         return HS_OK;
     hs_code code = hs__stat(env, reader->source.path, &found, err);
-    if (code == HS_NOT_FOUND) /* it was removed, and can be read all the same */
+    if (code == HS_NOT_FOUND) /* it was deleted, but is open and can be read */
         return hs__record_check_length(reader, offset, bytes, err);
     if (code)
         return code;
@@ -147,11 +147,11 @@ static hs_code check_size(hs__record_reader *reader, uint64_t offset, uint64_t b
     return HS_OK;
 }
 
-/* Appends bytes of the file to the record, in pieces that double. */
+/* Appends bytes of the file to the record, in pieces of doubling size. */
 static hs_code append_data(hs__record_reader *reader, uint64_t offset, uint64_t from, uint64_t bytes, hs_error *err)
 {
     hs__buffer *record = &reader->record;
-    bool is_known = !reader->source.inflater; /* to be there */
+    bool is_known = !reader->source.inflater; /* the file has the bytes */
     for (uint64_t piece = 1 << 20; bytes; piece *= 2) {
         size_t n = (size_t)(is_known || bytes < piece ? bytes : piece), got;
         unsigned char *to = hs__buffer_room(record, n);
@@ -204,27 +204,27 @@ static hs_code read_record(hs__record_reader *reader, hs__record_header *header,
         return code;
     hs__buffer_clear(&reader->record);
     code = hs__record_read_data(reader, reader->offset, header->bytes, err);
-    if (code == HS_DATA_LOSS && reader->record.size == header->bytes + HS__RECORD_FOOTER) { /* all of it is there */
+    if (code == HS_DATA_LOSS && reader->record.size == header->bytes + HS__RECORD_FOOTER) { /* the record is complete */
         reader->wrong_at = reader->offset;
         reader->wrong_bytes = header->bytes;
     }
     return code;
 }
 
-static hs_code pass_record(hs__record_reader *reader, hs__record_header *header, hs_error *err)
+static hs_code skip_record(hs__record_reader *reader, hs__record_header *header, hs_error *err)
 {
     hs_code code = sound_header(reader, header, err);
     return code ? code : hs__record_check_length(reader, reader->offset, header->bytes, err);
 }
 
-/* Does one of these with the next record, and goes on to the one after it. */
+/* Calls `with` (read_record or skip_record) for the next record and moves behind it. */
 static hs_code advance(hs__record_reader *reader,
                        hs_code (*with)(hs__record_reader *reader, hs__record_header *header, hs_error *err),
                        hs__record_header *header, hs_error *err)
 {
     hs_code code = with(reader, header, err);
     if (code == HS_DATA_LOSS && !reader->source.inflater) {
-        /* what was read before may be out of date: a writer cuts off a torn record, and goes on */
+        /* the window may be outdated: a writer truncates a torn record before it continues */
         hs__source_forget(&reader->source);
         code = with(reader, header, err);
     }
@@ -244,10 +244,10 @@ hs_code hs__record_reader_next(hs__record_reader *reader, hs_bytes *record, hs_e
     return code;
 }
 
-hs_code hs__record_reader_pass(hs__record_reader *reader, uint64_t *bytes, hs_error *err)
+hs_code hs__record_reader_skip(hs__record_reader *reader, uint64_t *bytes, hs_error *err)
 {
     hs__record_header header;
-    hs_code code = advance(reader, pass_record, &header, err);
+    hs_code code = advance(reader, skip_record, &header, err);
     if (!code)
         *bytes = header.bytes;
     return code;

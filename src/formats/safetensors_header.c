@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of a safetensors file: all that is JSON in it. */
+/* The header of a safetensors file, which is JSON. */
 #include "formats/safetensors.h"
 
 #include "base/json.h"
@@ -49,7 +49,7 @@ static int append(const char *data, size_t bytes, void *user)
 
 static hs_code append_string(hs__buffer *out, const char *text, hs_error *err)
 {
-    json_error_t cause = {.text = ""}; /* out of memory, Jansson does not always say a word */
+    json_error_t cause = {.text = ""}; /* if memory is out, Jansson does not always set it */
     json_t *string = json_pack_ex(&cause, 0, "s", text);
     if (!string && json_error_code(&cause) == json_error_invalid_utf8)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not UTF-8, as safetensors files require", text);
@@ -108,7 +108,7 @@ hs_code hs__safetensors_header_text(const hs__safetensors_header *header, const 
 
 /* Reading. */
 
-/* What is being read, for messages, and what its tensors may take. */
+/* The file whose header is parsed: its path, for messages, and the size of its data. */
 typedef struct {
     const char *path;
     uint64_t data_bytes;
@@ -120,7 +120,7 @@ static hs_code not_json(const char *path, const json_error_t *cause, hs_error *e
     size_t n = 0;
     if (hs__json_no_memory(cause))
         return hs__no_memory(err, 0, path);
-    for (const char *at = cause->text; *at; at++) /* it cites the file, which may have anything */
+    for (const char *at = cause->text; *at; at++) /* quotes the file, which may have any bytes */
         text[n++] = (unsigned char)*at >= ' ' && (unsigned char)*at < 127 ? *at : '?';
     text[n] = '\0';
     return hs_error_set(err, HS_DATA_LOSS, "%s: the header is not JSON: %s (byte %d)", path, text, cause->position);
@@ -137,7 +137,7 @@ static hs_code parse_dtype(const source *from, const char *name, const json_t *v
                         json_string_value(value));
 }
 
-static bool take_size(const json_t *value, uint64_t *size)
+static bool parse_size(const json_t *value, uint64_t *size)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0)
         return false;
@@ -154,7 +154,7 @@ static hs_code parse_shape(const source *from, const char *name, const json_t *d
     shape->rank = (int32_t)rank;
     for (size_t i = 0; i < rank; i++) {
         uint64_t size;
-        if (!take_size(json_array_get(dims, i), &size))
+        if (!parse_size(json_array_get(dims, i), &size))
             return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid dimension", from->path, name);
         shape->dims[i] = (int64_t)size;
     }
@@ -164,8 +164,8 @@ static hs_code parse_shape(const source *from, const char *name, const json_t *d
 static hs_code parse_offsets(const source *from, hs__safetensors_entry *entry, const json_t *offsets, hs_error *err)
 {
     uint64_t end;
-    if (json_array_size(offsets) != 2 || !take_size(json_array_get(offsets, 0), &entry->offset) ||
-        !take_size(json_array_get(offsets, 1), &end) || end < entry->offset)
+    if (json_array_size(offsets) != 2 || !parse_size(json_array_get(offsets, 0), &entry->offset) ||
+        !parse_size(json_array_get(offsets, 1), &end) || end < entry->offset)
         return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has invalid data_offsets", from->path, entry->name);
     if (end > from->data_bytes)
         return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has bytes %llu to %llu of %llu: the file is truncated or damaged",
@@ -202,7 +202,7 @@ static hs_code parse_entry(const source *from, hs__safetensors_entry *entry, con
     return check_size(from, entry, err);
 }
 
-/* It is of no use here, and still must be what it should. */
+/* The library does not use the metadata, but checks that it is valid. */
 static hs_code check_metadata(const source *from, json_t *metadata, hs_error *err)
 {
     const char *key;
@@ -239,12 +239,12 @@ static int by_offset(const void *a, const void *b)
     const hs__safetensors_entry *x = a, *y = b;
     if (x->offset != y->offset)
         return x->offset < y->offset ? -1 : 1;
-    if (x->bytes != y->bytes) /* empty ones first */
+    if (x->bytes != y->bytes) /* empty tensors first */
         return x->bytes < y->bytes ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-/* Each byte of the data belongs to one tensor: nothing is hidden in between, and nothing read twice. */
+/* Checks that each byte of the data belongs to exactly one tensor. */
 static hs_code check_coverage(const hs__safetensors_header *header, const source *from, hs_error *err)
 {
     uint64_t at = 0;
@@ -264,7 +264,7 @@ static hs_code check_coverage(const hs__safetensors_header *header, const source
     return HS_OK;
 }
 
-static hs_code keep_names(hs__safetensors_header *header, hs_error *err)
+static hs_code copy_names(hs__safetensors_header *header, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < header->n; i++)
@@ -272,8 +272,8 @@ static hs_code keep_names(hs__safetensors_header *header, hs_error *err)
     return code;
 }
 
-/* Jansson takes hundreds of bytes for "{}", and its memory is not the caller's to limit. An honest header is not so dense:
- * each entry has three brackets and 50 bytes, and an array a few numbers. */
+/* Limits for the density of a header. Jansson allocates hundreds of bytes for "{}", outside the env's allocator. An entry
+ * of a valid header has three brackets in at least 50 bytes, and its arrays have few numbers. */
 enum { LEAST_BYTES = 16, FEW_BRACKETS = 4, MOST_NESTED = 4, MOST_ELEMENTS = 64 };
 
 static const char *behind_string(const char *at, const char *end)
@@ -286,7 +286,7 @@ static const char *behind_string(const char *at, const char *end)
 
 typedef struct {
     size_t brackets, depth;
-    size_t commas[MOST_NESTED + 1]; /* of arrays, and so many at most */
+    size_t commas[MOST_NESTED + 1]; /* of the open arrays */
     bool array[MOST_NESTED + 1];
 } density;
 
@@ -306,7 +306,7 @@ static bool count_char(density *found, char c)
     return true;
 }
 
-/* Of what is no JSON, the parser tells. */
+/* Text that is not JSON may pass: the parser reports it. */
 static hs_code check_density(const source *from, hs_bytes text, hs_error *err)
 {
     density found = {.depth = 0};
@@ -343,7 +343,7 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
     if (!code && header->n)
         qsort(header->entries, header->n, sizeof *header->entries, by_offset);
     if (!code && !(code = check_coverage(header, &from, err)))
-        code = keep_names(header, err);
+        code = copy_names(header, err);
     json_decref(root);
     return code;
 }

@@ -5,7 +5,7 @@
 
 enum { LENGTH = 8 }; /* bytes of the header's length */
 
-/* Where the header ends, by what the file's first bytes say and its size allows. */
+/* Reads the length of the header, and checks it against the file's size. */
 static hs_code read_length(hs__safetensors_reader *reader, uint64_t file_bytes, uint64_t *length, hs_error *err)
 {
     unsigned char bytes[LENGTH];

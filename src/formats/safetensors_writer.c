@@ -54,18 +54,19 @@ static int largest_elements_first(const void *a, const void *b)
 static hs_code put_in_order(hs__safetensors_writer *writer, hs_error *err)
 {
     hs__safetensors_header *header = &writer->header;
-    writer->left = 0;
+    writer->remaining = 0;
     if (header->n)
         qsort(header->entries, header->n, sizeof *header->entries, largest_elements_first);
     for (size_t i = 0; i < header->n; i++) {
-        header->entries[i].offset = writer->left;
-        if (__builtin_add_overflow(writer->left, header->entries[i].bytes, &writer->left) || writer->left > INT64_MAX)
+        header->entries[i].offset = writer->remaining;
+        if (__builtin_add_overflow(writer->remaining, header->entries[i].bytes, &writer->remaining) ||
+            writer->remaining > INT64_MAX)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensors are too large for one file");
     }
     return HS_OK;
 }
 
-/* Its length, itself, and blanks up to where data may begin. */
+/* Writes the length, the header and its padding to a buffer. */
 static hs_code build_header(const hs__safetensors_writer *writer, const hs_safetensors_pair *metadata, hs__buffer *out,
                             hs_error *err)
 {
@@ -99,17 +100,18 @@ hs_code hs__safetensors_writer_begin(hs__safetensors_writer *writer, const char 
 
 hs_code hs__safetensors_writer_write(hs__safetensors_writer *writer, const void *data, size_t bytes, hs_error *err)
 {
-    if (bytes > writer->left)
+    if (bytes > writer->remaining)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot write %zu bytes: only %llu remain", bytes,
-                            (unsigned long long)writer->left);
-    writer->left -= bytes;
+                            (unsigned long long)writer->remaining);
+    writer->remaining -= bytes;
     return bytes ? hs__file_write(&writer->file, data, bytes, err) : HS_OK;
 }
 
 hs_code hs__safetensors_writer_finish(hs__safetensors_writer *writer, hs_error *err)
 {
-    if (writer->left)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%llu bytes are still missing", (unsigned long long)writer->left);
+    if (writer->remaining)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%llu bytes are still missing",
+                            (unsigned long long)writer->remaining);
     hs_code code = hs__file_sync(&writer->file, err);
     hs_code closed = hs__file_close(&writer->file, code ? NULL : err);
     return code ? code : closed;

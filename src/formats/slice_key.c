@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { LONGEST = 10 }; /* number that may be negative, in bytes */
+enum { LONGEST = 10 }; /* bytes of a number that may be negative */
 
 /* Writing. */
 
@@ -21,12 +21,12 @@ static void put_count(hs__buffer *out, uint64_t value)
 
 static void put_name(hs__buffer *out, const char *name)
 {
-    for (; *name; name++) /* which has no zero byte in it; that of "\xff" is appended too */
+    for (; *name; name++) /* for ff, appends "\xff" with its terminating zero */
         hs__buffer_append(out, *name == '\xff' ? "\xff" : name, *name == '\xff' ? 2 : 1);
     hs__buffer_append(out, "\0\1", 2);
 }
 
-/* The mark of the length in byte `i` of n: its first n bits. */
+/* The bits that mark the length in byte `i` of a number of n bytes: the first n bits. */
 static unsigned char mark(size_t n, size_t i)
 {
     size_t bits = n > 8 * i ? n - 8 * i : 0;
@@ -38,7 +38,7 @@ static void put_number(hs__buffer *out, int64_t value)
     unsigned char bytes[LONGEST];
     uint64_t extended = (uint64_t)value, sign = value < 0 ? UINT64_MAX : 0;
     size_t n = 1;
-    while (n < LONGEST && (extended ^ sign) >> (7 * n - 1)) /* 7 n - 1 bits besides mark, delimiter and sign */
+    while (n < LONGEST && (extended ^ sign) >> (7 * n - 1)) /* 7 n - 1 bits are not mark, delimiter or sign */
         n++;
     for (size_t i = 0; i < n; i++) {
         size_t from_end = n - 1 - i;
@@ -75,7 +75,7 @@ static bool get_count(cursor *c, uint64_t *value)
     return true;
 }
 
-/* `name` has room for as many bytes as the key. */
+/* `name` has room for the bytes of the key. */
 static bool get_name(cursor *c, char *name)
 {
     for (; c->end - c->at >= 2; c->at++) {
@@ -85,7 +85,7 @@ static bool get_name(cursor *c, char *name)
             return true;
         }
         if (c->at[0] == 0 || (c->at[0] == 0xff && c->at[1] != 0))
-            return false; /* a zero byte is in no name that we read */
+            return false; /* names with zero bytes are not supported */
         *name++ = (char)*c->at;
         c->at += c->at[0] == 0xff;
     }

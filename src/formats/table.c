@@ -64,7 +64,7 @@ static size_t put_handle(unsigned char to[20], handle at)
     return n + hs__put_varint(to + n, at.size);
 }
 
-/* The index has each data block under its last key. */
+/* Ends the data block, and adds it to the index under its last key. */
 static void flush_block(hs__table_writer *table)
 {
     if (table->n_entries == 0)
@@ -99,7 +99,7 @@ void hs__table_add(hs__table_writer *table, hs_bytes key, hs_bytes value)
     add_entry(&table->block, shared, key, value);
     hs__buffer_clear(&table->key);
     hs__buffer_append(&table->key, key.data, key.size);
-    if (table->key.failed) /* the next key clears it */
+    if (table->key.failed) /* the next key would clear it */
         table->out->failed = true;
     table->in_block++;
     table->n_entries++;
@@ -144,7 +144,7 @@ static bool get_handle(const unsigned char **at, const unsigned char *end, handl
     return hs__get_varint(at, end, &out->offset) && hs__get_varint(at, end, &out->size);
 }
 
-/* The entries of a block whose checksum is right. */
+/* Verifies a block, and finds its entries. */
 static hs_code open_block(const source *from, handle at, hs_bytes *entries)
 {
     if (at.offset > from->size || at.size > from->size - at.offset || from->size - at.offset - at.size < TRAILER ||
@@ -165,7 +165,7 @@ static hs_code open_block(const source *from, handle at, hs_bytes *entries)
     return HS_OK;
 }
 
-/* One entry; the key is put together in `key`. */
+/* Reads the next entry. `key` has the previous key, and gets the entry's. */
 static hs_code next_entry(const source *from, const unsigned char **at, const unsigned char *end, hs__buffer *key,
                           hs_bytes *value)
 {
@@ -182,9 +182,9 @@ static hs_code next_entry(const source *from, const unsigned char **at, const un
 }
 
 typedef struct {
-    hs__buffer last; /* the key before, over all blocks */
+    hs__buffer last; /* the previous key, across blocks */
     bool any;
-    uint64_t end; /* of the block before */
+    uint64_t end; /* of the previous block */
     hs__table_visit visit;
     void *user;
 } walk;
@@ -201,8 +201,8 @@ static hs_code check_order(const source *from, walk *w, const hs__buffer *key, c
     return hs__buffer_check(&w->last, "a key", from->err);
 }
 
-/* Blocks follow one another, so that each is read once. The writer lets RESTART_INTERVAL entries share a beginning, so that
- * the keys of a block take at most as many times its bytes. */
+/* Blocks must not overlap, so that each byte is read once. As at most RESTART_INTERVAL entries share a prefix, the keys of
+ * a block are at most RESTART_INTERVAL times as long as the block. */
 static hs_code visit_block(const source *from, handle at, walk *w)
 {
     hs_bytes entries;
@@ -274,7 +274,7 @@ hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, hs__
     return code;
 }
 
-static hs_code pass_by(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+static hs_code ignore_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
 {
     (void)user, (void)key, (void)value, (void)err;
     return HS_OK;
@@ -288,5 +288,5 @@ hs_code hs__table_verify(const hs_env *env, hs_bytes table, const char *name, hs
     hs_code code = open_table(&from, &meta, &index);
     if (!code)
         code = open_block(&from, meta, &entries);
-    return code ? code : hs__table_read(env, table, name, pass_by, NULL, err);
+    return code ? code : hs__table_read(env, table, name, ignore_entry, NULL, err);
 }

@@ -8,7 +8,7 @@
 
 #include <zlib.h>
 
-/* zlib on the env's memory. */
+/* Makes zlib use the env's allocator. */
 
 static inline void *hs__zlib_alloc(void *env, uInt n, uInt size)
 {
@@ -26,7 +26,7 @@ static inline void hs__zlib_use(z_stream *z, hs_env *env)
     *z = (z_stream){.zalloc = hs__zlib_alloc, .zfree = hs__zlib_free, .opaque = env};
 }
 
-/* zlib's largest window, and which header and checksum go with it. */
+/* The window size for zlib: the largest, and the file format that zlib reads or writes. */
 static inline int hs__zlib_window_bits(hs_record_compression compression)
 {
     return compression == HS_RECORDS_GZIP ? MAX_WBITS + 16 : MAX_WBITS;

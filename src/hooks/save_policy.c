@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/save_policy.h"
 
+#include "base/backoff.h"
+
 const hs_env *hs__env_of_run(const hs_run_context *run)
 {
     return hs_backend_env(hs_raw_session_backend(hs_run_context_session(run)));
@@ -13,13 +15,6 @@ static bool may_pass(hs_code code, const hs_error *error)
     if (code == HS_ABORTED || code == HS_UNAVAILABLE)
         return false;
     return code == HS_RESOURCE_EXHAUSTED || (code && error->os_error);
-}
-
-static int64_t backoff_ns(const hs__save_policy *policy)
-{
-    enum { MOST_DOUBLINGS = 6 };
-    const int64_t SECOND = 1000000000;
-    return SECOND << (policy->tries - 1 < MOST_DOUBLINGS ? policy->tries - 1 : MOST_DOUBLINGS);
 }
 
 /* After a signal the process may be killed soon. There must be time to wait, to save and to close the session. */
@@ -38,7 +33,7 @@ bool hs__save_again(const hs__save_policy *policy, hs_run_context *run, hs_code 
     bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
     bool pauses = policy->on_failure == HS_SAVE_FAILURE_PAUSE;
     bool stops = !ends && hs_raw_session_stop_requested(session);
-    int64_t wait_ns = pauses ? 1000000000 : backoff_ns(policy);
+    int64_t wait_ns = pauses ? 1000000000 : hs__backoff_ns(policy->tries);
     if (pauses ? stops : !(ends && policy->on_failure == HS_SAVE_FAILURE_RETRY && policy->tries < MOST_TRIES))
         return false;
     if (ends && !is_time_left(session, hs_raw_session_grace_left_secs(session), (double)wait_ns / 1e9)) {
@@ -58,7 +53,7 @@ bool hs__save_passes(const hs__save_policy *policy, hs_code code, const hs_error
 
 void hs__go_on_unsaved(hs__save_policy *policy, hs_run_context *run, int64_t step, const hs_error *error)
 {
-    policy->retry_ns = hs_run_context_now(run) + backoff_ns(policy);
+    policy->retry_ns = hs_run_context_now(run) + hs__backoff_ns(policy->tries);
     hs_raw_session_report_failure(hs_run_context_session(run), "checkpoint_saver", error);
     hs_log(hs__env_of_run(run), HS_LOG_WARNING, "step %lld: not saved, training continues: %s", (long long)step,
            error->message);

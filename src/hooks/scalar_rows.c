@@ -30,7 +30,7 @@ static hs_code tolerate(hs__scalar_rows *rows, hs_code code, hs_error *err)
 {
     if (!code)
         return HS_OK;
-    hs__settle(code, rows->sink.name, err);
+    hs__normalize_error(code, rows->sink.name, err);
     if (!rows->opened || code == HS_INVALID_ARGUMENT)
         return code;
     hs_log(rows->session_env, rows->failing ? HS_LOG_DEBUG : HS_LOG_WARNING,

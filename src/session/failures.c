@@ -2,6 +2,8 @@
 /* Failures after which training continues: counts them, and suspends or disables the best-effort hooks that failed. */
 #include "session/session.h"
 
+#include "base/backoff.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -80,14 +82,6 @@ void hs__failures_free(struct hs_session *session)
     hs__free(&session->env, session->failures.items);
 }
 
-/* How long a hook is suspended after consecutive failures: 1, 2, 4 ... 64 s. */
-static int64_t backoff_ns(int64_t failures_in_a_row)
-{
-    enum { MAX_DOUBLINGS = 6 };
-    const int64_t SECOND = 1000000000;
-    return SECOND << (failures_in_a_row - 1 < MAX_DOUBLINGS ? failures_in_a_row - 1 : MAX_DOUBLINGS);
-}
-
 hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err)
 {
     hs__failure *failure = record_failure(session, hook->cold->ops.name, err);
@@ -99,7 +93,7 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     hs__set_kinds(hook, 0);
     bool disable = hook->cold->max_failures && hook->cold->failures_in_a_row >= hook->cold->max_failures;
     hook->cold->retry_at_ns =
-        disable ? INT64_MAX : hs_env_monotonic_ns(&session->env) + backoff_ns(hook->cold->failures_in_a_row);
+        disable ? INT64_MAX : hs_env_monotonic_ns(&session->env) + hs__backoff_ns(hook->cold->failures_in_a_row);
     if (!was_muted && !disable)
         session->failures.n_muted++;
     else if (was_muted && disable)
@@ -110,7 +104,7 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     } else {
         hs_log(&session->env, hook->cold->failures_in_a_row == 1 ? HS_LOG_WARNING : HS_LOG_INFO,
                "%s; training continues, and the hook is called again after %lld s", err->message,
-               (long long)(backoff_ns(hook->cold->failures_in_a_row) / 1000000000));
+               (long long)(hs__backoff_ns(hook->cold->failures_in_a_row) / 1000000000));
     }
     hs__clear(err);
     return HS_OK;

@@ -205,7 +205,7 @@ static hs_code run_backend(struct hs_session *session, hs__run_plan *plan, hs_er
     hs_code code = hs__run_plan_run(plan, &session->raw.ops, session->raw.handle, err);
     session->in_backend = false;
     session->context.after = true;
-    return hs__settle(code, "the run", err);
+    return hs__normalize_error(code, "the run", err);
 }
 
 /* The first half of a hooked run: collects the requests of the caller and the hooks in *plan. */
@@ -573,7 +573,7 @@ static hs_code ignore_recovered(hs_session *session, hs_code code, hs_error *err
 
 static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
 {
-    return hs__settle(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
+    return hs__normalize_error(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
 }
 
 /* Before the first such step. */

@@ -35,7 +35,7 @@ static hs_code run_plan(struct hs_session *session, const hs_run_args *args, hs_
     hs__raw_session_moved(&session->raw);
     if (hs__is_watched(session))
         hs__bump_progress(session);
-    hs__settle(code, "the run", err);
+    hs__normalize_error(code, "the run", err);
     if (!code && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
         code = hs__run_plan_preserve(plan, err); /* another thread may run the session while the caller reads its values */
     return code;

@@ -3,6 +3,7 @@
  * replaces it. */
 #include "session/session.h"
 
+#include "base/backoff.h"
 #include "threads/coordinator.h"
 
 #include <stdio.h>
@@ -153,10 +154,7 @@ bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_
 double hs__backoff(const hs_recovery *recovery, int64_t attempt)
 {
     const double max_secs = recovery->backoff_secs > 60 ? recovery->backoff_secs : 60;
-    double secs = attempt > 1 ? recovery->backoff_secs : 0;
-    for (int64_t i = 2; i < attempt && secs < max_secs; i++)
-        secs *= 2;
-    return secs < max_secs ? secs : max_secs;
+    return attempt > 1 ? hs__backoff_secs(recovery->backoff_secs, max_secs, attempt - 1) : 0;
 }
 
 static bool wait_before_attempt(struct hs_session *session, int64_t attempt)

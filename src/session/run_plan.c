@@ -190,7 +190,7 @@ static char *copy_value(hs_tensor *value, char *to)
 static hs_code copy_to_host(hs_tensor *value, char **at, hs_error *err)
 {
     hs_code code = value->memory->to_host(value->memory->user, *at, value->data, value->bytes, err);
-    if (hs__settle(code, "hs_memory.to_host", err))
+    if (hs__normalize_error(code, "hs_memory.to_host", err))
         return code;
     value->data = *at;
     value->memory = NULL;

@@ -267,7 +267,7 @@ static hs_code resolve_name(hs__requests *all, const char *name, const char **in
     *interned = all->texts[id].text;
     if (all->texts[id].node_index == HS__NO_NODE) {
         hs_node node;
-        if ((code = hs__settle(all->ops->find(all->backend, name, &node, err), name, err)) ||
+        if ((code = hs__normalize_error(all->ops->find(all->backend, name, &node, err), name, err)) ||
             (code = add_node(all, &node, *interned, &all->texts[id].node_index, err)))
             return code;
     }

@@ -110,11 +110,12 @@ static hs_code resolve_op(hs_scaffold *scaffold, size_t which, hs_backend backen
         return code;
     name = item;
     if (!name && ops->default_op) {
-        if (hs__settle(code = ops->default_op(backend.self, collections[which], &name, err), collections[which], err))
+        if (hs__normalize_error(code = ops->default_op(backend.self, collections[which], &name, err), collections[which],
+                                err))
             return code;
         if (name && ops->add_to_collection &&
-            hs__settle(code = ops->add_to_collection(backend.self, collections[which], name, NULL, err), collections[which],
-                       err))
+            hs__normalize_error(code = ops->add_to_collection(backend.self, collections[which], name, NULL, err),
+                                collections[which], err))
             return code;
     }
     if (name && !(scaffold->ops[which] = hs__strdup(&scaffold->env, name)))
@@ -143,7 +144,7 @@ static hs_code resolve_saver(hs_scaffold *scaffold, hs_backend backend, const hs
     if (!saver)
         return hs__error_copy(err, &error);
     if (ops->add_to_collection &&
-        hs__settle(code = ops->add_to_collection(backend.self, HS_SAVERS, saver, release_saver, err), HS_SAVERS, err)) {
+        hs__normalize_error(code = ops->add_to_collection(backend.self, HS_SAVERS, saver, release_saver, err), HS_SAVERS, err)) {
         hs_saver_free(saver);
         return code;
     }
@@ -171,7 +172,7 @@ hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error
     if (!code && scaffold->max_to_keep)
         hs__saver_set_max_to_keep(scaffold->saver, scaffold->max_to_keep);
     if (!code && ops.finalize)
-        code = hs__settle(ops.finalize(backend.self, true, err), "finalizing the graph", err);
+        code = hs__normalize_error(ops.finalize(backend.self, true, err), "finalizing the graph", err);
     if (!code)
         hs_error_clear(err);
     return code;

@@ -113,7 +113,7 @@ static hs_session *new_session(hs_backend backend, const hs_session_manager_prep
     hs_backend_ops ops;
     hs_session *session = NULL;
     if (!hs__backend_take(&ops, backend, err) &&
-        !(ops.status && hs__settle(ops.status(backend.self, err), "the backend", err)))
+        !(ops.status && hs__normalize_error(ops.status(backend.self, err), "the backend", err)))
         session = hs__session_new(backend, &ops, err);
     if (!session)
         return NULL;

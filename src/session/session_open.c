@@ -213,7 +213,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     session->owns_scaffold = options.take_scaffold && options.scaffold;
     __attribute__((cleanup(close_after_exception))) hs_session *opening = session;
     if (copy_options(session, &options, &error) ||
-        (ops.status && hs__settle(ops.status(backend.self, &error), "the backend", &error)) ||
+        (ops.status && hs__normalize_error(ops.status(backend.self, &error), "the backend", &error)) ||
         hs__signals_begin(session, &error) || begin_hooks(session, &error) || finalize_scaffold(session, &error) ||
         hs__requests_init(&session->requests, &session->env, &session->raw.ops, backend.self,
                           HS__FIRST_HOOK + session->n_hooks, &error) ||

@@ -45,7 +45,7 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
     const hs_state_provider given =
         HS_INIT(hs_state_provider, .name = ops->name, .save = ops->save_state, .load = ops->load_state, .self = hook->self,
                 .version = ops->state_version, .identity = identity, .bytes = ops->state_bytes);
-    return hs__state_provider_take(to, &given, "hook", err);
+    return hs__state_provider_copy(to, &given, "hook", err);
 }
 
 /* State of best-effort hooks. If saving or loading fails, the checkpoint is saved or restored without this state. Empty
@@ -114,7 +114,7 @@ hs_code hs__add_session_states(struct hs_session *session, hs_error *err)
     hs_code code = HS_OK;
     for (size_t i = 0; !code && raw->ops.state && (given = raw->ops.state(raw->backend.self, i)); i++) {
         hs_state_provider provider;
-        if (!(code = hs__state_provider_take(&provider, given, "state", err)))
+        if (!(code = hs__state_provider_copy(&provider, given, "state", err)))
             code = add_slot(raw, state_key(raw, provider.name), &provider, err);
     }
     for (size_t i = 0; !code && i < session->n_hooks; i++)
@@ -130,7 +130,7 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
     hs__clear(err);
     if (!raw || !raw->handle)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_add_state: session is NULL or closed");
-    hs_code code = hs__state_provider_take(&provider, given, "state", err);
+    hs_code code = hs__state_provider_copy(&provider, given, "state", err);
     if (code)
         return code;
     if (raw->loading_states)

@@ -106,7 +106,7 @@ hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *start
     hs_code code = startup->init_op ? run_op(session, startup->init_op, startup->init_feeds, NULL, err) : HS_OK;
     if (!code && startup->init_fn) {
         code = startup->init_fn(startup->user, startup->scaffold, session, err);
-        if (hs__settle(code, "it", err))
+        if (hs__normalize_error(code, "it", err))
             hs_error_prefix(err, "init_fn");
     }
     return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layout of custom charts. */
+/* The layout of TensorBoard's custom scalar charts. */
 #include <hooksess/summary_values.h>
 
 #include "base/proto.h"
@@ -18,7 +18,7 @@ static void put_lines(hs__buffer *out, const char *const *tags)
 {
     size_t lines = hs__begin_field(out, CHART_LINES);
     for (; *tags; tags++)
-        hs__proto_put_bytes(out, LINES_TAG, *tags, strlen(*tags)); /* of several an empty one is there, too */
+        hs__proto_put_bytes(out, LINES_TAG, *tags, strlen(*tags)); /* not omitted if empty, as the field is repeated */
     hs__end_field(out, lines);
 }
 

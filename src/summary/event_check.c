@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "summary/event_check.h"
 
-#include "base/buffer.h"
+#include "summary/wire_read.h"
 
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+enum { VARINT = HS__WIRE_VARINT, FIXED64 = HS__WIRE_FIXED64, BYTES = HS__WIRE_BYTES, FIXED32 = HS__WIRE_FIXED32 };
 
-/* The fields of a message by their numbers, of which those that are missing may be anything. */
+/* The known fields of a message, by number. Other fields may have any type. */
 typedef struct message {
     struct {
-        unsigned char wire_type; /* 1 more; 0: any */
+        unsigned char wire_type; /* plus 1; 0: any */
         const struct message *inside;
     } fields[11];
 } message;
@@ -48,60 +48,29 @@ static const message event = {{[1] = FIELD(FIXED64),
                                [9] = FIELD(BYTES),
                                [10] = MESSAGE(source_metadata)}};
 
-/* Passes over a field's value; of BYTES, *size is how many. */
-static bool pass(const unsigned char **at, const unsigned char *end, unsigned wire_type, uint64_t *size)
+static bool is_message(const message *of, hs_bytes bytes)
 {
-    uint64_t number;
-    *size = wire_type == FIXED64 ? 8 : 4;
-    switch (wire_type) {
-    case VARINT:
-        return hs__get_varint(at, end, &number);
-    case BYTES:
-        if (!hs__get_varint(at, end, size))
+    hs__fields fields = hs__fields_of(bytes);
+    hs__field field;
+    while (hs__fields_next(&fields, &field)) {
+        bool known = field.number < sizeof of->fields / sizeof *of->fields && of->fields[field.number].wire_type;
+        if (!known)
+            continue;
+        if (of->fields[field.number].wire_type != field.type + 1)
             return false;
-        break;
-    case FIXED64:
-    case FIXED32:
-        break;
-    default:
-        return false;
-    }
-    if (*size > (uint64_t)(end - *at))
-        return false;
-    *at += *size;
-    return true;
-}
-
-static bool is_message(const message *of, const unsigned char *at, const unsigned char *end)
-{
-    const uint64_t LAST_FIELD = ((uint64_t)1 << 29) - 1;
-    while (at < end) {
-        uint64_t key, size;
-        if (!hs__get_varint(&at, end, &key) || !(key >> 3) || key >> 3 > LAST_FIELD)
-            return false;
-        unsigned wire_type = key & 7;
-        bool known = key >> 3 < sizeof of->fields / sizeof *of->fields && of->fields[key >> 3].wire_type;
-        if ((known && of->fields[key >> 3].wire_type != wire_type + 1) || !pass(&at, end, wire_type, &size))
-            return false;
-        /* The depth is that of the tables. */
-        if (known && of->fields[key >> 3].inside && !is_message(of->fields[key >> 3].inside, at - size, at))
+        const message *inside = of->fields[field.number].inside; /* the tables limit the depth */
+        if (inside && !is_message(inside, field.bytes))
             return false;
     }
-    return true;
-}
-
-static bool is_whole(const message *of, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    return !bytes || is_message(of, at, at + bytes);
+    return !fields.failed;
 }
 
 bool hs__is_event(const void *data, size_t bytes)
 {
-    return is_whole(&event, data, bytes);
+    return is_message(&event, (hs_bytes){data, bytes});
 }
 
 bool hs__is_summary(const void *data, size_t bytes)
 {
-    return is_whole(&summary, data, bytes);
+    return is_message(&summary, (hs_bytes){data, bytes});
 }

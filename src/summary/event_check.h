@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Are these bytes a serialized Event, a serialized Summary? Looked at as far as the values: their fields are whole and of
- * the kinds that they should be, and what nobody knows is whole. What is in an image or a graph is not looked at. No
- * memory is asked for. Empty bytes are an empty message. */
+/* True if the bytes are a serialized Event, or a serialized Summary. Checks the fields down to the values: each field is
+ * complete and has its type. Unknown fields need only be complete. The contents of images and graphs are not checked.
+ * Empty bytes are an empty message. Allocates nothing. */
 bool hs__is_event(const void *data, size_t bytes);
 bool hs__is_summary(const void *data, size_t bytes);
 

@@ -4,6 +4,7 @@
 #include "summary/wire_read.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *hs_event_kind_name(hs_event_kind kind)
 {
@@ -35,7 +36,159 @@ const char *hs_event_value_kind_name(hs_event_value_kind kind)
     }
 }
 
-/* Decoders of messages: false if the bytes are none. */
+/* Tensors. */
+
+/* The decoded fields of a TensorProto. */
+typedef struct {
+    hs_dtype dtype;
+    hs_shape shape;
+    bool has_scalar; /* it has one element, a number */
+    double scalar;
+} tensor_facts;
+
+/* Reads a TensorShapeProto. */
+static bool read_shape(hs_bytes message, hs_shape *shape)
+{
+    enum { DIM = 2, SIZE = 1, UNKNOWN_RANK = 3 };
+    hs__fields dims = hs__fields_of(message);
+    hs__field dim, size;
+    *shape = (hs_shape){.rank = 0};
+    int rank = 0;
+    while (hs__fields_next(&dims, &dim)) {
+        if (hs__field_is(&dim, UNKNOWN_RANK, HS__WIRE_VARINT) && dim.value)
+            rank = HS_MAX_RANK + 1;
+        if (!hs__field_is(&dim, DIM, HS__WIRE_BYTES) || rank > HS_MAX_RANK)
+            continue;
+        hs__fields sizes = hs__fields_of(dim.bytes);
+        int64_t elements = 0;
+        while (hs__fields_next(&sizes, &size))
+            if (hs__field_is(&size, SIZE, HS__WIRE_VARINT))
+                elements = (int64_t)size.value;
+        if (sizes.failed)
+            return false;
+        if (rank < HS_MAX_RANK)
+            shape->dims[rank] = elements;
+        rank++;
+    }
+    shape->rank = rank > HS_MAX_RANK ? -1 : rank;
+    return !dims.failed;
+}
+
+/* The fields of a TensorProto that hold numbers. */
+enum {
+    TENSOR_DTYPE = 1,
+    TENSOR_SHAPE = 2,
+    TENSOR_CONTENT = 4,
+    TENSOR_FLOAT = 5,
+    TENSOR_DOUBLE = 6,
+    TENSOR_INT = 7,
+    TENSOR_INT64 = 10,
+    TENSOR_BOOL = 11,
+    TENSOR_HALF = 13,
+    TENSOR_UINT32 = 16,
+    TENSOR_UINT64 = 17
+};
+
+/* The field that holds the numbers of a dtype. 0: no field. */
+static uint64_t field_of(hs_dtype dtype)
+{
+    switch (dtype) {
+    case HS_FLOAT:
+        return TENSOR_FLOAT;
+    case HS_DOUBLE:
+        return TENSOR_DOUBLE;
+    case HS_INT32:
+    case HS_INT16:
+    case HS_INT8:
+    case HS_UINT8:
+    case HS_UINT16:
+        return TENSOR_INT;
+    case HS_INT64:
+        return TENSOR_INT64;
+    case HS_BOOL:
+        return TENSOR_BOOL;
+    case HS_HALF:
+    case HS_BFLOAT16:
+        return TENSOR_HALF;
+    case HS_UINT32:
+        return TENSOR_UINT32;
+    case HS_UINT64:
+        return TENSOR_UINT64;
+    default:
+        return 0;
+    }
+}
+
+/* Reads the first number of a repeated field, packed or not, as the bits of the tensor's element. */
+static bool first_number(const hs__field *field, uint64_t *bits)
+{
+    const unsigned char *at = field->bytes.data;
+    size_t width = field->number == TENSOR_FLOAT ? 4 : field->number == TENSOR_DOUBLE ? 8 : 0;
+    *bits = field->value;
+    if (field->type != HS__WIRE_BYTES)
+        return field->type == (width == 4 ? HS__WIRE_FIXED32 : width == 8 ? HS__WIRE_FIXED64 : HS__WIRE_VARINT);
+    if (width) {
+        if (field->bytes.size < width)
+            return false;
+        *bits = width == 4 ? hs__get32(at) : hs__get64(at);
+        return true;
+    }
+    return field->bytes.size && hs__get_varint(&at, at + field->bytes.size, bits);
+}
+
+static double number_of(hs_dtype dtype, const unsigned char *element)
+{
+    hs_tensor one = hs_tensor_of(dtype, (hs_shape){.rank = 0}, element);
+    return hs_tensor_number(&one, 0);
+}
+
+/* The first element of a tensor. */
+typedef struct {
+    hs_bytes content;
+    bool has_bits;
+    uint64_t bits;
+} element;
+
+static void read_number(tensor_facts *facts, const element *found)
+{
+    unsigned char bytes[8] = {0};
+    size_t size = hs_dtype_size(facts->dtype);
+    if (!field_of(facts->dtype) || size > sizeof bytes || hs_shape_elements(&facts->shape) != 1)
+        return;
+    if (found->content.size == size) {
+        memcpy(bytes, found->content.data, size);
+    } else if (found->has_bits) {
+        hs__put64(bytes, found->bits);
+    } else if (found->content.size) {
+        return;
+    }
+    facts->scalar = number_of(facts->dtype, bytes); /* a missing element is zero */
+    facts->has_scalar = true;
+}
+
+static bool read_tensor(hs_bytes tensor, tensor_facts *facts)
+{
+    hs__fields fields = hs__fields_of(tensor);
+    hs__field field;
+    element found = {{NULL, 0}, false, 0};
+    bool is_sound = true;
+    *facts = (tensor_facts){.dtype = HS_DTYPE_NONE};
+    while (is_sound && hs__fields_next(&fields, &field)) {
+        if (hs__field_is(&field, TENSOR_DTYPE, HS__WIRE_VARINT))
+            facts->dtype = field.value <= INT32_MAX ? (hs_dtype)field.value : HS_DTYPE_NONE;
+        else if (hs__field_is(&field, TENSOR_SHAPE, HS__WIRE_BYTES))
+            is_sound = read_shape(field.bytes, &facts->shape);
+        else if (hs__field_is(&field, TENSOR_CONTENT, HS__WIRE_BYTES))
+            found.content = field.bytes;
+        else if (!found.has_bits && facts->dtype && field.number == field_of(facts->dtype))
+            found.has_bits = first_number(&field, &found.bits);
+    }
+    if (is_sound && !fields.failed)
+        read_number(facts, &found);
+    return is_sound && !fields.failed;
+}
+
+/* Messages. Each function returns false if the bytes are not its message. */
 
 static bool decode_plugin(hs_bytes message, hs_event_value *value)
 {
@@ -68,8 +221,8 @@ static bool decode_metadata(hs_bytes message, hs_event_value *value)
 
 static bool decode_tensor(hs_bytes message, hs_event_value *value)
 {
-    hs__tensor_facts facts;
-    if (!hs__tensor_facts_of(message, &facts))
+    tensor_facts facts;
+    if (!read_tensor(message, &facts))
         return false;
     value->kind = HS_EVENT_VALUE_TENSOR;
     value->bytes = message;
@@ -165,7 +318,7 @@ static bool decode_session_log(hs_bytes message, hs_event *event)
     return !fields.failed;
 }
 
-/* Of a log message, what is said; of run metadata, tag and contents. */
+/* Decodes a log message (its text) or run metadata (tag and contents). */
 static bool decode_pair(const hs__field *what, hs_event *event)
 {
     hs__fields fields = hs__fields_of(what->bytes);
@@ -182,7 +335,7 @@ static bool decode_pair(const hs__field *what, hs_event *event)
     return !fields.failed;
 }
 
-/* What the event is; of several the last one counts. */
+/* Decodes the kind of the event and its contents. If an event has several, the last one counts. */
 static hs_code decode_what(const hs__field *field, hs__event_values *values, hs_event *event, hs_error *err)
 {
     event->kind = (hs_event_kind)field->number;

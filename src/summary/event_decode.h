@@ -6,14 +6,15 @@
 
 #include "base/env.h"
 
-/* A place for an event's values, which grows and is used again. */
+/* Memory for the values of an event. It grows, and the next event reuses it. */
 typedef struct hs__event_values {
     const hs_env *env;
     hs_event_value *items;
     size_t capacity;
 } hs__event_values;
 
-/* A view of a serialized Event; `path` and `offset` are left alone. DATA_LOSS: it is none. */
+/* Decodes a serialized Event. `event` points into `record` and `values`. Does not change `path` and `offset`. DATA_LOSS:
+ * not an Event. */
 hs_code hs__event_decode(hs_bytes record, hs__event_values *values, hs_event *event, hs_error *err);
 
 #endif

@@ -1,18 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files are read one after the other. Of a file that may grow nobody knows its end: it is where a later file exists, and
- * looking once more still finds nothing. */
+/* Reads the files of a directory one after the other. With `follow`, a file may grow. It has ended if a later file exists
+ * and another read finds no more records. */
+#include "base/files.h"
 #include "formats/records.h"
 #include "summary/event_decode.h"
-#include "summary/event_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The event files of a directory, sorted by name; or a single file. */
+typedef struct {
+    const hs_env *env;
+    char *directory; /* NULL: a single file */
+    char **paths;
+    size_t n, capacity;
+} event_files;
+
+typedef struct {
+    event_files *files;
+    size_t known; /* number of files before the update */
+    hs_code code;
+    hs_error *err;
+} addition;
+
+static bool is_new(const addition *adding, const char *name)
+{
+    const event_files *files = adding->files;
+    if (!strstr(name, "tfevents"))
+        return false;
+    return adding->known == 0 || strcmp(name, hs__path_base(files->paths[adding->known - 1])) > 0;
+}
+
+/* True if the path was deleted or is a directory. */
+static bool is_not_file(const hs_env *env, const char *path)
+{
+    hs_file_stat found;
+    hs_code code = hs__stat(env, path, &found, NULL);
+    return code == HS_NOT_FOUND || (!code && found.is_directory);
+}
+
+static int add(void *user, const char *name)
+{
+    addition *adding = user;
+    event_files *files = adding->files;
+    if (!is_new(adding, name))
+        return 0;
+    char *path = hs__path_join(files->env, files->directory, name);
+    adding->code =
+        path ? hs__reserve(files->env, &files->paths, &files->capacity, files->n + 1, sizeof *files->paths, adding->err)
+             : hs__no_memory(adding->err, strlen(name), "a path");
+    if (adding->code || is_not_file(files->env, path))
+        hs__free(files->env, path);
+    else
+        files->paths[files->n++] = path;
+    return adding->code;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds the files of the directory whose names sort after the last known one. */
+static hs_code update_files(event_files *files, hs_error *err)
+{
+    addition adding = {files, files->n, HS_OK, err};
+    if (!files->directory)
+        return HS_OK;
+    hs_code code = hs__list(files->env, files->directory, add, &adding, err);
+    code = adding.code ? adding.code : code;
+    if (code) { /* the list may be incomplete */
+        while (files->n > adding.known)
+            hs__free(files->env, files->paths[--files->n]);
+        return code;
+    }
+    if (files->n > adding.known)
+        qsort(files->paths + adding.known, files->n - adding.known, sizeof *files->paths, by_name);
+    return HS_OK;
+}
+
+static hs_code set_path(event_files *files, const char *path, bool is_directory, hs_error *err)
+{
+    char *copy = hs__strdup(files->env, path);
+    if (!copy)
+        return hs__no_memory(err, strlen(path), "a path");
+    if (is_directory) {
+        files->directory = copy;
+        return update_files(files, err);
+    }
+    hs_code code = hs__reserve(files->env, &files->paths, &files->capacity, 1, sizeof *files->paths, err);
+    if (code)
+        hs__free(files->env, copy);
+    else
+        files->paths[files->n++] = copy;
+    return code;
+}
+
+static void free_files(event_files *files)
+{
+    for (size_t i = 0; i < files->n; i++)
+        hs__free(files->env, files->paths[i]);
+    hs__free(files->env, files->paths);
+    hs__free(files->env, files->directory);
+    *files = (event_files){.env = files->env};
+}
+
+static hs_code open_files(event_files *files, const hs_env *env, const char *path, hs_error *err)
+{
+    hs_file_stat found;
+    *files = (event_files){.env = env};
+    hs_code code = hs__stat(env, path, &found, err);
+    if (!code)
+        code = set_path(files, path, found.is_directory, err);
+    if (code)
+        free_files(files);
+    return code;
+}
+
+/* Opening and closing. */
 
 struct hs_event_reader {
     hs_env env;
     hs_event_reader_options options;
-    hs__event_files files;
-    size_t current; /* of files.paths */
+    event_files files;
+    size_t current; /* index in files.paths */
     hs__record_reader records;
-    bool is_open;  /* the current file is */
-    bool is_final; /* and it grows no more */
+    bool is_open;  /* the current file is open */
+    bool is_final; /* the current file does not grow any more */
     hs__event_values values;
     hs_event event;
     int64_t damages;
@@ -47,7 +161,7 @@ hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_op
     reader->env = env;
     reader->options = options;
     reader->values.env = &reader->env;
-    if (hs__event_files_open(&reader->files, &reader->env, path, err)) {
+    if (open_files(&reader->files, &reader->env, path, err)) {
         hs__free(&env, reader);
         return NULL;
     }
@@ -68,7 +182,7 @@ void hs_event_reader_close(hs_event_reader *reader)
         return;
     hs_env env = reader->env;
     close_file(reader);
-    hs__event_files_free(&reader->files);
+    free_files(&reader->files);
     hs__free(&env, reader->values.items);
     hs__free(&env, reader);
 }
@@ -92,7 +206,7 @@ static void report(hs_event_reader *reader, uint64_t offset, uint64_t bytes, boo
         hs_log(&reader->env, HS_LOG_WARNING, "%s; %llu bytes skipped", message, (unsigned long long)bytes);
 }
 
-/* How many bytes there are from the offset on. */
+/* The number of bytes from `offset` to the end of the file. */
 static uint64_t rest_of_file(hs_event_reader *reader, uint64_t offset)
 {
     hs_file_stat found;
@@ -101,9 +215,10 @@ static uint64_t rest_of_file(hs_event_reader *reader, uint64_t offset)
     return found.bytes - offset;
 }
 
-/* The record at the reader's offset cannot be read, as `why` says: goes to the next that can. OUT_OF_RANGE: there is none.
+/* Skips the record at the reader's offset, which is damaged (`why`), and reports it. OUT_OF_RANGE: no intact record
+ * follows.
  */
-static hs_code pass_over(hs_event_reader *reader, const hs_error *why, hs_error *err)
+static hs_code skip_damage(hs_event_reader *reader, const hs_error *why, hs_error *err)
 {
     uint64_t offset = reader->records.offset, lost = 0;
     hs__record_header header;
@@ -111,18 +226,18 @@ static hs_code pass_over(hs_event_reader *reader, const hs_error *why, hs_error 
         hs__record_read_header(&reader->records, offset, &header, NULL) == HS_DATA_LOSS ||
         (header.is_sound && hs__record_check_length(&reader->records, offset, header.bytes, NULL) == HS_DATA_LOSS);
     if (is_truncated && !reader->is_final)
-        return HS_OUT_OF_RANGE; /* it may be whole in a moment */
+        return HS_OUT_OF_RANGE; /* its writer may still write it */
     hs_code code = hs__record_reader_recover(&reader->records, &lost, err);
     if (code == HS_OUT_OF_RANGE && !reader->is_final)
         return code;
     if (code && code != HS_OUT_OF_RANGE)
         return code;
-    if (code || lost) /* else it is whole by now */
+    if (code || lost) /* otherwise the record is whole now */
         report(reader, offset, code ? rest_of_file(reader, offset) : lost, is_truncated && code, why->message);
     return code;
 }
 
-/* A record that is too long for this reader is none for it either. */
+/* A record beyond the limit counts as damaged. */
 static bool is_damage(hs_event_reader *reader, hs_code code)
 {
     hs__record_header header;
@@ -132,7 +247,7 @@ static bool is_damage(hs_event_reader *reader, hs_code code)
             header.bytes > reader->records.limit);
 }
 
-static void report_no_event(hs_event_reader *reader, const hs_error *why)
+static void report_not_event(hs_event_reader *reader, const hs_error *why)
 {
     hs_error error = *why;
     hs_error_prefix(&error, "%s: the record at byte %llu", reader->files.paths[reader->current],
@@ -160,18 +275,18 @@ static bool is_last(const hs_event_reader *reader)
     return reader->current + 1 >= reader->files.n;
 }
 
-/* Nothing more is in the current file, or there is none. OK: there is something to look at, OUT_OF_RANGE: there is not. */
-static hs_code go_on(hs_event_reader *reader, hs_error *err)
+/* Call if the current file has no more events, or no file is open. HS_OK: read on. OUT_OF_RANGE: no more events. */
+static hs_code next_file(hs_event_reader *reader, hs_error *err)
 {
     if (reader->options.follow && is_last(reader)) {
-        hs_code code = hs__event_files_update(&reader->files, err);
+        hs_code code = update_files(&reader->files, err);
         if (code)
             return code;
     }
     if (reader->is_open && is_last(reader) && reader->options.follow)
         return HS_OUT_OF_RANGE;
     if (reader->is_open && !reader->is_final) {
-        reader->is_final = true; /* what was written before the later file came is read first */
+        reader->is_final = true; /* first read what was written before the later file was created */
         return HS_OK;
     }
     if (reader->is_open) {
@@ -181,7 +296,7 @@ static hs_code go_on(hs_event_reader *reader, hs_error *err)
     return reader->current < reader->files.n ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-static hs_code no_more(const hs_event_reader *reader, hs_error *err)
+static hs_code report_end(const hs_event_reader *reader, hs_error *err)
 {
     const char *path = reader->files.directory ? reader->files.directory
                        : reader->files.n       ? reader->files.paths[0]
@@ -191,21 +306,21 @@ static hs_code no_more(const hs_event_reader *reader, hs_error *err)
     return hs_error_set(err, HS_OUT_OF_RANGE, "%s: end of the events", path);
 }
 
-/* The record that comes next, or an error: DATA_LOSS, it was none, and passed over. */
+/* Reads the next record. DATA_LOSS: a damaged record was skipped. */
 static hs_code read_record(hs_event_reader *reader, hs_bytes *record, hs_error *err)
 {
-    hs_error why; /* not all of it is cleared each time */
+    hs_error why; /* hs__clear is cheaper than initializing all of it */
     hs__clear(&why);
     reader->event.path = reader->files.paths[reader->current];
     reader->event.offset = reader->records.offset;
     hs_code code = hs__record_reader_next(&reader->records, record, &why);
     if (!is_damage(reader, code))
         return hs__error_copy(err, code ? &why : NULL);
-    code = pass_over(reader, &why, err);
+    code = skip_damage(reader, &why, err);
     return code ? code : HS_DATA_LOSS;
 }
 
-/* An event of the current file. OUT_OF_RANGE: it has no more. */
+/* Reads the next event of the current file. OUT_OF_RANGE: it has no more. */
 static hs_code read_event(hs_event_reader *reader, hs_error *err)
 {
     for (;;) {
@@ -216,7 +331,7 @@ static hs_code read_event(hs_event_reader *reader, hs_error *err)
             hs__clear(&why);
             code = hs__event_decode(record, &reader->values, &reader->event, &why);
             if (code == HS_DATA_LOSS)
-                report_no_event(reader, &why);
+                report_not_event(reader, &why);
             else
                 hs__error_copy(err, code ? &why : NULL);
         }
@@ -243,8 +358,8 @@ hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs
             return HS_OK;
         }
         if (code == HS_OUT_OF_RANGE)
-            code = go_on(reader, err);
+            code = next_file(reader, err);
         if (code)
-            return code == HS_OUT_OF_RANGE ? no_more(reader, err) : code;
+            return code == HS_OUT_OF_RANGE ? report_end(reader, err) : code;
     }
 }

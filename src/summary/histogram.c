@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Histograms in TensorFlow's buckets, and those that the caller has counted. */
+/* Histograms with TensorFlow's buckets, and histograms that the caller has counted. */
 #include "summary/histogram.h"
 
 #include <hooksess/summary_values.h>
@@ -13,10 +13,10 @@
 /* A HistogramProto's fields. */
 enum { MIN = 1, MAX, NUM, SUM, SUM_SQUARES, LIMITS, COUNTS };
 
-/* More than a histogram of all buckets takes, besides its tag. */
+/* More than the size of a histogram with all buckets, without its tag. */
 enum { MOST_BYTES = 2 * 8 * HS__EDGES + 128 };
 
-/* Numbers that a float holds are counted as floats, which is faster. */
+/* Counts values as floats, which is faster, if all values of the dtype are floats. */
 static void count(hs__histogram *h, const hs_tensor *tensor)
 {
     union {
@@ -39,7 +39,7 @@ static void count(hs__histogram *h, const hs_tensor *tensor)
     hs__histogram_count(h);
 }
 
-/* Leaves the last of each run of empty buckets. How many are left. */
+/* Keeps the last of each run of empty buckets. Returns the number of remaining buckets. */
 static size_t collapse(double *limits, double *counts, const hs__histogram *h)
 {
     size_t n = 0;
@@ -91,7 +91,7 @@ static hs_code put_counted(hs_summary *summary, const char *tag, const hs__histo
     counted.buckets = collapse(limits, counts, h);
     counted.limits = limits;
     counted.counts = counts;
-    /* The room for the largest: the next one fits as well, whatever its values. */
+    /* Reserves room for the largest histogram, so that later ones fit as well. */
     hs__buffer_room(&summary->serialized, strlen(tag) * 3 + MOST_BYTES);
     size_t before = summary->serialized.size;
     hs_code code = put_histogram(summary, tag, &counted, err);
@@ -120,7 +120,7 @@ hs_code hs_summary_histogram(hs_summary *summary, const char *tag, const hs_tens
     return put_counted(summary, tag, summary->histogram, err);
 }
 
-/* Those of the caller. */
+/* Histograms that the caller has counted. */
 
 static hs_code check_counts(const char *tag, const hs_histogram_counts *c, hs_error *err)
 {

@@ -10,10 +10,10 @@
 
 enum { LANES = 8, FLOAT_SHIFT = 23 - HS__CELL_BITS, DOUBLE_SHIFT = 52 - HS__CELL_BITS };
 
-/* The first cell of doubles, which has all below it as well. */
+/* The first cell of doubles. It also has all smaller numbers. */
 enum { FIRST_CELL = (1023 - 41) << HS__CELL_BITS };
 
-/* Most x86 machines have wider vectors than all of them. */
+/* Most x86 processors have wider vectors than the minimum for which the library is compiled. */
 #if defined __GNUC__ && defined __x86_64__
 #define WIDE     __attribute__((target("avx2")))
 #define HAS_WIDE (__builtin_cpu_supports("avx2") != 0)
@@ -28,7 +28,7 @@ static uint64_t bits_of(double value)
     return bits;
 }
 
-/* The same steps from edge to edge as TensorFlow's, since each rounds. */
+/* Computes the edges as TensorFlow does: each multiplication rounds. */
 static void make_edges(double *edges)
 {
     double *zero = edges + HS__EDGES_A_SIDE, edge = 1e-12;
@@ -41,8 +41,8 @@ static void make_edges(double *edges)
     zero[-HS__EDGES_A_SIDE] = -DBL_MAX;
 }
 
-/* Magnitudes from these bits on lie beyond the edge. A positive number belongs above the edge that it is equal to, and so
- * does a negative one: nearer to 0. */
+/* The bits of the lowest magnitude beyond the edge. A number that equals an edge belongs to the bucket above the edge. For
+ * a negative number, this is the bucket nearer to 0. */
 static uint64_t beyond_as_double(double edge, bool negative)
 {
     return bits_of(edge) + negative;
@@ -57,8 +57,8 @@ static uint32_t beyond_as_float(double edge, bool negative)
     return edge > (double)FLT_MAX ? UINT32_C(0x7f800000) : below ? bits + 1 : bits;
 }
 
-/* A float's place is that of its cell, and one more if its other bits are not below those of the edge: an addition that
- * carries does both at once. */
+/* A float's place is the place of its cell, plus one if its other bits are not below the edge's. One addition with carry
+ * computes both. */
 static void make_float_cells(uint32_t *cells, const double *edges, uint32_t n, bool negative)
 {
     const uint32_t first = negative ? HS__FLOAT_CELLS / 2 : 0, one = UINT32_C(1) << FLOAT_SHIFT;
@@ -86,14 +86,14 @@ static void make_double_cells(uint64_t *edge, uint16_t *place, const double *edg
     }
 }
 
-/* Constants, but for the making: the first histogram of the process makes them. */
+/* Constant after the first histogram of the process has computed them. */
 static hs__bucket_tables tables;
 
 static void make_tables(void)
 {
     make_edges(tables.edges);
     const double *positive = tables.edges + HS__EDGES_A_SIDE + 1;
-    for (int sign = 0; sign < 2; sign++) { /* to negative numbers 0 is an edge as well, which -0 does not lie beyond */
+    for (int sign = 0; sign < 2; sign++) { /* negative numbers have the edge 0, too; -0 is not beyond it */
         const uint32_t n = HS__EDGES_A_SIDE + (uint32_t)sign;
         make_float_cells(tables.float_cells, positive - sign, n, sign);
         make_double_cells(tables.double_edge[sign], tables.double_place[sign], positive - sign, n, sign);
@@ -144,7 +144,7 @@ static inline size_t place_of_double(const hs__histogram *h, double value)
     return h->tables->double_place[negative][cell] + (size_t)(bits >= h->tables->double_edge[negative][cell]);
 }
 
-/* Loops without branches, which the compiler makes vectors of. Their results do not depend on how wide those are. */
+/* Loops without branches, which the compiler vectorizes. The result does not depend on the width of vectors. */
 #define LOOK(TYPE, NAME, TARGET)                                                                                           \
     TARGET static bool is_within_##NAME(const TYPE *values, size_t n, TYPE min, TYPE max)                                  \
     {                                                                                                                      \
@@ -183,11 +183,11 @@ LOOK(double, wide_doubles, WIDE)
 #define sum_wide_doubles       sum_doubles
 #endif
 
-/* Nearly all parts have nothing that is not finite, and nothing beyond the extremes so far. */
+/* Fast path: nearly all parts have only finite values between the minimum and maximum so far. */
 #define ADD(TYPE)                                                                                                          \
     static bool is_usual_##TYPE(const hs__histogram *h, const TYPE *values, size_t n)                                      \
     {                                                                                                                      \
-        if (!(h->num > 0)) /* there are no extremes yet */                                                                 \
+        if (!(h->num > 0)) /* no minimum and maximum yet */                                                                \
             return false;                                                                                                  \
         return h->wide ? is_within_wide_##TYPE##s(values, n, (TYPE)h->min, (TYPE)h->max)                                   \
                        : is_within_##TYPE##s(values, n, (TYPE)h->min, (TYPE)h->max);                                       \
@@ -226,8 +226,7 @@ LOOK(double, wide_doubles, WIDE)
 ADD(float)
 ADD(double)
 
-/* With no edge before it a number is in the bucket that follows 0, whatever its sign. The largest double has no bucket
- * above its edge. */
+/* Place 0 of both signs is the bucket after the edge 0. The largest double belongs to the last bucket. */
 void hs__histogram_count(hs__histogram *h)
 {
     for (size_t place = 0; place <= HS__EDGES_A_SIDE; place++) {

@@ -13,12 +13,13 @@ enum { BUCKETS = 30, MOST_BUCKETS = 1 << 20, ROW = 3 };
 typedef struct {
     const hs_tensor *tensor;
     size_t elements, buckets;
-    double min, max, scale, width; /* scale: half where the range is beyond all numbers */
-    uint64_t n, left_out;
-    double *rows; /* left edge, right edge, count */
+    double min, max, scale, width; /* scale: 0.5 if max - min overflows, otherwise 1 */
+    uint64_t n;                    /* finite elements */
+    double *rows;                  /* a row per bucket: left edge, right edge, count */
 } uniform;
 
-static size_t part(const uniform *u, size_t first, double *values)
+/* Reads the next elements, and keeps the finite ones. */
+static size_t read_part(const uniform *u, size_t first, double *values)
 {
     uint64_t nan = 0, infinity = 0;
     size_t n = u->elements - first < HS__NUMBERS ? u->elements - first : HS__NUMBERS;
@@ -32,7 +33,7 @@ static void find_range(uniform *u)
     u->min = (double)INFINITY;
     u->max = -(double)INFINITY;
     for (size_t first = 0; first < u->elements; first += HS__NUMBERS) {
-        size_t n = part(u, first, values);
+        size_t n = read_part(u, first, values);
         u->n += n;
         for (size_t i = 0; i < n; i++) {
             u->min = values[i] < u->min ? values[i] : u->min;
@@ -59,10 +60,10 @@ static void count(uniform *u)
     double values[HS__NUMBERS];
     size_t last = u->buckets - 1;
     for (size_t first = 0; first < u->elements; first += HS__NUMBERS) {
-        size_t n = part(u, first, values);
+        size_t n = read_part(u, first, values);
         for (size_t i = 0; i < n; i++) {
             double at = (values[i] * u->scale - u->min * u->scale) / u->width;
-            u->rows[(at < (double)last ? (size_t)at : last) * ROW + 2]++; /* all in the last where the width is 0 */
+            u->rows[(at < (double)last ? (size_t)at : last) * ROW + 2]++; /* if the width is 0, the last */
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hyperparameters: messages of TensorBoard's plugin, which stand in a value's metadata beside a tensor that is empty. */
+/* Hyperparameters: messages of TensorBoard's plugin, in the metadata of a value with an empty tensor. */
 #include <hooksess/hparams.h>
 
 #include "base/proto.h"
@@ -22,8 +22,7 @@ enum { METRIC_NAME = 1, METRIC_DISPLAY_NAME = 3, METRIC_DESCRIPTION, METRIC_DATA
 enum { START_HPARAM = 1, START_MODEL_URI, START_MONITOR_URL, START_GROUP, START_TIME };
 enum { VALUE_NUMBER = 2, VALUE_STRING, VALUE_BOOL }; /* google.protobuf.Value */
 
-/* The value: metadata that hold the data, which are put between the two. */
-
+/* A value whose metadata contains what is appended between begin and end. */
 typedef struct {
     hs__value value;
     size_t metadata, plugin, content, data;
@@ -60,7 +59,7 @@ static double time_or_now(const hs_summary *summary, double secs)
 
 /* Values. */
 
-/* Which of the three it is shows in that it is there, whatever it is. */
+/* The field of a oneof is written even if it is 0, as its presence is the type. */
 static void put_value(hs__buffer *out, uint32_t field, const hs_hparam *hparam)
 {
     uint64_t bits;
@@ -117,7 +116,7 @@ static hs_code check_time(const char *what, double secs, hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be finite and at least 0", what, secs);
 }
 
-/* What there is to be tried and measured. */
+/* Experiments. */
 
 static void put_info(hs__buffer *out, const hs_hparam_info *info)
 {
@@ -219,7 +218,7 @@ hs_code hs_hparams_config(hs_summary *summary, const hs_hparams_config_options *
     return end(&value, err);
 }
 
-/* A run's. */
+/* Runs. */
 
 static hs_code check_start(const hs_hparams_start_options *o, hs_error *err)
 {

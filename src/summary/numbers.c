@@ -21,8 +21,8 @@ static float from_bfloat16(uint16_t bits)
     return from_bits((uint32_t)bits << 16);
 }
 
-/* The exponent is 5 bits about 15: moved to where a float has its own, what is read is 2^112 times too small, whether it is
- * normal or not. */
+/* Moves the bits of a half to their places in a float. As the biases of the exponents are 15 and 127, the result is 2^112
+ * times too small, also for subnormal numbers. */
 static float from_half(uint16_t bits)
 {
     uint32_t magnitude = (uint32_t)(bits & 0x7fff) << 13, sign = (uint32_t)(bits & 0x8000) << 16;
@@ -32,7 +32,7 @@ static float from_half(uint16_t bits)
     return sign ? -value : value;
 }
 
-/* The elements may lie at any address. */
+/* The elements need not be aligned. */
 #define CONVERT(NAME, TYPE, FROM, TO)                                                                                      \
     static void NAME(const char *at, size_t n, TO *to)                                                                     \
     {                                                                                                                      \
@@ -73,7 +73,7 @@ static void float_to_float(const char *at, size_t n, float *to)
 
 static const struct {
     void (*to_double)(const char *at, size_t n, double *to);
-    void (*to_float)(const char *at, size_t n, float *to); /* where nothing is lost */
+    void (*to_float)(const char *at, size_t n, float *to); /* NULL: the conversion would lose digits */
 } convert[] = {
     [HS_FLOAT] = {float_to_double, float_to_float},
     [HS_DOUBLE] = {double_to_double, NULL},
@@ -117,7 +117,7 @@ void hs__floats(const hs_tensor *tensor, size_t first, size_t n, float *to)
         convert[tensor->dtype].to_float(element(tensor, first), n, to);
 }
 
-/* Where all bits of the exponent are set, one more carries into the sign's: a loop without branches. */
+/* If all bits of the exponent are set, adding one carries into the sign bit. The loop has no branches. */
 #define KEEP_FINITE(NAME, TYPE, BITS, EXPONENT, FRACTION)                                                                  \
     static bool NAME##_all(const TYPE *values, size_t n)                                                                   \
     {                                                                                                                      \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Precision and recall. */
+/* Precision-recall curves. */
 #include <hooksess/summary_values.h>
 
 #include "summary/numbers.h"
@@ -12,17 +12,17 @@ enum { TRUE_POSITIVES, FALSE_POSITIVES, TRUE_NEGATIVES, FALSE_NEGATIVES, PRECISI
 
 enum { THRESHOLDS = 201, MOST_THRESHOLDS = 1 << 20 };
 
-/* Where nothing was counted, so that there is something to divide by. */
+/* Avoids a division by 0. */
 static const double LEAST_COUNT = 1e-7;
 
 typedef struct {
     hs_tensor labels, predictions, weights;
-    hs_host_copy copies[2]; /* one after the other needs the summary's own */
+    hs_host_copy copies[2]; /* the third tensor uses the summary's own copy */
     size_t elements, thresholds;
-    double *positives, *negatives; /* weights of those whose prediction lies from a threshold on to the next */
+    double *positives, *negatives; /* sum of the weights of predictions between each threshold and the next */
 } curve;
 
-/* The last threshold that is not above the prediction: in the precision of floats, as TensorBoard has it, or of doubles. */
+/* The last threshold not above the prediction. Computed in float, as in TensorBoard, or in double for doubles. */
 static size_t threshold_of(const curve *c, double prediction)
 {
     double last = (double)(c->thresholds - 1), at = prediction < 0 ? 0 : prediction > 1 ? 1 : prediction;
@@ -58,7 +58,7 @@ static hs_code count(curve *c, const char *tag, hs_error *err)
         size_t n = c->elements - first < HS__NUMBERS ? c->elements - first : HS__NUMBERS;
         code = count_part(c, tag, first, n, err);
     }
-    for (size_t i = c->thresholds - 1; i-- > 0;) { /* those above count, too */
+    for (size_t i = c->thresholds - 1; i-- > 0;) { /* a threshold also counts predictions above the next one */
         c->positives[i] += c->positives[i + 1];
         c->negatives[i] += c->negatives[i + 1];
     }
@@ -121,9 +121,9 @@ static hs_code put(hs_summary *summary, const char *tag, const curve *c, const h
     return hs__end_value(&value, HS_OK, err);
 }
 
-/* Brings one of the three to the host. */
-static hs_code take(const char *tag, const char *what, const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host,
-                    hs_error *err)
+/* Copies one of the three tensors to the host. */
+static hs_code copy_to_host(const char *tag, const char *what, const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host,
+                            hs_error *err)
 {
     hs_error cause;
     if (hs_tensor_check(tensor, &cause) || hs_tensor_host(tensor, copy, host, &cause))
@@ -134,12 +134,12 @@ static hs_code take(const char *tag, const char *what, const hs_tensor *tensor, 
     return HS_OK;
 }
 
-static hs_code take_all(hs_summary *summary, const char *tag, const hs_pr_curve *o, curve *c, hs_error *err)
+static hs_code copy_all_to_host(hs_summary *summary, const char *tag, const hs_pr_curve *o, curve *c, hs_error *err)
 {
     hs_code code;
-    if ((code = take(tag, "hs_pr_curve.labels", o->labels, &summary->copy, &c->labels, err)) ||
-        (code = take(tag, "hs_pr_curve.predictions", o->predictions, &c->copies[0], &c->predictions, err)) ||
-        (o->weights && (code = take(tag, "hs_pr_curve.weights", o->weights, &c->copies[1], &c->weights, err))))
+    if ((code = copy_to_host(tag, "hs_pr_curve.labels", o->labels, &summary->copy, &c->labels, err)) ||
+        (code = copy_to_host(tag, "hs_pr_curve.predictions", o->predictions, &c->copies[0], &c->predictions, err)) ||
+        (o->weights && (code = copy_to_host(tag, "hs_pr_curve.weights", o->weights, &c->copies[1], &c->weights, err))))
         return code;
     const hs_shape labels = hs_tensor_shape(&c->labels), predictions = hs_tensor_shape(&c->predictions),
                    weights = hs_tensor_shape(&c->weights);
@@ -166,7 +166,7 @@ static hs_code check(const char *tag, const hs_pr_curve *o, hs_error *err)
 
 static hs_code make(hs_summary *summary, const char *tag, const hs_pr_curve *o, curve *c, hs_error *err)
 {
-    hs_code code = take_all(summary, tag, o, c, err);
+    hs_code code = copy_all_to_host(summary, tag, o, c, err);
     if (code)
         return code;
     c->thresholds = o->thresholds ? (size_t)o->thresholds : THRESHOLDS;

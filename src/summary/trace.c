@@ -4,36 +4,23 @@
 #include "run_metadata.pb-c.h"
 
 #include "base/proto.h"
-
-#include <jansson.h>
+#include "summary/value.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { HOOKS_PID = 1, FIRST_DEVICE_PID = 2, LANES = 64 };
 
-/* Sums of two such times fit. */
+/* The sum of two such times does not overflow. */
 static const int64_t LATEST_NS = INT64_MAX / 2;
 
-/* Text in quotes. */
+/* Strings. */
 
-static bool is_utf8(const char *text, size_t bytes)
-{
-    json_t *string = json_stringn(text, bytes);
-    json_decref(string);
-    return string != NULL;
-}
-
-/* Bytes above ASCII stand as they are in text that is UTF-8, and for U+FFFD each in any other. */
+/* Appends a JSON string. If the text is not UTF-8, each byte above ASCII becomes U+FFFD. */
 static void put_text(hs__buffer *out, const char *text)
 {
     size_t bytes = strlen(text), begun = 0;
-    bool sound = true;
-    for (size_t i = 0; sound && i < bytes; i++)
-        if ((unsigned char)text[i] >= 0x80) {
-            sound = is_utf8(text, bytes);
-            break;
-        }
+    const bool sound = hs__is_utf8(text, bytes);
     hs__buffer_append(out, "\"", 1);
     for (size_t i = 0; i < bytes; i++) {
         unsigned char c = (unsigned char)text[i];
@@ -60,7 +47,7 @@ static size_t begin_event(hs__trace *trace)
     return begun;
 }
 
-/* Takes the event back if it is the one too many: no later one comes in either. */
+/* Removes the event if it exceeds the limit. Then no later event is added. */
 static void end_event(hs__trace *trace, size_t begun, bool counts)
 {
     trace->full |= trace->json.size - trace->first > trace->limit;
@@ -70,7 +57,7 @@ static void end_event(hs__trace *trace, size_t begun, bool counts)
     trace->dropped += counts;
 }
 
-/* Names a process, or with a `tid` not below 0 one of its threads. */
+/* Names a process, or one of its threads if `tid` is at least 0. */
 static void put_name(hs__trace *trace, size_t pid, int64_t tid, const char *name)
 {
     if (trace->full)
@@ -92,7 +79,7 @@ typedef struct {
     int64_t begin_ns, length_ns;
 } work;
 
-/* A span of time, open for its args. */
+/* Appends a span up to its args, which the caller appends. */
 static void put_work(hs__buffer *out, const work *w)
 {
     hs__buffer_text(out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", w->category);
@@ -102,14 +89,14 @@ static void put_work(hs__buffer *out, const work *w)
                     (long long)w->length_ns % 1000);
 }
 
-static int64_t sane(int64_t ns)
+static int64_t clamp(int64_t ns)
 {
     return ns < 0 ? 0 : ns > LATEST_NS ? LATEST_NS : ns;
 }
 
-/* The hooks'. */
+/* Hooks. */
 
-/* The first span of the same hook. */
+/* The index of the first span of the same hook. */
 static size_t first_of(const hs_hook_span *spans, size_t i)
 {
     size_t first = 0;
@@ -125,8 +112,8 @@ static void put_span(hs__trace *trace, const hs_hook_span *span, size_t tid, int
         return;
     }
     size_t begun = begin_event(trace);
-    int64_t begin_ns = sane(sane(span->begin_ns) + to_realtime_ns);
-    const work w = {"hook", span->callback, HOOKS_PID, tid, begin_ns, sane(sane(span->end_ns) - sane(span->begin_ns))};
+    int64_t begin_ns = clamp(clamp(span->begin_ns) + to_realtime_ns);
+    const work w = {"hook", span->callback, HOOKS_PID, tid, begin_ns, clamp(clamp(span->end_ns) - clamp(span->begin_ns))};
     put_work(&trace->json, &w);
     hs__buffer_text(&trace->json, "\"hook\":");
     put_text(&trace->json, span->hook);
@@ -146,15 +133,15 @@ void hs__trace_spans(hs__trace *trace, const hs_hook_span *spans, size_t n, int6
     }
 }
 
-/* The ops'. */
+/* Ops. */
 
-/* Ops that overlap are drawn beside each other. */
+/* Ops that overlap get different lanes. */
 typedef struct {
     int64_t end_ns[LANES];
     size_t n;
 } lanes;
 
-/* The first lane that is free at that time; where there is none, a new one, or the one that is free soonest. */
+/* The first lane that is free at that time. If no lane is free: a new one, or the one that is free first. */
 static size_t choose_lane(lanes *of, int64_t begin_ns)
 {
     size_t soonest = 0;
@@ -174,12 +161,12 @@ static void name_lane(hs__trace *trace, size_t pid, size_t lane)
     put_name(trace, pid, (int64_t)lane, name);
 }
 
-/* Older writers have microseconds alone. */
+/* Older writers set only microseconds. */
 static int64_t ns_of(int64_t nanos, int64_t micros)
 {
     if (nanos)
-        return sane(nanos);
-    return micros > LATEST_NS / 1000 ? LATEST_NS : sane(micros) * 1000;
+        return clamp(nanos);
+    return micros > LATEST_NS / 1000 ? LATEST_NS : clamp(micros) * 1000;
 }
 
 static void put_memory(hs__buffer *out, const Hs__Pb__NodeExecStats *stats, const char *comma)
@@ -201,7 +188,7 @@ static bool was_executed(const Hs__Pb__NodeExecStats *stats)
 static void put_op(hs__trace *trace, const Hs__Pb__NodeExecStats *stats, size_t pid, lanes *device, bool memory)
 {
     if (!was_executed(stats))
-        return; /* memory that ops used */
+        return; /* only describes memory */
     if (trace->full) {
         trace->dropped++;
         return;

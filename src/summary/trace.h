@@ -6,24 +6,24 @@
 
 #include "base/buffer.h"
 
-/* A trace of one run as browsers and Perfetto show it: JSON in Chrome's trace event format, a process for the hooks and one
- * for each device. It is made in memory: begun, filled, finished, and then stands in `json`. */
+/* A trace of one run for browsers and Perfetto: JSON in Chrome's trace event format. The hooks are one process, each device
+ * is another. Begin, fill and finish it; then `json` has the file's contents. */
 typedef struct hs__trace {
     hs__buffer json;
-    size_t first, limit; /* where the events begin, and how many bytes of them there may be */
-    int64_t dropped;     /* events that found no room */
+    size_t first, limit; /* where the events begin, and their maximum size in bytes */
+    int64_t dropped;     /* events beyond the limit */
     bool full;
 } hs__trace;
 
 void hs__trace_begin(hs__trace *trace, const hs_env *env, size_t max_bytes);
 void hs__trace_free(hs__trace *trace);
 
-/* What hooks did. `to_realtime_ns` moves their times of the monotonic clock to the calendar's, which the ops' go by. */
+/* Adds the spans of hooks. `to_realtime_ns` is added to their monotonic times, as the times of ops are real time. */
 void hs__trace_spans(hs__trace *trace, const hs_hook_span *spans, size_t n, int64_t to_realtime_ns);
-/* What ops did, of a serialized RunMetadata (empty: nothing); with `memory`, how much each asked of its allocators.
- * DATA_LOSS if the bytes are no RunMetadata. */
+/* Adds the ops of a serialized RunMetadata (may be empty). With `memory`, also the bytes that each op allocated. DATA_LOSS:
+ * not a RunMetadata. */
 hs_code hs__trace_run(hs__trace *trace, hs_bytes run_metadata, bool memory, hs_error *err);
-/* RESOURCE_EXHAUSTED if there was no memory for it. */
+/* Completes the JSON. RESOURCE_EXHAUSTED: out of memory. */
 hs_code hs__trace_finish(hs__trace *trace, int64_t step, hs_error *err);
 
 #endif

@@ -37,7 +37,7 @@ hs_code hs__check_value(const hs_summary *summary, const char *tag, hs_error *er
     hs_error_clear(err);
     if (!tag || !*tag)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the tag of a summary value is missing");
-    if (!summary) /* as hs_summary_new returns it */
+    if (!summary) /* hs_summary_new failed */
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
                             "summary is NULL; hs_summary_new returns NULL if memory is exhausted");
     return hs__check_text(tag, "the tag of a summary value", err);

@@ -57,7 +57,7 @@ static void free_writer(hs_summary_writer *writer)
     hs__free(&env, writer);
 }
 
-static void take_options(hs_summary_writer *writer, const hs_summary_writer_options *options)
+static void set_options(hs_summary_writer *writer, const hs_summary_writer_options *options)
 {
     double secs = options->flush_secs == HS_NEVER ? LONGEST_SECS : options->flush_secs;
     writer->flush_ns = (int64_t)((secs > 0 ? secs : 120) * 1e9);
@@ -70,7 +70,7 @@ static void take_options(hs_summary_writer *writer, const hs_summary_writer_opti
     writer->status.retries = options->on_error == HS_WRITER_RETRIES;
 }
 
-/* So that nothing is asked for later, as long as there are no large events. Of a large queue only what is used is. */
+/* Allocates the buffers, so that events allocate nothing unless they are large. A large queue grows as needed. */
 static bool reserve_queue(hs_summary_writer *writer)
 {
     enum { MOST = 1 << 20, ONE_MORE = 4096 };
@@ -92,9 +92,9 @@ static hs_summary_writer *new_writer(const hs_env *env, const char *directory, c
     hs__buffer *const buffers[] = {&writer->pending, &writer->writing, &writer->log};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         hs__buffer_init(buffers[i], &writer->env);
-    take_options(writer, options);
+    set_options(writer, options);
     writer->flushed_ns = hs_env_realtime_ns(env);
-    writer->directory = hs__strndup(env, directory, hs__directory_length(directory));
+    writer->directory = hs__strndup(env, directory, hs__path_length_without_slashes(directory));
     writer->suffix = hs__strdup(env, options->name_suffix ? options->name_suffix : "");
     if (writer->directory && writer->suffix && reserve_queue(writer))
         return writer;
@@ -144,7 +144,7 @@ hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summar
     if (hs__writer_begin_file(writer, err) || hs__writer_start_thread(writer, err)) {
         if (writer->file.handle) {
             hs__file_close(&writer->file, NULL);
-            hs__file_remove(&writer->env, writer->path); /* nothing is in it */
+            hs__file_remove(&writer->env, writer->path); /* it has no events */
         }
         free_writer(writer);
         return NULL;
@@ -155,8 +155,9 @@ hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summar
 
 /* Closing. */
 
-/* What the thread left to be told. */
-static hs_code end(hs_summary_writer *writer, hs_error *err)
+/* Call after the thread has ended. Closes the file, logs lost events, and frees the writer. Returns its last error if it is
+ * failing, otherwise that of closing. */
+static hs_code finish(hs_summary_writer *writer, hs_error *err)
 {
     hs_error closing = {0};
     hs__file_close(&writer->file, &closing);
@@ -177,7 +178,7 @@ hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
         return HS_OK;
     if (writer->is_shared) {
         hs_code code = hs_summary_writer_flush(writer, false, err);
-        if (!hs__writer_unshare(writer)) /* from now on it may be freed at any time */
+        if (!hs__writer_unshare(writer)) /* another thread may free it from here on */
             return code;
     }
     pthread_mutex_lock(&writer->lock);
@@ -185,17 +186,17 @@ hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
     pthread_cond_signal(&writer->wake);
     pthread_mutex_unlock(&writer->lock);
     pthread_join(writer->thread, NULL);
-    return end(writer, err);
+    return finish(writer, err);
 }
 
-/* Open. */
+/* Using an open writer. */
 
 static hs_code no_writer(hs_error *err)
 {
     return hs_error_set(err, HS_INVALID_ARGUMENT, "the event writer is NULL");
 }
 
-/* The thread writes the path and the status at any time. */
+/* The lock of a const writer: the thread may change path and status at any time. */
 static pthread_mutex_t *lock_of(const hs_summary_writer *writer)
 {
     return (pthread_mutex_t *)&writer->lock;
@@ -222,7 +223,7 @@ hs_writer_status hs_summary_writer_status(const hs_summary_writer *writer)
     return status;
 }
 
-/* Is there nothing to wait for any more, or no use in it? `failures` is how many there were at the beginning. */
+/* True if a flush is complete, or waiting longer is useless. `failures` is the number of failures when it began. */
 static bool is_over(const hs_summary_writer *writer, uint64_t wanted, bool sync, int64_t failures)
 {
     const hs_writer_status *status = &writer->status;
@@ -237,7 +238,7 @@ hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *
     if (!writer)
         return no_writer(err);
     pthread_mutex_lock(&writer->lock);
-    uint64_t wanted = writer->added; /* what others add meanwhile is not waited for */
+    uint64_t wanted = writer->added; /* does not wait for events that are added meanwhile */
     int64_t failures = writer->status.failures;
     while (!is_over(writer, wanted, sync, failures)) {
         writer->flush_wanted = true;
@@ -266,6 +267,6 @@ hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err)
     }
     hs_error error = writer->status.failing ? writer->status.last_error : (hs_error){0};
     pthread_mutex_unlock(&writer->lock);
-    /* After an error the turn that reopens is for what that has left, and the queue comes after it. */
+    /* After an error, the turn that reopens writes only the rest of the failed buffer. The flush writes the queue. */
     return error.code ? hs__error_copy(err, &error) : hs_summary_writer_flush(writer, true, err);
 }

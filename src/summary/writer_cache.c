@@ -24,7 +24,7 @@ hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_
 {
     if (!directory || !*directory)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the directory of an event file is missing");
-    size_t length = hs__directory_length(directory);
+    size_t length = hs__path_length_without_slashes(directory);
     for (size_t i = 0; i < cache->n; i++)
         if (cache->items[i].directory && strlen(cache->items[i].directory) == length &&
             memcmp(cache->items[i].directory, directory, length) == 0) {
@@ -77,7 +77,7 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
     return code;
 }
 
-/* Was there a failure that it goes on from, and that nobody has heard of? */
+/* Reports new failures of a writer that retries. */
 static void report_new(hs_summary_writer *writer, int64_t *reported, hs__writer_report report, void *user)
 {
     hs_writer_status status = hs_summary_writer_status(writer);

@@ -5,22 +5,22 @@
 #include "base/error.h"
 #include "base/proto.h"
 #include "formats/records.h"
-#include "summary/encode.h"
+#include "summary/event_encode.h"
 #include "summary/event_check.h"
 #include "summary/value.h"
 
 #include <string.h>
 
-/* The event that is being added. */
+/* An event that is being added. */
 typedef struct {
     hs_summary_writer *writer;
-    bool is_kept;    /* though the queue is full */
-    hs__buffer *out; /* NULL: it is dropped */
+    bool is_kept;    /* add it even if the queue is full */
+    hs__buffer *out; /* NULL: dropped */
     size_t begun;
     int64_t now_ns;
 } addition;
 
-/* May it be put into the queue, now or after some waiting? */
+/* Waits for room in the queue, if the options say so. False: no room. */
 static bool find_room(hs_summary_writer *writer)
 {
     while (writer->pending.size >= writer->limit) {
@@ -32,7 +32,7 @@ static bool find_room(hs_summary_writer *writer)
     return true;
 }
 
-/* No lock is held: the host's logger may do what it likes. */
+/* Counts a dropped event, unlocks, and logs the first one without the lock, as the logger may call the writer. */
 static void count_dropped(hs_summary_writer *writer)
 {
     bool first = !writer->status.failing && writer->status.dropped == 0;
@@ -42,7 +42,7 @@ static void count_dropped(hs_summary_writer *writer)
         hs_log(&writer->env, HS_LOG_WARNING, "event file in %s: the queue is full; events are lost", writer->directory);
 }
 
-/* If it succeeds and nothing is dropped, the lock is held, and a record is begun. */
+/* Begins an event. If it succeeds and the event is not dropped, the lock is held and a record is begun. */
 static hs_code begin(addition *event, hs_summary_writer *writer, hs_error *err)
 {
     *event = (addition){.writer = writer, .is_kept = event->is_kept};
@@ -67,7 +67,7 @@ static hs_code begin(addition *event, hs_summary_writer *writer, hs_error *err)
     return HS_OK;
 }
 
-/* Ends the record, or takes it back if there was no memory for it; unlocks. */
+/* Ends the record, or removes it if memory is out. Unlocks. */
 static hs_code end(const addition *event, hs_error *err)
 {
     hs_summary_writer *writer = event->writer;
@@ -91,7 +91,7 @@ static hs_code end(const addition *event, hs_error *err)
     return code;
 }
 
-/* An event with one field that holds bytes. */
+/* Adds an event with one field of bytes. */
 static hs_code add_field(hs_summary_writer *writer, uint32_t field, hs_bytes data, int64_t step, hs_error *err)
 {
     addition event = {.writer = NULL};
@@ -150,8 +150,7 @@ hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes data, hs_err
     return end(&event, err);
 }
 
-/* A message inside the event: put together in `log`, for its length stands before it. */
-
+/* Adds the message in `log` to the event, and ends it. The message needs its own buffer, as its length comes first. */
 static hs_code end_with_log(const addition *event, uint32_t field, int64_t step, hs_error *err)
 {
     hs__buffer *log = &event->writer->log;
@@ -182,7 +181,7 @@ hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *ta
 hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_log_status status, const char *checkpoint_path,
                                       const char *message, int64_t step, hs_error *err)
 {
-    addition event = {.is_kept = status == HS_SESSION_LOG_START}; /* what comes after it means nothing without it */
+    addition event = {.is_kept = status == HS_SESSION_LOG_START}; /* later events have no meaning without START */
     hs_code code = begin(&event, writer, err);
     if (code || !event.out)
         return code;

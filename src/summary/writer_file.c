@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of an event-file writer: their names, and how they begin. */
+/* The files of an event-file writer: their names and their first record. */
 #include "summary/writer_inside.h"
 
 #include "base/error.h"
 #include "base/proto.h"
 #include "formats/records.h"
-#include "summary/encode.h"
+#include "summary/event_encode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define NAME_PREFIX "events.out.tfevents."
 
-/* The seconds in the names of those files of a directory that come after `name`; -1: none does. */
+/* The latest time, in seconds, in the names of a directory's event files that sort after `name`. -1: no such file. */
 typedef struct {
     const char *name;
     long long latest;
@@ -29,13 +29,13 @@ static int note_successor(void *user, const char *name)
         strspn(digits, "0123456789") != DIGITS)
         return 0;
     long long seconds = strtoll(digits, NULL, 10);
-    if (seconds > after->latest && seconds < LAST_DATE) /* with one digit more a name would come before, not after */
+    if (seconds > after->latest && seconds < LAST_DATE) /* a name with one more digit would sort before */
         after->latest = seconds;
     return 0;
 }
 
-/* The path of a file that comes after all that are there, whatever the clock says: TensorBoard reads a directory's files in
- * the order of their names, and forgets what the runs before had at the steps of a new one. */
+/* Chooses a path that sorts after all event files of the directory, whatever the clock says. TensorBoard reads the files in
+ * the order of their names, and lets a later run replace the steps of an earlier one. */
 static hs_code choose_path(const hs_summary_writer *writer, const char *host, long long *seconds, unsigned count,
                            char **path, hs_error *err)
 {
@@ -55,7 +55,7 @@ static hs_code choose_path(const hs_summary_writer *writer, const char *host, lo
     }
 }
 
-/* Another writer of this process may be given the same name at this very moment: then the count tells them apart. */
+/* If another writer of this process chooses the same name at the same time, the count distinguishes them. */
 static hs_code open_new(hs_summary_writer *writer, hs__file *file, char **path, hs_error *err)
 {
     char host[128] = "host";
@@ -77,7 +77,7 @@ static hs_code open_new(hs_summary_writer *writer, hs__file *file, char **path, 
 
 static void put_version(hs__buffer *out, int64_t realtime_ns)
 {
-    static const char version[] = "brain.Event:2", source[] = "\x0a\x08hooksess"; /* who wrote it, field 1 */
+    static const char version[] = "brain.Event:2", source[] = "\x0a\x08hooksess"; /* field 1: the writer */
     size_t begun = hs__record_begin(out);
     hs__encode_event(out, realtime_ns, 0);
     hs__proto_put_bytes(out, HS__EVENT_FILE_VERSION, version, sizeof version - 1);
@@ -85,7 +85,7 @@ static void put_version(hs__buffer *out, int64_t realtime_ns)
     hs__record_end(out, begun);
 }
 
-/* The file and its version record are on disk before anything else is done. */
+/* Writes and syncs the version record, and syncs the directory. */
 static hs_code write_version(const hs_summary_writer *writer, hs__file *file, uint64_t *bytes, hs_error *err)
 {
     hs_code code;
@@ -100,7 +100,7 @@ static hs_code write_version(const hs_summary_writer *writer, hs__file *file, ui
     return code ? code : hs__sync_directory(&writer->env, writer->directory, err);
 }
 
-/* The new file takes the place of the old one. Its path is kept, for somebody may be reading it. */
+/* Makes the new file the current one, and closes the old one. Keeps the old path, as a caller may still use the string. */
 static hs_code replace(hs_summary_writer *writer, hs__file file, char *path, uint64_t bytes, hs_error *err)
 {
     pthread_mutex_lock(&writer->lock);
@@ -119,7 +119,7 @@ static hs_code replace(hs_summary_writer *writer, hs__file file, char *path, uin
     writer->file = file;
     writer->file_bytes = bytes;
     if (old.handle && !writer->unsynced.code)
-        hs__file_sync(&old, &writer->unsynced); /* a later flush is for what is in it too */
+        hs__file_sync(&old, &writer->unsynced); /* a later flush covers the old file, too */
     hs__file_close(&old, writer->unsynced.code ? NULL : &writer->unsynced);
     return HS_OK;
 }
@@ -134,11 +134,11 @@ hs_code hs__writer_begin_file(hs_summary_writer *writer, hs_error *err)
         code = replace(writer, file, path, bytes, err);
     if (code && file.handle) {
         hs__file_close(&file, NULL);
-        hs__file_remove(&writer->env, path); /* nothing is in it */
+        hs__file_remove(&writer->env, path); /* it has no events */
     }
     if (code)
         hs__free(&writer->env, path);
     else if (err)
-        hs__clear(err); /* names that were taken */
+        hs__clear(err); /* names that already existed */
     return code;
 }

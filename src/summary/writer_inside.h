@@ -9,64 +9,65 @@
 
 #include <pthread.h>
 
-/* The event-file writer: whoever adds an event encodes it into a buffer, and a thread puts in the checksums and writes
- * buffers to the file.
+/* The event-file writer. The caller's thread encodes an event into a buffer. The writer's thread adds the checksums and
+ * writes buffers to the file.
  *
- * The thread sleeps until there is much to write, somebody waits for a flush, or flush_secs have passed. While it writes
- * one buffer, the other one is filled; what does not fit waits, or is dropped. Records are whole in a buffer, and a buffer
- * is written in one piece. After an error a file is never written to again, so that no torn record comes before good ones:
- * what is left of the buffer goes into a new one. */
+ * The writer's thread sleeps until a buffer is worth a write, a caller waits for a flush, or flush_secs have passed. While
+ * it writes one buffer, callers fill the other. An event that does not fit waits or is dropped. A buffer has whole records
+ * and is written in one piece. After an error the file is not written again, so that no intact record follows a torn one:
+ * the rest of the buffer is written to a new file. */
 struct hs_summary_writer {
     hs_env env;
-    char *directory; /* without slashes at its end */
+    char *directory; /* without slashes at the end */
     char *suffix;
     pthread_t thread;
     int64_t flush_ns;
-    size_t limit;      /* of a buffer */
-    size_t wake_bytes; /* so much is worth a write */
+    size_t limit;      /* maximum size of a buffer */
+    size_t wake_bytes; /* the thread wakes up and writes if the buffer is larger */
     hs_writer_when_full when_full;
     hs_writer_on_error on_error;
 
-    /* The thread's, once it runs. */
+    /* Owned by the thread while it runs. */
     hs__file file;
-    uint64_t file_bytes; /* so much of it is good */
+    uint64_t file_bytes; /* size of its complete records */
     hs__buffer writing;
-    hs_error unsynced; /* of a file before it, which no flush has told of */
-    int in_a_row;      /* failures */
-    int64_t retry_ns;  /* after them, by the system's monotonic clock */
+    hs_error unsynced; /* error of syncing an earlier file, not reported by a flush yet */
+    int in_a_row;      /* failures without a success in between */
+    int64_t retry_ns;  /* time of the next attempt, by the system's monotonic clock */
 
-    pthread_mutex_t lock;
-    pthread_cond_t wake, room, done; /* for the thread; for those who wait to add; for those who wait for the thread */
-    hs__buffer pending;              /* is filled */
-    hs__buffer log;                  /* scratch, for messages inside an event */
-    char *path;                      /* the thread writes it, under the lock */
-    char **old_paths;                /* somebody may have asked for them */
+    pthread_mutex_t lock; /* guards all members below */
+    pthread_cond_t wake;  /* signals work to the thread */
+    pthread_cond_t room;  /* signals room in the buffer to callers that add events */
+    pthread_cond_t done;  /* signals progress of the thread to callers that flush */
+    hs__buffer pending;   /* filled by callers */
+    hs__buffer log;       /* scratch for a message inside an event */
+    char *path;           /* of the current file; set by the thread */
+    char **old_paths;     /* callers may still use them */
     size_t n_old, old_capacity;
     bool sleeping, closing, sync_wanted, flush_wanted;
-    uint64_t added, written, synced; /* bytes since it was opened; what is given up counts as written */
+    uint64_t added, written, synced; /* bytes since opening; dropped bytes count as written */
     uint64_t reopens_wanted, reopened;
-    int64_t flushed_ns; /* when a flush was last due, by the time stamps */
+    int64_t flushed_ns; /* time of the event that triggered the last flush */
     hs_writer_status status;
 
-    bool is_shared; /* from the beginning, or never */
-    /* Under the lock of those that are. */
+    bool is_shared; /* constant after opening */
+    /* Guarded by the lock of the list of shared writers. */
     size_t references;
     hs_summary_writer *next;
 };
 
-/* Begins a file, whose version record is on disk when this returns, in place of the one before. Failing, that one stays. */
+/* Begins a new file and closes the current one. The version record of the new file is on disk when this returns. After a
+ * failure, the current file stays open. */
 hs_code hs__writer_begin_file(hs_summary_writer *writer, hs_error *err);
 
 hs_code hs__writer_start_thread(hs_summary_writer *writer, hs_error *err);
-/* Under the lock: has it something to do? Wakes it if so. */
+/* Wakes the thread if it has work. Call with the lock held. */
 void hs__writer_wake(hs_summary_writer *writer);
 
-/* Gives back the memory of an event that was larger than all others. The buffer is empty then. */
+/* Empties the buffer. Frees its memory if an unusually large event made it grow. */
 void hs__writer_shrink(const hs_summary_writer *writer, hs__buffer *buffer);
 
-/* Takes back a hold on a shared writer. False: others have it. */
+/* Drops a reference to a shared writer. False: other references remain. */
 bool hs__writer_unshare(hs_summary_writer *writer);
-/* The length of a directory's name without the slashes at its end: "run/" and "run" are one. */
-size_t hs__directory_length(const char *directory);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writers that a process shares: one a directory. The list is of the process, for the directory is, too: two hooks of
- * two sessions know nothing of each other, and write one file all the same. */
+/* The shared writers of the process, one per directory, so that hooks of different sessions write to the same file. */
 #include "summary/writer_inside.h"
 
 #include <string.h>
@@ -8,15 +7,7 @@
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static hs_summary_writer *shared;
 
-size_t hs__directory_length(const char *directory)
-{
-    size_t length = strlen(directory);
-    while (length > 1 && directory[length - 1] == '/')
-        length--;
-    return length;
-}
-
-/* What a writer was opened with must live as long as it; of another environment nobody knows how long. */
+/* A writer is shared only by callers with the same environment, which must live as long as the writer. */
 static bool same_env(const hs_env *a, const hs_env *b)
 {
     return a->files.ops == b->files.ops && a->files.user == b->files.user && a->allocator.alloc == b->allocator.alloc &&
@@ -26,10 +17,10 @@ static bool same_env(const hs_env *a, const hs_env *b)
            a->clock.user == b->clock.user && a->logger.write == b->logger.write && a->logger.user == b->logger.user;
 }
 
-/* Under the lock: takes a hold on the one that there is. */
+/* Finds the writer of a directory and adds a reference. Call with the lock held. */
 static hs_summary_writer *find(const char *directory, const hs_env *env)
 {
-    size_t length = hs__directory_length(directory);
+    size_t length = hs__path_length_without_slashes(directory);
     for (hs_summary_writer *writer = shared; writer; writer = writer->next)
         if (strlen(writer->directory) == length && memcmp(writer->directory, directory, length) == 0 &&
             same_env(&writer->env, env)) {
@@ -47,7 +38,7 @@ static hs_summary_writer *find_locked(const char *directory, const hs_env *env)
     return found;
 }
 
-/* Somebody may have been faster meanwhile: then theirs is the one. */
+/* Adds a new writer to the list. If another thread has added one meanwhile, returns that one. */
 static hs_summary_writer *share(hs_summary_writer *opened, const char *directory)
 {
     pthread_mutex_lock(&shared_lock);
@@ -73,14 +64,14 @@ hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summ
     hs_error_clear(err);
     if (found)
         return found;
-    /* Without the lock, for a disk may be slow, and an environment may ask for a writer itself. */
+    /* Without the lock: the disk may be slow, and a function of the environment may need a writer itself. */
     hs_summary_writer *opened = hs_summary_writer_open(directory, given, err);
     if (!opened || (found = share(opened, directory)) == opened)
         return opened;
     char *path = hs__strdup(&env, hs_summary_writer_path(opened));
     hs_summary_writer_close(opened, NULL);
     if (path)
-        hs__file_remove(&env, path); /* nothing is in it */
+        hs__file_remove(&env, path); /* it has no events */
     hs__free(&env, path);
     return found;
 }

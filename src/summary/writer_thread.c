@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread of an event-file writer, which does all that is done to its file. */
+/* The thread of an event-file writer. Only it writes, syncs and replaces the file. */
 #include "summary/writer_inside.h"
 
+#include "base/backoff.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "formats/records.h"
@@ -11,15 +12,15 @@
 
 enum { SECOND = 1000000000, SLACK = 4096 };
 
-/* One turn of it. */
+/* One turn of the thread. */
 typedef struct {
     bool sync, closing, last;
-    bool wrote;       /* all of the buffer is in the file */
-    bool began;       /* a file */
-    size_t arrived;   /* bytes of the buffer, whole records, if not all was written */
-    uint64_t reopens; /* that were asked for until now */
-    hs_error error;   /* of the disk */
-    const char *gone; /* the file that somebody has removed */
+    bool wrote;          /* the whole buffer was written */
+    bool began;          /* a new file was begun */
+    size_t arrived;      /* if the buffer was written in part: bytes of its whole records in the file */
+    uint64_t reopens;    /* reopens_wanted when the turn began */
+    hs_error error;      /* of the disk */
+    const char *deleted; /* path of the file if it was deleted; otherwise NULL */
 } turn;
 
 static int64_t system_ns(void)
@@ -44,7 +45,7 @@ void hs__writer_wake(hs_summary_writer *writer)
     }
 }
 
-/* Waits for work, or until it is time to write what there is, or to try again. */
+/* Waits for work, for the next flush, or for the next attempt after a failure. */
 static void wait_for_work(hs_summary_writer *writer)
 {
     int64_t at = writer->status.failing ? writer->retry_ns : system_ns() + writer->flush_ns;
@@ -57,7 +58,8 @@ static void wait_for_work(hs_summary_writer *writer)
     writer->sleeping = false;
 }
 
-static void take(hs_summary_writer *writer, turn *now)
+/* Swaps the buffers, unless the last one is not written yet, and accepts the requests of callers. */
+static void begin_turn(hs_summary_writer *writer, turn *now)
 {
     if (!writer->writing.size) {
         hs__buffer full = writer->pending;
@@ -70,16 +72,16 @@ static void take(hs_summary_writer *writer, turn *now)
     writer->flush_wanted = writer->sync_wanted = false;
 }
 
-/* Somebody may have removed the file: what is written to it then is for nobody. */
-static bool is_gone(const hs_summary_writer *writer, turn *now)
+/* True if there are events to write and the file was deleted: no reader would see them. */
+static bool is_deleted(const hs_summary_writer *writer, turn *now)
 {
-    bool gone = writer->writing.size && hs__file_missing(&writer->env, writer->path);
-    now->gone = gone ? writer->path : NULL;
-    return gone;
+    bool deleted = writer->writing.size && hs__file_missing(&writer->env, writer->path);
+    now->deleted = deleted ? writer->path : NULL;
+    return deleted;
 }
 
-/* How much of a buffer that was not written whole is in the file for those who read it. */
-static void see_what_arrived(hs_summary_writer *writer, turn *now)
+/* Finds out how much of a partially written buffer readers of the file will see. */
+static void count_arrived(hs_summary_writer *writer, turn *now)
 {
     hs_file_stat found;
     if (hs__stat(&writer->env, writer->path, &found, NULL) || found.bytes <= writer->file_bytes)
@@ -93,7 +95,7 @@ static void write_buffer(hs_summary_writer *writer, turn *now)
 {
     hs__records_seal(writer->writing.data, writer->writing.size);
     if (writer->writing.size && hs__file_write(&writer->file, writer->writing.data, writer->writing.size, &now->error)) {
-        see_what_arrived(writer, now);
+        count_arrived(writer, now);
         return;
     }
     writer->file_bytes += writer->writing.size;
@@ -103,7 +105,7 @@ static void write_buffer(hs_summary_writer *writer, turn *now)
 static void work(hs_summary_writer *writer, turn *now)
 {
     hs_error *err = &now->error;
-    if (writer->status.failing || is_gone(writer, now)) {
+    if (writer->status.failing || is_deleted(writer, now)) {
         if (hs__writer_begin_file(writer, err))
             return;
         now->began = true;
@@ -117,9 +119,8 @@ static void work(hs_summary_writer *writer, turn *now)
         now->began = !hs__writer_begin_file(writer, err);
 }
 
-/* After the lines of the log nothing is said of the same failure until it has passed. No lock is held: the host's logger
- * may do what it likes. */
-static void tell(hs_summary_writer *writer, const turn *now)
+/* Logs the first failure in a row, and the recovery. Call without the lock, as the logger may call the writer. */
+static void log_changes(hs_summary_writer *writer, const turn *now)
 {
     const hs_env *env = &writer->env;
     if (writer->on_error == HS_WRITER_FAILS)
@@ -131,12 +132,12 @@ static void tell(hs_summary_writer *writer, const turn *now)
                writer->directory, now->error.message);
     if (!now->error.code && writer->status.failing)
         hs_log(env, HS_LOG_INFO, "event file in %s: the writer recovered, writing to %s", writer->directory, writer->path);
-    if (now->gone && now->began)
-        hs_log(env, HS_LOG_WARNING, "%s was deleted; later events are written to %s", now->gone, writer->path);
+    if (now->deleted && now->began)
+        hs_log(env, HS_LOG_WARNING, "%s was deleted; later events are written to %s", now->deleted, writer->path);
 }
 
-/* The rest of the buffer moves to its beginning. */
-static void keep_rest(hs_summary_writer *writer, const turn *now)
+/* Moves the unwritten rest of the buffer to its beginning. */
+static void move_rest(hs_summary_writer *writer, const turn *now)
 {
     hs__buffer *buffer = &writer->writing;
     if (!now->arrived)
@@ -166,24 +167,22 @@ static void drop(hs_summary_writer *writer, hs__buffer *buffer)
     empty(writer, buffer);
 }
 
-/* Tried again after 1, 2, 4 ... 64 seconds. */
 static void note_failure(hs_summary_writer *writer, const turn *now)
 {
-    enum { MOST_DOUBLINGS = 6 };
-    int doublings = writer->in_a_row < MOST_DOUBLINGS ? writer->in_a_row : MOST_DOUBLINGS;
     writer->in_a_row++;
-    writer->retry_ns = system_ns() + ((int64_t)SECOND << doublings);
+    writer->retry_ns = system_ns() + hs__backoff_ns(writer->in_a_row);
     writer->status.failing = true;
     writer->status.failures++;
     writer->status.last_error = now->error;
 }
 
-static void settle(hs_summary_writer *writer, turn *now)
+/* Updates the status after a turn, and wakes waiting callers. */
+static void end_turn(hs_summary_writer *writer, turn *now)
 {
     if (now->wrote)
         empty(writer, &writer->writing);
     else
-        keep_rest(writer, now);
+        move_rest(writer, now);
     if (now->error.code) {
         note_failure(writer, now);
     } else {
@@ -203,7 +202,7 @@ static void settle(hs_summary_writer *writer, turn *now)
     pthread_cond_broadcast(&writer->done);
 }
 
-/* One that has failed for good does nothing but wait for its end. */
+/* True if the writer has failed and does not retry. It then only waits for its end. */
 static bool is_broken(const hs_summary_writer *writer)
 {
     return writer->status.failing && writer->on_error == HS_WRITER_FAILS;
@@ -221,12 +220,12 @@ static void *write_loop(void *user)
             break;
         }
         wait_for_work(writer);
-        take(writer, &now);
+        begin_turn(writer, &now);
         pthread_mutex_unlock(&writer->lock);
         work(writer, &now);
-        tell(writer, &now);
+        log_changes(writer, &now);
         pthread_mutex_lock(&writer->lock);
-        settle(writer, &now);
+        end_turn(writer, &now);
     }
     pthread_mutex_unlock(&writer->lock);
     return NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as events of their own. */
+/* Adding events with a single value. */
 #include <hooksess/summary_values.h>
 
 #include "summary/writer_inside.h"
 
-/* Adds what there is and frees it. */
+/* Adds the summary as an event, unless making it failed, and frees it. */
 static hs_code add(hs_summary_writer *writer, hs_summary *summary, hs_code code, int64_t step, hs_error *err)
 {
     if (!code)

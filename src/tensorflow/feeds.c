@@ -102,7 +102,7 @@ static TF_Tensor *copy_from_device(const hs__tf_backend *backend, const hs_tenso
     TF_Tensor *made = code ? NULL : hs__tf_copy_in(backend, &host, err);
     hs_host_copy_free(&copy);
     if (!made && err && !err->code)
-        hs__settle(code ? code : HS_RESOURCE_EXHAUSTED, "hs_memory.to_host", err);
+        hs__normalize_error(code ? code : HS_RESOURCE_EXHAUSTED, "hs_memory.to_host", err);
     return made;
 }
 

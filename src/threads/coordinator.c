@@ -255,7 +255,7 @@ hs_code hs_coordinator_stop_on_error(hs_coordinator *coordinator, hs_thread_fn b
     if (!body)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_stop_on_error: body is NULL");
     hs_code code = body(user, coordinator, &error);
-    if (!hs__settle(code, "body", &error) || !hs_coordinator_request_stop(coordinator, &error))
+    if (!hs__normalize_error(code, "body", &error) || !hs_coordinator_request_stop(coordinator, &error))
         return HS_OK;
     return hs__error_copy(err, &error);
 }

@@ -30,7 +30,7 @@ static hs_code run_op(const hs__filling *filling, void *handle, const hs_node *o
 static void run_close(const hs__filling *filling, void *handle, const hs_node *op)
 {
     hs_error error = {0};
-    if (hs__settle(run_op(filling, handle, op, &error), filling->runner->name, &error))
+    if (hs__normalize_error(run_op(filling, handle, op, &error), filling->runner->name, &error))
         hs_log(&filling->runner->env, HS_LOG_DEBUG, "cannot close queue '%s': %s", filling->runner->name, error.message);
 }
 
@@ -144,7 +144,7 @@ static hs_code produce(const work *w, const hs_coordinator *coordinator, bool *c
     const hs_queue_runner *runner = w->filling->runner;
     hs_code code = HS_OK;
     while (!code && !should_stop(w, coordinator))
-        code = hs__settle(run_op(w->filling, w->handle, &w->op, err), runner->name, err);
+        code = hs__normalize_error(run_op(w->filling, w->handle, &w->op, err), runner->name, err);
     *closed = code && means_closed(runner, code);
     bool cancelled = code == HS_CANCELLED && should_stop(w, coordinator); /* by close_on_stop, most likely */
     if (!*closed && !cancelled)
@@ -220,7 +220,7 @@ static hs_code new_work(hs__filling *filling, hs_raw_session *session, const cha
         return code;
     if (!(*made = hs__alloc(env, 1, sizeof w)))
         return hs__no_memory(err, sizeof w, "a queue's thread");
-    code = hs__settle(filling->ops.fork(session->handle, &w.handle, err), filling->runner->name, err);
+    code = hs__normalize_error(filling->ops.fork(session->handle, &w.handle, err), filling->runner->name, err);
     if (code) {
         hs__free(env, *made);
         return code;

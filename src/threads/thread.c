@@ -176,7 +176,7 @@ static void *run_body(void *user)
     hs__monitor_lock(&thread->monitor);
     hs_coordinator *coordinator = thread->coordinator;
     hs__monitor_unlock(&thread->monitor);
-    if (!hs__settle(thread->run(thread->user, coordinator, &error), thread->name, &error))
+    if (!hs__normalize_error(thread->run(thread->user, coordinator, &error), thread->name, &error))
         hs_error_clear(&error);
     begin_end(thread);
     report(thread, &error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint_open.h"
 #include "command.h"
-#include "open.h"
 #include "output.h"
 
 #include <hooksess/safetensors.h>
@@ -13,9 +13,9 @@ static bool ends_in(const char *name, const char *ending)
     return length >= n && strcmp(name + length - n, ending) == 0;
 }
 
-/* The other commands take an index file and a directory for a checkpoint. One that is to be written can only be named by
- * its prefix: neither is to come to lie beside what was meant. */
-static bool can_be_made(const char *to)
+/* Other commands accept an index file or a directory as the name of a checkpoint. A new checkpoint must be named by its
+ * prefix, because "x.index" or "dir" as a prefix would create files with unexpected names. */
+static bool is_valid_output(const char *to)
 {
     if (ends_in(to, ".index"))
         say("'%s': name the checkpoint by its prefix, without .index", to);
@@ -31,7 +31,7 @@ int checkpoint_convert(const struct call *call)
     const char *from = call->operands[0], *to = call->operands[1];
     hs_error err = {0};
     char *prefix = NULL;
-    if (!can_be_made(to))
+    if (!is_valid_output(to))
         return TROUBLE;
     if (!ends_in(from, ".safetensors") && !(prefix = find_checkpoint(from)))
         return TROUBLE;

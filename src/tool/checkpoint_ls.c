@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint_open.h"
 #include "columns.h"
 #include "command.h"
-#include "json.h"
-#include "open.h"
+#include "json_output.h"
 #include "output.h"
 
 static void list_text(const hs_checkpoint_reader *reader)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint_open.h"
 #include "columns.h"
 #include "command.h"
-#include "json.h"
-#include "numbers.h"
-#include "open.h"
+#include "json_output.h"
 #include "output.h"
+#include "statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Where hooks and others keep their state (state.h). */
+/* Prefix of the names of states (state.h). */
 #define STATE_PREFIX "hooksess/"
 
-/* What is found, of one tensor and of all. */
+/* The statistics of one tensor, or of all. */
 typedef struct {
     statistics numbers;
     uint64_t tensors, strings, text_bytes, states, state_bytes;
@@ -31,7 +31,7 @@ static bool is_state(const char *name)
     return strncmp(name, STATE_PREFIX, strlen(STATE_PREFIX)) == 0;
 }
 
-/* The next tensor from *index on that is a state, or none. */
+/* The next tensor from *index on that is a state, or that is not, depending on `states`. */
 static bool next(const survey *s, bool states, size_t *index, const char **name, hs_tensor *info)
 {
     while (output_works() && hs_checkpoint_tensor(s->of.reader, (*index)++, name, info))
@@ -40,7 +40,7 @@ static bool next(const survey *s, bool states, size_t *index, const char **name,
     return false;
 }
 
-static bool take(survey *s, const char *name, hs_tensor *info, sums *found)
+static bool read_statistics(survey *s, const char *name, hs_tensor *info, sums *found)
 {
     *found = (sums){.tensors = 1};
     if (!read_tensor(&s->of, name, info)) {
@@ -64,7 +64,7 @@ static bool take(survey *s, const char *name, hs_tensor *info, sums *found)
     return true;
 }
 
-/* For people. */
+/* Text output. */
 
 enum { NUMBER_TEXT = 32, NUMBER_WIDTH = 12, COUNT_WIDTH = 6 };
 
@@ -121,7 +121,7 @@ static void put_tensors(survey *s)
     sums found;
     put_header(s);
     for (size_t i = 0; next(s, false, &i, &name, &info);) {
-        if (!take(s, name, &info, &found))
+        if (!read_statistics(s, name, &info, &found))
             continue;
         columns_put(&s->columns, name, &info);
         if (info.dtype == HS_STRING)
@@ -165,7 +165,7 @@ static void put_states(survey *s)
     put_state(&c, "total", s->total.state_bytes);
 }
 
-/* For programs. */
+/* JSON output. */
 
 static json_t *count_of(uint64_t n)
 {
@@ -194,7 +194,7 @@ static void print_tensors(survey *s)
     fputs("{\"tensors\": ", stdout);
     js_list_begin();
     for (size_t i = 0; next(s, false, &i, &name, &info);) {
-        if (!take(s, name, &info, &found))
+        if (!read_statistics(s, name, &info, &found))
             continue;
         json_t *object = js_tensor(name, &info);
         if (info.dtype == HS_STRING) {

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint_open.h"
 #include "command.h"
-#include "open.h"
 #include "output.h"
 
-/* What was found so far. */
 typedef struct {
     size_t tensors, damaged, unread;
     uint64_t bytes;
     bool index_damaged;
 } findings;
 
-/* A file that is missing or wrong is damage; one that may not be read, or holds what this library does not know, is none
- * that was found. */
+/* A missing or invalid file is damage. A file that cannot be read or is not supported counts as not verified. */
 static bool is_damage(hs_code code)
 {
     return code == HS_DATA_LOSS || code == HS_NOT_FOUND;
@@ -62,7 +60,7 @@ static void verify_all(checkpoint *of, findings *found)
         verify_tensor(of, name, &info, found);
 }
 
-/* Damage that was found is damage, whatever else there was. */
+/* Damage has precedence over tensors that could not be verified. */
 static int conclude(const char *prefix, const findings *found)
 {
     put_name(prefix);
@@ -95,7 +93,7 @@ int checkpoint_verify(const struct call *call)
     if (opened)
         verify_all(&of, &found);
     else if (err.code == HS_NOT_FOUND)
-        say("%s", err.message); /* no checkpoint is no damaged checkpoint */
+        say("%s", err.message); /* the checkpoint does not exist */
     else
         report_index(&found, &err);
     if (opened || found.index_damaged)

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How the tool ends. */
+/* Exit status of the tool. FOUND: a difference or damage was found. */
 enum { FINE = 0, FOUND = 1, TROUBLE = 2 };
 
-/* Every option of every command; a row of `known` in command_line.c says how it is written. */
+/* The options of all commands. `known` in command_line.c has their names. */
 enum option_id {
     OPTION_JSON,
     OPTION_TAG,
@@ -24,23 +24,23 @@ enum option_id {
     N_OPTIONS
 };
 
-/* A command that takes a program and its arguments. Options end at the first operand. */
+/* n_operands of a command that takes a program and its arguments. Options end at the first operand. */
 enum { A_PROGRAM = -1 };
 
-/* A command as it was called. */
+/* The arguments of a command. */
 struct call {
-    const char *given[N_OPTIONS]; /* NULL: not given; "" for one that takes no value */
-    char **operands;              /* as many as the command takes; ended by NULL */
+    const char *given[N_OPTIONS]; /* NULL: not given; "": an option without a value */
+    char **operands;              /* terminated by NULL; their number is checked */
 };
 
 struct command {
     const char *group, *name; /* "checkpoint", "ls"; name NULL: the command is one word */
-    const char *synopsis;     /* what comes after them */
-    const char *summary;      /* in a line, */
-    const char *help;         /* and all of it */
+    const char *synopsis;     /* options and operands */
+    const char *summary;      /* one line */
+    const char *help;
     int n_operands;
     bool takes[N_OPTIONS];
-    int (*run)(const struct call *call); /* says what is wrong, and returns how the tool ends */
+    int (*run)(const struct call *call); /* prints errors, and returns the exit status */
 };
 
 int checkpoint_ls(const struct call *call);
@@ -54,10 +54,10 @@ int events_check(const struct call *call);
 int events_compact(const struct call *call);
 int verify_resume(const struct call *call);
 
-/* The number that an option was given. `text` NULL: *step stays. False: it is not a number, and that was said. */
-bool take_step(const char *option, const char *text, int64_t *step);
+/* Parses the value of an option. NULL leaves *step unchanged. False: not an integer; the error is printed. */
+bool parse_step(const char *option, const char *text, int64_t *step);
 
-/* Runs the command that the words name, out of a table that ends with a NULL group. */
+/* Runs the command that `argv` names. `commands` ends with a group of NULL. Returns the exit status. */
 int command_line_run(const struct command *commands, int argc, char **argv);
 
 #endif

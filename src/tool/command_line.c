@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What getopt_long calls the tool, whatever it was started as. */
+/* The tool's name in the messages of getopt_long. */
 static char program[] = "hooksess";
 
 static const struct option known[N_OPTIONS] = {
@@ -33,7 +33,7 @@ static const char notes[] =
     "Events are given as one file, or a directory (all its event files in the order of their names).\n"
     "Exit status: 0: no damage and no difference. 1: damage or a difference was found. 2: an error occurred.\n";
 
-bool take_step(const char *option, const char *text, int64_t *step)
+bool parse_step(const char *option, const char *text, int64_t *step)
 {
     char *end;
     if (!text)
@@ -53,7 +53,7 @@ static bool is(const char *word, const char *name)
     return !name || (word && strcmp(word, name) == 0);
 }
 
-/* The command of these two words; the second may be NULL where any of the group will do. */
+/* Finds the command of two words. If `name` is NULL: any command of the group. */
 static const struct command *find(const struct command *commands, const char *group, const char *name)
 {
     for (const struct command *c = commands; c->group; c++)
@@ -62,14 +62,14 @@ static const struct command *find(const struct command *commands, const char *gr
     return NULL;
 }
 
-/* The command that is this word alone. */
+/* Finds the command of one word. */
 static const struct command *find_word(const struct command *commands, const char *word)
 {
     const struct command *command = find(commands, word, NULL);
     return command && !command->name ? command : NULL;
 }
 
-/* "checkpoint ls", until the next call. */
+/* "checkpoint ls". Valid until the next call. */
 static const char *title(const struct command *command)
 {
     static char text[64];
@@ -77,7 +77,7 @@ static const char *title(const struct command *command)
     return text;
 }
 
-/* The commands of a group; all for NULL. */
+/* Lists the commands of a group, or all commands if `group` is NULL. */
 static void list(const struct command *commands, const char *group)
 {
     int width = 0;
@@ -115,7 +115,7 @@ static int help(const struct command *commands, const char *group, const char *n
     return FINE;
 }
 
-/* Help is given wherever it is asked for, whatever else is wrong. */
+/* True if an argument asks for help, also if other arguments are wrong. */
 static bool asks_for_help(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -124,7 +124,7 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
-static int help_by_the_way(const struct command *commands, int argc, char **argv)
+static int help_for_arguments(const struct command *commands, int argc, char **argv)
 {
     const char *group = NULL, *name = NULL;
     for (int i = 1; i < argc && !name; i++)
@@ -139,7 +139,7 @@ static int misused(const struct command *command)
     return TROUBLE;
 }
 
-/* `argv` begins with the command's last word. getopt_long itself says which option is none. */
+/* `argv` begins with the command's last word. getopt_long prints an error for unknown options. */
 static int run(const struct command *command, int argc, char **argv)
 {
     struct option options[N_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
@@ -149,7 +149,7 @@ static int run(const struct command *command, int argc, char **argv)
         if (command->takes[i])
             options[n++] = known[i];
     argv[0] = program;
-    optind = 0; /* begin anew */
+    optind = 0; /* restarts getopt_long */
     while ((option = getopt_long(argc, argv, command->n_operands == A_PROGRAM ? "+" : "", options, NULL)) != -1) {
         if (option == '?')
             return misused(command);
@@ -186,7 +186,7 @@ int command_line_run(const struct command *commands, int argc, char **argv)
     if (argc < 1)
         return TROUBLE;
     if (asks_for_help(argc, argv))
-        return help_by_the_way(commands, argc, argv);
+        return help_for_arguments(commands, argc, argv);
     argv[0] = program;
     switch (getopt_long(argc, argv, "+", options, NULL)) {
     case -1:

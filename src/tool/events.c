@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "events.h"
+#include "checkpoint_open.h"
 #include "command.h"
-#include "open.h"
 #include "output.h"
 
 #include <search.h>

@@ -4,33 +4,35 @@
 
 #include <hooksess/event_reader.h>
 
-/* The events of a file or directory, as the commands read them. */
+/* Reads the events of a file or directory. */
 typedef struct events {
     hs_event_reader *reader;
-    uint64_t damages;                                           /* so far, */
-    uint64_t torn;                                              /* and so many of them are files that end inside a record */
-    void (*damaged)(void *user, const hs_event_damage *damage); /* NULL: it is said on standard error */
+    uint64_t damages;                                           /* number of damaged places so far */
+    uint64_t torn;                                              /* those at which a file ends inside a record */
+    void (*damaged)(void *user, const hs_event_damage *damage); /* NULL: damage is printed on standard error */
     void *user;
-    bool failed; /* reading, as was said */
+    bool failed; /* reading failed; the error is printed */
 } events;
 
-/* False: it could not be, as was said. `opened` stays where it is; damaged and user were set before. */
+/* Set `damaged` and `user` before. `opened` must not move while it is open. False: failed; the error is printed. */
 bool open_events(events *opened, const char *path);
 void close_events(events *opened);
-/* False at the end, or when reading failed. */
+/* False at the end and on failure. */
 bool next_event(events *from, const hs_event **event);
 
-/* How a command ends that has read all: whether there was damage. */
+/* The exit status after all events were read: FOUND if some are damaged. */
 int events_status(const events *of);
 
-/* Whatever bytes a string has, as text that ends with a zero; to be freed with free. Ends the tool without memory. */
+/* Exit the tool if memory is out: */
+
+/* Copies a string with a terminating zero. Zero bytes become U+FFFD. The caller frees it with free. */
 char *text_of(hs_string string);
-/* malloc and realloc, which end the tool without memory. */
+/* realloc of n * size bytes; malloc if `block` is NULL. */
 void *must_allocate(void *block, size_t n, size_t size);
-/* tsearch of a row that the tree does not have, which ends the tool without memory. */
+/* Adds a new row to a tree of tsearch. */
 void must_add(void *row, void **tree, int (*compare)(const void *a, const void *b));
 
-/* The size of a file; 0 if nobody knows. */
+/* The size of a file. 0: unknown. */
 uint64_t size_of_file(const char *path);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
 #include "events.h"
-#include "json.h"
+#include "json_output.h"
 #include "output.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Which events are wanted. */
+/* The selected events. */
 typedef struct {
     const char *tag; /* NULL: all */
     int64_t from, to;
@@ -24,7 +24,7 @@ static bool is_wanted(const filter *wanted, hs_string tag)
     return is;
 }
 
-/* For people. */
+/* Text output. */
 
 static void put_string(const char *before, hs_string string)
 {
@@ -75,7 +75,7 @@ static void print_event(const hs_event *event)
     puts("");
 }
 
-/* For programs. */
+/* JSON output. */
 
 static json_t *js_string(hs_string string)
 {
@@ -154,8 +154,8 @@ int events_cat(const struct call *call)
     filter wanted = {call->given[OPTION_TAG], INT64_MIN, INT64_MAX};
     events of = {.damaged = NULL};
     const hs_event *event;
-    if (!take_step("--from", call->given[OPTION_FROM], &wanted.from) ||
-        !take_step("--to", call->given[OPTION_TO], &wanted.to) || !open_events(&of, call->operands[0]))
+    if (!parse_step("--from", call->given[OPTION_FROM], &wanted.from) ||
+        !parse_step("--to", call->given[OPTION_TO], &wanted.to) || !open_events(&of, call->operands[0]))
         return TROUBLE;
     while (next_event(&of, &event))
         show(event, &wanted, call->given[OPTION_JSON]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
 #include "events.h"
-#include "json.h"
+#include "json_output.h"
 #include "output.h"
 
 static void print_damage(void *user, const hs_event_damage *damage)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files are read twice: once to see which events a later START has made obsolete, once to copy the others.
+/* Reads the files twice: first to find the events that a later START made obsolete, then to copy the others.
  *
- * The new file begins with a START at the first of all steps, and its name sorts after those of the old files: while both
- * are in the directory, TensorBoard drops what the old files gave it. */
+ * The new file begins with a START at the lowest step, and its name sorts after the old files' names. So TensorBoard drops
+ * the events of the old files while the directory has both. */
+#include "checkpoint_open.h"
 #include "command.h"
 #include "events.h"
-#include "json.h"
-#include "open.h"
+#include "json_output.h"
 #include "output.h"
 
 #include <hooksess/checkpoint.h>
@@ -20,36 +20,36 @@
 
 typedef struct {
     char *path;
-    uint64_t bytes; /* when it was first seen */
+    uint64_t bytes; /* its size when it was first read */
 } old_file;
 
-/* Summaries at this step and above, of the events before this one, are obsolete. */
+/* A START. It makes summaries at its step and above obsolete, if they are before it. */
 typedef struct {
-    uint64_t before;
+    uint64_t before; /* index of the START's event */
     int64_t step;
 } start;
 
-/* A tag, and which event has its metadata: TensorFlow's writer leaves them to the first value, and TensorBoard remembers
- * them when that has become obsolete. */
+/* A tag with metadata. TensorFlow's writer writes the metadata only with the first value, and TensorBoard keeps it when
+ * that value becomes obsolete. */
 typedef struct {
     char *tag;
-    uint64_t event;
-    bool is_needed; /* by values after it that have none */
+    uint64_t event; /* index of the event with the metadata */
+    bool is_needed; /* later values of the tag do not have it */
 } tag_row;
 
 typedef struct {
     const char *directory;
     old_file *files;
-    void *tags;    /* a tree of those that have metadata */
-    start *starts; /* their steps rise: each is the lowest of those that follow */
+    void *tags;    /* a tree of tag_row */
+    start *starts; /* in ascending order of their steps: a START replaces earlier ones at higher steps */
     size_t n_files, n_starts;
     uint64_t n_events, n_dropped;
     int64_t first_step;
-    int64_t last_summary; /* the highest step of one */
+    int64_t last_summary; /* the highest step of a summary */
     bool has_obsolete;
     double first_time;
-    const char *output; /* where the new file is wanted; NULL: in the directory */
-    char *aside, *path; /* of the new file */
+    const char *output; /* --output; NULL: the new file is in the directory */
+    char *tmp, *path;   /* temporary and final path of the new file */
     json_t *deleted;
 } compaction;
 
@@ -71,7 +71,7 @@ static void note_start(compaction *c, int64_t step)
 {
     c->has_obsolete = c->has_obsolete || c->last_summary >= step;
     while (c->n_starts && c->starts[c->n_starts - 1].step >= step)
-        c->n_starts--; /* the later one drops all that this one does */
+        c->n_starts--; /* the new START drops all that this one drops */
     c->starts = must_allocate(c->starts, c->n_starts + 1, sizeof *c->starts);
     c->starts[c->n_starts++] = (start){c->n_events, step};
 }
@@ -86,7 +86,7 @@ static int by_tag(const void *a, const void *b)
     return strcmp(((const tag_row *)a)->tag, ((const tag_row *)b)->tag);
 }
 
-/* NULL: no event has metadata of the tag. */
+/* NULL: no event has metadata for the tag. */
 static tag_row *find_tag(const compaction *c, char *tag)
 {
     tag_row **found = tfind(&(tag_row){.tag = tag}, &c->tags, by_tag);
@@ -126,13 +126,13 @@ static void note_event(compaction *c, const hs_event *event)
     c->n_events++;
 }
 
-/* As TensorBoard has it: all but summaries stay. `next` is the first START that is not behind yet. */
+/* True if TensorBoard drops the event. It drops only summaries. `next` is the index of the first START after the event. */
 static bool is_obsolete(const compaction *c, size_t next, const hs_event *event)
 {
     return event->kind == HS_EVENT_SUMMARY && next < c->n_starts && event->step >= c->starts[next].step;
 }
 
-/* Are there metadata in event i that are nowhere else? */
+/* True if event i has metadata that later values need and do not have. */
 static bool is_needed(const compaction *c, uint64_t i, const hs_event *event)
 {
     bool needed = false;
@@ -156,7 +156,7 @@ static size_t put_varint(unsigned char *to, uint64_t value)
     return n;
 }
 
-/* An Event of the first time that is this. */
+/* Writes an Event with the time of the first event and the encoded field `what`. */
 static hs_code write_event(const compaction *c, hs_record_writer *writer, int64_t step, const unsigned char *what,
                            size_t bytes, hs_error *err)
 {
@@ -172,8 +172,8 @@ static hs_code write_event(const compaction *c, hs_record_writer *writer, int64_
     return hs_record_writer_write(writer, event, n + bytes, err);
 }
 
-/* How the file begins: the version, also where that of the first old one is damaged, for without it TensorBoard heeds no
- * START; and a START at the first step. */
+/* Writes the version and a START at the lowest step. The version is written even if the first old file's is damaged,
+ * because TensorBoard ignores START without it. */
 static hs_code write_head(const compaction *c, const hs_event *first, hs_record_writer *writer, hs_error *err)
 {
     static const unsigned char version[] = "\x1a\x0d"
@@ -185,7 +185,7 @@ static hs_code write_head(const compaction *c, const hs_event *first, hs_record_
     return code ? code : write_event(c, writer, c->first_step, log, sizeof log, err);
 }
 
-/* Copies what is left; one version serves them all. */
+/* Copies the events that are not obsolete, and a single version. */
 static hs_code copy(compaction *c, events *from, hs_record_writer *writer, hs_error *err)
 {
     const hs_event *event;
@@ -204,20 +204,20 @@ static hs_code copy(compaction *c, events *from, hs_record_writer *writer, hs_er
     return code;
 }
 
-static void stay_silent(void *user, const hs_event_damage *damage)
+static void ignore_damage(void *user, const hs_event_damage *damage)
 {
     (void)user;
     (void)damage;
 }
 
-static bool write_aside(compaction *c)
+static bool write_tmp(compaction *c)
 {
     hs_error err = {0};
-    events from = {.damaged = stay_silent};
+    events from = {.damaged = ignore_damage};
     hs_record_writer_options options = HS_INIT(hs_record_writer_options, .env = tool_env());
     if (!open_events(&from, c->directory))
         return false;
-    hs_record_writer *writer = hs_record_writer_open(c->aside, &options, &err);
+    hs_record_writer *writer = hs_record_writer_open(c->tmp, &options, &err);
     hs_code code = writer ? copy(c, &from, writer, &err) : err.code;
     if (!code)
         code = hs_record_writer_flush(writer, true, &err);
@@ -233,8 +233,8 @@ static bool write_aside(compaction *c)
     return !code && !from.failed && output_works();
 }
 
-/* Did nobody write meanwhile? */
-static bool is_quiet(const compaction *c)
+/* False, and prints an error, if an old file has changed. */
+static bool is_unchanged(const compaction *c)
 {
     for (size_t i = 0; i < c->n_files; i++)
         if (size_of_file(c->files[i].path) != c->files[i].bytes) {
@@ -253,9 +253,9 @@ static char *joined(const char *a, const char *b)
     return text;
 }
 
-/* Takes hold of a directory that a training saves to, so that none writes there meanwhile; NULL where there is no
- * such. False: another process has it, as is said. */
-static bool hold(const char *directory, hs_saver **saver)
+/* Locks a directory to which a training saves checkpoints, so that no training writes to it. *saver is NULL if it has no
+ * lock file. False: another process has the lock; the error is printed. */
+static bool lock_directory(const char *directory, hs_saver **saver)
 {
     hs_error err = {0};
     char *lock = joined(directory, "/" HS_CHECKPOINT_LOCK), *prefix = joined(directory, "/events");
@@ -273,7 +273,7 @@ static bool hold(const char *directory, hs_saver **saver)
     return is_free;
 }
 
-/* The directory of a path, in new memory. */
+/* The directory of a path. The caller frees it with free. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -285,7 +285,7 @@ static bool place(const compaction *c)
     const hs_file_system *files = &hs_env_default()->files;
     hs_error err = {0};
     char *directory = directory_of(c->path);
-    bool placed = !files->ops->rename(files->user, c->aside, c->path, &err) &&
+    bool placed = !files->ops->rename(files->user, c->tmp, c->path, &err) &&
                   !files->ops->sync_directory(files->user, directory, &err);
     if (!placed)
         say("%s", err.message);
@@ -309,15 +309,15 @@ static bool delete_old(compaction *c)
 
 static void choose_names(compaction *c)
 {
-    char name[64]; /* without "tfevents": it is not an event file yet */
+    char name[64]; /* without "tfevents", so that no reader takes it for an event file */
     snprintf(name, sizeof name, "/hooksess-compact.%ld.tmp", (long)getpid());
     c->path = c->output ? joined(c->output, "") : joined(c->files[c->n_files - 1].path, ".compacted");
     char *directory = directory_of(c->path);
-    c->aside = joined(directory, name);
+    c->tmp = joined(directory, name);
     free(directory);
 }
 
-/* In the same directory, the new file and the old ones would be read together. */
+/* False, and prints an error, if the output is in the same directory: readers would read it with the old files. */
 static bool is_elsewhere(const char *output, const char *directory)
 {
     char *parent = directory_of(output);
@@ -364,14 +364,14 @@ static int make(compaction *c, const events *seen, const struct call *call)
         return status;
     }
     choose_names(c);
-    bool is_written = write_aside(c);
+    bool is_written = write_tmp(c);
     if (is_written && is_one && c->n_dropped == 0) {
-        files->ops->remove(files->user, c->aside, NULL);
+        files->ops->remove(files->user, c->tmp, NULL);
         conclude(c, call->given[OPTION_JSON], false);
         return status;
     }
-    if (!is_written || (!c->output && !is_quiet(c)) || !place(c)) {
-        files->ops->remove(files->user, c->aside, NULL);
+    if (!is_written || (!c->output && !is_unchanged(c)) || !place(c)) {
+        files->ops->remove(files->user, c->tmp, NULL);
         return TROUBLE;
     }
     if (call->given[OPTION_DELETE] && !delete_old(c))
@@ -392,7 +392,7 @@ static void free_compaction(compaction *c)
     }
     free(c->files);
     free(c->starts);
-    free(c->aside);
+    free(c->tmp);
     free(c->path);
     json_decref(c->deleted);
 }
@@ -408,7 +408,7 @@ int events_compact(const struct call *call)
         say("%s: is not a directory", c.directory);
     } else if (!c.output == !call->given[OPTION_DELETE]) {
         say("give exactly one of --delete and --output FILE");
-    } else if ((c.output ? is_elsewhere(c.output, c.directory) : hold(c.directory, &saver)) &&
+    } else if ((c.output ? is_elsewhere(c.output, c.directory) : lock_directory(c.directory, &saver)) &&
                open_events(&seen, c.directory)) {
         while (next_event(&seen, &event))
             note_event(&c, event);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
 #include "events.h"
-#include "json.h"
+#include "json_output.h"
 #include "output.h"
 
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How many there are of something, and at which steps. */
+/* A number of events, and the range of their steps. */
 typedef struct {
     uint64_t n;
     int64_t first, last;
@@ -21,7 +21,7 @@ typedef struct {
 } file_row;
 
 typedef struct {
-    char *tag, *plugin; /* "" if it has none */
+    char *tag, *plugin; /* "": not set */
     const char *kind;
     range values;
 } tag_row;
@@ -31,7 +31,7 @@ enum { N_KINDS = HS_EVENT_META_GRAPH + 1 };
 typedef struct {
     file_row *files;
     tag_row **tags;
-    void *tree; /* of the tags, by tag and kind */
+    void *tree; /* of `tags`, by tag and kind */
     size_t n_files, n_tags;
     uint64_t kinds[N_KINDS];
 } listing;
@@ -43,7 +43,7 @@ static void extend(range *r, int64_t step)
     r->n++;
 }
 
-/* The row of a file; the last, or a new one. */
+/* The row of a file: the last row, or a new one. */
 static file_row *row_of_file(listing *l, const char *path)
 {
     if (l->n_files && strcmp(l->files[l->n_files - 1].path, path) == 0)
@@ -70,7 +70,7 @@ static int by_tag(const void *a, const void *b)
     return compare(*(tag_row *const *)a, *(tag_row *const *)b);
 }
 
-/* Adopts the tag. */
+/* Takes ownership of the tag. */
 static tag_row *row_of_tag(listing *l, char *tag, const char *kind)
 {
     tag_row **found = tfind(&(tag_row){.tag = tag, .kind = kind}, &l->tree, compare);

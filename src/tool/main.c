@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hooksess: looks at what training wrote, and tries whether it resumes. Written as any program is, against the public
- * headers alone.
+/* hooksess: shows the files that training wrote, and tests that it resumes. Uses only the public headers, as any program.
  *
- *   main.c              which commands there are
- *   command_line.c      finding the command, its options, help
- *   checkpoint_*.c      a command each
- *   events_*.c          likewise, and events.c, what they share
- *   verify_resume.c, trial.c, record.c
- *                       the trials of a resume; one of them as a process; what two have recorded
- *   open.c, numbers.c   the checkpoint that a name means; the numbers in tensors
- *   output.c, json.c    lines for people, and for programs */
+ *   main.c               the list of commands
+ *   command_line.c       finds the command, parses its options, prints help
+ *   checkpoint_*.c       one command each; checkpoint_open.c finds and opens checkpoints
+ *   events_*.c           one command each; events.c reads events
+ *   verify_resume.c      the command; trial_run.c runs a trial as a process, record.c compares the records of two trials
+ *   statistics.c         the numbers in tensors
+ *   output.c, columns.c  text output
+ *   json_output.c        JSON output */
 #include "command.h"
 #include "output.h"
 
 #include <stddef.h>
 
-/* A command is a row here and a function. */
+/* Each command is a row here and a function. */
 static const struct command commands[] = {
     {"checkpoint",
      "ls",
@@ -127,13 +126,13 @@ static const struct command commands[] = {
      "value of the graph after each step. The command prints the first step that differs, and what differs in it.\n"
      "\n"
      "If this step follows a restart, the checkpoint lacks something that the step reads. Usually this is\n"
-      "  the state of a random number generator, or the position in the data. Add it with hs_graph_bytes, or, if it has\n"
-      "  pointers or open files, with hs_graph_state;\n"
-      "  an optimizer's moments, or a buffer that is swapped with the memory of a variable. Add it with hs_graph_variable,\n"
-      "  or, if its memory moves or is allocated in a step, with hs_graph_variable_at.\n"
-      "A value that is not computed in each step may differ without an error: name it in --ignore.\n"
-      "State of hooks that depends on times is not compared (HS_HOOK_STATE_VARIES; stop_after, watchdog, rows every N\n"
-      "seconds).\n"
+     "  the state of a random number generator, or the position in the data. Add it with hs_graph_bytes, or, if it has\n"
+     "  pointers or open files, with hs_graph_state;\n"
+     "  an optimizer's moments, or a buffer that is swapped with the memory of a variable. Add it with hs_graph_variable,\n"
+     "  or, if its memory moves or is allocated in a step, with hs_graph_variable_at.\n"
+     "A value that is not computed in each step may differ without an error: name it in --ignore.\n"
+     "State of hooks that depends on times is not compared (HS_HOOK_STATE_VARIES; stop_after, watchdog, rows every N\n"
+     "seconds).\n"
      "\n"
      "  --steps N        the last step of both runs, after which the program is killed. Default: 20\n"
      "  --middle N       the only step to restart from. Default: half of --steps, and the next step\n"
@@ -142,13 +141,13 @@ static const struct command commands[] = {
      "  --keep DIR       a new or empty directory that keeps the checkpoints, records and output (NAME.log) of the runs.\n"
      "                   Default: a directory in $TMPDIR or /tmp that is deleted\n"
      "\n"
-      "Your checkpoint_dir and summary_dir are not changed: when the program opens the session, the library uses other\n"
-      "directories instead. Files that the program itself writes are written, and so are those of hooks in other\n"
-      "directories. There, a checkpoint saver abandons the checkpoints of the real run. Standard input is empty. The\n"
-      "program must train --steps steps in one session and one process: MPI programs and workers of a cluster are not\n"
-      "supported.\n"
-      "--json prints an object: \"same\" (true or false), \"steps\" (number of equal steps), \"resumed_at\", \"step\",\n"
-      "\"differences\".\n",
+     "Your checkpoint_dir and summary_dir are not changed: when the program opens the session, the library uses other\n"
+     "directories instead. Files that the program itself writes are written, and so are those of hooks in other\n"
+     "directories. There, a checkpoint saver abandons the checkpoints of the real run. Standard input is empty. The\n"
+     "program must train --steps steps in one session and one process: MPI programs and workers of a cluster are not\n"
+     "supported.\n"
+     "--json prints an object: \"same\" (true or false), \"steps\" (number of equal steps), \"resumed_at\", \"step\",\n"
+     "\"differences\".\n",
      A_PROGRAM,
      {[OPTION_JSON] = true,
       [OPTION_STEPS] = true,

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether writing has failed, and why. */
+/* The first failure to write to standard output. */
 static struct {
     bool failed;
     int cause;
@@ -18,7 +18,7 @@ static struct {
 void output_begin(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    /* A closed one is held by a file that cannot be used in its way. */
+    /* Opens /dev/null for closed descriptors, in the mode in which using it fails. */
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) == -1 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) == -1)
             return;
@@ -66,7 +66,7 @@ size_t utf8_length(const char *text)
     return overlong || no_character ? 0 : n;
 }
 
-/* The bytes at `s` that can be shown as they are, 0 if the first must be escaped. */
+/* The length of the first character. 0: it must be escaped. */
 static size_t plain_length(const char *s)
 {
     unsigned char first = (unsigned char)s[0];
@@ -77,7 +77,7 @@ static size_t plain_length(const char *s)
     return utf8_length(s);
 }
 
-/* To nowhere if `to` is NULL. Returns the columns that it takes, where a character takes one. */
+/* Prints to `to`, which may be NULL. Returns the number of columns, one per character. */
 static int put_escaped(FILE *to, const char *text, bool backslashes)
 {
     int columns = 0;
@@ -106,7 +106,7 @@ void say(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fflush(stdout); /* so that the two keep their order on a terminal */
+    fflush(stdout); /* keeps the order of the two streams on a terminal */
     fputs("hooksess: ", stderr);
     put_escaped(stderr, text, false);
     fputs("\n", stderr);

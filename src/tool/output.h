@@ -6,26 +6,26 @@
 
 #include <stdio.h>
 
-/* Makes sure that what is written to standard output gets there or is known to be lost: a closed pipe is an error to hear
- * of, and no file that is opened later takes the place of a closed standard output. */
+/* Makes lost output an error: a closed pipe does not kill the tool, and no file that it opens gets the descriptor of a
+ * closed standard output. */
 void output_begin(void);
-/* Could all be written so far? Commands ask it now and then, and give up. */
+/* False if output was lost. Commands check this from time to time, and stop. */
 bool output_works(void);
-/* How the tool ends: `status`, unless something could not be written. Says so. */
+/* Flushes and closes the output. Returns `status`, or TROUBLE if output was lost, which it prints. */
 int output_end(int status);
 
-/* A line on standard error, "hooksess: ...". Control characters in it are escaped. */
+/* Prints "hooksess: ..." as a line on standard error. Escapes control characters. */
 void say(const char *format, ...) HS_PRINTF(1, 2);
 
-/* A name, with control characters, backslashes and bytes that are no UTF-8 escaped as in C: names may be anything, and must
- * not reach a terminal as they are. */
+/* Prints a name. Escapes control characters, backslashes and bytes that are not UTF-8 as in C, as they must not reach a
+ * terminal. */
 void put_name(const char *name);
-/* The same, with blanks up to `width` columns. */
+/* The same, padded with blanks to `width` columns. */
 void put_padded(const char *name, int width);
-/* How many columns that takes. */
+/* The number of columns of the printed name. */
 int name_width(const char *name);
 
-/* The length of the well-formed UTF-8 character that the text begins with, 0 if it begins with none. */
+/* The length of the first UTF-8 character of a text. 0: not UTF-8, or empty. */
 size_t utf8_length(const char *text);
 
 #endif

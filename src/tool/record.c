@@ -10,25 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line of a record, taken apart. */
+/* A parsed line of a record. */
 typedef struct {
     int64_t step;
-    char *text;                                 /* all of it; the others are parts */
+    char *text;                                 /* the line, into which the others point */
     const char *kind, *content, *number, *name; /* content: checksum, type and shape */
 } line;
 
 typedef struct record {
     const char *path;
     FILE *file;
-    line *lines; /* of the step */
+    line *lines; /* of the current step */
     size_t n, capacity;
-    line next; /* the first of the step after it; text NULL: the end */
+    line next; /* the first line of the next step; text NULL: end of the record */
     bool failed;
 } record;
 
 /* Reading. */
 
-/* The word at *at, which is ended there; NULL at the end. */
+/* Terminates the word at *at and moves behind it. NULL: no blank follows. */
 static char *next_word(char **at)
 {
     char *word = *at, *end = strchr(word, ' ');
@@ -48,7 +48,7 @@ static bool parse(char *text, line *out)
     number = words[2] ? next_word(&at) : NULL;
     if (!number || !*at)
         return false;
-    words[1][-1] = words[2][-1] = ' '; /* the three are one content */
+    words[1][-1] = words[2][-1] = ' '; /* joins the three words of `content` */
     out->step = strtoll(step, &rest, 10);
     out->kind = kind;
     out->content = words[0];
@@ -66,7 +66,7 @@ static bool is_listed(const char *name, const char *list)
     return false;
 }
 
-/* The next line that is not ignored. */
+/* Reads the next line that is not ignored. */
 static void read_line(record *r, const char *ignore)
 {
     do {
@@ -101,7 +101,7 @@ static void clear_lines(record *r)
     r->n = 0;
 }
 
-/* Has the lines of the next step after `after`: none behind `last` and at the end. */
+/* Reads the lines of the next step after `after`. No lines: the step is beyond `last`, or the record ends. */
 static void next_step(record *r, int64_t after, int64_t last, const char *ignore)
 {
     clear_lines(r);
@@ -138,7 +138,7 @@ static void close_record(record *r)
 
 /* Comparing. */
 
-/* Mostly it has the same place in both. */
+/* Finds the line of the same variable, state or value. Usually it has the same index in both records. */
 static const line *find(const record *in, const line *like, size_t guess)
 {
     for (size_t i = 0; i < in->n; i++) {

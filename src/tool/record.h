@@ -6,26 +6,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What trials of a resume have recorded (src/drivers/trial.h describes the files). One step of each record is in memory. */
+/* Compares the records of two trials of a resume (src/drivers/trial.h describes the files). Only one step of each record is
+ * in memory. */
 
-/* A thing that differs. */
+/* A variable, state or value that differs. */
 typedef struct record_difference {
     const char *kind, *name;             /* kind: "state", "variable" or "value" */
-    const char *uninterrupted, *resumed; /* its number; "-": it has none; NULL: that run does not have the thing */
+    const char *uninterrupted, *resumed; /* its number; "-": not a number; NULL: missing in that run */
 } record_difference;
 
 typedef struct comparison {
-    int64_t same;                   /* how many steps are the same */
-    int64_t step;                   /* the first that differs; -1: none */
-    size_t things;                  /* how many things are recorded of the last step that was compared */
-    record_difference *differences; /* what differs in `step` */
-    size_t n;                       /* 0: only one of the runs has made the step */
+    int64_t same;                   /* number of equal steps */
+    int64_t step;                   /* the first step that differs; -1: all are equal */
+    size_t things;                  /* number of variables, states and values of the last compared step */
+    record_difference *differences; /* of `step` */
+    size_t n;                       /* 0 if `step` is not -1: only one run has the step */
     size_t capacity;
-    struct record *runs; /* two, which have the texts */
+    struct record *runs; /* two; they own the texts */
 } comparison;
 
-/* Compares the steps after `after` up to `last`, and stops at the first one that differs. `ignore`: names with commas
- * between them; NULL: none. False: a record could not be read, and that was said. Free the comparison in any case. */
+/* Compares the steps after `after` up to `last`, and stops at the first one that differs. `ignore`: names separated by
+ * commas; may be NULL. False: a record could not be read; the error is printed. Free the comparison, after a failure too.
+ */
 bool compare_records(comparison *c, const char *uninterrupted, const char *resumed, int64_t after, int64_t last,
                      const char *ignore);
 void free_comparison(comparison *c);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a program that is resumed continue as if it had never stopped? */
+/* Tests that a resumed program continues as if it had not stopped. */
 #define _XOPEN_SOURCE 700 /* realpath, nftw */
+#include "checkpoint_open.h"
 #include "command.h"
 #include "events.h"
-#include "json.h"
-#include "open.h"
+#include "json_output.h"
 #include "output.h"
 #include "record.h"
-#include "trial.h"
+#include "trial_run.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -65,7 +65,7 @@ static char *make_temporary(void)
     return NULL;
 }
 
-/* An absolute path, as a program may change its directory. */
+/* The path is absolute, as the program may change its working directory. */
 static char *make_directory(const char *kept)
 {
     char *made = NULL, *whole = NULL;
@@ -78,9 +78,9 @@ static char *make_directory(const char *kept)
     return whole;
 }
 
-/* What was found. */
+/* Findings. */
 
-/* The run that is interrupted, in parts; how much of it is the same. */
+/* The parts of the interrupted run, and the number of equal steps. */
 typedef struct {
     trial parts[MOST_PARTS];
     int n_parts;
@@ -191,7 +191,7 @@ static void report(const job *j, const findings *found, const comparison *c, con
 
 /* The trials. */
 
-/* Compares a part with the same steps of the whole run; reports a difference, and the end. */
+/* Compares a part with the same steps of the whole run. Reports a difference, or the result after the last part. */
 static int compare_part(const job *j, findings *found, const trial *part, bool is_last)
 {
     comparison c;
@@ -211,7 +211,7 @@ static int compare_part(const job *j, findings *found, const trial *part, bool i
     return status;
 }
 
-/* A run may make several steps, and pass the middle and the end at once. */
+/* One run of the session may make several steps, and so reach both the middle and the end. */
 static int say_not_resumed(const trial *interrupted, int64_t middle)
 {
     say("the run to interrupt after step %lld reached the last step, %lld, in one run, so nothing was resumed; use --steps %lld",
@@ -219,7 +219,7 @@ static int say_not_resumed(const trial *interrupted, int64_t middle)
     return TROUBLE;
 }
 
-/* The whole run; then one that is interrupted in the middle, resumed for a run, and resumed again. */
+/* Runs the whole run, then a run that is interrupted in the middle, resumed for a step, and resumed again. */
 static int verify(const job *j)
 {
     trial whole = {.name = "whole", .what = "the uninterrupted run", .last = j->steps};
@@ -245,14 +245,14 @@ static int verify(const job *j)
     return status == FINE && found.n_parts == 1 ? say_not_resumed(&found.parts[0], middle) : status;
 }
 
-static bool take_options(job *j, const struct call *call)
+static bool parse_options(job *j, const struct call *call)
 {
     *j = (job){.trials = {.program = call->operands, .fetches = call->given[OPTION_FETCH]},
                .steps = STEPS,
                .ignore = call->given[OPTION_IGNORE],
                .json = call->given[OPTION_JSON]};
-    if (!take_step("--steps", call->given[OPTION_STEPS], &j->steps) ||
-        !take_step("--middle", call->given[OPTION_MIDDLE], &j->middle))
+    if (!parse_step("--steps", call->given[OPTION_STEPS], &j->steps) ||
+        !parse_step("--middle", call->given[OPTION_MIDDLE], &j->middle))
         return false;
     if (j->steps < 2)
         say("--steps must be at least 2");
@@ -268,7 +268,7 @@ static bool take_options(job *j, const struct call *call)
 int verify_resume(const struct call *call)
 {
     job j;
-    if (!take_options(&j, call) || !(j.trials.directory = make_directory(call->given[OPTION_KEEP])))
+    if (!parse_options(&j, call) || !(j.trials.directory = make_directory(call->given[OPTION_KEEP])))
         return TROUBLE;
     int status = verify(&j);
     if (!call->given[OPTION_KEEP])

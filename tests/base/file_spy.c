@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-/* Writer threads call it, too. */
+/* Writer threads call it as well. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct {
@@ -83,7 +83,7 @@ static hs_code spy_sync(void *user, void *file, hs_error *err)
     return code ? code : spy->under.ops->sync(spy->under.user, spied->handle, err);
 }
 
-/* One that fails closes all the same. */
+/* Closes the file even if it fails. */
 static hs_code spy_close(void *user, void *file, hs_error *err)
 {
     file_spy *spy = user;

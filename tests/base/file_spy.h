@@ -4,24 +4,24 @@
 
 #include "support/test.h"
 
-/* A file system over another one that writes down what is asked of it, and fails on command. Its functions go by short
- * names: open, read, write, sync, close, rename, remove, directory (is synced), make, stat and list. */
+/* A file system that records its calls, fails on command, and otherwise calls another file system. Short names of its
+ * functions: open, read, write, sync, close, rename, remove, directory (sync_directory), make, stat and list. */
 typedef struct file_spy {
-    hs_env env; /* the environment that it was made with, with these files */
+    hs_env env; /* the given environment with these files */
     hs_file_system under;
 
-    /* Failing. `matches` counts the calls of `what` on paths that have `where` in them; NULL is any. */
+    /* Failures. `matches` counts the calls of `what` on paths that contain `where`; NULL: any. */
     const char *what, *where;
-    size_t fail_at; /* this one of them fails, counted from 1; 0: none */
-    bool fail_on;   /* and all that follow */
-    hs_code code;   /* with this code */
-    bool silent;    /* which is returned, and nothing else */
+    size_t fail_at; /* the number of the match that fails, counted from 1; 0: none */
+    bool fail_on;   /* all later matches fail, too */
+    hs_code code;   /* the code of the failure */
+    bool silent;    /* do not set the error */
     size_t matches;
-    uint64_t bytes_read; /* from all files together */
+    uint64_t bytes_read; /* from all files */
 
     /* Writing down: "open:NAME sync:NAME directory ...", NAME without its directory and without `strip` at its beginning.
      */
-    const char *noted; /* the functions that are written down, "sync rename"; NULL: none */
+    const char *noted; /* the functions to record, as "sync rename"; NULL: none */
     const char *strip;
     bool no_names;
     char calls[4096];
@@ -31,7 +31,7 @@ typedef struct file_spy {
 void file_spy_init(file_spy *spy, const hs_env *env);
 /* Empties `calls`. */
 void file_spy_forget(file_spy *spy);
-/* From now on the n-th call fails. */
+/* Makes the n-th call from now on fail. */
 void file_spy_fail(file_spy *spy, size_t n, hs_code code);
 
 #endif

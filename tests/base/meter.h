@@ -4,12 +4,12 @@
 
 #include "support/test.h"
 
-/* Measures how much memory is asked for. For one thread. */
+/* An allocator that measures how much memory is allocated. For one thread. */
 typedef struct meter {
-    hs_env env; /* the environment that it was made with, measured */
+    hs_env env; /* the given environment with this allocator */
     hs_allocator under;
-    size_t bytes;   /* all that was asked for, together */
-    size_t largest; /* the largest piece */
+    size_t bytes;   /* total of all allocations */
+    size_t largest; /* the largest allocation */
 } meter;
 
 /* `env` must be complete. */

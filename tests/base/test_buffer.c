@@ -100,7 +100,7 @@ static void a_cleared_buffer_has_not_failed(void **state)
     assert_memory_equal(buffer.data, "y", 1);
 }
 
-static void sizes_that_do_not_fit_fail(void **state)
+static void overflowing_sizes_fail(void **state)
 {
     (void)state;
     hs__buffer_append(&buffer, "x", 1);
@@ -150,7 +150,7 @@ static void varints_read_back(void **state)
         }
 }
 
-/* Refused, and nothing moved. */
+/* Refused, and the position is unchanged. */
 static void refuse_varint(const unsigned char *bytes, size_t n)
 {
     const unsigned char *at = bytes;
@@ -160,12 +160,12 @@ static void refuse_varint(const unsigned char *bytes, size_t n)
     assert_int_equal(value, 99);
 }
 
-static void wrong_varints_are_refused(void **state)
+static void invalid_varints_are_refused(void **state)
 {
     (void)state;
     static const unsigned char endless[] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01};
     static const unsigned char large[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02};
-    for (size_t n = 0; n <= sizeof endless; n++) /* cut at first, then too long */
+    for (size_t n = 0; n <= sizeof endless; n++) /* truncated at first, then too long */
         refuse_varint(endless, n);
     refuse_varint(large, sizeof large);
 }
@@ -181,11 +181,11 @@ int main(void)
         TEST(a_cleared_buffer_keeps_its_memory),
         TEST(the_first_failure_is_kept),
         TEST(a_cleared_buffer_has_not_failed),
-        TEST(sizes_that_do_not_fit_fail),
+        TEST(overflowing_sizes_fail),
         TEST(numbers_are_little_endian),
         TEST(varints_have_these_bytes),
         TEST(varints_read_back),
-        TEST(wrong_varints_are_refused),
+        TEST(invalid_varints_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void known_checksums(void **state)
     assert_int_equal(hs__crc32c(0, down, 32), 0x113fdb5cu);
 }
 
-static void nothing_changes_nothing(void **state)
+static void no_bytes_do_not_change_the_checksum(void **state)
 {
     (void)state;
     assert_int_equal(hs__crc32c(0, NULL, 0), 0);
@@ -57,7 +57,7 @@ static void agrees_with_the_definition_at_every_length_and_address(void **state)
             assert_int_equal(hs__crc32c(0, data + start, bytes), reference(data + start, bytes));
 }
 
-static void goes_on_from_any_cut(void **state)
+static void continues_from_any_split(void **state)
 {
     (void)state;
     unsigned char data[300];
@@ -67,8 +67,8 @@ static void goes_on_from_any_cut(void **state)
         assert_int_equal(hs__crc32c(hs__crc32c(0, data, cut), data + cut, sizeof data - cut), whole);
 }
 
-/* The checksum routine beneath takes an int for the length. The memory is only read, so that it costs next to none. */
-static void lengths_beyond_an_int_are_taken_in_pieces(void **state)
+/* The length of ISA-L's function is an int. The zeros are only read, so that the system maps one page for all of them. */
+static void lengths_beyond_an_int_are_split(void **state)
 {
     (void)state;
     const size_t border = (size_t)1 << 30, all = 2 * border + 2;
@@ -108,10 +108,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_checksums),
-        cmocka_unit_test(nothing_changes_nothing),
+        cmocka_unit_test(no_bytes_do_not_change_the_checksum),
         cmocka_unit_test(agrees_with_the_definition_at_every_length_and_address),
-        cmocka_unit_test(goes_on_from_any_cut),
-        cmocka_unit_test(lengths_beyond_an_int_are_taken_in_pieces),
+        cmocka_unit_test(continues_from_any_split),
+        cmocka_unit_test(lengths_beyond_an_int_are_split),
         cmocka_unit_test(tb_030s_mask_rotates_and_adds),
         cmocka_unit_test(unmask_undoes_mask),
     };

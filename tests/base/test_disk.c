@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk that the crash tests use: it forgets what was not synced, and only that. */
+/* The simulated disk of the crash tests: it loses unsynced data, and only that. */
 #include "support/disk.h"
 
 #include "base/files.h"
@@ -45,7 +45,7 @@ static void put_durably(fixture *f, const char *path, const char *text)
     assert_ok(hs__sync_directory(&f->env, "/", &f->err), &f->err);
 }
 
-/* Its text, "-" if there is no such file, "?" for another one. */
+/* The file's text; "-" if it does not exist, "?" for other contents. */
 static const char *text_of(const disk *d, const char *path, const char *one, const char *other)
 {
     const disk_file *file = disk_find(d, path);
@@ -58,7 +58,7 @@ static const char *text_of(const disk *d, const char *path, const char *one, con
     return "?";
 }
 
-/* How many of all losses leave this text under the path. */
+/* The number of crashes, of all that are possible, after which the path has this text. */
 static size_t losses_that_leave(fixture *f, const char *path, const char *text, const char *other)
 {
     enum { SEEDS = 20 };
@@ -77,14 +77,14 @@ static size_t losses_that_leave(fixture *f, const char *path, const char *text, 
 
 enum { ALL = DISK_CONTENTS_LOSSES * DISK_NAMES_LOSSES * 20 };
 
-static void what_was_synced_is_never_lost(void **state)
+static void synced_data_is_never_lost(void **state)
 {
     fixture *f = *state;
     put_durably(f, "/a", "old");
     assert_int_equal(losses_that_leave(f, "/a", "old", ""), ALL);
 }
 
-static void what_was_not_synced_may_be_lost_or_torn(void **state)
+static void unsynced_data_may_be_lost_or_torn(void **state)
 {
     fixture *f = *state;
     put_durably(f, "/a", "old");
@@ -104,7 +104,7 @@ static void a_file_without_a_synced_name_may_be_gone(void **state)
     assert_int_equal(losses_that_leave(f, "/a", "new", ""), ALL - gone);
 }
 
-/* The mistake that leaves empty files where good ones were. */
+/* The common mistake that replaces intact files by empty ones. */
 static void a_rename_without_a_sync_of_the_contents_may_leave_nothing(void **state)
 {
     fixture *f = *state;
@@ -152,7 +152,7 @@ static void changes_of_names_come_in_any_order(void **state)
     assert_true(only[0] && only[1]);
 }
 
-static void what_lies_in_a_lost_directory_is_lost(void **state)
+static void files_of_a_lost_directory_are_lost(void **state)
 {
     fixture *f = *state;
     assert_ok(f->disk.files.ops->make_directory(&f->disk, "/d", &f->err), &f->err);
@@ -179,7 +179,7 @@ static void sectors_are_written_in_any_order(void **state)
     assert_true(second);
 }
 
-/* Writes a file, and syncs it once more after a sync that failed. */
+/* Writes a file, and syncs it again after a failed sync. */
 static void sync_again_after_a_failure(fixture *f)
 {
     hs__file file;
@@ -193,7 +193,7 @@ static void sync_again_after_a_failure(fixture *f)
     assert_ok(hs__file_close(&file, &f->err), &f->err);
 }
 
-static void a_sync_after_one_that_failed_lies(void **state)
+static void a_sync_after_a_failed_sync_succeeds_without_effect(void **state)
 {
     fixture *f = *state;
     put_durably(f, "/a", "old");
@@ -202,7 +202,7 @@ static void a_sync_after_one_that_failed_lies(void **state)
     assert_int_equal(losses_that_leave(f, "/a", "new", "old"), 0);
 }
 
-static void a_full_disk_takes_what_fits(void **state)
+static void a_full_disk_writes_what_fits(void **state)
 {
     fixture *f = *state;
     hs__file file;
@@ -229,17 +229,17 @@ static void without_power_nothing_works(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_disk(what_was_synced_is_never_lost),
-        with_disk(what_was_not_synced_may_be_lost_or_torn),
+        with_disk(synced_data_is_never_lost),
+        with_disk(unsynced_data_may_be_lost_or_torn),
         with_disk(a_file_without_a_synced_name_may_be_gone),
         with_disk(a_rename_without_a_sync_of_the_contents_may_leave_nothing),
         with_disk(a_rename_is_done_or_not_done),
         with_disk(replacing_a_file_the_right_way_is_safe),
         with_disk(changes_of_names_come_in_any_order),
-        with_disk(what_lies_in_a_lost_directory_is_lost),
+        with_disk(files_of_a_lost_directory_are_lost),
         with_disk(sectors_are_written_in_any_order),
-        with_disk(a_sync_after_one_that_failed_lies),
-        with_disk(a_full_disk_takes_what_fits),
+        with_disk(a_sync_after_a_failed_sync_succeeds_without_effect),
+        with_disk(a_full_disk_writes_what_fits),
         with_disk(without_power_nothing_works),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

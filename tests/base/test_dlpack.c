@@ -3,7 +3,7 @@
 
 #include <hooksess/dlpack.h>
 
-/* DLPack's structs, as a program has them from DLPack's own header. */
+/* DLPack's structs, as in DLPack's header. */
 
 typedef struct {
     uint8_t code, bits;
@@ -112,8 +112,8 @@ static void strides_without_gaps_are_fine(void **state)
     (void)state;
     static int64_t rows[][2][3] = {
         /* shape, strides */
-        {{2, 3, 4}, {12, 4, 1}}, {{2, 1, 4}, {4, 77, 1}}, /* a dimension of one is never stepped over */
-        {{1, 1, 1}, {5, 0, -9}}, {{0, 3, 4}, {1, 1, 1}},  /* no element, no gap */
+        {{2, 3, 4}, {12, 4, 1}}, {{2, 1, 4}, {4, 77, 1}}, /* the stride of a dimension of 1 does not matter */
+        {{1, 1, 1}, {5, 0, -9}}, {{0, 3, 4}, {1, 1, 1}},  /* no elements */
         {{3, 0, 4}, {99, 5, 2}},
     };
     float data[24] = {0};
@@ -138,7 +138,7 @@ static void strides_that_leave_gaps_are_refused(void **state)
     }
 }
 
-static void shapes_that_cannot_be_are_refused(void **state)
+static void invalid_shapes_are_refused(void **state)
 {
     (void)state;
     const int64_t large = (int64_t)1 << 40;
@@ -166,7 +166,7 @@ static void ranks_are_checked(void **state)
     assert_int_equal(accept(&managed, NULL).rank, 8);
 }
 
-static void element_types_that_we_have_not_are_refused(void **state)
+static void unsupported_element_types_are_refused(void **state)
 {
     (void)state;
     static const data_type none[] = {{2, 32, 2}, {2, 8, 1}, {3, 64, 1}, {0, 4, 1}, {17, 8, 1}, {2, 128, 1}, {6, 1, 1}};
@@ -183,7 +183,7 @@ static void a_device_needs_its_memory(void **state)
     (void)state;
     hs_memory memory = HS_INIT(hs_memory, .device_type = CUDA, .device_id = 3);
     managed_tensor managed = managed_of((void *)4096, 1, (int64_t[]){5}, NULL);
-    refuse(&managed, &memory, "device 1:0"); /* the CPU needs none */
+    refuse(&managed, &memory, "device 1:0"); /* memory of the CPU needs no hs_memory */
     managed.dl_tensor.device.type = CUDA;
     managed.dl_tensor.device.id = 3;
     refuse(&managed, NULL, "device 2:3");
@@ -225,7 +225,7 @@ static const struct {
     {HS_COMPLEX64, {5, 64, 1}}, {HS_COMPLEX128, {5, 128, 1}}, {HS_BOOL, {6, 8, 1}},
 };
 
-static void every_type_goes_there_and_back(void **state)
+static void every_type_round_trips(void **state)
 {
     (void)state;
     char data[6 * 16] = {0};
@@ -250,7 +250,7 @@ static void a_managed_tensor_is_complete(void **state)
     float data[6] = {0};
     hs_tensor view = hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), data);
     managed_tensor *managed = hs_tensor_to_dlpack(&view, NULL, NULL, NULL, &err);
-    memset(view.dims, 0, sizeof view.dims); /* the view may go */
+    memset(view.dims, 0, sizeof view.dims); /* the view need not live longer */
     assert_int_equal(managed->version.major, 1);
     assert_int_equal(managed->flags, 0);
     assert_ptr_equal(managed->dl_tensor.data, data);
@@ -262,7 +262,7 @@ static void a_managed_tensor_is_complete(void **state)
     managed->deleter(managed);
 }
 
-static void a_device_goes_along(void **state)
+static void a_device_is_exported(void **state)
 {
     (void)state;
     hs_memory memory = HS_INIT(hs_memory, .device_type = CUDA, .device_id = 3);
@@ -276,7 +276,7 @@ static void a_device_goes_along(void **state)
     managed->deleter(managed);
 }
 
-static void what_dlpack_has_not_is_refused_and_not_released(void **state)
+static void tensors_without_a_dlpack_form_are_refused_and_not_released(void **state)
 {
     (void)state;
     static const hs_dtype none[] = {HS_STRING, HS_QINT8, HS_QUINT8, HS_QINT16, HS_QUINT16, HS_QINT32, HS_DTYPE_NONE};
@@ -322,15 +322,15 @@ int main(void)
         TEST(versions_of_the_first_major_are_read),
         TEST(strides_without_gaps_are_fine),
         TEST(strides_that_leave_gaps_are_refused),
-        TEST(shapes_that_cannot_be_are_refused),
+        TEST(invalid_shapes_are_refused),
         TEST(ranks_are_checked),
-        TEST(element_types_that_we_have_not_are_refused),
+        TEST(unsupported_element_types_are_refused),
         TEST(a_device_needs_its_memory),
         TEST(null_arguments_are_refused),
-        TEST(every_type_goes_there_and_back),
+        TEST(every_type_round_trips),
         TEST(a_managed_tensor_is_complete),
-        TEST(a_device_goes_along),
-        TEST(what_dlpack_has_not_is_refused_and_not_released),
+        TEST(a_device_is_exported),
+        TEST(tensors_without_a_dlpack_form_are_refused_and_not_released),
         TEST(the_memory_is_the_environments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

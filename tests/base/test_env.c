@@ -22,9 +22,9 @@ static int tear_down(void **state)
     return t.live ? -1 : 0;
 }
 
-/* Which parts an environment is made of. */
+/* The parts of an environment. */
 
-static void none_is_the_system(void **state)
+static void null_is_the_system(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -45,7 +45,7 @@ static void the_default_is_complete(void **state)
     assert_int_equal(taken.files.ops->size, sizeof(hs_file_system_ops));
 }
 
-static void what_is_left_out_is_the_system(void **state)
+static void missing_parts_are_the_system(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -156,7 +156,7 @@ static void memory_is_zeroed(void **state)
     hs_env_free(&env, b);
 }
 
-static void sizes_that_do_not_fit_give_null(void **state)
+static void overflowing_sizes_return_null(void **state)
 {
     (void)state;
     assert_null(hs__alloc(&t.env, SIZE_MAX / 2, 3));
@@ -165,7 +165,7 @@ static void sizes_that_do_not_fit_give_null(void **state)
     assert_int_equal(t.allocations, 0);
 }
 
-static void no_bytes_are_a_block_of_their_own(void **state)
+static void zero_bytes_are_a_separate_block(void **state)
 {
     (void)state;
     void *a = hs__alloc(&t.env, 0, 8), *b = hs__realloc(&t.env, NULL, 0, 8), *c = hs_env_alloc(&t.env, 0);
@@ -189,7 +189,7 @@ static void without_an_allocator_memory_is_the_system(void **state)
     assert_int_equal(t.allocations, 0);
 }
 
-static void texts_are_copied(void **state)
+static void strings_are_copied(void **state)
 {
     (void)state;
     char *a = hs__strdup(&t.env, "copy"), *b = hs__strndup(&t.env, "abcdef", 3), *c = hs__strdup(&t.env, "");
@@ -212,7 +212,7 @@ static void formatted_text_has_any_length(void **state)
     assert_null(hs__format(&t.env, "x"));
 }
 
-static void lists_grow_and_keep_what_they_have(void **state)
+static void lists_grow_and_keep_their_elements(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -222,13 +222,13 @@ static void lists_grow_and_keep_what_they_have(void **state)
         assert_ok(hs__reserve(&t.env, &items, &capacity, (size_t)i + 1, sizeof *items, &err), &err);
         items[i] = i;
     }
-    assert_true(t.allocations < 12); /* it doubles */
+    assert_true(t.allocations < 12); /* the size doubles */
     for (int i = 0; i < 1000; i++)
         assert_int_equal(items[i], i);
     hs__free(&t.env, items);
 }
 
-static void a_list_that_cannot_grow_stays(void **state)
+static void a_list_that_cannot_grow_is_unchanged(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -274,7 +274,7 @@ static void no_names_are_an_empty_list(void **state)
 
 /* Time. */
 
-static void time_is_what_the_clock_says(void **state)
+static void time_comes_from_the_clock(void **state)
 {
     (void)state;
     hs_env only_memory = HS_INIT(hs_env, .allocator = t.env.allocator);
@@ -330,7 +330,7 @@ static void long_log_lines_are_whole(void **state)
     assert_string_equal(t.log + strlen(t.log) - 4, "001\n");
 }
 
-static void without_memory_long_log_lines_are_cut_and_say_so(void **state)
+static void without_memory_long_log_lines_are_truncated_with_dots(void **state)
 {
     (void)state;
     t.fail_alloc_at = t.allocations + 1;
@@ -354,8 +354,8 @@ static void characters_of_any_alphabet_are_kept(void **state)
     assert_string_equal(t.log, "INFO: gr\u00f6\u00dfer \u6f22\u5b57 \U0001f600\n");
 }
 
-/* What ends a line or begins a command for some terminals and editors, too: U+009B, U+2028. */
-static void what_is_not_a_printable_character_is_escaped(void **state)
+/* Includes U+009B and U+2028, which begin a command or end a line in some terminals and editors. */
+static void characters_that_are_not_printable_are_escaped(void **state)
 {
     (void)state;
     hs_log(&t.env, HS_LOG_INFO, "%s", "\xff|\xc3|\xe6\xbc|\xed\xa0\x80|\xc2\x9b|\xe2\x80\xa8");
@@ -377,7 +377,7 @@ static void escaped_log_lines_of_any_length_are_whole(void **state)
 {
     (void)state;
     char text[5000];
-    hs_log(&t.env, HS_LOG_INFO, "%s", line_of(text, 1001, "\x1b")); /* which fits before it is escaped */
+    hs_log(&t.env, HS_LOG_INFO, "%s", line_of(text, 1001, "\x1b")); /* fits only before it is escaped */
     assert_int_equal(strlen(t.log), strlen("INFO: \n") + 4 * 1000);
     test_env_clear_log(&t);
     hs_log(&t.env, HS_LOG_INFO, "%s", line_of(text, 3001, "\x1b"));
@@ -385,8 +385,8 @@ static void escaped_log_lines_of_any_length_are_whole(void **state)
     assert_string_equal(t.log + strlen(t.log) - 5, "\\x1b\n");
 }
 
-/* Neither an escaped nor any other character is cut in two. */
-static void without_memory_lines_are_cut_between_characters(void **state)
+/* Neither an escape nor a character is split. */
+static void without_memory_lines_are_truncated_between_characters(void **state)
 {
     (void)state;
     static const char *const parts[] = {"\x1b", "\u6f22", "\U0001f600"};
@@ -395,7 +395,7 @@ static void without_memory_lines_are_cut_between_characters(void **state)
         const char *part = parts[i % 3], *fill = &"xxx"[i / 3];
         test_env_clear_log(&t);
         t.fail_alloc_at = t.allocations + 1;
-        line_of(text, i % 3 ? sizeof text : 1001, part); /* the latter fits before it is escaped */
+        line_of(text, i % 3 ? sizeof text : 1001, part); /* the second fits only before it is escaped */
         hs_log(&t.env, HS_LOG_INFO, "%s%s", fill, text);
         snprintf(shown, sizeof shown, "%s...\n", i % 3 ? part : "\\x1b");
         assert_true(strlen(t.log) > 2000 && strlen(t.log) < 2100);
@@ -403,7 +403,7 @@ static void without_memory_lines_are_cut_between_characters(void **state)
     }
 }
 
-/* What is written to stderr meanwhile; to be freed. */
+/* Returns what the logger writes to stderr. The caller frees it. */
 static char *default_log(const hs_env *env)
 {
     char *directory = test_make_directory(), path[600];
@@ -473,35 +473,35 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(none_is_the_system),
+        TEST(null_is_the_system),
         TEST(the_default_is_complete),
-        TEST(what_is_left_out_is_the_system),
+        TEST(missing_parts_are_the_system),
         TEST(a_half_filled_allocator_is_refused),
         TEST(a_half_filled_clock_is_refused),
         TEST(a_file_system_that_lacks_a_function_is_refused),
         TEST(forgotten_macros_are_named),
         TEST(a_refused_environment_changes_nothing),
         TEST(memory_is_zeroed),
-        TEST(sizes_that_do_not_fit_give_null),
-        TEST(no_bytes_are_a_block_of_their_own),
+        TEST(overflowing_sizes_return_null),
+        TEST(zero_bytes_are_a_separate_block),
         TEST(without_an_allocator_memory_is_the_system),
-        TEST(texts_are_copied),
+        TEST(strings_are_copied),
         TEST(formatted_text_has_any_length),
-        TEST(lists_grow_and_keep_what_they_have),
-        TEST(a_list_that_cannot_grow_stays),
+        TEST(lists_grow_and_keep_their_elements),
+        TEST(a_list_that_cannot_grow_is_unchanged),
         TEST(names_are_copied_into_one_block),
         TEST(no_names_are_an_empty_list),
-        TEST(time_is_what_the_clock_says),
+        TEST(time_comes_from_the_clock),
         TEST(the_default_clock_is_the_system),
         TEST(log_lines_go_to_the_logger),
         TEST(a_log_line_without_a_text_is_empty),
         TEST(long_log_lines_are_whole),
-        TEST(without_memory_long_log_lines_are_cut_and_say_so),
+        TEST(without_memory_long_log_lines_are_truncated_with_dots),
         TEST(control_characters_are_escaped),
         TEST(characters_of_any_alphabet_are_kept),
-        TEST(what_is_not_a_printable_character_is_escaped),
+        TEST(characters_that_are_not_printable_are_escaped),
         TEST(escaped_log_lines_of_any_length_are_whole),
-        TEST(without_memory_lines_are_cut_between_characters),
+        TEST(without_memory_lines_are_truncated_between_characters),
         TEST(by_default_stderr_gets_info_and_above),
         TEST(numbers_of_log_lines_are_short),
         TEST(a_failure_is_returned_or_logged),

@@ -111,7 +111,7 @@ static void the_contents_of_an_empty_file_are_no_bytes(void **state)
     assert_text(data, "");
 }
 
-static void contents_that_cannot_be_had(void **state)
+static void reading_contents_fails(void **state)
 {
     (void)state;
     char *data;
@@ -170,7 +170,7 @@ static void replace_makes_and_replaces(void **state)
     assert_int_equal(test_count_files(directory, "f"), 1);
 }
 
-static void what_a_crash_left_beside_it_is_no_hindrance(void **state)
+static void a_temporary_file_of_a_crashed_process_does_no_harm(void **state)
 {
     (void)state;
     put("f", "old");
@@ -180,7 +180,7 @@ static void what_a_crash_left_beside_it_is_no_hindrance(void **state)
     assert_int_equal(test_count_files(directory, "f"), 1);
 }
 
-static void replace_wants_its_directory(void **state)
+static void replace_needs_an_existing_directory(void **state)
 {
     (void)state;
     assert_fails(hs__file_replace(&t.env, in("none/f"), "x", 1, true, &err), HS_NOT_FOUND, &err, in("none/f"));
@@ -212,7 +212,7 @@ static void replacing_may_fail_anywhere(void **state)
     test_each_file_call(replace, old_or_new_is_there, EIO, true, NULL);
 }
 
-/* Codes that a file system may not report, as a session would take them for its own loss. */
+/* Codes that a file system must not return, as they would mean a lost session. */
 
 static void next_fails(hs_code code)
 {
@@ -258,7 +258,7 @@ static void no_file_reports_a_lost_session(void **state)
     }
 }
 
-static void a_lock_that_another_process_holds_is_no_failure_of_the_disk(void **state)
+static void a_lock_of_another_process_is_not_a_disk_error(void **state)
 {
     void *lock = NULL;
     (void)state;
@@ -267,7 +267,7 @@ static void a_lock_that_another_process_holds_is_no_failure_of_the_disk(void **s
     assert_int_equal(err.os_error, 0);
 }
 
-static void only_failures_of_the_disk_have_an_errno(void **state)
+static void only_disk_errors_have_an_errno(void **state)
 {
     const hs_code codes[] = {HS_INVALID_ARGUMENT, HS_UNIMPLEMENTED};
     hs__file file;
@@ -282,7 +282,7 @@ static void only_failures_of_the_disk_have_an_errno(void **state)
     assert_int_equal(err.os_error, EIO);
 }
 
-/* The calls in their order, and the paths of some. */
+/* The calls in order, with the paths of some. */
 
 static char trace[1000];
 static hs_file_system_ops traced;
@@ -362,7 +362,7 @@ static void replace_without_a_sync_only_renames(void **state)
     assert_content("f", "text");
 }
 
-/* What is there is kept, and nothing else is reported. */
+/* The directories are unchanged, and nothing is logged. */
 static void replace_does_not_replace_directories(void **state)
 {
     (void)state;
@@ -388,7 +388,7 @@ static void made_directories_are_synced_into_their_parents(void **state)
 
 /* Removing, and directories. */
 
-static void removing_a_missing_file_is_no_matter(void **state)
+static void removing_a_missing_file_succeeds(void **state)
 {
     (void)state;
     put("f", "x");
@@ -399,7 +399,7 @@ static void removing_a_missing_file_is_no_matter(void **state)
     assert_string_equal(t.log, "");
 }
 
-static void what_cannot_be_removed_is_logged(void **state)
+static void a_failure_to_remove_is_logged(void **state)
 {
     (void)state;
     mkdir(in("d"), 0777);
@@ -408,7 +408,7 @@ static void what_cannot_be_removed_is_logged(void **state)
     assert_contains(t.log, in("d"));
 }
 
-static void a_folder_goes_with_what_is_in_it(void **state)
+static void a_directory_is_removed_with_its_contents(void **state)
 {
     (void)state;
     put("f", "x");
@@ -424,7 +424,7 @@ static void a_folder_goes_with_what_is_in_it(void **state)
     assert_string_equal(t.log, "");
 }
 
-static void what_a_link_leads_to_stays(void **state)
+static void the_target_of_a_link_is_not_removed(void **state)
 {
     (void)state;
     mkdir(in("elsewhere"), 0777);
@@ -440,7 +440,7 @@ static void what_a_link_leads_to_stays(void **state)
     assert_string_equal(t.log, "");
 }
 
-static void a_folder_stays_where_none_can_be_removed(void **state)
+static void without_remove_directory_the_directory_stays(void **state)
 {
     (void)state;
     hs_file_system_ops ops = *t.env.files.ops;
@@ -461,7 +461,7 @@ static hs_code no_space(void *user, const char *path, uint64_t *bytes, hs_error 
     return HS_OK;
 }
 
-static void functions_that_are_left_out_are_not_called(void **state)
+static void missing_functions_are_not_called(void **state)
 {
     (void)state;
     hs_file_system_ops ops = *t.env.files.ops;
@@ -496,7 +496,7 @@ static void only_the_last_level_is_made(void **state)
     assert_fails(hs__make_directory(&t.env, in("x/y"), &err), HS_NOT_FOUND, &err, in("x/y"));
 }
 
-static void a_file_in_the_way_of_a_directory(void **state)
+static void a_file_instead_of_a_directory_is_reported(void **state)
 {
     (void)state;
     put("f", "x");
@@ -515,7 +515,7 @@ static void another_process_may_be_faster(void **state)
 {
     (void)state;
     hs_env env = traced_env();
-    traced.stat = not_there_yet; /* and then it is */
+    traced.stat = not_there_yet; /* then another process creates it */
     mkdir(in("d"), 0777);
     assert_ok(hs__make_directory(&env, in("d"), &err), &err);
     assert_int_equal(err.code, HS_OK);
@@ -548,29 +548,29 @@ int main(void)
         TEST(paths_without_memory_are_null),
         TEST(contents_are_whole_and_ended_by_zero),
         TEST(the_contents_of_an_empty_file_are_no_bytes),
-        TEST(contents_that_cannot_be_had),
+        TEST(reading_contents_fails),
         TEST(a_read_beyond_the_end_is_data_loss),
         TEST(reading_may_fail_anywhere),
         TEST(replace_makes_and_replaces),
-        TEST(what_a_crash_left_beside_it_is_no_hindrance),
-        TEST(replace_wants_its_directory),
+        TEST(a_temporary_file_of_a_crashed_process_does_no_harm),
+        TEST(replace_needs_an_existing_directory),
         TEST(replacing_may_fail_anywhere),
         TEST(no_file_reports_a_lost_session),
-        TEST(a_lock_that_another_process_holds_is_no_failure_of_the_disk),
-        TEST(only_failures_of_the_disk_have_an_errno),
+        TEST(a_lock_of_another_process_is_not_a_disk_error),
+        TEST(only_disk_errors_have_an_errno),
         TEST(replace_syncs_before_it_renames),
         TEST(replace_without_a_sync_only_renames),
         TEST(replace_does_not_replace_directories),
         TEST(made_directories_are_synced_into_their_parents),
-        TEST(removing_a_missing_file_is_no_matter),
-        TEST(what_cannot_be_removed_is_logged),
-        TEST(a_folder_goes_with_what_is_in_it),
-        TEST(what_a_link_leads_to_stays),
-        TEST(a_folder_stays_where_none_can_be_removed),
-        TEST(functions_that_are_left_out_are_not_called),
+        TEST(removing_a_missing_file_succeeds),
+        TEST(a_failure_to_remove_is_logged),
+        TEST(a_directory_is_removed_with_its_contents),
+        TEST(the_target_of_a_link_is_not_removed),
+        TEST(without_remove_directory_the_directory_stays),
+        TEST(missing_functions_are_not_called),
         TEST(all_missing_levels_are_made),
         TEST(only_the_last_level_is_made),
-        TEST(a_file_in_the_way_of_a_directory),
+        TEST(a_file_instead_of_a_directory_is_reported),
         TEST(another_process_may_be_faster),
         TEST(making_directories_may_fail_anywhere),
     };

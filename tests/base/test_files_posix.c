@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract of a file system, as env.h states it, kept by the system's own. */
+/* The system's file system fulfills the contract in env.h. */
 #define _XOPEN_SOURCE 700 /* mknod */
 #include "support/test.h"
 
@@ -13,7 +13,7 @@ static const hs_file_system_ops *fs;
 static char *directory;
 static hs_error err;
 
-/* The system's fsync fails with each of these in turn, and then succeeds (-Wl,--wrap). */
+/* fsync fails with each of these errors in turn, then succeeds (-Wl,--wrap). */
 static int sync_errors[3];
 static size_t syncs;
 static ino_t synced; /* the inode of the last descriptor */
@@ -85,7 +85,7 @@ static void close_file(void *file)
     assert_ok(fs->close(NULL, file, &err), &err);
 }
 
-/* Writes each text by a call of its own. */
+/* Writes each text with a separate call. */
 static void write_file(const char *name, int mode, const char *const *texts)
 {
     void *file = open_file(name, mode);
@@ -113,7 +113,7 @@ static void writing_in_a_missing_directory_is_not_found(void **state)
     assert_fails(fs->open(NULL, in("none/f"), HS_OPEN_APPEND, &file, &err), HS_NOT_FOUND, &err, in("none/f"));
 }
 
-static void a_directory_is_no_file_to_write(void **state)
+static void a_directory_cannot_be_written(void **state)
 {
     (void)state;
     void *file;
@@ -122,7 +122,7 @@ static void a_directory_is_no_file_to_write(void **state)
     assert_fails(fs->open(NULL, in("d"), HS_OPEN_APPEND, &file, &err), HS_FAILED_PRECONDITION, &err, in("d"));
 }
 
-static void a_directory_is_no_file_to_read(void **state)
+static void a_directory_cannot_be_read(void **state)
 {
     (void)state;
     void *file = NULL;
@@ -130,30 +130,30 @@ static void a_directory_is_no_file_to_read(void **state)
     size_t got;
     mkdir(in("d"), 0777);
     hs_code code = fs->open(NULL, in("d"), HS_OPEN_READ, &file, &err);
-    if (!code) { /* the system may say so at the first read */
+    if (!code) { /* some systems report it at the first read */
         code = fs->read(NULL, file, 0, data, sizeof data, &got, &err);
         fs->close(NULL, file, NULL);
     }
     assert_fails(code, HS_FAILED_PRECONDITION, &err, in("d"));
 }
 
-static void what_has_no_end_is_no_file_to_read(void **state)
+static void fifos_and_devices_cannot_be_read(void **state)
 {
     (void)state;
     void *file = NULL;
     int next = open("/dev/null", O_RDONLY);
     close(next);
-    assert_int_equal(mkfifo(in("fifo"), 0666), 0); /* to which nobody writes */
+    assert_int_equal(mkfifo(in("fifo"), 0666), 0); /* without a writer */
     assert_fails(fs->open(NULL, in("fifo"), HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err,
                  "fifo: is not a regular file");
     assert_fails(fs->open(NULL, "/dev/zero", HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err,
                  "is not a regular file");
     int still_next = open("/dev/null", O_RDONLY);
     close(still_next);
-    assert_int_equal(still_next, next); /* no descriptor stays open */
+    assert_int_equal(still_next, next); /* no descriptor is leaked */
 }
 
-static void a_file_is_no_directory_on_the_way(void **state)
+static void a_file_in_the_path_is_not_a_directory(void **state)
 {
     (void)state;
     void *file;
@@ -170,7 +170,7 @@ static void writes_follow_each_other(void **state)
     assert_content("f", "one two");
 }
 
-static void opening_for_writing_empties(void **state)
+static void opening_for_writing_truncates(void **state)
 {
     (void)state;
     put("f", "a long old text");
@@ -178,7 +178,7 @@ static void opening_for_writing_empties(void **state)
     assert_content("f", "new");
 }
 
-static void appending_goes_on_at_the_end(void **state)
+static void appending_continues_at_the_end(void **state)
 {
     (void)state;
     put("f", "old ");
@@ -202,7 +202,7 @@ static void a_new_file_must_not_be_there(void **state)
     assert_content("f", "first");
 }
 
-/* What somebody else may have put where a file is written. The victim is "victim", with "mine" in it. */
+/* What another user may have placed under the name of a new file. The victim's file is "victim" with the text "mine". */
 
 static void plant_link(const char *name)
 {
@@ -289,7 +289,7 @@ static void a_fifo_that_is_read_is_not_appended_to(void **state)
     close(reader);
 }
 
-static void whatever_has_the_name_is_there_for_a_new_file(void **state)
+static void a_new_file_fails_if_anything_has_its_name(void **state)
 {
     (void)state;
     for (size_t i = 0; i < PLANTS; i++) {
@@ -327,7 +327,7 @@ static void a_link_to_a_device_is_not_replaced(void **state)
     assert_string_equal(target, "/dev/null");
 }
 
-static void a_mode_that_there_is_not(void **state)
+static void an_unknown_mode_is_refused(void **state)
 {
     (void)state;
     void *file;
@@ -340,7 +340,7 @@ static void a_full_disk_is_resource_exhausted(void **state)
     (void)state;
     void *file;
     if (access("/dev/full", W_OK) != 0)
-        test_skip("there is no /dev/full");
+        test_skip("/dev/full does not exist");
     assert_ok(fs->open(NULL, "/dev/full", HS_OPEN_APPEND, &file, &err), &err);
     assert_fails(fs->write(NULL, file, "x", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "/dev/full");
     assert_int_not_equal(err.os_error, 0);
@@ -383,7 +383,7 @@ static void reads_start_anywhere_and_are_short_at_the_end_only(void **state)
     close_file(file);
 }
 
-static void an_open_file_shows_what_is_added(void **state)
+static void an_open_file_shows_appended_data(void **state)
 {
     (void)state;
     put("f", "old");
@@ -399,7 +399,7 @@ static void offsets_go_beyond_four_gibibytes(void **state)
     (void)state;
     const int64_t far = (int64_t)5 << 30;
     put("f", "start");
-    if (sizeof(off_t) < 8 || truncate(in("f"), (off_t)far) != 0) /* a hole, which takes no room */
+    if (sizeof(off_t) < 8 || truncate(in("f"), (off_t)far) != 0) /* a sparse file */
         test_skip("files of 5 GiB are not possible here");
     write_file("f", HS_OPEN_APPEND, HS_NAMES("end"));
     void *file = open_file("f", HS_OPEN_READ);
@@ -479,7 +479,7 @@ static void make_directory_makes_one_level(void **state)
     assert_fails(fs->make_directory(NULL, in("x/y"), &err), HS_NOT_FOUND, &err, in("x/y"));
 }
 
-static void make_directory_finds_what_is_there(void **state)
+static void make_directory_reports_an_existing_path(void **state)
 {
     (void)state;
     put("f", "x");
@@ -489,7 +489,7 @@ static void make_directory_finds_what_is_there(void **state)
     assert_fails(fs->make_directory(NULL, in("f/d"), &err), HS_FAILED_PRECONDITION, &err, in("f/d"));
 }
 
-static void sync_directory_wants_a_directory(void **state)
+static void sync_directory_needs_a_directory(void **state)
 {
     (void)state;
     put("f", "x");
@@ -529,16 +529,16 @@ static void sync_directory_reaches_the_disk(void **state)
     assert_ok(fs->sync_directory(NULL, directory, &err), &err);
     assert_int_equal(syncs, 1);
     assert_synced(".");
-    set_sync_errors(EINTR, EINVAL); /* EINVAL: this file system has nothing to sync in a directory */
+    set_sync_errors(EINTR, EINVAL); /* EINVAL: the file system cannot sync directories */
     assert_ok(fs->sync_directory(NULL, directory, &err), &err);
     assert_int_equal(syncs, 2);
     set_sync_errors(EIO, 0);
     assert_fails(fs->sync_directory(NULL, directory, &err), hs_code_from_errno(EIO), &err, "cannot sync the directory");
 }
 
-/* Looking. */
+/* Stat and list. */
 
-static void stat_tells_size_and_time(void **state)
+static void stat_returns_size_and_time(void **state)
 {
     (void)state;
     hs_file_stat found;
@@ -551,7 +551,7 @@ static void stat_tells_size_and_time(void **state)
     assert_int_equal(found.modified_ns, 1234567890987654321);
 }
 
-static void stat_tells_directories_and_missing_files(void **state)
+static void stat_distinguishes_directories_and_missing_files(void **state)
 {
     (void)state;
     hs_file_stat found;
@@ -567,7 +567,7 @@ typedef struct {
     char names[200];
 } listing;
 
-static int take_name(void *visitor, const char *name)
+static int append_name(void *visitor, const char *name)
 {
     listing *l = visitor;
     strcat(strcat(l->names, name), " ");
@@ -582,31 +582,31 @@ static void list_visits_each_name_but_the_dots(void **state)
     put(".hidden", "");
     mkdir(in("sub"), 0777);
     put("sub/inner", "");
-    assert_ok(fs->list(NULL, directory, take_name, &l, &err), &err);
+    assert_ok(fs->list(NULL, directory, append_name, &l, &err), &err);
     assert_int_equal(l.n, 3);
     assert_contains(l.names, "a ");
     assert_contains(l.names, ".hidden ");
     assert_contains(l.names, "sub ");
 }
 
-static void list_ends_where_the_visitor_says(void **state)
+static void list_ends_when_the_visitor_says_so(void **state)
 {
     (void)state;
     listing l = {.stop_at = 2};
     put("a", "");
     put("b", "");
     put("c", "");
-    assert_ok(fs->list(NULL, directory, take_name, &l, &err), &err);
+    assert_ok(fs->list(NULL, directory, append_name, &l, &err), &err);
     assert_int_equal(l.n, 2);
 }
 
-static void list_wants_a_directory(void **state)
+static void list_needs_a_directory(void **state)
 {
     (void)state;
     listing l = {0};
     put("f", "x");
-    assert_fails(fs->list(NULL, in("none"), take_name, &l, &err), HS_NOT_FOUND, &err, in("none"));
-    assert_fails(fs->list(NULL, in("f"), take_name, &l, &err), HS_FAILED_PRECONDITION, &err, in("f"));
+    assert_fails(fs->list(NULL, in("none"), append_name, &l, &err), HS_NOT_FOUND, &err, in("none"));
+    assert_fails(fs->list(NULL, in("f"), append_name, &l, &err), HS_FAILED_PRECONDITION, &err, in("f"));
     assert_int_equal(l.n, 0);
 }
 
@@ -618,7 +618,7 @@ static void errors_may_be_null(void **state)
     assert_int_equal(fs->remove(NULL, in("none"), NULL), HS_NOT_FOUND);
 }
 
-/* What is written past the system's cache, and what is not, make one file. */
+/* Pieces that bypass the system's cache and pieces that do not end up in one file. */
 static void large_pieces_and_small_ones_make_one_file(void **state)
 {
     enum { LARGE = 1 << 21 };
@@ -644,7 +644,7 @@ static void large_pieces_and_small_ones_make_one_file(void **state)
     free(memory);
 }
 
-static void large_pieces_are_appended_where_the_file_ends(void **state)
+static void large_pieces_are_appended_at_the_end(void **state)
 {
     enum { LARGE = 1 << 21 };
     (void)state;
@@ -663,7 +663,7 @@ static void large_pieces_are_appended_where_the_file_ends(void **state)
     free(memory);
 }
 
-/* The errno of an earlier call does not count. */
+/* The errno of an earlier call is ignored. */
 static void a_directory_may_be_descriptor_0(void **state)
 {
     (void)state;
@@ -671,7 +671,7 @@ static void a_directory_may_be_descriptor_0(void **state)
     close(0);
     errno = EINTR;
     assert_ok(fs->sync_directory(NULL, in(""), &err), &err);
-    assert_int_equal(fcntl(0, F_GETFD), -1); /* it is closed */
+    assert_int_equal(fcntl(0, F_GETFD), -1); /* descriptor 0 is closed */
     if (saved >= 0) {
         dup2(saved, 0);
         close(saved);
@@ -684,26 +684,26 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(reading_a_missing_file_is_not_found),
         TEST(writing_in_a_missing_directory_is_not_found),
-        TEST(a_directory_is_no_file_to_write),
-        TEST(a_directory_is_no_file_to_read),
-        TEST(what_has_no_end_is_no_file_to_read),
-        TEST(a_file_is_no_directory_on_the_way),
+        TEST(a_directory_cannot_be_written),
+        TEST(a_directory_cannot_be_read),
+        TEST(fifos_and_devices_cannot_be_read),
+        TEST(a_file_in_the_path_is_not_a_directory),
         TEST(writes_follow_each_other),
-        TEST(opening_for_writing_empties),
-        TEST(appending_goes_on_at_the_end),
+        TEST(opening_for_writing_truncates),
+        TEST(appending_continues_at_the_end),
         TEST(appending_makes_a_missing_file),
         TEST(a_new_file_must_not_be_there),
         TEST(opening_for_writing_replaces_links_and_fifos),
         TEST(links_and_fifos_are_not_appended_to),
         TEST(a_fifo_that_is_read_is_not_appended_to),
-        TEST(whatever_has_the_name_is_there_for_a_new_file),
+        TEST(a_new_file_fails_if_anything_has_its_name),
         TEST(a_device_is_not_replaced),
         TEST(a_link_to_a_device_is_not_replaced),
-        TEST(a_mode_that_there_is_not),
+        TEST(an_unknown_mode_is_refused),
         TEST(a_full_disk_is_resource_exhausted),
         TEST(a_file_that_is_read_cannot_be_written),
         TEST(reads_start_anywhere_and_are_short_at_the_end_only),
-        TEST(an_open_file_shows_what_is_added),
+        TEST(an_open_file_shows_appended_data),
         TEST(offsets_go_beyond_four_gibibytes),
         TEST(rename_replaces),
         TEST(renaming_a_missing_file_is_not_found),
@@ -712,19 +712,19 @@ int main(void)
         TEST(remove_leaves_directories),
         TEST(remove_directory_removes_empty_ones),
         TEST(make_directory_makes_one_level),
-        TEST(make_directory_finds_what_is_there),
-        TEST(sync_directory_wants_a_directory),
+        TEST(make_directory_reports_an_existing_path),
+        TEST(sync_directory_needs_a_directory),
         TEST(sync_reaches_the_disk),
         TEST(sync_directory_reaches_the_disk),
         TEST(a_directory_may_be_descriptor_0),
-        TEST(stat_tells_size_and_time),
-        TEST(stat_tells_directories_and_missing_files),
+        TEST(stat_returns_size_and_time),
+        TEST(stat_distinguishes_directories_and_missing_files),
         TEST(list_visits_each_name_but_the_dots),
-        TEST(list_ends_where_the_visitor_says),
-        TEST(list_wants_a_directory),
+        TEST(list_ends_when_the_visitor_says_so),
+        TEST(list_needs_a_directory),
         TEST(errors_may_be_null),
         TEST(large_pieces_and_small_ones_make_one_file),
-        TEST(large_pieces_are_appended_where_the_file_ends),
+        TEST(large_pieces_are_appended_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

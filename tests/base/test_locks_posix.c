@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks of files: shared by the holds of one process, kept from others, and not inherited by children. */
+/* Locks of files: shared by the holds of one process, exclusive between processes, not inherited by children. */
 #ifdef __SANITIZE_THREAD__
 #define _GNU_SOURCE /* syscall */
 #include <sys/syscall.h>
@@ -46,21 +46,21 @@ static void *hold(const char *name)
     return lock;
 }
 
-static void make_sure(void *lock, const char *name)
+static void renew(void *lock, const char *name)
 {
     void *same = lock;
     assert_ok(fs->lock(NULL, in(name), &same, &err), &err);
     assert_ptr_equal(same, lock);
 }
 
-/* Other processes. What they do returns 0 if it goes well. */
+/* Other processes. The function of a process returns 0 on success. */
 
 typedef int deed(void *user);
 
 static void quit(int status)
 {
 #ifdef __SANITIZE_THREAD__
-    syscall(SYS_exit_group, status); /* its _exit says that a child of several threads leaks them */
+    syscall(SYS_exit_group, status); /* the sanitizer's _exit reports the threads of the parent as leaks */
 #endif
     _exit(status);
 }
@@ -84,7 +84,7 @@ static int end(pid_t child)
 
 enum { REFUSED = 42 };
 
-static int take_plainly(void *name)
+static int lock_plainly(void *name)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(open(in(name), O_RDWR | O_CLOEXEC), F_SETLK, &whole) == 0)
@@ -92,12 +92,12 @@ static int take_plainly(void *name)
     return errno == EACCES || errno == EAGAIN ? REFUSED : 1;
 }
 
-/* Can another process, which knows nothing of this library, lock it? */
+/* True if another process, which does not use this library, can lock the file. */
 static bool is_free(const char *name)
 {
     char copy[32];
     snprintf(copy, sizeof copy, "%s", name);
-    int status = end(begin(take_plainly, copy));
+    int status = end(begin(lock_plainly, copy));
     assert_true(WIFEXITED(status));
     assert_true(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == REFUSED);
     return WEXITSTATUS(status) == 0;
@@ -124,12 +124,12 @@ static void close_talk(const talk *t)
     }
 }
 
-static bool tell(const int *way)
+static bool notify(const int *way)
 {
     return write(way[1], "", 1) == 1;
 }
 
-static bool hear(const int *way)
+static bool await_notice(const int *way)
 {
     char byte;
     return read(way[0], &byte, 1) == 1;
@@ -137,7 +137,7 @@ static bool hear(const int *way)
 
 /* One process. */
 
-static void a_hold_keeps_others_out(void **state)
+static void a_hold_excludes_other_processes(void **state)
 {
     (void)state;
     void *lock = hold("a");
@@ -146,7 +146,7 @@ static void a_hold_keeps_others_out(void **state)
     assert_true(is_free("a"));
 }
 
-static void the_last_of_two_holds_gives_it_up(void **state)
+static void the_last_of_two_holds_releases_the_lock(void **state)
 {
     (void)state;
     void *first = hold("a"), *second = hold("a");
@@ -157,7 +157,7 @@ static void the_last_of_two_holds_gives_it_up(void **state)
     assert_true(is_free("a"));
 }
 
-static void holds_of_two_files_are_apart(void **state)
+static void holds_of_two_files_are_independent(void **state)
 {
     (void)state;
     void *a = hold("a"), *b = hold("b");
@@ -167,7 +167,7 @@ static void holds_of_two_files_are_apart(void **state)
     fs->unlock(NULL, b);
 }
 
-static void two_names_of_a_file_are_one(void **state)
+static void two_names_of_a_file_share_a_lock(void **state)
 {
     (void)state;
     void *a = hold("a");
@@ -179,79 +179,79 @@ static void two_names_of_a_file_are_one(void **state)
     fs->unlock(NULL, a);
 }
 
-static void making_sure_adds_no_hold(void **state)
+static void renewing_adds_no_hold(void **state)
 {
     (void)state;
     void *lock = hold("a");
-    make_sure(lock, "a");
+    renew(lock, "a");
     fs->unlock(NULL, lock);
     assert_true(is_free("a"));
 }
 
-/* Whoever in the process closes the file gives its lock up. */
-static void making_sure_takes_a_lost_lock_again(void **state)
+/* Closing any descriptor of the file in this process releases the lock. */
+static void renewing_acquires_a_lost_lock(void **state)
 {
     (void)state;
     void *lock = hold("a");
     close(open(in("a"), O_RDONLY));
     assert_true(is_free("a"));
-    make_sure(lock, "a");
+    renew(lock, "a");
     assert_false(is_free("a"));
     fs->unlock(NULL, lock);
 }
 
-static void a_deleted_file_is_made_and_held_again(void **state)
+static void renewing_recreates_a_deleted_file(void **state)
 {
     (void)state;
     void *first = hold("a"), *second = hold("a");
     unlink(in("a"));
-    make_sure(first, "a");
+    renew(first, "a");
     assert_false(is_free("a"));
-    fs->unlock(NULL, second); /* of the one that was deleted */
+    fs->unlock(NULL, second); /* holds the deleted file */
     assert_false(is_free("a"));
     fs->unlock(NULL, first);
     assert_true(is_free("a"));
 }
 
-static int take_until_told(void *user)
+static int hold_until_notified(void *user)
 {
     talk *t = user;
     void *lock = NULL;
-    return fs->lock(NULL, in("a"), &lock, NULL) == HS_OK && tell(t->to_parent) && hear(t->to_child) ? 0 : 1;
+    return fs->lock(NULL, in("a"), &lock, NULL) == HS_OK && notify(t->to_parent) && await_notice(t->to_child) ? 0 : 1;
 }
 
-static void a_file_that_another_process_made_anew_is_noticed(void **state)
+static void a_file_recreated_by_another_process_is_noticed(void **state)
 {
     (void)state;
     talk t;
     char holder[64];
     void *lock = hold("a"), *same = lock;
     unlink(in("a"));
-    pid_t child = begin(take_until_told, open_talk(&t, NULL));
-    assert_true(hear(t.to_parent));
+    pid_t child = begin(hold_until_notified, open_talk(&t, NULL));
+    assert_true(await_notice(t.to_parent));
     snprintf(holder, sizeof holder, "locked by process %ld on ", (long)child);
     assert_fails(fs->lock(NULL, in("a"), &same, &err), HS_FAILED_PRECONDITION, &err, holder);
-    tell(t.to_child);
+    notify(t.to_child);
     assert_int_equal(end(child), 0);
-    make_sure(lock, "a");
+    renew(lock, "a");
     assert_false(is_free("a"));
     fs->unlock(NULL, lock);
     close_talk(&t);
 }
 
-static void who_gets_it_back_is_named(void **state)
+static void the_next_holder_is_named(void **state)
 {
     (void)state;
     talk t;
     char holder[64], *text;
     void *lock = hold("a"), *same = lock;
     close(open(in("a"), O_RDONLY));
-    pid_t child = begin(take_until_told, open_talk(&t, NULL));
-    assert_true(hear(t.to_parent));
+    pid_t child = begin(hold_until_notified, open_talk(&t, NULL));
+    assert_true(await_notice(t.to_parent));
     assert_int_equal(fs->lock(NULL, in("a"), &same, &err), HS_FAILED_PRECONDITION);
-    tell(t.to_child);
+    notify(t.to_child);
     assert_int_equal(end(child), 0);
-    make_sure(lock, "a");
+    renew(lock, "a");
     text = test_read_file(in("a"), NULL);
     snprintf(holder, sizeof holder, "process %ld on ", (long)getpid());
     assert_contains(text, holder);
@@ -268,7 +268,7 @@ static void a_missing_directory_is_not_found(void **state)
     assert_null(lock);
 }
 
-/* What somebody else may have put there. */
+/* What another user may have placed there. */
 
 static void assert_text(const char *name, const char *expected)
 {
@@ -301,7 +301,7 @@ static void only_a_file_can_be_locked(void **state)
     assert_false(test_exists(directory, "nowhere"));
 }
 
-static void a_link_to_a_file_that_is_held_is_not_that_file(void **state)
+static void a_link_to_a_held_file_is_not_that_file(void **state)
 {
     (void)state;
     void *lock = hold("a");
@@ -311,7 +311,7 @@ static void a_link_to_a_file_that_is_held_is_not_that_file(void **state)
     fs->unlock(NULL, lock);
 }
 
-/* Its other name may be somebody else's. */
+/* The other name may belong to another user. */
 static void a_file_with_two_names_is_locked_and_not_written_to(void **state)
 {
     (void)state;
@@ -323,10 +323,10 @@ static void a_file_with_two_names_is_locked_and_not_written_to(void **state)
     void *lock = hold("a");
     assert_false(is_free("a"));
     fs->unlock(NULL, lock);
-    pid_t child = begin(take_until_told, open_talk(&t, NULL));
-    assert_true(hear(t.to_parent));
+    pid_t child = begin(hold_until_notified, open_talk(&t, NULL));
+    assert_true(await_notice(t.to_parent));
     assert_fails(fs->lock(NULL, in("a"), &same, &err), HS_FAILED_PRECONDITION, &err, "locked by another process");
-    tell(t.to_child);
+    notify(t.to_child);
     assert_int_equal(end(child), 0);
     close_talk(&t);
     assert_text("victim", "mine");
@@ -345,7 +345,7 @@ static int is_refused(void *lock)
     return fs->lock(NULL, in("a"), &inherited, &error) == HS_FAILED_PRECONDITION ? 0 : 2;
 }
 
-static void a_child_is_refused_what_its_parent_holds(void **state)
+static void a_child_cannot_lock_what_its_parent_holds(void **state)
 {
     (void)state;
     void *lock = hold("a");
@@ -353,75 +353,76 @@ static void a_child_is_refused_what_its_parent_holds(void **state)
     fs->unlock(NULL, lock);
 }
 
-static int give_up(void *lock)
+static int unlock(void *lock)
 {
     fs->unlock(NULL, lock);
     return 0;
 }
 
-static void a_child_that_gives_it_up_leaves_the_parents(void **state)
+static void a_child_that_releases_its_hold_does_not_release_the_parents(void **state)
 {
     (void)state;
     void *lock = hold("a");
-    assert_int_equal(end(begin(give_up, lock)), 0);
+    assert_int_equal(end(begin(unlock, lock)), 0);
     assert_false(is_free("a"));
     fs->unlock(NULL, lock);
     assert_true(is_free("a"));
 }
 
-/* Each word from the parent is a step. */
-static int take_after_the_parent(void *user)
+/* Each notice of the parent is one step. */
+static int lock_after_the_parent(void *user)
 {
     talk *t = user;
     void *mine = NULL;
-    if (!hear(t->to_child) || fs->lock(NULL, in("a"), &mine, NULL) || !tell(t->to_parent) || !hear(t->to_child))
+    if (!await_notice(t->to_child) || fs->lock(NULL, in("a"), &mine, NULL) || !notify(t->to_parent) ||
+        !await_notice(t->to_child))
         return 1;
     fs->unlock(NULL, mine);
-    return tell(t->to_parent) && hear(t->to_child) ? 0 : 2;
+    return notify(t->to_parent) && await_notice(t->to_child) ? 0 : 2;
 }
 
 static void step(talk *t)
 {
-    assert_true(tell(t->to_child));
-    assert_true(hear(t->to_parent));
+    assert_true(notify(t->to_child));
+    assert_true(await_notice(t->to_parent));
 }
 
-static void what_a_child_inherited_keeps_nothing_held(void **state)
+static void an_inherited_hold_does_not_lock(void **state)
 {
     (void)state;
     talk t;
     void *lock = hold("a");
-    pid_t child = begin(take_after_the_parent, open_talk(&t, lock));
+    pid_t child = begin(lock_after_the_parent, open_talk(&t, lock));
     fs->unlock(NULL, lock);
     step(&t);
     assert_false(is_free("a"));
     step(&t);
     assert_true(is_free("a"));
-    tell(t.to_child);
+    notify(t.to_child);
     assert_int_equal(end(child), 0);
     close_talk(&t);
 }
 
-static int take_and_give_up_the_inherited(void *user)
+static int lock_and_unlock_the_inherited(void *user)
 {
     talk *t = user;
     void *mine = NULL;
-    if (!hear(t->to_child) || fs->lock(NULL, in("a"), &mine, NULL))
+    if (!await_notice(t->to_child) || fs->lock(NULL, in("a"), &mine, NULL))
         return 1;
     fs->unlock(NULL, t->lock);
-    return tell(t->to_parent) && hear(t->to_child) ? 0 : 2;
+    return notify(t->to_parent) && await_notice(t->to_child) ? 0 : 2;
 }
 
-static void giving_up_an_inherited_hold_keeps_the_childs_own(void **state)
+static void releasing_an_inherited_hold_keeps_the_childs_own(void **state)
 {
     (void)state;
     talk t;
     void *lock = hold("a");
-    pid_t child = begin(take_and_give_up_the_inherited, open_talk(&t, lock));
+    pid_t child = begin(lock_and_unlock_the_inherited, open_talk(&t, lock));
     fs->unlock(NULL, lock);
     step(&t);
     assert_false(is_free("a"));
-    tell(t.to_child);
+    notify(t.to_child);
     assert_int_equal(end(child), 0);
     close_talk(&t);
 }
@@ -429,13 +430,14 @@ static void giving_up_an_inherited_hold_keeps_the_childs_own(void **state)
 static int make_the_inherited_its_own(void *user)
 {
     talk *t = user;
-    if (!hear(t->to_child) || fs->lock(NULL, in("a"), &t->lock, NULL) || !tell(t->to_parent) || !hear(t->to_child))
+    if (!await_notice(t->to_child) || fs->lock(NULL, in("a"), &t->lock, NULL) || !notify(t->to_parent) ||
+        !await_notice(t->to_child))
         return 1;
     fs->unlock(NULL, t->lock);
-    return tell(t->to_parent) && hear(t->to_child) ? 0 : 2;
+    return notify(t->to_parent) && await_notice(t->to_child) ? 0 : 2;
 }
 
-static void making_sure_makes_an_inherited_hold_the_childs(void **state)
+static void renewing_an_inherited_hold_locks_for_the_child(void **state)
 {
     (void)state;
     talk t;
@@ -448,7 +450,7 @@ static void making_sure_makes_an_inherited_hold_the_childs(void **state)
     assert_fails(fs->lock(NULL, in("a"), &again, &err), HS_FAILED_PRECONDITION, &err, holder);
     step(&t);
     assert_true(is_free("a"));
-    tell(t.to_child);
+    notify(t.to_child);
     assert_int_equal(end(child), 0);
     close_talk(&t);
 }
@@ -457,7 +459,7 @@ static void making_sure_makes_an_inherited_hold_the_childs(void **state)
 
 enum { THREADS = 4, TIMES = 300 };
 
-static void *take_and_release(void *user)
+static void *lock_and_unlock(void *user)
 {
     for (int i = 0; i < TIMES; i++) {
         void *lock = NULL;
@@ -471,7 +473,7 @@ static void *take_and_release(void *user)
 static void begin_threads(pthread_t *threads, char *path)
 {
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, take_and_release, path), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, lock_and_unlock, path), 0);
 }
 
 static void end_threads(const pthread_t *threads)
@@ -490,7 +492,7 @@ static int next_descriptor(void)
     return descriptor;
 }
 
-static void threads_take_and_release_at_once(void **state)
+static void threads_lock_and_unlock_concurrently(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
@@ -503,7 +505,7 @@ static void threads_take_and_release_at_once(void **state)
     free(path);
 }
 
-static void threads_leave_a_hold_alone(void **state)
+static void threads_do_not_release_a_hold(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
@@ -518,7 +520,7 @@ static void threads_leave_a_hold_alone(void **state)
     free(path);
 }
 
-/* A thread may be anywhere in the table when the process forks; the child must find it whole. */
+/* A thread may be changing the table when the process forks. The child must find a consistent table. */
 static void a_child_of_busy_threads_does_not_hang(void **state)
 {
     (void)state;
@@ -530,7 +532,7 @@ static void a_child_of_busy_threads_does_not_hang(void **state)
     void *lock = hold("a");
     begin_threads(threads, path);
     for (int i = 0; i < 50; i++)
-        assert_int_equal(end(begin(give_up, lock)), 0);
+        assert_int_equal(end(begin(unlock, lock)), 0);
     end_threads(threads);
     assert_false(is_free("a"));
     fs->unlock(NULL, lock);
@@ -541,26 +543,26 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_hold_keeps_others_out),
-        TEST(the_last_of_two_holds_gives_it_up),
-        TEST(holds_of_two_files_are_apart),
-        TEST(two_names_of_a_file_are_one),
-        TEST(making_sure_adds_no_hold),
-        TEST(making_sure_takes_a_lost_lock_again),
-        TEST(a_deleted_file_is_made_and_held_again),
-        TEST(a_file_that_another_process_made_anew_is_noticed),
-        TEST(who_gets_it_back_is_named),
+        TEST(a_hold_excludes_other_processes),
+        TEST(the_last_of_two_holds_releases_the_lock),
+        TEST(holds_of_two_files_are_independent),
+        TEST(two_names_of_a_file_share_a_lock),
+        TEST(renewing_adds_no_hold),
+        TEST(renewing_acquires_a_lost_lock),
+        TEST(renewing_recreates_a_deleted_file),
+        TEST(a_file_recreated_by_another_process_is_noticed),
+        TEST(the_next_holder_is_named),
         TEST(a_missing_directory_is_not_found),
         TEST(only_a_file_can_be_locked),
-        TEST(a_link_to_a_file_that_is_held_is_not_that_file),
+        TEST(a_link_to_a_held_file_is_not_that_file),
         TEST(a_file_with_two_names_is_locked_and_not_written_to),
-        TEST(a_child_is_refused_what_its_parent_holds),
-        TEST(a_child_that_gives_it_up_leaves_the_parents),
-        TEST(what_a_child_inherited_keeps_nothing_held),
-        TEST(giving_up_an_inherited_hold_keeps_the_childs_own),
-        TEST(making_sure_makes_an_inherited_hold_the_childs),
-        TEST(threads_take_and_release_at_once),
-        TEST(threads_leave_a_hold_alone),
+        TEST(a_child_cannot_lock_what_its_parent_holds),
+        TEST(a_child_that_releases_its_hold_does_not_release_the_parents),
+        TEST(an_inherited_hold_does_not_lock),
+        TEST(releasing_an_inherited_hold_keeps_the_childs_own),
+        TEST(renewing_an_inherited_hold_locks_for_the_child),
+        TEST(threads_lock_and_unlock_concurrently),
+        TEST(threads_do_not_release_a_hold),
         TEST(a_child_of_busy_threads_does_not_hang),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

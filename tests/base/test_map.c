@@ -46,7 +46,7 @@ static void add(const char *name, size_t value)
     assert_ok(hs__map_add(&map, name, value, NULL, &err), &err);
 }
 
-static void an_empty_map_has_nothing(void **state)
+static void an_empty_map_finds_nothing(void **state)
 {
     (void)state;
     assert_int_equal(hs__map_find(&map, ""), HS__NONE);
@@ -78,7 +78,7 @@ static void names_differ_by_every_byte(void **state)
     assert_int_equal(hs__map_find(&map, "b"), HS__NONE);
 }
 
-static void the_name_is_copied_and_stays(void **state)
+static void the_name_is_copied_and_does_not_move(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -93,7 +93,7 @@ static void the_name_is_copied_and_stays(void **state)
     assert_int_equal(hs__map_find(&map, name), HS__NONE);
 }
 
-static void a_failed_add_leaves_the_map_as_it_was(void **state)
+static void a_failed_add_does_not_change_the_map(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -119,7 +119,7 @@ static void a_freed_map_is_empty_and_usable(void **state)
     assert_int_equal(hs__map_find(&map, "y"), 2);
 }
 
-static void the_hash_knows_where_names_end(void **state)
+static void the_hash_includes_the_end_of_a_name(void **state)
 {
     (void)state;
     uint64_t start = HS__HASH_START;
@@ -137,7 +137,7 @@ static void the_keyed_hash_is_siphash_1_3(void **state)
     assert_true(hs__hash_keyed(other, "a") != hs__hash_keyed(none, "a"));
 }
 
-static void words_hash_as_their_bytes(void **state)
+static void words_hash_like_their_bytes(void **state)
 {
     (void)state;
     const uint64_t key[2] = {1, 2}, words[] = {0x6867666564636261u, 0x706f6e6d6c6b6a69u};
@@ -154,7 +154,7 @@ static uint64_t hash_in(const hs__map *of)
     return of->slots[i].hash;
 }
 
-static void nobody_can_know_where_a_name_goes(void **state)
+static void each_map_hashes_with_its_own_key(void **state)
 {
     (void)state;
     hs__map second;
@@ -165,8 +165,8 @@ static void nobody_can_know_where_a_name_goes(void **state)
     hs__map_free(&second);
 }
 
-/* As in a sandbox. */
-static void without_randomness_there_is_a_key_too(void **state)
+/* A sandbox may refuse random numbers. */
+static void without_random_numbers_maps_have_a_key_too(void **state)
 {
     (void)state;
     struct {
@@ -208,17 +208,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(an_empty_map_has_nothing),
+        TEST(an_empty_map_finds_nothing),
         TEST(thousands_of_names_are_found),
         TEST(names_differ_by_every_byte),
-        TEST(the_name_is_copied_and_stays),
-        TEST(a_failed_add_leaves_the_map_as_it_was),
+        TEST(the_name_is_copied_and_does_not_move),
+        TEST(a_failed_add_does_not_change_the_map),
         TEST(a_freed_map_is_empty_and_usable),
-        TEST(the_hash_knows_where_names_end),
+        TEST(the_hash_includes_the_end_of_a_name),
         TEST(the_keyed_hash_is_siphash_1_3),
-        TEST(words_hash_as_their_bytes),
-        TEST(nobody_can_know_where_a_name_goes),
-        TEST(without_randomness_there_is_a_key_too),
+        TEST(words_hash_like_their_bytes),
+        TEST(each_map_hashes_with_its_own_key),
+        TEST(without_random_numbers_maps_have_a_key_too),
         TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,9 +4,9 @@
 
 /* A float type by its bits. */
 typedef struct {
-    hs_dtype dtype, complex; /* NONE: there is none of it */
+    hs_dtype dtype, complex; /* complex: HS_DTYPE_NONE if no complex dtype has such parts */
     size_t bytes;
-    uint64_t infinity, smallest, sign; /* the smallest has only its last bit */
+    uint64_t infinity, smallest, sign; /* smallest: only the last bit is set */
 } float_type;
 
 static const float_type types[] = {
@@ -23,7 +23,7 @@ static unsigned char memory[1 + 8 * LENGTH], *const numbers = memory + 1;
 
 static void put(const float_type *type, size_t index, uint64_t bits)
 {
-    for (size_t i = 0; i < type->bytes; i++) /* little endian, as all that the library runs on */
+    for (size_t i = 0; i < type->bytes; i++) /* little-endian, as all machines that run the tests */
         numbers[index * type->bytes + i] = (unsigned char)(bits >> 8 * i);
 }
 
@@ -68,7 +68,7 @@ static void each_kind_is_counted(void **state)
     for (const float_type *type = types; type < types + N_TYPES; type++) {
         memset(memory, 0, sizeof memory);
         put(type, 3, type->infinity | type->sign);
-        put(type, 5, type->infinity + 1); /* NaNs of all sorts */
+        put(type, 5, type->infinity + 1); /* different NaNs */
         put(type, 6, (type->infinity + 1) | type->sign);
         put(type, 300, type->sign - 1);
         put(type, 301, type->infinity);
@@ -90,7 +90,7 @@ static void the_first_is_found_at_every_position(void **state)
         }
 }
 
-static void nothing_beyond_the_end_is_looked_at(void **state)
+static void bytes_beyond_the_end_are_not_read(void **state)
 {
     (void)state;
     for (const float_type *type = types; type < types + N_TYPES; type++) {
@@ -133,7 +133,7 @@ static void strings_are_finite(void **state)
     assert_counts(hs_tensor_nonfinite(&view), 0, 0, 0, -1);
 }
 
-static void what_is_not_in_host_memory_is_not_looked_at(void **state)
+static void device_memory_is_not_read(void **state)
 {
     (void)state;
     hs_memory device = HS_INIT(hs_memory, .device_type = 2);
@@ -150,11 +150,11 @@ int main(void)
         TEST(finite_numbers_are_not_found),
         TEST(each_kind_is_counted),
         TEST(the_first_is_found_at_every_position),
-        TEST(nothing_beyond_the_end_is_looked_at),
+        TEST(bytes_beyond_the_end_are_not_read),
         TEST(complex_numbers_count_by_part_and_are_found_by_element),
         TEST(other_types_are_finite),
         TEST(strings_are_finite),
-        TEST(what_is_not_in_host_memory_is_not_looked_at),
+        TEST(device_memory_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

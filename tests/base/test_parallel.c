@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of a job, done by several threads. */
+/* Parts of a job in several threads. */
 #include "base/parallel.h"
 #include "support/test.h"
 
@@ -24,7 +24,7 @@ static hs_code do_part(void *user, size_t worker, size_t part, hs_error *err)
     return p->wordless ? HS_ABORTED : hs_error_set(err, HS_DATA_LOSS, "part %zu", part);
 }
 
-static void each_part_is_done_once(void **state)
+static void each_part_is_called_once(void **state)
 {
     (void)state;
     hs_error err;
@@ -39,8 +39,8 @@ static void each_part_is_done_once(void **state)
         }
 }
 
-/* Parts begin in their order: the first that fails is done by somebody, whatever the others do. */
-static void the_error_is_that_of_the_first_part_that_fails(void **state)
+/* Parts start in order, so that the first failing part is always called. */
+static void the_error_is_that_of_the_first_failed_part(void **state)
 {
     (void)state;
     for (size_t workers = 1; workers <= HS__MOST_WORKERS; workers++) {
@@ -56,7 +56,7 @@ static void the_error_is_that_of_the_first_part_that_fails(void **state)
     }
 }
 
-static void a_part_that_fails_without_a_word_fails_all_the_same(void **state)
+static void a_part_that_fails_without_a_message_fails(void **state)
 {
     (void)state;
     static parts p;
@@ -67,7 +67,7 @@ static void a_part_that_fails_without_a_word_fails_all_the_same(void **state)
     assert_int_equal(hs__in_parallel(2, PARTS, do_part, &p, NULL), HS_ABORTED);
 }
 
-static void few_workers_for_little(void **state)
+static void small_jobs_get_few_workers(void **state)
 {
     (void)state;
     assert_int_equal(hs__workers_for(100, 1000), 1);
@@ -79,10 +79,10 @@ static void few_workers_for_little(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_part_is_done_once),
-        cmocka_unit_test(the_error_is_that_of_the_first_part_that_fails),
-        cmocka_unit_test(a_part_that_fails_without_a_word_fails_all_the_same),
-        cmocka_unit_test(few_workers_for_little),
+        cmocka_unit_test(each_part_is_called_once),
+        cmocka_unit_test(the_error_is_that_of_the_first_failed_part),
+        cmocka_unit_test(a_part_that_fails_without_a_message_fails),
+        cmocka_unit_test(small_jobs_get_few_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of other programs, read by protobuf-c. */
+/* Parsing messages of other programs with protobuf-c. */
 #include "base/meter.h"
 
 #include "base/proto.h"
@@ -27,7 +27,7 @@ static int tear_down(void **state)
     return t.live ? -1 : 0;
 }
 
-/* Can the bytes be read as such a message? */
+/* True if the bytes can be parsed as such a message. */
 static bool reads(const ProtobufCMessageDescriptor *of)
 {
     bool no_memory;
@@ -45,7 +45,7 @@ static void an_empty_message_is_read(void **state)
     assert_true(reads(&hs__pb__bundle_header_proto__descriptor));
 }
 
-/* A header's version, in so many parts, each with a number of a list. */
+/* A header whose version comes in `n` parts, each with one number of a list. */
 static void put_versions(size_t n)
 {
     hs__buffer_clear(&bytes);
@@ -62,10 +62,10 @@ static void a_message_given_twice_is_refused(void **state)
     assert_false(reads(&hs__pb__bundle_header_proto__descriptor));
 }
 
-static void messages_in_many_parts_take_no_memory(void **state)
+static void messages_in_many_parts_allocate_little(void **state)
 {
     (void)state;
-    put_versions(10000); /* each would be put together with all those before it */
+    put_versions(10000); /* merging each part would copy all earlier ones */
     meter_reset(&m);
     assert_false(reads(&hs__pb__bundle_header_proto__descriptor));
     assert_true(m.bytes < 10 * bytes.size);
@@ -108,7 +108,7 @@ static void messages_nested_too_deep_are_refused(void **state)
     assert_false(reads(&hs__pb__full_type_def__descriptor));
 }
 
-static void bytes_that_are_no_message_are_refused(void **state)
+static void bytes_that_are_not_a_message_are_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"\x1a", "\x1a\2\x18", "\x1a\2\x18\x80", "\xff\xff", "\x1b", "\x1d\1\1\1\1"};
@@ -125,10 +125,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_empty_message_is_read),
         TEST(a_message_given_twice_is_refused),
-        TEST(messages_in_many_parts_take_no_memory),
+        TEST(messages_in_many_parts_allocate_little),
         TEST(repeated_messages_are_read),
         TEST(messages_nested_too_deep_are_refused),
-        TEST(bytes_that_are_no_message_are_refused),
+        TEST(bytes_that_are_not_a_message_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

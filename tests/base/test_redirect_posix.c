@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories whose files are elsewhere. A redirection cannot be undone, so each test has a directory of its own. */
+/* Redirected directories. A redirection cannot be undone, so each test uses its own directory. */
 #include "support/test.h"
 
 #include "base/redirect_posix.h"
@@ -45,7 +45,7 @@ static void assert_leads_to(const char *path, const char *expected)
     assert_string_equal(hs__redirected(path, buffer), expected);
 }
 
-static void a_directory_and_all_in_it(void **state)
+static void a_directory_and_its_contents_are_redirected(void **state)
 {
     (void)state;
     redirect();
@@ -58,7 +58,7 @@ static void a_directory_and_all_in_it(void **state)
     assert_leads_to(in("trial/run/a"), in("trial/run/a"));
 }
 
-static void relative_paths(void **state)
+static void relative_paths_are_redirected(void **state)
 {
     char before[PATH_MAX];
     (void)state;
@@ -73,7 +73,7 @@ static void relative_paths(void **state)
     assert_leads_to(in("run/a"), in("trial/run/a"));
 }
 
-static void a_link_and_what_it_leads_to(void **state)
+static void a_link_and_its_target_are_redirected(void **state)
 {
     (void)state;
     assert_int_equal(symlink("run", in("link")), 0);
@@ -82,7 +82,7 @@ static void a_link_and_what_it_leads_to(void **state)
     assert_leads_to(in("run/a"), in("trial/run/a"));
 }
 
-static void what_is_excepted_inside(void **state)
+static void exceptions_are_not_redirected(void **state)
 {
     (void)state;
     assert_int_equal(hs__redirect_files(directory, in("trial/run"), in("trial"), &err), HS_OK);
@@ -90,7 +90,7 @@ static void what_is_excepted_inside(void **state)
     assert_leads_to(in("a"), in("trial/run/a"));
 }
 
-static void paths_that_become_too_long(void **state)
+static void paths_that_become_too_long_fail(void **state)
 {
     char path[PATH_MAX], name[PATH_MAX];
     (void)state;
@@ -103,7 +103,7 @@ static void paths_that_become_too_long(void **state)
 }
 
 /* Every call of the file system that takes a path. */
-static void each_call(void **state)
+static void each_call_is_redirected(void **state)
 {
     void *file, *lock = NULL;
     hs_file_stat found;
@@ -126,7 +126,7 @@ static void each_call(void **state)
     assert_ok(fs->remove(NULL, in("run/lock"), &err), &err);
     assert_ok(fs->remove_directory(NULL, in("run"), &err), &err);
     assert_false(test_exists(directory, "trial/run"));
-    assert_int_equal(rmdir(in("run")), 0); /* nothing is in it */
+    assert_int_equal(rmdir(in("run")), 0); /* it is empty */
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -134,9 +134,12 @@ static void each_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(a_directory_and_all_in_it),   test(relative_paths),
-        test(a_link_and_what_it_leads_to), test(what_is_excepted_inside),
-        test(paths_that_become_too_long),  test(each_call),
+        test(a_directory_and_its_contents_are_redirected),
+        test(relative_paths_are_redirected),
+        test(a_link_and_its_target_are_redirected),
+        test(exceptions_are_not_redirected),
+        test(paths_that_become_too_long_fail),
+        test(each_call_is_redirected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static hs_state_reader reader(void)
     return (hs_state_reader){.at = written.data, .left = written.size};
 }
 
-static void what_is_written_is_read_in_its_order(void **state)
+static void written_state_is_read_in_order(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -52,7 +52,7 @@ static void what_is_written_is_read_in_its_order(void **state)
     assert_int_equal(hs_state_reader_remaining(&in), 0);
 }
 
-static void pieces_need_not_be_those_that_were_written(void **state)
+static void pieces_of_reads_and_writes_may_differ(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -79,7 +79,7 @@ static void reading_beyond_the_end_copies_nothing(void **state)
     assert_memory_equal(found, "abc", 3);
 }
 
-static void no_bytes_are_fine(void **state)
+static void zero_bytes_are_allowed(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -100,7 +100,7 @@ static void after_a_failure_further_writes_fail(void **state)
     assert_fails(hs_state_writer_write(&out, NULL, 0, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
 }
 
-/* What is not in memory is read piece by piece. */
+/* A function reads state that is not in memory, piece by piece. */
 static hs_code read_letters(void *user, void *to, size_t bytes, hs_error *err)
 {
     char *next = user;
@@ -111,7 +111,7 @@ static hs_code read_letters(void *user, void *to, size_t bytes, hs_error *err)
     return HS_OK;
 }
 
-static void a_reader_may_read_from_elsewhere(void **state)
+static void a_reader_may_read_with_a_function(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -167,22 +167,22 @@ static hs_code no_load(void *self, hs_state_reader *in, hs_error *err)
 static const hs_state_provider good = HS_INIT(hs_state_provider, .name = "loader", .save = no_save, .load = no_load,
                                               .version = 3, .identity = "digits, \xc3\xa4 and \"quotes\"", .bytes = 8);
 
-static void a_provider_is_taken_as_it_is(void **state)
+static void a_provider_is_copied(void **state)
 {
     (void)state;
     hs_error err = {0};
     hs_state_provider taken;
-    assert_ok(hs__state_provider_take(&taken, &good, "state", &err), &err);
+    assert_ok(hs__state_provider_copy(&taken, &good, "state", &err), &err);
     assert_memory_equal(&taken, &good, sizeof good);
 }
 
-static void an_empty_identity_is_none(void **state)
+static void an_empty_identity_becomes_null(void **state)
 {
     (void)state;
     hs_error err = {0};
     hs_state_provider given = good, taken;
     given.identity = "";
-    assert_ok(hs__state_provider_take(&taken, &given, "state", &err), &err);
+    assert_ok(hs__state_provider_copy(&taken, &given, "state", &err), &err);
     assert_null(taken.identity);
 }
 
@@ -190,10 +190,10 @@ static void assert_not_taken(const hs_state_provider *given, const char *why)
 {
     hs_error err = {0};
     hs_state_provider taken;
-    assert_fails(hs__state_provider_take(&taken, given, "state", &err), HS_INVALID_ARGUMENT, &err, why);
+    assert_fails(hs__state_provider_copy(&taken, given, "state", &err), HS_INVALID_ARGUMENT, &err, why);
 }
 
-static void providers_that_are_not_taken(void **state)
+static void invalid_providers_are_refused(void **state)
 {
     (void)state;
     hs_state_provider bad = good;
@@ -215,7 +215,7 @@ static void providers_that_are_not_taken(void **state)
     assert_not_taken(&bad, "HS_INIT(hs_state_provider");
 }
 
-static void a_reader_tells_the_version(void **state)
+static void a_reader_returns_the_version(void **state)
 {
     (void)state;
     hs_state_reader in = {.version = 7};
@@ -226,12 +226,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_is_written_is_read_in_its_order),  TEST(pieces_need_not_be_those_that_were_written),
-        TEST(reading_beyond_the_end_copies_nothing), TEST(no_bytes_are_fine),
-        TEST(after_a_failure_further_writes_fail),   TEST(success_clears_the_error),
-        TEST(a_provider_is_taken_as_it_is),          TEST(an_empty_identity_is_none),
-        TEST(providers_that_are_not_taken),          TEST(a_reader_tells_the_version),
-        TEST(a_reader_may_read_from_elsewhere),      TEST(after_a_failure_further_reads_fail),
+        TEST(written_state_is_read_in_order),
+        TEST(pieces_of_reads_and_writes_may_differ),
+        TEST(reading_beyond_the_end_copies_nothing),
+        TEST(zero_bytes_are_allowed),
+        TEST(after_a_failure_further_writes_fail),
+        TEST(success_clears_the_error),
+        TEST(a_provider_is_copied),
+        TEST(an_empty_identity_becomes_null),
+        TEST(invalid_providers_are_refused),
+        TEST(a_reader_returns_the_version),
+        TEST(a_reader_may_read_with_a_function),
+        TEST(after_a_failure_further_reads_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

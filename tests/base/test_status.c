@@ -19,7 +19,7 @@ static void codes_have_names(void **state)
     assert_string_equal(hs_code_name(HS_USER + 1000), "USER");
 }
 
-static void numbers_that_are_no_code_are_unknown(void **state)
+static void unknown_numbers_have_no_name(void **state)
 {
     (void)state;
     const hs_code none[] = {-1, 17, 63, 65, 255, INT32_MIN};
@@ -35,7 +35,7 @@ static void each_code_has_its_own_name(void **state)
             assert_string_not_equal(hs_code_name(a), hs_code_name(b));
 }
 
-static void errno_has_a_code(void **state)
+static void each_errno_has_a_code(void **state)
 {
     (void)state;
     static const struct {
@@ -55,10 +55,10 @@ static void errno_has_a_code(void **state)
         {ENOTDIR, HS_FAILED_PRECONDITION},
         {EINVAL, HS_INVALID_ARGUMENT},
         {ENAMETOOLONG, HS_INVALID_ARGUMENT},
-        {EFBIG, HS_RESOURCE_EXHAUSTED}, /* the end of the input is something else */
+        {EFBIG, HS_RESOURCE_EXHAUSTED}, /* not OUT_OF_RANGE, which means the end of the input */
         {ERANGE, HS_INVALID_ARGUMENT},
         {EXDEV, HS_UNIMPLEMENTED},
-        {EAGAIN, HS_RESOURCE_EXHAUSTED}, /* as pthread_create says that there are too many threads */
+        {EAGAIN, HS_RESOURCE_EXHAUSTED}, /* pthread_create: too many threads */
         {ENOLCK, HS_RESOURCE_EXHAUSTED},
         {ETIMEDOUT, HS_DEADLINE_EXCEEDED},
         {ESTALE, HS_UNKNOWN},
@@ -71,7 +71,7 @@ static void errno_has_a_code(void **state)
         assert_int_equal(hs_code_from_errno(rows[i].os_error), rows[i].code);
 }
 
-/* From these a session recovers: it would throw away a sound model because of a disk's hiccup. */
+/* A session recovers from these codes. It would discard an intact model because of a temporary disk error. */
 static void no_errno_reports_a_lost_session(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void null_errors_are_allowed(void **state)
     hs_error_clear(NULL);
 }
 
-/* `n` times the letter, ended by a zero byte. */
+/* `n` times the letter, terminated. */
 static const char *letters(char letter, size_t n)
 {
     static char text[2 * HS_MESSAGE_SIZE];
@@ -117,7 +117,7 @@ static const char *letters(char letter, size_t n)
     return text;
 }
 
-static void long_messages_are_cut_and_say_so(void **state)
+static void long_messages_are_truncated_with_dots(void **state)
 {
     (void)state;
     hs_error err;
@@ -144,7 +144,7 @@ static void messages_are_one_line(void **state)
     assert_string_equal(err.message, "hook '\\x0a': file 'a\\x0ab\\x1b[2J\\xff \u6f22'");
 }
 
-static void an_escaped_message_that_is_too_long_is_cut_between_characters(void **state)
+static void an_escaped_message_is_truncated_between_characters(void **state)
 {
     (void)state;
     hs_error err;
@@ -153,18 +153,18 @@ static void an_escaped_message_that_is_too_long_is_cut_between_characters(void *
     assert_string_equal(err.message + strlen(err.message) - 7, "\\x0a...");
 }
 
-/* As a backend or a hook may have filled it in itself. */
-static void what_was_written_into_an_error_becomes_one_line(void **state)
+/* A backend or a hook may set a message directly. */
+static void a_message_of_several_lines_becomes_one_line(void **state)
 {
     (void)state;
     hs_error err = {HS_INTERNAL, 7, "two\nlines"};
-    assert_int_equal(hs__settle(HS_ABORTED, "it", &err), HS_ABORTED);
+    assert_int_equal(hs__normalize_error(HS_ABORTED, "it", &err), HS_ABORTED);
     assert_string_equal(err.message, "two\\x0alines");
     assert_int_equal(err.code, HS_ABORTED);
     assert_int_equal(err.os_error, 7);
 }
 
-static void set_takes_its_own_message_as_an_argument(void **state)
+static void set_accepts_its_own_message_as_an_argument(void **state)
 {
     (void)state;
     hs_error err;
@@ -184,7 +184,7 @@ static void set_errno_adds_the_system_text(void **state)
     assert_string_equal(err.message, expected);
 }
 
-static void set_errno_of_none_still_fails(void **state)
+static void set_errno_of_0_still_fails(void **state)
 {
     (void)state;
     hs_error err;
@@ -192,7 +192,7 @@ static void set_errno_of_none_still_fails(void **state)
     assert_says(&err, HS_UNKNOWN, "odd");
 }
 
-static void set_errno_takes_its_own_message_and_cuts(void **state)
+static void set_errno_accepts_its_own_message_and_truncates(void **state)
 {
     (void)state;
     hs_error err;
@@ -215,7 +215,7 @@ static void prefix_keeps_code_and_os_error(void **state)
     assert_string_equal(err.message, expected);
 }
 
-static void prefix_takes_its_own_message_as_an_argument(void **state)
+static void prefix_accepts_its_own_message_as_an_argument(void **state)
 {
     (void)state;
     hs_error err;
@@ -224,7 +224,7 @@ static void prefix_takes_its_own_message_as_an_argument(void **state)
     assert_string_equal(err.message, "<m>: m");
 }
 
-static void a_long_prefix_is_cut(void **state)
+static void a_long_prefix_is_truncated(void **state)
 {
     (void)state;
     hs_error err;
@@ -245,7 +245,7 @@ static void clear_empties_all(void **state)
     assert_string_equal(err.message, "");
 }
 
-static void copy_takes_all(void **state)
+static void copy_copies_all(void **state)
 {
     (void)state;
     hs_error from, to = {0};
@@ -256,7 +256,7 @@ static void copy_takes_all(void **state)
     assert_string_equal(to.message, from.message);
 }
 
-static void copy_takes_null_and_itself(void **state)
+static void copy_accepts_null_and_itself(void **state)
 {
     (void)state;
     hs_error err;
@@ -268,69 +268,69 @@ static void copy_takes_null_and_itself(void **state)
     assert_int_equal(err.code, HS_OK);
 }
 
-static void no_memory_says_for_what(void **state)
+static void no_memory_names_the_purpose(void **state)
 {
     (void)state;
     hs_error err;
     assert_fails(hs__no_memory(&err, 12345, "a list"), HS_RESOURCE_EXHAUSTED, &err, "a list (12345 bytes)");
 }
 
-/* What a function from outside returned counts, whatever it wrote. */
+/* The code that a callback returns wins over what it wrote into the error. */
 
-static void settle_fills_an_error_that_was_not_written(void **state)
+static void normalizing_fills_an_unset_error(void **state)
 {
     (void)state;
     hs_error err = {0};
-    assert_int_equal(hs__settle(HS_UNAVAILABLE, "opening a file", &err), HS_UNAVAILABLE);
+    assert_int_equal(hs__normalize_error(HS_UNAVAILABLE, "opening a file", &err), HS_UNAVAILABLE);
     assert_says(&err, HS_UNAVAILABLE, "opening a file failed with UNAVAILABLE");
 }
 
-static void settle_forces_the_code_and_keeps_the_message(void **state)
+static void normalizing_sets_the_code_and_keeps_the_message(void **state)
 {
     (void)state;
     hs_error err;
     hs_error_set_errno(&err, EACCES, "f");
-    assert_int_equal(hs__settle(HS_USER + 3, "opening a file", &err), HS_USER + 3);
+    assert_int_equal(hs__normalize_error(HS_USER + 3, "opening a file", &err), HS_USER + 3);
     assert_int_equal(err.code, HS_USER + 3);
     assert_int_equal(err.os_error, EACCES);
     assert_int_equal(strncmp(err.message, "f: ", 3), 0);
 }
 
-static void settle_fills_a_code_without_a_message(void **state)
+static void normalizing_adds_a_missing_message(void **state)
 {
     (void)state;
     hs_error err = {.code = HS_NOT_FOUND};
-    hs__settle(HS_NOT_FOUND, "opening a file", &err);
+    hs__normalize_error(HS_NOT_FOUND, "opening a file", &err);
     assert_says(&err, HS_NOT_FOUND, "opening a file failed with NOT_FOUND");
 }
 
-/* A message beside HS_OK is of something else. */
-static void settle_replaces_a_stale_message(void **state)
+/* An error with HS_OK and a message has the message of an earlier failure. */
+static void normalizing_replaces_a_stale_message(void **state)
 {
     (void)state;
     hs_error err = {HS_OK, 0, "something older"};
-    hs__settle(HS_ABORTED, "opening a file", &err);
+    hs__normalize_error(HS_ABORTED, "opening a file", &err);
     assert_says(&err, HS_ABORTED, "opening a file failed with ABORTED");
     assert_lacks(err.message, "something older");
 }
 
-static void settle_leaves_a_success_alone(void **state)
+static void normalizing_does_not_change_a_success(void **state)
 {
     (void)state;
     hs_error err = {HS_ABORTED, 5, "of an earlier call"};
-    assert_int_equal(hs__settle(HS_OK, "opening a file", &err), HS_OK);
+    assert_int_equal(hs__normalize_error(HS_OK, "opening a file", &err), HS_OK);
     assert_says(&err, HS_ABORTED, "of an earlier call");
     assert_int_equal(err.os_error, 5);
 }
 
-static void settle_takes_no_error(void **state)
+static void normalizing_accepts_a_null_error(void **state)
 {
     (void)state;
-    assert_int_equal(hs__settle(HS_ABORTED, "opening a file", NULL), HS_ABORTED);
-    assert_int_equal(hs__settle(HS_OK, "opening a file", NULL), HS_OK);
+    assert_int_equal(hs__normalize_error(HS_ABORTED, "opening a file", NULL), HS_ABORTED);
+    assert_int_equal(hs__normalize_error(HS_OK, "opening a file", NULL), HS_OK);
 }
 
-/* A struct as three versions of a header have it. */
+/* A struct in three versions of a header. */
 typedef struct {
     size_t size;
     int64_t first;
@@ -346,7 +346,7 @@ typedef struct {
     int64_t first, second, third;
 } new_options;
 
-static hs_code take(options *to, const void *from, hs_error *err)
+static hs_code copy_options(options *to, const void *from, hs_error *err)
 {
     memset(to, 0x55, sizeof *to);
     return HS_STRUCT_TAKE(options, first, to, from, err);
@@ -357,7 +357,7 @@ static void take_copies_the_same_version(void **state)
     (void)state;
     hs_error err = {0};
     options to, from = {sizeof from, 1, 2};
-    assert_ok(take(&to, &from, &err), &err);
+    assert_ok(copy_options(&to, &from, &err), &err);
     assert_memory_equal(&to, &from, sizeof to);
 }
 
@@ -367,19 +367,19 @@ static void take_fills_an_older_version_with_zeros(void **state)
     hs_error err = {0};
     options to;
     old_options from = {sizeof from, 1};
-    assert_ok(take(&to, &from, &err), &err);
+    assert_ok(copy_options(&to, &from, &err), &err);
     assert_int_equal(to.size, sizeof to);
     assert_int_equal(to.first, 1);
     assert_int_equal(to.second, 0);
 }
 
-static void take_lets_unset_newer_fields_pass(void **state)
+static void take_accepts_unset_newer_fields(void **state)
 {
     (void)state;
     hs_error err = {0};
     options to;
     new_options from = {sizeof from, 1, 2, 0};
-    assert_ok(take(&to, &from, &err), &err);
+    assert_ok(copy_options(&to, &from, &err), &err);
     assert_int_equal(to.size, sizeof to);
     assert_int_equal(to.second, 2);
 }
@@ -389,10 +389,10 @@ static void take_refuses_set_newer_fields(void **state)
     (void)state;
     hs_error err = {0};
     options to;
-    new_options from = {sizeof from, 1, 2, (int64_t)1 << 56}; /* only the very last byte */
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options");
+    new_options from = {sizeof from, 1, 2, (int64_t)1 << 56}; /* only the last byte is set */
+    assert_fails(copy_options(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options");
     assert_contains(err.message, HS_VERSION_STRING);
-    assert_int_equal(to.size, sizeof to); /* all the same, what is known is there */
+    assert_int_equal(to.size, sizeof to); /* the known fields are filled nevertheless */
     assert_int_equal(to.first, 1);
     assert_int_equal(to.second, 2);
 }
@@ -402,7 +402,7 @@ static void take_refuses_a_forgotten_macro(void **state)
     (void)state;
     hs_error err = {0};
     options to, from = {0, 1, 2};
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err,
+    assert_fails(copy_options(&to, &from, &err), HS_INVALID_ARGUMENT, &err,
                  "options.size is 0, but must be at least 16: initialize the struct with HS_INIT(options, ...)");
 }
 
@@ -412,9 +412,9 @@ static void take_refuses_a_size_that_no_release_had(void **state)
     hs_error err = {0};
     options to;
     old_options from = {sizeof from - 1, 1};
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 15, but must be at least 16");
+    assert_fails(copy_options(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 15, but must be at least 16");
     from.size = sizeof from.size;
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 8");
+    assert_fails(copy_options(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 8");
 }
 
 static void take_clears_the_error(void **state)
@@ -422,7 +422,7 @@ static void take_clears_the_error(void **state)
     (void)state;
     hs_error err = {HS_INTERNAL, 1, "old"};
     options to, from = {sizeof from, 1, 2};
-    assert_ok(take(&to, &from, &err), &err);
+    assert_ok(copy_options(&to, &from, &err), &err);
     assert_int_equal(err.code, HS_OK);
     assert_string_equal(err.message, "");
 }
@@ -433,7 +433,7 @@ static void null_arguments_are_refused(void **state)
     hs_error err = {0};
     options to, from = {sizeof from, 1, 2};
     const char *none = NULL;
-    assert_fails(take(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options is NULL");
+    assert_fails(copy_options(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options is NULL");
     assert_fails(hs_struct_take(NULL, sizeof to, &from, sizeof from, "options", &err), HS_INVALID_ARGUMENT, &err,
                  "options");
     assert_int_equal(hs_error_set(&err, HS_ABORTED, none, 0), HS_ABORTED);
@@ -463,38 +463,38 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_have_names),
-        cmocka_unit_test(numbers_that_are_no_code_are_unknown),
+        cmocka_unit_test(unknown_numbers_have_no_name),
         cmocka_unit_test(each_code_has_its_own_name),
-        cmocka_unit_test(errno_has_a_code),
+        cmocka_unit_test(each_errno_has_a_code),
         cmocka_unit_test(no_errno_reports_a_lost_session),
         cmocka_unit_test(set_writes_code_and_message),
         cmocka_unit_test(set_passes_codes_of_the_program),
         cmocka_unit_test(null_errors_are_allowed),
-        cmocka_unit_test(long_messages_are_cut_and_say_so),
+        cmocka_unit_test(long_messages_are_truncated_with_dots),
         cmocka_unit_test(messages_are_one_line),
-        cmocka_unit_test(an_escaped_message_that_is_too_long_is_cut_between_characters),
-        cmocka_unit_test(what_was_written_into_an_error_becomes_one_line),
+        cmocka_unit_test(an_escaped_message_is_truncated_between_characters),
+        cmocka_unit_test(a_message_of_several_lines_becomes_one_line),
         cmocka_unit_test(a_message_that_just_fits_is_whole),
-        cmocka_unit_test(set_takes_its_own_message_as_an_argument),
+        cmocka_unit_test(set_accepts_its_own_message_as_an_argument),
         cmocka_unit_test(set_errno_adds_the_system_text),
-        cmocka_unit_test(set_errno_of_none_still_fails),
-        cmocka_unit_test(set_errno_takes_its_own_message_and_cuts),
+        cmocka_unit_test(set_errno_of_0_still_fails),
+        cmocka_unit_test(set_errno_accepts_its_own_message_and_truncates),
         cmocka_unit_test(prefix_keeps_code_and_os_error),
-        cmocka_unit_test(prefix_takes_its_own_message_as_an_argument),
-        cmocka_unit_test(a_long_prefix_is_cut),
+        cmocka_unit_test(prefix_accepts_its_own_message_as_an_argument),
+        cmocka_unit_test(a_long_prefix_is_truncated),
         cmocka_unit_test(clear_empties_all),
-        cmocka_unit_test(copy_takes_all),
-        cmocka_unit_test(copy_takes_null_and_itself),
-        cmocka_unit_test(no_memory_says_for_what),
-        cmocka_unit_test(settle_fills_an_error_that_was_not_written),
-        cmocka_unit_test(settle_forces_the_code_and_keeps_the_message),
-        cmocka_unit_test(settle_fills_a_code_without_a_message),
-        cmocka_unit_test(settle_replaces_a_stale_message),
-        cmocka_unit_test(settle_leaves_a_success_alone),
-        cmocka_unit_test(settle_takes_no_error),
+        cmocka_unit_test(copy_copies_all),
+        cmocka_unit_test(copy_accepts_null_and_itself),
+        cmocka_unit_test(no_memory_names_the_purpose),
+        cmocka_unit_test(normalizing_fills_an_unset_error),
+        cmocka_unit_test(normalizing_sets_the_code_and_keeps_the_message),
+        cmocka_unit_test(normalizing_adds_a_missing_message),
+        cmocka_unit_test(normalizing_replaces_a_stale_message),
+        cmocka_unit_test(normalizing_does_not_change_a_success),
+        cmocka_unit_test(normalizing_accepts_a_null_error),
         cmocka_unit_test(take_copies_the_same_version),
         cmocka_unit_test(take_fills_an_older_version_with_zeros),
-        cmocka_unit_test(take_lets_unset_newer_fields_pass),
+        cmocka_unit_test(take_accepts_unset_newer_fields),
         cmocka_unit_test(take_refuses_set_newer_fields),
         cmocka_unit_test(take_refuses_a_forgotten_macro),
         cmocka_unit_test(take_refuses_a_size_that_no_release_had),

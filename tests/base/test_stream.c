@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that a thread writes beside the one that makes what is in them. */
+/* Files that a background thread writes. */
 #include "base/stream.h"
 #include "support/test.h"
 
@@ -15,7 +15,7 @@ typedef struct {
     hs_error err;
 } fixture;
 
-/* The first so many threads cannot be started (-Wl,--wrap). */
+/* The number of threads that still fail to start (-Wl,--wrap). */
 static int refused;
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *user);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *user);
@@ -51,7 +51,7 @@ static int teardown(void **state)
 }
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* Writes the pattern in calls of these sizes, one after the other and again. */
+/* Writes the pattern in calls of these sizes, in turn and repeatedly. */
 static hs_code write_pattern(fixture *f, const size_t *sizes, size_t n)
 {
     unsigned char *all = malloc(f->bytes + 1);
@@ -83,7 +83,7 @@ static void assert_pattern(const fixture *f)
     free(read);
 }
 
-static void what_is_written_is_in_the_file(void **state)
+static void written_data_is_in_the_file(void **state)
 {
     fixture *f = *state;
     const size_t lengths[] = {
@@ -96,7 +96,7 @@ static void what_is_written_is_in_the_file(void **state)
     }
 }
 
-static void all_at_once(void **state)
+static void one_large_write(void **state)
 {
     fixture *f = *state;
     f->bytes = 4 * (size_t)BUFFER + 3;
@@ -104,7 +104,7 @@ static void all_at_once(void **state)
     assert_pattern(f);
 }
 
-static void without_a_thread_for_a_while(void **state)
+static void the_thread_may_start_late(void **state)
 {
     fixture *f = *state;
     const size_t sizes[] = {1 << 18};
@@ -116,7 +116,7 @@ static void without_a_thread_for_a_while(void **state)
     }
 }
 
-static void a_thread_writes_what_is_large(void **state)
+static void a_thread_writes_large_files(void **state)
 {
     fixture *f = *state;
     hs__stream stream;
@@ -130,8 +130,8 @@ static void a_thread_writes_what_is_large(void **state)
     free(piece);
 }
 
-/* However much is written. */
-static void it_takes_a_few_buffers(void **state)
+/* The number of buffers does not depend on the size of the file. */
+static void it_allocates_a_few_buffers(void **state)
 {
     fixture *f = *state;
     f->bytes = 6 * (size_t)BUFFER;
@@ -139,7 +139,7 @@ static void it_takes_a_few_buffers(void **state)
     assert_true(f->t.allocations <= HS__STREAM_BUFFERS);
 }
 
-static void what_is_small_takes_one_write_and_no_thread(void **state)
+static void small_files_need_one_write_and_no_thread(void **state)
 {
     fixture *f = *state;
     hs__stream stream;
@@ -168,13 +168,13 @@ static hs_code scenario(test_env *t, void *user)
     return code;
 }
 
-static void each_failure_of_memory_is_told(void **state)
+static void each_failed_allocation_is_reported(void **state)
 {
     test_each_allocation(scenario, *state);
 }
 
-/* Also one in the thread, of something written before. */
-static void each_failure_of_the_disk_is_told(void **state)
+/* Includes errors of the thread, which belong to earlier writes. */
+static void each_disk_error_is_reported(void **state)
 {
     test_each_file_call(scenario, NULL, ENOSPC, false, *state);
     test_each_file_call(scenario, NULL, EIO, true, *state);
@@ -197,14 +197,14 @@ static void closing_in_the_middle_waits_for_the_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(what_is_written_is_in_the_file),
-        test(all_at_once),
-        test(without_a_thread_for_a_while),
-        test(a_thread_writes_what_is_large),
-        test(it_takes_a_few_buffers),
-        test(what_is_small_takes_one_write_and_no_thread),
-        test(each_failure_of_memory_is_told),
-        test(each_failure_of_the_disk_is_told),
+        test(written_data_is_in_the_file),
+        test(one_large_write),
+        test(the_thread_may_start_late),
+        test(a_thread_writes_large_files),
+        test(it_allocates_a_few_buffers),
+        test(small_files_need_one_write_and_no_thread),
+        test(each_failed_allocation_is_reported),
+        test(each_disk_error_is_reported),
         test(closing_in_the_middle_waits_for_the_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static void dtypes_have_size_and_name(void **state)
     }
 }
 
-static void other_numbers_are_no_dtype(void **state)
+static void other_numbers_are_not_dtypes(void **state)
 {
     (void)state;
     static const int none[] = {0, 20, 21, 24, 101, 1000, INT32_MAX};
@@ -100,7 +100,7 @@ static void shapes_are_equal_in_rank_and_dimensions(void **state)
     assert_false(hs_shape_equal(&HS_ANY_SHAPE, &HS_ANY_SHAPE));
 }
 
-static void open_shapes_take_what_fits(void **state)
+static void open_shapes_match_shapes_that_fit(void **state)
 {
     (void)state;
     hs_shape open = HS_SHAPE(-1, 3), fits = HS_SHAPE(8, 3), wrong = HS_SHAPE(8, 4), flat = HS_SHAPE(24);
@@ -138,7 +138,7 @@ static void shapes_are_written(void **state)
     assert_int_equal(strlen(text), 8 * 20 + 7 + 2);
 }
 
-static void a_shape_without_room_is_cut_and_ended(void **state)
+static void a_shape_without_room_is_truncated_and_terminated(void **state)
 {
     (void)state;
     for (size_t bytes = 1; bytes < 12; bytes++) {
@@ -165,7 +165,7 @@ static void a_view_knows_its_bytes(void **state)
     assert_int_equal(hs_tensor_of(HS_COMPLEX128, HS_SCALAR, data).bytes, 16);
 }
 
-static void views_that_make_no_sense_have_no_bytes(void **state)
+static void invalid_views_have_no_bytes(void **state)
 {
     (void)state;
     const int64_t large = (int64_t)1 << 61;
@@ -175,7 +175,7 @@ static void views_that_make_no_sense_have_no_bytes(void **state)
     assert_int_equal(hs_tensor_of(HS_FLOAT, HS_ANY_SHAPE, "x").bytes, 0);
 }
 
-static void shape_of_takes_at_most_eight_dimensions(void **state)
+static void shape_of_accepts_at_most_eight_dimensions(void **state)
 {
     (void)state;
     const int64_t dims[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -187,7 +187,7 @@ static void shape_of_takes_at_most_eight_dimensions(void **state)
     assert_fails(hs_tensor_check(&view, &err), HS_INVALID_ARGUMENT, &err, "rank is 9");
 }
 
-static void sound_tensors_pass(void **state)
+static void valid_tensors_pass(void **state)
 {
     (void)state;
     static const char data[6 * 16];
@@ -207,7 +207,7 @@ static void refuse(hs_tensor tensor, const char *text)
     assert_fails(hs_tensor_check(&tensor, &err), HS_INVALID_ARGUMENT, &err, text);
 }
 
-static void unsound_tensors_say_why(void **state)
+static void invalid_tensors_are_described(void **state)
 {
     (void)state;
     float data[6] = {0};
@@ -224,7 +224,7 @@ static void unsound_tensors_say_why(void **state)
     refuse(hs_tensor_of(HS_DOUBLE, HS_SHAPE((int64_t)1 << 61), data), "too large");
 }
 
-/* Memory of a device: here, the host's, but every byte is off by one. */
+/* Simulated memory of a device: host memory with each byte off by one. */
 
 typedef struct {
     int copies;
@@ -274,7 +274,7 @@ static void host_memory_is_not_copied(void **state)
     assert_null(copy.data);
 }
 
-static void device_memory_is_brought_to_the_host(void **state)
+static void device_memory_is_copied_to_the_host(void **state)
 {
     (void)state;
     static test_env t;
@@ -315,7 +315,7 @@ static void the_copy_is_reused_and_grows(void **state)
     hs_host_copy_free(&copy);
 }
 
-static void a_device_that_fails_is_heard(void **state)
+static void a_failing_device_is_reported(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -327,7 +327,7 @@ static void a_device_that_fails_is_heard(void **state)
     hs_host_copy_free(&copy);
 }
 
-static void a_device_that_fails_without_a_word_is_heard(void **state)
+static void a_device_that_fails_without_a_message_is_reported(void **state)
 {
     (void)state;
     hs_error err = {HS_INTERNAL, 1, "old"};
@@ -339,7 +339,7 @@ static void a_device_that_fails_without_a_word_is_heard(void **state)
     hs_host_copy_free(&copy);
 }
 
-static void without_memory_for_the_copy_nothing_is_asked(void **state)
+static void without_memory_for_the_copy_the_device_is_not_called(void **state)
 {
     (void)state;
     static test_env t;
@@ -440,7 +440,7 @@ static void halves_have_these_values(void **state)
     assert_true(isnan(number_of(HS_HALF, 0x7c01)) && isnan(number_of(HS_HALF, 0xfe00)));
 }
 
-static void halves_rise_with_their_bits(void **state)
+static void halves_ascend_with_their_bits(void **state)
 {
     (void)state;
     for (uint16_t bits = 0; bits < 0x7c00; bits++) {
@@ -465,9 +465,9 @@ static void bfloats_are_the_upper_half_of_floats(void **state)
     assert_true(number_of(HS_BFLOAT16, 0xff80) == -(double)INFINITY);
 }
 
-/* NULL where something is needed: an answer, and no crash. */
+/* NULL arguments return a result and do not crash. */
 
-static void shapes_that_are_null(void **state)
+static void null_shapes_are_handled(void **state)
 {
     (void)state;
     char text[HS_SHAPE_TEXT_SIZE];
@@ -482,7 +482,7 @@ static void shapes_that_are_null(void **state)
     assert_int_equal(hs_shape_of(0, NULL).rank, 0);
 }
 
-static void tensors_that_are_null(void **state)
+static void null_tensors_are_handled(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -493,7 +493,7 @@ static void tensors_that_are_null(void **state)
     assert_int_equal(hs_tensor_nonfinite(NULL).nan, 0);
 }
 
-static void copies_that_are_null(void **state)
+static void null_copies_are_handled(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -504,7 +504,7 @@ static void copies_that_are_null(void **state)
     assert_fails(hs_tensor_host(NULL, &copy, &host, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     assert_fails(hs_tensor_host(&near, &copy, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     assert_fails(hs_tensor_host(&far, NULL, &host, &err), HS_INVALID_ARGUMENT, &err, "NULL");
-    assert_ok(hs_tensor_host(&near, NULL, &host, &err), &err); /* which needs none */
+    assert_ok(hs_tensor_host(&near, NULL, &host, &err), &err); /* host memory needs no copy */
     assert_int_equal(d.copies, 0);
     hs_host_copy_free(NULL);
 }
@@ -513,32 +513,32 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dtypes_have_size_and_name),
-        cmocka_unit_test(other_numbers_are_no_dtype),
+        cmocka_unit_test(other_numbers_are_not_dtypes),
         cmocka_unit_test(shapes_have_elements),
         cmocka_unit_test(shapes_are_equal_in_rank_and_dimensions),
-        cmocka_unit_test(open_shapes_take_what_fits),
+        cmocka_unit_test(open_shapes_match_shapes_that_fit),
         cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(shapes_are_written),
-        cmocka_unit_test(a_shape_without_room_is_cut_and_ended),
+        cmocka_unit_test(a_shape_without_room_is_truncated_and_terminated),
         cmocka_unit_test(a_view_knows_its_bytes),
-        cmocka_unit_test(views_that_make_no_sense_have_no_bytes),
-        cmocka_unit_test(shape_of_takes_at_most_eight_dimensions),
-        cmocka_unit_test(sound_tensors_pass),
-        cmocka_unit_test(unsound_tensors_say_why),
+        cmocka_unit_test(invalid_views_have_no_bytes),
+        cmocka_unit_test(shape_of_accepts_at_most_eight_dimensions),
+        cmocka_unit_test(valid_tensors_pass),
+        cmocka_unit_test(invalid_tensors_are_described),
         cmocka_unit_test(host_memory_is_not_copied),
-        cmocka_unit_test(device_memory_is_brought_to_the_host),
+        cmocka_unit_test(device_memory_is_copied_to_the_host),
         cmocka_unit_test(the_copy_is_reused_and_grows),
-        cmocka_unit_test(a_device_that_fails_is_heard),
-        cmocka_unit_test(a_device_that_fails_without_a_word_is_heard),
-        cmocka_unit_test(without_memory_for_the_copy_nothing_is_asked),
+        cmocka_unit_test(a_failing_device_is_reported),
+        cmocka_unit_test(a_device_that_fails_without_a_message_is_reported),
+        cmocka_unit_test(without_memory_for_the_copy_the_device_is_not_called),
         cmocka_unit_test(every_real_type_gives_numbers),
         cmocka_unit_test(other_tensors_give_no_number),
         cmocka_unit_test(halves_have_these_values),
-        cmocka_unit_test(halves_rise_with_their_bits),
+        cmocka_unit_test(halves_ascend_with_their_bits),
         cmocka_unit_test(bfloats_are_the_upper_half_of_floats),
-        cmocka_unit_test(shapes_that_are_null),
-        cmocka_unit_test(tensors_that_are_null),
-        cmocka_unit_test(copies_that_are_null),
+        cmocka_unit_test(null_shapes_are_handled),
+        cmocka_unit_test(null_tensors_are_handled),
+        cmocka_unit_test(null_copies_are_handled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_BENCH_BENCH_H
 #define HS_TESTS_BENCH_BENCH_H
 
-/* What the benchmarks share: a clock, medians of interleaved rounds, and JSON lines. A benchmark never fails by its speed.
+/* Shared by the benchmarks: a clock, medians of interleaved rounds, and JSON lines. No benchmark fails because it is slow.
  */
 
 #include <stdint.h>

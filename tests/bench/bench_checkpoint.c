@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a checkpoint costs over what the disk and the memory can do.
+/* clang-format off */
+/* The times of checkpoints, relative to the limits of disk and memory.
  *
- *   save_over_limit       saving durably, over the faster of plain write+fsync and O_DIRECT write+fsync of the same bytes
- *   restore_over_limit    restoring, over reading the files and copying them
- *   stall_over_memcpy     how long a save in the background holds the training thread, over a memcpy of the state
- *   stall_declared_over_memcpy   the same where an op says what it changes (overlap): the save, and what the next step
- * takes longer than one without a save. That step computes for twice as long as a memcpy, then updates all check_share how
- * much longer a save takes than the same writes and syncs without checksum and finite check small_over_one        the same
- * bytes in tensors of 4 KiB, over one tensor extra_bytes           memory that a save in the foreground takes from the
- * allocator, at most
+ *   save_over_limit              a durable save, over the faster of plain and O_DIRECT write+fsync of the same bytes
+ *   restore_over_limit           a restore, over reading the files and copying them
+ *   stall_over_memcpy            how long a background save blocks the training thread, over a memcpy of the state
+ *   stall_declared_over_memcpy   the same if an op declares its writes (overlap): the save, and the additional time of the
+ *                                next step. That step computes for twice the time of a memcpy, then updates all variables
+ *   check_share                  additional time of a save over the same writes and syncs without checksum and finite check
+ *   small_over_one               the same bytes in tensors of 4 KiB, over one tensor
+ *   extra_bytes                  peak memory that a foreground save allocates
  *
- * Arguments: MiB (1024) and a directory (the current one). Medians over rounds that take turns; GB/s stand beside. */
+ * Arguments: MiB (1024) and a directory (the current one). Medians over interleaved rounds; GB/s are printed as well. */
+/* clang-format on */
 #include <hooksess/hooksess.h>
 
 #include "bench.h"
@@ -64,7 +66,7 @@ static void fail(const hs_error *err)
     exit(1);
 }
 
-/* A model of so many tensors over one piece of memory, and a step that computes and then updates them all. */
+/* A model whose tensors share one block of memory, and a step that computes and then updates all of them. */
 typedef struct {
     float *data;
     size_t tensors;
@@ -83,7 +85,7 @@ static hs_code compute(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* A little of each: what is timed is the waiting before it. */
+/* Updates one element of each tensor, as only the wait before the update is measured. */
 static hs_code update(void *self, hs_op *op, hs_error *err)
 {
     const model *m = self;
@@ -141,7 +143,7 @@ static double step(const model *m)
     return bench_now() - start;
 }
 
-/* How long the thread is held by it: with OVERLAP, also in the next step. */
+/* How long a save blocks the thread; with OVERLAP, including the next step. */
 static double save(const model *m, const char *prefix, int how)
 {
     hs_error err = {0};
@@ -178,7 +180,7 @@ static double write_plainly(const char *path, const char *data, size_t bytes, in
         ssize_t n = write(file, data + done, piece);
         if (n <= 0) {
             close(file);
-            return 1e9; /* no such thing on this disk */
+            return 1e9; /* not supported by this disk */
         }
         done += (size_t)n;
     }
@@ -208,7 +210,7 @@ static double copy(char *to, const char *from, size_t bytes)
     return bench_now() - start;
 }
 
-/* The same file calls as the saver's, for the same bytes, and nothing else. */
+/* Only the file calls of the saver, for the same bytes. */
 static double write_unchecked(const char *path, const model *m)
 {
     const hs_file_system files = hs_env_default()->files;
@@ -263,7 +265,7 @@ static double median_ratio(const double *a, const double *b)
     return bench_median(ratios, ROUNDS);
 }
 
-/* Saving, and what it is measured by, in another order each round: a disk that has just been written to is slower. */
+/* A save and its limits, in a different order in each round, as a disk is slower after writes. */
 static void bench_saving(const model *m, const char *prefix, const char *plain)
 {
     double secs[WRITERS][ROUNDS];
@@ -344,7 +346,7 @@ static void bench_large(model *m, const char *directory, char *spare)
     hs_checkpoint_remove(NULL, prefix, NULL);
 }
 
-/* 10,000 tensors of 4 KiB, and one of their bytes. */
+/* 10,000 tensors of 4 KiB, and one tensor of the same size. */
 static void bench_small(model *m, const char *directory)
 {
     enum { MOST = 10000, SMALL_ROUNDS = 21 };
@@ -358,7 +360,7 @@ static void bench_small(model *m, const char *directory)
     open_model(&one, 1);
     for (int i = 0; i < SMALL_ROUNDS; i++) {
         double secs[2];
-        for (int k = 0; k < 2; k++) { /* they take turns at being first */
+        for (int k = 0; k < 2; k++) { /* each is first in half of the rounds */
             int which = (i + k) % 2;
             hs_checkpoint_remove(NULL, prefix[which], NULL);
             secs[which] = save(which ? &one : &small, prefix[which], FOREGROUND);

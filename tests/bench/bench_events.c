@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What writing scalars to an event file costs: the writer, and one C loop that builds the same records, stamps them with
- * the time, checksums and writes them, in turns, each into a file of its own.
+/* The time of writing scalars to an event file: with the writer, and with a C loop that builds the same records, adds the
+ * time, checksums and writes them. Interleaved, each to a separate file.
  *
- *     events DIRECTORY      where the files are made, and removed again
+ *     events DIRECTORY      creates files in the directory, and removes them
  *
- *     scalar_call_ns        one call of hs_summary_writer_scalar, as the training thread pays for it, all of them in a row
- *     scalar_cpu_ns         of it, the time of a processor that the thread itself had
- *     scalar_spaced_ns      one call between other work of 2 microseconds, as a training has it: the median of many
- *     scalars_per_second    through the writer, until the last is in the file
- *     limit_per_second      through the loop
+ *     scalar_call_ns        a call of hs_summary_writer_scalar in the training thread, without other work in between
+ *     scalar_cpu_ns         processor time of the thread for such a call
+ *     scalar_spaced_ns      a call between other work of 2 microseconds, as in a training: the median of many
+ *     scalars_per_second    with the writer, until the last is in the file
+ *     limit_per_second      with the loop
  *     scalars_over_limit    the first over the second: the median of the rounds
- *     scalar_allocations    of a round in steady state, in all
+ *     scalar_allocations    all allocations of a round in steady state
  */
 #include "bench.h"
 
@@ -25,7 +25,7 @@ enum { SCALARS = 400000, SPACED = 20000, BATCH = 1 << 16 };
 
 static const char *directory;
 
-/* Memory, counted. */
+/* An allocator that counts. */
 
 static atomic_int allocations;
 
@@ -49,7 +49,7 @@ static void count_free(void *user, void *block)
     free(block);
 }
 
-/* The limit: one thread, one buffer, nothing that is not needed for the bytes. */
+/* The limit: one thread, one buffer, and only the work that the bytes need. */
 
 static unsigned char *put_bytes(unsigned char *to, uint64_t value, int n)
 {
@@ -168,7 +168,8 @@ static double cpu_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Seconds until all is in the file; *calls until the last call was over, and *cpu of this thread until then. */
+/* Seconds until all events are in the file. *calls: seconds until the last call returned; *cpu: this thread's part of it.
+ */
 static double run_writer(hs_summary_writer *writer, double *calls, double *cpu)
 {
     double begun = bench_now(), cpu_begun = cpu_now();
@@ -185,7 +186,7 @@ static double run_writer(hs_summary_writer *writer, double *calls, double *cpu)
 static double run_ours(double *calls, double *cpu, int *allocated)
 {
     hs_summary_writer *writer = open_writer();
-    run_writer(writer, calls, cpu); /* until its buffers are as large as they will be */
+    run_writer(writer, calls, cpu); /* the buffers grow to their final size */
     allocations = 0;
     double took = run_writer(writer, calls, cpu);
     *allocated = allocations;
@@ -227,7 +228,7 @@ int main(int argc, char **argv)
     directory = argv[1];
     for (int i = 0; i < BENCH_ROUNDS; i++) {
         double calls, cpu, loop = i % 2 ? run_limit() : 0, took = run_ours(&calls, &cpu, &allocated);
-        if (!(i % 2)) /* who goes first may find the machine in another state */
+        if (!(i % 2)) /* the order may matter */
             loop = run_limit();
         most = allocated > most ? allocated : most;
         call_ns[i] = calls * 1e9 / SCALARS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A histogram of a million floats, and a copy of them by memcpy, in turns and in one thread.
+/* A histogram of a million floats, and a memcpy of them, interleaved in one thread.
  *
  *     memcpy_gb_s                  how fast memcpy copies them
  *     histogram_gb_s               how fast hs_summary_histogram counts them, from clearing the summary on

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What handing an element from thread to thread costs: hs_queue, and the barest ring that does it, in turns.
+/* The time of passing an element from thread to thread: with hs_queue, and with a minimal ring, interleaved.
  *
  *     queue_ns         one element through hs_queue, from one producer to one consumer, at a depth of 32
  *     ring_ns          the same through a mutex, two condition variables and an array
@@ -73,7 +73,7 @@ static void *produce(void *user)
     return NULL;
 }
 
-/* Nanoseconds an element. */
+/* Nanoseconds per element. */
 static double measure(subject *s)
 {
     pthread_t producer;
@@ -96,7 +96,7 @@ int main(void)
     if (!queue)
         return 1;
     for (int i = 0; i < BENCH_ROUNDS; i++) {
-        bool first = i % 2; /* who goes first may find the machine in another state */
+        bool first = i % 2; /* the order may matter */
         if (first)
             queue_ns[i] = measure(&ours);
         ring_ns[i] = measure(&theirs);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a hooked step costs over the bare loop that somebody would write by hand.
+/* The time of a hooked step, compared with a loop written by hand.
  *
  *   bare_loop_ns          a step function and five vtables' before and after calls
  *   hooked_step_ns        the same step under a session with the five hooks idle
@@ -9,13 +9,13 @@
  *   hooked_step_over_bare, own_step_default_over_bare   ratios to the bare loop, round by round: of the hooked step, and of
  *                         an empty step between hs_step_begin and hs_step_end, with three hooks and the hooks that a
  *                         training session adds by default
- *   singular_step_ns, full_stack_step_ns   the five hooks in a session that does not recover, and in one that does and
- *                         has a thread registered with its coordinator; and full_stack_over_singular_ns, the difference
- *   hooks_N_ns, fetches_N_ns   a step with so many idle hooks, or with so many fetches, over N
+ *   singular_step_ns, full_stack_step_ns   the five hooks in a session without recovery, and in a session with recovery and
+ *                         a thread of its coordinator; and full_stack_over_singular_ns, the difference
+ *   hooks_N_ns, fetches_N_ns   a step with N idle hooks, or with N fetches, divided by N
  *   open_close_us         a session, opened and closed
  *
- * Medians over rounds that take turns. With a Python that has TensorFlow (HOOKSESS_PYTHON, or the one that the tests made),
- * its MonitoredSession does the same work beside it. */
+ * Medians over interleaved rounds. With a Python that has TensorFlow (HOOKSESS_PYTHON, or the tests' own), TensorFlow's
+ * MonitoredSession is measured with the same work. */
 #include <hooksess/hooksess.h>
 
 #include "bench.h"
@@ -134,7 +134,7 @@ NEVER_INLINE static double bare_loop(long steps)
     return (bench_now() - start) / (double)steps * 1e9;
 }
 
-/* The hooked one. */
+/* The hooked step. */
 
 static double loss = 1;
 
@@ -228,7 +228,7 @@ static void bench_five(const char *directory)
     hs_graph_free(graph);
 }
 
-/* A loop that stays the program's own. */
+/* A loop of the program, with hs_step_begin and hs_step_end. */
 
 static double own_loop(hs_session *session, long steps)
 {
@@ -326,7 +326,7 @@ static void bench_hundred(void)
     hs_graph_free(graph);
 }
 
-/* Everything that a session can have around a step, over what it must. */
+/* A session with everything around a step, compared with the minimum. */
 
 static hs_code wait_for_stop(void *user, hs_coordinator *coordinator, hs_error *err)
 {
@@ -440,7 +440,7 @@ static void bench_fetches_of(int n)
     hs_graph_free(graph);
 }
 
-/* What it costs to look at a large tensor after each step, beside copying it. */
+/* Checking a large tensor after each step, compared with copying it. */
 static void bench_guard(void)
 {
     enum { ELEMENTS = 1 << 24 };
@@ -485,7 +485,7 @@ static void bench_opening(void)
     hs_graph_free(graph);
 }
 
-/* TensorFlow on the same work, where a Python has it. */
+/* TensorFlow with the same work, if a Python has it. */
 static void bench_peer(void)
 {
     const char *python = getenv("HOOKSESS_PYTHON");

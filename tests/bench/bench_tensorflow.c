@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session adds to a run of TensorFlow's. A JSON line a measure:
+/* The time that a session adds to a run of TensorFlow. Prints a JSON line per figure:
  *
  *   bare_run_us           TF_SessionRun of what the session below runs: the train op, the loss and the step after it
  *   hooked_run_us         the same step through a monitored session with five hooks, which are idle
@@ -7,10 +7,9 @@
  *   bare_op_us            TF_SessionRun of the train op alone
  *   python_...            Python's sessions on the same graph, in the same way
  *
- * All of them run the ops in the thread that calls: with threads of TensorFlow's a small step takes from 9 to 22 us, as
- * they happen to be woken.
+ * All run the ops in the calling thread: with TensorFlow's threads, the time of a small step varies from 9 to 22 us.
  *
- * tensorflow [PYTHON]: one that has TensorFlow; without it HOOKSESS_PYTHON of the environment, or the tests' own. */
+ * tensorflow [PYTHON]: a Python with TensorFlow. Default: the environment variable HOOKSESS_PYTHON, or the tests' own. */
 #include "bench.h"
 
 #include <hooksess/hooksess.h>
@@ -43,7 +42,7 @@ typedef struct {
     TF_Output fetches[2];
 } bare;
 
-static void settle(const bare *b, const char *what)
+static void check_status(const bare *b, const char *what)
 {
     if (TF_GetCode(b->status) == TF_OK)
         return;
@@ -55,7 +54,7 @@ static TF_Operation *find(const bare *b, const char *name)
 {
     TF_Operation *op = TF_GraphOperationByName(b->graph, name);
     if (!op) {
-        fprintf(stderr, "bench: there is no '%s' in the graph\n", name);
+        fprintf(stderr, "bench: '%s' is not in the graph\n", name);
         exit(1);
     }
     return op;
@@ -68,16 +67,16 @@ static void open_bare(bare *b, hs_bytes graph, const char *init)
     TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
     TF_GraphImportGraphDef(b->graph, &(TF_Buffer){.data = graph.data, .length = graph.size}, options, b->status);
     TF_DeleteImportGraphDefOptions(options);
-    settle(b, "the graph");
+    check_status(b, "the graph");
     TF_SessionOptions *session = TF_NewSessionOptions();
     TF_SetConfig(session, config, sizeof config, b->status);
-    settle(b, "a configuration");
+    check_status(b, "a configuration");
     b->session = TF_NewSession(b->graph, session, b->status);
     TF_DeleteSessionOptions(session);
-    settle(b, "a session");
+    check_status(b, "a session");
     const TF_Operation *op = find(b, init);
     TF_SessionRun(b->session, NULL, NULL, NULL, 0, NULL, NULL, 0, &op, 1, NULL, b->status);
-    settle(b, init);
+    check_status(b, init);
     b->train = find(b, "train_op");
     b->fetches[0] = (TF_Output){find(b, "loss"), 0};
     b->fetches[1] = (TF_Output){find(b, "step_after"), 0};
@@ -89,7 +88,7 @@ static double run_bare(const bare *b, int n_fetches)
     double start = bench_now();
     for (int i = 0; i < STEPS; i++) {
         TF_SessionRun(b->session, NULL, NULL, NULL, 0, b->fetches, values, n_fetches, &b->train, 1, NULL, b->status);
-        settle(b, "train_op");
+        check_status(b, "train_op");
         for (int k = 0; k < n_fetches; k++)
             TF_DeleteTensor(values[k]);
     }
@@ -103,7 +102,7 @@ static void close_bare(bare *b)
     TF_DeleteStatus(b->status);
 }
 
-/* The hooked one. */
+/* The hooked step. */
 
 static hs_session *open_hooked(hs_backend backend, const char *directory)
 {
@@ -129,7 +128,7 @@ static double run_hooked(hs_session *session)
     return (bench_now() - start) / STEPS * 1e6;
 }
 
-/* Both, turn about. */
+/* Both, interleaved. */
 
 static void measure(const char *directory)
 {

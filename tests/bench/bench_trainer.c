@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the trainer's time is its mathematics, and how little its hooks. Takes the trainer's options.
+/* The shares of mathematics and hooks in the trainer's time. Accepts the trainer's options.
  *
  *   first_step_s          from the start of the process to the end of the first step: data read, checkpoint of step 0 saved
  *   trainer_images_per_s  training under a session with the five hooks
  *   gemm_images_per_s     the same step's matrix products, and nothing else
- *   trainer_over_gemm     the one over the other, round by round
+ *   trainer_over_gemm     their ratio, round by round
  *   save_ms               a checkpoint
  *   step_us               one hooked step
- *   five_hooks_ns         what a step takes longer with the five hooks than without any: a session's work around the op is
- *                         timed, in the midst of real steps, with caches as these leave them, a line of the log and a
- *                         summary every 100 steps included
+ *   five_hooks_ns         additional time of a step with the five hooks: the session's work around the op, measured between
+ *                         real steps with their effect on caches, including a log line and a summary every 100 steps
  *   five_hooks_share      that over the step
  *   peak_mib              resident memory
  *
- * Medians over rounds that take turns. */
+ * Medians over interleaved rounds. */
 #include "bench.h"
 
 #include "fresh.h"
@@ -39,7 +38,7 @@ static void silent(void *user, hs_log_level level, const char *text)
 
 static const hs_env env = HS_INIT(hs_env, .logger = {silent, NULL});
 
-/* With the rhythms of the trainer, but for checkpoints, which have a figure of their own. */
+/* With the trainer's schedules, but without checkpoints, which have a separate figure. */
 static hs_session *open_hooked(hs_graph *graph, const char *directory)
 {
     hs_error err = {0};
@@ -137,7 +136,7 @@ static void bench_save(hs_session *session, const char *directory)
     hs_saver_free(saver);
 }
 
-/* The step, timed from inside: what is not in `inside` is the session's and the hooks'. */
+/* The step measures its own time, `inside`. The rest of a step is the session's and the hooks'. */
 struct timed {
     struct trainer *trainer;
     struct input input;
@@ -157,7 +156,7 @@ static hs_code timed_step(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* The seconds of a step that are not the op's. */
+/* The seconds of a step outside the op. */
 static double overhead(hs_session *session, struct timed *timed)
 {
     double start = bench_now();
@@ -198,7 +197,7 @@ static void bench_hooks(struct trainer *trainer, const char *directory, double s
     free(timed.labels);
 }
 
-/* What was used before main was reached is in the processor's time. */
+/* The processor time at the start of main is the time before main. */
 static double seconds_before_main(void)
 {
     struct timespec used;

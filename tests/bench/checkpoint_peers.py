@@ -1,24 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Saving and restoring checkpoints: bench_checkpoint and other libraries, in turns, on one disk.
+"""Saving and restoring checkpoints: bench_checkpoint and other libraries, interleaved, on one disk.
 
     python3 tests/bench/checkpoint_peers.py build/release/tests/bench/checkpoint DIRECTORY \\
         --python /path/to/python-with-tensorflow --python /path/to/python-with-torch
 
 Peers: tf.compat.v1.train.Saver, torch.save and load, safetensors' save_file and load_file for torch and for numpy, and Orbax's
-PyTreeCheckpointer on numpy arrays. Each runs in a process of its own, with the first --python that can import it; those that
-none can are left out. Two states, with the values that bench_checkpoint has: 1 GiB in 64 tensors, and 10,000 tensors of 4 KiB.
-In each round the benchmark and every peer come once, in another order.
+PyTreeCheckpointer on numpy arrays. Each runs in a separate process, with the first --python that can import it; the others are
+omitted. Two states, with the values of bench_checkpoint: 1 GiB in 64 tensors, and 10,000 tensors of 4 KiB. Each round runs the
+benchmark and every peer once, in a different order.
 
-The peers return when the kernel has the bytes; hooksess when the disk has them. So each peer is timed twice: its save alone, and
-with an fsync of every file and directory that it wrote (save_fsync), which is what hooksess' figure stands beside. Restoring is
-from the system's cache, into the variables or arrays that are there already; but Orbax makes new ones. TensorFlow writes no
-MetaGraphDef, as in the benchmark. Orbax compresses, the others do not: GB/s are of the tensors' bytes. hooksess and
-TensorFlow verify checksums as they restore, the others have none or look at none. The first round is not counted, and there
-every tensor that a peer restored is compared.
+The peers return when the kernel has the bytes, hooksess when the disk has them. So each peer is measured twice: the save alone,
+and the save with an fsync of every file and directory that it wrote (save_fsync), which compares with hooksess. Restoring reads
+from the system's cache into existing variables or arrays; Orbax makes new ones. TensorFlow writes no MetaGraphDef, as in the
+benchmark. Orbax compresses, the others do not: GB/s are of the tensors' bytes. hooksess and TensorFlow verify checksums when they
+restore; the others do not. The first round is not counted. In it, every tensor that a peer restores is compared.
 
-Prints JSON lines as the benchmark does, medians over the rounds, then a table in Markdown. It takes some 15 GiB of memory. Not
-a test: nothing here can fail by its speed."""
+Prints JSON lines like the benchmark, medians over the rounds, then a table in Markdown. Needs about 15 GiB of memory. Not a
+test: nothing here fails because it is slow."""
 import argparse
 import json
 import os
@@ -31,7 +30,7 @@ import sys
 import tempfile
 import time
 
-SIZES = {"": (64, 1 << 24), "small_": (10000, 4096)}  # the prefix of the figures: tensors, bytes of each
+SIZES = {"": (64, 1 << 24), "small_": (10000, 4096)}  # prefix of the figures: number of tensors, bytes of each
 BENCHMARK_MIB = {"": 1024, "small_": 40}
 FIGURES = ("save", "save_fsync", "restore")
 
@@ -201,7 +200,7 @@ def sync(path):
 
 
 def sync_tree(directory):
-    """Whatever was written, files first, and the directory's own name."""
+    """Syncs everything that was written: files, then directories, then the directory's own name."""
     for folder, _, files in os.walk(directory, topdown=False):
         for file in files:
             sync(os.path.join(folder, file))
@@ -236,12 +235,12 @@ def check(peer, directory, tensors, each):
     peer.restore(directory)
     for restored, saved in zip(peer.show(), values(tensors, each), strict=True):
         if not (restored == saved).all():
-            raise ValueError("what it restored is not what it saved")
+            raise ValueError("the restored tensors differ from the saved ones")
 
 
 def be_a_peer(name, tensors, each):
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # libraries may print to standard output
     peer = PEERS[name](dict(zip(names(tensors), values(tensors, each))))
     print(json.dumps({"version": peer.version}), file=out, flush=True)
     checked = False
@@ -252,14 +251,14 @@ def be_a_peer(name, tensors, each):
             check(peer, directory, tensors, each)
             checked = True
         print(json.dumps(times), file=out, flush=True)
-    os._exit(0)  # some take long to fall apart
+    os._exit(0)  # some libraries take long to exit
 
 
-# The other side of it.
+# Running the peers.
 
 
 class Runner:
-    """A peer in a process of its own."""
+    """A peer in a separate process."""
 
     def __init__(self, name, python, tensors, each):
         self.name, self.bytes = name, tensors * each
@@ -302,7 +301,7 @@ class Runner:
 
 
 class Benchmark:
-    """bench_checkpoint, whose figures are medians already."""
+    """bench_checkpoint, whose figures are already medians."""
 
     name = "hooksess"
 
@@ -329,7 +328,7 @@ def can_import(python, modules):
 
 
 def find_peers(pythons):
-    """The Python for each."""
+    """The Python for each peer."""
     found = {}
     for name, peer in PEERS.items():
         found[name] = next((python for python in pythons if can_import(python, peer.modules)), None)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Scalars into event files: bench_events and other libraries, in turns, on one disk.
+"""Scalars to event files: bench_events and other libraries, interleaved, on one disk.
 
     python3 tests/bench/events_peers.py build/release/tests/bench/events DIRECTORY \\
         --python /path/to/python-with-tensorflow --python /path/to/python-with-torch
 
 Peers: TensorFlow's FileWriter (tf.compat.v1.summary), tf.summary.scalar (run eagerly), torch.utils.tensorboard and
-tensorboardX. Each runs in a process of its own, with the first --python that can import it; those that none can are left out.
-A peer's figure is scalars a second until all are flushed; its imports and its opening are not counted. Prints JSON lines as the
-benchmark does, medians over the rounds. Not a test: nothing here can fail by its speed."""
+tensorboardX. Each runs in a separate process, with the first --python that can import it; the others are omitted. A peer's
+figure is scalars per second until all are flushed, without imports and opening. Prints JSON lines like the benchmark, medians
+over the rounds. Not a test: nothing here fails because it is slow."""
 import argparse
 import json
 import pathlib
@@ -56,10 +56,10 @@ PEERS = {"tensorflow_v1": tensorflow_v1, "tensorflow_v2": tensorflow_v2, "torch"
 
 
 def run_peer(name):
-    """In the peer's own process."""
+    """Runs in the peer's process."""
     with tempfile.TemporaryDirectory(dir=sys.argv[2]) as directory:
         add, flush = PEERS[name](directory)
-        for step in range(1000):  # what is made by the first calls
+        for step in range(1000):  # warm-up
             add(step)
         flush()
         begun = time.perf_counter()
@@ -70,7 +70,7 @@ def run_peer(name):
 
 
 def measure(python, name, directory):
-    """Scalars a second; None: it cannot be imported."""
+    """Scalars per second. None: it cannot be imported."""
     done = subprocess.run([python, __file__, "peer-" + name, directory],
                           capture_output=True, text=True)
     return float(done.stdout.split()[-1]) if done.returncode == 0 else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's MonitoredSession on the work of bench_step: what five hooks, and a hundred that fetch, add to a bare run."""
+"""TensorFlow's MonitoredSession with the work of bench_step: the time that five hooks, and a hundred that fetch, add to a run."""
 import json
 import os
 import statistics

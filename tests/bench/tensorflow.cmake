@@ -8,7 +8,7 @@ set_target_properties(bench_tensorflow PROPERTIES OUTPUT_NAME tensorflow RUNTIME
 target_compile_definitions(
   bench_tensorflow PRIVATE _GNU_SOURCE HOOKSESS_VENV_PYTHON="${PROJECT_SOURCE_DIR}/build/venv/bin/python"
                            HOOKSESS_PEER_SCRIPT="${CMAKE_CURRENT_SOURCE_DIR}/bench/tensorflow_peer.py")
-# The bare loop is a program's that links TensorFlow's library.
+# The bare loop links TensorFlow itself.
 get_filename_component(bench_tensorflow_folder ${TensorFlowC_LIBRARY} DIRECTORY)
 target_include_directories(bench_tensorflow SYSTEM PRIVATE ${TensorFlowC_INCLUDE_DIR})
 target_link_libraries(bench_tensorflow PRIVATE hooksess::tensorflow ${TensorFlowC_LIBRARY}

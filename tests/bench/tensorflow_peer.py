@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tensorflow_peer.py export DIRECTORY: a small graph that trains itself, for bench_tensorflow and for this.
-tensorflow_peer.py measure DIRECTORY: TensorFlow's MonitoredSession with its five hooks on it, and its bare Session."""
+"""tensorflow_peer.py export DIRECTORY: writes a small training graph for bench_tensorflow and for `measure`.
+tensorflow_peer.py measure DIRECTORY: measures TensorFlow's MonitoredSession with its five hooks, and its bare Session."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ ROUNDS, STEPS = 15, 1000
 
 
 def export(directory):
-    """One layer over numbers that the graph holds, with momentum."""
+    """One layer with momentum. The graph contains its input."""
     tf.enable_resource_variables()
     x = tf.reshape(tf.range(24, dtype=tf.float32) / 24, [8, 3])
     w = tf.get_variable("w", [3, 1], initializer=tf.zeros_initializer())

@@ -137,7 +137,7 @@ void index_put_header(int32_t shards)
     index_put_message("", &header.base);
 }
 
-/* A slice as an entry lists it. */
+/* A slice in the list of an entry. */
 typedef struct {
     Hs__Pb__TensorSliceProto proto;
     Hs__Pb__TensorSliceProto__Extent extents[HS_MAX_RANK], *pointers[HS_MAX_RANK];

@@ -73,7 +73,7 @@ void assert_goes_round(const ProtobufCMessage *message)
     free(text);
 }
 
-/* Descriptors as protobuf-c's compiler would make them. */
+/* Descriptors in the form that protobuf-c's compiler generates. */
 
 #define FIELD(struct_name, member, number, kind, of)                                                                       \
     {                                                                                                                      \

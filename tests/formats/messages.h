@@ -2,24 +2,24 @@
 #ifndef HS_TESTS_FORMATS_MESSAGES_H
 #define HS_TESTS_FORMATS_MESSAGES_H
 
-/* What the tests of the text form share. */
+/* Shared by the tests of the text format. */
 
 #include "support/test.h"
 
 #include "base/proto.h"
 
-/* Parses text that must be right, and text that must not be. */
+/* Parses valid text, and text that must be refused. */
 ProtobufCMessage *message_of(const ProtobufCMessageDescriptor *of, const char *text);
 void assert_refused(const ProtobufCMessageDescriptor *of, const char *text, const char *why);
 void message_free(ProtobufCMessage *message);
-/* The message's text; to be freed with free. */
+/* The message's text. The caller frees it with free. */
 char *message_text(const ProtobufCMessage *message);
-/* As they are on the wire. */
+/* Asserts that both have the same serialized form. */
 void assert_same_message(const ProtobufCMessage *a, const ProtobufCMessage *b);
-/* Written and read, the message is the same. */
+/* Asserts that the message is the same after writing and parsing it. */
 void assert_goes_round(const ProtobufCMessage *message);
 
-/* A message with a number of each kind that protobuf knows, and one that holds itself; our files have no such. */
+/* A message with each of protobuf's numeric types, and a recursive message. The library's messages have neither. */
 typedef struct {
     ProtobufCMessage base;
     int32_t i32, s32, sf32;
@@ -35,7 +35,7 @@ typedef struct nest_message {
 } nest_message;
 extern const ProtobufCMessageDescriptor nest_descriptor;
 
-/* A MetaGraphDef with something of everything. */
+/* A MetaGraphDef with all kinds of fields. */
 extern const char *const meta_graph_text;
 
 #endif

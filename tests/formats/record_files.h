@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_FORMATS_RECORD_FILES_H
 #define HS_TESTS_FORMATS_RECORD_FILES_H
 
-/* A directory with one file of records, for the tests of records.h. */
+/* Shared by the tests of records.h: a directory with one file of records. */
 
 #include "base/buffer.h" /* before the names below */
 #include "support/test.h"
@@ -21,7 +21,7 @@ const char *path(void);
 hs_record_writer *new_writer(hs_record_compression kind);
 void put(hs_record_writer *writer, const char *text);
 void finish(hs_record_writer *writer);
-/* A file of these records, ended by NULL. */
+/* Writes a file of these records, terminated by NULL. */
 void write_all(hs_record_compression kind, const char *const *texts);
 hs_record_reader *new_reader(hs_record_compression kind, int64_t buffer);
 void assert_next(hs_record_reader *reader, const char *text);

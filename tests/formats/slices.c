@@ -58,7 +58,7 @@ void assert_part(hs__bundle_reader *reader, hs__box b)
 {
     int16_t expected[12], found[12] = {0};
     size_t bytes = cut(&b, expected);
-    assert_ok(hs__bundle_read_part(reader, find_entry(reader, "w"), &b, found, &err), &err);
+    assert_ok(hs__bundle_read_slice(reader, find_entry(reader, "w"), &b, found, &err), &err);
     assert_memory_equal(found, expected, bytes);
 }
 

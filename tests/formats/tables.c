@@ -37,7 +37,7 @@ void finish(void)
     assert_ok(hs__table_finish(&table, &err), &err);
 }
 
-static hs_code take(void *user, hs_bytes key, hs_bytes value, hs_error *error)
+static hs_code append_entry(void *user, hs_bytes key, hs_bytes value, hs_error *error)
 {
     (void)user;
     hs__buffer_varint(&seen.bytes, key.size);
@@ -51,7 +51,7 @@ static hs_code read_bytes(const void *data, size_t bytes)
 {
     hs__buffer_clear(&seen.bytes);
     seen.n = 0;
-    return hs__table_read(&t.env, (hs_bytes){data, bytes}, "file", take, NULL, &err);
+    return hs__table_read(&t.env, (hs_bytes){data, bytes}, "file", append_entry, NULL, &err);
 }
 
 hs_code read_exactly(size_t bytes)

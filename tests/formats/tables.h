@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_FORMATS_TABLES_H
 #define HS_TESTS_FORMATS_TABLES_H
 
-/* What the tests of tables share: a table that is written into `file`, and what is read of it. */
+/* Shared by the tests of tables: a table that is written into `file`, and what is read from it. */
 
 #include "support/test.h"
 
@@ -15,19 +15,19 @@ extern hs_error err;
 extern hs__buffer file;
 extern hs__table_writer table;
 
-/* All entries that were read, one after the other, each with its lengths. */
+/* All entries that were read, each with its lengths. */
 extern struct seen {
     hs__buffer bytes;
-    size_t n, stop_at; /* after so many the visitor says enough; 0: never */
+    size_t n, stop_at; /* the number of entries after which the visitor stops; 0: never */
 } seen;
 
-/* A table that is begun. */
+/* Begins a table. */
 int set_up(void **state);
 int tear_down(void **state);
 
 void add(const char *key, const char *value);
 void finish(void);
-/* Reads the first bytes of the file, from a block of exactly that size, so that a read beyond the end is found. */
+/* Reads the first bytes of the file from a block of exactly that size, so that the sanitizer finds a read beyond it. */
 hs_code read_exactly(size_t bytes);
 
 #endif

@@ -5,7 +5,7 @@
 
 static const hs_shape shape = {.rank = 3, .dims = {3, 2, 4}};
 
-/* Calls `visit` with every box in the shape that is not empty. */
+/* Calls `visit` with every nonempty box in the shape. */
 static void each_box(void (*visit)(const hs__box *box, const void *user), const void *user)
 {
     hs__box box = {.rank = 3};
@@ -19,7 +19,7 @@ static void each_box(void (*visit)(const hs__box *box, const void *user), const 
                             visit(&box, user);
 }
 
-/* The elements of the shape are 1, 2, ...; those of the box go to `to`. */
+/* Writes the elements of the box to `to`. The elements of the shape are 1, 2, ... */
 static size_t fill(const hs__box *box, int16_t *to)
 {
     size_t n = 0;
@@ -30,18 +30,18 @@ static size_t fill(const hs__box *box, int16_t *to)
     return n;
 }
 
-/* Copies what they have in common in pieces of seven bytes, which no element ends with. */
+/* Copies the intersection in pieces of seven bytes, which are not whole elements. */
 static void copy(const hs__box *from, const hs__box *to, int16_t *copied)
 {
     enum { PIECE = 7 };
     int16_t data[24];
     size_t bytes = fill(from, data) * sizeof *data;
     hs__runs runs = hs__runs_begin(from, to, sizeof *data);
-    if (runs.left)
+    if (runs.remaining)
         assert_true(hs__runs_end(&runs) <= bytes);
     for (size_t at = 0; at < bytes; at += PIECE)
         hs__runs_copy(&runs, (const char *)data + at, at, bytes - at < PIECE ? bytes - at : PIECE, (char *)copied);
-    assert_int_equal(runs.left, 0);
+    assert_int_equal(runs.remaining, 0);
 }
 
 static bool in_box(const hs__box *box, int16_t element)
@@ -73,25 +73,25 @@ static void copy_to_each(const hs__box *from, const void *user)
     each_box(assert_copied, from);
 }
 
-static void what_two_boxes_have_in_common_is_copied(void **state)
+static void the_intersection_of_two_boxes_is_copied(void **state)
 {
     (void)state;
     each_box(copy_to_each, NULL);
 }
 
-static void a_run_is_as_long_as_it_can_be(void **state)
+static void runs_are_as_long_as_possible(void **state)
 {
     (void)state;
     const hs__box all = hs__box_of(&shape), rows = {3, {1}, {2, 2, 4}}, columns = {3, {0}, {3, 1, 4}};
     hs__runs runs = hs__runs_begin(&all, &all, 2);
-    assert_int_equal(runs.left, 1);
+    assert_int_equal(runs.remaining, 1);
     assert_int_equal(runs.run, 48);
     runs = hs__runs_begin(&all, &rows, 2);
-    assert_int_equal(runs.left, 1);
+    assert_int_equal(runs.remaining, 1);
     assert_int_equal(runs.from, 16);
     assert_int_equal(runs.run, 32);
     runs = hs__runs_begin(&all, &columns, 2);
-    assert_int_equal(runs.left, 3);
+    assert_int_equal(runs.remaining, 3);
     assert_int_equal(runs.run, 8);
     assert_int_equal(hs__runs_end(&runs), 40);
 }
@@ -101,21 +101,21 @@ static void a_scalar_is_one_run(void **state)
     (void)state;
     const hs__box scalar = {.rank = 0};
     hs__runs runs = hs__runs_begin(&scalar, &scalar, 8);
-    assert_int_equal(runs.left, 1);
+    assert_int_equal(runs.remaining, 1);
     assert_int_equal(runs.run, 8);
 }
 
-static void empty_boxes_have_nothing_in_common(void **state)
+static void empty_boxes_have_no_intersection(void **state)
 {
     (void)state;
     const hs__box empty = {3, {1}, {0, 2, 4}}, all = hs__box_of(&shape);
-    assert_int_equal(hs__runs_begin(&empty, &all, 2).left, 0);
-    assert_int_equal(hs__runs_begin(&all, &empty, 2).left, 0);
+    assert_int_equal(hs__runs_begin(&empty, &all, 2).remaining, 0);
+    assert_int_equal(hs__runs_begin(&all, &empty, 2).remaining, 0);
     assert_false(hs__box_meets(&empty, &all));
     assert_false(hs__box_meets(&all, &empty));
 }
 
-static void a_length_of_minus_one_is_up_to_the_end(void **state)
+static void a_length_of_minus_one_means_up_to_the_end(void **state)
 {
     (void)state;
     hs__box out;
@@ -123,7 +123,7 @@ static void a_length_of_minus_one_is_up_to_the_end(void **state)
     assert_true(out.lengths[0] == 2 && out.lengths[1] == 2 && out.lengths[2] == 0);
 }
 
-static void boxes_outside_are_found(void **state)
+static void boxes_outside_the_shape_are_found(void **state)
 {
     (void)state;
     static const hs__box outside[] = {
@@ -143,7 +143,7 @@ static void boxes_outside_are_found(void **state)
         assert_false(hs__box_in(&outside[i], &shape, &out));
 }
 
-static void boxes_are_ordered_as_their_keys(void **state)
+static void boxes_are_ordered_like_their_keys(void **state)
 {
     (void)state;
     static const hs__box ascending[] = {
@@ -170,13 +170,13 @@ static void boxes_as_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_two_boxes_have_in_common_is_copied),
-        cmocka_unit_test(a_run_is_as_long_as_it_can_be),
+        cmocka_unit_test(the_intersection_of_two_boxes_is_copied),
+        cmocka_unit_test(runs_are_as_long_as_possible),
         cmocka_unit_test(a_scalar_is_one_run),
-        cmocka_unit_test(empty_boxes_have_nothing_in_common),
-        cmocka_unit_test(a_length_of_minus_one_is_up_to_the_end),
-        cmocka_unit_test(boxes_outside_are_found),
-        cmocka_unit_test(boxes_are_ordered_as_their_keys),
+        cmocka_unit_test(empty_boxes_have_no_intersection),
+        cmocka_unit_test(a_length_of_minus_one_means_up_to_the_end),
+        cmocka_unit_test(boxes_outside_the_shape_are_found),
+        cmocka_unit_test(boxes_are_ordered_like_their_keys),
         cmocka_unit_test(boxes_as_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

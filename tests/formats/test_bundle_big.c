@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of more bytes than 32 bits can count. They are written to a file in memory that keeps no zeros, or to the disk
- * where the environment has HOOKSESS_BIG_TESTS. */
+/* Tensors of more than 4 GiB. They are written to a file in memory that does not store zeros, or to disk if the environment
+ * variable HOOKSESS_BIG_TESTS is set. */
 #include "formats/bundles.h"
 
 enum { PIECE = 4096, MOST_PIECES = 64 };
@@ -12,7 +12,7 @@ static struct {
         uint64_t at;
         size_t bytes;
         char data[PIECE];
-    } kept[MOST_PIECES]; /* all that is not zero */
+    } kept[MOST_PIECES]; /* all bytes that are not zero */
     size_t n_kept;
 } sparse;
 
@@ -51,7 +51,7 @@ static hs_code s_write(void *user, void *file, const void *data, size_t bytes, h
     return HS_OK;
 }
 
-/* Memory that is zero already is left alone, so that the system need not provide it. */
+/* Does not write to memory that is zero already, so that the system need not map it. */
 static hs_code s_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *error)
 {
     if (file != &sparse)
@@ -109,7 +109,7 @@ static int set_up_sparse(void **state)
     return failed;
 }
 
-/* Zeros but for a few bytes. */
+/* Zeros except for a few bytes. */
 static char *make(size_t bytes)
 {
     char *data = calloc(bytes, 1);
@@ -161,9 +161,9 @@ static void a_tensor_of_more_than_2_GiB(void **state)
     assert_ok(hs__bundle_verify(&reader, entry, &err), &err);
     assert_ok(hs__bundle_read(&reader, entry, found, &err), &err);
     assert_same(found, large, bytes);
-    for (int i = 0; i < 2; i++) { /* with the whole, and alone */
+    for (int i = 0; i < 2; i++) { /* first read verifies all of it, second reads only the slice */
         last = 0;
-        assert_ok(hs__bundle_read_part(&reader, entry, &(hs__box){2, {rows - 1, columns - 1}, {1, 1}}, &last, &err), &err);
+        assert_ok(hs__bundle_read_slice(&reader, entry, &(hs__box){2, {rows - 1, columns - 1}, {1, 1}}, &last, &err), &err);
         assert_int_equal(last, 'z');
     }
     hs__bundle_reader_close(&reader);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bundles that are damaged, and ones whose index lies. */
+/* Damaged bundles, and bundles with a wrong index. */
 #include "base/file_spy.h"
 #include "base/meter.h"
 #include "formats/bundles.h"
@@ -9,7 +9,7 @@
 
 static const float numbers[6] = {1, 2, 3, 4, 5, 6};
 
-/* Opens the bundle and reads its tensor `name`, also only to verify it; both must say the same. */
+/* Opens the bundle, and reads and verifies its tensor `name`. Both must return the same. */
 static hs_code outcome(const char *name)
 {
     hs__bundle_reader reader;
@@ -75,7 +75,7 @@ static void tb_019_every_inverted_byte_of_strings_is_data_loss(void **state)
     (void)state;
     const hs_string strings[] = {{"hello", 5}, {"world!", 6}};
     write_bundle(&(named_tensor){"x", hs_tensor_of(HS_STRING, HS_SHAPE(2), strings)}, 1);
-    for (size_t at = 0; at < 2 + 4 + 11; at++) { /* lengths, their checksum, text */
+    for (size_t at = 0; at < 2 + 4 + 11; at++) { /* lengths, checksum, text */
         change_data(at, 0xff);
         assert_outcome(HS_DATA_LOSS, at < 2 ? "lengths of 'x'" : "checksum mismatch");
         change_data(at, 0xff);
@@ -130,14 +130,14 @@ static void every_flipped_bit_of_the_index_is_found_or_harmless(void **state)
         index[bit / 8] = (char)(index[bit / 8] ^ 1 << bit % 8);
         test_write_file(INDEX, index, bytes);
         hs_code code = outcome("x");
-        assert_true(code == HS_DATA_LOSS || code == HS_OK); /* the footer has unused bytes, the meta-index is not read */
-        assert_true(code == HS_DATA_LOSS || bit / 8 >= 41); /* all of the first block counts */
+        assert_true(code == HS_DATA_LOSS || code == HS_OK); /* the footer has unused bytes; the meta-index is not read */
+        assert_true(code == HS_DATA_LOSS || bit / 8 >= 41); /* every bit of the first block matters */
         index[bit / 8] = (char)(index[bit / 8] ^ 1 << bit % 8);
     }
     free(index);
 }
 
-/* An index with one entry that claims what it likes. */
+/* Writes an index with one entry, which may be invalid. */
 
 static void write_claim(const claim *c)
 {
@@ -159,14 +159,14 @@ static void assert_claims(const claim *claims, size_t n)
 }
 #define ASSERT_CLAIMS(claims) assert_claims(claims, sizeof claims / sizeof *claims)
 
-static void an_honest_claim_is_read(void **state)
+static void a_correct_entry_is_read(void **state)
 {
     (void)state;
     write_claim(&(claim){.n_dims = 1, .dims = {6}, .size = 24});
     assert_ok(outcome("x"), &err);
 }
 
-static void claims_of_a_place_are_checked(void **state)
+static void shard_and_offset_are_checked(void **state)
 {
     (void)state;
     const claim claims[] = {
@@ -184,7 +184,7 @@ static void claims_of_a_place_are_checked(void **state)
     ASSERT_CLAIMS(claims);
 }
 
-static void tb_042s_claims_of_a_size_are_checked(void **state)
+static void tb_042s_the_size_is_checked(void **state)
 {
     (void)state;
     const claim claims[] = {
@@ -202,7 +202,7 @@ static void tb_042s_claims_of_a_size_are_checked(void **state)
     ASSERT_CLAIMS(claims);
 }
 
-static void tb_043s_claims_of_a_shape_are_checked(void **state)
+static void tb_043s_the_shape_is_checked(void **state)
 {
     (void)state;
     const int64_t large = (int64_t)1 << 40;
@@ -222,7 +222,7 @@ static void tb_043s_claims_of_a_shape_are_checked(void **state)
     ASSERT_CLAIMS(claims);
 }
 
-/* What an index says costs nothing: memory is asked for only when the file has so much. */
+/* Sizes in an index allocate nothing: memory is allocated only if the file has the bytes. */
 static void assert_modest(const claim *c, size_t at_most)
 {
     meter m;
@@ -240,7 +240,7 @@ static void assert_modest(const claim *c, size_t at_most)
         fail_msg("%s: %zu bytes were asked for", c->why, m.bytes);
 }
 
-static void claims_of_much_memory_get_none(void **state)
+static void huge_sizes_allocate_nothing(void **state)
 {
     (void)state;
     const int64_t large = (int64_t)1 << 40, most = (int64_t)1 << 59;
@@ -258,10 +258,10 @@ static void claims_of_much_memory_get_none(void **state)
         {"need 1099511627780", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = 24},
     };
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++)
-        assert_modest(&claims[i], 4096); /* paths */
+        assert_modest(&claims[i], 4096); /* enough for paths */
 }
 
-static void what_cannot_be_read_does_not_keep_the_rest_from_it(void **state)
+static void an_unreadable_tensor_does_not_affect_the_others(void **state)
 {
     (void)state;
     write_bundle(&(named_tensor){"good", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers)}, 1);
@@ -277,9 +277,9 @@ static void what_cannot_be_read_does_not_keep_the_rest_from_it(void **state)
     assert_ok(outcome("good"), &err);
 }
 
-/* Tensors that have bytes in common. */
+/* Tensors that share bytes. */
 
-/* Opens a bundle of bytes "a", "b", ... that lie in the data as this says. */
+/* Opens a bundle of tensors "a", "b", ... with these extents of the data. */
 static hs_code open_extents(const int64_t (*extents)[2], const int32_t *shards, size_t n)
 {
     hs__bundle_reader reader;
@@ -320,7 +320,8 @@ static void tensors_that_share_no_bytes_are_read(void **state)
     (void)state;
     assert_ok(OPEN_EXTENTS({8, 8}, {0, 8}, {16, 8}), &err);
     assert_ok(OPEN_EXTENTS({0, 8}, {100, 8}, {8, 8}), &err);
-    assert_ok(OPEN_EXTENTS({8, 0}, {8, 8}, {8, 0}, {10, 0}, {0, 8}, {16, 0}, {16, 0}), &err); /* empty ones lie anywhere */
+    assert_ok(OPEN_EXTENTS({8, 0}, {8, 8}, {8, 0}, {10, 0}, {0, 8}, {16, 0}, {16, 0}),
+              &err); /* empty tensors may have any offset */
     assert_ok(open_extents((const int64_t[][2]){{0, 24}, {0, 24}}, (const int32_t[]){0, 1}, 2), &err);
 }
 
@@ -350,7 +351,7 @@ static void a_bundle_is_verified_in_proportion_to_its_data(void **state)
     assert_says(&err, HS_DATA_LOSS, "the data of '000' and '001' overlap");
 }
 
-/* Strings whose lengths lie, under right checksums. */
+/* Strings with wrong lengths and right checksums. */
 static void assert_lengths(const char *lengths, size_t n, const uint64_t *values, const char *why)
 {
     unsigned char data[100] = {0};
@@ -380,11 +381,11 @@ static void lengths_of_strings_are_checked(void **state)
     assert_lengths("\1\2", 2, (uint64_t[]){2, 1}, "checksum mismatch of the lengths");
 }
 
-/* Verifying strings piece by piece. */
+/* Verifying strings in pieces. */
 
 enum { PIECE = 1 << 18 };
 
-/* Empty strings, a text of so many bytes, and an empty string. */
+/* Writes empty strings, a string of `text` bytes, and an empty string. */
 static void write_strings(size_t empty, size_t text_bytes)
 {
     static char text[1000];
@@ -431,7 +432,7 @@ static void strings_are_verified_in_little_memory(void **state)
     meter m;
     hs__bundle_reader reader;
     meter_init(&m, &t.env);
-    write_strings(N, 0); /* 16 bytes each to whoever reads them */
+    write_strings(N, 0); /* 16 bytes of memory each when read */
     assert_ok(hs__bundle_reader_open(&reader, &m.env, PREFIX, &err), &err);
     meter_reset(&m);
     assert_ok(hs__bundle_verify(&reader, find_entry(&reader, "x"), &err), &err);
@@ -439,7 +440,7 @@ static void strings_are_verified_in_little_memory(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-/* Lengths that take so many bytes that their checksum would lie beyond the end. */
+/* Lengths that leave no room for their checksum. */
 static void lengths_leave_room_for_their_checksum(void **state)
 {
     (void)state;
@@ -450,7 +451,7 @@ static void lengths_leave_room_for_their_checksum(void **state)
     assert_outcome(HS_DATA_LOSS, "lengths of 'x'");
 }
 
-/* Indices that are no bundle's. */
+/* Invalid indices. */
 
 static void assert_no_bundle(const char *why)
 {
@@ -470,7 +471,7 @@ static void an_index_needs_a_header(void **state)
     assert_no_bundle("has no header");
 }
 
-static void a_header_must_make_sense(void **state)
+static void a_header_must_be_valid(void **state)
 {
     (void)state;
     index_begin();
@@ -487,7 +488,7 @@ static void a_header_must_make_sense(void **state)
     assert_no_bundle("the number of data files is -3");
 }
 
-static void tb_043s_an_entry_must_make_sense(void **state)
+static void tb_043s_an_entry_must_be_valid(void **state)
 {
     (void)state;
     index_begin();
@@ -496,7 +497,7 @@ static void tb_043s_an_entry_must_make_sense(void **state)
     assert_no_bundle("cannot read the entry of 'broken'");
 }
 
-static void names_come_once(void **state)
+static void names_are_unique(void **state)
 {
     (void)state;
     index_begin();
@@ -519,7 +520,7 @@ static void names_have_no_zero_byte(void **state)
     assert_no_bundle("zero byte");
 }
 
-static void tb_044s_other_files_are_no_bundle(void **state)
+static void tb_044s_other_files_are_not_bundles(void **state)
 {
     (void)state;
     hs__bundle_reader reader;
@@ -542,12 +543,12 @@ int main(void)
         TEST(a_truncated_data_file_is_data_loss),
         TEST(tb_044s_every_truncation_of_the_index_is_data_loss),
         TEST(every_flipped_bit_of_the_index_is_found_or_harmless),
-        TEST(an_honest_claim_is_read),
-        TEST(claims_of_a_place_are_checked),
-        TEST(tb_042s_claims_of_a_size_are_checked),
-        TEST(tb_043s_claims_of_a_shape_are_checked),
-        TEST(claims_of_much_memory_get_none),
-        TEST(what_cannot_be_read_does_not_keep_the_rest_from_it),
+        TEST(a_correct_entry_is_read),
+        TEST(shard_and_offset_are_checked),
+        TEST(tb_042s_the_size_is_checked),
+        TEST(tb_043s_the_shape_is_checked),
+        TEST(huge_sizes_allocate_nothing),
+        TEST(an_unreadable_tensor_does_not_affect_the_others),
         TEST(tensors_that_share_bytes_are_refused),
         TEST(tensors_that_share_no_bytes_are_read),
         TEST(a_bundle_is_verified_in_proportion_to_its_data),
@@ -556,11 +557,11 @@ int main(void)
         TEST(strings_of_every_length_are_verified),
         TEST(strings_are_verified_in_little_memory),
         TEST(an_index_needs_a_header),
-        TEST(a_header_must_make_sense),
-        TEST(tb_043s_an_entry_must_make_sense),
-        TEST(names_come_once),
+        TEST(a_header_must_be_valid),
+        TEST(tb_043s_an_entry_must_be_valid),
+        TEST(names_are_unique),
         TEST(names_have_no_zero_byte),
-        TEST(tb_044s_other_files_are_no_bundle),
+        TEST(tb_044s_other_files_are_not_bundles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static const hs_dtype dtypes[] = {
 
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
-/* The bytes of tensors: the values do not matter, only that they come back. */
+/* The bytes of tensors. Their values do not matter. */
 static unsigned char bytes_of[1 << 20];
 
 static const void *some_data(unsigned seed)
@@ -123,7 +123,7 @@ static void thousands_of_tensors_are_found(void **state)
     static char names[N][120];
     static named_tensor tensors[N];
     const unsigned char *data = some_data(4);
-    for (size_t i = 0; i < N; i++) { /* the index has more than one block, and is not written in its order */
+    for (size_t i = 0; i < N; i++) { /* the index has several blocks; tensors are not added in its order */
         snprintf(names[i], sizeof names[i], "tower_%04zu/layer/a_rather_long_name/of_%0*zu", i * 7 % N, (int)(i % 60), i);
         tensors[i] = (named_tensor){names[i], hs_tensor_of(HS_INT32, HS_SHAPE(3), data + i)};
     }
@@ -137,14 +137,14 @@ static void thousands_of_tensors_are_found(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-/* What is not there. */
+/* Missing bundles, tensors and files. */
 
 static void tb_016_a_missing_bundle_is_not_found(void **state)
 {
     (void)state;
     hs__bundle_reader reader;
     assert_fails(hs__bundle_reader_open(&reader, &t.env, PREFIX, &err), HS_NOT_FOUND, &err, INDEX);
-    hs__bundle_reader_close(&reader); /* closed already, and no harm */
+    hs__bundle_reader_close(&reader); /* closing twice is allowed */
 }
 
 static void tb_043s_an_unknown_name_is_not_found(void **state)
@@ -174,7 +174,7 @@ static void a_missing_data_file_is_not_found(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-static void tb_033s_junk_after_the_data_is_ignored(void **state)
+static void tb_033s_bytes_after_the_data_are_ignored(void **state)
 {
     (void)state;
     named_tensor x = {"x", hs_tensor_of(HS_UINT8, HS_SHAPE(3), "abc")};
@@ -234,7 +234,7 @@ static void data_may_be_in_several_files(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-static void the_other_files_are_read_though_one_is_missing(void **state)
+static void other_files_are_read_if_one_is_missing(void **state)
 {
     (void)state;
     char data[3];
@@ -254,7 +254,7 @@ static void the_other_files_are_read_though_one_is_missing(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-/* What others may have written. */
+/* Bundles of other writers. */
 
 static void assert_header(const Hs__Pb__BundleHeaderProto *header, hs_code code, const char *first, const char *second)
 {
@@ -279,7 +279,7 @@ static void tb_022_readers_may_be_too_old(void **state)
     assert_header(&header, HS_INVALID_ARGUMENT, "version 2 or later", "this is version 1");
 }
 
-static void readers_may_be_shut_out(void **state)
+static void readers_may_be_excluded(void **state)
 {
     (void)state;
     int32_t bad[] = {7, 1};
@@ -322,7 +322,7 @@ static void newer_writers_and_headers_without_a_version_are_read(void **state)
     }
 }
 
-/* Lengths were 32 bits wide once: what fits in them is stored as it was then. */
+/* Older writers stored lengths with 32 bits. Lengths that fit are still stored so. */
 static void tb_009_strings_of_an_older_writer(void **state)
 {
     (void)state;
@@ -357,7 +357,7 @@ static void tb_009_strings_of_an_older_writer(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-/* Failures around it. */
+/* Failures of memory and files. */
 
 static hs_code read_all(test_env *env, void *user)
 {
@@ -406,11 +406,11 @@ int main(void)
         TEST(tb_016_a_missing_bundle_is_not_found),
         TEST(tb_043s_an_unknown_name_is_not_found),
         TEST(a_missing_data_file_is_not_found),
-        TEST(tb_033s_junk_after_the_data_is_ignored),
+        TEST(tb_033s_bytes_after_the_data_are_ignored),
         TEST(data_may_be_in_several_files),
-        TEST(the_other_files_are_read_though_one_is_missing),
+        TEST(other_files_are_read_if_one_is_missing),
         TEST(tb_022_readers_may_be_too_old),
-        TEST(readers_may_be_shut_out),
+        TEST(readers_may_be_excluded),
         TEST(tb_023_writers_may_be_too_old),
         TEST(newer_writers_and_headers_without_a_version_are_read),
         TEST(tb_009_strings_of_an_older_writer),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors in slices, as TensorFlow's partitioned variables are: an entry for the whole, and one for each slice under a key
+/* Tensors in slices, as TensorFlow's partitioned variables: one entry for the tensor, and one for each slice with a key
  * that begins with a zero byte. */
 #include "base/meter.h"
 #include "formats/slices.h"
@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-static void tb_006_columns_are_put_together(void **state)
+static void tb_006_columns_are_joined(void **state)
 {
     (void)state;
     const hs__box columns[] = {box(0, 3, 0, 1), box(0, 3, 1, 3)};
@@ -40,7 +40,7 @@ static void tb_006_every_part_of_every_layout_is_read(void **state)
     }
 }
 
-static void parts_of_what_is_whole_are_read(void **state)
+static void slices_of_whole_tensors_are_read(void **state)
 {
     (void)state;
     write_bundle(&(named_tensor){"w", hs_tensor_of(HS_INT16, whole, values)}, 1);
@@ -50,7 +50,7 @@ static void parts_of_what_is_whole_are_read(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-/* Two large tensors of bytes, whose rows are shorter and longer than what is read at once; in one piece and in two. */
+/* Two large tensors of bytes, with rows shorter and longer than a piece; whole and in two slices. */
 enum { SHORT_ROWS = 3000, SHORT = 300, LONG_ROWS = 5, LONG = 300000, LARGE = LONG_ROWS * LONG };
 static unsigned char large[LARGE];
 
@@ -77,13 +77,13 @@ static void assert_large_part(hs__bundle_reader *reader, int64_t columns, hs__bo
 {
     static unsigned char found[LARGE];
     memset(found, 0, sizeof found);
-    assert_ok(hs__bundle_read_part(reader, find_entry(reader, "w"), &b, found, &err), &err);
+    assert_ok(hs__bundle_read_slice(reader, find_entry(reader, "w"), &b, found, &err), &err);
     for (int64_t i = 0; i < b.lengths[0]; i++)
         assert_memory_equal(found + i * b.lengths[1], large + (b.starts[0] + i) * columns + b.starts[1],
                             (size_t)b.lengths[1]);
 }
 
-static void parts_of_large_tensors(void **state)
+static void slices_of_large_tensors_are_read(void **state)
 {
     (void)state;
     const hs_shape shapes[] = {HS_SHAPE(SHORT_ROWS, SHORT), HS_SHAPE(LONG_ROWS, LONG)};
@@ -108,7 +108,7 @@ typedef struct {
     size_t done, most;
 } streamed;
 
-static hs_code take_piece(void *user, const void *piece, size_t bytes, hs_error *error)
+static hs_code append_piece(void *user, const void *piece, size_t bytes, hs_error *error)
 {
     streamed *s = user;
     (void)error;
@@ -129,19 +129,19 @@ static void tensors_in_slices_are_streamed_piece_by_piece(void **state)
         write_large(&shapes[i], true);
         s = (streamed){.done = 0};
         hs__bundle_reader reader = open_bundle();
-        assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), take_piece, &s, &err), &err);
+        assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), append_piece, &s, &err), &err);
         assert_int_equal(s.done, bytes);
         assert_memory_equal(s.bytes, large, bytes);
         assert_true(s.most <= (size_t)1 << 20);
         damage_data(bytes - 1);
         s.done = 0;
-        assert_fails(hs__bundle_stream(&reader, find_entry(&reader, "w"), take_piece, &s, &err), HS_DATA_LOSS, &err,
+        assert_fails(hs__bundle_stream(&reader, find_entry(&reader, "w"), append_piece, &s, &err), HS_DATA_LOSS, &err,
                      "checksum mismatch of 'w'");
         hs__bundle_reader_close(&reader);
     }
 }
 
-/* Rows that are longer than a piece, and slices that have a part of each. */
+/* Rows longer than a piece, and slices that have a part of each row. */
 static void rows_in_several_slices_are_streamed(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void rows_in_several_slices_are_streamed(void **state)
     hs__bundle_writer_close(&writer);
     s = (streamed){.done = 0};
     hs__bundle_reader reader = open_bundle();
-    assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), take_piece, &s, &err), &err);
+    assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), append_piece, &s, &err), &err);
     hs__bundle_reader_close(&reader);
     assert_int_equal(s.done, COLUMNS);
     assert_memory_equal(s.bytes, "abcdefg", CUT);
@@ -179,7 +179,7 @@ static hs_code count_piece(void *user, const void *piece, size_t bytes, hs_error
     return HS_OK;
 }
 
-static void many_slices_are_looked_through_for_few_pieces(void **state)
+static void many_slices_are_streamed_in_few_pieces(void **state)
 {
     (void)state;
     enum { MANY = 1 << 15, EACH = 1 << 7 };
@@ -231,16 +231,16 @@ static void slices_are_laid_out_once(void **state)
     index_end();
     meter_init(&m, &t.env);
     assert_ok(hs__bundle_reader_open(&reader, &m.env, PREFIX, &err), &err);
-    assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &all, found, &err), &err);
+    assert_ok(hs__bundle_read_slice(&reader, find_entry(&reader, "w"), &all, found, &err), &err);
     assert_memory_equal(found, large, MANY);
     meter_reset(&m);
-    assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &boxes[7], found, &err), &err);
-    assert_true(m.bytes < (1 << 18) + 1000); /* to read with, and not the place of each slice */
+    assert_ok(hs__bundle_read_slice(&reader, find_entry(&reader, "w"), &boxes[7], found, &err), &err);
+    assert_true(m.bytes < (1 << 18) + 1000); /* the buffer, but not a layout for each piece */
     assert_int_equal(found[0], large[7]);
     hs__bundle_reader_close(&reader);
 }
 
-static void what_was_verified_is_not_read_again(void **state)
+static void verified_data_is_not_read_again(void **state)
 {
     (void)state;
     const hs__box first_column = box(0, 3, 0, 1), others = box(0, 3, 1, 3);
@@ -250,16 +250,16 @@ static void what_was_verified_is_not_read_again(void **state)
     hs__bundle_reader reader = open_bundle();
     assert_part(&reader, others);
     damage_data(2);
-    assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &first_column, found, &err), &err);
+    assert_ok(hs__bundle_read_slice(&reader, find_entry(&reader, "w"), &first_column, found, &err), &err);
     assert_memory_equal(found, expected, bytes);
     hs__bundle_reader_close(&reader);
     reader = open_bundle();
-    assert_fails(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &first_column, found, &err), HS_DATA_LOSS, &err,
+    assert_fails(hs__bundle_read_slice(&reader, find_entry(&reader, "w"), &first_column, found, &err), HS_DATA_LOSS, &err,
                  "checksum mismatch of 'w'");
     hs__bundle_reader_close(&reader);
 }
 
-static void as_a_whole_it_is_always_verified(void **state)
+static void reading_the_whole_tensor_always_verifies(void **state)
 {
     (void)state;
     int16_t found[12];
@@ -271,7 +271,7 @@ static void as_a_whole_it_is_always_verified(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-static void tb_006_slices_are_no_tensors_and_keep_their_order(void **state)
+static void tb_006_slices_are_not_tensors_and_keep_their_order(void **state)
 {
     (void)state;
     size_t bytes;
@@ -298,12 +298,12 @@ static void assert_all_is_all(void)
     const hs__bundle_entry *entry = find_entry(&reader, "w");
     assert_int_equal(entry->slices, 0);
     assert_whole(&reader);
-    assert_ok(hs__bundle_read_part(&reader, entry, &(hs__box){2, {0, 0}, {3, 4}}, found, &err), &err);
+    assert_ok(hs__bundle_read_slice(&reader, entry, &(hs__box){2, {0, 0}, {3, 4}}, found, &err), &err);
     assert_memory_equal(found, values, sizeof values);
     hs__bundle_reader_close(&reader);
 }
 
-static void tb_007_a_slice_that_is_all_is_the_tensor(void **state)
+static void tb_007_a_slice_that_covers_the_tensor_is_the_tensor(void **state)
 {
     (void)state;
     const hs__box all = box(0, 3, 0, 4);
@@ -313,7 +313,7 @@ static void tb_007_a_slice_that_is_all_is_the_tensor(void **state)
     assert_all_is_all();
 }
 
-/* Slices in a data file of their own. */
+/* Slices in a separate data file. */
 static void write_in_two_files(int32_t first, int32_t of)
 {
     hs__bundle_writer writers[2];
@@ -345,8 +345,8 @@ static void slices_of_another_file_are_joined(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-/* Merging numbers the files anew, from wherever it is told to. */
-static void an_index_can_begin_at_any_file(void **state)
+/* A merge renumbers the data files from a given number on. */
+static void a_merged_index_may_begin_at_any_file(void **state)
 {
     (void)state;
     write_in_two_files(0, 2);
@@ -367,7 +367,7 @@ static void an_index_can_begin_at_any_file(void **state)
     }
 }
 
-/* What the writer refuses. */
+/* Invalid slices. */
 
 static void assert_not_added(hs__bundle_writer *writer, hs_code code, const char *why)
 {
@@ -377,7 +377,7 @@ static void assert_not_added(hs__bundle_writer *writer, hs_code code, const char
     assert_ok(add_slice(writer, "w", box(0, 1, 0, 4)), &err);
 }
 
-static void slices_that_do_not_fit_are_not_added(void **state)
+static void invalid_slices_are_not_added(void **state)
 {
     (void)state;
     hs__bundle_writer w;
@@ -431,9 +431,9 @@ static void writing_may_fail_anywhere(void **state)
     test_each_file_call(write_pinwheel, NULL, ENOSPC, false, NULL);
 }
 
-/* By hand. */
+/* Indices made by hand. */
 
-static void tb_007_full_extents_may_be_left_out(void **state)
+static void tb_007_full_extents_may_be_omitted(void **state)
 {
     (void)state;
     const hs__box boxes[] = {{2, {0, 0}, {2, -1}}, {2, {2, 0}, {1, -1}}};
@@ -445,7 +445,7 @@ static void tb_007_full_extents_may_be_left_out(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-/* Strings are verified, and not put together. */
+/* Strings in slices can be verified, but not read. */
 
 static void write_strings(void)
 {
@@ -461,7 +461,7 @@ static void write_strings(void)
     hs__bundle_writer_close(&writer);
 }
 
-static void strings_in_slices_are_verified_alone(void **state)
+static void strings_in_slices_can_only_be_verified(void **state)
 {
     (void)state;
     const hs__box first = {1, {0}, {1}};
@@ -472,20 +472,20 @@ static void strings_in_slices_are_verified_alone(void **state)
     assert_ok(hs__bundle_verify(&reader, s, &err), &err);
     assert_fails(hs__bundle_check(&reader, s, &err), HS_UNIMPLEMENTED, &err, "'s' has strings and is stored in slices");
     assert_fails(hs__bundle_read(&reader, s, data, &err), HS_UNIMPLEMENTED, &err, "'s' has strings");
-    assert_fails(hs__bundle_read_part(&reader, s, &first, data, &err), HS_UNIMPLEMENTED, &err, "'s' has strings");
+    assert_fails(hs__bundle_read_slice(&reader, s, &first, data, &err), HS_UNIMPLEMENTED, &err, "'s' has strings");
     damage_data(6);
     assert_fails(hs__bundle_verify(&reader, s, &err), HS_DATA_LOSS, &err, "'s'");
     hs__bundle_reader_close(&reader);
 }
 
-static void a_part_of_strings_is_not_read(void **state)
+static void a_slice_of_strings_is_not_read(void **state)
 {
     (void)state;
     const hs_string strings[] = {{"one", 3}, {"two", 3}};
     hs_string data[2];
     write_bundle(&(named_tensor){"s", hs_tensor_of(HS_STRING, HS_SHAPE(2), strings)}, 1);
     hs__bundle_reader reader = open_bundle();
-    assert_fails(hs__bundle_read_part(&reader, find_entry(&reader, "s"), &(hs__box){1, {0}, {1}}, data, &err),
+    assert_fails(hs__bundle_read_slice(&reader, find_entry(&reader, "s"), &(hs__box){1, {0}, {1}}, data, &err),
                  HS_UNIMPLEMENTED, &err, "'s' has strings, so it can only be read as a whole");
     hs__bundle_reader_close(&reader);
 }
@@ -501,7 +501,7 @@ static hs_code read_pinwheel(test_env *env, void *user)
     hs_code code = hs__bundle_reader_open(&reader, &env->env, PREFIX, NULL);
     const hs__bundle_entry *w = code ? NULL : find_entry(&reader, "w");
     if (!code && !(code = hs__bundle_read(&reader, w, data, NULL)) &&
-        !(code = hs__bundle_read_part(&reader, w, &part, data, NULL)) && !(code = hs__bundle_locate(&reader, w, NULL)) &&
+        !(code = hs__bundle_read_slice(&reader, w, &part, data, NULL)) && !(code = hs__bundle_locate(&reader, w, NULL)) &&
         !(code = hs__bundle_verify(&reader, w, NULL)))
         code = hs__bundle_verify_index(&reader, NULL);
     hs__bundle_reader_close(&reader);
@@ -520,25 +520,25 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(tb_006_columns_are_put_together),
+        TEST(tb_006_columns_are_joined),
         TEST(tb_006_every_part_of_every_layout_is_read),
-        TEST(parts_of_what_is_whole_are_read),
-        TEST(parts_of_large_tensors),
+        TEST(slices_of_whole_tensors_are_read),
+        TEST(slices_of_large_tensors_are_read),
         TEST(tensors_in_slices_are_streamed_piece_by_piece),
         TEST(rows_in_several_slices_are_streamed),
-        TEST(many_slices_are_looked_through_for_few_pieces),
+        TEST(many_slices_are_streamed_in_few_pieces),
         TEST(slices_are_laid_out_once),
-        TEST(what_was_verified_is_not_read_again),
-        TEST(as_a_whole_it_is_always_verified),
-        TEST(tb_006_slices_are_no_tensors_and_keep_their_order),
-        TEST(tb_007_a_slice_that_is_all_is_the_tensor),
+        TEST(verified_data_is_not_read_again),
+        TEST(reading_the_whole_tensor_always_verifies),
+        TEST(tb_006_slices_are_not_tensors_and_keep_their_order),
+        TEST(tb_007_a_slice_that_covers_the_tensor_is_the_tensor),
         TEST(slices_of_another_file_are_joined),
-        TEST(an_index_can_begin_at_any_file),
-        TEST(slices_that_do_not_fit_are_not_added),
+        TEST(a_merged_index_may_begin_at_any_file),
+        TEST(invalid_slices_are_not_added),
         TEST(writing_may_fail_anywhere),
-        TEST(tb_007_full_extents_may_be_left_out),
-        TEST(strings_in_slices_are_verified_alone),
-        TEST(a_part_of_strings_is_not_read),
+        TEST(tb_007_full_extents_may_be_omitted),
+        TEST(strings_in_slices_can_only_be_verified),
+        TEST(a_slice_of_strings_is_not_read),
         TEST(reading_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

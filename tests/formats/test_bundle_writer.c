@@ -30,7 +30,7 @@ static void tb_026s_the_index_has_these_bytes(void **state)
     free(index);
 }
 
-static void tb_021_the_header_stands_under_the_empty_key(void **state)
+static void tb_021_the_header_has_the_empty_key(void **state)
 {
     (void)state;
     size_t bytes;
@@ -76,7 +76,7 @@ static void tb_046s_fields_have_these_numbers(void **state)
     free(value);
 }
 
-static void numbers_lie_in_the_data_as_in_memory(void **state)
+static void numbers_are_stored_as_in_memory(void **state)
 {
     (void)state;
     static const int16_t more[3] = {1, -2, 3};
@@ -155,8 +155,8 @@ static void tb_025_tensors_may_be_aligned(void **state)
 static unsigned char kept[64];
 static size_t n_kept;
 
-/* Keeps the beginning, and lets the rest go. */
-static hs_code keep_beginning(void *user, void *data_file, const void *data, size_t bytes, hs_error *error)
+/* A file that keeps only its beginning. */
+static hs_code write_beginning(void *user, void *data_file, const void *data, size_t bytes, hs_error *error)
 {
     (void)user, (void)data_file, (void)error;
     size_t n = bytes < sizeof kept - n_kept ? bytes : sizeof kept - n_kept;
@@ -172,12 +172,12 @@ static void lengths_beyond_32_bits_are_checksummed_as_64(void **state)
     if (SIZE_MAX == UINT32_MAX)
         test_skip("a size_t has 32 bits");
     hs_string large = {.bytes = (size_t)UINT32_MAX + 1};
-    char *zeros = calloc(large.bytes, 1); /* only read, it takes no memory */
+    char *zeros = calloc(large.bytes, 1); /* only read, so the system maps no memory */
     if (!zeros)
         test_skip("calloc refuses 4 GiB");
     large.data = zeros;
     hs_file_system_ops ops = *t.env.files.ops;
-    ops.write = keep_beginning;
+    ops.write = write_beginning;
     hs_env env = t.env;
     env.files.ops = &ops;
     n_kept = 0;
@@ -206,7 +206,7 @@ static void files_are_named_by_shard(void **state)
     hs__free(&t.env, path);
 }
 
-/* What is refused. */
+/* Invalid calls. */
 
 static hs__bundle_writer open_writer(void)
 {
@@ -215,7 +215,7 @@ static hs__bundle_writer open_writer(void)
     return writer;
 }
 
-/* After a failed call, all that follow fail alike, and no index is made. */
+/* Asserts that all later calls fail with the same code, and that no index is written. */
 static void assert_stays_failed(hs__bundle_writer *writer, hs_code code)
 {
     hs_tensor sound = floats(HS_SHAPE(2), one_two);
@@ -225,7 +225,7 @@ static void assert_stays_failed(hs__bundle_writer *writer, hs_code code)
     hs__bundle_writer_close(writer);
 }
 
-static void tb_014_a_name_can_be_there_once(void **state)
+static void tb_014_a_name_can_be_added_once(void **state)
 {
     (void)state;
     hs_tensor value = floats(HS_SHAPE(2), one_two);
@@ -235,7 +235,7 @@ static void tb_014_a_name_can_be_there_once(void **state)
     assert_stays_failed(&writer, HS_INVALID_ARGUMENT);
 }
 
-static void tb_015_finish_comes_once(void **state)
+static void tb_015_finish_succeeds_once(void **state)
 {
     (void)state;
     hs_tensor value = floats(HS_SHAPE(2), one_two);
@@ -258,7 +258,7 @@ static void tb_035s_the_empty_name_is_reserved(void **state)
     assert_stays_failed(&writer, HS_INVALID_ARGUMENT);
 }
 
-static void unsound_tensors_are_named(void **state)
+static void invalid_tensors_are_named(void **state)
 {
     (void)state;
     hs_tensor no_data = floats(HS_SHAPE(2), NULL);
@@ -267,10 +267,10 @@ static void unsound_tensors_are_named(void **state)
     assert_stays_failed(&writer, HS_INVALID_ARGUMENT);
 }
 
-static void tb_035s_a_full_disk_stays_full(void **state)
+static void tb_035s_a_full_disk_fails_all_later_calls(void **state)
 {
     (void)state;
-    static const float many[1 << 22]; /* a few buffers: less is written later */
+    static const float many[1 << 22]; /* several buffers, so that it is written immediately */
     hs_tensor value = floats(HS_SHAPE(1 << 22), many);
     hs__bundle_writer writer = open_writer();
     t.fail_file_at = t.file_calls + 1;
@@ -286,7 +286,7 @@ static void a_missing_directory_is_not_found(void **state)
     hs__bundle_writer_close(&writer);
 }
 
-static void an_index_that_cannot_be_made_fails(void **state)
+static void an_index_that_cannot_be_created_fails(void **state)
 {
     (void)state;
     hs__bundle_writer writer = open_writer();
@@ -294,7 +294,7 @@ static void an_index_that_cannot_be_made_fails(void **state)
     hs__bundle_writer_close(&writer);
 }
 
-static void a_writer_may_be_given_up(void **state)
+static void a_writer_may_be_closed_without_finish(void **state)
 {
     (void)state;
     hs_tensor value = floats(HS_SHAPE(2), one_two);
@@ -312,7 +312,7 @@ typedef struct {
     hs_code code;
 } supply;
 
-static hs_code give(void *user, void *to, size_t bytes, hs_error *error)
+static hs_code fill(void *user, void *to, size_t bytes, hs_error *error)
 {
     supply *s = user;
     memcpy(to, s->from, bytes);
@@ -320,15 +320,15 @@ static hs_code give(void *user, void *to, size_t bytes, hs_error *error)
     return s->code ? hs_error_set(error, s->code, "no more") : HS_OK;
 }
 
-static void numbers_may_come_in_pieces(void **state)
+static void numbers_may_be_added_in_pieces(void **state)
 {
     (void)state;
-    enum { N = (1 << 17) + 5 }; /* more than a piece, and a part */
+    enum { N = (1 << 17) + 5 }; /* several pieces and a part of one */
     static float numbers[N] = {[1 << 16] = 3, [N - 1] = -INFINITY};
     hs_shape shape = HS_SHAPE(N);
     hs_tensor whole = floats(shape, numbers);
     hs__bundle_writer writer = open_writer();
-    assert_ok(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, give, &(supply){(char *)numbers, HS_OK}, &err),
+    assert_ok(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, fill, &(supply){(char *)numbers, HS_OK}, &err),
               &err);
     assert_ok(hs__bundle_writer_add(&writer, "after", &(hs_tensor){.dtype = HS_FLOAT, .dims = {0}, .rank = 1}, &err), &err);
     assert_int_equal(writer.nonfinite.first_index, N - 1);
@@ -340,18 +340,18 @@ static void numbers_may_come_in_pieces(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-static void pieces_that_do_not_come_fail(void **state)
+static void a_failing_source_of_pieces_fails(void **state)
 {
     (void)state;
     hs_shape shape = HS_SHAPE(2), impossible = HS_SHAPE((int64_t)1 << 62);
     supply s = {(const char *)one_two, HS_UNAVAILABLE};
     hs__bundle_writer writer = open_writer();
-    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, give, &s, &err), HS_UNAVAILABLE, &err,
+    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, fill, &s, &err), HS_UNAVAILABLE, &err,
                  "no more");
-    assert_fails(hs__bundle_writer_add_from(&writer, "y", HS_FLOAT, &shape, give, &s, &err), HS_UNAVAILABLE, &err, "");
+    assert_fails(hs__bundle_writer_add_from(&writer, "y", HS_FLOAT, &shape, fill, &s, &err), HS_UNAVAILABLE, &err, "");
     assert_stays_failed(&writer, HS_UNAVAILABLE);
     writer = open_writer();
-    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &impossible, give, &s, &err), HS_INVALID_ARGUMENT, &err,
+    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &impossible, fill, &s, &err), HS_INVALID_ARGUMENT, &err,
                  "'x' has an invalid shape");
     hs__bundle_writer_close(&writer);
 }
@@ -379,12 +379,12 @@ static void writing_may_fail_anywhere(void **state)
     test_each_allocation(write_some, NULL);
     test_each_file_call(write_some, NULL, ENOSPC, false, NULL);
     test_each_file_call(write_some, NULL, EIO, true, NULL);
-    hs__bundle_reader reader = open_bundle(); /* the last one got by */
+    hs__bundle_reader reader = open_bundle(); /* the last attempt succeeded */
     assert_int_equal(reader.n_entries, 13);
     hs__bundle_reader_close(&reader);
 }
 
-/* No failure goes by unheard: a bundle whose writing succeeded had all its calls succeed. */
+/* No failure is lost: if writing a bundle succeeds, all its calls have succeeded. */
 static hs_code write_and_hear(test_env *env, void *user)
 {
     hs_code code = write_some(env, user);
@@ -395,14 +395,14 @@ static hs_code write_and_hear(test_env *env, void *user)
     return code;
 }
 
-static void every_failure_is_heard(void **state)
+static void every_failure_is_reported(void **state)
 {
     (void)state;
     test_each_allocation(write_and_hear, NULL);
     test_each_file_call(write_and_hear, NULL, EIO, false, NULL);
 }
 
-/* The zeros before the second tensor begin the second buffer of the data file. */
+/* The zeros before the second tensor are at the start of the second buffer of the data file. */
 static hs_code write_aligned(test_env *env, void *user)
 {
     static const char bytes[HS__STREAM_BUFFER - 1];
@@ -427,7 +427,7 @@ static void aligning_may_fail(void **state)
     test_each_file_call(write_aligned, NULL, EIO, false, NULL);
 }
 
-/* Both files are on the disk when finish returns, the data first. */
+/* Both files are synced when finish returns, the data first. */
 
 static char trace[2000];
 
@@ -468,26 +468,26 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(tb_026s_the_index_has_these_bytes),
-        TEST(tb_021_the_header_stands_under_the_empty_key),
+        TEST(tb_021_the_header_has_the_empty_key),
         TEST(tb_046s_fields_have_these_numbers),
-        TEST(numbers_lie_in_the_data_as_in_memory),
+        TEST(numbers_are_stored_as_in_memory),
         TEST(tb_030s_the_checksum_of_an_entry_is_masked),
         TEST(tb_010_strings_have_their_lengths_first),
         TEST(lengths_beyond_32_bits_are_checksummed_as_64),
         TEST(tb_025_tensors_may_be_aligned),
         TEST(files_are_named_by_shard),
-        TEST(tb_014_a_name_can_be_there_once),
-        TEST(tb_015_finish_comes_once),
+        TEST(tb_014_a_name_can_be_added_once),
+        TEST(tb_015_finish_succeeds_once),
         TEST(tb_035s_the_empty_name_is_reserved),
-        TEST(unsound_tensors_are_named),
-        TEST(tb_035s_a_full_disk_stays_full),
+        TEST(invalid_tensors_are_named),
+        TEST(tb_035s_a_full_disk_fails_all_later_calls),
         TEST(a_missing_directory_is_not_found),
-        TEST(an_index_that_cannot_be_made_fails),
-        TEST(a_writer_may_be_given_up),
-        TEST(numbers_may_come_in_pieces),
-        TEST(pieces_that_do_not_come_fail),
+        TEST(an_index_that_cannot_be_created_fails),
+        TEST(a_writer_may_be_closed_without_finish),
+        TEST(numbers_may_be_added_in_pieces),
+        TEST(a_failing_source_of_pieces_fails),
         TEST(writing_may_fail_anywhere),
-        TEST(every_failure_is_heard),
+        TEST(every_failure_is_reported),
         TEST(aligning_may_fail),
         TEST(finish_syncs_data_and_index),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of machines whose bytes are in the other order. */
+/* Numbers of machines with the other byte order. */
 #include "formats/bundles.h"
 
 #include "base/crc32c.h"
@@ -10,7 +10,7 @@
 static void assert_swapped(hs_dtype dtype, const void *before, const void *after, size_t bytes)
 {
     unsigned char data[64];
-    memcpy(data + 1, before, bytes); /* they may lie anywhere */
+    memcpy(data + 1, before, bytes); /* they need not be aligned */
     hs__swap_bytes(dtype, data + 1, bytes);
     assert_memory_equal(data + 1, after, bytes);
     hs__swap_bytes(dtype, data + 1, bytes);
@@ -45,7 +45,7 @@ static void tb_001_numbers_of_64_bits(void **state)
         assert_swapped(dtypes[i], before, after, sizeof before);
 }
 
-static void single_bytes_and_strings_stay(void **state)
+static void single_bytes_and_strings_are_not_swapped(void **state)
 {
     (void)state;
     static const hs_dtype dtypes[] = {HS_UINT8, HS_INT8, HS_BOOL, HS_QINT8, HS_QUINT8, HS_STRING};
@@ -64,7 +64,7 @@ static void put_header(bool big_endian)
     index_put_message("", &header.base);
 }
 
-/* A bundle of the other order with two numbers 0x0102... and 0x1112..., each as large as the dtype's. */
+/* A bundle of the other byte order with two numbers of the dtype: 0x0102... and 0x1112... */
 static void write_other(hs_dtype dtype, size_t size, unsigned char *data, unsigned char *swapped)
 {
     for (size_t i = 0; i < 2 * size; i++) {
@@ -87,7 +87,7 @@ static void tb_001_tb_042s_numbers_are_swapped_after_their_checksum(void **state
     (void)state;
     static const struct {
         hs_dtype dtype;
-        size_t size; /* of one number: complex ones have two */
+        size_t size; /* of a number; a complex element has two */
     } kinds[] = {{HS_INT16, 2}, {HS_HALF, 2},       {HS_FLOAT, 4},     {HS_INT32, 4}, {HS_DOUBLE, 8},
                  {HS_INT64, 8}, {HS_COMPLEX128, 8}, {HS_COMPLEX64, 4}, {HS_UINT8, 1}, {HS_BOOL, 1}};
     unsigned char data[16], swapped[16];
@@ -106,21 +106,21 @@ static void tb_001_tb_042s_numbers_are_swapped_after_their_checksum(void **state
     }
 }
 
-static void a_part_of_swapped_numbers(void **state)
+static void a_slice_of_swapped_numbers_is_read(void **state)
 {
     (void)state;
     unsigned char data[16], swapped[16], part[4];
     write_other(HS_INT32, 4, data, swapped);
     hs__bundle_reader reader = open_bundle();
     const hs__box second = {1, {1}, {1}};
-    for (int i = 0; i < 2; i++) { /* with the whole, and alone */
-        assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "x"), &second, part, &err), &err);
+    for (int i = 0; i < 2; i++) { /* first read verifies all of it, second reads only the slice */
+        assert_ok(hs__bundle_read_slice(&reader, find_entry(&reader, "x"), &second, part, &err), &err);
         assert_memory_equal(part, swapped + 4, 4);
     }
     hs__bundle_reader_close(&reader);
 }
 
-/* Strings as a big-endian machine stores them: the checksum is of lengths in its order, and in its order itself. */
+/* Strings stored by a big-endian machine: the checksummed lengths and their checksum have its byte order. */
 static void tb_042s_strings_of_a_big_endian_machine(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void tb_042s_strings_of_a_big_endian_machine(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-static void an_order_that_is_neither_is_not_guessed_at(void **state)
+static void an_unknown_byte_order_is_refused(void **state)
 {
     (void)state;
     hs__bundle_reader reader;
@@ -165,11 +165,11 @@ int main(void)
         TEST(tb_001_numbers_of_16_bits),
         TEST(tb_001_numbers_of_32_bits),
         TEST(tb_001_numbers_of_64_bits),
-        TEST(single_bytes_and_strings_stay),
+        TEST(single_bytes_and_strings_are_not_swapped),
         TEST(tb_001_tb_042s_numbers_are_swapped_after_their_checksum),
-        TEST(a_part_of_swapped_numbers),
+        TEST(a_slice_of_swapped_numbers_is_read),
         TEST(tb_042s_strings_of_a_big_endian_machine),
-        TEST(an_order_that_is_neither_is_not_guessed_at),
+        TEST(an_unknown_byte_order_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checksums and finite checks, piece by piece. */
+/* Checksums and finite checks in pieces. */
 #include "support/test.h"
 
 #include "base/crc32c.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { N = 3000001 }; /* doubles, some 23 MiB: no whole number of pieces */
+enum { N = 3000001 }; /* doubles, about 23 MiB, not a whole number of pieces */
 
 static double *values;
 
@@ -52,7 +52,7 @@ static hs__checked check(const hs_tensor *tensor, size_t piece)
     return checked;
 }
 
-static void pieces_make_the_whole(void **state)
+static void pieces_have_the_checksum_of_the_whole(void **state)
 {
     (void)state;
     const size_t sizes[] = {N, 1, 0, 1 << 15, (1 << 15) + 1, N - 7}, pieces[] = {8, 4096, 1 << 18, SIZE_MAX};
@@ -77,7 +77,7 @@ static void indexes_are_those_of_the_whole(void **state)
     assert_checked(&checked, &tensor);
 }
 
-/* Through a bundle: small and large ones, and back. */
+/* Small and large tensors are written to a bundle and read. */
 static void bundles_of_large_tensors_are_read(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void bundles_of_large_tensors_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(pieces_make_the_whole),
+        test(pieces_have_the_checksum_of_the_whole),
         test(indexes_are_those_of_the_whole),
         test(bundles_of_large_tensors_are_read),
     };

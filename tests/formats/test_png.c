@@ -28,7 +28,7 @@ static size_t get32(const unsigned char *at)
     return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
 }
 
-/* The chunk that begins there, of this name; moves on. */
+/* Finds the data of the chunk at *at, which has this name, and moves behind it. */
 static const unsigned char *chunk(size_t *at, const char *name, size_t *bytes)
 {
     const unsigned char *begin = out.data + *at;
@@ -65,7 +65,7 @@ static int paeth(int left, int above, int corner)
     return to_left <= to_above && to_left <= to_corner ? left : to_above <= to_corner ? above : corner;
 }
 
-/* Takes the filters of rows back, and compares. */
+/* Undoes the filters of the rows, and compares the pixels. */
 static void assert_filtered(const hs__pixels *p, const unsigned char *raw)
 {
     size_t row_bytes = p->width * p->channels;
@@ -82,7 +82,7 @@ static void assert_filtered(const hs__pixels *p, const unsigned char *raw)
     }
 }
 
-/* A noisy ramp, for which the filters differ. */
+/* A noisy ramp, for which different filters are best. */
 static void fill(unsigned char *data, size_t n)
 {
     uint32_t state = 1;
@@ -121,7 +121,7 @@ static void filters_make_a_ramp_small(void **state)
     assert_in_range(out.size, 1, 1000);
 }
 
-static void what_is_no_image(void **state)
+static void invalid_images_are_refused(void **state)
 {
     (void)state;
     hs_error err;
@@ -163,7 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sizes_and_colors, setup, teardown),
         cmocka_unit_test_setup_teardown(filters_make_a_ramp_small, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_image, setup, teardown),
+        cmocka_unit_test_setup_teardown(invalid_images_are_refused, setup, teardown),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the text form: what is accepted, what is refused, and where. */
+/* Parsing the text format: accepted text, refused text, and the reported line. */
 #include "formats/messages.h"
 
 #include "formats/proto_text.h"
@@ -18,7 +18,7 @@
 #define SAVER      (&hs__pb__saver_def__descriptor)
 #define META       (&hs__pb__meta_graph_def__descriptor)
 
-/* A text in some form, and the same in the form that is written. */
+/* A text, and the same message in the form that is written. */
 typedef struct {
     const ProtobufCMessageDescriptor *of;
     const char *text, *written;
@@ -36,7 +36,7 @@ static void assert_forms(const form *forms, size_t n)
 }
 #define ASSERT_FORMS(forms) assert_forms(forms, sizeof forms / sizeof *forms)
 
-static void blanks_and_comments_are_passed_over(void **state)
+static void blanks_and_comments_are_skipped(void **state)
 {
     (void)state;
     static const form forms[] = {
@@ -77,7 +77,7 @@ static void lists_may_be_short(void **state)
     ASSERT_FORMS(forms);
 }
 
-static void strings_have_two_quotes_and_may_go_on(void **state)
+static void strings_have_two_quotes_and_may_be_continued(void **state)
 {
     (void)state;
     static const form forms[] = {
@@ -112,7 +112,7 @@ static void integers_have_three_bases(void **state)
     ASSERT_FORMS(forms);
 }
 
-static void integers_keep_to_their_type(void **state)
+static void integers_must_fit_their_type(void **state)
 {
     (void)state;
     static const char *const large[] = {"i32: 2147483648",
@@ -158,7 +158,7 @@ static void reals_have_many_forms(void **state)
     assert_true(isnan(real_of("-nan")));
 }
 
-/* A float that went over a double would be rounded twice. */
+/* Parsed as a double first, such a float would be rounded twice. */
 static void floats_are_rounded_once(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void bools_have_many_forms(void **state)
     ASSERT_FORMS(forms);
 }
 
-/* What is wrong, and in which line. */
+/* Invalid text, and the reported line. */
 
 static void assert_all_refused(const form *forms, size_t n)
 {
@@ -187,7 +187,7 @@ static void assert_all_refused(const form *forms, size_t n)
 }
 #define ASSERT_ALL_REFUSED(forms) assert_all_refused(forms, sizeof forms / sizeof *forms)
 
-static void wrong_fields_are_refused(void **state)
+static void invalid_fields_are_refused(void **state)
 {
     (void)state;
     static const form forms[] = {
@@ -207,7 +207,7 @@ static void wrong_fields_are_refused(void **state)
     ASSERT_ALL_REFUSED(forms);
 }
 
-static void wrong_messages_are_refused(void **state)
+static void invalid_messages_are_refused(void **state)
 {
     (void)state;
     static const form forms[] = {
@@ -226,7 +226,7 @@ static void wrong_messages_are_refused(void **state)
     ASSERT_ALL_REFUSED(forms);
 }
 
-static void wrong_strings_are_refused(void **state)
+static void invalid_strings_are_refused(void **state)
 {
     (void)state;
     static const form forms[] = {
@@ -245,7 +245,7 @@ static void wrong_strings_are_refused(void **state)
     ASSERT_ALL_REFUSED(forms);
 }
 
-static void wrong_values_are_refused(void **state)
+static void invalid_values_are_refused(void **state)
 {
     (void)state;
     static const form forms[] = {
@@ -284,7 +284,7 @@ static void words_have_a_limit(void **state)
     assert_refused(LOG, text, "line 1: word too long");
 }
 
-static void zero_bytes_are_no_text(void **state)
+static void zero_bytes_are_refused(void **state)
 {
     (void)state;
     static const char text[] = "status: START\n\0\nmsg: 'a'";
@@ -319,7 +319,7 @@ static char *nested(size_t depth)
     return text;
 }
 
-static void nesting_goes_to_a_hundred(void **state)
+static void nesting_is_limited_to_a_hundred(void **state)
 {
     (void)state;
     char *deep = nested(100), *deeper = nested(101), *endless = nested(1000000);
@@ -331,9 +331,9 @@ static void nesting_goes_to_a_hundred(void **state)
     free(endless);
 }
 
-/* Damage: never more than an error, and nothing leaks. */
+/* Damaged text is an error or another message, and nothing leaks. */
 
-/* An error, or a message that is written and read as any other. */
+/* Asserts that parsing returns an error, or a message that round-trips. */
 static void try_text(const ProtobufCMessageDescriptor *of, const char *text, size_t bytes)
 {
     static test_env t;
@@ -341,7 +341,7 @@ static void try_text(const ProtobufCMessageDescriptor *of, const char *text, siz
     hs_error err = {0};
     ProtobufCMessage *message;
     ProtobufCAllocator allocator = hs__proto_allocator(&t.env);
-    char *exact = malloc(bytes + 1); /* so that a read beyond the end is seen */
+    char *exact = malloc(bytes + 1); /* the sanitizer finds a read beyond the end */
     memcpy(exact, text, bytes);
     exact = realloc(exact, bytes ? bytes : 1);
     hs_code code = hs__proto_parse_text(of, exact, bytes, &allocator, &message, &err);
@@ -355,7 +355,7 @@ static void try_text(const ProtobufCMessageDescriptor *of, const char *text, siz
     free(exact);
 }
 
-static void every_truncation_is_an_error_or_less(void **state)
+static void every_truncation_is_an_error_or_a_smaller_message(void **state)
 {
     (void)state;
     static const char checkpoint[] = "model_checkpoint_path: 'a\\x41' \"b\\n\" # c\n"
@@ -374,7 +374,7 @@ static void every_wrong_byte_is_an_error_or_another_message(void **state)
     char *text = malloc(bytes);
     for (size_t at = 0; at < bytes; at++) {
         memcpy(text, meta_graph_text, bytes);
-        for (size_t i = 0; i < sizeof wrong; i++) { /* the zero byte too */
+        for (size_t i = 0; i < sizeof wrong; i++) { /* includes the zero byte */
             text[at] = wrong[i];
             try_text(META, text, bytes);
         }
@@ -401,25 +401,25 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blanks_and_comments_are_passed_over),
+        cmocka_unit_test(blanks_and_comments_are_skipped),
         cmocka_unit_test(messages_have_several_brackets_and_separators),
         cmocka_unit_test(lists_may_be_short),
-        cmocka_unit_test(strings_have_two_quotes_and_may_go_on),
+        cmocka_unit_test(strings_have_two_quotes_and_may_be_continued),
         cmocka_unit_test(escapes_are_understood),
         cmocka_unit_test(integers_have_three_bases),
-        cmocka_unit_test(integers_keep_to_their_type),
+        cmocka_unit_test(integers_must_fit_their_type),
         cmocka_unit_test(reals_have_many_forms),
         cmocka_unit_test(floats_are_rounded_once),
         cmocka_unit_test(bools_have_many_forms),
-        cmocka_unit_test(wrong_fields_are_refused),
-        cmocka_unit_test(wrong_messages_are_refused),
-        cmocka_unit_test(wrong_strings_are_refused),
-        cmocka_unit_test(wrong_values_are_refused),
+        cmocka_unit_test(invalid_fields_are_refused),
+        cmocka_unit_test(invalid_messages_are_refused),
+        cmocka_unit_test(invalid_strings_are_refused),
+        cmocka_unit_test(invalid_values_are_refused),
         cmocka_unit_test(words_have_a_limit),
-        cmocka_unit_test(zero_bytes_are_no_text),
+        cmocka_unit_test(zero_bytes_are_refused),
         cmocka_unit_test(nothing_is_read_beyond_the_text),
-        cmocka_unit_test(nesting_goes_to_a_hundred),
-        cmocka_unit_test(every_truncation_is_an_error_or_less),
+        cmocka_unit_test(nesting_is_limited_to_a_hundred),
+        cmocka_unit_test(every_truncation_is_an_error_or_a_smaller_message),
         cmocka_unit_test(every_wrong_byte_is_an_error_or_another_message),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing the text form, and that it reads back. */
+/* Writing the text format, and parsing it. */
 #include "formats/messages.h"
 
 #include "formats/proto_text.h"
@@ -21,7 +21,7 @@ static void assert_text(const ProtobufCMessage *message, const char *expected)
     assert_goes_round(message);
 }
 
-static void a_message_without_fields_is_no_text(void **state)
+static void a_message_without_fields_is_an_empty_text(void **state)
 {
     (void)state;
     Hs__Pb__CheckpointState message = HS__PB__CHECKPOINT_STATE__INIT;
@@ -56,7 +56,7 @@ static void nested_messages_are_indented(void **state)
     message_free(message);
 }
 
-static void defaults_are_left_out_but_not_of_a_choice(void **state)
+static void defaults_are_omitted_except_in_a_oneof(void **state)
 {
     (void)state;
     Hs__Pb__AttrValue value = HS__PB__ATTR_VALUE__INIT;
@@ -72,7 +72,7 @@ static void defaults_are_left_out_but_not_of_a_choice(void **state)
     assert_text(&value.base, "s: \"\"\n");
 }
 
-static void defaults_in_lists_stay(void **state)
+static void defaults_in_lists_are_written(void **state)
 {
     (void)state;
     Hs__Pb__AttrValue__ListValue list = HS__PB__ATTR_VALUE__LIST_VALUE__INIT;
@@ -97,7 +97,7 @@ static void empty_messages_are_written(void **state)
     assert_text(&graph.base, "node {\n}\nnode {\n}\nversions {\n}\n");
 }
 
-static void every_kind_of_number_has_its_limits(void **state)
+static void every_type_of_number_is_written_at_its_limits(void **state)
 {
     (void)state;
     numbers_message low = {.base = PROTOBUF_C_MESSAGE_INIT(&numbers_descriptor)}, high = low;
@@ -168,7 +168,7 @@ static void every_double_comes_back(void **state)
         do {
             uint64_t bits = next_random(&x);
             memcpy(&times[i], &bits, sizeof bits);
-        } while (isnan(times[i])); /* their payload is not kept */
+        } while (isnan(times[i])); /* the text does not keep the payload of a NaN */
     }
     times[0] = 5e-324;
     times[1] = -1.7976931348623157e308;
@@ -199,7 +199,7 @@ static void every_float_comes_back(void **state)
     assert_goes_round(&list.base);
 }
 
-/* Makes the locale "comma" in the directory, whatever locales the system has: localedef needs no more than this. */
+/* Creates the locale "comma" in the directory, so that the test does not depend on the system's locales. */
 static void make_locale(const char *directory)
 {
     static const char map[] = "<code_set_name> ASCII\n<comment_char> %\n<escape_char> /\n<mb_cur_max> 1\n"
@@ -215,7 +215,7 @@ static void make_locale(const char *directory)
         fail_msg("localedef made no locale in %s", directory);
 }
 
-/* A program may have set its user's locale. */
+/* The program may have set the locale of its user. */
 static void numbers_have_a_point_in_every_locale(void **state)
 {
     (void)state;
@@ -243,11 +243,11 @@ static void bytes_of_every_value_come_back(void **state)
 {
     (void)state;
     unsigned char all[512];
-    for (size_t i = 0; i < sizeof all; i++) /* each beside another neighbor, too */
+    for (size_t i = 0; i < sizeof all; i++) /* all bytes twice, with different neighbors */
         all[i] = (unsigned char)(i < 256 ? i : 3 * i);
     Hs__Pb__AttrValue value = HS__PB__ATTR_VALUE__INIT;
     value.value_case = HS__PB__ATTR_VALUE__VALUE_S;
-    value.s = hs__proto_bytes(all, sizeof all);
+    value.s = (ProtobufCBinaryData){sizeof all, all};
     assert_goes_round(&value.base);
 }
 
@@ -271,7 +271,7 @@ static void strings_are_escaped(void **state)
     assert_text(&log.base, "msg: \"a\\n\\r\\t\\\"\\'\\\\\\001\\177\\303\\244 7\"\n");
     log.msg = hs__proto_string("\x01"
                                "1\xff"
-                               "9"); /* digits after an escape */
+                               "9"); /* a digit after an escape */
     assert_text(&log.base, "msg: \"\\0011\\3779\"\n");
 }
 
@@ -284,7 +284,7 @@ static hs_code write_and_check(test_env *t, void *user)
     hs__proto_text(user, &buffer);
     hs_code code = hs__buffer_check(&buffer, "text", NULL);
     hs__buffer_free(&buffer);
-    assert_true(code || !t->fail_alloc_at || t->allocations < t->fail_alloc_at); /* no failure goes unheard */
+    assert_true(code || !t->fail_alloc_at || t->allocations < t->fail_alloc_at); /* no failure is lost */
     return code;
 }
 
@@ -299,13 +299,13 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_without_fields_is_no_text),
+        cmocka_unit_test(a_message_without_fields_is_an_empty_text),
         cmocka_unit_test(a_checkpoint_state_is_as_tensorflow_writes_it),
         cmocka_unit_test(nested_messages_are_indented),
-        cmocka_unit_test(defaults_are_left_out_but_not_of_a_choice),
-        cmocka_unit_test(defaults_in_lists_stay),
+        cmocka_unit_test(defaults_are_omitted_except_in_a_oneof),
+        cmocka_unit_test(defaults_in_lists_are_written),
         cmocka_unit_test(empty_messages_are_written),
-        cmocka_unit_test(every_kind_of_number_has_its_limits),
+        cmocka_unit_test(every_type_of_number_is_written_at_its_limits),
         cmocka_unit_test(enums_without_a_name_are_numbers),
         cmocka_unit_test(floats_are_short),
         cmocka_unit_test(every_double_comes_back),

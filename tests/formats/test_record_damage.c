@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records.h: what is damaged, cut, or claims to be long. */
+/* records.h: records that are damaged, truncated, or have huge lengths. */
 #include "base/file_spy.h"
 #include "formats/record_files.h"
 
@@ -47,7 +47,7 @@ static void rc_013_a_damaged_checksum_of_the_data(void **state)
     damage_foo(SIZE_MAX, 10, "wrong data checksum");
 }
 
-static void rc_018s_rc_019s_a_cut_record_is_read_when_it_is_whole(void **state)
+static void rc_018s_rc_019s_a_truncated_record_is_read_when_it_is_whole(void **state)
 {
     (void)state;
     size_t bytes;
@@ -69,7 +69,7 @@ static void rc_018s_rc_019s_a_cut_record_is_read_when_it_is_whole(void **state)
     free(data);
 }
 
-static void rc_019s_a_torn_record_that_was_cut_off_is_not_remembered(void **state)
+static void rc_019s_a_torn_record_that_was_truncated_is_forgotten(void **state)
 {
     (void)state;
     size_t bytes, other_bytes;
@@ -88,7 +88,7 @@ static void rc_019s_a_torn_record_that_was_cut_off_is_not_remembered(void **stat
     free(other);
 }
 
-/* A record of this length alone, which is not there. */
+/* A header with this length, without data. */
 static void claim_length(hs_record_compression kind, uint64_t length)
 {
     unsigned char header[12];
@@ -103,7 +103,7 @@ static void claim_length(hs_record_compression kind, uint64_t length)
     gzclose(file);
 }
 
-static void a_hostile_length_gets_no_memory(void **state)
+static void a_huge_length_allocates_nothing(void **state)
 {
     (void)state;
     static const uint64_t lengths[] = {1 << 20, (uint64_t)1 << 40, UINT64_MAX - 12, UINT64_MAX};
@@ -119,7 +119,7 @@ static void a_hostile_length_gets_no_memory(void **state)
     }
 }
 
-static void after_a_hostile_length_reading_goes_on(void **state)
+static void after_a_huge_length_reading_continues(void **state)
 {
     (void)state;
     static const uint64_t lengths[] = {1 << 20,         INT64_MAX - 16, INT64_MAX, (uint64_t)INT64_MAX + 1,
@@ -148,7 +148,7 @@ static void after_a_hostile_length_reading_goes_on(void **state)
     }
 }
 
-static void what_was_torn_and_is_whole_is_not_lost(void **state)
+static void a_torn_record_that_becomes_whole_is_not_lost(void **state)
 {
     (void)state;
     size_t bytes;
@@ -167,7 +167,7 @@ static void what_was_torn_and_is_whole_is_not_lost(void **state)
     free(data);
 }
 
-static void a_file_that_was_removed_is_read_to_its_end(void **state)
+static void a_deleted_file_is_read_to_its_end(void **state)
 {
     (void)state;
     enum { AT_ONCE = 64 };
@@ -195,13 +195,13 @@ static void the_limit_is_the_callers(void **state)
     hs_record_reader_free(reader);
 }
 
-static void damage_of_any_byte_is_passed_over(void **state)
+static void damage_of_any_byte_is_skipped(void **state)
 {
     (void)state;
     size_t bytes;
     write_all(HS_RECORDS_PLAIN, HS_NAMES("first", "second", "third"));
     char *data = test_read_file(path(), &bytes);
-    for (size_t at = 21; at < 43; at++) { /* those of the second */
+    for (size_t at = 21; at < 43; at++) { /* the bytes of the second record */
         data[at] ^= 0x10;
         test_write_file(path(), data, bytes);
         data[at] ^= 0x10;
@@ -219,14 +219,14 @@ static void damage_of_any_byte_is_passed_over(void **state)
     free(data);
 }
 
-static void damage_inside_a_compressed_file_is_passed_over(void **state)
+static void damage_inside_a_compressed_file_is_skipped(void **state)
 {
     (void)state;
     size_t bytes;
     uint64_t lost;
     write_all(HS_RECORDS_PLAIN, HS_NAMES("first", "second", "third"));
     char *data = test_read_file(path(), &bytes);
-    data[21 + 13] ^= 1; /* of the second's data */
+    data[21 + 13] ^= 1; /* data of the second record */
     gzFile packed = gzopen(path(), "wb");
     gzwrite(packed, data, (unsigned)bytes);
     gzclose(packed);
@@ -240,7 +240,7 @@ static void damage_inside_a_compressed_file_is_passed_over(void **state)
     hs_record_reader_free(reader);
 }
 
-/* A file of headers alone, each of a length that is there and whose checksum is right. */
+/* A file of headers only. Each length is within the file and has the right checksum. */
 static void a_file_full_of_headers_does_not_take_forever(void **state)
 {
     (void)state;
@@ -259,7 +259,7 @@ static void a_file_full_of_headers_does_not_take_forever(void **state)
     hs_record_reader_free(reader);
 }
 
-/* Reads what can be read, past all damage. */
+/* Reads all intact records, and skips damage. */
 static size_t read_past_damage(file_spy *spy, hs_record_compression kind, size_t *damages)
 {
     size_t n = 0;
@@ -280,8 +280,8 @@ static size_t read_past_damage(file_spy *spy, hs_record_compression kind, size_t
     return n;
 }
 
-/* Before each record a length of megabytes that are there, which can be told to be wrong only by reading them. */
-static void lengths_that_lie_do_not_make_the_file_be_read_for_each_of_them(void **state)
+/* Before each record is a length of megabytes within the file, which is found to be wrong only by reading them. */
+static void wrong_lengths_do_not_cause_repeated_reads_of_the_file(void **state)
 {
     (void)state;
     enum { N = 2000, CLAIM = 4 << 20 };
@@ -330,14 +330,14 @@ static void assert_decompressed_once(size_t at)
     assert_true(spy.bytes_read < 2 * bytes);
 }
 
-static void damage_inside_a_compressed_file_does_not_make_it_be_read_from_its_beginning(void **state)
+static void damage_inside_a_compressed_file_does_not_restart_decompression(void **state)
 {
     (void)state;
     assert_decompressed_once(8);   /* the checksum of the length */
     assert_decompressed_once(100); /* the data */
 }
 
-static void compressed_data_that_are_damaged_are_named(void **state)
+static void damaged_compressed_data_is_named(void **state)
 {
     (void)state;
     for (hs_record_compression kind = HS_RECORDS_ZLIB; kind <= HS_RECORDS_GZIP; kind++) {
@@ -373,19 +373,19 @@ int main(void)
         TEST(rc_011_a_damaged_checksum_of_the_length),
         TEST(rc_012_damaged_data),
         TEST(rc_013_a_damaged_checksum_of_the_data),
-        TEST(rc_018s_rc_019s_a_cut_record_is_read_when_it_is_whole),
-        TEST(rc_019s_a_torn_record_that_was_cut_off_is_not_remembered),
-        TEST(a_hostile_length_gets_no_memory),
-        TEST(after_a_hostile_length_reading_goes_on),
-        TEST(what_was_torn_and_is_whole_is_not_lost),
-        TEST(a_file_that_was_removed_is_read_to_its_end),
+        TEST(rc_018s_rc_019s_a_truncated_record_is_read_when_it_is_whole),
+        TEST(rc_019s_a_torn_record_that_was_truncated_is_forgotten),
+        TEST(a_huge_length_allocates_nothing),
+        TEST(after_a_huge_length_reading_continues),
+        TEST(a_torn_record_that_becomes_whole_is_not_lost),
+        TEST(a_deleted_file_is_read_to_its_end),
         TEST(the_limit_is_the_callers),
-        TEST(damage_of_any_byte_is_passed_over),
-        TEST(damage_inside_a_compressed_file_is_passed_over),
+        TEST(damage_of_any_byte_is_skipped),
+        TEST(damage_inside_a_compressed_file_is_skipped),
         TEST(a_file_full_of_headers_does_not_take_forever),
-        TEST(lengths_that_lie_do_not_make_the_file_be_read_for_each_of_them),
-        TEST(damage_inside_a_compressed_file_does_not_make_it_be_read_from_its_beginning),
-        TEST(compressed_data_that_are_damaged_are_named),
+        TEST(wrong_lengths_do_not_cause_repeated_reads_of_the_file),
+        TEST(damage_inside_a_compressed_file_does_not_restart_decompression),
+        TEST(damaged_compressed_data_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void rc_003_many_records(void **state)
     }
 }
 
-/* Noise of a length of its own for each index, mostly short, up to 2^17 bytes. */
+/* Noise with a length that depends on the index, mostly short, up to 2^17 bytes. */
 static size_t fill(unsigned char *data, unsigned i)
 {
     uint32_t noise = i * 2654435761u + 12345;
@@ -73,7 +73,7 @@ static void rc_004_records_of_skewed_lengths(void **state)
     free(data);
 }
 
-/* Reads forward, then at two places. */
+/* Reads forward, then at two offsets. */
 static void read_here_and_there(hs_record_compression kind, int64_t buffer)
 {
     uint64_t offsets[11];
@@ -99,21 +99,21 @@ static void rc_005_records_are_read_at_offsets(void **state)
     read_here_and_there(HS_RECORDS_PLAIN, 0);
 }
 
-static void rc_006_also_through_a_buffer(void **state)
+static void rc_006_records_are_read_through_a_buffer(void **state)
 {
     (void)state;
     read_here_and_there(HS_RECORDS_PLAIN, 1024);
     read_here_and_there(HS_RECORDS_PLAIN, 1);
 }
 
-static void rc_007_also_of_compressed_files(void **state)
+static void rc_007_records_of_compressed_files_are_read(void **state)
 {
     (void)state;
     read_here_and_there(HS_RECORDS_ZLIB, 0);
     read_here_and_there(HS_RECORDS_GZIP, 1);
 }
 
-static void rc_209_backwards_too(void **state)
+static void rc_209_records_are_read_backwards(void **state)
 {
     (void)state;
     EACH(kind)
@@ -213,7 +213,7 @@ static void rc_109s_totals_come_from_the_lengths_alone(void **state)
     hs_record_totals totals;
     write_all(HS_RECORDS_PLAIN, HS_NAMES("abc", "defg", ""));
     char *data = test_read_file(path(), &bytes);
-    data[13] ^= 1; /* of the data, which nobody reads */
+    data[13] ^= 1; /* in the data, which counting does not read */
     test_write_file(path(), data, bytes);
     hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
     assert_fails(hs_record_reader_totals(reader, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
@@ -221,11 +221,11 @@ static void rc_109s_totals_come_from_the_lengths_alone(void **state)
     assert_int_equal(totals.records, 3);
     assert_int_equal(totals.data_bytes, 7);
     assert_int_equal(hs_record_reader_offset(reader), 0);
-    test_write_file(path(), data, 0); /* it is counted once */
+    test_write_file(path(), data, 0); /* totals are computed only once */
     assert_ok(hs_record_reader_totals(reader, &totals, &err), &err);
     assert_int_equal(totals.records, 3);
     hs_record_reader_free(reader);
-    data[9] ^= 1; /* a length's checksum */
+    data[9] ^= 1; /* checksum of a length */
     test_write_file(path(), data, bytes);
     reader = new_reader(HS_RECORDS_PLAIN, 0);
     assert_fails(hs_record_reader_totals(reader, &totals, &err), HS_DATA_LOSS, &err, "length checksum");
@@ -264,7 +264,7 @@ static void rc_204_streams_flushed_at_every_byte_and_several_in_a_row_are_read(v
     deflate(&z, Z_FULL_FLUSH);
     deflate(&z, Z_FULL_FLUSH);
     deflate(&z, Z_FINISH);
-    memcpy(packed + z.total_out, packed, z.total_out); /* the same once more */
+    memcpy(packed + z.total_out, packed, z.total_out); /* the same stream again */
     test_write_file(path(), packed, 2 * z.total_out);
     deflateEnd(&z);
     free(data);
@@ -306,9 +306,9 @@ int main(void)
         TEST(rc_003_many_records),
         TEST(rc_004_records_of_skewed_lengths),
         TEST(rc_005_records_are_read_at_offsets),
-        TEST(rc_006_also_through_a_buffer),
-        TEST(rc_007_also_of_compressed_files),
-        TEST(rc_209_backwards_too),
+        TEST(rc_006_records_are_read_through_a_buffer),
+        TEST(rc_007_records_of_compressed_files_are_read),
+        TEST(rc_209_records_are_read_backwards),
         TEST(rc_014_the_offset_of_the_end_is_the_end),
         TEST(rc_113s_seeking_goes_both_ways),
         TEST(rc_016s_rc_017s_known_records_have_these_bytes),

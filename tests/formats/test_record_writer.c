@@ -47,13 +47,13 @@ static void flush_after_each(hs_record_compression kind)
     finish(writer);
 }
 
-static void rc_101_what_is_flushed_is_read(void **state)
+static void rc_101_flushed_records_are_read(void **state)
 {
     (void)state;
     flush_after_each(HS_RECORDS_PLAIN);
 }
 
-static void a_flush_is_synced_if_the_caller_says_so(void **state)
+static void a_flush_syncs_if_requested(void **state)
 {
     (void)state;
     EACH(kind)
@@ -73,14 +73,14 @@ static void a_flush_is_synced_if_the_caller_says_so(void **state)
     }
 }
 
-static void rc_102_compressed_too(void **state)
+static void rc_102_compressed_records_come_back(void **state)
 {
     (void)state;
     flush_after_each(HS_RECORDS_ZLIB);
     flush_after_each(HS_RECORDS_GZIP);
 }
 
-static void rc_107_through_buffers_of_any_size(void **state)
+static void rc_107_buffers_may_have_any_size(void **state)
 {
     (void)state;
     for (int64_t buffer = 1; buffer <= 1 << 16; buffer *= 2) {
@@ -145,7 +145,7 @@ static void rc_022s_rc_108_rc_214_rc_215_a_closed_writer_refuses(void **state)
     }
 }
 
-static void rc_207_a_growing_file_is_read_on(void **state)
+static void rc_207_a_growing_file_can_be_read_further(void **state)
 {
     (void)state;
     EACH(kind)
@@ -167,7 +167,7 @@ static void rc_207_a_growing_file_is_read_on(void **state)
     }
 }
 
-static void rc_212_rc_111s_rc_216_a_writer_that_is_only_freed_writes_all(void **state)
+static void rc_212_rc_111s_rc_216_freeing_a_writer_writes_all_records(void **state)
 {
     (void)state;
     char text[32];
@@ -246,7 +246,7 @@ static hs_code write_and_read(test_env *env, void *user)
     return code == HS_OUT_OF_RANGE ? HS_OK : code;
 }
 
-static void all_may_fail_anywhere(void **state)
+static void every_call_may_fail(void **state)
 {
     (void)state;
     EACH(kind)
@@ -273,7 +273,7 @@ static void a_sync_that_fails_is_reported(void **state)
     }
 }
 
-static void an_error_of_the_disk_stays(void **state)
+static void a_disk_error_is_permanent(void **state)
 {
     (void)state;
     EACH(kind)
@@ -293,7 +293,7 @@ static void an_error_of_the_disk_stays(void **state)
     }
 }
 
-static void rc_111s_a_loss_at_the_last_moment_is_logged(void **state)
+static void rc_111s_a_loss_when_the_writer_is_freed_is_logged(void **state)
 {
     (void)state;
     hs_record_writer *writer = new_writer(HS_RECORDS_PLAIN);
@@ -309,20 +309,20 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(rc_002_rc_206_records_come_back_in_order),
-        TEST(rc_101_what_is_flushed_is_read),
-        TEST(rc_102_compressed_too),
-        TEST(a_flush_is_synced_if_the_caller_says_so),
-        TEST(rc_107_through_buffers_of_any_size),
+        TEST(rc_101_flushed_records_are_read),
+        TEST(rc_102_compressed_records_come_back),
+        TEST(a_flush_syncs_if_requested),
+        TEST(rc_107_buffers_may_have_any_size),
         TEST(rc_106_snappy_is_refused_by_name),
         TEST(rc_112s_rc_203_compressions_have_names),
         TEST(rc_022s_rc_108_rc_214_rc_215_a_closed_writer_refuses),
-        TEST(rc_207_a_growing_file_is_read_on),
-        TEST(rc_212_rc_111s_rc_216_a_writer_that_is_only_freed_writes_all),
+        TEST(rc_207_a_growing_file_can_be_read_further),
+        TEST(rc_212_rc_111s_rc_216_freeing_a_writer_writes_all_records),
         TEST(bad_arguments_are_refused),
-        TEST(all_may_fail_anywhere),
+        TEST(every_call_may_fail),
         TEST(a_sync_that_fails_is_reported),
-        TEST(an_error_of_the_disk_stays),
-        TEST(rc_111s_a_loss_at_the_last_moment_is_logged),
+        TEST(a_disk_error_is_permanent),
+        TEST(rc_111s_a_loss_when_the_writer_is_freed_is_logged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 static test_env t;
 static char *directory;
 static hs_error err;
-static hs__buffer file; /* what is to be in the file */
+static hs__buffer file; /* the contents to write */
 
 static int set_up(void **state)
 {
@@ -51,7 +51,7 @@ static void assert_next(hs__record_reader *reader, const void *data, size_t byte
         assert_memory_equal(record.data, data, bytes);
 }
 
-/* Refused with this code, twice: asking again changes nothing. */
+/* Asserts that reading fails with this code, also when repeated. */
 static void assert_stops(hs__record_reader *reader, hs_code code, const char *why)
 {
     hs_bytes record;
@@ -61,7 +61,7 @@ static void assert_stops(hs__record_reader *reader, hs_code code, const char *wh
     }
 }
 
-/* Some data of a size, others for every size. */
+/* Data of a size, different for each size. */
 static unsigned char *data_of(size_t bytes)
 {
     unsigned char *data = malloc(bytes + 1);
@@ -87,7 +87,7 @@ static void known_records_have_these_bytes(void **state)
     assert_memory_equal(file.data, expected, sizeof expected);
 }
 
-static void records_are_put_together_in_place(void **state)
+static void records_are_encoded_in_place(void **state)
 {
     (void)state;
     hs__buffer pieces;
@@ -114,11 +114,11 @@ static hs_code append_some(test_env *env, void *user)
         hs__record_append(&buffer, data, 1000 * i);
     hs_code code = hs__buffer_check(&buffer, "records", NULL);
     hs__buffer_free(&buffer);
-    assert_true(code || !env->fail_alloc_at || env->allocations < env->fail_alloc_at); /* no failure goes unheard */
+    assert_true(code || !env->fail_alloc_at || env->allocations < env->fail_alloc_at); /* no failure is lost */
     return code;
 }
 
-/* The same bytes as those that are sealed at once. */
+/* The bytes are the same as those of records with checksums from the start. */
 static void records_may_be_sealed_later(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void whole_records_are_counted(void **state)
         assert_int_equal(hs__records_count(file.data, limit, &end), (limit >= 21) + (limit >= 37));
         assert_int_equal(end, limit >= 37 ? 37 : limit >= 21 ? 21 : 0);
     }
-    memset(file.data, 0xff, 8); /* a length that is none */
+    memset(file.data, 0xff, 8); /* an invalid length */
     assert_int_equal(hs__records_count(file.data, file.size, &end), 0);
 }
 
@@ -211,7 +211,7 @@ static void closing_twice_is_fine(void **state)
     hs__record_reader_close(&reader);
 }
 
-static void a_file_that_grows_is_read_on(void **state)
+static void a_growing_file_can_be_read_further(void **state)
 {
     (void)state;
     hs__record_append(&file, "first", 5);
@@ -231,7 +231,7 @@ static void a_file_that_grows_is_read_on(void **state)
 
 /* Damage. */
 
-/* Three records of 40, 0 and 1 bytes; where they begin, and the end. */
+/* Three records of 40, 0 and 1 bytes; their offsets, and the end. */
 static size_t borders[4];
 
 static void three_records(void)
@@ -246,7 +246,7 @@ static void three_records(void)
     borders[3] = file.size;
 }
 
-/* How many records there are before the reading ends, and how it does. */
+/* The number of records before reading ends, and the code with which it ends. */
 static size_t read_all(hs__record_reader *reader, hs_code *code)
 {
     size_t n = 0;
@@ -256,7 +256,7 @@ static size_t read_all(hs__record_reader *reader, hs_code *code)
     return n;
 }
 
-static void a_truncated_file_is_no_clean_end(void **state)
+static void a_truncated_file_is_data_loss(void **state)
 {
     (void)state;
     three_records();
@@ -280,13 +280,13 @@ static void every_flipped_bit_is_data_loss(void **state)
         hs_code code;
         size_t n = read_all(&reader, &code);
         assert_int_equal(code, HS_DATA_LOSS);
-        assert_true(borders[n] <= bit / 8 && bit / 8 < borders[n + 1]); /* all before it were read */
+        assert_true(borders[n] <= bit / 8 && bit / 8 < borders[n + 1]); /* all records before it were read */
         hs__record_reader_close(&reader);
         file.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
 }
 
-static void damage_names_the_place(void **state)
+static void damage_is_reported_with_its_offset(void **state)
 {
     (void)state;
     char place[40];
@@ -301,7 +301,7 @@ static void damage_names_the_place(void **state)
     hs__record_reader_close(&reader);
 }
 
-/* Puts a length with its right checksum at the beginning of the file. */
+/* Writes a length with a right checksum at the start of the file. */
 static void claim_length(uint64_t length)
 {
     hs__put64(file.data, length);
@@ -326,7 +326,7 @@ static void a_length_beyond_the_file_is_not_allocated(void **state)
     }
 }
 
-/* Failures around it. */
+/* Failures of memory and files. */
 
 static hs_code read_some(test_env *env, void *user)
 {
@@ -355,7 +355,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(known_records_have_these_bytes),
-        TEST(records_are_put_together_in_place),
+        TEST(records_are_encoded_in_place),
         TEST(records_may_be_sealed_later),
         TEST(whole_records_are_counted),
         TEST(every_allocation_of_writing_may_fail),
@@ -363,10 +363,10 @@ int main(void)
         TEST(an_empty_file_has_no_records),
         TEST(a_missing_file_is_not_found),
         TEST(closing_twice_is_fine),
-        TEST(a_file_that_grows_is_read_on),
-        TEST(a_truncated_file_is_no_clean_end),
+        TEST(a_growing_file_can_be_read_further),
+        TEST(a_truncated_file_is_data_loss),
         TEST(every_flipped_bit_is_data_loss),
-        TEST(damage_names_the_place),
+        TEST(damage_is_reported_with_its_offset),
         TEST(a_length_beyond_the_file_is_not_allocated),
         TEST(reading_may_fail_anywhere),
     };

@@ -10,7 +10,7 @@ static const hs_dtype dtypes[] = {
 };
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
-/* What a BOOL may be too, and every other type. */
+/* Bytes that are valid for all types, including BOOL. */
 static const unsigned char zeros_and_ones[1024] = {[3] = 1, 1, 0, 1, 1, 0, 0, 1, [100] = 1, [513] = 1};
 
 static hs_tensor floats(const float *data)
@@ -44,7 +44,7 @@ static void the_file_has_these_bytes(void **state)
     free(file);
 }
 
-static void no_tensors_are_a_file_too(void **state)
+static void a_file_may_have_no_tensors(void **state)
 {
     (void)state;
     size_t data;
@@ -58,7 +58,7 @@ static void no_tensors_are_a_file_too(void **state)
     hs__safetensors_reader_close(&reader);
 }
 
-/* One tensor of each type, of an odd number of elements. */
+/* One tensor of each type, with an odd number of elements. */
 static void make_one_of_each(named_tensor *tensors)
 {
     for (size_t i = 0; i < N_DTYPES; i++)
@@ -80,7 +80,7 @@ static void every_tensor_is_aligned(void **state)
     hs__safetensors_reader_close(&reader);
 }
 
-static void the_order_of_declaring_is_no_matter(void **state)
+static void the_order_of_declarations_does_not_matter(void **state)
 {
     (void)state;
     named_tensor tensors[N_DTYPES], backwards[N_DTYPES];
@@ -154,7 +154,7 @@ static void two_thousand_tensors_come_back(void **state)
     hs__safetensors_reader_close(&reader);
 }
 
-static void names_of_any_letters_come_back(void **state)
+static void names_of_any_characters_come_back(void **state)
 {
     (void)state;
     static const char *const names[] = {"\"", "\\", "a\nb\t\x01", "{}[]:,", "\xc3\xbc", "\xf0\x9f\x98\x80", " ", "\x7f"};
@@ -189,9 +189,9 @@ static void pieces_may_be_written_and_read(void **state)
     hs__safetensors_reader_close(&reader);
 }
 
-/* What is refused. */
+/* Invalid calls. */
 
-static void data_are_as_many_as_declared(void **state)
+static void data_has_the_declared_size(void **state)
 {
     (void)state;
     hs__safetensors_writer writer;
@@ -220,7 +220,7 @@ static void names_are_checked(void **state)
     assert_refused(&(named_tensor){"x\xff", floats(one_two)}, 1, NULL, "is not UTF-8");
 }
 
-static void metadata_are_checked(void **state)
+static void metadata_is_checked(void **state)
 {
     (void)state;
     assert_refused(NULL, 0, HS_SAFETENSORS_METADATA({"a", "1"}, {"b", "2"}, {"a", "3"}), "metadata 'a' is given twice");
@@ -229,7 +229,7 @@ static void metadata_are_checked(void **state)
     assert_refused(NULL, 0, HS_SAFETENSORS_METADATA({"\xed\xa0\x80", "a surrogate"}), "is not UTF-8");
 }
 
-static void dtypes_that_the_format_has_not_are_named(void **state)
+static void dtypes_without_a_name_in_the_format_are_refused(void **state)
 {
     (void)state;
     static const hs_dtype others[] = {HS_STRING, HS_COMPLEX128, HS_QINT8, HS_QUINT8, HS_QINT16, HS_QUINT16, HS_QINT32};
@@ -240,7 +240,7 @@ static void dtypes_that_the_format_has_not_are_named(void **state)
     }
 }
 
-static void sizes_are_added_up_with_care(void **state)
+static void sums_of_sizes_do_not_overflow(void **state)
 {
     (void)state;
     const int64_t half = (int64_t)1 << 62;
@@ -254,7 +254,7 @@ static void sizes_are_added_up_with_care(void **state)
     hs__safetensors_writer_close(&writer);
 }
 
-/* Headers may be a hundred million bytes long. */
+/* A header may have at most a hundred million bytes. */
 static void a_header_that_readers_refuse_is_not_written(void **state)
 {
     (void)state;
@@ -271,19 +271,19 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_file_has_these_bytes),
-        TEST(no_tensors_are_a_file_too),
+        TEST(a_file_may_have_no_tensors),
         TEST(every_tensor_is_aligned),
-        TEST(the_order_of_declaring_is_no_matter),
+        TEST(the_order_of_declarations_does_not_matter),
         TEST(every_dtype_comes_back),
         TEST(every_shape_comes_back),
         TEST(two_thousand_tensors_come_back),
-        TEST(names_of_any_letters_come_back),
+        TEST(names_of_any_characters_come_back),
         TEST(pieces_may_be_written_and_read),
-        TEST(data_are_as_many_as_declared),
+        TEST(data_has_the_declared_size),
         TEST(names_are_checked),
-        TEST(metadata_are_checked),
-        TEST(dtypes_that_the_format_has_not_are_named),
-        TEST(sizes_are_added_up_with_care),
+        TEST(metadata_is_checked),
+        TEST(dtypes_without_a_name_in_the_format_are_refused),
+        TEST(sums_of_sizes_do_not_overflow),
         TEST(a_header_that_readers_refuse_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

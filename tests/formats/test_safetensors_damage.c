@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors files that are damaged, or made to do harm: what is wrong is said, or it is no harm. */
+/* safetensors files that are damaged or malicious. */
 #include "base/meter.h"
 #include "formats/safetensors_files.h"
 
@@ -28,7 +28,7 @@ static void assert_hostile(const hostile *rows, size_t n)
 }
 #define ASSERT_HOSTILE(rows) assert_hostile(rows, sizeof(rows) / sizeof *(rows))
 
-static void honest_headers_are_read(void **state)
+static void valid_headers_are_read(void **state)
 {
     (void)state;
     static const hostile rows[] = {
@@ -51,7 +51,7 @@ static void honest_headers_are_read(void **state)
     }
 }
 
-static void what_is_not_json_is_refused(void **state)
+static void headers_that_are_not_json_are_refused(void **state)
 {
     (void)state;
     static const hostile rows[] = {
@@ -81,7 +81,7 @@ static void what_is_not_json_is_refused(void **state)
     ASSERT_HOSTILE(rows);
 }
 
-/* Parsed, they would take a hundred times their bytes. */
+/* Parsing them would allocate a hundred times their size. */
 static void headers_that_are_too_dense_are_not_parsed(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void headers_that_are_too_dense_are_not_parsed(void **state)
     assert_ok(outcome_of_file(&t.env), &err);
 }
 
-static void what_is_not_an_entry_is_refused(void **state)
+static void invalid_entries_are_refused(void **state)
 {
     (void)state;
     static const hostile rows[] = {
@@ -128,7 +128,7 @@ static void what_is_not_an_entry_is_refused(void **state)
     ASSERT_HOSTILE(rows);
 }
 
-static void dtypes_and_ranks_that_are_not_ours_are_named(void **state)
+static void unsupported_dtypes_and_ranks_are_named(void **state)
 {
     (void)state;
     static const hostile rows[] = {
@@ -203,7 +203,7 @@ static void offsets_are_checked(void **state)
     ASSERT_HOSTILE(rows);
 }
 
-/* Hostile by their size. */
+/* Huge sizes. */
 
 static void depth_is_limited(void **state)
 {
@@ -217,7 +217,7 @@ static void depth_is_limited(void **state)
                  "the header has objects or arrays that no safetensors file has");
 }
 
-/* Reads the file; no more than so many bytes may be asked for at once. */
+/* Reads the file. Asserts that no allocation is larger than `most`. */
 static void assert_modest(size_t most, const char *why)
 {
     meter m;
@@ -229,7 +229,7 @@ static void assert_modest(size_t most, const char *why)
         fail_msg("%zu bytes were asked for", m.largest);
 }
 
-static void claims_of_length_take_no_memory(void **state)
+static void huge_header_lengths_allocate_nothing(void **state)
 {
     (void)state;
     static const uint64_t claims[] = {100000001, 1ull << 32, 1ull << 63, UINT64_MAX};
@@ -246,8 +246,8 @@ static void claims_of_length_take_no_memory(void **state)
     }
 }
 
-/* A file that is large enough does not make the claim a better one. */
-static void claims_of_length_are_limited_in_large_files_too(void **state)
+/* The limit also holds if the file is large enough. */
+static void header_lengths_are_limited_in_large_files_too(void **state)
 {
     (void)state;
     unsigned char length[8];
@@ -257,7 +257,7 @@ static void claims_of_length_are_limited_in_large_files_too(void **state)
     assert_modest(1000, "not a safetensors file: its header would have");
 }
 
-static void claims_of_shape_take_no_memory(void **state)
+static void huge_shapes_allocate_nothing(void **state)
 {
     (void)state;
     write_by_hand("{\"x\":{\"dtype\":\"F32\",\"shape\":[2000000000000000000],\"data_offsets\":[0,8000000000000000000]}}",
@@ -304,7 +304,7 @@ static void bytes_behind_the_data_are_found(void **state)
     assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "the last 1 bytes belong to no tensor");
 }
 
-/* What a header says, if it is read at all, fits the data. */
+/* If a header can be read, its tensors fit the data. */
 static bool header_is_read(hs_bytes text, uint64_t data_bytes)
 {
     hs__safetensors_header header;
@@ -337,7 +337,7 @@ static void every_changed_byte_of_a_header_is_found_or_harmless(void **state)
             header[at] = (char)((unsigned char)header[at] ^ change);
         }
     assert_true(header_is_read((hs_bytes){header, length}, 24 + 3));
-    assert_in_range(read, 1, tried / 5); /* another letter in a name, another type of that size */
+    assert_in_range(read, 1, tried / 5); /* other letters in a name, other types of the same size */
     free(header);
 }
 
@@ -357,8 +357,8 @@ static void every_changed_byte_of_the_length_is_found(void **state)
     free(file);
 }
 
-/* There are no checksums; but a BOOL that is neither true nor false would be no value to C. */
-static void changed_bytes_of_the_data_are_found_in_bools_alone(void **state)
+/* The format has no checksums. But a BOOL must be 0 or 1 in C. */
+static void changed_bytes_of_the_data_are_found_only_in_bools(void **state)
 {
     (void)state;
     size_t bytes, data;
@@ -382,7 +382,7 @@ static void changed_bytes_of_the_data_are_found_in_bools_alone(void **state)
     assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "'m' is a BOOL, but has the value 7 at index 1");
 }
 
-/* What the message cites of a file is text. */
+/* Messages quote the file without control characters. */
 static void messages_are_one_line(void **state)
 {
     (void)state;
@@ -392,7 +392,7 @@ static void messages_are_one_line(void **state)
         assert_in_range(*at, ' ', '~');
 }
 
-static void what_is_no_file_is_refused(void **state)
+static void other_files_are_refused(void **state)
 {
     (void)state;
     hs__safetensors_reader reader;
@@ -401,7 +401,7 @@ static void what_is_no_file_is_refused(void **state)
                  "is a directory");
 }
 
-static void a_file_that_shrinks_meanwhile_is_found(void **state)
+static void a_file_that_shrinks_while_it_is_read_is_data_loss(void **state)
 {
     (void)state;
     float numbers[6];
@@ -417,25 +417,25 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(honest_headers_are_read),
-        TEST(what_is_not_json_is_refused),
+        TEST(valid_headers_are_read),
+        TEST(headers_that_are_not_json_are_refused),
         TEST(headers_that_are_too_dense_are_not_parsed),
-        TEST(what_is_not_an_entry_is_refused),
-        TEST(dtypes_and_ranks_that_are_not_ours_are_named),
+        TEST(invalid_entries_are_refused),
+        TEST(unsupported_dtypes_and_ranks_are_named),
         TEST(shapes_are_checked),
         TEST(offsets_are_checked),
         TEST(depth_is_limited),
-        TEST(claims_of_length_take_no_memory),
-        TEST(claims_of_length_are_limited_in_large_files_too),
-        TEST(claims_of_shape_take_no_memory),
+        TEST(huge_header_lengths_allocate_nothing),
+        TEST(header_lengths_are_limited_in_large_files_too),
+        TEST(huge_shapes_allocate_nothing),
         TEST(every_truncation_is_found),
         TEST(bytes_behind_the_data_are_found),
         TEST(every_changed_byte_of_a_header_is_found_or_harmless),
         TEST(every_changed_byte_of_the_length_is_found),
-        TEST(changed_bytes_of_the_data_are_found_in_bools_alone),
+        TEST(changed_bytes_of_the_data_are_found_only_in_bools),
         TEST(messages_are_one_line),
-        TEST(what_is_no_file_is_refused),
-        TEST(a_file_that_shrinks_meanwhile_is_found),
+        TEST(other_files_are_refused),
+        TEST(a_file_that_shrinks_while_it_is_read_is_data_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each allocation and each call of the file system fails in turn: the library's, and Jansson's. */
+/* Each allocation, also Jansson's, and each call of the file system fails in turn. */
 #include "formats/safetensors_files.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static void each_file_call_of_reading(void **state)
 /* Jansson's memory. */
 
 static size_t json_allocations, json_fail_at, json_live;
-static bool json_fail_on; /* all that follow fail, too */
+static bool json_fail_on; /* all later allocations fail, too */
 
 static void *json_alloc(size_t bytes)
 {
@@ -68,8 +68,8 @@ static void json_free(void *block)
     free(block);
 }
 
-/* Out of memory inside a string, Jansson itself reports a fault of the text. `repeats`: the text is then parsed again,
- * which succeeds if there is memory again. */
+/* If an allocation fails inside a string, Jansson reports an error in the text. `repeats`: the text is then parsed again,
+ * which succeeds if memory is available again. */
 static void fail_each_of_jansson(test_scenario scenario, bool repeats)
 {
     json_set_alloc_funcs(json_alloc, json_free);

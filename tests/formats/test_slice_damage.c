@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors in slices that are damaged, and ones whose index lies. */
+/* Damaged tensors in slices, and tensors with a wrong index. */
 #include "base/meter.h"
 #include "formats/slices.h"
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
 
-/* Reading, also in parts, locating and verifying all say the same. */
+/* Asserts that reading, reading parts, locating and verifying all return the same. */
 static void assert_wrong(const char *why)
 {
     int16_t data[12];
@@ -17,7 +17,7 @@ static void assert_wrong(const char *why)
     assert_fails(hs__bundle_locate(&reader, w, &err), HS_DATA_LOSS, &err, why);
     assert_contains(err.message, "'w'");
     assert_fails(hs__bundle_read(&reader, w, data, &err), HS_DATA_LOSS, &err, why);
-    assert_fails(hs__bundle_read_part(&reader, w, &all, data, &err), HS_DATA_LOSS, &err, why);
+    assert_fails(hs__bundle_read_slice(&reader, w, &all, data, &err), HS_DATA_LOSS, &err, why);
     assert_fails(hs__bundle_verify(&reader, w, &err), HS_DATA_LOSS, &err, why);
     hs__bundle_reader_close(&reader);
 }
@@ -35,7 +35,7 @@ static void missing_slices_are_damage(void **state)
     assert_wrong("[] is missing");
 }
 
-static void slices_nobody_knows_of_are_damage(void **state)
+static void unlisted_slices_are_damage(void **state)
 {
     (void)state;
     const hs__box twice[] = {two_rows, two_rows};
@@ -54,7 +54,7 @@ static void holes_are_damage(void **state)
     assert_wrong("4 of the 12 elements of 'w' are not in any slice");
 }
 
-static void slices_over_each_other_are_damage(void **state)
+static void overlapping_slices_are_damage(void **state)
 {
     (void)state;
     const hs__box boxes[] = {two_rows, {2, {1, 0}, {1, 4}}};
@@ -107,8 +107,8 @@ static bool is_in(const hs__box *wanted, const hs__box *boxes, size_t n)
     return false;
 }
 
-/* Of five slices that make up a tensor each is exchanged for each other part of it. */
-static void slices_make_up_the_tensor_or_they_are_damage(void **state)
+/* Replaces each of the five slices of a tensor by each other part of it. */
+static void slices_that_do_not_make_up_the_tensor_are_damage(void **state)
 {
     (void)state;
     static const char data[5 * sizeof values];
@@ -127,8 +127,8 @@ static void slices_make_up_the_tensor_or_they_are_damage(void **state)
         }
 }
 
-/* Rows above and below, columns right and left of them, so that no cut from end to end separates any, and almost all
- * overlap almost all others along each dimension. */
+/* Rows above and below, columns right and left of them: no straight cut separates any, and along each dimension almost all
+ * overlap almost all others. */
 enum { ARM = 700, SIDE = 2 * ARM + 1, N_MANY = 4 * ARM + 1 };
 
 static void write_many(bool wrong)
@@ -143,7 +143,7 @@ static void write_many(bool wrong)
         many[n++] = box(ARM, ARM + 1, i, 1);
     }
     if (wrong)
-        many[n - 2].starts[1]--; /* lies over a column, and leaves the last element */
+        many[n - 2].starts[1]--; /* overlaps a column, and does not cover the last element */
     many[n++] = box(ARM, 1, ARM, 1);
     qsort(many, n, sizeof *many, by_box);
     test_write_file(DATA_FILE, zeros, sizeof zeros);
@@ -175,11 +175,11 @@ static void many_slices_are_checked_without_comparing_all_pairs(void **state)
     write_many(true);
     reader = open_bundle();
     assert_fails(hs__bundle_verify(&reader, find_entry(&reader, "w"), &err), HS_DATA_LOSS, &err,
-                 ": slices of 'w' overlap"); /* which two of them, would take too long to find */
+                 ": slices of 'w' overlap"); /* finding the two slices would take too long */
     hs__bundle_reader_close(&reader);
 }
 
-static void data_that_two_slices_claim_are_damage(void **state)
+static void data_shared_by_two_slices_is_damage(void **state)
 {
     (void)state;
     const hs__box boxes[] = {two_rows, one_row};
@@ -190,7 +190,7 @@ static void data_that_two_slices_claim_are_damage(void **state)
     assert_not_opened("the data of 'w'[0:2,0:4] and 'w'[2:3,0:4] overlap");
 }
 
-static void data_that_a_slice_and_a_tensor_claim_are_damage(void **state)
+static void data_shared_by_a_slice_and_a_tensor_is_damage(void **state)
 {
     (void)state;
     const hs__box boxes[] = {two_rows, one_row};
@@ -206,7 +206,7 @@ static void data_that_a_slice_and_a_tensor_claim_are_damage(void **state)
     assert_not_opened("the data of 'v' and 'w'[2:3,0:4] overlap");
 }
 
-static void an_empty_slice_between_hides_no_data_that_two_claim(void **state)
+static void an_empty_slice_between_does_not_hide_shared_data(void **state)
 {
     (void)state;
     const hs__box boxes[] = {two_rows, box(2, 0, 0, 4), one_row};
@@ -227,7 +227,7 @@ static void an_empty_slice_between_hides_no_data_that_two_claim(void **state)
     assert_not_opened("the data of 'w'[0:2,0:4] and 'w'[2:3,0:4] overlap");
 }
 
-/* The second slice under this key, and with this claim, does not fit. */
+/* Asserts that a second slice with this key and entry does not match the tensor. */
 static void assert_misfit(const hs__box *key, claim second, const char *why)
 {
     const hs__box boxes[] = {two_rows, *key};
@@ -236,7 +236,7 @@ static void assert_misfit(const hs__box *key, claim second, const char *why)
     assert_wrong(why);
 }
 
-static void slices_that_do_not_fit_are_damage(void **state)
+static void slices_that_do_not_match_the_tensor_are_damage(void **state)
 {
     (void)state;
     const hs__box outside = box(3, 1, 0, 4), negative = box(2, -3, 0, 4), far = box(2, INT64_MAX, 0, 4),
@@ -258,7 +258,7 @@ static void slices_that_do_not_fit_are_damage(void **state)
     assert_wrong("slice [2:3] of 'w' lies outside the tensor");
 }
 
-static void claims_of_a_place_are_checked(void **state)
+static void shard_and_offset_are_checked(void **state)
 {
     (void)state;
     claim nowhere = last_row(), beyond = last_row(), before = last_row(), small = last_row();
@@ -274,7 +274,7 @@ static void claims_of_a_place_are_checked(void **state)
     assert_misfit(&one_row, small, "'w' has 7 bytes, but its type and shape need 8");
 }
 
-static void shapes_that_cannot_be_are_damage(void **state)
+static void invalid_shapes_are_damage(void **state)
 {
     (void)state;
     const int64_t most = (int64_t)1 << 62;
@@ -289,7 +289,7 @@ static void shapes_that_cannot_be_are_damage(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-static void what_is_not_supported_is_no_damage(void **state)
+static void unsupported_slices_are_not_damage(void **state)
 {
     (void)state;
     claim unknown = listing(&two_rows, 1), deep = listing(&two_rows, 1);
@@ -313,7 +313,7 @@ static void every_wrong_byte_is_found(void **state)
     (void)state;
     int16_t data[12];
     write_slices(pinwheel, N_PINWHEEL);
-    for (size_t at = 3; at < 3 + sizeof values; at++) { /* behind "z" */
+    for (size_t at = 3; at < 3 + sizeof values; at++) { /* after "z" */
         damage_data(at);
         hs__bundle_reader reader = open_bundle();
         const hs__bundle_entry *w = find_entry(&reader, "w");
@@ -325,7 +325,7 @@ static void every_wrong_byte_is_found(void **state)
     }
 }
 
-static void a_damaged_slice_is_named_and_only_where_it_is_needed(void **state)
+static void a_damaged_slice_is_named_only_if_it_is_needed(void **state)
 {
     (void)state;
     int16_t data[12];
@@ -334,8 +334,8 @@ static void a_damaged_slice_is_named_and_only_where_it_is_needed(void **state)
     damage_data(3);
     hs__bundle_reader reader = open_bundle();
     const hs__bundle_entry *w = find_entry(&reader, "w");
-    assert_ok(hs__bundle_read_part(&reader, w, &other, data, &err), &err);
-    assert_fails(hs__bundle_read_part(&reader, w, &needed, data, &err), HS_DATA_LOSS, &err, "slice [0:1,0:4]: ");
+    assert_ok(hs__bundle_read_slice(&reader, w, &other, data, &err), &err);
+    assert_fails(hs__bundle_read_slice(&reader, w, &needed, data, &err), HS_DATA_LOSS, &err, "slice [0:1,0:4]: ");
     hs__bundle_reader_close(&reader);
 }
 
@@ -361,7 +361,7 @@ static void put_key(const char *key, size_t bytes)
 
 #define KEY(key) put_key(key, sizeof(key) - 1)
 
-static void keys_without_a_name_keep_nobody_from_the_rest(void **state)
+static void keys_without_a_name_do_not_affect_the_others(void **state)
 {
     (void)state;
     const hs__box boxes[] = {two_rows, one_row};
@@ -372,7 +372,7 @@ static void keys_without_a_name_keep_nobody_from_the_rest(void **state)
     KEY("\0");
     KEY("\0\0\1no name");
     KEY("\0\0\xff zero byte\0\1");
-    index_put("\0a\0\1\0", 5, "\xff", 1); /* no entry */
+    index_put("\0a\0\1\0", 5, "\xff", 1); /* not an entry */
     KEY("\0a\0\1nonsense");
     KEY("\0never ended");
     index_put_slice("w", &two_rows, &first);
@@ -385,7 +385,7 @@ static void keys_without_a_name_keep_nobody_from_the_rest(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-/* Slices that no tensor has. */
+/* Slices without a tensor. */
 
 static void assert_index_wrong(const char *why)
 {
@@ -394,7 +394,7 @@ static void assert_index_wrong(const char *why)
     hs__bundle_reader_close(&reader);
 }
 
-static void slices_that_no_tensor_lists_are_damage_of_the_index(void **state)
+static void slices_that_no_tensor_lists_damage_the_index(void **state)
 {
     (void)state;
     const hs__box boxes[] = {two_rows, one_row};
@@ -416,7 +416,7 @@ static void slices_that_no_tensor_lists_are_damage_of_the_index(void **state)
     assert_index_wrong("slice [0:2,0:4] of 'v' belongs to a tensor that does not exist");
 }
 
-static void what_reading_passes_over_is_damage_of_the_index(void **state)
+static void slices_that_reading_ignores_damage_the_index(void **state)
 {
     (void)state;
     const claim first = first_rows(), all = listing(&two_rows, 1);
@@ -426,10 +426,10 @@ static void what_reading_passes_over_is_damage_of_the_index(void **state)
         if (i == 0)
             KEY("\0a\0\1nonsense");
         if (i == 1)
-            index_put("\0w\0\1\1\2\x80\x82\x80\x83", 10, "\xff", 1); /* no entry */
+            index_put("\0w\0\1\1\2\x80\x82\x80\x83", 10, "\xff", 1); /* not an entry */
         index_put_slice("w", &two_rows, &first);
         if (i == 2)
-            KEY("\0w\0\1\1\2\x80\xc0\x02\x80\x84"); /* the same, with a number that is longer than it need be */
+            KEY("\0w\0\1\1\2\x80\xc0\x02\x80\x84"); /* the same key with a number that is encoded too long */
         index_put_claim("w", &all);
         index_end();
         assert_index_wrong(i == 0 ? "the key '\\x00a\\x00\\x01nonsense' is neither a tensor nor a slice"
@@ -437,7 +437,7 @@ static void what_reading_passes_over_is_damage_of_the_index(void **state)
     }
 }
 
-static void slices_that_no_tensor_has_are_not_kept(void **state)
+static void slices_of_unknown_tensors_are_not_kept(void **state)
 {
     (void)state;
     enum { MANY = 1000 };
@@ -458,7 +458,7 @@ static void slices_that_no_tensor_has_are_not_kept(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-static void too_many_dimensions_are_refused_before_they_take_memory(void **state)
+static void too_many_dimensions_are_refused_before_memory_is_allocated(void **state)
 {
     (void)state;
     enum { DIMS = 100000 };
@@ -467,7 +467,7 @@ static void too_many_dimensions_are_refused_before_they_take_memory(void **state
     meter m;
     hs__bundle_reader reader;
     for (size_t i = 0; i < DIMS; i++)
-        value[4 + 2 * i] = 2 << 3 | 2; /* of no size, and no name */
+        value[4 + 2 * i] = 2 << 3 | 2; /* without size and name */
     index_begin();
     index_put_header(1);
     index_put("w", 1, value, sizeof value);
@@ -477,8 +477,8 @@ static void too_many_dimensions_are_refused_before_they_take_memory(void **state
     assert_true(m.bytes < 10 * sizeof value);
 }
 
-/* Two keys of one box, the second with a number that is longer than it need be. */
-static void keys_out_of_their_order_count_as_missing(void **state)
+/* Two keys of one box, the second with a number that is encoded too long. */
+static void keys_out_of_order_count_as_missing(void **state)
 {
     (void)state;
     const hs__box boxes[] = {two_rows, one_row};
@@ -494,7 +494,7 @@ static void keys_out_of_their_order_count_as_missing(void **state)
     assert_wrong("'w' has 1 slices, but should have 2: [2:3,0:4] is missing");
 }
 
-static void an_index_that_lies_gets_no_memory(void **state)
+static void slices_that_share_data_allocate_nothing(void **state)
 {
     (void)state;
     enum { MANY = 32 };
@@ -505,7 +505,7 @@ static void an_index_that_lies_gets_no_memory(void **state)
     static char data[1 << 20];
     const claim one = {
         .dtype = HS_UINT8, .n_dims = 1, .dims = {each}, .size = each, .crc = hs__crc32c(0, data, sizeof data)};
-    test_write_file(DATA_FILE, data, sizeof data); /* all slices say that these are theirs */
+    test_write_file(DATA_FILE, data, sizeof data); /* the data of all slices */
     index_begin();
     index_put_header(1);
     for (int i = 0; i < MANY; i++) {
@@ -525,28 +525,28 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(missing_slices_are_damage),
-        TEST(slices_nobody_knows_of_are_damage),
+        TEST(unlisted_slices_are_damage),
         TEST(holes_are_damage),
-        TEST(slices_over_each_other_are_damage),
-        TEST(slices_make_up_the_tensor_or_they_are_damage),
+        TEST(overlapping_slices_are_damage),
+        TEST(slices_that_do_not_make_up_the_tensor_are_damage),
         TEST(many_slices_are_checked_without_comparing_all_pairs),
-        TEST(data_that_two_slices_claim_are_damage),
-        TEST(data_that_a_slice_and_a_tensor_claim_are_damage),
-        TEST(an_empty_slice_between_hides_no_data_that_two_claim),
-        TEST(slices_that_do_not_fit_are_damage),
-        TEST(claims_of_a_place_are_checked),
-        TEST(shapes_that_cannot_be_are_damage),
-        TEST(what_is_not_supported_is_no_damage),
+        TEST(data_shared_by_two_slices_is_damage),
+        TEST(data_shared_by_a_slice_and_a_tensor_is_damage),
+        TEST(an_empty_slice_between_does_not_hide_shared_data),
+        TEST(slices_that_do_not_match_the_tensor_are_damage),
+        TEST(shard_and_offset_are_checked),
+        TEST(invalid_shapes_are_damage),
+        TEST(unsupported_slices_are_not_damage),
         TEST(every_wrong_byte_is_found),
-        TEST(a_damaged_slice_is_named_and_only_where_it_is_needed),
+        TEST(a_damaged_slice_is_named_only_if_it_is_needed),
         TEST(a_missing_data_file_is_not_found),
-        TEST(keys_without_a_name_keep_nobody_from_the_rest),
-        TEST(slices_that_no_tensor_lists_are_damage_of_the_index),
-        TEST(what_reading_passes_over_is_damage_of_the_index),
-        TEST(slices_that_no_tensor_has_are_not_kept),
-        TEST(too_many_dimensions_are_refused_before_they_take_memory),
-        TEST(keys_out_of_their_order_count_as_missing),
-        TEST(an_index_that_lies_gets_no_memory),
+        TEST(keys_without_a_name_do_not_affect_the_others),
+        TEST(slices_that_no_tensor_lists_damage_the_index),
+        TEST(slices_that_reading_ignores_damage_the_index),
+        TEST(slices_of_unknown_tensors_are_not_kept),
+        TEST(too_many_dimensions_are_refused_before_memory_is_allocated),
+        TEST(keys_out_of_order_count_as_missing),
+        TEST(slices_that_share_data_allocate_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

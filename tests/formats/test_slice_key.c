@@ -27,7 +27,7 @@ static void put(const char *name, hs__box box)
     hs__slice_key_put(&key, name, &box);
 }
 
-/* Reads from a block of exactly that size, so that a read beyond the end is found. */
+/* Reads from a block of exactly that size, so that the sanitizer finds a read beyond it. */
 static bool get(const void *bytes, size_t n, char **name, hs__box *box)
 {
     bool no_memory;
@@ -125,7 +125,7 @@ static void the_box_of_a_scalar_comes_back(void **state)
     assert_comes_back("x", (hs__box){.rank = 0});
 }
 
-static void cut_keys_are_none(void **state)
+static void truncated_keys_are_refused(void **state)
 {
     (void)state;
     char *name;
@@ -137,7 +137,7 @@ static void cut_keys_are_none(void **state)
     assert_false(get(key.data, key.size, &name, &box));
 }
 
-static void what_is_no_key(void **state)
+static void invalid_keys_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -148,10 +148,10 @@ static void what_is_no_key(void **state)
         WRONG(""),
         WRONG("\1\5w\0\1\0"), /* does not begin with 0 */
         WRONG("\0\0\1\0"),    /* no name */
-        WRONG("\0a\0\2\0"),   /* nothing that may follow a 00 */
+        WRONG("\0a\0\2\0"),   /* invalid byte after 00 */
         WRONG("\0a\0\xff"
               "b\0\1\0"),                                               /* a zero byte in the name */
-        WRONG("\0a\xff\xff\0\1\0"),                                     /* nothing that may follow an ff */
+        WRONG("\0a\xff\xff\0\1\0"),                                     /* invalid byte after ff */
         WRONG("\0a\0\1\1\11"),                                          /* nine dimensions */
         WRONG("\0a\0\1\11\1\1\1\1\1\1\1\1\1"),                          /* a rank of nine bytes */
         WRONG("\0a\0\1\1\1\xff\xe0\1\1\1\1\1\1\1\1\1\x80"),             /* a number of 11 bytes */
@@ -187,7 +187,7 @@ static hs_code put_and_get(test_env *env, void *user)
     return code;
 }
 
-static void want_of_memory_is_told_from_what_is_no_key(void **state)
+static void lack_of_memory_is_not_an_invalid_key(void **state)
 {
     (void)state;
     test_each_allocation(put_and_get, NULL);
@@ -202,9 +202,9 @@ int main(void)
         TEST(every_length_of_number_comes_back_in_order),
         TEST(names_of_every_byte_come_back),
         TEST(the_box_of_a_scalar_comes_back),
-        TEST(cut_keys_are_none),
-        TEST(what_is_no_key),
-        TEST(want_of_memory_is_told_from_what_is_no_key),
+        TEST(truncated_keys_are_refused),
+        TEST(invalid_keys_are_refused),
+        TEST(lack_of_memory_is_not_an_invalid_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include "base/crc32c.h"
 
-/* A block, looked at by itself. */
+/* A parsed block. */
 
 typedef struct {
     const unsigned char *at;
@@ -76,14 +76,14 @@ static void tb_028s_blocks_have_a_type_and_a_checksum(void **state)
     (void)state;
     block meta, index;
     the_usual_two();
-    index = index_block(&meta);     /* which looks at type and checksum */
-    assert_int_equal(meta.size, 8); /* one restart, and their number: no entries */
+    index = index_block(&meta);     /* checks type and checksum */
+    assert_int_equal(meta.size, 8); /* one restart and the number of restarts, no entries */
     assert_int_equal(meta.restarts, 1);
     assert_int_equal(index.offset, meta.offset + meta.size + TRAILER);
     assert_int_equal(index.offset + index.size + TRAILER + FOOTER, file.size);
 }
 
-static void tb_028s_keys_share_their_beginning(void **state)
+static void tb_028s_keys_share_their_prefix(void **state)
 {
     (void)state;
     static const unsigned char expected[] = {0,   7,   1, 'l', 'a', 'y', 'e', 'r', '/', 'a', '1', 6,   1,  1,
@@ -137,7 +137,7 @@ static void tb_028s_blocks_end_at_a_quarter_of_a_mebibyte(void **state)
     block meta, index = index_block(&meta);
     assert_int_equal(index.restarts, 4);
     uint64_t offset = 0;
-    for (uint32_t i = 0; i < index.restarts; i++) { /* a restart each: the key is whole */
+    for (uint32_t i = 0; i < index.restarts; i++) { /* each entry is a restart and has its whole key */
         const unsigned char *at = index.at + restart_of(index, i);
         assert_int_equal(at[0], 0);
         assert_int_equal(at[1], 8);
@@ -151,7 +151,7 @@ static void tb_028s_blocks_end_at_a_quarter_of_a_mebibyte(void **state)
     assert_int_equal(meta.offset, offset);
 }
 
-/* Readers that look for a key, as TensorFlow's does, find its block so. */
+/* TensorFlow's reader searches a key's block by these keys. */
 static void index_keys_lie_between_the_blocks(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void index_keys_lie_between_the_blocks(void **state)
         assert_true(memcmp(first, key, 8) < 0);
         if (i + 1 < index.restarts) {
             assert_true(memcmp(key, next, 8) < 0);
-            assert_memory_equal(key, next, 6); /* and it is no less than the last, which is one less than the next */
+            assert_memory_equal(key, next, 6); /* not below the last key, which is one below the next */
             assert_int_equal((key[6] - '0') * 10 + key[7] + 1, (next[6] - '0') * 10 + next[7]);
         }
     }
@@ -236,7 +236,7 @@ static void entries_may_be_larger_than_a_block(void **state)
     free(large);
 }
 
-static void the_visitor_ends_the_reading(void **state)
+static void the_visitor_can_stop_the_reading(void **state)
 {
     (void)state;
     add("a", "1");
@@ -265,7 +265,7 @@ static hs_code write_table(test_env *env, void *user)
     }
     hs_code code = hs__table_finish(&writer, NULL);
     hs__buffer_free(&out);
-    assert_true(code || !env->fail_alloc_at || env->allocations < env->fail_alloc_at); /* no failure goes unheard */
+    assert_true(code || !env->fail_alloc_at || env->allocations < env->fail_alloc_at); /* no failure is lost */
     return code;
 }
 
@@ -296,7 +296,7 @@ int main(void)
         TEST(tb_026s_the_first_block_has_these_bytes),
         TEST(tb_027s_the_footer_has_these_bytes),
         TEST(tb_028s_blocks_have_a_type_and_a_checksum),
-        TEST(tb_028s_keys_share_their_beginning),
+        TEST(tb_028s_keys_share_their_prefix),
         TEST(tb_028s_every_sixteenth_key_shares_nothing),
         TEST(tb_028s_blocks_end_at_a_quarter_of_a_mebibyte),
         TEST(index_keys_lie_between_the_blocks),
@@ -304,7 +304,7 @@ int main(void)
         TEST(a_table_may_be_empty),
         TEST(keys_and_values_are_any_bytes),
         TEST(entries_may_be_larger_than_a_block),
-        TEST(the_visitor_ends_the_reading),
+        TEST(the_visitor_can_stop_the_reading),
         TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables that are not in order: damaged ones, and ones that are wrong with right checksums. */
+/* Damaged tables, and invalid tables with right checksums. */
 #include "formats/tables.h"
 
 #include "base/crc32c.h"
@@ -25,7 +25,7 @@ static void keys_out_of_order_are_refused(void **state)
     }
 }
 
-static void keys_out_of_order_over_blocks_are_refused(void **state)
+static void keys_out_of_order_between_blocks_are_refused(void **state)
 {
     (void)state;
     char *large = calloc(300001, 1);
@@ -57,7 +57,7 @@ static void every_truncation_is_data_loss(void **state)
         assert_fails(read_exactly(bytes), HS_DATA_LOSS, &err, "file: ");
 }
 
-static void tb_044s_short_files_and_other_files_are_no_tables(void **state)
+static void tb_044s_short_files_and_other_files_are_not_tables(void **state)
 {
     (void)state;
     a_few_entries();
@@ -144,18 +144,18 @@ static void tb_028s_a_compressed_block_is_unimplemented(void **state)
     assert_refused(HS_UNIMPLEMENTED, "compressed (type 1)");
 }
 
-static void wrong_entries_are_refused(void **state)
+static void invalid_entries_are_refused(void **state)
 {
     (void)state;
     static const struct {
         const char *bytes;
         size_t n;
     } rows[] = {
-        {"\1\1\1ab", 5},                                      /* shares a byte with nothing */
-        {"\0\1\0a\2\1\0b", 8},                                /* shares more than there is */
+        {"\1\1\1ab", 5},                                      /* shares a byte with no key */
+        {"\0\1\0a\2\1\0b", 8},                                /* shares more than the previous key has */
         {"\0\7\1ab", 5},                                      /* key beyond the end */
         {"\0\1\2ab", 5},                                      /* value beyond the end */
-        {"\0\1", 2},                                          /* lengths cut */
+        {"\0\1", 2},                                          /* truncated lengths */
         {"\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\1ab", 14}, /* lengths whose sum wraps */
         {"\0\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\1ab", 14},
         {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\1ab", 14}, /* a length of more than 64 bits */
@@ -167,7 +167,7 @@ static void wrong_entries_are_refused(void **state)
     }
 }
 
-static void wrong_numbers_of_restarts_are_refused(void **state)
+static void invalid_numbers_of_restarts_are_refused(void **state)
 {
     (void)state;
     static const uint32_t wrong[] = {3, 1000, UINT32_MAX, 1u << 30};
@@ -194,7 +194,7 @@ static void handles_beyond_the_file_are_refused(void **state)
     }
 }
 
-/* Tables made to cost much. */
+/* Tables that would take much time or memory. */
 
 static void put_index_entry(hs__buffer *index, char key, uint64_t offset, uint64_t size)
 {
@@ -206,7 +206,7 @@ static void put_index_entry(hs__buffer *index, char key, uint64_t offset, uint64
     hs__buffer_append(index, handle, n);
 }
 
-/* A table of these blocks, which its index lists in this order. */
+/* Makes a table with these blocks in its index. */
 static void make_table_of(uint64_t (*blocks)[2], size_t n)
 {
     hs__buffer index;
@@ -218,7 +218,7 @@ static void make_table_of(uint64_t (*blocks)[2], size_t n)
     hs__buffer_free(&index);
 }
 
-/* Else a block is read and checksummed for each entry of the index. */
+/* Otherwise a block would be read and checksummed for each entry of the index. */
 static void blocks_that_overlap_are_refused(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void blocks_that_overlap_are_refused(void **state)
             blocks[i][1] = data_size;
         }
         if (wrong == 1)
-            memcpy(blocks[1], blocks[0], sizeof *blocks); /* the same twice */
+            memcpy(blocks[1], blocks[0], sizeof *blocks); /* the same block twice */
         if (wrong == 2)
             blocks[1][0] = blocks[0][0] + blocks[0][1] + 4; /* the last byte of a checksum */
         if (wrong == 3) {
@@ -262,7 +262,7 @@ static void empty_blocks_that_overlap_are_refused(void **state)
     assert_refused(HS_DATA_LOSS, "block overlaps the previous block");
 }
 
-/* One entry of a long key, and `n` that repeat the key before them and add a byte. */
+/* One entry with a long key, and `n` entries whose key is the previous one and another byte. */
 static void make_repeating(size_t length, size_t n)
 {
     hs__buffer entries;
@@ -279,11 +279,11 @@ static void make_repeating(size_t length, size_t n)
     hs__buffer_free(&entries);
 }
 
-static void keys_take_memory_in_proportion_to_the_file(void **state)
+static void memory_for_keys_is_proportional_to_the_file(void **state)
 {
     (void)state;
     finish();
-    make_repeating(10000, 15); /* as many as the writer lets share one beginning */
+    make_repeating(10000, 15); /* the writer lets 15 keys share a prefix */
     assert_ok(read_exactly(file.size), &err);
     assert_int_equal(seen.n, 16);
     make_repeating(10000, 5000);
@@ -324,7 +324,7 @@ static void a_footer_without_handles_is_refused(void **state)
     assert_refused(HS_DATA_LOSS, "invalid footer");
 }
 
-static void verifying_looks_at_every_block(void **state)
+static void verifying_reads_every_block(void **state)
 {
     (void)state;
     a_few_entries();
@@ -342,22 +342,22 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(keys_out_of_order_are_refused),
-        TEST(keys_out_of_order_over_blocks_are_refused),
+        TEST(keys_out_of_order_between_blocks_are_refused),
         TEST(every_truncation_is_data_loss),
-        TEST(tb_044s_short_files_and_other_files_are_no_tables),
+        TEST(tb_044s_short_files_and_other_files_are_not_tables),
         TEST(every_flipped_bit_is_found_or_harmless),
         TEST(tables_made_by_hand_are_read),
         TEST(tb_028s_a_compressed_block_is_unimplemented),
-        TEST(wrong_entries_are_refused),
-        TEST(wrong_numbers_of_restarts_are_refused),
+        TEST(invalid_entries_are_refused),
+        TEST(invalid_numbers_of_restarts_are_refused),
         TEST(handles_beyond_the_file_are_refused),
         TEST(blocks_that_overlap_are_refused),
         TEST(empty_blocks_that_overlap_are_refused),
-        TEST(keys_take_memory_in_proportion_to_the_file),
+        TEST(memory_for_keys_is_proportional_to_the_file),
         TEST(long_keys_that_the_writer_shares_are_read),
         TEST(an_index_without_handles_is_refused),
         TEST(a_footer_without_handles_is_refused),
-        TEST(verifying_looks_at_every_block),
+        TEST(verifying_reads_every_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,22 +2,22 @@
 #ifndef HS_TESTS_SUMMARY_SHOWN_H
 #define HS_TESTS_SUMMARY_SHOWN_H
 
-/* Graphs with summary ops, and what these show. */
+/* Graphs with summary ops, and the values of the ops. */
 
 #include "backends/bare.h"
 
 #include <hooksess/graph_summary.h>
 
-/* The memory of the value "loss", which this adds with 0.5. */
+/* Adds the value "loss" with 0.5, and returns its memory. */
 extern double shown_loss;
 void shown_add_loss(bare *b);
 
-/* A string, as a Summary in words: "tag=number" with commas between. A static buffer. */
+/* A serialized Summary as text: "tag=number", separated by commas. Valid until the next call. */
 const char *shown_text(const hs_tensor *value);
-/* The same of what the op gives in a run of its own. */
+/* The same of the op's output in a separate run. */
 const char *shown_by(bare *b, const char *name);
 
-/* How many items a collection of the graph has. */
+/* The number of items in a collection of the graph. */
 size_t shown_collected(const bare *b, const char *key);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event files on a disk that forgets and fails: what can be read of one is always its beginning. */
+/* Event files on a disk that loses data and fails: what can be read of a file is always a prefix. */
 #include "support/disk.h"
 
 #include "formats/records.h"
@@ -12,13 +12,13 @@ typedef struct {
     disk disk;
     hs_error err;
     bool opened;
-    uint64_t sure;  /* so many bytes of the file are not to be lost */
-    bool told;      /* of an error */
+    uint64_t sure;  /* bytes of the file that must not be lost */
+    bool reported;  /* the writer reported an error */
     const char *at; /* for messages */
     size_t where, loss;
 } scene;
 
-/* What the file is if nothing comes between. */
+/* The file as written without a failure. */
 static unsigned char whole[MOST];
 static size_t whole_bytes;
 
@@ -43,7 +43,7 @@ static void wrong(const scene *s, const char *what)
     fail_msg("%s %zu, loss %zu: %s: %s", s->at, s->where, s->loss, what, s->err.message);
 }
 
-/* The only event file that there is; NULL: none. */
+/* The first event file. NULL: no event file. */
 static const disk_name *event_file(const disk *d)
 {
     const disk_name *found = NULL;
@@ -66,12 +66,12 @@ static hs_summary_writer *open_writer(scene *s)
     return hs_summary_writer_open(DIRECTORY, &options, &s->err);
 }
 
-/* Writes events until all are written or the disk fails. Each is flushed, some are synced. */
+/* Writes events until all are written or the disk fails. Flushes each, and syncs some. */
 static void write_events(scene *s)
 {
     hs_summary_writer *writer = open_writer(s);
     if (!writer) {
-        s->told = true;
+        s->reported = true;
         return;
     }
     const disk_file *file = disk_find(&s->disk, hs_summary_writer_path(writer));
@@ -79,16 +79,16 @@ static void write_events(scene *s)
     s->sure = s->opened ? file->cached.size : 0;
     for (int step = 0; step < EVENTS; step++) {
         bool sync = step % 4 == 3;
-        s->told |= add(writer, step, &s->err) || hs_summary_writer_flush(writer, sync, &s->err);
-        if (!s->told && !s->disk.off && sync)
+        s->reported |= add(writer, step, &s->err) || hs_summary_writer_flush(writer, sync, &s->err);
+        if (!s->reported && !s->disk.off && sync)
             s->sure = file->cached.size;
     }
-    s->told |= hs_summary_writer_close(writer, &s->err) != HS_OK;
-    if (!s->told && !s->disk.off)
+    s->reported |= hs_summary_writer_close(writer, &s->err) != HS_OK;
+    if (!s->reported && !s->disk.off)
         s->sure = file->cached.size;
 }
 
-/* How much of the file is records, as readers see it. */
+/* The size of the records that readers can read. */
 static uint64_t readable(scene *s, const char *path)
 {
     hs__record_reader reader;
@@ -105,7 +105,8 @@ static uint64_t readable(scene *s, const char *path)
     return bytes;
 }
 
-/* Of the file there is a beginning, with what is sure; `torn`: and nothing else, but of a record at its end. */
+/* Checks that readers see a prefix of the file with at least `sure` bytes. `torn`: all bytes of the file are a prefix,
+ * which may end inside a record. */
 static void check_file(scene *s, bool torn)
 {
     const disk_name *name = event_file(&s->disk);
@@ -118,12 +119,12 @@ static void check_file(scene *s, bool torn)
     uint64_t bytes = readable(s, name->path);
     size_t same = torn ? file->size : (size_t)bytes;
     if (file->size > whole_bytes || (same && memcmp(file->data, whole, same) != 0))
-        wrong(s, "the file has what was never written");
+        wrong(s, "the file has bytes that were never written");
     if (bytes < s->sure)
         wrong(s, "events are lost");
 }
 
-/* The next process writes a file of its own, which is read after this one. */
+/* Checks that the next process writes a new file, which sorts after this one. */
 static void check_next_process(scene *s)
 {
     char before[DISK_PATH] = "";
@@ -135,7 +136,7 @@ static void check_next_process(scene *s)
     if (!writer || strcmp(hs_summary_writer_path(writer), before) <= 0)
         wrong(s, "no new file");
     if (add(writer, 0, &s->err) || hs_summary_writer_close(writer, &s->err))
-        wrong(s, "it cannot go on");
+        wrong(s, "it cannot continue");
     if (*before && disk_find(&s->disk, before)->cached.size != bytes)
         wrong(s, "the old file was changed");
 }
@@ -148,14 +149,14 @@ static int find_whole(void **state)
     write_events(&s);
     const disk_bytes *file = &s.disk.content[event_file(&s.disk)->file].cached;
     whole_bytes = file->size;
-    assert_true(!s.told && whole_bytes < MOST && s.sure == whole_bytes);
+    assert_true(!s.reported && whole_bytes < MOST && s.sure == whole_bytes);
     memcpy(whole, file->data, whole_bytes);
     assert_true(readable(&s, event_file(&s.disk)->path) == whole_bytes);
     end(&s);
     return 0;
 }
 
-/* A sync that failed may have left zeros, whatever the loss. */
+/* Simulates each loss. After a failed sync, the file may have zeros with any loss. */
 static void each_loss(scene *left)
 {
     enum { SEEDS = 8 };
@@ -173,7 +174,7 @@ static void each_loss(scene *left)
     }
 }
 
-static void a_power_cut_leaves_a_beginning_with_all_that_was_synced(void **state)
+static void after_a_power_failure_the_file_is_a_prefix_with_all_synced_events(void **state)
 {
     (void)state;
     static scene s;
@@ -188,7 +189,7 @@ static void a_power_cut_leaves_a_beginning_with_all_that_was_synced(void **state
     }
 }
 
-/* After an error nothing more is written, and it is told of. */
+/* After an error, the writer writes nothing more and reports it. */
 static void fail_at(size_t at, hs_code code, bool *failed)
 {
     static scene s;
@@ -198,14 +199,14 @@ static void fail_at(size_t at, hs_code code, bool *failed)
     write_events(&s);
     *failed = s.disk.failed;
     s.disk.fail_at = 0;
-    if (s.told)
+    if (s.reported)
         assert_int_equal(s.err.code, code);
     check_file(&s, true);
     each_loss(&s);
     end(&s);
 }
 
-static void a_failing_disk_is_told_of_and_leaves_a_beginning(void **state)
+static void a_disk_error_is_reported_and_leaves_a_prefix(void **state)
 {
     (void)state;
     bool failed = true;
@@ -213,7 +214,7 @@ static void a_failing_disk_is_told_of_and_leaves_a_beginning(void **state)
         fail_at(at, HS_UNKNOWN, &failed);
 }
 
-static void a_full_disk_leaves_a_beginning(void **state)
+static void a_full_disk_leaves_a_prefix(void **state)
 {
     (void)state;
     for (size_t room = 1; room < whole_bytes; room++) {
@@ -222,17 +223,17 @@ static void a_full_disk_leaves_a_beginning(void **state)
         s.disk.room = room;
         write_events(&s);
         s.disk.room = 0;
-        assert_true(s.told);
+        assert_true(s.reported);
         assert_int_equal(s.err.code, HS_RESOURCE_EXHAUSTED);
         check_file(&s, true);
         end(&s);
     }
 }
 
-/* Writers that go on. */
+/* Writers that retry. */
 
-/* The records of all files but their versions, in the order of their names, whatever is cut off; false: there is one that
- * should not be there. */
+/* The number of records of all files without their versions, in the order of the files' names. Ignores truncated records.
+ * *clean is false if there is an unexpected record. */
 static size_t records_of_all(scene *s, bool *clean)
 {
     size_t n = 0;
@@ -257,7 +258,7 @@ static size_t records_of_all(scene *s, bool *clean)
             const unsigned char *data = record.data;
             if (version)
                 continue;
-            /* Step 0 is not written. */
+            /* Step 0 is omitted. */
             uint64_t step = data[9] == 0x10 ? data[10] : 0;
             *clean &= step == events++;
             n++;
@@ -275,8 +276,8 @@ static hs_summary_writer *open_going_on(scene *s)
     return writer;
 }
 
-/* Wherever it fills up. Each event is there once, in its order, when there is room again. */
-static void a_full_disk_that_is_emptied_loses_nothing(void **state)
+/* Wherever the disk becomes full: when it has free space again, each event is written once, in order. */
+static void a_full_disk_that_gets_free_space_loses_nothing(void **state)
 {
     (void)state;
     for (size_t room = whole_bytes / 8; room < whole_bytes; room += 5) {
@@ -298,7 +299,7 @@ static void a_full_disk_that_is_emptied_loses_nothing(void **state)
     }
 }
 
-/* Events of which some are synced, on a disk whose at-th call of a kind fails; how many are sure. */
+/* Writes events, of which some are synced, to a disk whose call number `at` fails. Returns how many must not be lost. */
 static size_t write_on(scene *s, const char *what, size_t at, bool *failed)
 {
     hs_summary_writer *writer = open_going_on(s);
@@ -316,8 +317,8 @@ static size_t write_on(scene *s, const char *what, size_t at, bool *failed)
     return sure;
 }
 
-/* What a flush with a sync was good for is there after a power cut, though a write had failed before. */
-static void what_was_synced_after_a_failure_is_not_lost(void **state)
+/* Events that a flush has synced survive a power failure, even if a write has failed before. */
+static void events_synced_after_a_failure_are_not_lost(void **state)
 {
     (void)state;
     enum { LOSSES = 8 * DISK_CONTENTS_LOSSES * DISK_NAMES_LOSSES, EVERY = 7 };
@@ -331,7 +332,7 @@ static void what_was_synced_after_a_failure_is_not_lost(void **state)
             disk_lose_power(&s.disk, (disk_loss){(int)(n % DISK_CONTENTS_LOSSES),
                                                  (int)(n / DISK_CONTENTS_LOSSES % DISK_NAMES_LOSSES), n});
             if (records_of_all(&s, &clean) < sure || !clean)
-                wrong(&s, "what was synced is lost");
+                wrong(&s, "synced events are lost");
             end(&s);
         }
 }
@@ -339,11 +340,11 @@ static void what_was_synced_after_a_failure_is_not_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_power_cut_leaves_a_beginning_with_all_that_was_synced),
-        cmocka_unit_test(a_failing_disk_is_told_of_and_leaves_a_beginning),
-        cmocka_unit_test(a_full_disk_leaves_a_beginning),
-        cmocka_unit_test(a_full_disk_that_is_emptied_loses_nothing),
-        cmocka_unit_test(what_was_synced_after_a_failure_is_not_lost),
+        cmocka_unit_test(after_a_power_failure_the_file_is_a_prefix_with_all_synced_events),
+        cmocka_unit_test(a_disk_error_is_reported_and_leaves_a_prefix),
+        cmocka_unit_test(a_full_disk_leaves_a_prefix),
+        cmocka_unit_test(a_full_disk_that_gets_free_space_loses_nothing),
+        cmocka_unit_test(events_synced_after_a_failure_are_not_lost),
     };
     return cmocka_run_group_tests(tests, find_whole, NULL);
 }

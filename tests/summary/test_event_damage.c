@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* event_reader.h: files that are cut and damaged. */
+/* event_reader.h: truncated and damaged files. */
 #include "summary/event_samples.h"
 
 static void every_wrong_byte_costs_one_event(void **state)
@@ -24,7 +24,7 @@ static void every_wrong_byte_costs_one_event(void **state)
     }
 }
 
-static void every_cut_costs_what_is_cut(void **state)
+static void every_truncation_costs_the_truncated_events(void **state)
 {
     (void)state;
     write_steps(1, 1, 4);
@@ -50,7 +50,7 @@ static void records_after_a_torn_one_are_found(void **state)
     (void)state;
     add_step(1);
     add_step(2);
-    file.size -= 7; /* a writer was killed, and another went on in its file */
+    file.size -= 7; /* a writer was killed, and another one appended to its file */
     for (unsigned char step = 3; step < 6; step++)
         add_step(step);
     write_first(1, file.size);
@@ -65,12 +65,12 @@ static void records_after_a_torn_one_are_found(void **state)
     hs_event_reader_close(reader);
 }
 
-static void what_follows_damage_is_found_when_it_comes(void **state)
+static void events_written_later_after_damage_are_found(void **state)
 {
     (void)state;
     add_step(1);
-    file.data[0] ^= 1;  /* its length */
-    file.data[12] ^= 1; /* and its data */
+    file.data[0] ^= 1;  /* the length */
+    file.data[12] ^= 1; /* and the data */
     add_step(2);
     hs_event_reader *reader = open_reader(true);
     for (size_t bytes = HS__RECORD_HEADER; bytes < 2 * STEP_BYTES; bytes++) {
@@ -100,14 +100,14 @@ static void a_tail_of_zeros_is_one_damage(void **state)
     hs_event_reader_close(reader);
 }
 
-static void records_that_are_no_events_are_passed_over(void **state)
+static void records_that_are_not_events_are_skipped(void **state)
 {
     (void)state;
     static const unsigned char bad[][8] = {
-        {0xff, 0xff},                   /* a key without an end */
-        {2 << 3},                       /* a number that is missing */
+        {0xff, 0xff},                   /* a key that does not end */
+        {2 << 3},                       /* a missing number */
         {5 << 3 | 2, 100},              /* a summary beyond the end */
-        {5 << 3 | 2, 2, 1 << 3 | 2, 9}, /* a value beyond it */
+        {5 << 3 | 2, 2, 1 << 3 | 2, 9}, /* a value beyond the end */
         {7 << 3 | 2, 1, 0xff},          /* a damaged session log */
         {3},                            /* a group */
         {0, 1},                         /* field number 0 */
@@ -125,7 +125,7 @@ static void records_that_are_no_events_are_passed_over(void **state)
     hs_event_reader_close(reader);
 }
 
-static void records_beyond_the_limit_are_passed_over(void **state)
+static void records_beyond_the_limit_are_skipped(void **state)
 {
     (void)state;
     hs_event_reader_options options =
@@ -141,7 +141,7 @@ static void records_beyond_the_limit_are_passed_over(void **state)
     hs_event_reader_close(reader);
 }
 
-static void damage_is_logged_where_nobody_is_told(void **state)
+static void damage_is_logged_if_no_callback_gets_it(void **state)
 {
     (void)state;
     hs_event_reader_options options = HS_INIT(hs_event_reader_options, .env = &t.env);
@@ -157,14 +157,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(every_wrong_byte_costs_one_event),
-        TEST(every_cut_costs_what_is_cut),
-        TEST(records_after_a_torn_one_are_found),
-        TEST(what_follows_damage_is_found_when_it_comes),
-        TEST(a_tail_of_zeros_is_one_damage),
-        TEST(records_that_are_no_events_are_passed_over),
-        TEST(records_beyond_the_limit_are_passed_over),
-        TEST(damage_is_logged_where_nobody_is_told),
+        TEST(every_wrong_byte_costs_one_event),     TEST(every_truncation_costs_the_truncated_events),
+        TEST(records_after_a_torn_one_are_found),   TEST(events_written_later_after_damage_are_found),
+        TEST(a_tail_of_zeros_is_one_damage),        TEST(records_that_are_not_events_are_skipped),
+        TEST(records_beyond_the_limit_are_skipped), TEST(damage_is_logged_if_no_callback_gets_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* event_reader.h: event files and directories of them, which may grow; what an event is. */
+/* event_reader.h: event files and directories, which may grow; the contents of events. */
 #include "summary/event_samples.h"
 
 #include <errno.h>
 
 /* Files. */
 
-static void files_come_in_the_order_of_their_names(void **state)
+static void files_are_read_in_the_order_of_their_names(void **state)
 {
     (void)state;
     write_steps(3, 5, 6);
@@ -21,7 +21,7 @@ static void files_come_in_the_order_of_their_names(void **state)
     hs_event_reader_close(reader);
 }
 
-static void an_event_says_where_it_stands(void **state)
+static void an_event_has_its_path_and_offset(void **state)
 {
     (void)state;
     const hs_event *event;
@@ -35,7 +35,7 @@ static void an_event_says_where_it_stands(void **state)
     hs_event_reader_close(reader);
 }
 
-static void what_comes_later_belongs_to_no_snapshot(void **state)
+static void later_files_are_not_read_without_follow(void **state)
 {
     (void)state;
     write_steps(1, 1, 2);
@@ -57,7 +57,7 @@ static void growing_files_and_new_ones_are_followed(void **state)
     assert_stops(reader, HS_UNAVAILABLE);
     write_steps(1, 1, 4);
     assert_step(reader, 3);
-    write_steps(1, 1, 5); /* written before the next file was begun */
+    write_steps(1, 1, 5); /* written before the next file is created */
     write_steps(2, 7, 8);
     write_steps(3, 8, 9);
     assert_step(reader, 4);
@@ -68,7 +68,7 @@ static void growing_files_and_new_ones_are_followed(void **state)
     hs_event_reader_close(reader);
 }
 
-static void a_record_that_is_being_written_is_no_damage(void **state)
+static void a_record_that_is_being_written_is_not_damage(void **state)
 {
     (void)state;
     write_steps(1, 1, 3);
@@ -85,7 +85,7 @@ static void a_record_that_is_being_written_is_no_damage(void **state)
     hs_event_reader_close(reader);
 }
 
-/* A file that becomes whole just before one of the reads. */
+/* A file whose last record becomes whole just before one of the reads. */
 static size_t reads_left;
 
 static hs_code read_late(void *user, void *handle, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *error)
@@ -120,7 +120,7 @@ static void a_record_may_become_whole_at_any_moment(void **state)
         }
 }
 
-static void a_torn_end_is_damage_when_a_file_comes_after_it(void **state)
+static void a_torn_end_is_damage_if_a_later_file_exists(void **state)
 {
     (void)state;
     write_steps(1, 1, 3);
@@ -139,7 +139,7 @@ static void a_torn_end_is_damage_when_a_file_comes_after_it(void **state)
     hs_event_reader_close(reader);
 }
 
-static void a_file_that_is_gone_is_left_out(void **state)
+static void a_deleted_file_is_skipped(void **state)
 {
     (void)state;
     write_steps(1, 1, 2);
@@ -151,7 +151,7 @@ static void a_file_that_is_gone_is_left_out(void **state)
     hs_event_reader_close(reader);
 }
 
-static void one_file_is_followed_too(void **state)
+static void a_single_file_is_followed(void **state)
 {
     (void)state;
     hs_event_reader_options options = HS_INIT(hs_event_reader_options, .env = &t.env, .follow = true);
@@ -165,7 +165,7 @@ static void one_file_is_followed_too(void **state)
     hs_event_reader_close(reader);
 }
 
-/* What an event is. */
+/* Events. */
 
 static const hs_event *only_event(hs_event_reader **reader, const void *data, size_t bytes)
 {
@@ -240,7 +240,7 @@ static void a_tensor_of_one_number_is_a_scalar(void **state)
     hs_event_reader_close(reader);
 }
 
-/* The value of an event with a TensorProto of these bytes, fewer than 100. Of another reader. */
+/* The value of an event with a TensorProto of these bytes, fewer than 100. Opens another reader. */
 static hs_event_value tensor_value(const hs__buffer *tensor)
 {
     unsigned char bytes[128] = {
@@ -255,7 +255,7 @@ static hs_event_value tensor_value(const hs__buffer *tensor)
     return value;
 }
 
-/* As writers do that do not pack a repeated field. */
+/* Some writers do not pack repeated fields. */
 static void the_number_of_a_tensor_is_in_the_field_of_its_type(void **state)
 {
     (void)state;
@@ -298,8 +298,8 @@ static void the_number_of_a_tensor_is_in_the_field_of_its_type(void **state)
     }
 }
 
-/* A TensorShapeProto has dimensions (field 2) of a size (field 1), or says that its rank is unknown (field 3). */
-static void other_fields_of_a_shape_are_no_dimensions(void **state)
+/* A TensorShapeProto has dimensions (field 2) with a size (field 1), or an unknown rank (field 3). */
+static void other_fields_of_a_shape_are_not_dimensions(void **state)
 {
     (void)state;
     static const struct {
@@ -308,11 +308,11 @@ static void other_fields_of_a_shape_are_no_dimensions(void **state)
         int rank;
     } rows[] = {
         {"", 0, 0},
-        {"\x18\0", 2, 0},                          /* not unknown */
-        {"\x18\1", 2, -1},                         /* unknown */
-        {"\x18\1\x12\2\x08\1", 6, -1},             /* and a dimension */
-        {"\x10\7", 2, 0},                          /* a number where a dimension is to be */
-        {"\x22\1x", 3, 0},                         /* of a later version */
+        {"\x18\0", 2, 0},                          /* known rank */
+        {"\x18\1", 2, -1},                         /* unknown rank */
+        {"\x18\1\x12\2\x08\1", 6, -1},             /* unknown rank and a dimension */
+        {"\x10\7", 2, 0},                          /* a number instead of a dimension */
+        {"\x22\1x", 3, 0},                         /* a field of a later version */
         {"\x12\2\x08\1", 4, 1},                    /* [1] */
         {"\x12\4\x08\1\x12\0\x12\2\x08\1", 10, 2}, /* [1,1]: the first has a name */
     };
@@ -329,7 +329,7 @@ static void other_fields_of_a_shape_are_no_dimensions(void **state)
     }
 }
 
-static void a_shape_of_too_many_dimensions_is_none(void **state)
+static void a_shape_of_too_many_dimensions_has_rank_minus_one(void **state)
 {
     (void)state;
     for (int n = HS_MAX_RANK; n <= HS_MAX_RANK + 2; n++) {
@@ -367,7 +367,7 @@ static void a_tensor_has_its_shape(void **state)
     hs_event_reader_close(reader);
 }
 
-static void no_bytes_are_too_strange(void **state)
+static void any_bytes_can_be_read(void **state)
 {
     (void)state;
     uint32_t noise = 1;
@@ -377,7 +377,7 @@ static void no_bytes_are_too_strange(void **state)
         for (size_t k = 0; k < n; k++)
             bytes[k] = (unsigned char)((noise = noise * 1664525u + 1013904223u) >> 24);
         noise = noise * 1664525u + 1013904223u;
-        if (n > 2) { /* more often than by chance it begins as a summary */
+        if (n > 2) { /* begins like a summary more often than random bytes */
             bytes[0] = 5 << 3 | 2;
             bytes[1] = (unsigned char)(n - 2);
         }
@@ -421,7 +421,7 @@ static void bad_arguments_are_refused(void **state)
     hs_event_reader_close(NULL);
 }
 
-/* Failures around it. */
+/* Failures of memory and files. */
 
 static hs_code read_all(test_env *env, void *user)
 {
@@ -435,7 +435,7 @@ static hs_code read_all(test_env *env, void *user)
         n++;
     hs_event_reader_close(reader);
     if (code == HS_OUT_OF_RANGE)
-        assert_true(n == *(size_t *)user); /* a failure is no end */
+        assert_true(n == *(size_t *)user); /* a failure is not the end */
     return code == HS_OUT_OF_RANGE ? HS_OK : code;
 }
 
@@ -457,22 +457,22 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(files_come_in_the_order_of_their_names),
-        TEST(an_event_says_where_it_stands),
-        TEST(what_comes_later_belongs_to_no_snapshot),
+        TEST(files_are_read_in_the_order_of_their_names),
+        TEST(an_event_has_its_path_and_offset),
+        TEST(later_files_are_not_read_without_follow),
         TEST(growing_files_and_new_ones_are_followed),
-        TEST(a_record_that_is_being_written_is_no_damage),
+        TEST(a_record_that_is_being_written_is_not_damage),
         TEST(a_record_may_become_whole_at_any_moment),
-        TEST(a_torn_end_is_damage_when_a_file_comes_after_it),
-        TEST(a_file_that_is_gone_is_left_out),
-        TEST(one_file_is_followed_too),
+        TEST(a_torn_end_is_damage_if_a_later_file_exists),
+        TEST(a_deleted_file_is_skipped),
+        TEST(a_single_file_is_followed),
         TEST(events_of_the_library_come_back),
         TEST(a_tensor_of_one_number_is_a_scalar),
         TEST(the_number_of_a_tensor_is_in_the_field_of_its_type),
-        TEST(other_fields_of_a_shape_are_no_dimensions),
-        TEST(a_shape_of_too_many_dimensions_is_none),
+        TEST(other_fields_of_a_shape_are_not_dimensions),
+        TEST(a_shape_of_too_many_dimensions_has_rank_minus_one),
         TEST(a_tensor_has_its_shape),
-        TEST(no_bytes_are_too_strange),
+        TEST(any_bytes_can_be_read),
         TEST(kinds_have_names),
         TEST(bad_arguments_are_refused),
         TEST(reading_may_fail_anywhere),

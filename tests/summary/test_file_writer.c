@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What TensorFlow's FileWriter, its cache and its EventsWriter do, here: the functions. */
+/* The behavior of TensorFlow's FileWriter, FileWriterCache and EventsWriter. */
 #include "summary/writers.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 /* Functions. */
 
-/* Steps of events, and how far their times are from the clock's. */
+/* The steps of the events, and the differences between their times and the clock's. */
 typedef struct {
     int64_t steps[8];
     size_t n;
@@ -22,7 +22,7 @@ static void note_stamp(const Hs__Pb__Event *event, void *user)
     s->farthest = fmax(s->farthest, fabs(event->wall_time - s->now));
 }
 
-static void wr_001_wr_030s_all_kinds_in_their_order(void **state)
+static void wr_001_wr_030s_all_kinds_are_written_in_order(void **state)
 {
     fixture *f = *state;
     stamps seen = {.now = (double)f->t.now_ns / 1e9};
@@ -51,7 +51,7 @@ static void a_tag_of_run_metadata_may_be_used_again(void **state)
     assert_string_equal(events_text(f->directory), "version run[test run]@1 run[test run]@2");
 }
 
-static void wr_018s_wr_107_wr_108_an_empty_one_has_its_version(void **state)
+static void wr_018s_wr_107_wr_108_a_file_without_events_has_its_version(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *w = open_writer(f, .size = 0);
@@ -60,7 +60,7 @@ static void wr_018s_wr_107_wr_108_an_empty_one_has_its_version(void **state)
     assert_string_equal(events_text(f->directory), "version");
 }
 
-static void wr_101_wr_102_wr_106_flushed_and_closed(void **state)
+static void wr_101_wr_102_wr_106_flushing_and_closing_write_the_events(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *w = open_writer(f, .size = 0);
@@ -75,24 +75,24 @@ static void wr_101_wr_102_wr_106_flushed_and_closed(void **state)
     assert_string_equal(events_text(f->directory), "version foo=34@34 bar=35@35");
 }
 
-static void wr_004_closing_an_idle_one_takes_no_time(void **state)
+static void wr_004_closing_an_idle_writer_takes_no_time(void **state)
 {
     fixture *f = *state;
-    close_writer(f, open_writer(f, .flush_secs = 1e6)); /* which would be eleven days */
+    close_writer(f, open_writer(f, .flush_secs = 1e6)); /* eleven days */
 }
 
-static void wr_005_there_is_no_adding_after_closing(void **state)
+static void wr_005_adding_after_closing_is_refused(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *w = open_writer(f, .size = 0);
     close_writer(f, w);
-    w = NULL; /* it is freed */
+    w = NULL; /* the writer is freed */
     assert_fails(hs_summary_writer_scalar(w, "x", 1, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "the event writer is NULL");
     assert_int_equal(hs_summary_writer_close(w, &f->err), HS_OK);
     assert_string_equal(events_text(f->directory), "version");
 }
 
-static void wr_009_the_suffix_is_that_of_each_file(void **state)
+static void wr_009_each_file_has_the_suffix(void **state)
 {
     enum { ROUNDS = 10 };
     fixture *f = *state;
@@ -114,7 +114,7 @@ static void wr_020s_reopening_begins_a_file(void **state)
     const char *first = hs_summary_writer_path(w);
     add(f, w, "x", 1);
     assert_ok(hs_summary_writer_reopen(w, &f->err), &f->err);
-    assert_true(strcmp(hs_summary_writer_path(w), first) > 0); /* which still may be read */
+    assert_true(strcmp(hs_summary_writer_path(w), first) > 0); /* the old string is still valid */
     add(f, w, "x", 2);
     assert_int_equal(hs_summary_writer_status(w).files, 2);
     close_writer(f, w);
@@ -148,7 +148,7 @@ static void many_threads_may_reopen(void **state)
     assert_lacks(events_text(f->directory), "DAMAGED");
 }
 
-static void wr_002_a_graph_at_the_beginning(void **state)
+static void wr_002_a_graph_and_a_meta_graph_are_written(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *w = open_writer(f, .size = 0);
@@ -158,7 +158,7 @@ static void wr_002_a_graph_at_the_beginning(void **state)
     assert_string_equal(events_text(f->directory), "version graph meta");
 }
 
-static void wr_006_opened_and_closed_there_is_one_file(void **state)
+static void wr_006_opening_and_closing_writes_one_file(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *w = open_writer(f, .size = 0);
@@ -168,7 +168,7 @@ static void wr_006_opened_and_closed_there_is_one_file(void **state)
     assert_int_equal(test_count_files(f->directory, "tfevents"), 1);
 }
 
-static void wr_007_a_summary_or_its_values(void **state)
+static void wr_007_summaries_and_single_values_are_written(void **state)
 {
     fixture *f = *state;
     hs_summary *summary = hs_summary_new(NULL);
@@ -181,8 +181,8 @@ static void wr_007_a_summary_or_its_values(void **state)
     assert_string_equal(events_text(f->directory), "version i=1@1 l=2@2");
 }
 
-/* A value with metadata, twice. */
-static void wr_021s_metadata_stay(void **state)
+/* Writes a value with metadata twice. */
+static void wr_021s_metadata_is_kept(void **state)
 {
     static const char value[] = "\x0a\x0e\x0a\x01m\x15\x00\x00\x80\x3f\x4a\x04\x12\x02"
                                 "me";
@@ -200,7 +200,7 @@ static void wr_021s_metadata_stay(void **state)
     close_writer(f, w);
 }
 
-static void wr_113s_a_flush_of_nothing_is_good(void **state)
+static void wr_113s_a_flush_without_events_succeeds(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *w = open_writer(f, .size = 0);
@@ -210,7 +210,7 @@ static void wr_113s_a_flush_of_nothing_is_good(void **state)
     close_writer(f, w);
 }
 
-static void wr_112s_what_cannot_be_opened_is_told(void **state)
+static void wr_112s_a_failure_to_open_is_reported(void **state)
 {
     fixture *f = *state;
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->t.env);
@@ -220,19 +220,19 @@ static void wr_112s_what_cannot_be_opened_is_told(void **state)
     assert_says(&f->err, HS_RESOURCE_EXHAUSTED, "injected");
 }
 
-/* Wire formats: what is taken as it is must be what it is said to be. */
+/* Serialized summaries and events are checked before they are written. */
 
 #define BYTES(text) (text), sizeof(text) - 1
 
-static void wr_029s_what_is_no_summary_is_refused(void **state)
+static void wr_029s_bytes_that_are_not_a_summary_are_refused(void **state)
 {
     static const hs_string bad[] = {
-        {BYTES("\x0a")},             /* no length */
-        {BYTES("\x0a\x05x")},        /* cut */
-        {BYTES("\x08\x01")},         /* a number where values are */
-        {BYTES("\x0a\x02\x08\x01")}, /* a number for the tag */
-        {BYTES("\x0a\x02\x15\x01")}, /* a value that is cut */
-        {BYTES("\x00")},             /* no such field */
+        {BYTES("\x0a")},             /* without a length */
+        {BYTES("\x0a\x05x")},        /* truncated */
+        {BYTES("\x08\x01")},         /* a number instead of a value */
+        {BYTES("\x0a\x02\x08\x01")}, /* a number instead of the tag */
+        {BYTES("\x0a\x02\x15\x01")}, /* a truncated value */
+        {BYTES("\x00")},             /* field number 0 */
         {BYTES("\x7b")},             /* a group */
         {BYTES("\x9a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")},
         {BYTES("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")},
@@ -248,7 +248,7 @@ static void wr_029s_what_is_no_summary_is_refused(void **state)
     assert_string_equal(events_text(f->directory), "version @2");
 }
 
-static void tags_that_no_reader_takes_are_refused(void **state)
+static void tags_that_are_not_utf_8_are_refused(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *w = open_writer(f, .size = 0);
@@ -265,7 +265,7 @@ static void read_log(const Hs__Pb__Event *event, void *user)
         snprintf(user, 64, "%s|%s", event->session_log->checkpoint_path, event->session_log->msg);
 }
 
-static void paths_that_no_reader_takes_are_written_readably(void **state)
+static void paths_that_are_not_utf_8_are_written_readably(void **state)
 {
     fixture *f = *state;
     char text[64] = "";
@@ -276,7 +276,7 @@ static void paths_that_no_reader_takes_are_written_readably(void **state)
     assert_string_equal(text, "/gr?? e|größe");
 }
 
-static void events_are_written_as_they_are(void **state)
+static void serialized_events_are_written_unchanged(void **state)
 {
     static const char event[] = "\x09\x00\x00\x00\x00\x00\x00\xf0\x3f\x10\x07\x2a\x0a\x0a\x08\x0a\x01y\x15\x00\x00\x00\x40";
     fixture *f = *state;
@@ -286,15 +286,15 @@ static void events_are_written_as_they_are(void **state)
     assert_string_equal(events_text(f->directory), "version y=2@7");
 }
 
-static void what_is_no_event_is_refused(void **state)
+static void bytes_that_are_not_an_event_are_refused(void **state)
 {
     static const hs_bytes bad[] = {
         {NULL, 0},
         {BYTES("")},
-        {BYTES("\x09\x00")},                 /* a time that is cut */
-        {BYTES("\x08\x01")},                 /* a time of another kind */
-        {BYTES("\x10\x01\x2a\x02\x08\x01")}, /* a summary that is none */
-        {BYTES("\x10\x01\x3a\x01\xff")},     /* a session log that is none */
+        {BYTES("\x09\x00")},                 /* a truncated time */
+        {BYTES("\x08\x01")},                 /* a time of another type */
+        {BYTES("\x10\x01\x2a\x02\x08\x01")}, /* an invalid summary */
+        {BYTES("\x10\x01\x3a\x01\xff")},     /* an invalid session log */
         {BYTES("hello")},
     };
     fixture *f = *state;
@@ -308,7 +308,7 @@ static void what_is_no_event_is_refused(void **state)
 
 /* Times. */
 
-static void take_time(const Hs__Pb__Event *event, void *user)
+static void record_time(const Hs__Pb__Event *event, void *user)
 {
     double *last = user;
     *last = event->wall_time;
@@ -323,11 +323,11 @@ static void wr_024s_the_time_is_that_of_the_call(void **state)
     add(f, w, "x", 1);
     test_env_advance(&f->t, 100);
     close_writer(f, w);
-    assert_true(events_each(f->directory, take_time, &last));
+    assert_true(events_each(f->directory, record_time, &last));
     assert_true(last == 1700000002.5);
 }
 
-/* What lies behind an event's time, in the last record of the file. */
+/* The byte after an event's time in the last record of the file. */
 static unsigned char field_after_the_time(fixture *f, int64_t step)
 {
     enum { HEAD = 12, TIME = 9 };
@@ -343,18 +343,18 @@ static unsigned char field_after_the_time(fixture *f, int64_t step)
     return field;
 }
 
-static void wr_024s_without_a_step_there_is_no_field(void **state)
+static void wr_024s_step_0_is_omitted(void **state)
 {
     assert_int_equal(field_after_the_time(*state, 1), 2 << 3);     /* step */
     assert_int_equal(field_after_the_time(*state, 0), 5 << 3 | 2); /* summary */
 }
 
-static void wr_023s_wr_111s_a_file_begins_with_who_wrote_it(void **state)
+static void wr_023s_wr_111s_the_first_record_names_the_writer(void **state)
 {
     fixture *f = *state;
     size_t bytes;
     hs_summary_writer *w = open_writer(f, .size = 0);
-    char *data = test_read_file(hs_summary_writer_path(w), &bytes); /* it is there already */
+    char *data = test_read_file(hs_summary_writer_path(w), &bytes); /* opening writes the record */
     const char tail[] = "\x1a\x0d"
                         "brain.Event:2\x52\x0a\x0a\x08hooksess";
     assert_memory_equal(data + 12 + 9, tail, sizeof tail - 1);
@@ -362,7 +362,7 @@ static void wr_023s_wr_111s_a_file_begins_with_who_wrote_it(void **state)
     close_writer(f, w);
 }
 
-static void wr_027s_directories_are_made(void **state)
+static void wr_027s_directories_are_created(void **state)
 {
     fixture *f = *state;
     close_writer(f, open_in(f, "a/b/c", (hs_summary_writer_options){0}, false));
@@ -372,30 +372,30 @@ static void wr_027s_directories_are_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_files(wr_001_wr_030s_all_kinds_in_their_order),
+        with_files(wr_001_wr_030s_all_kinds_are_written_in_order),
         with_files(a_tag_of_run_metadata_may_be_used_again),
-        with_files(wr_018s_wr_107_wr_108_an_empty_one_has_its_version),
-        with_files(wr_101_wr_102_wr_106_flushed_and_closed),
-        with_files(wr_004_closing_an_idle_one_takes_no_time),
-        with_files(wr_005_there_is_no_adding_after_closing),
-        with_files(wr_009_the_suffix_is_that_of_each_file),
+        with_files(wr_018s_wr_107_wr_108_a_file_without_events_has_its_version),
+        with_files(wr_101_wr_102_wr_106_flushing_and_closing_write_the_events),
+        with_files(wr_004_closing_an_idle_writer_takes_no_time),
+        with_files(wr_005_adding_after_closing_is_refused),
+        with_files(wr_009_each_file_has_the_suffix),
         with_files(wr_020s_reopening_begins_a_file),
         with_files(many_threads_may_reopen),
-        with_files(wr_002_a_graph_at_the_beginning),
-        with_files(wr_006_opened_and_closed_there_is_one_file),
-        with_files(wr_007_a_summary_or_its_values),
-        with_files(wr_021s_metadata_stay),
-        with_files(wr_113s_a_flush_of_nothing_is_good),
-        with_files(wr_112s_what_cannot_be_opened_is_told),
-        with_files(wr_029s_what_is_no_summary_is_refused),
-        with_files(tags_that_no_reader_takes_are_refused),
-        with_files(paths_that_no_reader_takes_are_written_readably),
-        with_files(events_are_written_as_they_are),
-        with_files(what_is_no_event_is_refused),
+        with_files(wr_002_a_graph_and_a_meta_graph_are_written),
+        with_files(wr_006_opening_and_closing_writes_one_file),
+        with_files(wr_007_summaries_and_single_values_are_written),
+        with_files(wr_021s_metadata_is_kept),
+        with_files(wr_113s_a_flush_without_events_succeeds),
+        with_files(wr_112s_a_failure_to_open_is_reported),
+        with_files(wr_029s_bytes_that_are_not_a_summary_are_refused),
+        with_files(tags_that_are_not_utf_8_are_refused),
+        with_files(paths_that_are_not_utf_8_are_written_readably),
+        with_files(serialized_events_are_written_unchanged),
+        with_files(bytes_that_are_not_an_event_are_refused),
         with_files(wr_024s_the_time_is_that_of_the_call),
-        with_files(wr_024s_without_a_step_there_is_no_field),
-        with_files(wr_023s_wr_111s_a_file_begins_with_who_wrote_it),
-        with_files(wr_027s_directories_are_made),
+        with_files(wr_024s_step_0_is_omitted),
+        with_files(wr_023s_wr_111s_the_first_record_names_the_writer),
+        with_files(wr_027s_directories_are_created),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

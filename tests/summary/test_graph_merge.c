@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summaries of a graph, merged. */
+/* Merging all summaries of a graph. */
 #include "backends/graph/graph.h"
 #include "summary/shown.h"
 
 #include <hooksess/tf1/scaffold.h>
 
-/* Merged. */
+/* Merging. */
 
 static void add_two(bare *b)
 {
@@ -24,7 +24,7 @@ static void all_are_merged(void **state)
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5");
 }
 
-static void merging_twice_is_merging_once(void **state)
+static void merging_twice_adds_one_op(void **state)
 {
     bare *b = *state;
     const char *first, *second;
@@ -36,10 +36,10 @@ static void merging_twice_is_merging_once(void **state)
     assert_int_equal(b->graph->n_nodes, nodes);
     assert_int_equal(shown_collected(b, HS_SUMMARY_OP), 1);
     bare_open(b);
-    assert_int_equal(hs_graph_merge_all_summaries(b->graph, &second), HS_OK); /* it is there */
+    assert_int_equal(hs_graph_merge_all_summaries(b->graph, &second), HS_OK); /* the op exists already */
 }
 
-static void those_that_come_later_are_merged_too(void **state)
+static void summaries_that_are_added_later_are_merged(void **state)
 {
     bare *b = *state;
     const char *merged;
@@ -62,7 +62,7 @@ static void those_that_come_later_are_merged_too(void **state)
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5,c=0.5,d=0.5");
 }
 
-static void merging_none_gives_nothing(void **state)
+static void merging_no_summaries_gives_an_empty_summary(void **state)
 {
     bare *b = *state;
     const char *merged;
@@ -71,7 +71,7 @@ static void merging_none_gives_nothing(void **state)
     assert_string_equal(shown_by(b, merged), "");
 }
 
-static void one_that_is_collected_twice_is_merged_once(void **state)
+static void a_summary_that_is_collected_twice_is_merged_once(void **state)
 {
     bare *b = *state;
     const char *merged;
@@ -83,7 +83,7 @@ static void one_that_is_collected_twice_is_merged_once(void **state)
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5");
 }
 
-static void one_in_no_collection_is_not_merged(void **state)
+static void a_summary_in_no_collection_is_not_merged(void **state)
 {
     bare *b = *state;
     const char *merged;
@@ -99,7 +99,7 @@ static void one_in_no_collection_is_not_merged(void **state)
     assert_int_equal(shown_collected(b, "rare"), 1);
 }
 
-static hs_code give_two_strings(void *self, hs_op *op, hs_error *err)
+static hs_code output_two_strings(void *self, hs_op *op, hs_error *err)
 {
     const hs_tensor value = hs_tensor_of(HS_STRING, HS_SHAPE(2), self);
     return hs_op_set_output(op, 0, &value, err);
@@ -113,7 +113,7 @@ static void ops_of_the_program_are_merged(void **state)
     hs_summary_scalar(summary, "own", 2, NULL);
     hs_string strings[2] = {hs_summary_serialized(summary), {NULL, 0}};
     add_two(b);
-    hs_graph_op(b->graph, .name = "own", .run = give_two_strings, .user = strings,
+    hs_graph_op(b->graph, .name = "own", .run = output_two_strings, .user = strings,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
     hs_graph_collect(b->graph, HS_SUMMARIES, "own");
     hs_graph_merge_all_summaries(b->graph, &merged);
@@ -122,7 +122,7 @@ static void ops_of_the_program_are_merged(void **state)
     hs_summary_free(summary);
 }
 
-static void what_is_no_summary_is_not_merged(void **state)
+static void bytes_that_are_not_a_summary_are_not_merged(void **state)
 {
     bare *b = *state;
     const char *merged;
@@ -138,7 +138,7 @@ static void bytes_without_data_are_not_merged(void **state)
     bare *b = *state;
     const char *merged;
     hs_string strings[2] = {{"", 0}, {NULL, 5}};
-    hs_graph_op(b->graph, .name = "own", .run = give_two_strings, .user = strings,
+    hs_graph_op(b->graph, .name = "own", .run = output_two_strings, .user = strings,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
     hs_graph_collect(b->graph, HS_SUMMARIES, "own");
     hs_graph_merge_all_summaries(b->graph, &merged);
@@ -146,7 +146,7 @@ static void bytes_without_data_are_not_merged(void **state)
     assert_fails(bare_run(b, HS_NAMES(merged), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "'own'");
 }
 
-static void where_the_program_has_a_summary_op_there_is_no_other(void **state)
+static void a_summary_op_of_the_program_is_the_only_one(void **state)
 {
     bare *b = *state;
     add_two(b);
@@ -155,7 +155,7 @@ static void where_the_program_has_a_summary_op_there_is_no_other(void **state)
     assert_contains(test_graph_error(b->graph)->message, "'summary/a'");
 }
 
-static void its_name_gives_way(void **state)
+static void the_name_of_the_merging_op_avoids_conflicts(void **state)
 {
     bare *b = *state;
     const char *merged;
@@ -164,7 +164,7 @@ static void its_name_gives_way(void **state)
     assert_string_equal(merged, "Merge/MergeSummary_1");
 }
 
-static void nothing_is_executed_that_nobody_fetched(void **state)
+static void summaries_that_are_not_fetched_are_not_executed(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "metric", .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
@@ -176,7 +176,7 @@ static void nothing_is_executed_that_nobody_fetched(void **state)
     assert_string_equal(b->trace, "train");
 }
 
-static void once_warm_a_run_allocates_nothing(void **state)
+static void after_the_first_runs_a_run_allocates_nothing(void **state)
 {
     bare *b = *state;
     const char *merged;
@@ -189,7 +189,7 @@ static void once_warm_a_run_allocates_nothing(void **state)
     assert_int_equal(b->t.allocations, before);
 }
 
-/* The scaffold's default. */
+/* The default summary op of a scaffold. */
 
 static const char *default_op(bare *b, hs_scaffold **scaffold)
 {
@@ -198,7 +198,7 @@ static const char *default_op(bare *b, hs_scaffold **scaffold)
     return hs_scaffold_summary_op(*scaffold);
 }
 
-static void a_scaffold_merges_what_there_is(void **state)
+static void a_scaffold_merges_all_summaries(void **state)
 {
     bare *b = *state;
     hs_scaffold *scaffold;
@@ -210,7 +210,7 @@ static void a_scaffold_merges_what_there_is(void **state)
     hs_scaffold_free(scaffold);
 }
 
-static void a_second_scaffold_takes_the_same_op(void **state)
+static void a_second_scaffold_uses_the_same_op(void **state)
 {
     bare *b = *state;
     hs_scaffold *first, *second;
@@ -232,7 +232,7 @@ static void without_summaries_a_scaffold_has_no_summary_op(void **state)
     hs_scaffold_free(scaffold);
 }
 
-static void a_scaffold_takes_the_programs_own(void **state)
+static void a_scaffold_uses_the_programs_summary_op(void **state)
 {
     bare *b = *state;
     hs_scaffold *scaffold;
@@ -243,7 +243,7 @@ static void a_scaffold_takes_the_programs_own(void **state)
     hs_scaffold_free(scaffold);
 }
 
-static void a_graph_that_is_in_use_is_left_as_it_is(void **state)
+static void a_graph_in_use_is_not_changed(void **state)
 {
     bare *b = *state;
     hs_scaffold *scaffold;
@@ -258,7 +258,7 @@ static void a_graph_that_is_in_use_is_left_as_it_is(void **state)
 
 /* Several sessions. */
 
-static void sessions_have_values_of_their_own(void **state)
+static void sessions_have_separate_values(void **state)
 {
     bare *b = *state;
     const char *merged;
@@ -325,24 +325,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(all_are_merged),
-        test(merging_twice_is_merging_once),
-        test(those_that_come_later_are_merged_too),
-        test(merging_none_gives_nothing),
-        test(one_that_is_collected_twice_is_merged_once),
-        test(one_in_no_collection_is_not_merged),
+        test(merging_twice_adds_one_op),
+        test(summaries_that_are_added_later_are_merged),
+        test(merging_no_summaries_gives_an_empty_summary),
+        test(a_summary_that_is_collected_twice_is_merged_once),
+        test(a_summary_in_no_collection_is_not_merged),
         test(ops_of_the_program_are_merged),
-        test(what_is_no_summary_is_not_merged),
+        test(bytes_that_are_not_a_summary_are_not_merged),
         test(bytes_without_data_are_not_merged),
-        test(where_the_program_has_a_summary_op_there_is_no_other),
-        test(its_name_gives_way),
-        test(nothing_is_executed_that_nobody_fetched),
-        test(once_warm_a_run_allocates_nothing),
-        test(a_scaffold_merges_what_there_is),
-        test(a_second_scaffold_takes_the_same_op),
+        test(a_summary_op_of_the_program_is_the_only_one),
+        test(the_name_of_the_merging_op_avoids_conflicts),
+        test(summaries_that_are_not_fetched_are_not_executed),
+        test(after_the_first_runs_a_run_allocates_nothing),
+        test(a_scaffold_merges_all_summaries),
+        test(a_second_scaffold_uses_the_same_op),
         test(without_summaries_a_scaffold_has_no_summary_op),
-        test(a_scaffold_takes_the_programs_own),
-        test(a_graph_that_is_in_use_is_left_as_it_is),
-        test(sessions_have_values_of_their_own),
+        test(a_scaffold_uses_the_programs_summary_op),
+        test(a_graph_in_use_is_not_changed),
+        test(sessions_have_separate_values),
         cmocka_unit_test(every_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

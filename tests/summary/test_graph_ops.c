@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Summary ops of the embedded graph, one by one. */
+/* Single summary ops of the embedded graph. */
 #include "summary/shown.h"
 
 #include <math.h>
 #include <pthread.h>
 
-/* One by one. */
+/* Single ops. */
 
-static void a_scalar_shows_what_its_tensor_is(void **state)
+static void a_scalar_has_the_value_of_its_tensor(void **state)
 {
     bare *b = *state;
     shown_add_loss(b);
@@ -18,7 +18,7 @@ static void a_scalar_shows_what_its_tensor_is(void **state)
     assert_string_equal(shown_by(b, "summary/metrics/loss"), "metrics/loss=-3");
 }
 
-static void the_tag_may_be_another_than_the_name(void **state)
+static void the_tag_may_differ_from_the_name(void **state)
 {
     bare *b = *state;
     shown_add_loss(b);
@@ -28,8 +28,8 @@ static void the_tag_may_be_another_than_the_name(void **state)
     assert_string_equal(shown_by(b, "summary/s"), "größe of it=0.5");
 }
 
-/* Whichever is defined first. */
-static void a_summary_may_be_called_as_what_it_shows(void **state)
+/* Either may be defined first. */
+static void a_summary_may_have_the_name_of_its_tensor(void **state)
 {
     bare *b = *state;
     assert_int_equal(hs_graph_summary_scalar(b->graph, "loss", "loss"), HS_OK);
@@ -46,7 +46,7 @@ static hs_code make_pair(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void variables_feeds_and_outputs_are_shown(void **state)
+static void variables_feeds_and_outputs_can_be_summarized(void **state)
 {
     bare *b = *state;
     static bool on[1] = {true};
@@ -66,7 +66,7 @@ static void variables_feeds_and_outputs_are_shown(void **state)
     assert_string_equal(shown_text(&b->values[2]), "s/second=1.5");
 }
 
-static void what_is_no_number_is_no_scalar(void **state)
+static void tensors_that_are_not_numbers_are_not_scalars(void **state)
 {
     bare *b = *state;
     static float two[2];
@@ -97,7 +97,7 @@ static hs_code from_host(void *user, void *device, const void *host, size_t byte
     return HS_OK;
 }
 
-static void a_scalar_may_lie_on_a_device(void **state)
+static void a_scalar_may_be_in_device_memory(void **state)
 {
     bare *b = *state;
     int copies = 0;
@@ -111,7 +111,7 @@ static void a_scalar_may_lie_on_a_device(void **state)
     assert_int_equal(copies, 1);
 }
 
-static void it_waits_for_its_control_inputs(void **state)
+static void a_summary_runs_after_its_control_inputs(void **state)
 {
     bare *b = *state;
     static double w;
@@ -139,7 +139,7 @@ static void no_guard(void *user)
     (void)user;
 }
 
-static void whoever_copies_variables_need_not_wait_for_it(void **state)
+static void copying_variables_does_not_wait_for_a_summary(void **state)
 {
     bare *b = *state;
     const char *merged;
@@ -155,7 +155,7 @@ static void whoever_copies_variables_need_not_wait_for_it(void **state)
     b->ops->guard(b->session, (hs_write_guard){NULL, NULL, NULL});
 }
 
-/* What is refused. */
+/* Invalid definitions. */
 
 static void refuses(bare *b, hs_summary_kind kind, const hs_graph_summary_def *def, hs_code code, const char *message)
 {
@@ -164,7 +164,7 @@ static void refuses(bare *b, hs_summary_kind kind, const hs_graph_summary_def *d
     assert_int_equal(shown_collected(b, HS_SUMMARIES), 0);
 }
 
-static void no_graph(void **state)
+static void a_graph_is_needed(void **state)
 {
     (void)state;
     assert_int_equal(hs_graph_summary_scalar(NULL, "s", "x"), HS_INVALID_ARGUMENT);
@@ -176,63 +176,63 @@ static void no_graph(void **state)
     assert_int_equal(hs_graph_merge_all_summaries(NULL, NULL), HS_INVALID_ARGUMENT);
 }
 
-static void no_definition(void **state)
+static void a_definition_is_needed(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR, NULL, HS_INVALID_ARGUMENT, "NULL");
 }
 
-static void a_definition_without_its_size(void **state)
+static void a_definition_needs_its_size(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR, &(hs_graph_summary_def){.name = "s", .tensor = "x"}, HS_INVALID_ARGUMENT,
             "HS_INIT(hs_graph_summary_def");
 }
 
-static void no_name(void **state)
+static void a_name_is_needed(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.tensor = "x"), HS_INVALID_ARGUMENT, "is missing");
 }
 
-static void no_tensor(void **state)
+static void a_tensor_is_needed(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s"), HS_INVALID_ARGUMENT, "'s'");
 }
 
-static void no_such_kind(void **state)
+static void an_unknown_kind_is_refused(void **state)
 {
     refuses(*state, (hs_summary_kind)99, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x"), HS_INVALID_ARGUMENT, "kind");
 }
 
-static void an_empty_tag(void **state)
+static void an_empty_tag_is_refused(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .tag = ""), HS_INVALID_ARGUMENT,
             "tag");
 }
 
-static void a_tag_that_no_reader_takes(void **state)
+static void a_tag_that_is_not_utf_8_is_refused(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .tag = "\xff"), HS_INVALID_ARGUMENT,
             "UTF-8");
 }
 
-static void fewer_outputs_than_none(void **state)
+static void a_negative_number_of_outputs_is_refused(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .max_outputs = -1),
             HS_INVALID_ARGUMENT, "max_outputs is -1");
 }
 
-static void a_sample_rate_that_is_none(void **state)
+static void a_sample_rate_that_is_not_a_number_is_refused(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .sample_rate = (double)NAN),
             HS_INVALID_ARGUMENT, "sample_rate");
 }
 
-static void a_sample_rate_that_sound_cannot_have(void **state)
+static void an_invalid_sample_rate_is_refused(void **state)
 {
     refuses(*state, HS_SUMMARY_AUDIO, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .sample_rate = 2e6),
             HS_INVALID_ARGUMENT, "sample_rate");
 }
 
-static void a_tag_that_is_there_already(void **state)
+static void a_tag_that_is_already_used_is_refused(void **state)
 {
     bare *b = *state;
     hs_graph_summary_scalar(b->graph, "first", "loss");
@@ -241,7 +241,7 @@ static void a_tag_that_is_there_already(void **state)
     assert_contains(test_graph_error(b->graph)->message, "'first'");
 }
 
-static void a_second_time_nothing_is_added(void **state)
+static void a_refused_summary_adds_nothing(void **state)
 {
     bare *b = *state;
     shown_add_loss(b);
@@ -250,7 +250,7 @@ static void a_second_time_nothing_is_added(void **state)
     assert_int_equal(shown_collected(b, HS_SUMMARIES), 1);
 }
 
-static void a_finalized_graph_takes_none(void **state)
+static void a_finalized_graph_refuses_summaries(void **state)
 {
     bare *b = *state;
     bare_open(b);
@@ -259,14 +259,14 @@ static void a_finalized_graph_takes_none(void **state)
     assert_int_equal(hs_graph_error(b->graph, NULL), HS_OK);
 }
 
-static void a_tensor_that_is_not_there_is_named_at_opening(void **state)
+static void a_missing_tensor_is_named_when_the_session_opens(void **state)
 {
     bare *b = *state;
     hs_graph_summary_scalar(b->graph, "s", "lost");
     assert_fails(bare_try_open(b), HS_NOT_FOUND, &b->err, "'lost'");
 }
 
-/* Beside a thread that fills a queue. */
+/* Concurrently with a thread that fills a queue. */
 
 enum { RUNS = 300 };
 
@@ -292,7 +292,7 @@ static void *run_often(void *user)
     return NULL;
 }
 
-static void a_fork_runs_it_beside_the_session(void **state)
+static void a_fork_runs_a_summary_concurrently_with_the_session(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -324,30 +324,30 @@ static void a_fork_runs_it_beside_the_session(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(a_scalar_shows_what_its_tensor_is),
-        test(the_tag_may_be_another_than_the_name),
-        test(a_summary_may_be_called_as_what_it_shows),
-        test(variables_feeds_and_outputs_are_shown),
-        test(what_is_no_number_is_no_scalar),
-        test(a_scalar_may_lie_on_a_device),
-        test(it_waits_for_its_control_inputs),
-        test(whoever_copies_variables_need_not_wait_for_it),
-        cmocka_unit_test(no_graph),
-        test(no_definition),
-        test(a_definition_without_its_size),
-        test(no_name),
-        test(no_tensor),
-        test(no_such_kind),
-        test(an_empty_tag),
-        test(a_tag_that_no_reader_takes),
-        test(fewer_outputs_than_none),
-        test(a_sample_rate_that_is_none),
-        test(a_sample_rate_that_sound_cannot_have),
-        test(a_tag_that_is_there_already),
-        test(a_second_time_nothing_is_added),
-        test(a_finalized_graph_takes_none),
-        test(a_tensor_that_is_not_there_is_named_at_opening),
-        cmocka_unit_test(a_fork_runs_it_beside_the_session),
+        test(a_scalar_has_the_value_of_its_tensor),
+        test(the_tag_may_differ_from_the_name),
+        test(a_summary_may_have_the_name_of_its_tensor),
+        test(variables_feeds_and_outputs_can_be_summarized),
+        test(tensors_that_are_not_numbers_are_not_scalars),
+        test(a_scalar_may_be_in_device_memory),
+        test(a_summary_runs_after_its_control_inputs),
+        test(copying_variables_does_not_wait_for_a_summary),
+        cmocka_unit_test(a_graph_is_needed),
+        test(a_definition_is_needed),
+        test(a_definition_needs_its_size),
+        test(a_name_is_needed),
+        test(a_tensor_is_needed),
+        test(an_unknown_kind_is_refused),
+        test(an_empty_tag_is_refused),
+        test(a_tag_that_is_not_utf_8_is_refused),
+        test(a_negative_number_of_outputs_is_refused),
+        test(a_sample_rate_that_is_not_a_number_is_refused),
+        test(an_invalid_sample_rate_is_refused),
+        test(a_tag_that_is_already_used_is_refused),
+        test(a_refused_summary_adds_nothing),
+        test(a_finalized_graph_refuses_summaries),
+        test(a_missing_tensor_is_named_when_the_session_opens),
+        cmocka_unit_test(a_fork_runs_a_summary_concurrently_with_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of summary ops: each gives what the function gives that makes such a value. */
+/* The kinds of summary ops: each has the same output as the function for such values. */
 #include "backends/bare.h"
 
 #include <hooksess/summary_values.h>
 
-/* The op gives the same bytes as `expected` has, which is freed. */
+/* Asserts that the op's output has the bytes of `expected`, and frees `expected`. */
 static void assert_gives(bare *b, const char *name, hs_summary *expected)
 {
     bare_open(b);
@@ -79,7 +79,7 @@ static void a_tensor(void **state)
     assert_gives(b, "summary/numbers", expected);
 }
 
-static void what_does_not_fit_is_told_with_the_ops_name(void **state)
+static void an_invalid_tensor_is_reported_with_the_ops_name(void **state)
 {
     bare *b = *state;
     static double number;
@@ -95,7 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(a_histogram), test(an_image), test(sound),
-        test(text),        test(a_tensor), test(what_does_not_fit_is_told_with_the_ops_name),
+        test(text),        test(a_tensor), test(an_invalid_tensor_is_reported_with_the_ops_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Edges by their definition, and buckets by looking through them. */
+/* The edges by their definition, and the buckets by a search. */
 static double edges[HS__EDGES];
 
 static int make_edges(void **state)
@@ -27,7 +27,7 @@ static int make_edges(void **state)
 static size_t bucket_of(double value)
 {
     size_t low = 0, high = HS__EDGES - 1;
-    while (low < high) { /* the first edge above the value; the last bucket has what has none */
+    while (low < high) { /* the first edge above the value; values without one are in the last bucket */
         size_t middle = (low + high) / 2;
         if (edges[middle] > value)
             high = middle;
@@ -37,7 +37,7 @@ static size_t bucket_of(double value)
     return low;
 }
 
-/* Counts one after the other, each alone, so that one that is in a wrong bucket is told from the others. */
+/* Counts each value separately, so that a value in a wrong bucket is identified. */
 static void assert_in_its_bucket(hs__histogram *h, double value, bool as_float)
 {
     float narrow = (float)value;
@@ -89,7 +89,7 @@ static void every_edge_and_its_neighbors_as_floats(void **state)
     with_each_edge(true);
 }
 
-/* Each cell of the tables: its first and last number, of either sign. */
+/* The first and last number of each cell of the tables, with both signs. */
 static void every_cell(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void every_cell(void **state)
     hs__histogram_free(&env, h);
 }
 
-/* Machines with wide vectors and those without come to the same sums, bit by bit. */
+/* Processors with and without wide vectors compute the same sums, bit for bit. */
 static void sums_do_not_depend_on_the_machine(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void sums_do_not_depend_on_the_machine(void **state)
         }
         assert_true(h->num == 99 * 100);
         memcpy(sums[machine], (const double[]){h->sum, h->sum_squares, h->min, h->max}, sizeof *sums);
-        h->wide = false; /* the second time as on one that has none */
+        h->wide = false; /* the second time as without wide vectors */
     }
     assert_memory_equal(sums[0], sums[1], sizeof *sums);
     hs__histogram_free(&env, h);
@@ -142,7 +142,7 @@ static Hs__Pb__Summary *parse(const hs_summary *summary)
     return parsed;
 }
 
-/* The histogram of a tensor, to be freed with the Summary that it is the first value of. */
+/* The histogram of a tensor: the first value of a Summary, which owns it. */
 static const Hs__Pb__HistogramProto *histogram_of(hs_dtype dtype, int64_t n, const void *data, Hs__Pb__Summary **parsed)
 {
     hs_error err;
@@ -155,7 +155,7 @@ static const Hs__Pb__HistogramProto *histogram_of(hs_dtype dtype, int64_t n, con
     return (*parsed)->value[0]->histo;
 }
 
-static void runs_of_empty_buckets_are_one(void **state)
+static void runs_of_empty_buckets_become_one(void **state)
 {
     (void)state;
     Hs__Pb__Summary *parsed;
@@ -170,7 +170,7 @@ static void runs_of_empty_buckets_are_one(void **state)
     hs__pb__summary__free_unpacked(parsed, NULL);
 }
 
-static void of_nothing(void **state)
+static void a_histogram_of_no_values(void **state)
 {
     (void)state;
     Hs__Pb__Summary *parsed;
@@ -181,7 +181,7 @@ static void of_nothing(void **state)
     hs__pb__summary__free_unpacked(parsed, NULL);
 }
 
-static void what_is_not_finite_is_counted_beside_it(void **state)
+static void values_that_are_not_finite_are_counted_separately(void **state)
 {
     (void)state;
     enum { N = 5000 };
@@ -199,8 +199,8 @@ static void what_is_not_finite_is_counted_beside_it(void **state)
     hs__pb__summary__free_unpacked(parsed, NULL);
 }
 
-/* The same small numbers of every type. */
-static void of_every_type(void **state)
+/* The same small numbers in every type. */
+static void histograms_of_every_type(void **state)
 {
     (void)state;
     const struct {
@@ -229,7 +229,7 @@ static void of_every_type(void **state)
     }
 }
 
-/* All of them, against the conversion of single elements. */
+/* Compares all of them with the conversion of single elements. */
 static void every_half_and_bfloat16(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void every_half_and_bfloat16(void **state)
     }
 }
 
-static void filling_it_again_allocates_nothing(void **state)
+static void reusing_a_summary_allocates_nothing(void **state)
 {
     (void)state;
     static test_env t;
@@ -270,7 +270,7 @@ static void filling_it_again_allocates_nothing(void **state)
     assert_int_equal(t.live, 0);
 }
 
-static void counted_by_the_caller(void **state)
+static void histograms_counted_by_the_caller(void **state)
 {
     (void)state;
     hs_error err;
@@ -292,7 +292,7 @@ static void counted_by_the_caller(void **state)
     hs_summary_free(summary);
 }
 
-/* Rows of left edge, right edge, count: the content of a TensorProto, which is field 4. */
+/* Rows of left edge, right edge and count: the content (field 4) of a TensorProto. */
 static void assert_uniform(const float *values, int64_t n, const double (*rows)[3], size_t n_rows)
 {
     hs_error err;
@@ -314,14 +314,14 @@ static void buckets_of_equal_width(void **state)
 {
     (void)state;
     const double inf = (double)INFINITY;
-    assert_uniform((const float[]){0, 1, 2, 3, 4}, 5, /* the greatest is in the last bucket */
+    assert_uniform((const float[]){0, 1, 2, 3, 4}, 5, /* the largest value is in the last bucket */
                    (const double[][3]){{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 4, 2}}, 4);
     assert_uniform((const float[]){-1, 1, NAN, (float)inf, -0.5F, 0}, 6, (const double[][3]){{-1, 0, 2}, {0, 1, 2}}, 2);
     assert_uniform((const float[]){7, 7}, 2, (const double[][3]){{7, 7, 0}, {7, 7, 0}, {7, 7, 2}}, 3);
     assert_uniform((const float[]){NAN}, 1, (const double[][3]){{0, 0, 0}, {0, 0, 0}}, 2);
 }
 
-static void what_has_no_histogram(void **state)
+static void invalid_values_are_refused(void **state)
 {
     (void)state;
     hs_error err;
@@ -390,15 +390,15 @@ int main(void)
         cmocka_unit_test(every_edge_and_its_neighbors_as_floats),
         cmocka_unit_test(every_cell),
         cmocka_unit_test(sums_do_not_depend_on_the_machine),
-        cmocka_unit_test(runs_of_empty_buckets_are_one),
-        cmocka_unit_test(of_nothing),
-        cmocka_unit_test(what_is_not_finite_is_counted_beside_it),
-        cmocka_unit_test(of_every_type),
+        cmocka_unit_test(runs_of_empty_buckets_become_one),
+        cmocka_unit_test(a_histogram_of_no_values),
+        cmocka_unit_test(values_that_are_not_finite_are_counted_separately),
+        cmocka_unit_test(histograms_of_every_type),
         cmocka_unit_test(every_half_and_bfloat16),
-        cmocka_unit_test(filling_it_again_allocates_nothing),
-        cmocka_unit_test(counted_by_the_caller),
+        cmocka_unit_test(reusing_a_summary_allocates_nothing),
+        cmocka_unit_test(histograms_counted_by_the_caller),
         cmocka_unit_test(buckets_of_equal_width),
-        cmocka_unit_test(what_has_no_histogram),
+        cmocka_unit_test(invalid_values_are_refused),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, make_edges, NULL);

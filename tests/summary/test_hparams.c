@@ -26,7 +26,7 @@ static hs_code start_with(const hs_hparam *hparams)
     return hs_hparams_start(summary, HS_HPARAMS_START_OPTIONS(.hparams = hparams), &err);
 }
 
-static void values_that_are_none(void **state)
+static void invalid_values_are_refused(void **state)
 {
     (void)state;
     const struct {
@@ -45,14 +45,14 @@ static void values_that_are_none(void **state)
         assert_fails(start_with(HS_HPARAMS(wrong[i].hparam)), HS_INVALID_ARGUMENT, &err, wrong[i].says);
 }
 
-static void a_name_that_is_given_twice(void **state)
+static void a_name_that_is_given_twice_is_refused(void **state)
 {
     (void)state;
     assert_fails(start_with(HS_HPARAMS(HS_HPARAM("x", BOOL, .flag = true), HS_HPARAM("x", NUMBER, .number = 1))),
                  HS_INVALID_ARGUMENT, &err, "twice");
 }
 
-static void descriptions_that_are_none(void **state)
+static void invalid_descriptions_are_refused(void **state)
 {
     (void)state;
     const hs_hparam_info wrong[] = {
@@ -83,7 +83,7 @@ static void descriptions_that_are_none(void **state)
     }
 }
 
-static void metrics_that_are_none(void **state)
+static void invalid_metrics_are_refused(void **state)
 {
     (void)state;
     const hs_hparams_metric wrong[] = {
@@ -103,7 +103,7 @@ static void metrics_that_are_none(void **state)
     }
 }
 
-static void other_options_that_are_none(void **state)
+static void other_invalid_options_are_refused(void **state)
 {
     (void)state;
     const struct {
@@ -130,7 +130,7 @@ static void other_options_that_are_none(void **state)
         assert_fails(hs_hparams_start(summary, &starts[i].options, &err), HS_INVALID_ARGUMENT, &err, starts[i].says);
 }
 
-static void arguments_that_are_none(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
     (void)state;
     assert_fails(hs_hparams_config(summary, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
@@ -141,8 +141,8 @@ static void arguments_that_are_none(void **state)
                  "must be finite");
 }
 
-/* The clock's time, in seconds, stands at the end of the data, with its field's number before it. */
-static void the_time_is_the_clocks(void **state)
+/* The clock's time in seconds is at the end of the data, after the number of its field. */
+static void the_time_comes_from_the_clock(void **state)
 {
     (void)state;
     static test_env t;
@@ -157,8 +157,8 @@ static void the_time_is_the_clocks(void **state)
     hs_summary_free(timed);
 }
 
-/* A map of google.protobuf.Struct: an entry has the name (1) and the value (2), a value its number (2), string (3) or
- * flag (4). */
+/* A map of google.protobuf.Struct: an entry has the name (1) and the value (2); a value has a number (2), string (3) or
+ * bool (4). */
 static void values_have_their_names(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void values_have_their_names(void **state)
     const hs_hparams_start_options options = HS_INIT(hs_hparams_start_options, .hparams = values);
     assert_ok(hs_hparams_start(started, &options, &err), &err);
     hs_string bytes = hs_summary_serialized(started);
-    const size_t time_bytes = 1 + sizeof(double); /* which follow */
+    const size_t time_bytes = 1 + sizeof(double); /* at the end */
     assert_memory_equal(bytes.data + bytes.bytes - time_bytes - (sizeof wanted - 1), wanted, sizeof wanted - 1);
     hs_summary_free(started);
 }
@@ -209,9 +209,15 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(values_that_are_none),   TEST(a_name_that_is_given_twice),  TEST(descriptions_that_are_none),
-        TEST(metrics_that_are_none),  TEST(other_options_that_are_none), TEST(arguments_that_are_none),
-        TEST(the_time_is_the_clocks), TEST(values_have_their_names),     TEST(each_allocation),
+        TEST(invalid_values_are_refused),
+        TEST(a_name_that_is_given_twice_is_refused),
+        TEST(invalid_descriptions_are_refused),
+        TEST(invalid_metrics_are_refused),
+        TEST(other_invalid_options_are_refused),
+        TEST(invalid_arguments_are_refused),
+        TEST(the_time_comes_from_the_clock),
+        TEST(values_have_their_names),
+        TEST(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

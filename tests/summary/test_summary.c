@@ -28,7 +28,7 @@ static void a_scalar(void **state)
     hs_summary_free(summary);
 }
 
-static void several_scalars_in_their_order(void **state)
+static void several_scalars_in_order(void **state)
 {
     (void)state;
     hs_summary *summary = hs_summary_new(NULL);
@@ -44,7 +44,7 @@ static void several_scalars_in_their_order(void **state)
     hs_summary_free(summary);
 }
 
-static void what_is_not_finite(void **state)
+static void values_that_are_not_finite(void **state)
 {
     (void)state;
     hs_summary *summary = hs_summary_new(NULL);
@@ -119,7 +119,7 @@ static hs_code fill(test_env *t, void *user)
         return HS_RESOURCE_EXHAUSTED;
     for (int i = 0; i < 20 && !code; i++)
         code = hs_summary_scalar(summary, "a tag of some length", i, &err);
-    if (code) /* what was added before is whole, and more may be added */
+    if (code) /* earlier values are whole, and more can be added */
         assert_ok(hs_summary_scalar(summary, "another", 1, &err), &err);
     hs__pb__summary__free_unpacked(parse(summary), NULL);
     hs_summary_free(summary);
@@ -136,8 +136,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scalar),
-        cmocka_unit_test(several_scalars_in_their_order),
-        cmocka_unit_test(what_is_not_finite),
+        cmocka_unit_test(several_scalars_in_order),
+        cmocka_unit_test(values_that_are_not_finite),
         cmocka_unit_test(tags_of_every_length),
         cmocka_unit_test(clearing_keeps_the_memory),
         cmocka_unit_test(a_tag_is_needed),

@@ -9,7 +9,7 @@
 
 #define NO_LIMIT ((size_t)1 << 30)
 
-/* What a device did: op n begins at begin[n] and takes length[n]. */
+/* The ops of a device: op n begins at begin[n] and takes length[n]. */
 typedef struct {
     const char *name, *label;
     int64_t begin_ns, length_ns, begin_us, length_us, memory;
@@ -17,7 +17,7 @@ typedef struct {
 
 enum { MOST_OPS = 128 };
 
-/* A RunMetadata of one device, to be freed. */
+/* A RunMetadata of one device. The caller frees it. */
 static hs_bytes metadata_of(const op *ops, size_t n)
 {
     static Hs__Pb__NodeExecStats stats[MOST_OPS];
@@ -55,10 +55,10 @@ static hs_bytes metadata_of(const op *ops, size_t n)
     return (hs_bytes){bytes, hs__pb__run_metadata__pack(&metadata, bytes)};
 }
 
-/* How many bytes the events of the last trace take. */
+/* The size of the events of the last trace. */
 static size_t events_bytes;
 
-/* The trace of spans and ops, read back. */
+/* Makes a trace of spans and ops, and parses it. */
 static json_t *trace_of(const hs_hook_span *spans, size_t n_spans, const op *ops, size_t n_ops, size_t limit)
 {
     hs__trace trace;
@@ -78,7 +78,7 @@ static json_t *trace_of(const hs_hook_span *spans, size_t n_spans, const op *ops
     return read;
 }
 
-/* The n-th event of a phase ("X", "M"); NULL: there are fewer. */
+/* The n-th event of a phase ("X", "M"). NULL: there are fewer. */
 static const json_t *event(const json_t *trace, const char *phase, size_t n)
 {
     const json_t *events = json_object_get(trace, "traceEvents");
@@ -120,7 +120,7 @@ static void an_empty_trace(void **state)
     json_decref(trace);
 }
 
-static void an_op_lies_where_it_ran(void **state)
+static void an_op_has_its_device_and_time(void **state)
 {
     static const op matmul = {
         .name = "dense/MatMul", .label = "dense/MatMul = MatMul(x, w)", .begin_ns = 1700000000123456789, .length_ns = 4321};
@@ -137,7 +137,7 @@ static void an_op_lies_where_it_ran(void **state)
     json_decref(trace);
 }
 
-static void microseconds_where_there_are_no_nanoseconds(void **state)
+static void microseconds_are_used_without_nanoseconds(void **state)
 {
     static const op add = {.name = "Add", .begin_us = 12, .length_us = 34};
     (void)state;
@@ -147,8 +147,8 @@ static void microseconds_where_there_are_no_nanoseconds(void **state)
     json_decref(trace);
 }
 
-/* The third fits behind the first. */
-static void ops_that_overlap_lie_beside_each_other(void **state)
+/* The third op begins after the end of the first. */
+static void ops_that_overlap_have_different_lanes(void **state)
 {
     static const op ops[] = {{.name = "a", .begin_ns = 1000, .length_ns = 10},
                              {.name = "b", .begin_ns = 1005, .length_ns = 100},
@@ -162,7 +162,7 @@ static void ops_that_overlap_lie_beside_each_other(void **state)
     json_decref(trace);
 }
 
-static void more_ops_at_once_than_there_are_lanes(void **state)
+static void more_concurrent_ops_than_lanes(void **state)
 {
     op ops[100];
     (void)state;
@@ -175,7 +175,7 @@ static void more_ops_at_once_than_there_are_lanes(void **state)
     json_decref(trace);
 }
 
-static void the_memory_that_an_op_asked_for(void **state)
+static void the_memory_that_an_op_allocated(void **state)
 {
     static const op ops[] = {{.name = "a", .label = "a = A()", .begin_ns = 1, .memory = 4096},
                              {.name = "b", .begin_ns = 2}};
@@ -207,7 +207,7 @@ static void a_hook_is_a_thread(void **state)
     json_decref(trace);
 }
 
-static void names_may_be_of_any_bytes(void **state)
+static void names_may_have_any_bytes(void **state)
 {
     static const op ops[] = {{.name = "a\"b\\c\nd\x01", .begin_ns = 1},
                              {.name = "\xc3\xa4\xe2\x82\xac", .begin_ns = 2},
@@ -220,7 +220,7 @@ static void names_may_be_of_any_bytes(void **state)
     json_decref(trace);
 }
 
-static void times_that_no_clock_shows(void **state)
+static void impossible_times_are_clamped(void **state)
 {
     static const op ops[] = {{.name = "a", .begin_ns = INT64_MIN, .length_ns = INT64_MIN},
                              {.name = "b", .begin_ns = INT64_MAX, .length_ns = INT64_MAX},
@@ -235,7 +235,7 @@ static void times_that_no_clock_shows(void **state)
     json_decref(trace);
 }
 
-static void what_finds_no_room_is_dropped_and_counted(void **state)
+static void events_beyond_the_limit_are_dropped_and_counted(void **state)
 {
     op ops[100];
     static const hs_hook_span span = {"saver", "before_run", 1000, 3500};
@@ -252,7 +252,7 @@ static void what_finds_no_room_is_dropped_and_counted(void **state)
     json_decref(trace);
 }
 
-static void not_even_the_first_event_has_room(void **state)
+static void a_limit_may_drop_all_events(void **state)
 {
     static const hs_hook_span span = {"saver", "before_run", 1000, 3500};
     static const op add = {.name = "Add", .begin_ns = 1};
@@ -263,7 +263,7 @@ static void not_even_the_first_event_has_room(void **state)
     json_decref(trace);
 }
 
-static void bytes_that_are_no_metadata(void **state)
+static void bytes_that_are_not_metadata_are_refused(void **state)
 {
     hs__trace trace;
     hs_error err = {0};
@@ -298,17 +298,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_trace),
-        cmocka_unit_test(an_op_lies_where_it_ran),
-        cmocka_unit_test(microseconds_where_there_are_no_nanoseconds),
-        cmocka_unit_test(ops_that_overlap_lie_beside_each_other),
-        cmocka_unit_test(more_ops_at_once_than_there_are_lanes),
-        cmocka_unit_test(the_memory_that_an_op_asked_for),
+        cmocka_unit_test(an_op_has_its_device_and_time),
+        cmocka_unit_test(microseconds_are_used_without_nanoseconds),
+        cmocka_unit_test(ops_that_overlap_have_different_lanes),
+        cmocka_unit_test(more_concurrent_ops_than_lanes),
+        cmocka_unit_test(the_memory_that_an_op_allocated),
         cmocka_unit_test(a_hook_is_a_thread),
-        cmocka_unit_test(names_may_be_of_any_bytes),
-        cmocka_unit_test(times_that_no_clock_shows),
-        cmocka_unit_test(what_finds_no_room_is_dropped_and_counted),
-        cmocka_unit_test(not_even_the_first_event_has_room),
-        cmocka_unit_test(bytes_that_are_no_metadata),
+        cmocka_unit_test(names_may_have_any_bytes),
+        cmocka_unit_test(impossible_times_are_clamped),
+        cmocka_unit_test(events_beyond_the_limit_are_dropped_and_counted),
+        cmocka_unit_test(a_limit_may_drop_all_events),
+        cmocka_unit_test(bytes_that_are_not_metadata_are_refused),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

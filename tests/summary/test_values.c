@@ -30,7 +30,7 @@ static Hs__Pb__Summary *parse(const hs_summary *of)
     return parsed;
 }
 
-/* The tags, with blanks between; a static buffer. */
+/* The tags, separated by blanks. Valid until the next call. */
 static const char *tags(void)
 {
     static char text[256];
@@ -56,7 +56,7 @@ static void tags_of_images(void **state)
     assert_string_equal(tags(), "a/image b/image/0 b/image/1 b/image/2 c/image");
 }
 
-/* As TensorFlow has it: they are the bad color, 255. */
+/* As in TensorFlow, they get the bad color, 255. */
 static void pixels_that_are_not_finite(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void pixels_that_are_not_finite(void **state)
     assert_true(same);
 }
 
-static void what_is_no_image(void **state)
+static void invalid_images_are_refused(void **state)
 {
     (void)state;
     const float pixels[8] = {0};
@@ -101,7 +101,7 @@ static void what_is_no_image(void **state)
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
-static void tags_of_sounds(void **state)
+static void tags_of_audio(void **state)
 {
     (void)state;
     const float samples[8] = {0};
@@ -114,7 +114,7 @@ static void tags_of_sounds(void **state)
     assert_string_equal(tags(), "a/audio b/audio c/audio/0 c/audio/1");
 }
 
-static void what_is_no_sound(void **state)
+static void invalid_audio_is_refused(void **state)
 {
     (void)state;
     const float samples[8] = {0};
@@ -133,7 +133,7 @@ static void what_is_no_sound(void **state)
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
-static void what_is_no_text(void **state)
+static void invalid_text_is_refused(void **state)
 {
     (void)state;
     const char *wrong[] = {"\x80", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff"};
@@ -149,7 +149,7 @@ static void what_is_no_text(void **state)
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
-static void a_scalars_tag_is_text(void **state)
+static void the_tag_of_a_scalar_must_be_utf_8(void **state)
 {
     (void)state;
     assert_fails(hs_summary_scalar(summary, "\xff", 1, &err), HS_INVALID_ARGUMENT, &err, "UTF-8");
@@ -165,7 +165,7 @@ static void text_beyond_ascii(void **state)
     assert_string_equal(tags(), "größe");
 }
 
-static void what_is_no_plugin(void **state)
+static void invalid_plugins_are_refused(void **state)
 {
     (void)state;
     const hs_tensor number = hs_tensor_of(HS_FLOAT, HS_SHAPE(0), NULL);
@@ -187,7 +187,7 @@ static void what_is_no_plugin(void **state)
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
-static void what_is_no_precision_recall_curve(void **state)
+static void invalid_precision_recall_curves_are_refused(void **state)
 {
     (void)state;
     float predictions[] = {0.5f, 1};
@@ -218,7 +218,7 @@ static void what_is_no_precision_recall_curve(void **state)
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
-static void what_is_no_layout(void **state)
+static void invalid_layouts_are_refused(void **state)
 {
     (void)state;
     const hs_chart_margin *half = HS_CHART_MARGINS({.value = "v"});
@@ -259,14 +259,14 @@ static size_t layout_bytes(const char *const *tags)
     return hs_summary_serialized(summary).bytes;
 }
 
-static void a_layout_keeps_tags_that_are_empty(void **state)
+static void a_layout_keeps_empty_tags(void **state)
 {
     (void)state;
     size_t one = layout_bytes((const char *const[]){"x", NULL});
-    assert_int_equal(layout_bytes((const char *const[]){"", "x", "", NULL}), one + 2 * 2); /* a key and a length each */
+    assert_int_equal(layout_bytes((const char *const[]){"", "x", "", NULL}), one + 2 * 2); /* each has a key and a length */
 }
 
-static void merging_itself_doubles_it(void **state)
+static void merging_a_summary_into_itself_doubles_it(void **state)
 {
     (void)state;
     hs_summary_scalar(summary, "a", 1, NULL);
@@ -277,7 +277,7 @@ static void merging_itself_doubles_it(void **state)
     assert_string_equal(tags(), "a b a b b");
 }
 
-static void what_is_no_summary_is_not_merged(void **state)
+static void bytes_that_are_not_a_summary_are_not_merged(void **state)
 {
     (void)state;
     const hs_string wrong[] = {{"\x0a", 1},
@@ -295,7 +295,7 @@ static void what_is_no_summary_is_not_merged(void **state)
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
-static void through_the_writer(void **state)
+static void values_are_added_through_the_writer(void **state)
 {
     (void)state;
     char *directory = test_make_directory();
@@ -311,7 +311,6 @@ static void through_the_writer(void **state)
     test_remove_directory(directory);
 }
 
-/* Memory that is a device's: brought over, and each failure of it told. */
 /* Rows of true positives, false positives, true negatives, false negatives, precision and recall. */
 static void a_curve_of_two_thresholds(void **state)
 {
@@ -323,7 +322,7 @@ static void a_curve_of_two_thresholds(void **state)
     const hs_pr_curve curve = HS_INIT(hs_pr_curve, &labels, &p, .thresholds = 2);
     assert_ok(hs_summary_pr_curve(summary, "p", &curve, &err), &err);
     hs_string bytes = hs_summary_serialized(summary);
-    size_t at = 0; /* of the numbers, on a little-endian machine */
+    size_t at = 0; /* offset of the numbers, on a little-endian machine */
     while (at + sizeof wanted <= bytes.bytes && memcmp(bytes.data + at, wanted, sizeof wanted) != 0)
         at++;
     assert_true(at + sizeof wanted <= bytes.bytes);
@@ -337,7 +336,7 @@ static hs_code to_host(void *user, void *host, const void *device, size_t bytes,
     return HS_OK;
 }
 
-static void tensors_of_a_device(void **state)
+static void tensors_of_a_device_are_copied(void **state)
 {
     (void)state;
     const float values[] = {0, 1};
@@ -406,20 +405,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(tags_of_images),
         TEST(pixels_that_are_not_finite),
-        TEST(what_is_no_image),
-        TEST(tags_of_sounds),
-        TEST(what_is_no_sound),
-        TEST(what_is_no_text),
-        TEST(a_scalars_tag_is_text),
+        TEST(invalid_images_are_refused),
+        TEST(tags_of_audio),
+        TEST(invalid_audio_is_refused),
+        TEST(invalid_text_is_refused),
+        TEST(the_tag_of_a_scalar_must_be_utf_8),
         TEST(text_beyond_ascii),
-        TEST(what_is_no_plugin),
-        TEST(what_is_no_precision_recall_curve),
-        TEST(what_is_no_layout),
-        TEST(a_layout_keeps_tags_that_are_empty),
-        TEST(merging_itself_doubles_it),
-        TEST(what_is_no_summary_is_not_merged),
-        TEST(through_the_writer),
-        TEST(tensors_of_a_device),
+        TEST(invalid_plugins_are_refused),
+        TEST(invalid_precision_recall_curves_are_refused),
+        TEST(invalid_layouts_are_refused),
+        TEST(a_layout_keeps_empty_tags),
+        TEST(merging_a_summary_into_itself_doubles_it),
+        TEST(bytes_that_are_not_a_summary_are_not_merged),
+        TEST(values_are_added_through_the_writer),
+        TEST(tensors_of_a_device_are_copied),
         TEST(a_curve_of_two_thresholds),
         TEST(each_allocation),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event files: what is in them. What goes wrong and what happens at once is in test_writer_faults.c. */
+/* The contents of event files. Failures and concurrency are in test_writer_faults.c. */
 #include "summary/events.h"
 
 #include <unistd.h>
@@ -57,7 +57,7 @@ static void add(fixture *f, const char *tag, double value, int64_t step)
 
 /* Names. */
 
-static void a_name_has_the_time_and_what_tells_writers_apart(void **state)
+static void a_name_has_the_time_and_identifies_the_writer(void **state)
 {
     const fixture *f = *state;
     char wanted[64];
@@ -69,7 +69,7 @@ static void a_name_has_the_time_and_what_tells_writers_apart(void **state)
     assert_int_equal(access(path, R_OK), 0);
 }
 
-static void two_writers_of_one_second_have_files_of_their_own(void **state)
+static void two_writers_of_one_second_have_separate_files(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *second = open_writer(f, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options));
@@ -81,7 +81,7 @@ static void two_writers_of_one_second_have_files_of_their_own(void **state)
     assert_string_equal(events_text(f->directory), "version first=1@1 version second=2@2");
 }
 
-static void a_suffix_stands_at_the_end(void **state)
+static void a_suffix_is_at_the_end(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *second =
@@ -91,8 +91,8 @@ static void a_suffix_stands_at_the_end(void **state)
     hs_summary_writer_close(second, NULL);
 }
 
-/* Readers go through a directory's files by their names. */
-static void a_name_comes_after_those_that_are_there(void **state)
+/* Readers read a directory's files in the order of their names. */
+static void a_name_sorts_after_existing_names(void **state)
 {
     fixture *f = *state;
     static const char old[] = "events.out.tfevents.1800000000.zebra.1.0";
@@ -103,7 +103,7 @@ static void a_name_comes_after_those_that_are_there(void **state)
     hs_summary_writer_close(second, NULL);
 }
 
-static void missing_directories_are_made(void **state)
+static void missing_directories_are_created(void **state)
 {
     fixture *f = *state;
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->t.env);
@@ -115,27 +115,27 @@ static void missing_directories_are_made(void **state)
 
 /* Events. */
 
-static void the_version_is_there_from_the_beginning(void **state)
+static void the_version_is_written_when_the_file_is_opened(void **state)
 {
     const fixture *f = *state;
     assert_string_equal(events_text(f->directory), "version");
 }
 
-static void take_version(const Hs__Pb__Event *event, void *user)
+static void record_version(const Hs__Pb__Event *event, void *user)
 {
     hs_error *seen = user;
     if (event->what_case == HS__PB__EVENT__WHAT_FILE_VERSION)
         snprintf(seen->message, sizeof seen->message, "%s", event->file_version);
 }
 
-static void the_version_is_the_one_that_readers_know(void **state)
+static void the_version_is_known_to_readers(void **state)
 {
     fixture *f = *state;
-    assert_true(events_each(f->directory, take_version, &f->err));
+    assert_true(events_each(f->directory, record_version, &f->err));
     assert_string_equal(f->err.message, "brain.Event:2");
 }
 
-static void scalars(void **state)
+static void scalars_are_written(void **state)
 {
     fixture *f = *state;
     add(f, "loss", 0.5, 1);
@@ -145,29 +145,29 @@ static void scalars(void **state)
     assert_string_equal(events_text(f->directory), "version loss=0.5@1 loss=-2@0 accuracy=1@1234567890123");
 }
 
-static void summaries(void **state)
+static void summaries_are_written(void **state)
 {
     fixture *f = *state;
     hs_summary *summary = hs_summary_new(NULL);
     hs_summary_scalar(summary, "a", 1, NULL);
     hs_summary_scalar(summary, "b", 2, NULL);
     assert_ok(hs_summary_writer_summary(f->writer, hs_summary_serialized(summary), 7, &f->err), &f->err);
-    hs_summary_free(summary); /* it was copied */
+    hs_summary_free(summary); /* the writer has copied it */
     close_writer(f);
     assert_string_equal(events_text(f->directory), "version a=1,b=2@7");
 }
 
-static void take_graphs(const Hs__Pb__Event *event, void *user)
+static void record_graphs(const Hs__Pb__Event *event, void *user)
 {
     hs_bytes *seen = user;
     const ProtobufCBinaryData *data = event->what_case == HS__PB__EVENT__WHAT_GRAPH_DEF        ? &event->graph_def
                                       : event->what_case == HS__PB__EVENT__WHAT_META_GRAPH_DEF ? &event->meta_graph_def
                                                                                                : NULL;
     if (data && data->len == seen->size && memcmp(data->data, seen->data, seen->size) == 0)
-        seen->size--; /* the next one is shorter */
+        seen->size--; /* the next event is shorter */
 }
 
-static void graphs_and_meta_graphs(void **state)
+static void graphs_and_meta_graphs_are_written(void **state)
 {
     fixture *f = *state;
     hs_bytes expected = {"some bytes", 10};
@@ -175,17 +175,17 @@ static void graphs_and_meta_graphs(void **state)
     assert_ok(hs_summary_writer_meta_graph(f->writer, (hs_bytes){"some bytes", 9}, 3, &f->err), &f->err);
     close_writer(f);
     assert_string_equal(events_text(f->directory), "version graph meta");
-    assert_true(events_each(f->directory, take_graphs, &expected));
+    assert_true(events_each(f->directory, record_graphs, &expected));
     assert_int_equal(expected.size, 8);
 }
 
-static void take_log(const Hs__Pb__Event *event, void *user)
+static void record_log(const Hs__Pb__Event *event, void *user)
 {
     if (event->what_case == HS__PB__EVENT__WHAT_SESSION_LOG)
         snprintf(user, 64, "%s %s", event->session_log->checkpoint_path, event->session_log->msg);
 }
 
-static void session_logs(void **state)
+static void session_logs_are_written(void **state)
 {
     fixture *f = *state;
     char seen[64] = "";
@@ -194,11 +194,11 @@ static void session_logs(void **state)
     assert_ok(hs_summary_writer_session_log(f->writer, HS_SESSION_LOG_CHECKPOINT, "run/m-9", "saved", 9, &f->err), &f->err);
     close_writer(f);
     assert_string_equal(events_text(f->directory), "version start@1 stop@8 checkpoint@9");
-    assert_true(events_each(f->directory, take_log, seen));
+    assert_true(events_each(f->directory, record_log, seen));
     assert_string_equal(seen, "run/m-9 saved");
 }
 
-static void take_time(const Hs__Pb__Event *event, void *user)
+static void record_time(const Hs__Pb__Event *event, void *user)
 {
     double *last = user;
     *last = event->wall_time;
@@ -212,7 +212,7 @@ static void an_event_has_the_time_of_the_call(void **state)
     add(f, "loss", 1, 1);
     test_env_advance(&f->t, 100);
     close_writer(f);
-    assert_true(events_each(f->directory, take_time, &last));
+    assert_true(events_each(f->directory, record_time, &last));
     assert_true(last == 1700000002.5);
 }
 
@@ -232,7 +232,7 @@ static void an_event_larger_than_the_queue(void **state)
 
 /* Flushing and closing. */
 
-static void flushing_puts_everything_into_the_file(void **state)
+static void flushing_writes_everything_to_the_file(void **state)
 {
     fixture *f = *state;
     add(f, "loss", 1, 1);
@@ -243,18 +243,18 @@ static void flushing_puts_everything_into_the_file(void **state)
     assert_string_equal(events_text(f->directory), "version loss=1@1 loss=2@2");
 }
 
-static void flushing_nothing(void **state)
+static void flushing_without_events_succeeds(void **state)
 {
     fixture *f = *state;
     assert_ok(hs_summary_writer_flush(f->writer, false, &f->err), &f->err);
     assert_ok(hs_summary_writer_flush(f->writer, true, &f->err), &f->err);
     add(f, "loss", 1, 1);
     assert_ok(hs_summary_writer_flush(f->writer, false, &f->err), &f->err);
-    assert_ok(hs_summary_writer_flush(f->writer, true, &f->err), &f->err); /* what is written is still to be synced */
+    assert_ok(hs_summary_writer_flush(f->writer, true, &f->err), &f->err); /* syncs what is already written */
     assert_ok(hs_summary_writer_flush(f->writer, true, &f->err), &f->err);
 }
 
-static void closing_writes_what_is_queued(void **state)
+static void closing_writes_queued_events(void **state)
 {
     fixture *f = *state;
     for (int i = 0; i < 5000; i++)
@@ -265,7 +265,7 @@ static void closing_writes_what_is_queued(void **state)
     assert_string_equal(text + strlen(text) - strlen(" loss=4999@4999"), " loss=4999@4999");
 }
 
-static void closing_null(void **state)
+static void closing_null_succeeds(void **state)
 {
     fixture *f = *state;
     f->err.code = HS_INTERNAL;
@@ -273,9 +273,9 @@ static void closing_null(void **state)
     assert_int_equal(f->err.code, HS_OK);
 }
 
-/* Bad arguments. */
+/* Invalid arguments. */
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     fixture *f = *state;
     static const struct {
@@ -319,24 +319,24 @@ static void a_tag_is_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_writer(a_name_has_the_time_and_what_tells_writers_apart),
-        with_writer(two_writers_of_one_second_have_files_of_their_own),
-        with_writer(a_suffix_stands_at_the_end),
-        with_writer(a_name_comes_after_those_that_are_there),
-        with_writer(missing_directories_are_made),
-        with_writer(the_version_is_there_from_the_beginning),
-        with_writer(the_version_is_the_one_that_readers_know),
-        with_writer(scalars),
-        with_writer(summaries),
-        with_writer(graphs_and_meta_graphs),
-        with_writer(session_logs),
+        with_writer(a_name_has_the_time_and_identifies_the_writer),
+        with_writer(two_writers_of_one_second_have_separate_files),
+        with_writer(a_suffix_is_at_the_end),
+        with_writer(a_name_sorts_after_existing_names),
+        with_writer(missing_directories_are_created),
+        with_writer(the_version_is_written_when_the_file_is_opened),
+        with_writer(the_version_is_known_to_readers),
+        with_writer(scalars_are_written),
+        with_writer(summaries_are_written),
+        with_writer(graphs_and_meta_graphs_are_written),
+        with_writer(session_logs_are_written),
         with_writer(an_event_has_the_time_of_the_call),
         with_writer(an_event_larger_than_the_queue),
-        with_writer(flushing_puts_everything_into_the_file),
-        with_writer(flushing_nothing),
-        with_writer(closing_writes_what_is_queued),
-        with_writer(closing_null),
-        with_writer(options_that_make_no_sense),
+        with_writer(flushing_writes_everything_to_the_file),
+        with_writer(flushing_without_events_succeeds),
+        with_writer(closing_writes_queued_events),
+        with_writer(closing_null_succeeds),
+        with_writer(invalid_options_are_refused),
         with_writer(a_directory_is_needed),
         with_writer(a_tag_is_needed),
     };

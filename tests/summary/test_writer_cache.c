@@ -11,7 +11,7 @@ typedef struct {
     hs__writer_cache cache;
     hs_error err;
     int reports;
-    hs_error reported; /* last */
+    hs_error reported; /* the last one */
 } fixture;
 
 static void note(void *user, const hs_error *error)
@@ -52,7 +52,7 @@ static hs_summary_writer *get(fixture *f, const char *name)
     return writer;
 }
 
-static void one_writer_a_directory(void **state)
+static void a_directory_has_one_writer(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *a = get(f, "a"), *b = get(f, "b");
@@ -74,7 +74,7 @@ static void flushing_flushes_each(void **state)
     assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
 }
 
-static void a_creation_has_one_start(void **state)
+static void each_creation_has_one_start(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *a = get(f, "a");
@@ -96,12 +96,12 @@ static void a_start_that_is_not_written_is_an_error(void **state)
     hs_summary_writer_scalar(own, "loss", 1, 1, NULL);
     f->t.fail_file_at = f->t.file_calls + 1;
     assert_int_equal(hs_summary_writer_flush(own, false, NULL), HS_RESOURCE_EXHAUSTED);
-    for (int i = 0; i < 2; i++) /* and is tried again */
+    for (int i = 0; i < 2; i++) /* the second call retries */
         assert_fails(hs__writer_cache_start(&f->cache, own, 7, 1, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
     hs_summary_writer_close(own, NULL);
 }
 
-static void closing_writes_what_is_queued(void **state)
+static void closing_writes_queued_events(void **state)
 {
     fixture *f = *state;
     hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
@@ -111,7 +111,7 @@ static void closing_writes_what_is_queued(void **state)
     assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
 }
 
-static void a_writer_of_the_programs_is_flushed_and_not_closed(void **state)
+static void a_writer_of_the_program_is_flushed_but_not_closed(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *own = hs_summary_writer_open(f->directory, NULL, &f->err);
@@ -146,8 +146,8 @@ static void a_directory_that_cannot_be_used_is_not_kept(void **state)
     assert_int_equal(f->cache.n, 0);
 }
 
-/* The first writer fails; the others are written all the same, and the first error is the one that counts. */
-static void one_that_fails_keeps_none_from_being_written(void **state)
+/* The first writer fails. The others are flushed nevertheless, and the first error is returned. */
+static void a_failing_writer_does_not_stop_the_others(void **state)
 {
     fixture *f = *state;
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->env, .on_error = HS_WRITER_FAILS);
@@ -162,7 +162,7 @@ static void one_that_fails_keeps_none_from_being_written(void **state)
     hs_summary_writer_close(own, NULL);
 }
 
-static void what_a_writer_goes_on_from_is_reported_once(void **state)
+static void a_failure_that_a_writer_retries_is_reported_once(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *a = get(f, "a");
@@ -180,7 +180,7 @@ static void what_a_writer_goes_on_from_is_reported_once(void **state)
                         "version version loss=1@1 DAMAGED"); /* the first file ends in it */
 }
 
-static void what_is_lost_at_the_end_is_reported(void **state)
+static void events_lost_at_the_end_are_reported(void **state)
 {
     fixture *f = *state;
     hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
@@ -191,8 +191,8 @@ static void what_is_lost_at_the_end_is_reported(void **state)
     assert_true(test_env_logged(&f->t, "1 of 1 events of"));
 }
 
-/* The program's, and another session's. */
-static void wr_014_a_directory_has_one_writer_in_all_the_process(void **state)
+/* Shared with the program and with another session. */
+static void wr_014_a_directory_has_one_writer_in_the_process(void **state)
 {
     fixture *f = *state;
     hs__writer_cache other;
@@ -210,7 +210,7 @@ static void wr_014_a_directory_has_one_writer_in_all_the_process(void **state)
     assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
 }
 
-static void keep_first(void *user, const hs_error *error)
+static void record_first(void *user, const hs_error *error)
 {
     hs_error *first = user;
     if (!first->code)
@@ -231,8 +231,8 @@ static hs_code get_and_use(test_env *t, void *user)
         code = hs__writer_cache_get(&cache, user, &writer, &err);
     if (!code)
         code = hs_summary_writer_scalar(writer, "loss", 1, 1, &err);
-    hs_code flushed = hs__writer_cache_flush(&cache, keep_first, &reported, &err),
-            closed = hs__writer_cache_close(&cache, keep_first, &reported, &err);
+    hs_code flushed = hs__writer_cache_flush(&cache, record_first, &reported, &err),
+            closed = hs__writer_cache_close(&cache, record_first, &reported, &err);
     return code ? code : flushed ? flushed : closed ? closed : reported.code;
 }
 
@@ -246,18 +246,18 @@ static void each_allocation_and_each_file_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_cache(one_writer_a_directory),
+        with_cache(a_directory_has_one_writer),
         with_cache(flushing_flushes_each),
-        with_cache(a_creation_has_one_start),
+        with_cache(each_creation_has_one_start),
         with_cache(a_start_that_is_not_written_is_an_error),
-        with_cache(closing_writes_what_is_queued),
-        with_cache(a_writer_of_the_programs_is_flushed_and_not_closed),
+        with_cache(closing_writes_queued_events),
+        with_cache(a_writer_of_the_program_is_flushed_but_not_closed),
         with_cache(a_directory_is_needed),
         with_cache(a_directory_that_cannot_be_used_is_not_kept),
-        with_cache(one_that_fails_keeps_none_from_being_written),
-        with_cache(what_a_writer_goes_on_from_is_reported_once),
-        with_cache(what_is_lost_at_the_end_is_reported),
-        with_cache(wr_014_a_directory_has_one_writer_in_all_the_process),
+        with_cache(a_failing_writer_does_not_stop_the_others),
+        with_cache(a_failure_that_a_writer_retries_is_reported_once),
+        with_cache(events_lost_at_the_end_are_reported),
+        with_cache(wr_014_a_directory_has_one_writer_in_the_process),
         with_cache(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

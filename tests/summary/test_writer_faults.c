@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event-file writer with many threads, slow disks and broken ones. */
+/* The event-file writer with many threads, slow disks and failing disks. */
 #include "summary/events.h"
 #include "support/waits.h"
 
@@ -11,13 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A disk whose writes can be held up, and that counts them. */
+/* A disk that counts its writes and can block them. */
 typedef struct {
     hs_env env;
     hs_file_system_ops ops;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool held, tears; /* the next write fails half-way */
+    bool held, tears; /* tears: the next write fails halfway */
     size_t writes, largest;
     int64_t now_ns;
 } disk;
@@ -123,7 +123,7 @@ static void *add_many(void *user)
     return NULL;
 }
 
-/* Each thread's events, in its order. */
+/* The events of each thread are in order. */
 static void check_order(const Hs__Pb__Event *event, void *user)
 {
     int64_t *next = user;
@@ -165,7 +165,7 @@ static void many_threads_lose_nothing(void **state)
     add_from_threads(*state, 0);
 }
 
-static void many_threads_and_a_queue_that_is_always_full(void **state)
+static void many_threads_with_a_full_queue_lose_nothing(void **state)
 {
     add_from_threads(*state, 1);
 }
@@ -174,7 +174,7 @@ static void many_threads_and_a_queue_that_is_always_full(void **state)
 
 static void wr_017s_adding_waits_while_the_queue_is_full(void **state)
 {
-    enum { LIMIT = 4096, LEAST = 40, MOST = 64 }; /* bytes of an event */
+    enum { LIMIT = 4096, LEAST = 40, MOST = 64 }; /* LEAST, MOST: size of an event */
     disk d;
     hs_error err;
     pthread_t thread;
@@ -183,7 +183,7 @@ static void wr_017s_adding_waits_while_the_queue_is_full(void **state)
         .writer = open_on(&d, *state, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .queue_bytes = LIMIT))};
     hold(&d, true);
     assert_int_equal(pthread_create(&thread, NULL, add_many, &a), 0);
-    while (atomic_load(&a.added) < LIMIT * 3 / 2 / MOST) /* what is being written, and what waits */
+    while (atomic_load(&a.added) < LIMIT * 3 / 2 / MOST) /* the buffer that is being written, and half of the other */
         sched_yield();
     assert_in_range(atomic_load(&a.added), 0, 2 * (LIMIT + MOST) / LEAST);
     hold(&d, false);
@@ -209,12 +209,12 @@ static void events_are_written_after_flush_secs(void **state)
     assert_int_equal(d.writes, 1); /* the version's */
     d.now_ns += 1000000000;
     assert_ok(hs_summary_writer_scalar(writer, "late", 3, 3, &err), &err);
-    wait_for_writes(&d, 2); /* forever, if nothing were written */
+    wait_for_writes(&d, 2); /* hangs if nothing is written */
     assert_ok(hs_summary_writer_close(writer, &err), &err);
     assert_string_equal(events_text(*state), "version early=1@1 early=2@2 late=3@3");
 }
 
-/* HS_NEVER: the thread sleeps, and a late event wakes nobody. */
+/* HS_NEVER: the thread sleeps, and a late event does not wake it. */
 static void without_flush_secs_events_wait_for_a_flush(void **state)
 {
     disk d;
@@ -234,7 +234,7 @@ static void without_flush_secs_events_wait_for_a_flush(void **state)
     assert_ok(hs_summary_writer_close(writer, &err), &err);
 }
 
-/* HS_NEVER: though nothing can be written, nothing is dropped, and nobody waits. */
+/* HS_NEVER: although nothing can be written, no event is dropped, and no caller waits. */
 static void a_queue_may_have_no_limit(void **state)
 {
     enum { MANY = 100000 };
@@ -246,15 +246,15 @@ static void a_queue_may_have_no_limit(void **state)
                 (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .queue_bytes = HS_NEVER,
                                                    .when_full = HS_WRITER_DROPS));
     hold(&d, true);
-    for (int64_t i = 0; i < MANY; i++) /* more than the default has room for */
+    for (int64_t i = 0; i < MANY; i++) /* more than fit in the default queue */
         assert_ok(hs_summary_writer_scalar(writer, "loss", 1, i, &err), &err);
     assert_int_equal(hs_summary_writer_status(writer).dropped, 0);
     hold(&d, false);
     assert_ok(hs_summary_writer_close(writer, &err), &err);
 }
 
-/* The thread looks for itself, by the system's clock, whatever the environment's says. */
-static void wr_016s_events_are_written_though_nobody_calls(void **state)
+/* The thread wakes up by the system's clock, not by the environment's. */
+static void wr_016s_events_are_written_without_further_calls(void **state)
 {
     disk d;
     hs_error err;
@@ -263,13 +263,13 @@ static void wr_016s_events_are_written_though_nobody_calls(void **state)
         open_on(&d, *state, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .flush_secs = 0.001));
     for (size_t i = 2; i < 5; i++) {
         assert_ok(hs_summary_writer_scalar(writer, "loss", 1, (int64_t)i, &err), &err);
-        wait_for_writes(&d, i); /* forever, if nothing were written */
+        wait_for_writes(&d, i); /* hangs if nothing is written */
     }
     assert_ok(hs_summary_writer_close(writer, &err), &err);
     assert_string_equal(events_text(*state), "version loss=1@2 loss=1@3 loss=1@4");
 }
 
-/* With nothing to do the thread sleeps until it is time to flush, however small the queue. */
+/* Without work the thread sleeps until the next flush, even if the queue is small. */
 static void an_idle_writer_sleeps(void **state)
 {
     disk d;
@@ -281,7 +281,7 @@ static void an_idle_writer_sleeps(void **state)
     hs_summary_writer_close(writer, NULL);
 }
 
-static void signals_are_not_the_writers(void **state)
+static void the_writers_thread_handles_no_signals(void **state)
 {
     sigset_t user, before, pending;
     int received;
@@ -291,7 +291,7 @@ static void signals_are_not_the_writers(void **state)
     sigemptyset(&user);
     sigaddset(&user, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &user, &before);
-    kill(getpid(), SIGUSR1); /* another thread that does not block it would end the program */
+    kill(getpid(), SIGUSR1); /* a thread that does not block it would end the program */
     sigpending(&pending);
     assert_true(sigismember(&pending, SIGUSR1));
     sigwait(&user, &received);
@@ -299,14 +299,14 @@ static void signals_are_not_the_writers(void **state)
     hs_summary_writer_close(writer, NULL);
 }
 
-/* Broken disks. */
+/* Failing disks. */
 
-/* Every n-th event is flushed, so that errors are seen. All is tried, and the first error returned. */
+/* Adds all events, and flushes every n-th, so that errors are reported. Returns the first error. */
 static hs_code write_some(test_env *t, void *user)
 {
     hs_error err = {0}, first = {0};
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &t->env, .on_error = HS_WRITER_FAILS);
-    events_remove(user); /* each file that is there makes looking for a free name longer */
+    events_remove(user); /* each existing file makes the search for a free name longer */
     hs_summary_writer *writer = hs_summary_writer_open(user, &options, &first);
     if (!writer)
         return first.code;
@@ -323,8 +323,8 @@ static hs_code write_some(test_env *t, void *user)
     return first.code;
 }
 
-/* Whatever failed: the first events are there, whole, and after what is torn there is nothing. */
-static void the_file_is_good_up_to_where_it_ends(void *user)
+/* After any failure, the file has the first events, whole, and nothing after a torn one. */
+static void the_file_is_intact_up_to_its_end(void *user)
 {
     const char *whole = "version loss=0@0 loss=1@1 loss=2@2 loss=3@3 loss=4@4 loss=5@5 checkpoint@6";
     const char *text = events_text(user);
@@ -335,8 +335,8 @@ static void the_file_is_good_up_to_where_it_ends(void *user)
 
 static void each_file_call(void **state)
 {
-    test_each_file_call(write_some, the_file_is_good_up_to_where_it_ends, ENOSPC, false, *state);
-    test_each_file_call(write_some, the_file_is_good_up_to_where_it_ends, EIO, true, *state);
+    test_each_file_call(write_some, the_file_is_intact_up_to_its_end, ENOSPC, false, *state);
+    test_each_file_call(write_some, the_file_is_intact_up_to_its_end, EIO, true, *state);
 }
 
 static void each_allocation(void **state)
@@ -344,7 +344,7 @@ static void each_allocation(void **state)
     test_each_allocation(write_some, *state);
 }
 
-static void wr_010_wr_011_wr_012_an_error_comes_back(void **state)
+static void wr_010_wr_011_wr_012_an_error_is_returned(void **state)
 {
     static test_env t;
     hs_error err;
@@ -352,7 +352,7 @@ static void wr_010_wr_011_wr_012_an_error_comes_back(void **state)
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &t.env, .on_error = HS_WRITER_FAILS);
     hs_summary_writer *writer = hs_summary_writer_open(*state, &options, &err);
     assert_ok(hs_summary_writer_scalar(writer, "loss", 1, 1, &err), &err);
-    t.fail_file_at = t.file_calls + 1; /* this one alone */
+    t.fail_file_at = t.file_calls + 1; /* only this call */
     assert_fails(hs_summary_writer_flush(writer, false, &err), HS_RESOURCE_EXHAUSTED, &err, "injected");
     assert_int_equal(err.os_error, ENOSPC);
     assert_fails(hs_summary_writer_flush(writer, true, &err), HS_RESOURCE_EXHAUSTED, &err, "injected");
@@ -361,8 +361,8 @@ static void wr_010_wr_011_wr_012_an_error_comes_back(void **state)
     assert_int_equal(t.live, 0);
 }
 
-/* Adding more than the queue takes, to a disk that is full: nobody waits forever. */
-static void what_waits_behind_a_torn_record_is_not_written(void **state)
+/* Adds more events than fit in the queue, with a full disk: no caller waits forever. */
+static void events_after_a_torn_record_are_not_written(void **state)
 {
     disk d;
     hs_error err;
@@ -372,8 +372,8 @@ static void what_waits_behind_a_torn_record_is_not_written(void **state)
         (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .queue_bytes = 64, .on_error = HS_WRITER_FAILS));
     hold(&d, true);
     assert_ok(hs_summary_writer_scalar(writer, "torn", 1, 1, &err),
-              &err);        /* more than half a queue: it is written at once */
-    wait_for_writes(&d, 2); /* after the version */
+              &err);        /* more than half a queue, so it is written immediately */
+    wait_for_writes(&d, 2); /* the version and the event */
     assert_ok(hs_summary_writer_scalar(writer, "behind", 2, 2, &err), &err);
     d.tears = true;
     hold(&d, false);
@@ -401,19 +401,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_directory(many_threads_lose_nothing),
-        with_directory(many_threads_and_a_queue_that_is_always_full),
+        with_directory(many_threads_with_a_full_queue_lose_nothing),
         with_directory(wr_017s_adding_waits_while_the_queue_is_full),
         with_directory(events_are_written_after_flush_secs),
         with_directory(without_flush_secs_events_wait_for_a_flush),
         with_directory(a_queue_may_have_no_limit),
-        with_directory(wr_016s_events_are_written_though_nobody_calls),
+        with_directory(wr_016s_events_are_written_without_further_calls),
         with_directory(an_idle_writer_sleeps),
-        with_directory(signals_are_not_the_writers),
+        with_directory(the_writers_thread_handles_no_signals),
         with_directory(each_file_call),
         with_directory(each_allocation),
-        with_directory(wr_010_wr_011_wr_012_an_error_comes_back),
+        with_directory(wr_010_wr_011_wr_012_an_error_is_returned),
         with_directory(wr_026s_adding_to_a_broken_disk_does_not_hang),
-        with_directory(what_waits_behind_a_torn_record_is_not_written),
+        with_directory(events_after_a_torn_record_are_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event files among others: their names, what a failing opening leaves behind, and when what is on the disk. */
+/* Event files in a directory: their names, failed openings, and syncing. */
 #include "base/file_spy.h"
 #include "summary/events.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-enum { TROUBLE = HS_USER + 7 }; /* which the library never makes */
+enum { TROUBLE = HS_USER + 7 }; /* a code that the library never creates */
 
 typedef struct {
     test_env t;
@@ -52,7 +52,7 @@ static void put(const fixture *f, const char *name)
     test_write_file(test_path(f->directory, name), "", 0);
 }
 
-/* Opens one more; its name is written to `name`. */
+/* Opens another writer. `name` gets the name of its file. */
 static void open_one(fixture *f, char name[128])
 {
     hs_summary_writer *writer = open_writer(f);
@@ -62,7 +62,7 @@ static void open_one(fixture *f, char name[128])
     assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
 }
 
-static void odd_names_are_of_no_account(void **state)
+static void unusual_names_are_ignored(void **state)
 {
     static const char *const odd[] = {EVENTS "bak",          EVENTS,
                                       EVENTS "9999999999.x", EVENTS "99999999999.host.1.0",
@@ -78,8 +78,8 @@ static void odd_names_are_of_no_account(void **state)
     }
 }
 
-/* Until the last second that has ten digits. */
-static void a_name_comes_after_all_regular_ones(void **state)
+/* Up to the last second with ten digits. */
+static void a_name_sorts_after_all_regular_names(void **state)
 {
     static const char *const regular[] = {EVENTS "1700000000.zebra.1.0", EVENTS "1800000000.zebra.1.0.suffix",
                                           EVENTS "9999999998.zebra.1.0"};
@@ -96,7 +96,7 @@ static void a_name_comes_after_all_regular_ones(void **state)
     }
 }
 
-static void many_of_one_second_stay_in_their_order(void **state)
+static void many_files_of_one_second_stay_in_order(void **state)
 {
     fixture *f = *state;
     char before[128] = "", name[128];
@@ -107,7 +107,7 @@ static void many_of_one_second_stay_in_their_order(void **state)
     }
 }
 
-/* What a failing opening leaves behind. */
+/* Failed openings. */
 
 static hs_code open_and_close(test_env *t, void *user)
 {
@@ -121,37 +121,37 @@ static hs_code open_and_close(test_env *t, void *user)
     return writer ? hs_summary_writer_close(writer, &err) : err.code;
 }
 
-static void an_opening_that_fails_leaves_no_file(void **state)
+static void a_failed_opening_leaves_no_file(void **state)
 {
     test_each_file_call(open_and_close, NULL, ENOSPC, false, *state);
     test_each_file_call(open_and_close, NULL, EIO, true, *state);
     test_each_allocation(open_and_close, *state);
 }
 
-/* A file system that returns a code and writes nothing. */
+/* A file system that returns a code without an error message. */
 
-static void an_opening_that_fails_without_a_word_is_told(void **state)
+static void a_failed_opening_without_a_message_is_reported(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = NULL;
     size_t n = 0;
     f->spy.silent = true;
     while (!writer) {
-        test_remove_directory(strdup(f->directory)); /* so that it has to be made */
+        test_remove_directory(strdup(f->directory)); /* so that opening creates it */
         file_spy_fail(&f->spy, ++n, TROUBLE);
         f->err = (hs_error){HS_NOT_FOUND, 2, "something older"};
         writer = open_writer(f);
         assert_int_equal(f->err.code, writer ? HS_OK : TROUBLE);
         assert_int_equal(f->err.message[0] != '\0', !writer);
         assert_lacks(f->err.message, "something older");
-        assert_lacks(f->err.message, "No such file"); /* why it had to be made */
+        assert_lacks(f->err.message, "No such file"); /* the expected error before it was created */
     }
     assert_true(n > 7); /* list, open, write and sync among them */
     file_spy_fail(&f->spy, 0, HS_OK);
     assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
 }
 
-static void a_write_that_fails_without_a_word_is_told(void **state)
+static void a_failed_write_without_a_message_is_reported(void **state)
 {
     fixture *f = *state;
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->spy.env, .on_error = HS_WRITER_FAILS);
@@ -165,7 +165,7 @@ static void a_write_that_fails_without_a_word_is_told(void **state)
     assert_fails(hs_summary_writer_close(writer, &f->err), TROUBLE, &f->err, "failed with USER");
 }
 
-static void a_close_that_fails_without_a_word_is_told(void **state)
+static void a_failed_close_without_a_message_is_reported(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f);
@@ -175,7 +175,7 @@ static void a_close_that_fails_without_a_word_is_told(void **state)
     assert_fails(hs_summary_writer_close(writer, &f->err), TROUBLE, &f->err, "closing a file failed with USER");
 }
 
-/* What is on the disk. */
+/* Syncing. */
 
 static void expect(fixture *f, const char *calls)
 {
@@ -189,7 +189,7 @@ static void begin_to_watch(fixture *f)
     f->spy.no_names = true;
 }
 
-static void the_directory_is_synced_when_the_file_is_there(void **state)
+static void the_directory_is_synced_after_the_file_is_created(void **state)
 {
     fixture *f = *state;
     begin_to_watch(f);
@@ -199,7 +199,7 @@ static void the_directory_is_synced_when_the_file_is_there(void **state)
     expect(f, "sync");
 }
 
-static void a_made_directory_is_synced_into_its_parent(void **state)
+static void a_created_directory_is_synced_in_its_parent(void **state)
 {
     fixture *f = *state;
     test_remove_directory(strdup(f->directory));
@@ -220,7 +220,7 @@ static void add_some(fixture *f, hs_summary_writer *writer)
         assert_ok(hs_summary_writer_scalar(writer, "loss", i, i, &f->err), &f->err);
 }
 
-static void a_flush_syncs_once_and_only_when_it_should(void **state)
+static void a_flush_syncs_once_and_only_if_requested(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f);
@@ -228,20 +228,20 @@ static void a_flush_syncs_once_and_only_when_it_should(void **state)
     add_some(f, writer);
     flush(f, writer, true);
     expect(f, "write sync");
-    flush(f, writer, true); /* there is nothing to be done */
+    flush(f, writer, true); /* nothing to do */
     expect(f, "");
     add_some(f, writer);
     flush(f, writer, false);
     expect(f, "write");
-    flush(f, writer, true); /* what was written before is not on the disk yet */
+    flush(f, writer, true); /* syncs what is already written */
     expect(f, "sync");
     assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
     expect(f, "sync");
 }
 
-/* NULL where something is needed: an answer, and no crash. */
+/* NULL arguments return a result and do not crash. */
 
-static void a_writer_that_is_null(void **state)
+static void a_null_writer_is_refused(void **state)
 {
     fixture *f = *state;
     hs_error *err = &f->err;
@@ -265,7 +265,7 @@ static void a_writer_that_is_null(void **state)
     assert_null(hs_summary_writer_open(NULL, NULL, NULL));
 }
 
-static void bytes_without_data(void **state)
+static void bytes_without_data_are_refused(void **state)
 {
     fixture *f = *state;
     const hs_string text = {NULL, 5};
@@ -276,13 +276,13 @@ static void bytes_without_data(void **state)
     assert_fails(hs_summary_writer_meta_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "is NULL");
     assert_fails(hs_summary_writer_event(writer, bytes, &f->err), HS_INVALID_ARGUMENT, &f->err,
                  "bytes are not a serialized Event");
-    assert_ok(hs_summary_writer_summary(writer, (hs_string){NULL, 0}, 3, &f->err), &f->err); /* of no values */
+    assert_ok(hs_summary_writer_summary(writer, (hs_string){NULL, 0}, 3, &f->err), &f->err); /* without values */
     assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, 4, NULL), &f->err);
     assert_ok(hs_summary_writer_close(writer, NULL), &f->err);
     assert_string_equal(events_text(f->directory), "version @3 start@4");
 }
 
-static void a_summary_that_is_null(void **state)
+static void a_null_summary_is_refused(void **state)
 {
     fixture *f = *state;
     assert_fails(hs_summary_scalar(NULL, "loss", 1, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "NULL");
@@ -296,19 +296,19 @@ static void a_summary_that_is_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_files(odd_names_are_of_no_account),
-        with_files(a_name_comes_after_all_regular_ones),
-        with_files(many_of_one_second_stay_in_their_order),
-        with_files(an_opening_that_fails_leaves_no_file),
-        with_files(an_opening_that_fails_without_a_word_is_told),
-        with_files(a_write_that_fails_without_a_word_is_told),
-        with_files(a_close_that_fails_without_a_word_is_told),
-        with_files(the_directory_is_synced_when_the_file_is_there),
-        with_files(a_made_directory_is_synced_into_its_parent),
-        with_files(a_flush_syncs_once_and_only_when_it_should),
-        with_files(a_writer_that_is_null),
-        with_files(bytes_without_data),
-        with_files(a_summary_that_is_null),
+        with_files(unusual_names_are_ignored),
+        with_files(a_name_sorts_after_all_regular_names),
+        with_files(many_files_of_one_second_stay_in_order),
+        with_files(a_failed_opening_leaves_no_file),
+        with_files(a_failed_opening_without_a_message_is_reported),
+        with_files(a_failed_write_without_a_message_is_reported),
+        with_files(a_failed_close_without_a_message_is_reported),
+        with_files(the_directory_is_synced_after_the_file_is_created),
+        with_files(a_created_directory_is_synced_in_its_parent),
+        with_files(a_flush_syncs_once_and_only_if_requested),
+        with_files(a_null_writer_is_refused),
+        with_files(bytes_without_data_are_refused),
+        with_files(a_null_summary_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

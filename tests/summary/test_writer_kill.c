@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kill -9 while writing, at random instants: every file reads to its last whole record, and the next run goes on. */
+/* kill -9 while writing, at random times: every file can be read to its last whole record, and the next run continues. */
 #include "support/test.h"
 
 #include "formats/records.h"
@@ -11,12 +11,12 @@
 
 enum { KILLS = 100, MOST_US = 4000 };
 
-/* Adds events forever: each record's step is one more than the one before. */
-static void write_until_killed(const char *directory, int told)
+/* Adds events forever, with consecutive steps. */
+static void write_until_killed(const char *directory, int started)
 {
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .queue_bytes = 1 << 14);
     hs_summary_writer *writer = hs_summary_writer_open(directory, &options, NULL);
-    if (!writer || write(told, "", 1) != 1)
+    if (!writer || write(started, "", 1) != 1)
         _exit(1);
     for (int64_t step = 1;; step++)
         if (hs_summary_writer_scalar(writer, "loss", (double)step, step, NULL))
@@ -25,15 +25,15 @@ static void write_until_killed(const char *directory, int told)
 
 static void kill_one(const char *directory, unsigned *seed)
 {
-    int told[2], status;
+    int started[2], status;
     char byte;
-    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(started), 0);
     pid_t child = fork();
     if (child == 0)
-        write_until_killed(directory, told[1]);
-    close(told[1]);
-    assert_int_equal(read(told[0], &byte, 1), 1);
-    close(told[0]);
+        write_until_killed(directory, started[1]);
+    close(started[1]);
+    assert_int_equal(read(started[0], &byte, 1), 1);
+    close(started[0]);
     *seed = *seed * 1103515245 + 12345;
     hs_env_sleep_ns(NULL, 1000 * (int64_t)(*seed / 65536 % MOST_US));
     kill(child, SIGKILL);
@@ -41,7 +41,7 @@ static void kill_one(const char *directory, unsigned *seed)
     assert_true(WIFSIGNALED(status));
 }
 
-/* The step of an event: a time of nine bytes, then field 2. The version has none. */
+/* The step of an event: field 2, after a time of nine bytes. The version has no step. */
 static int64_t step_of(hs_bytes record)
 {
     const unsigned char *at = record.data, *end = at + record.size;
@@ -51,7 +51,7 @@ static int64_t step_of(hs_bytes record)
     return at[-1] == 0x10 && hs__get_varint(&at, end, &step) ? (int64_t)step : 0;
 }
 
-/* How many events are in a file, all in their order; what stands after them is less than a record. */
+/* The number of events in a file, in order. After them is less than a record. */
 static int64_t check_file(const char *path)
 {
     hs__record_reader reader;
@@ -67,7 +67,7 @@ static int64_t check_file(const char *path)
     assert_int_equal(hs__stat(hs_env_default(), path, &found, NULL), HS_OK);
     assert_in_range(found.bytes - reader.offset, 0, 100);
     hs__record_reader_close(&reader);
-    assert_true(n >= 0); /* the version at least */
+    assert_true(n >= 0); /* at least the version */
     return n;
 }
 

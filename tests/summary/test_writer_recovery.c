@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event files on a disk that fails and comes back: the training goes on, and as little as can be is lost. */
+/* Event files on a disk that fails and recovers: training continues, and as few events as possible are lost. */
 #include "summary/events.h"
 
 #include "summary/writer_inside.h"
@@ -10,19 +10,19 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* A disk that breaks off writes, and fails until it is told not to. */
+/* A disk that tears writes, and fails until a test repairs it. */
 typedef struct {
     test_env t;
     hs_file_system_ops ops;
     hs_file_system under;
     char *directory;
     hs_error err;
-    atomic_int torn_at; /* so many bytes of the next write arrive; -1: all */
+    atomic_int torn_at; /* number of bytes of the next write that are written; -1: all */
     atomic_bool write_fails, sync_fails, open_fails;
-    void *torn_file;            /* the one whose write was broken off, */
-    atomic_bool its_sync_fails; /* once */
+    void *torn_file;            /* the file of the torn write */
+    atomic_bool its_sync_fails; /* the next sync of torn_file fails */
     atomic_int tries;
-    pthread_mutex_t held; /* a write that is to be broken off waits for it */
+    pthread_mutex_t held; /* a write that will be torn locks it first */
 } fixture;
 
 static hs_code bad_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)
@@ -108,9 +108,9 @@ static void expect_steps(const fixture *f, const char *text)
     assert_string_equal(events_text(f->directory), text);
 }
 
-/* Going on. */
+/* Recovery. */
 
-static void an_error_costs_no_event(void **state)
+static void an_error_loses_no_event(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
@@ -142,7 +142,7 @@ static size_t times(const char *text, const char *part)
     return n;
 }
 
-static void an_error_is_told_of_once(void **state)
+static void an_error_is_reported_once(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
@@ -157,8 +157,8 @@ static void an_error_is_told_of_once(void **state)
     assert_int_equal(times(f->t.log, "the writer recovered, writing to "), 1);
 }
 
-/* Wherever the write was torn: what readers find in the first file is not in the second. */
-static void each_event_is_there_once_wherever_a_write_was_torn(void **state)
+/* Wherever the write is torn, events that readers find in the first file are not in the second. */
+static void each_event_is_written_once_wherever_a_write_is_torn(void **state)
 {
     fixture *f = *state;
     enum { MOST = 220 };
@@ -180,8 +180,8 @@ static void each_event_is_there_once_wherever_a_write_was_torn(void **state)
     }
 }
 
-/* By itself, after a second. */
-static void it_is_tried_again_though_nobody_calls(void **state)
+/* The thread retries after a second. */
+static void writing_is_retried_without_further_calls(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
@@ -195,13 +195,13 @@ static void it_is_tried_again_though_nobody_calls(void **state)
     assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
 }
 
-static void an_outage_drops_what_the_queue_does_not_hold(void **state)
+static void an_outage_drops_events_beyond_the_queue(void **state)
 {
     enum { EVENTS = 500 };
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){.queue_bytes = 2000});
     f->write_fails = f->open_fails = true;
-    add(f, writer, 1, EVENTS); /* nobody waits for a disk that fails */
+    add(f, writer, 1, EVENTS); /* does not wait for a failing disk */
     assert_int_equal(hs_summary_writer_flush(writer, true, NULL), HS_UNKNOWN);
     hs_writer_status status = hs_summary_writer_status(writer);
     assert_int_equal(status.events, EVENTS);
@@ -242,7 +242,7 @@ static void a_start_is_not_dropped(void **state)
     assert_contains(events_text(f->directory), " start@3 x=3@3");
 }
 
-static void what_cannot_be_written_at_the_end_is_counted(void **state)
+static void events_that_cannot_be_written_at_the_end_are_counted(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
@@ -253,8 +253,8 @@ static void what_cannot_be_written_at_the_end_is_counted(void **state)
     expect_steps(f, "version");
 }
 
-/* What was not synced may be lost with the file: nothing is to come after it there. */
-static void after_a_sync_that_failed_there_is_another_file(void **state)
+/* Unsynced events may be lost, so no later event is written to the same file. */
+static void after_a_failed_sync_a_new_file_is_begun(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
@@ -270,8 +270,8 @@ static void after_a_sync_that_failed_there_is_another_file(void **state)
     expect_steps(f, "version x=1@1 version x=2@2");
 }
 
-/* Its last events were good, and are in the file before: a flush is for them too. */
-static void a_file_that_cannot_be_synced_when_it_is_left_is_told_of(void **state)
+/* The last events of the old file were written. A flush also covers these. */
+static void a_failed_sync_of_an_old_file_is_reported(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
@@ -301,8 +301,8 @@ static bool is_closing(hs_summary_writer *writer)
     return closing;
 }
 
-/* What was being written when the end was near is tried once more, and what waited behind it is tried at all. */
-static void a_write_that_fails_before_the_end_costs_nothing(void **state)
+/* Closing retries the write that failed, and writes the queue. */
+static void a_failed_write_before_the_end_loses_nothing(void **state)
 {
     enum { QUEUE = 8 };
     fixture *f = *state;
@@ -324,7 +324,7 @@ static void a_write_that_fails_before_the_end_costs_nothing(void **state)
     expect_steps(f, "version version x=1@1 x=2@2");
 }
 
-static void one_that_fails_drops_all_and_stops(void **state)
+static void a_failing_writer_drops_all_events_and_stops(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){.on_error = HS_WRITER_FAILS});
@@ -339,9 +339,9 @@ static void one_that_fails_drops_all_and_stops(void **state)
     expect_steps(f, "version DAMAGED");
 }
 
-/* A file that somebody removes. */
+/* Deleted files. */
 
-static void wr_104_wr_110s_a_removed_file_has_a_successor(void **state)
+static void wr_104_wr_110s_a_deleted_file_gets_a_successor(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
@@ -353,7 +353,7 @@ static void wr_104_wr_110s_a_removed_file_has_a_successor(void **state)
     assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
 }
 
-static void wr_105_closing_without_the_file(void **state)
+static void wr_105_closing_after_the_file_was_deleted(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
@@ -363,20 +363,20 @@ static void wr_105_closing_without_the_file(void **state)
     expect_steps(f, "version x=1@1");
 }
 
-/* A scenario with a retry: if only one call failed, all is there, once. */
+/* If only one call fails, all events are written once. */
 
 static hs_code write_some(test_env *t, void *user)
 {
     hs_error err = {0}, first = {0};
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &t->env);
-    test_tolerate(t, "event file in "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* the writer retries */
     events_remove(user);
     hs_summary_writer *writer = hs_summary_writer_open(user, &options, &first);
     if (!writer)
         return first.code;
     for (int i = 1; i <= 4; i++) {
         hs_code code = hs_summary_writer_scalar(writer, "x", i, i, &err);
-        if (code) /* no memory */
+        if (code) /* out of memory */
             first = err;
         hs_summary_writer_flush(writer, i % 2, NULL);
         if (i == 2)
@@ -398,7 +398,7 @@ static void all_is_there_once(void *user)
         assert_string_equal(text, "1234");
 }
 
-static void each_call_of_the_disk_may_fail_once(void **state)
+static void each_call_of_the_file_system_may_fail_once(void **state)
 {
     const fixture *f = *state;
     test_each_file_call(write_some, all_is_there_once, ENOSPC, false, f->directory);
@@ -409,21 +409,21 @@ static void each_call_of_the_disk_may_fail_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_disk(an_error_costs_no_event),
-        with_disk(an_error_is_told_of_once),
-        with_disk(each_event_is_there_once_wherever_a_write_was_torn),
-        with_disk(it_is_tried_again_though_nobody_calls),
-        with_disk(an_outage_drops_what_the_queue_does_not_hold),
+        with_disk(an_error_loses_no_event),
+        with_disk(an_error_is_reported_once),
+        with_disk(each_event_is_written_once_wherever_a_write_is_torn),
+        with_disk(writing_is_retried_without_further_calls),
+        with_disk(an_outage_drops_events_beyond_the_queue),
         with_disk(reopening_after_an_error_leaves_nothing_in_the_queue),
         with_disk(a_start_is_not_dropped),
-        with_disk(what_cannot_be_written_at_the_end_is_counted),
-        with_disk(after_a_sync_that_failed_there_is_another_file),
-        with_disk(a_file_that_cannot_be_synced_when_it_is_left_is_told_of),
-        with_disk(a_write_that_fails_before_the_end_costs_nothing),
-        with_disk(one_that_fails_drops_all_and_stops),
-        with_disk(wr_104_wr_110s_a_removed_file_has_a_successor),
-        with_disk(wr_105_closing_without_the_file),
-        with_disk(each_call_of_the_disk_may_fail_once),
+        with_disk(events_that_cannot_be_written_at_the_end_are_counted),
+        with_disk(after_a_failed_sync_a_new_file_is_begun),
+        with_disk(a_failed_sync_of_an_old_file_is_reported),
+        with_disk(a_failed_write_before_the_end_loses_nothing),
+        with_disk(a_failing_writer_drops_all_events_and_stops),
+        with_disk(wr_104_wr_110s_a_deleted_file_gets_a_successor),
+        with_disk(wr_105_closing_after_the_file_was_deleted),
+        with_disk(each_call_of_the_file_system_may_fail_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event-file writers that a process shares, and what a queue holds. */
+/* Shared event-file writers, and the size of the queue. */
 #include "summary/writers.h"
 
 #include <errno.h>
@@ -8,14 +8,14 @@
 
 /* Sharing. */
 
-static void wr_014_one_writer_a_directory(void **state)
+static void wr_014_a_directory_has_one_writer(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *a = get_shared(f, "a"), *again = get_shared(f, "a//"), *b = get_shared(f, "b");
     assert_ptr_equal(a, again);
     assert_ptr_not_equal(a, b);
     add(f, a, "x", 1);
-    close_writer(f, a); /* flushes, for the other has it */
+    close_writer(f, a); /* only flushes, as `again` still uses it */
     assert_string_equal(events_text(test_path(f->directory, "a")), "version x=1@1");
     add(f, again, "x", 2);
     close_writer(f, again);
@@ -24,7 +24,7 @@ static void wr_014_one_writer_a_directory(void **state)
     assert_string_equal(events_text(test_path(f->directory, "b")), "version");
 }
 
-static void wr_015_wr_028s_after_the_last_close_there_is_another_file(void **state)
+static void wr_015_wr_028s_after_the_last_close_a_new_file_is_begun(void **state)
 {
     fixture *f = *state;
     close_writer(f, get_shared(f, "a"));
@@ -32,7 +32,7 @@ static void wr_015_wr_028s_after_the_last_close_there_is_another_file(void **sta
     assert_string_equal(events_text(test_path(f->directory, "a")), "version version");
 }
 
-static void one_of_its_own_is_not_shared(void **state)
+static void an_unshared_writer_is_not_shared(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *own = open_in(f, "a", (hs_summary_writer_options){0}, false), *shared = get_shared(f, "a");
@@ -41,7 +41,7 @@ static void one_of_its_own_is_not_shared(void **state)
     close_writer(f, shared);
 }
 
-static void environments_have_their_own(void **state)
+static void environments_have_separate_writers(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *a = get_shared(f, "a"), *b = hs_summary_writer_shared(test_path(f->directory, "a"), NULL, &f->err);
@@ -50,7 +50,7 @@ static void environments_have_their_own(void **state)
     close_writer(f, b);
 }
 
-static void a_shared_one_that_cannot_be_opened(void **state)
+static void a_shared_writer_that_cannot_be_opened(void **state)
 {
     fixture *f = *state;
     assert_null(hs_summary_writer_shared(NULL, NULL, &f->err));
@@ -61,7 +61,7 @@ static void a_shared_one_that_cannot_be_opened(void **state)
     assert_says(&f->err, HS_FAILED_PRECONDITION, "is not a directory");
 }
 
-/* Where the system gives no more threads (-Wl,--wrap). */
+/* The system starts no more threads (-Wl,--wrap). */
 static bool refuses_threads;
 
 int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
@@ -72,7 +72,7 @@ int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *
     return refuses_threads ? EAGAIN : __real_hs__thread_start(thread, body, user);
 }
 
-static void without_a_thread_no_file_is_left(void **state)
+static void without_a_thread_no_file_remains(void **state)
 {
     fixture *f = *state;
     const hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->t.env);
@@ -85,7 +85,7 @@ static void without_a_thread_no_file_is_left(void **state)
     assert_int_equal(f->t.open_files, 0);
 }
 
-/* A disk that is slow for one writer, so that another one of the same directory is opened meanwhile. */
+/* A disk that is slow for one writer, so that another writer of the same directory is opened meanwhile. */
 static hs_file_system_ops slow;
 static hs_env slow_env;
 static hs_summary_writer *faster;
@@ -100,7 +100,7 @@ static hs_code open_another(void *user, const char *path, int mode, void **file,
     return hs_env_default()->files.ops->open(user, path, mode, file, err);
 }
 
-static void the_faster_one_is_shared(void **state)
+static void of_two_concurrent_openings_the_first_is_shared(void **state)
 {
     fixture *f = *state;
     slow = *hs_env_default()->files.ops;
@@ -143,7 +143,7 @@ static void many_threads_get_and_close(void **state)
 
 /* The queue. */
 
-/* A disk that is held up by a lock. */
+/* A disk that waits for a lock. */
 typedef struct {
     hs_file_system_ops ops;
     pthread_mutex_t lock;
@@ -162,7 +162,7 @@ static hs_code slow_write(void *user, void *file, const void *data, size_t bytes
 
 static void wr_017s_a_full_queue_may_drop(void **state)
 {
-    enum { EVENTS = 1000, QUEUE = 4096, LEAST = 37, MOST = 70 }; /* bytes of an event */
+    enum { EVENTS = 1000, QUEUE = 4096, LEAST = 37, MOST = 70 }; /* LEAST, MOST: size of an event */
     fixture *f = *state;
     slow_disk d = {.ops = *hs_env_default()->files.ops, .lock = PTHREAD_MUTEX_INITIALIZER};
     d.ops.write = slow_write;
@@ -180,13 +180,13 @@ static void wr_017s_a_full_queue_may_drop(void **state)
     assert_contains(f->t.log, "of 1000 events of ");
 }
 
-/* Memory whose bytes are counted. */
+/* An allocator that counts bytes. */
 typedef struct {
     pthread_mutex_t lock;
     size_t live, peak;
 } memory;
 
-enum { HEAD = 16 }; /* before each block: how large it is */
+enum { HEAD = 16 }; /* bytes before each block, which have its size */
 
 static void *count_realloc(void *user, void *block, size_t bytes)
 {
@@ -216,7 +216,7 @@ static void count_free(void *user, void *block)
     free(block ? (unsigned char *)block - HEAD : NULL);
 }
 
-/* However much is added to a disk that stands still, and after one that is larger than the queue. */
+/* With a blocked disk and any number of events, and after an event larger than the queue. */
 static void memory_is_bounded_by_the_queue(void **state)
 {
     enum { EVENTS = 20000, QUEUE = 1 << 16, OTHER = 1 << 14, LARGE = 1 << 22 };
@@ -260,13 +260,13 @@ static void in_steady_state_nothing_is_allocated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_files(wr_014_one_writer_a_directory),
-        with_files(wr_015_wr_028s_after_the_last_close_there_is_another_file),
-        with_files(one_of_its_own_is_not_shared),
-        with_files(environments_have_their_own),
-        with_files(a_shared_one_that_cannot_be_opened),
-        with_files(without_a_thread_no_file_is_left),
-        with_files(the_faster_one_is_shared),
+        with_files(wr_014_a_directory_has_one_writer),
+        with_files(wr_015_wr_028s_after_the_last_close_a_new_file_is_begun),
+        with_files(an_unshared_writer_is_not_shared),
+        with_files(environments_have_separate_writers),
+        with_files(a_shared_writer_that_cannot_be_opened),
+        with_files(without_a_thread_no_file_remains),
+        with_files(of_two_concurrent_openings_the_first_is_shared),
         with_files(many_threads_get_and_close),
         with_files(wr_017s_a_full_queue_may_drop),
         with_files(memory_is_bounded_by_the_queue),

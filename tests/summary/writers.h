@@ -4,7 +4,7 @@
 
 #include "summary/events.h"
 
-/* A directory to write events to, and what that takes. */
+/* Shared by the tests of writers: a directory for events, and its environment. */
 
 typedef struct {
     test_env t;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Event files as the tests of the tool need them, made byte by byte."""
+"""Event files for the tests of the tool, made byte by byte."""
 import struct
 
 TABLE = []
@@ -36,7 +36,7 @@ def varint(value):
 
 
 def field(number, value):
-    """Of bytes, text, an int or a float (32 bits)."""
+    """A field with bytes, text, an int or a float (32 bits)."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     if isinstance(value, float):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices of checkpoints made by hand, with right checksums, so that they can claim what no writer would."""
+"""Indices of checkpoints made by hand, with right checksums and possibly invalid entries."""
 
 
 def crc32c(data):
@@ -46,7 +46,7 @@ def block(pairs):
 
 
 def index(entries, shards=1, big_endian=False):
-    """The file, of entries by name."""
+    """The file with these entries, by name."""
     out, handles = b"", []
     header = field(1, shards) + (field(2, 1) if big_endian else b"") + field(3, field(1, 1))
     pairs = [(b"", header)] + sorted(entries.items())

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make_checkpoint PREFIX [SHARD SHARDS]: writes the tensors that standard input lists, a line each:
+/* make_checkpoint PREFIX [SHARD SHARDS]: writes the tensors that standard input lists, one per line:
  *
  *   =NAME DTYPE DIMS =DATA [STARTS WHOLE]
  *
- * the name in hexadecimal; the number of the type; the dimensions, each followed by a comma, "-" for a scalar; the data in
- * hexadecimal, the elements of strings apart by commas; of a slice where it begins in a tensor of the dimensions WHOLE.
- * Names and data may be what no saver would write. */
+ * NAME and DATA are hexadecimal, the elements of strings separated by commas. DTYPE is a number. Each dimension is followed
+ * by a comma; "-" is a scalar. A slice has its starts in a tensor with the dimensions WHOLE. Names and data may be invalid.
+ */
 #include <hooksess/tensor.h>
 
 #include "formats/bundle.h"
@@ -16,14 +16,14 @@
 
 enum { MOST_STRINGS = 100 };
 
-/* What the tests wrote is wrong, or the disk is full. */
+/* The input is invalid, or the disk is full. */
 static void die(const char *why)
 {
     fprintf(stderr, "make_checkpoint: %s\n", why);
     exit(1);
 }
 
-/* The bytes of hexadecimal digits, in their place; a zero byte follows. */
+/* Decodes hexadecimal digits in place, and appends a zero byte. */
 static size_t decode(char *text)
 {
     size_t n = strlen(text) / 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into the tool: writes the path of each file that it syncs to standard error, and then appends a byte to the
- * file $GROWS. When the tool closes the file $VANISHES, it is removed. */
+/* Preloaded into the tool. For each sync, prints the path of the file on standard error and appends a byte to the file
+ * $GROWS. When the tool closes the file $VANISHES, removes it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

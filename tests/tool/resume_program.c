@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resume_program [WORD...]: a program that trains, with what the words say is wrong with it, for `hooksess verify-resume`.
- */
+/* resume_program [WORD...]: a training program for `hooksess verify-resume`, with the mistakes that the words name. */
 #include <hooksess/hooksess.h>
 
 #include <signal.h>
@@ -8,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The words, and the step that "WORD=STEP" gives; 1 without one, 0 if the word is not there. */
+/* The words, and their steps: STEP for "WORD=STEP", 1 for "WORD", 0 if the word is not given. */
 static const char *const words[] = {
     "no_generator", "lossy_input",  "lossy_hook", "late_input",  "clock",      "swaps",    "own_loop", "device",
     "text",         "no_directory", "seldom",     "summaries",   "fresh",      "required", "worker",   "own_files",
@@ -22,11 +21,11 @@ static int64_t is(const char *name)
     for (size_t i = 0; i < N_WORDS; i++)
         if (strcmp(words[i], name) == 0)
             return steps[i];
-    fprintf(stderr, "there is no word '%s'\n", name);
+    fprintf(stderr, "'%s' is not a word\n", name);
     exit(98);
 }
 
-static bool take_word(const char *word)
+static bool parse_word(const char *word)
 {
     size_t length = strcspn(word, "=");
     for (size_t i = 0; i < N_WORDS; i++)
@@ -37,15 +36,15 @@ static bool take_word(const char *word)
     return false;
 }
 
-/* The model: a walk, a step of which is random and as long as the input says. */
+/* The model: a random walk whose input is the length of a step. */
 typedef struct {
     double position, loss, average;
     double buffers[2];       /* each step computes one from the other; the first is a variable */
     double *newest, *moment; /* the newest buffer; memory that the third step allocates */
-    double far[2];           /* "device memory": the bits of the number inverted */
+    double far[2];           /* simulated device memory: the inverted bits of the number */
     uint64_t generator;
-    int64_t input, produced, runs; /* produced: in this process */
-    int64_t step;                  /* with "stride=N": each run makes N */
+    int64_t input, produced, runs; /* produced: inputs of this process */
+    int64_t step;                  /* with "stride=N": each run makes N steps */
 } walk;
 
 static void flip(void *to, const void *from, size_t bytes)
@@ -70,7 +69,7 @@ static hs_code compute(walk *w, int64_t step, hs_error *err)
 {
     if (step == is("end") && !(is("ends_resumed") && w->produced >= step - 1))
         return hs_error_set(err, HS_OUT_OF_RANGE, "the input is at its end");
-    if (step == is("kill") && (step == 1 || w->produced < step - 1)) /* not in the run from nothing */
+    if (step == is("kill") && (step == 1 || w->produced < step - 1)) /* not in the uninterrupted run */
         raise(SIGKILL);
     if (step == is("exit"))
         exit(3);
@@ -299,7 +298,7 @@ static int train(const char *checkpoint_dir)
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
-        if (!take_word(argv[i]))
+        if (!parse_word(argv[i]))
             return 97;
     for (int i = 0; is("says_a_lot") && i < 1000; i++)
         fprintf(stderr, "line %d\n", i);
@@ -308,7 +307,7 @@ int main(int argc, char **argv)
     int status = train("run");
     if (is("two"))
         status = train("run2");
-    FILE *file = fopen("exported", "w"); /* what follows a training */
+    FILE *file = fopen("exported", "w"); /* code after the training */
     if (file)
         fclose(file);
     return status;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the tool share: the tool, and checkpoints to show it."""
+"""Shared by the tests of the tool: running the tool, and making checkpoints."""
 import json
 import os
 import pathlib
@@ -12,10 +12,10 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("HOOKSESS_BUILD", SOURCE / "build/release"))
 TOOL = str(BUILD / "src/tool/hooksess")
-TIMEOUT = 60  # of one run, in seconds; none needs one
-ALLOCATOR = re.compile(r"==\d+==WARNING: AddressSanitizer failed to allocate .*\n")  # the sanitizer's, where malloc gives NULL
+TIMEOUT = 60  # of one run, in seconds; each needs less than one
+ALLOCATOR = re.compile(r"==\d+==WARNING: AddressSanitizer failed to allocate .*\n")  # the sanitizer prints it if malloc returns NULL
 
-# Numbers and struct's letters of the types that the tests use; complex numbers are given as their parts.
+# Numbers and struct's letters of the types that the tests use. Complex numbers are given as their parts.
 DTYPES = {"float": (1, "f"), "double": (2, "d"), "int32": (3, "i"), "uint8": (4, "B"), "int8": (6, "b"), "string": (7, None),
           "complex64": (8, "f"), "int64": (9, "q"), "bool": (10, "?"), "half": (19, "e"), "uint64": (23, "Q")}
 
@@ -31,7 +31,7 @@ def line_of(name, dtype, shape, values):
 
 
 def lines_of(name, dtype, shape, values, cut=None):
-    """Of a tensor, or of its slices: rows [0, cut) and the others."""
+    """The lines of a tensor, or of its two slices: rows [0, cut) and the others."""
     if cut is None:
         return line_of(name, dtype, shape, values)
     slices, row = "", len(values) // shape[0]
@@ -46,7 +46,7 @@ def run(*command, **options):
 
 
 class ToolCase(unittest.TestCase):
-    """A test with a directory of its own, in which it is."""
+    """A test that runs the tool in a temporary directory."""
 
     maxDiff = None
 
@@ -56,18 +56,19 @@ class ToolCase(unittest.TestCase):
         self.directory = pathlib.Path(folder.name)
 
     def make(self, prefix, tensors, *shards):
-        """A checkpoint of {name: (dtype, shape, values)}; a number after the values: in slices, so many rows in the first."""
+        """Makes a checkpoint of {name: (dtype, shape, values)}. With a number after the values: in two slices, the first with
+        this number of rows."""
         text = "".join(lines_of(name, *tensor) for name, tensor in tensors.items())
         done = run(str(BUILD / "tests/tool/make_checkpoint"), prefix, *map(str, shards), input=text.encode(), cwd=self.directory)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def save(self, prefix, generation, n_variables):
-        """A checkpoint by a saver, with a state file."""
+        """Makes a checkpoint with a saver, which writes a state file."""
         done = run(str(BUILD / "tests/interop/save_checkpoint"), prefix, str(generation), str(n_variables), cwd=self.directory)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def tool(self, *arguments, status=0):
-        """Runs the tool, which must end with this status; returns what it printed, and what it said."""
+        """Runs the tool, which must end with this status. Returns its standard output and standard error."""
         done = run(TOOL, *arguments, cwd=self.directory)
         output, said = done.stdout.decode(), ALLOCATOR.sub("", done.stderr.decode())
         self.assertEqual(done.returncode, status, output + said)
@@ -75,20 +76,20 @@ class ToolCase(unittest.TestCase):
         return output, said
 
     def prints(self, *arguments, status=0):
-        """What it prints, where it has nothing to complain of."""
+        """The standard output. Standard error must be empty."""
         output, said = self.tool(*arguments, status=status)
         self.assertEqual(said, "")
         return output
 
     def says(self, *arguments, status=2):
-        """What it complains of, where it has nothing to print."""
+        """The standard error. Standard output must be empty."""
         output, said = self.tool(*arguments, status=status)
         self.assertEqual(output, "")
         return said
 
     def json(self, *arguments, status=0):
         def no_such_number(text):
-            raise AssertionError(f"{text} is no JSON")
+            raise AssertionError(f"{text} is not JSON")
 
         return json.loads(self.prints(*arguments, status=status), parse_constant=no_such_number)
 

@@ -36,7 +36,7 @@ class CommandLine(ToolCase):
             self.assertIn("Exit status", text)
             self.assertEqual(self.prints(*words, "--help"), text)
 
-    def test_help_anywhere(self):
+    def test_help_is_printed_anywhere(self):
         text = self.prints("help", "checkpoint", "ls")
         for arguments in ("--help", "checkpoint", "ls"), ("checkpoint", "--help", "ls"), ("checkpoint", "ls", "x", "y", "--help"), \
                 ("checkpoint", "ls", "--bogus", "--help"), ("checkpoint", "ls", "-h"):
@@ -44,7 +44,7 @@ class CommandLine(ToolCase):
         self.assertIn("--help.index", self.says("checkpoint", "ls", "--", "--help"))
         self.assertEqual(self.prints("verify-resume", "program", "--help"), self.prints("help", "verify-resume"))
 
-    def test_nothing_to_do(self):
+    def test_a_command_is_needed(self):
         self.assertIn("no command given", self.says())
         self.assertIn("no command given after checkpoint", self.says("checkpoint"))
 
@@ -70,14 +70,14 @@ class CommandLine(ToolCase):
         self.assertIn("not 2 arguments", self.says("checkpoint", "ls", "a", "b"))
         self.assertIn("diff: expected [--json] A B, not 1 arg", self.says("checkpoint", "diff", "--json", "a"))
 
-    def test_it_may_be_called_by_another_name(self):
+    def test_the_tool_may_have_another_name(self):
         os.symlink(TOOL, self.directory / "other")
         done = subprocess.run(["./other", "checkpoint", "ls", "--bogus"], cwd=self.directory, capture_output=True, timeout=TIMEOUT)
         self.assertIn(b"hooksess: unrecognized option", done.stderr)
 
 
 class Output(ToolCase):
-    """What cannot be written is not passed over."""
+    """Lost output is an error."""
 
     def setUp(self):
         super().setUp()
@@ -110,7 +110,7 @@ class Output(ToolCase):
             self.assertIn("hooksess: cannot write the output: Broken pipe", said)
             self.assertEqual(output.count("\n"), 1)
 
-    def test_all_of_it_goes_through_a_pipe(self):
+    def test_a_pipe_gets_all_output(self):
         status, output, said = self.shell('"$1" checkpoint ls many | cat; exit ${PIPESTATUS[0]}')
         self.assertEqual((status, output.count("\n"), said), (0, 3000, ""))
 

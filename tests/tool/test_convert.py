@@ -22,31 +22,31 @@ class Case(ToolCase):
         self.assertEqual(self.prints("checkpoint", "convert", from_, to), "")
 
     def refuses(self, from_, to):
-        """What is said; and nothing was made, changed or left."""
+        """The error. No file may be created or changed."""
         before = self.files()
         said = self.says("checkpoint", "convert", from_, to)
         self.assertEqual(self.files(), before)
         return said
 
     def files(self):
-        """All that is there, without the lock, which is no one's data."""
+        """The contents of all files but the lock file."""
         return {str(path.relative_to(self.directory)): path.read_bytes() for path in self.directory.rglob("*")
                 if path.is_file() and path.name != ".hooksess.lock"}
 
     def assert_same(self, one, other):
-        """The same names, dtypes, shapes and bits."""
+        """Asserts that both have the same names, dtypes, shapes and bits."""
         self.prints("checkpoint", "diff", one, other)
         self.assertEqual(self.prints("checkpoint", "ls", one), self.prints("checkpoint", "ls", other))
 
 
 class ThereAndBack(Case):
-    def test_a_checkpoint_comes_back_as_it_was(self):
+    def test_a_checkpoint_round_trips(self):
         self.convert("m", FILE)
         self.convert(FILE, "back")
         self.assert_same("m", "back")
         self.prints("checkpoint", "verify", "back")
 
-    def test_the_file_comes_back_byte_by_byte(self):
+    def test_a_file_round_trips_byte_for_byte(self):
         self.convert("m", FILE)
         self.convert(FILE, "back")
         self.convert("back", "again.safetensors")
@@ -74,7 +74,7 @@ class ThereAndBack(Case):
                                  cwd=self.directory).returncode, 0)
         self.assert_same("m", "back")
 
-    def test_nothing_is_left_beside_them(self):
+    def test_no_other_file_remains(self):
         self.convert("m", FILE)
         before = self.files()
         self.convert(FILE, "back")
@@ -87,7 +87,7 @@ class Names(Case):
         self.convert(FILE, "back")
         self.assert_same("m", "back")
 
-    def test_of_a_directory_the_newest(self):
+    def test_a_directory_means_its_newest_checkpoint(self):
         (self.directory / "run").mkdir()
         self.save("run/m-1", 1, 2)
         self.save("run/m-2", 2, 2)
@@ -96,18 +96,18 @@ class Names(Case):
         self.assert_same("run/m-2", "back")
         self.prints("checkpoint", "diff", "run/m-1", "back", status=1)
 
-    def test_a_missing_directory_is_made(self):
+    def test_a_missing_directory_is_created(self):
         self.convert("m", "new/" + FILE)
         self.convert("new/" + FILE, "newer/m")
         self.assert_same("m", "newer/m")
         self.assertIn("parent directory does not exist", self.refuses("m", "no/such/" + FILE))
 
-    def test_one_name_alone_must_end_in_safetensors(self):
+    def test_exactly_one_name_must_end_in_safetensors(self):
         self.convert("m", FILE)
         for from_, to in ("m", "other"), (FILE, "other.safetensors"):
             self.assertIn("exactly one of the two names must end in .safetensors", self.refuses(from_, to))
 
-    def test_what_is_to_be_written_needs_a_name(self):
+    def test_the_output_needs_a_name(self):
         self.convert("m", FILE)
         (self.directory / "run").mkdir()
         self.assertIn("'run' is a directory", self.refuses(FILE, "run"))
@@ -115,7 +115,7 @@ class Names(Case):
         self.assertIn("without .index", self.refuses(FILE, "back.index"))
         self.assertIn("is missing", self.refuses(FILE, ""))
 
-    def test_what_is_not_there_is_named(self):
+    def test_missing_files_are_named(self):
         self.assertIn("gone.index", self.refuses("gone", FILE))
         self.assertIn("gone.safetensors", self.refuses("gone.safetensors", "back"))
         (self.directory / "run").mkdir()
@@ -140,7 +140,7 @@ class Replacing(Case):
         self.assertEqual(sorted(name for name in self.files() if name.startswith("other")),
                          ["other.data-00001-of-00002", "other.index"])
 
-    def test_the_newest_of_a_directory_is_another_matter(self):
+    def test_the_newest_checkpoint_of_a_directory_does_not_change(self):
         self.save("m-1", 1, 2)
         before = self.bytes_of("checkpoint")
         self.convert(FILE, "m-2")
@@ -155,7 +155,7 @@ class Refused(Case):
 
     def test_every_wrong_byte_of_a_checkpoints_data(self):
         data = self.bytes_of("m.data-00000-of-00001")
-        self.write(FILE, b"what was there")
+        self.write(FILE, b"an older file")
         for at in range(len(data)):
             self.write("m.data-00000-of-00001", data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1:])
             self.assertIn("checksum mismatch", self.refuses("m", FILE))
@@ -175,7 +175,7 @@ class Refused(Case):
             self.write(FILE, whole[:n])
             self.assertIn(FILE, self.refuses(FILE, "back"))
 
-    def test_what_is_no_safetensors_file(self):
+    def test_other_files_are_refused(self):
         self.write(FILE, b"\x89PNG\r\n\x1a\n" + bytes(100))
         self.assertIn(FILE, self.refuses(FILE, "back"))
         self.write(FILE, struct.pack("<Q", 2) + b"[]")

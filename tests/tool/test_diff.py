@@ -52,7 +52,7 @@ words: string [2]: 1 of 2 elements differ, the first at [1]
              "first_index": [1]},
         ])
 
-    def test_the_last_of_either_is_not_forgotten(self):
+    def test_the_last_tensors_of_both_are_compared(self):
         self.make("a", {"a": ("uint8", [1], [0])})
         self.make("b", {"b": ("uint8", [1], [0]), "c": ("uint8", [1], [0])})
         self.assertIn("0 different, 1 only in the first, 2 only in", self.prints("checkpoint", "diff", "a", "b", status=1))
@@ -66,11 +66,11 @@ words: string [2]: 1 of 2 elements differ, the first at [1]
         self.assert_is(self.compare("float", [2], [1, 0.0], [1, -0.0]), differing=1, first_index=[1], largest_absolute=0.0,
                        largest_relative=0.0)
 
-    def test_equal_bits_are_equal_whatever_they_mean(self):
+    def test_equal_bits_are_equal_for_every_dtype(self):
         self.make("a", {"x": ("float", [2], [nan, inf])})
         self.assertEqual(self.json("checkpoint", "diff", "--json", "a", "a"), [])
 
-    def test_what_is_not_finite_is_infinitely_far_from_the_rest(self):
+    def test_infinity_and_nan_differ_infinitely_from_other_numbers(self):
         for other in nan, inf, -inf:
             found = self.compare("float", [], [1], [other])
             self.assert_is(found, first_index=[], largest_absolute=None, largest_relative=None)
@@ -78,7 +78,7 @@ words: string [2]: 1 of 2 elements differ, the first at [1]
         self.make("b", {"x": ("float", [1], [-inf])})
         self.assertIn("by at most inf, relative inf", self.prints("checkpoint", "diff", "a", "b", status=1))
 
-    def test_two_kinds_of_nan_differ_in_their_bits_alone(self):
+    def test_two_nans_differ_only_in_their_bits(self):
         found = self.compare("half", [1], [nan], [-nan])
         self.assert_is(found, differing=1, largest_absolute=0.0)
 
@@ -90,7 +90,7 @@ words: string [2]: 1 of 2 elements differ, the first at [1]
         self.assert_is(self.compare("complex64", [2], [1, 0, 3, 4], [1, 0, 0, 0]), differing=1, first_index=[1],
                        largest_absolute=5.0, largest_relative=1.0)
 
-    def test_how_a_tensor_is_cut_makes_no_difference(self):
+    def test_slices_of_a_tensor_do_not_matter(self):
         values = [1, 2, 3, 4, 5, 6]
         self.make("a", {"x": ("double", [3, 2], values, 1)})
         self.make("b", {"x": ("double", [3, 2], values, 2)})
@@ -100,7 +100,7 @@ words: string [2]: 1 of 2 elements differ, the first at [1]
         self.make("c", {"x": ("double", [3, 2], values[:5] + [8])})
         self.assertIn("1 of 6 elements differ, the first at [2,1]", self.prints("checkpoint", "diff", "a", "c", status=1))
 
-    def test_a_tensor_that_cannot_be_read_is_trouble(self):
+    def test_a_tensor_that_cannot_be_read_is_an_error(self):
         self.make("a", MODEL)
         self.make("b", {**MODEL, "words": ("string", [2], [b"a", b"c"])})
         data = bytearray(self.bytes_of("b.data-00000-of-00001"))
@@ -110,7 +110,7 @@ words: string [2]: 1 of 2 elements differ, the first at [1]
         self.assertIn("checksum mismatch of 'bias'", said)
         self.assertIn("words: string [2]: 1 of 2", output)
 
-    def test_a_checkpoint_that_is_not_there_is_trouble(self):
+    def test_a_missing_checkpoint_is_an_error(self):
         self.make("a", MODEL)
         for operands in ("a", "nowhere"), ("nowhere", "a"):
             self.assertIn("nowhere.index", self.says("checkpoint", "diff", *operands))

@@ -11,7 +11,7 @@ from event_files import event, field, record, run_metadata, scalars, start, tens
 from support import BUILD, TOOL, ToolCase, run
 
 FIRST, SECOND = "run/events.out.tfevents.0000000001.a", "run/events.out.tfevents.0000000002.a"
-OUTPUT = "events.out.tfevents.0000000003.all"  # not in run
+OUTPUT = "events.out.tfevents.0000000003.all"  # not in the directory `run`
 
 
 class EventsCase(ToolCase):
@@ -20,12 +20,12 @@ class EventsCase(ToolCase):
         (self.directory / "run").mkdir()
 
     def write_run(self):
-        """A run that was stopped after step 4, and resumed from step 2."""
+        """Writes the events of a run that was stopped after step 4 and resumed from step 2."""
         self.write(FIRST, version() + start(1) + b"".join(scalars(step, loss=step) for step in range(1, 5)))
         self.write(SECOND, version() + start(3) + tensor_scalar(3, "accuracy", 0.5) + scalars(3, loss=30, rate=7) + run_metadata(3, "step_3"))
 
     def preloaded(self, *arguments, **environment):
-        """The tool with note_syncs.c."""
+        """Runs the tool with note_syncs.c."""
         asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
         environment = {**os.environ, "LD_PRELOAD": str(BUILD / "tests/tool/note_syncs.so"), "ASAN_OPTIONS": asan, **environment}
         return run(TOOL, *arguments, cwd=self.directory, env=environment)
@@ -46,13 +46,13 @@ class Ls(EventsCase):
                          [("accuracy", "tensor", "scalars", 1, 3, 3), ("loss", "scalar", None, 5, 1, 4),
                           ("rate", "scalar", None, 1, 3, 3), ("step_3", "run_metadata", None, 1, 3, 3)])
 
-    def test_for_people(self):
+    def test_text_output(self):
         self.write_run()
         text = self.prints("events", "ls", "run")
         self.assertRegex(text, rf"(?m)^{FIRST}  records +6  steps 0 to 4$")
         self.assertRegex(text, r"(?m)^accuracy +tensor +1  steps 3 to 3  scalars$")
 
-    def test_a_file_alone(self):
+    def test_a_single_file(self):
         self.write_run()
         self.assertEqual([f["file"] for f in self.json("events", "ls", "--json", SECOND)["files"]], [SECOND])
         text = self.prints("events", "ls", SECOND)
@@ -72,13 +72,13 @@ class Ls(EventsCase):
         self.assertEqual(self.json("events", "ls", "--json", "run", status=1)["files"][0]["damaged"], 1)
         self.assertIn(", 1 damaged places", self.prints("events", "ls", "run", status=1))
 
-    def test_many_tags_come_in_their_order(self):
+    def test_many_tags_are_sorted(self):
         tags = [f"tag_{i * 7919 % 5000:04d}" for i in range(5000)]
         self.write(FIRST, version() + b"".join(scalars(step, **dict.fromkeys(tags, 1)) for step in (1, 2)))
         found = self.json("events", "ls", "--json", "run")["tags"]
         self.assertEqual([(t["tag"], t["count"], t["last_step"]) for t in found], [(tag, 2, 2) for tag in sorted(tags)])
 
-    def test_what_is_not_there_is_named(self):
+    def test_missing_files_are_named(self):
         self.assertIn("nowhere", self.says("events", "ls", "nowhere"))
 
     def test_hostile_tags_are_escaped(self):
@@ -118,7 +118,7 @@ class Cat(EventsCase):
         self.assertIn("--from: '1x' is not an integer", self.says("events", "cat", "--from", "1x", "run"))
         self.assertIn("--to: ", self.says("events", "cat", "--to", "99999999999999999999", "run"))
 
-    def test_a_tag_is_itself_before_it_is_a_pattern(self):
+    def test_a_tag_matches_itself_before_patterns(self):
         self.write(FIRST, version() + scalars(1, **{"loss[0]": 1, "loss0": 2}))
         self.assertEqual([e["tag"] for e in self.lines("--tag", "loss[0]", "run")], ["loss[0]", "loss0"])
 
@@ -127,7 +127,7 @@ class Cat(EventsCase):
         self.assertIsNone(self.lines("run")[0]["value"])
         self.assertIn("nan", self.prints("events", "cat", "run"))
 
-    def test_damage_is_passed_over(self):
+    def test_damage_is_skipped(self):
         damaged = bytearray(scalars(2, loss=2))
         damaged[20] ^= 1
         self.write(FIRST, scalars(1, loss=1) + damaged + scalars(3, loss=3))
@@ -137,7 +137,7 @@ class Cat(EventsCase):
 
 
 class Check(EventsCase):
-    def test_all_right(self):
+    def test_files_without_damage(self):
         self.write_run()
         self.assertEqual(self.prints("events", "check", "run"), "run: 11 events, no damage\n")
         self.assertEqual(self.json("events", "check", "--json", "run"), [])
@@ -152,7 +152,7 @@ class Check(EventsCase):
         self.assertRegex(self.prints("events", "check", "run", status=1),
                          rf"^damaged: .*at byte {len(before)}, {len(middle)} bytes\nrun: 2 events, 1 damaged places\n$")
 
-    def test_every_cut_is_found(self):
+    def test_every_truncation_is_found(self):
         self.write_run()
         data = self.bytes_of(FIRST)
         whole = len(version() + start(1))
@@ -161,7 +161,7 @@ class Check(EventsCase):
             found = self.json("events", "check", "--json", "run", status=1)
             self.assertEqual([(f["file"], f["offset"], f["bytes"], f["truncated"]) for f in found], [(FIRST, whole, cut - whole, True)])
 
-    def test_a_record_that_is_no_event(self):
+    def test_a_record_that_is_not_an_event(self):
         self.write(FIRST, version() + record(b"\xff\xff") + scalars(2, loss=2))
         self.assertIn("not an Event", self.prints("events", "check", "run", status=1))
 
@@ -174,7 +174,7 @@ class Compact(EventsCase):
     def names(self):
         return sorted(path.name for path in (self.directory / "run").iterdir())
 
-    def test_what_was_run_again_is_dropped(self):
+    def test_repeated_steps_are_dropped(self):
         self.write_run()
         done = self.json("events", "compact", "--json", "--output", OUTPUT, "run")
         self.assertEqual(done, {"file": OUTPUT, "files": 2, "events": 11, "dropped": 2, "deleted": []})
@@ -200,7 +200,7 @@ class Compact(EventsCase):
         self.assertIn("nowhere", self.says("events", "compact", "--output", "nowhere/at.all", "run"))
         self.assertEqual(len(self.names()), 2)
 
-    def test_the_old_ones_go_where_that_is_asked_for(self):
+    def test_old_files_are_deleted_with_delete(self):
         self.write_run()
         done = self.json("events", "compact", "--json", "--delete", "run")
         self.assertEqual(done["deleted"], [FIRST, SECOND])
@@ -215,7 +215,7 @@ class Compact(EventsCase):
         folder = os.path.realpath(self.directory / "run")
         self.assertEqual([os.path.dirname(path) for path in synced[:1]] + synced[1:2], [folder, folder])
 
-    def test_a_file_that_grows_meanwhile_stays(self):
+    def test_a_file_that_grows_meanwhile_is_not_deleted(self):
         self.write_run()
         names = self.names()
         done = self.preloaded("events", "compact", "--delete", "run", GROWS=FIRST)
@@ -230,14 +230,14 @@ class Compact(EventsCase):
         self.prints("events", "compact", "--delete", "run")
         self.assertEqual([(e["step"], e["value"]) for e in self.lines("--tag", "loss", "run")], [(1, 1), (2, 2), (3, 30)])
 
-    def test_a_torn_end_is_left_out(self):
+    def test_a_torn_end_is_not_copied(self):
         self.write_run()
         self.write(FIRST, self.bytes_of(FIRST)[:-3])
         output, said = self.tool("events", "compact", "--delete", "run", status=1)
         self.assertIn("bytes skipped", said)
         self.assertEqual(len(self.names()), 1)
 
-    def test_what_is_damaged_is_not_deleted(self):
+    def test_damaged_files_are_not_deleted(self):
         self.write_run()
         data = bytearray(self.bytes_of(FIRST))
         data[len(version()) + 20] ^= 1
@@ -275,24 +275,24 @@ class Compact(EventsCase):
         self.assertEqual([name for name in self.names() if name != ".hooksess.lock"], before)
         self.prints("events", "compact", "--delete", "run")
 
-    def test_nothing_to_do(self):
+    def test_a_command_is_needed(self):
         self.assertIn("nothing to compact", self.prints("events", "compact", "--delete", "run"))
         self.write(FIRST, version() + start(1) + scalars(1, loss=1))
         self.assertIsNone(self.json("events", "compact", "--json", "--delete", "run")["file"])
         self.assertEqual(len(self.names()), 1)
 
-    def test_a_file_is_no_directory(self):
+    def test_a_file_is_not_a_directory(self):
         self.write_run()
         self.assertIn("is not a directory", self.says("events", "compact", "--delete", FIRST))
 
-    def test_a_disk_without_room_changes_nothing(self):
+    def test_a_full_disk_changes_nothing(self):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
         self.write_run()
         names = self.names()
-        # In a build for gcov the limit cuts off its files, too, and every later run would complain.
+        # In a build for gcov the limit also truncates gcov's files, and every later run would print a warning.
         environment = {**os.environ, "GCOV_PREFIX": str(self.directory / "gcov")}
         done = run(TOOL, "events", "compact", "--delete", "run", cwd=self.directory, env=environment, preexec_fn=limit)
         self.assertEqual(done.returncode, 2, done.stderr)

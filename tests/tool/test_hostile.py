@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints whose checksums are right, and whose claims are not."""
+"""Checkpoints with right checksums and invalid entries."""
 import unittest
 
 from indices import crc32c, entry, index
@@ -11,19 +11,19 @@ DATA = b"abcdef"
 
 
 def behind(*arguments, **more):
-    """An entry whose data follow those of `good`."""
+    """An entry whose data follows that of `good`."""
     return entry(*arguments, offset=len(DATA), **more)
 
 
 class Claims(ToolCase):
     def claim(self, **entries):
-        """A checkpoint of these entries, and of `good`."""
+        """Makes a checkpoint of these entries and of `good`."""
         entries["good"] = entry(UINT8, [6], 6, crc32c(DATA))
         self.write("m.index", index({name.encode(): value for name, value in entries.items()}))
         self.write("m.data-00000-of-00001", DATA + DATA)
 
     def assert_refused(self, verified=1):
-        """Each command does its work on what is good, and says that there is more."""
+        """Asserts that each command handles the good tensors and reports the other."""
         self.assertIn("good", self.prints("checkpoint", "ls", "m"))
         output, said = self.tool("checkpoint", "stat", "m", status=2)
         self.assertIn("\ngood ", output)
@@ -36,7 +36,7 @@ class Claims(ToolCase):
         self.assertIn("'bad'", said)
         self.assertEqual(output, "1 tensors equal, 0 different, 0 only in the first, 0 only in the second\n")
 
-    def test_an_honest_one(self):
+    def test_a_valid_entry(self):
         self.claim()
         self.prints("checkpoint", "verify", "m")
 
@@ -49,7 +49,7 @@ class Claims(ToolCase):
         self.claim(bad=behind(FLOAT, [2**40], 4))
         self.assert_refused()
 
-    def test_a_shape_beyond_all_numbers(self):
+    def test_a_shape_that_overflows(self):
         self.claim(bad=behind(FLOAT, [2**40, 2**40], 4))
         self.assert_refused()
 
@@ -62,7 +62,7 @@ class Claims(ToolCase):
         self.claim(bad=behind(FLOAT, [2**64 - 1], 4))
         self.assert_refused()
 
-    def test_what_this_library_does_not_know_is_listed_and_not_called_right(self):
+    def test_unsupported_tensors_are_listed_and_not_verified(self):
         self.claim(bad=behind(VARIANT, [1], 6))
         self.assert_refused(verified=2)
         self.claim(bad=behind(FLOAT, [1] * 9, 4))
@@ -72,7 +72,7 @@ class Claims(ToolCase):
         self.assertIn("bad   float  ?    ", self.prints("checkpoint", "ls", "m"))
         self.assertEqual(self.json("checkpoint", "ls", "--json", "m")[0], {"name": "bad", "dtype": "float", "shape": None})
 
-    def test_damage_is_told_from_what_is_not_known(self):
+    def test_damage_is_distinguished_from_unsupported_tensors(self):
         self.claim(bad=entry(VARIANT, [1], 6, offset=100), wrong=behind(UINT8, [6], 6, 1))
         output, said = self.tool("checkpoint", "verify", "m", status=1)
         self.assertIn("damaged: wrong: ", output)

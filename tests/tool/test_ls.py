@@ -26,7 +26,7 @@ layer/weights  float   [2,3]   24
 words          string  [2]     14
 """)
 
-    def test_a_safetensors_file_is_to_be_converted_first(self):
+    def test_a_safetensors_file_must_be_converted_first(self):
         self.write("m.safetensors", b"")
         self.assertIn("hooksess checkpoint convert", self.says("checkpoint", "ls", "m.safetensors"))
 
@@ -49,7 +49,7 @@ words          string  [2]     14
 
 
 class Prefixes(ToolCase):
-    """What may stand for a checkpoint."""
+    """The names of checkpoints that commands accept."""
 
     def setUp(self):
         super().setUp()
@@ -58,14 +58,14 @@ class Prefixes(ToolCase):
     def n_of(self, operand):
         return len(self.json("checkpoint", "ls", "--json", operand))
 
-    def test_a_directory_is_its_newest(self):
+    def test_a_directory_means_its_newest_checkpoint(self):
         self.save("run/model-1", 1, 1)
         self.save("run/model-2", 1, 2)
         self.assertEqual(self.n_of("run"), 2)
         self.assertEqual(self.n_of("run/"), 2)
         self.assertEqual(self.n_of("run/model-1"), 1)
 
-    def test_an_index_file_is_its_checkpoint(self):
+    def test_an_index_file_means_its_checkpoint(self):
         self.save("run/model-1", 1, 1)
         self.assertEqual(self.n_of("run/model-1.index"), 1)
 
@@ -74,7 +74,7 @@ class Prefixes(ToolCase):
         self.make("m.index", MODEL)
         self.assertEqual(self.n_of("m.index"), 4)
 
-    def test_a_checkpoint_beside_a_directory_of_its_name(self):
+    def test_a_checkpoint_and_a_directory_with_the_same_name(self):
         self.save("run/model-1", 1, 1)
         self.make("run", MODEL)
         self.assertEqual(self.n_of("run"), 4)
@@ -82,7 +82,7 @@ class Prefixes(ToolCase):
     def test_a_directory_without_checkpoints(self):
         self.assertIn("run: contains no file 'checkpoint' that names an existing checkpoint", self.says("checkpoint", "ls", "run"))
 
-    def test_a_directory_whose_newest_is_gone(self):
+    def test_a_directory_whose_newest_checkpoint_is_deleted(self):
         self.save("run/model-1", 1, 1)
         (self.directory / "run/model-1.index").unlink()
         self.assertIn("run/model-1", self.says("checkpoint", "ls", "run"))
@@ -91,11 +91,11 @@ class Prefixes(ToolCase):
         self.write("run/checkpoint", b"model_checkpoint_path: {")
         self.assertIn("run/checkpoint", self.says("checkpoint", "ls", "run"))
 
-    def test_what_is_not_there_is_named(self):
+    def test_missing_files_are_named(self):
         self.assertIn("nowhere.index", self.says("checkpoint", "ls", "nowhere"))
         self.assertIn("is missing", self.says("checkpoint", "ls", ""))
 
-    def test_a_data_file_is_no_name(self):
+    def test_a_data_file_does_not_name_a_checkpoint(self):
         self.make("m", MODEL)
         self.assertIn("not the prefix of a checkpoint", self.says("checkpoint", "ls", "m.data-00000-of-00001"))
 
@@ -105,17 +105,17 @@ class Prefixes(ToolCase):
 
 
 class HostileNames(ToolCase):
-    NAMES = {  # and what is printed for people
+    NAMES = {  # and the text output
         b"\x01\x1b[31mred": "\\x01\\x1b[31mred",
         b"a\nb\t": "a\\x0ab\\x09",
         b"back\\slash": "back\\\\slash",
         b'quote"': 'quote"',
         "größe".encode(): "größe",
         "\U0001f600".encode(): "\U0001f600",
-        b"x\xc2\x9b1m": "x\\xc2\\x9b1m",  # a control character of one byte, in UTF-8
+        b"x\xc2\x9b1m": "x\\xc2\\x9b1m",  # a C1 control character
         b"y\xc3": "y\\xc3",
-        b"y\xed\xa0\x80": "y\\xed\\xa0\\x80",  # half of a pair
-        b"y\xed\x9f\xbf": "y\ud7ff",  # the last before those
+        b"y\xed\xa0\x80": "y\\xed\\xa0\\x80",  # a surrogate
+        b"y\xed\x9f\xbf": "y\ud7ff",  # the last character before the surrogates
         b"z\xf4\x8f\xbf\xbf": "z\U0010ffff",
         b"z\xf4\x90\x80\x80": "z\\xf4\\x90\\x80\\x80",  # beyond the last character
         b"z\xc0\xaf\xff": "z\\xc0\\xaf\\xff",  # overlong
@@ -130,7 +130,7 @@ class HostileNames(ToolCase):
         super().setUp()
         self.make("m", {os.fsdecode(name): ("uint8", [1], [0]) for name in self.NAMES})
 
-    def test_a_terminal_gets_nothing_but_characters(self):
+    def test_a_terminal_gets_only_printable_characters(self):
         shown = [self.NAMES[name] for name in sorted(self.NAMES)]
         width = max(map(len, shown))
         self.assertEqual(self.prints("checkpoint", "ls", "m"), "".join(f"{name:{width}}  uint8  [1]  1\n" for name in shown))

@@ -23,7 +23,7 @@ class ResumeCase(ToolCase):
         self.work.mkdir()
 
     def verify(self, *words, options=(), status=0, program=(PROGRAM,)):
-        """Runs the command; returns what it printed and what it said."""
+        """Runs the command. Returns its standard output and standard error."""
         done = run(TOOL, "verify-resume", *STEPS, *options, "--", *program, *words, cwd=self.work,
                    env={**os.environ, "TMPDIR": str(self.temporary)})
         output, said = done.stdout.decode(), ALLOCATOR.sub("", done.stderr.decode())
@@ -70,12 +70,12 @@ class Exact(ResumeCase):
         self.assertIn("each with 10 variables, states and values", self.is_same("device"))
         self.assertIn("the variable 'far'", self.differs("device", "no_generator"))
 
-    def test_standard_steps(self):
+    def test_the_default_number_of_steps(self):
         done = run(TOOL, "verify-resume", PROGRAM, cwd=self.work)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.assertIn(b"resumed at step 10 and at step 11: 20 equal steps", done.stdout)
 
-    def test_the_least_number_of_steps(self):
+    def test_the_lowest_number_of_steps(self):
         self.assertEqual(self.is_same(options=["--steps", "2"]),
                          "resumed at step 1: 2 equal steps, each with 9 variables, states and values\n")
 
@@ -122,7 +122,7 @@ class Different(ResumeCase):
         for middle in "1", "2", "3":
             self.is_same("points", options=["--middle", middle])
 
-    def test_a_loop_of_the_programs_own(self):
+    def test_a_loop_of_the_program(self):
         self.assertIn("the variable 'position'", self.differs("own_loop", "no_generator"))
 
     def test_a_value_that_is_not_computed_in_each_step(self):
@@ -133,9 +133,9 @@ class Different(ResumeCase):
         for output in self.differs("no_generator"), run(TOOL, "help", "verify-resume").stdout.decode():
             self.assertIn("hs_graph_bytes", output)
             self.assertIn("hs_graph_variable_at", output)
-        self.assertNotIn("hs_graph_", self.differs("random"))  # it is not for the checkpoint that this differs
+        self.assertNotIn("hs_graph_", self.differs("random"))  # the difference has nothing to do with checkpoints
 
-    def test_what_may_differ(self):
+    def test_ignored_values_may_differ(self):
         self.assertIn("the state 'hooksess/state/clock'", self.differs("clock"))
         self.is_same("clock", options=["--ignore", "other,hooksess/state/clock"])
         self.differs("clock", options=["--ignore", "hooksess/state"])
@@ -153,19 +153,19 @@ class Different(ResumeCase):
         self.assertTrue(output.startswith(
             "step 5 differs in the variable 'position', the value 'double_loss', the value 'loss' ("), output)
 
-    def test_more_than_is_named(self):
+    def test_more_differences_than_are_printed(self):
         self.assertIn("the value 'double_loss' and 1 more (",
                       self.differs("lossy_input", options=["--fetch", "double_loss"]))
 
 
 class NotMade(ResumeCase):
-    """Trials that come to nothing."""
+    """Trials that fail."""
 
     def test_a_program_without_a_training_session(self):
         self.assertIn("ended with status 0 and did not open a training session", self.fails("elsewhere"))
         self.assertIn("'false' ended with status 1 and did not open a training session", self.fails(program=["false"]))
 
-    def test_a_program_that_is_not_there(self):
+    def test_a_missing_program(self):
         self.assertIn("'/no/such': No such file", self.fails(program=["/no/such"]))
 
     def test_a_program_that_is_killed(self):
@@ -194,11 +194,11 @@ class NotMade(ResumeCase):
         self.assertIn("use --steps 36", self.fails("stride=3", options=["--middle", "7"]))
         self.differs("stride=8", "random")
 
-    def test_a_program_that_starts_from_nothing(self):
+    def test_a_program_that_does_not_restore(self):
         self.assertIn("the program starts at step 0, although its checkpoint_dir has a checkpoint of step 4; let it resume (hs_training_options.restore)",
                       self.fails("fresh"))
 
-    def test_sessions_that_cannot_be_tried(self):
+    def test_sessions_that_cannot_be_tested(self):
         self.assertIn("no checkpoint_dir", self.fails("no_directory"))
         self.assertIn("a worker's", self.fails("worker"))
         self.assertIn("the program has its own files (hs_env.files), which verify-resume cannot redirect", self.fails("own_files"))
@@ -212,7 +212,7 @@ class NotMade(ResumeCase):
 
 
 class Sessions(ResumeCase):
-    """Several in one program: the first is recorded."""
+    """Several sessions in one program: the first is recorded."""
 
     def test_in_turn(self):
         self.is_same("two")
@@ -224,7 +224,7 @@ class Sessions(ResumeCase):
 
 
 class Untouched(ResumeCase):
-    """A run that is there stays as it is."""
+    """A trial does not change a real run."""
 
     def test_a_run_of_the_program(self):
         for words in [], ["summaries"], ["other_files"]:
@@ -251,7 +251,7 @@ class Untouched(ResumeCase):
             self.is_same()
             holder.stdin.close()
 
-    def test_an_order_for_a_run(self):
+    def test_control_orders_for_a_real_run(self):
         self.make_run()
         control = self.work / "run/control"
         control.write_text("stop\n")
@@ -263,7 +263,7 @@ class Untouched(ResumeCase):
         (self.work / "run").mkdir()
         return self.work
 
-    def test_nothing_that_follows_the_training(self):
+    def test_code_after_the_training_does_not_run(self):
         self.is_same()
         self.assertFalse((self.work / "exported").exists())
 
@@ -285,12 +285,12 @@ class Options(ResumeCase):
     def parse(self, text):
         return json.loads(text)
 
-    def test_what_is_kept(self):
+    def test_kept_files(self):
         kept = self.directory / "kept"
         self.differs("no_generator", options=["--keep", str(kept)])
         self.assertLessEqual({"whole", "run", "whole.record", "resumed.record", "interrupted.log", "whole.result"},
                              set(os.listdir(kept)))
-        self.assertIn("--keep", self.fails(options=["--keep", str(kept)]))  # it is not empty
+        self.assertIn("--keep", self.fails(options=["--keep", str(kept)]))  # the directory is not empty
         shutil.rmtree(kept)
         kept.mkdir()
         self.is_same("summaries", options=["--keep", os.path.relpath(kept, self.work)])
@@ -299,7 +299,7 @@ class Options(ResumeCase):
     def test_a_directory_with_blanks(self):
         self.is_same(options=["--keep", str(self.directory / " a b")])
 
-    def test_options_that_make_no_sense(self):
+    def test_invalid_options(self):
         self.assertIn("--steps must be at least 2", self.fails(options=["--steps", "1"]))
         self.assertIn("is not an integer", self.fails(options=["--steps", "x"]))
         for middle in "0", "8", "-1":
@@ -313,7 +313,7 @@ class Options(ResumeCase):
         done = run(TOOL, "verify-resume", *STEPS, PROGRAM, "--steps", cwd=self.work)
         self.assertIn(b"ended with status 97", done.stderr)
 
-    def test_a_directory_that_cannot_be_made(self):
+    def test_a_directory_that_cannot_be_created(self):
         (self.directory / "file").write_bytes(b"")
         self.assertIn("Not a directory", self.fails(options=["--keep", str(self.directory / "file/inside")]))
         done = run(TOOL, "verify-resume", PROGRAM, cwd=self.work, env={**os.environ, "TMPDIR": "/no/such"})
@@ -322,13 +322,13 @@ class Options(ResumeCase):
 
 
 class Variable(ResumeCase):
-    """HOOKSESS_RESUME_TRIAL, as a training session reads it."""
+    """How a training session parses HOOKSESS_RESUME_TRIAL."""
 
     def train_with(self, value, *words):
         done = run(PROGRAM, *words, cwd=self.work, env={**os.environ, "HOOKSESS_RESUME_TRIAL": value})
         return done.returncode, done.stderr.decode()
 
-    def test_malformed(self):
+    def test_malformed_values(self):
         for value in "", "x", "whole", "whole 0", "whole 0 8", "whole 0 8 -", "whole 0 8 - ", "whole 0 8 - relative", \
                 "../x 0 8 - /tmp", "whole 8 8 - /tmp", "whole -1 8 - /tmp", "whole 4x 8 - /tmp", "whole 4 8  /tmp":
             with self.subTest(value=value):
@@ -337,7 +337,7 @@ class Variable(ResumeCase):
                 self.assertIn(f"HOOKSESS_RESUME_TRIAL is '{value}', but only 'hooksess verify-resume' sets it; unset it", said)
                 self.assertFalse((self.work / "run").exists())
 
-    def test_a_record_is_never_another_sessions(self):
+    def test_another_session_does_not_write_to_a_record(self):
         record = self.temporary / "whole.record"
         record.write_text("first")
         status, said = self.train_with(f"whole 0 8 - {self.temporary}")
@@ -350,7 +350,7 @@ class Variable(ResumeCase):
         self.assertEqual(self.train_with(f"whole 0 8 - {self.temporary}")[0], -signal.SIGKILL)
         self.assertEqual((self.temporary / "whole.result").read_text(), "0 8 ")
 
-    def test_a_directory_that_is_not_there(self):
+    def test_a_missing_directory(self):
         status, said = self.train_with("whole 0 8 - /no/such")
         self.assertEqual(status, 1)
         self.assertIn("/no/such/whole.record", said)
@@ -373,7 +373,7 @@ class Records(ResumeCase):
         text = "6 variable a:4 float [] - x\\n8 variable b:4 float [] - x\\n"
         self.assertIn("3 equal steps, each with 1 ", self.compare(text, text, 0))
 
-    def test_other_steps_do_not_count(self):
+    def test_other_steps_are_ignored(self):
         self.assertIn("2 equal steps", self.compare(
             "5 variable c:4 float [] - x\\n9 variable d:4 float [] - x\\n",
             "4 variable not:4 float [] - x\\n5 variable c:4 float [] - x\\n10 variable d:4 float [] - x\\n", 0))
@@ -387,12 +387,12 @@ class Records(ResumeCase):
         self.compare("5 variable 1:1 int8 [] - x\\n5 state 2:1 int8 [] - x\\n",
                      "5 state 2:1 int8 [] - x\\n5 variable 1:1 int8 [] - x\\n", 0)
 
-    def test_what_only_one_of_them_has(self):
+    def test_values_of_only_one_run(self):
         one, two = "5 variable 1:1 int8 [] 7 x\\n", "5 state 1:1 uint8 [1] - s\\n5 variable 1:1 int8 [] 7 x\\n"
         self.assertIn("  state    s: missing in the first run\n", self.compare(one, two, 1))
         self.assertIn("  state    s: missing in the resumed run\n", self.compare(two, one, 1))
 
-    def test_a_step_that_only_one_of_them_makes(self):
+    def test_a_step_of_only_one_run(self):
         one, two = "5 variable 1:1 int8 [] 7 x\\n", "5 variable 1:1 int8 [] 7 x\\n6 variable 1:1 int8 [] 7 x\\n"
         for pair in (one, two), (two, one):
             self.assertIn("step 6 differs in that only one of the runs has it (resumed at step 4)\n", self.compare(*pair, 1))
@@ -417,11 +417,11 @@ class Records(ResumeCase):
                 self.assertIn("damaged at '", self.compare(good, text, 2))
                 self.assertIn("damaged at '", self.compare(text, good, 2))
 
-    def test_a_record_that_is_missing(self):
+    def test_a_missing_record(self):
         script = 'set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$5/$1.result"'
         self.assertIn("whole.record: cannot read it: No such file", self.fails(program=["sh", "-c", script]))
 
-    def test_a_result_that_is_no_result(self):
+    def test_an_invalid_result(self):
         script = 'set -- $HOOKSESS_RESUME_TRIAL; echo x >"$5/$1.result"'
         self.assertIn("did not open a training session", self.fails(program=["sh", "-c", script]))
 

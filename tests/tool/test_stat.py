@@ -9,7 +9,7 @@ inf, nan = math.inf, math.nan
 
 class Statistics(ToolCase):
     def of(self, dtype, values):
-        """The statistics of one tensor."""
+        """The statistics of a tensor."""
         self.make("m", {"x": (dtype, [len(values) // 2 if dtype == "complex64" else len(values)], values)})
         return self.json("checkpoint", "stat", "--json", "m")["tensors"][0]
 
@@ -66,7 +66,7 @@ total                   19
         found = self.of("float", [nan, -3, inf, 4, -inf, nan])
         self.assert_is(found, elements=6, min=-3, max=4, mean=0.5, norm=5, nan=2, positive_infinity=1, negative_infinity=1)
 
-    def test_none_is_finite(self):
+    def test_no_finite_numbers(self):
         found = self.of("double", [nan, inf])
         self.assert_is(found, min=None, max=None, mean=None, norm=None, nan=1, positive_infinity=1)
 
@@ -78,7 +78,7 @@ total                   19
         self.assert_is(self.of("int64", [2**53 + 1]), min=2**53 + 1)
         self.assert_is(self.of("uint64", [2**63 - 1, 2**64 - 1]), min=2**63 - 1, max=2.0**64)
 
-    def test_sums_keep_what_a_double_would_lose(self):
+    def test_sums_are_more_precise_than_doubles(self):
         self.assert_is(self.of("double", [2.0**53] + [1.0] * 4096 + [-2.0**53]), mean=4096 / 4098)
 
     def test_a_norm_beyond_the_squares_of_doubles(self):
@@ -89,7 +89,7 @@ total                   19
         self.assert_is(self.of("bool", [True, False, True]), min=0, max=1, zeros=1)
         self.assert_is(self.of("int8", [-128, 127]), min=-128, max=127)
 
-    def test_complex_numbers_have_a_norm_alone(self):
+    def test_complex_numbers_have_only_a_norm(self):
         found = self.of("complex64", [3, 4, 0, 0, nan, inf, 1, inf, -inf, 1, 0, 12])
         self.assert_is(found, elements=6, min=None, max=None, mean=None, norm=13, nan=1, positive_infinity=1, negative_infinity=1,
                        zeros=1)
@@ -101,7 +101,7 @@ total                   19
         self.assert_is(found["total"], tensors=2, elements=7)
         self.assertIn("\nparts   float  [3,2]         6             0             4", self.prints("checkpoint", "stat", "m"))
 
-    def test_a_damaged_tensor_is_said_and_the_others_shown(self):
+    def test_a_damaged_tensor_is_reported_and_the_others_are_shown(self):
         self.make("m", {"a": ("uint8", [2], [1, 2]), "b": ("uint8", [2], [3, 4])})
         self.write("m.data-00000-of-00001", b"\1\0\3\4")
         output, said = self.tool("checkpoint", "stat", "m", status=2)

@@ -4,7 +4,7 @@ import unittest
 from support import TOOL, ToolCase, run
 
 INDEX, DATA = "m.index", "m.data-00000-of-00001"
-FOOTER = 48  # of an index: where its blocks are, padding, a magic number; none of it has a checksum
+FOOTER = 48  # bytes of an index's footer: offsets of blocks, padding, magic number; without a checksum
 MODEL = {"numbers": ("float", [3], [1, 2, 3]), "words": ("string", [3], [b"one", b"", b"three"]), "zero": ("int32", [0], [])}
 
 
@@ -16,7 +16,7 @@ class Verify(ToolCase):
     def verify(self, status):
         return self.prints("checkpoint", "verify", "m", status=status)
 
-    def test_all_is_right(self):
+    def test_no_damage(self):
         self.assertEqual(self.verify(0), "m: 3 tensors, 27 bytes, no damage\n")
 
     def test_no_tensors(self):
@@ -32,7 +32,7 @@ class Verify(ToolCase):
                 self.assertIn(f"damaged: {'numbers' if at < 12 else 'words'}: {DATA}: ", found)
                 self.assertTrue(found.endswith("\nm: damaged: 1 of 3 tensors\n"), found)
 
-    def test_every_wrong_byte_of_the_index_is_found_but_in_the_footer(self):
+    def test_every_wrong_byte_of_the_index_except_the_footer_is_found(self):
         index = self.bytes_of(INDEX)
         for at in range(len(index) - FOOTER):
             with self.subTest(at=at):
@@ -48,7 +48,7 @@ class Verify(ToolCase):
             done = run(TOOL, "checkpoint", "verify", "m", cwd=self.directory)
             end = {0: b"no damage\n", 1: b"m: damaged: the index\n"}[done.returncode]
             self.assertTrue(done.stdout.endswith(end), done)
-            self.assertTrue(done.returncode == 1 or at < len(index) - 8)  # the magic number counts
+            self.assertTrue(done.returncode == 1 or at < len(index) - 8)  # the magic number is checked
 
     def test_every_truncation_is_found(self):
         for name in INDEX, DATA:
@@ -58,7 +58,7 @@ class Verify(ToolCase):
                 self.assertIn(name, self.verify(1))
             self.write(name, whole)
 
-    def test_more_bytes_after_the_last_tensor_have_no_checksum(self):
+    def test_bytes_after_the_last_tensor_have_no_checksum(self):
         self.write(DATA, self.bytes_of(DATA) + b"more")
         self.verify(0)
 
@@ -78,11 +78,11 @@ m: damaged: 2 of 3 tensors
         self.assertEqual([line.split(": ")[1] for line in found.splitlines()[:-1]], ["numbers", "words", "zero"])
         self.assertIn(f"damaged: zero: {DATA}: ", found)
 
-    def test_a_missing_checkpoint_is_no_damaged_one(self):
+    def test_a_missing_checkpoint_is_not_damaged(self):
         (self.directory / INDEX).unlink()
         self.assertIn(INDEX, self.says("checkpoint", "verify", "m"))
 
-    def test_what_cannot_be_read_is_not_right(self):
+    def test_files_that_cannot_be_read_are_not_verified(self):
         (self.directory / DATA).unlink()
         (self.directory / DATA).mkdir()
         output, said = self.tool("checkpoint", "verify", "m", status=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The command, run as people run it. The checkpoints come from a program that can write what no saver would.
+# Runs the command. make_checkpoint writes the checkpoints, which may be invalid.
 if(NOT TARGET hooksess_tool)
   return()
 endif()
@@ -19,7 +19,7 @@ set_target_properties(tool_note_syncs PROPERTIES PREFIX "" OUTPUT_NAME note_sync
 
 foreach(test IN ITEMS command ls stat verify diff convert hostile events resume)
   add_test(NAME tool/${test} COMMAND ${Python3_EXECUTABLE} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${test}.py)
-  # a claim of more memory than there is gets NULL, under the sanitizers too
+  # huge allocations return NULL, also with the sanitizers
   set_tests_properties(
     tool/${test}
     PROPERTIES TIMEOUT 300 ENVIRONMENT

@@ -325,7 +325,7 @@ hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, c
 hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *given, hs_error *err)
 {
     hs_state_provider state;
-    hs_code code = hs__state_provider_take(&state, given, "state", err);
+    hs_code code = hs__state_provider_copy(&state, given, "state", err);
     if (code)
         return code;
     if (!is_name(state.name))

@@ -81,7 +81,7 @@ static hs_code fill_def(hs__queue_def *def, const hs_queue_def *given, size_t n,
     if (!one_thread && !given->position)
         return HS_OK;
     hs_state_provider saved = {.save = NULL};
-    hs_code code = given->position ? hs__state_provider_take(&saved, given->position, "position", err) : HS_OK;
+    hs_code code = given->position ? hs__state_provider_copy(&saved, given->position, "position", err) : HS_OK;
     if (code || (code = hs__turn_init(&def->turn, err)))
         return code;
     def->takes_turns = true;

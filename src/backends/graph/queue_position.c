@@ -44,7 +44,7 @@ static hs_code ask_position(const hs__queue_def *def, hs__buffer *position, hs_e
 {
     hs_state_writer writer = hs__state_writer_to(position);
     hs__buffer_clear(position);
-    hs_code code = hs__settle(def->saved.save(def->saved.self, &writer, err), "position.save", err);
+    hs_code code = hs__normalize_error(def->saved.save(def->saved.self, &writer, err), "position.save", err);
     return code ? code : hs__error_copy(err, &writer.error);
 }
 
@@ -69,7 +69,7 @@ static hs_code call_producer(const hs__queue_def *def, const hs_op *op, hs__elem
 {
     hs__graph_session inside = {.graph = def->graph, .tensors = element->values, .step = op->session->step};
     hs_op producing = {&inside, &def->element};
-    hs_code code = hs__settle(def->produce(def->self, &producing, err), "produce", err);
+    hs_code code = hs__normalize_error(def->produce(def->self, &producing, err), "produce", err);
     return code ? code : hs__element_keep(def, element, err);
 }
 
@@ -144,7 +144,7 @@ static hs_code load_in_turn(hs__queue *queue, hs_state_reader *in, hs_error *err
     hs__buffer_init(&loaded, &def->graph->env);
     hs_code code = read_rest(in, &loaded, err);
     if (!code)
-        code = hs__settle(def->saved.load(def->saved.self, in, err), "position.load", err);
+        code = hs__normalize_error(def->saved.load(def->saved.self, in, err), "position.load", err);
     if (code) {
         hs__buffer_free(&loaded);
         return code;

@@ -234,7 +234,7 @@ HS__COLD static hs_code prepare(hs__graph_session *session, const hs__graph_node
 
 HS__COLD static hs_code op_failed(const hs__graph_node *op, hs_code code, hs_error *err)
 {
-    hs__settle(code, "its function", err);
+    hs__normalize_error(code, "its function", err);
     hs_error_prefix(err, "op '%s'", op->name);
     return code;
 }

@@ -213,7 +213,7 @@ hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_optio
             attempts = 0;
         }
         while (!code && !hs_supervisor_should_stop(sv))
-            code = hs__settle(step(user, session, &error), "the step function", &error);
+            code = hs__normalize_error(step(user, session, &error), "the step function", &error);
         hs_supervisor_leave(sv, session, code, NULL, &error);
     } while (goes_on(sv, &recovery, &attempts, &error));
     return hs__error_copy(err, &error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sound, as WAV. */
+/* Audio summaries, encoded as WAV. */
 #include <hooksess/summary_values.h>
 
 #include "summary/numbers.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SAMPLE_RATE = 1, CHANNELS, FRAMES, ENCODED, CONTENT_TYPE }; /* of a Summary.Audio */
+enum { SAMPLE_RATE = 1, CHANNELS, FRAMES, ENCODED, CONTENT_TYPE }; /* fields of Summary.Audio */
 
 enum { MAX_OUTPUTS = 3, MOST_CHANNELS = 65535, SAMPLE_BYTES = 2, WAV_HEADER = 44, PCM = 1 };
 
@@ -31,7 +31,7 @@ static void put_header(hs__buffer *out, const batch *b)
     unsigned char header[WAV_HEADER];
     memcpy(header, "RIFF....WAVEfmt ....................data....", WAV_HEADER);
     hs__put32(header + 4, (uint32_t)(WAV_HEADER - 8 + data));
-    hs__put32(header + 16, 16); /* bytes of the format, which follows */
+    hs__put32(header + 16, 16); /* size of the format chunk */
     put16(header + 20, PCM);
     put16(header + 22, b->channels);
     hs__put32(header + 24, (uint32_t)sample_rate);

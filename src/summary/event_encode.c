@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "summary/encode.h"
+#include "summary/event_encode.h"
 
 #include "base/proto.h"
 #include "summary/value.h"
@@ -21,13 +21,13 @@ static size_t varint_bytes(uint64_t value)
     return n;
 }
 
-/* A Summary.Value: tag, and simple_value. */
+/* The size of a Summary.Value with tag and simple_value. */
 static size_t value_bytes(size_t tag_bytes)
 {
     return 1 + varint_bytes(tag_bytes) + tag_bytes + 1 + 4;
 }
 
-size_t hs__encoded_scalar_bytes(size_t tag_bytes)
+static size_t scalar_bytes(size_t tag_bytes)
 {
     size_t bytes = value_bytes(tag_bytes);
     return 1 + varint_bytes(bytes) + bytes;
@@ -78,7 +78,7 @@ unsigned char *hs__put_scalar_event(unsigned char *to, int64_t realtime_ns, int6
     uint32_t bits;
     memcpy(&bits, &narrow, sizeof bits);
     to = put_event(to, realtime_ns, step);
-    to = put_head(to, HS__EVENT_SUMMARY, hs__encoded_scalar_bytes(tag_bytes));
+    to = put_head(to, HS__EVENT_SUMMARY, scalar_bytes(tag_bytes));
     to = put_head(to, 1, value_bytes(tag_bytes));
     to = put_head(to, 1, tag_bytes);
     memcpy(to, tag, tag_bytes);
@@ -96,7 +96,7 @@ void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step)
         out->size += (size_t)(put_event(to, realtime_ns, step) - to);
 }
 
-/* Paths and messages come from anywhere: what no reader would take is shown as ?. */
+/* Appends a path or message. If it is not UTF-8, which readers reject, each byte above ASCII becomes '?'. */
 static void put_readable(hs__buffer *out, uint32_t field, const char *text)
 {
     size_t bytes = strlen(text);

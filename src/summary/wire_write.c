@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "summary/fields.h"
+#include "summary/wire_write.h"
 
 #include "base/proto.h"
 
@@ -52,7 +52,7 @@ size_t hs__begin_field(hs__buffer *out, uint32_t field)
     return out->size;
 }
 
-/* The length goes before the contents, which move on for it. */
+/* Moves the contents to insert their length before them. */
 void hs__end_field(hs__buffer *out, size_t begun)
 {
     unsigned char length[10];

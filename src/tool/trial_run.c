@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
-#include "trial.h"
+#include "trial_run.h"
 
 #include "events.h"
 #include "output.h"
@@ -38,7 +38,7 @@ static void set_variable(const trials *t, const trial *one)
     free(text);
 }
 
-/* Returns an errno. */
+/* Returns 0 or an errno value. */
 static int spawn(char **program, const char *log, pid_t *process)
 {
     posix_spawnattr_t attributes;
@@ -62,9 +62,9 @@ static int spawn(char **program, const char *log, pid_t *process)
     return result;
 }
 
-/* What came of it. */
+/* Results. */
 
-/* The last lines that the program has printed. */
+/* Prints the last lines of the program's output. */
 static void say_last_lines(const char *log)
 {
     enum { MOST = 2048, LINES = 5 };
@@ -72,7 +72,7 @@ static void say_last_lines(const char *log)
     FILE *file = fopen(log, "re");
     if (!file)
         return;
-    fseek(file, -MOST, SEEK_END); /* a shorter file is read from its beginning */
+    fseek(file, -MOST, SEEK_END); /* fails for a shorter file, which is read from its start */
     size_t length = fread(text, 1, MOST, file);
     fclose(file);
     while (length && text[length - 1] == '\n')
@@ -107,7 +107,7 @@ static void say_why(const trials *t, const trial *one, int status)
             t->program[0], WEXITSTATUS(status));
 }
 
-/* Reads the trial's result; false if there is none that is good. */
+/* Reads the result of a trial. False: it failed or has no result; the error is printed. */
 static bool read_result(const trials *t, trial *one, int status)
 {
     char *path = trial_file(t, one->name, "result"), text[2048];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images, as PNG. */
+/* Image summaries, encoded as PNG. */
 #include <hooksess/summary_values.h>
 
 #include "formats/png.h"
@@ -9,14 +9,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { HEIGHT = 1, WIDTH, CHANNELS, ENCODED }; /* of a Summary.Image */
+enum { HEIGHT = 1, WIDTH, CHANNELS, ENCODED }; /* fields of Summary.Image */
 
 enum { MAX_OUTPUTS = 3, MOST_CHANNELS = 4 };
 
 typedef struct {
     const hs_tensor *tensor;
     size_t n;
-    hs__pixels one; /* of any of them */
+    hs__pixels one; /* size of each image */
 } batch;
 
 /* Scaling. */
@@ -34,7 +34,7 @@ static bool pixel_is_finite(const double *pixel, size_t channels)
     return true;
 }
 
-/* A whole number of pixels at a time. */
+/* The number of whole pixels in a piece. */
 static size_t pixels_at_once(size_t channels)
 {
     return HS__NUMBERS / channels;
@@ -48,7 +48,7 @@ static size_t read_pixels(const batch *b, size_t image, size_t first, double *va
     return n;
 }
 
-/* As floats, whatever the elements are, as TensorFlow has it. */
+/* Computes the range in floats for all dtypes, as TensorFlow does. */
 static void find_range(const batch *b, size_t image, float *min, float *max)
 {
     double values[HS__NUMBERS];
@@ -66,8 +66,8 @@ static void find_range(const batch *b, size_t image, float *min, float *max)
     }
 }
 
-/* To the digits that a half has. Its exponents may be exceeded: what is less makes no difference to a pixel, and where
- * TensorFlow has infinity, images that are nearly black keep their scale. */
+/* Rounds to the precision of a half, but not to its range: smaller numbers do not change a pixel, and where TensorFlow has
+ * infinity, nearly black images keep their scale. */
 static float round_to_half(float value)
 {
     uint32_t bits;
@@ -77,7 +77,7 @@ static float round_to_half(float value)
     return value;
 }
 
-/* What is nearly black stays black. */
+/* Nearly black images become black. */
 static float scale_to(float target, float greatest)
 {
     return greatest < 1e-6F ? 0 : target / greatest;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "json.h"
+#include "json_output.h"
 #include "output.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ json_t *js_text(const char *text)
 
 json_t *js_number(long double value, bool whole)
 {
-    /* INT64_MAX itself may round up to 2^63, which does not fit */
+    /* INT64_MAX may round up to 2^63, which does not fit */
     if (whole && value >= (long double)INT64_MIN && value < 0x1p63L)
         return made(json_integer((json_int_t)value));
     return made(isfinite((double)value) ? json_real((double)value) : json_null());

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors as they are. */
+/* Summaries of tensors and of text, which is a string tensor. */
 #include <hooksess/summary_values.h>
 
 #include "base/proto.h"
 #include "formats/byte_order.h"
 #include "summary/value.h"
 
-/* Numbers stand in the file with the low byte first. */
+#include <string.h>
+
+/* The file has numbers in little-endian order. */
 static void put_content(hs__buffer *out, const hs_tensor *tensor)
 {
     size_t content = hs__begin_field(out, HS__TENSOR_CONTENT);
@@ -28,16 +30,16 @@ static void put_tensor(hs__buffer *out, const hs_tensor *tensor)
     hs__end_field(out, begun);
 }
 
-hs_code hs__put_tensor_value(hs_summary *summary, const char *tag, const char *suffix, const hs_tensor *tensor,
-                             const hs__metadata *metadata, hs_error *err)
+static hs_code put_value(hs_summary *summary, const char *tag, const hs_tensor *tensor, const hs__metadata *metadata,
+                         hs_error *err)
 {
-    hs__value value = hs__begin_value(summary, tag, suffix);
+    hs__value value = hs__begin_value(summary, tag, "");
     put_tensor(value.out, tensor);
     hs__put_metadata(value.out, metadata);
     return hs__end_value(&value, HS_OK, err);
 }
 
-hs_code hs__check_strings(const char *tag, const hs_tensor *tensor, hs_error *err)
+static hs_code check_strings(const char *tag, const hs_tensor *tensor, hs_error *err)
 {
     const hs_string *strings = tensor->data;
     for (size_t i = 0; tensor->dtype == HS_STRING && i < tensor->bytes / sizeof *strings; i++)
@@ -67,8 +69,40 @@ hs_code hs_summary_tensor(hs_summary *summary, const char *tag, const hs_tensor 
     hs_code code = hs__check_value(summary, tag, err);
     if (code || (given && (code = HS_STRUCT_TAKE(hs_summary_plugin, description, &plugin, given, err))) ||
         (code = check_plugin(tag, &plugin, err)) || (code = hs__value_tensor(summary, tag, tensor, &host, err)) ||
-        (code = hs__check_strings(tag, &host, err)))
+        (code = check_strings(tag, &host, err)))
         return code;
     const hs__metadata metadata = {plugin.name, plugin.display_name, plugin.description, plugin.content};
-    return hs__put_tensor_value(summary, tag, "", &host, &metadata, err);
+    return put_value(summary, tag, &host, &metadata, err);
+}
+
+static const hs__metadata as_text = {.plugin = "text"};
+
+hs_code hs_summary_text(hs_summary *summary, const char *tag, const char *text, hs_error *err)
+{
+    hs_code code = hs__check_value(summary, tag, err);
+    if (code)
+        return code;
+    if (!text)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': text is NULL", tag);
+    const hs_string string = {text, strlen(text)};
+    const hs_tensor tensor = hs_tensor_of(HS_STRING, HS_SCALAR, &string);
+    return hs_summary_text_tensor(summary, tag, &tensor, err);
+}
+
+hs_code hs_summary_text_tensor(hs_summary *summary, const char *tag, const hs_tensor *strings, hs_error *err)
+{
+    hs_tensor host;
+    hs_code code = hs__check_value(summary, tag, err);
+    if (code || (code = hs__value_tensor(summary, tag, strings, &host, err)))
+        return code;
+    if (host.dtype != HS_STRING)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': text has type %s; it must be string", tag,
+                            hs_dtype_name(host.dtype));
+    if ((code = check_strings(tag, &host, err)))
+        return code;
+    const hs_string *string = host.data;
+    for (size_t i = 0; i < host.bytes / sizeof *string; i++)
+        if (!hs__is_utf8(string[i].data, string[i].bytes))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': text %zu is not UTF-8", tag, i);
+    return put_value(summary, tag, &host, &as_text, err);
 }

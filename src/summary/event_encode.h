@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SUMMARY_ENCODE_H
-#define HS_SUMMARY_ENCODE_H
+#ifndef HS_SUMMARY_EVENT_ENCODE_H
+#define HS_SUMMARY_EVENT_ENCODE_H
 
 #include <hooksess/summary.h>
 
 #include "base/buffer.h"
 
-/* Events and summaries in protobuf's wire format, written by hand: this is the hot path of whoever logs a scalar a step.
- * The messages are those of base/wire/event.proto. */
+/* Encodes events and scalars in protobuf's wire format (base/wire/event.proto). Written by hand, because logging a scalar
+ * in each step is a hot path. */
 
-/* Appends to a Summary a value with a simple_value. */
+/* Appends a scalar value to a Summary. */
 void hs__encode_scalar(hs__buffer *out, const char *tag, size_t tag_bytes, double value);
-/* How much it appends. */
-size_t hs__encoded_scalar_bytes(size_t tag_bytes);
 
 /* The fields of an Event. */
 enum {
@@ -25,12 +23,12 @@ enum {
     HS__EVENT_SOURCE_METADATA = 10,
 };
 
-/* A whole Event with one scalar, at most so many bytes; returns where it ends. */
+/* Writes a whole Event with one scalar, of at most hs__scalar_event_bytes_at_most bytes. Returns its end. */
 size_t hs__scalar_event_bytes_at_most(size_t tag_bytes);
 unsigned char *hs__put_scalar_event(unsigned char *to, int64_t realtime_ns, int64_t step, const char *tag, size_t tag_bytes,
                                     double value);
 
-/* Appends what every Event begins with. */
+/* Appends the first fields of an Event: time and step. */
 void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step);
 /* Appends the body of a SessionLog. */
 void hs__encode_session_log(hs__buffer *out, hs_session_log_status status, const char *checkpoint_path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "open.h"
+#include "checkpoint_open.h"
 #include "output.h"
 
 #include <stdlib.h>
@@ -101,14 +101,14 @@ uint64_t stored_bytes(const hs_tensor *info)
 {
     hs_tensor whole = hs_tensor_of(info->dtype, hs_tensor_shape(info), NULL);
     if (info->dtype == HS_STRING)
-        return info->bytes - whole.bytes; /* that of the elements is memory's alone */
+        return info->bytes - whole.bytes; /* the hs_string elements are only in memory */
     return whole.bytes ? whole.bytes : info->bytes;
 }
 
 bool read_tensor(checkpoint *from, const char *name, hs_tensor *tensor)
 {
     hs_error err = {0};
-    /* What is not there needs no memory: it is looked for before the size, which here is no answer, is refused. */
+    /* Checks that the tensor exists before memory for it is allocated. INVALID_ARGUMENT is about the size 0. */
     hs_code code = hs_checkpoint_read(from->reader, name, NULL, 0, &err);
     if (code && code != HS_INVALID_ARGUMENT) {
         say("%s", err.message);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "numbers.h"
+#include "statistics.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Element `index` of TYPE, which may lie at any address. */
+/* Element `index` of TYPE, which need not be aligned. */
 #define ELEMENT(TYPE)                                                                                                      \
     do {                                                                                                                   \
         TYPE value;                                                                                                        \
@@ -44,7 +44,7 @@ hs_tensor parts_of(const hs_tensor *tensor)
     return hs_tensor_of(dtype, HS_SHAPE((int64_t)(tensor->bytes / hs_dtype_size(dtype))), tensor->data);
 }
 
-/* Neither NaN nor infinite, or else counted as what it is. */
+/* True if the number is finite. Otherwise counts it as NaN or infinity. */
 static bool counts(statistics *to, long double value)
 {
     if (isfinite(value))
@@ -73,7 +73,7 @@ static void add_real(statistics *to, long double value)
     to->squares += value * value;
 }
 
-/* NaN if a part is; else infinite if one is. */
+/* NaN if a part is NaN, otherwise infinite if a part is infinite. */
 static void add_complex(statistics *to, long double real, long double imaginary)
 {
     bool by_the_second = isnan(imaginary) || (isfinite(real) && !isfinite(imaginary));
@@ -86,7 +86,7 @@ static void add_complex(statistics *to, long double real, long double imaginary)
 
 void statistics_add(statistics *to, const hs_tensor *tensor)
 {
-    statistics s = *to; /* apart from all memory, so that it stays in registers */
+    statistics s = *to; /* a local copy, so that the compiler keeps it in registers */
     size_t n = tensor->bytes / hs_dtype_size(tensor->dtype);
     s.elements += n;
     if (is_complex(tensor->dtype)) {

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/paths.h"
+
+#include <string.h>
+
+char *hs__path_join(const hs_env *env, const char *directory, const char *name)
+{
+    size_t length = strlen(directory);
+    if (length == 0 || name[0] == '/')
+        return hs__strdup(env, name);
+    while (length && directory[length - 1] == '/')
+        length--;
+    return hs__format(env, "%.*s/%s", (int)length, directory, name);
+}
+
+const char *hs__path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static size_t directory_length(const char **path)
+{
+    size_t length = (size_t)(hs__path_base(*path) - *path);
+    if (!length) {
+        *path = ".";
+        return 1;
+    }
+    while (length > 1 && (*path)[length - 1] == '/')
+        length--;
+    return length;
+}
+
+bool hs__path_same(const char *path, const char *other)
+{
+    if (strcmp(hs__path_base(path), hs__path_base(other)) != 0)
+        return false;
+    size_t length = directory_length(&path);
+    return length == directory_length(&other) && strncmp(path, other, length) == 0;
+}
+
+char *hs__path_directory(const hs_env *env, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return hs__strdup(env, ".");
+    return hs__strndup(env, path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+size_t hs__path_length_without_slashes(const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    return length;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_FORMATS_BUNDLE_DATA_H
+#define HS_FORMATS_BUNDLE_DATA_H
+
+#include "formats/bundle.h"
+
+/* The lowest part of reading a bundle: a reader's data file, and the data of one entry in it. A tensor in slices has no
+ * data: its slices are entries that have (bundle_slices.h). */
+
+/* Data are read and checksummed in pieces that fit in the processor's cache. A piece is whole elements of every dtype. */
+enum { HS__BUNDLE_PIECE = 1 << 18 };
+
+/* A reader that has read nothing. Close it, after a failure too. `prefix` may be NULL. */
+hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
+/* UNIMPLEMENTED: unknown dtype, or a rank above HS_MAX_RANK. DATA_LOSS: the number of bytes overflows. */
+hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+/* Compares two entries by the place of their data: shard, then offset. */
+int hs__bundle_compare_places(const hs__bundle_entry *a, const hs__bundle_entry *b);
+/* Checks an entry that has data as hs__bundle_locate does. Leaves its data file open. */
+hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+/* DATA_LOSS if `crc`, the unmasked checksum of what was read, is not the entry's. */
+hs_code hs__bundle_check_crc(const hs__bundle_reader *reader, const hs__bundle_entry *entry, uint32_t crc, hs_error *err);
+/* Reads and verifies the numbers of a located entry in the bundle's byte order. If `whole`, `to` gets all of them. If not,
+ * `to` has room for HS__BUNDLE_PIECE bytes, and each piece replaces the one before. `on_piece` (may be NULL) is called with
+ * each piece: bytes [at, at + n) of the entry. */
+typedef hs_code (*hs__bundle_piece_fn)(void *user, char *piece, size_t at, size_t n, hs_error *err);
+hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry *entry, char *to, bool whole,
+                               hs__bundle_piece_fn on_piece, void *user, hs_error *err);
+/* hs__bundle_read of an entry that has data, but in the bundle's byte order. */
+hs_code hs__bundle_read_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
+/* hs__bundle_verify of an entry that has data. */
+hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+
+#endif
