@@ -120,10 +120,12 @@ hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_
         hs_session_fail(session, &error);
     }
     while (!error.code && !hs_session_should_stop(session)) {
+        int64_t recoveries = hs_session_recoveries(session);
         hs_code code = options.step ? hs_session_run_step(session, options.step, options.user, &error)
                                     : hs_session_run(session, options.train_op, &error);
-        if (code == HS_ABORTED && session->restored && !hs_session_should_stop(session))
-            hs__clear(&error); /* the batch is to be made anew (hs_recovery.return_aborted) */
+        bool recovered = hs_session_recoveries(session) > recoveries;
+        if (code == HS_ABORTED && recovered && !hs_session_should_stop(session))
+            hs__clear(&error); /* hs_recovery.return_aborted: the next call prepares its batch again */
     }
     hs_outcome outcome = hs_session_close(session, &error);
     hs__report_error(hs_backend_env(backend), "training failed", &error, err);
