@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The threads that fill a queue. All that they need is looked up when they are made, by the thread that has the session;
  * what they use is their own, or counted: a thread that does not end in time outlives the session, and the runner. */
-#include "threads/queue_filling.h"
+#include "backends/queue_runner.h"
+#include "backends/raw_session.h"
 #include "threads/thread.h"
 
-#include <math.h>
+#include <stdatomic.h>
 #include <string.h>
+
+/* One filling of a runner's queue: what hs_queue_runner_create_threads has made threads for. Counted by their work. */
+typedef struct hs__filling {
+    struct hs__filling *next;
+    hs_queue_runner *runner;       /* counted */
+    const hs_raw_session *session; /* which session it is for, with `opened`; never looked into */
+    uint64_t opened;
+    hs_backend_ops ops;
+    hs_node close;
+    atomic_bool abandoned; /* its threads could not all be started */
+    /* under the runner's lock */
+    size_t producing; /* enqueue threads that have not come to their end */
+    size_t unended;   /* nor done what is to be done then */
+    size_t references;
+} hs__filling;
 
 /* What one thread does. */
 typedef struct {
@@ -15,6 +31,46 @@ typedef struct {
     bool enqueues, coordinated;
     bool ended; /* and what it counts for was settled */
 } work;
+
+/* Lists of threads. */
+
+/* A list keeps its environment, which may be gone otherwise when it is freed. */
+typedef struct {
+    hs_env env;
+    hs_thread *items[];
+} block;
+
+static hs_code init_threads(hs_threads *threads, const hs_env *env, size_t capacity, hs_error *err)
+{
+    size_t bytes = sizeof(block) + (capacity + 1) * sizeof(hs_thread *);
+    block *made = hs__alloc(env, 1, bytes);
+    if (!made)
+        return hs__no_memory(err, bytes, "a list of threads");
+    made->env = *env;
+    *threads = (hs_threads){made->items, &made->env};
+    return HS_OK;
+}
+
+void hs_threads_free(hs_threads *threads)
+{
+    if (!threads || !threads->env)
+        return;
+    hs_env env = *threads->env;
+    for (hs_thread **thread = threads->items; *thread; thread++)
+        hs_thread_free(*thread);
+    hs__free(&env, (void *)threads->env); /* the block begins with it */
+    *threads = (hs_threads){NULL, NULL};
+}
+
+hs_thread *hs_threads_item(const hs_threads *threads, size_t index)
+{
+    if (!threads || !threads->items)
+        return NULL;
+    for (size_t i = 0; i < index; i++)
+        if (!threads->items[i])
+            return NULL;
+    return threads->items[index];
+}
 
 /* Running ops. */
 
@@ -299,12 +355,12 @@ static hs_code enter(hs_queue_runner *runner, hs__filling *filling, bool *entere
     return HS_OK;
 }
 
-size_t hs__filling_threads(const hs_queue_runner *runner, const hs_coordinator *coordinator)
+static size_t count_threads(const hs_queue_runner *runner, const hs_coordinator *coordinator)
 {
     return runner->n_ops + (coordinator != NULL);
 }
 
-hs_code hs__fill(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator, hs_threads *threads,
+static hs_code fill(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator, hs_threads *threads,
                  hs_error *err)
 {
     hs__filling *filling;
@@ -325,7 +381,7 @@ hs_code hs__fill(hs_queue_runner *runner, hs_raw_session *session, hs_coordinato
     return code;
 }
 
-void hs__drop_filling(hs_threads *threads)
+static void drop_filling(hs_threads *threads)
 {
     for (size_t i = 0; hs_threads_item(threads, i); i++)
         if (!hs__thread_was_started(threads->items[i]))
@@ -346,7 +402,7 @@ static void abandon(hs__filling *filling, hs_raw_session *session)
     filling->ops.close(handle, NULL);
 }
 
-hs_code hs__start_filling(hs_threads *threads, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+static hs_code start_filling(hs_threads *threads, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && threads->items[i]; i++)
@@ -361,6 +417,8 @@ hs_code hs__start_filling(hs_threads *threads, hs_raw_session *session, hs_coord
     return code;
 }
 
+/* The public functions. */
+
 bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out)
 {
     if (!runner)
@@ -373,6 +431,17 @@ bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out)
     return found;
 }
 
+static hs_code give_threads(hs_threads *threads, hs_threads *to, const hs_error *error, hs_error *err)
+{
+    if (error->code)
+        drop_filling(threads);
+    if (to && !error->code && hs_threads_item(threads, 0))
+        *to = *threads;
+    else
+        hs_threads_free(threads);
+    return hs__error_copy(err, error);
+}
+
 hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
                                        bool start, hs_threads *threads, hs_error *err)
 {
@@ -383,8 +452,54 @@ hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *
     if (!runner || !session || !session->handle)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runner_create_threads: %s is NULL",
                             runner ? "session" : "runner");
-    if (!hs__threads_init(&made, &runner->env, hs__filling_threads(runner, coordinator), &error) &&
-        !hs__fill(runner, session, coordinator, &made, &error) && start)
-        hs__start_filling(&made, session, coordinator, &error);
-    return hs__threads_give(&made, threads, &error, err);
+    if (!init_threads(&made, &runner->env, count_threads(runner, coordinator), &error) &&
+        !fill(runner, session, coordinator, &made, &error) && start)
+        start_filling(&made, session, coordinator, &error);
+    return give_threads(&made, threads, &error, err);
+}
+
+static hs_code fill_all(hs_queue_runner *const *runners, size_t n, hs_raw_session *session, hs_coordinator *coordinator,
+                        hs_threads *threads, hs_error *err)
+{
+    size_t capacity = 0;
+    for (size_t i = 0; i < n; i++)
+        capacity += count_threads(runners[i], coordinator);
+    hs_code code = init_threads(threads, &session->env, capacity, err);
+    for (size_t i = 0; !code && i < n; i++)
+        code = fill(runners[i], session, coordinator, threads, err);
+    return code;
+}
+
+static hs_code take_runners(hs_raw_session *session, hs_queue_runner ***runners, size_t *n, hs_error *err)
+{
+    const void *item;
+    *n = hs__collection_size(session->backend, HS_QUEUE_RUNNERS);
+    *runners = hs__alloc(&session->env, *n + 1, sizeof **runners);
+    if (!*runners)
+        return hs__no_memory(err, *n * sizeof **runners, "the queue runners");
+    for (size_t i = 0; i < *n && hs_backend_collection_item(session->backend, HS_QUEUE_RUNNERS, i, &item); i++)
+        (*runners)[i] = (hs_queue_runner *)item;
+    return HS_OK;
+}
+
+hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
+                               hs_error *err)
+{
+    hs_threads made = {0};
+    hs_error error = {0};
+    hs_queue_runner **runners = NULL;
+    size_t n = 0;
+    if (threads)
+        *threads = made;
+    if (!session || !session->handle)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runners_start: session is NULL or closed");
+    hs_error_clear(err);
+    if (session->runs_queues)
+        return HS_OK;
+    if (!take_runners(session, &runners, &n, &error) && !n)
+        hs_log(&session->env, HS_LOG_WARNING, "hs_queue_runners_start: the graph has no queue runners");
+    if (!error.code && n && !fill_all(runners, n, session, coordinator, &made, &error) && start)
+        start_filling(&made, session, coordinator, &error);
+    hs__free(&session->env, runners);
+    return give_threads(&made, threads, &error, err);
 }
