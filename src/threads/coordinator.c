@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "threads/coordinator_inside.h"
 
-#include "threads/thread.h"
-
 #include <string.h>
 
 /* Making and freeing. */
@@ -55,24 +53,6 @@ static void destroy(hs_coordinator *coordinator)
     hs__monitor_destroy(&coordinator->monitor);
     hs__free(&env, (void *)coordinator->clean_codes);
     hs__free(&env, coordinator);
-}
-
-void hs_coordinator_free(hs_coordinator *coordinator)
-{
-    if (!coordinator)
-        return;
-    hs__monitor_lock(&coordinator->monitor);
-    coordinator->released = true;
-    hs__thread_list *threads = coordinator->threads;
-    coordinator->threads = NULL;
-    hs__monitor_unlock(&coordinator->monitor);
-    hs__list_release(&coordinator->env, threads); /* which may be the end of threads that were not started */
-    hs__coordinator_release(coordinator);
-}
-
-void hs__coordinator_free(hs_coordinator *coordinator)
-{
-    hs_coordinator_free(coordinator);
 }
 
 /* The stop. */
@@ -192,20 +172,6 @@ bool hs__coordinator_asked(const hs_coordinator *coordinator)
 
 /* Its threads. */
 
-hs_code hs__coordinator_add(hs_coordinator *coordinator, hs_thread *thread, bool binds, hs_error *err)
-{
-    hs_code code = HS_OK;
-    hs__thread_list *old = NULL;
-    hs__monitor_lock(&coordinator->monitor);
-    if (!coordinator->released && !hs__list_has(coordinator->threads, thread))
-        code = hs__list_add(&coordinator->env, &coordinator->threads, thread, &old, err);
-    if (!code && binds)
-        coordinator->references++;
-    hs__monitor_unlock(&coordinator->monitor);
-    hs__list_release(&coordinator->env, old);
-    return code;
-}
-
 void hs__coordinator_notice(hs_coordinator *coordinator)
 {
     hs__monitor_lock(&coordinator->monitor);
@@ -223,29 +189,6 @@ void hs__coordinator_release(hs_coordinator *coordinator)
     hs__monitor_unlock(&coordinator->monitor);
     if (last)
         destroy(coordinator);
-}
-
-static hs_code start_thread(hs_coordinator *coordinator, const hs_thread_options *given, hs_error *err)
-{
-    hs_thread_options options;
-    hs_code code = HS_STRUCT_TAKE(hs_thread_options, env, &options, given, err);
-    if (code)
-        return code;
-    if (!coordinator || !options.run)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_start_thread: %s is NULL",
-                            coordinator ? "hs_thread_options.run" : "coordinator");
-    hs_thread *thread = hs__thread_new(&options, &coordinator->env, NULL, err);
-    if (thread && !hs_coordinator_register(coordinator, thread, err))
-        hs_thread_start(thread, err);
-    hs_thread_free(thread);
-    return err->code;
-}
-
-hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs_thread_options *options, hs_error *err)
-{
-    hs_error error = {0};
-    start_thread(coordinator, options, &error);
-    return hs__error_copy(err, &error);
 }
 
 hs_code hs_coordinator_stop_on_error(hs_coordinator *coordinator, hs_thread_fn body, void *user, hs_error *err)

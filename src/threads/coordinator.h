@@ -19,6 +19,5 @@ hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options 
 
 /* NULL without memory. */
 hs_coordinator *hs__coordinator_new(const hs_env *env);
-void hs__coordinator_free(hs_coordinator *coordinator);
 
 #endif

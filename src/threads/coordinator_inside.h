@@ -4,7 +4,8 @@
 
 #include "threads/coordinator.h"
 #include "threads/monitor.h"
-#include "threads/thread_list.h"
+
+#include <stdatomic.h>
 
 struct hs_coordinator {
     hs_env env;
@@ -14,13 +15,11 @@ struct hs_coordinator {
     size_t references;          /* its handle's, and one for each thread that it was registered by and has not ended */
     bool released;              /* its handle was freed: nobody will join */
     bool asked, joined;
-    hs_error error;           /* the first */
-    uint64_t changes;         /* stops and ends of threads */
-    hs__thread_list *threads; /* NULL: none */
+    hs_error error;                  /* the first */
+    uint64_t changes;                /* stops and ends of threads */
+    struct hs__thread_list *threads; /* NULL: none */
 };
 
-/* For threads, under their lock. Registers one; `binds`: it is counted from now on. */
-hs_code hs__coordinator_add(hs_coordinator *coordinator, hs_thread *thread, bool binds, hs_error *err);
 /* Somebody may be waiting for it who need not. */
 void hs__coordinator_notice(hs_coordinator *coordinator);
 /* It has ended, or will never be started: it is counted no more. */

@@ -263,11 +263,6 @@ bool hs_thread_alive(const hs_thread *thread)
     return alive;
 }
 
-bool hs__thread_has_ended(const hs_thread *thread)
-{
-    return in_stage(thread, ENDED);
-}
-
 bool hs__thread_was_started(const hs_thread *thread)
 {
     return !in_stage(thread, FRESH);
@@ -307,6 +302,88 @@ void *hs__thread_user(const hs_thread *thread)
     return thread->user;
 }
 
+/* Lists of threads. */
+
+static bool list_has(const hs__thread_list *list, const hs_thread *thread)
+{
+    for (size_t i = 0; list && i < list->n; i++)
+        if (list->items[i] == thread)
+            return true;
+    return false;
+}
+
+hs__thread_list *hs__list_retain(hs__thread_list *list)
+{
+    if (list)
+        atomic_fetch_add(&list->references, 1);
+    return list;
+}
+
+void hs__list_release(const hs_env *env, hs__thread_list *list)
+{
+    if (!list || atomic_fetch_sub(&list->references, 1) != 1)
+        return;
+    for (size_t i = 0; i < list->n; i++)
+        hs__thread_release(list->items[i]);
+    hs__free(env, list);
+}
+
+static size_t count_living(const hs__thread_list *list)
+{
+    size_t n = 0;
+    for (size_t i = 0; list && i < list->n; i++)
+        n += !in_stage(list->items[i], ENDED);
+    return n;
+}
+
+/* A longer one instead, without the threads that have ended: a program may start short ones forever. */
+static hs_code grow(const hs_env *env, hs__thread_list **list, hs__thread_list **old, hs_error *err)
+{
+    size_t capacity = 2 * count_living(*list);
+    if (capacity < 8)
+        capacity = 8;
+    size_t bytes = sizeof **list + capacity * sizeof *(*list)->items;
+    hs__thread_list *grown = hs__alloc(env, 1, bytes);
+    if (!grown)
+        return hs__no_memory(err, bytes, "the coordinator's threads");
+    atomic_init(&grown->references, 1);
+    grown->capacity = capacity;
+    for (size_t i = 0; *list && i < (*list)->n && grown->n < capacity; i++)
+        if (!in_stage((*list)->items[i], ENDED))
+            grown->items[grown->n++] = hs__thread_retain((*list)->items[i]);
+    *old = *list;
+    *list = grown;
+    return HS_OK;
+}
+
+static hs_code list_add(const hs_env *env, hs__thread_list **list, hs_thread *thread, hs__thread_list **old, hs_error *err)
+{
+    *old = NULL;
+    if (!*list || (*list)->n == (*list)->capacity) {
+        hs_code code = grow(env, list, old, err);
+        if (code)
+            return code;
+    }
+    (*list)->items[(*list)->n++] = hs__thread_retain(thread);
+    return HS_OK;
+}
+
+/* A coordinator's threads. */
+
+static hs_code add_thread(hs_coordinator *coordinator, hs_thread *thread, bool binds, hs_error *err)
+{
+    hs_code code = HS_OK;
+    hs__thread_list *old = NULL;
+    hs__monitor_lock(&coordinator->monitor);
+    if (!coordinator->released && !list_has(coordinator->threads, thread))
+        code = list_add(&coordinator->env, &coordinator->threads, thread, &old, err);
+    if (!code && binds)
+        coordinator->references++;
+    hs__monitor_unlock(&coordinator->monitor);
+    hs__list_release(&coordinator->env, old);
+    return code;
+}
+
 hs_code hs_coordinator_register(hs_coordinator *coordinator, hs_thread *thread, hs_error *err)
 {
     hs_error_clear(err);
@@ -319,9 +396,45 @@ hs_code hs_coordinator_register(hs_coordinator *coordinator, hs_thread *thread, 
         code =
             hs_error_set(err, HS_FAILED_PRECONDITION, "thread '%s' is registered with another coordinator", thread->name);
     else if (!in_stage(thread, ENDED))
-        code = hs__coordinator_add(coordinator, thread, !thread->coordinator, err);
+        code = add_thread(coordinator, thread, !thread->coordinator, err);
     if (!code && !in_stage(thread, ENDED))
         thread->coordinator = coordinator;
     hs__monitor_unlock(&thread->monitor);
     return code;
+}
+
+static hs_code start_thread(hs_coordinator *coordinator, const hs_thread_options *given, hs_error *err)
+{
+    hs_thread_options options;
+    hs_code code = HS_STRUCT_TAKE(hs_thread_options, env, &options, given, err);
+    if (code)
+        return code;
+    if (!coordinator || !options.run)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_start_thread: %s is NULL",
+                            coordinator ? "hs_thread_options.run" : "coordinator");
+    hs_thread *thread = hs__thread_new(&options, &coordinator->env, NULL, err);
+    if (thread && !hs_coordinator_register(coordinator, thread, err))
+        hs_thread_start(thread, err);
+    hs_thread_free(thread);
+    return err->code;
+}
+
+hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs_thread_options *options, hs_error *err)
+{
+    hs_error error = {0};
+    start_thread(coordinator, options, &error);
+    return hs__error_copy(err, &error);
+}
+
+void hs_coordinator_free(hs_coordinator *coordinator)
+{
+    if (!coordinator)
+        return;
+    hs__monitor_lock(&coordinator->monitor);
+    coordinator->released = true;
+    hs__thread_list *threads = coordinator->threads;
+    coordinator->threads = NULL;
+    hs__monitor_unlock(&coordinator->monitor);
+    hs__list_release(&coordinator->env, threads); /* which may be the end of threads that were not started */
+    hs__coordinator_release(coordinator);
 }

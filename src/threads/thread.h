@@ -4,6 +4,10 @@
 
 #include <hooksess/coordinator.h>
 
+#include "base/env.h"
+
+#include <stdatomic.h>
+
 /* A thread is counted: by its handle, by itself while it is alive, and by every list that it is in. Locks are taken in this
  * order: a thread's, then its coordinator's; never two threads'. */
 
@@ -15,9 +19,21 @@ void *hs__thread_user(const hs_thread *thread);
 bool hs__thread_was_started(const hs_thread *thread);
 hs_thread *hs__thread_retain(hs_thread *thread);
 void hs__thread_release(hs_thread *thread);
-/* Without a lock. A thread that has ended has reported to its coordinator, and let go of it. */
-bool hs__thread_has_ended(const hs_thread *thread);
 /* Calls the thread's function for that, unless it has ended or is being woken already. */
 void hs__thread_wake(hs_thread *thread);
+
+/* Threads that are registered. The first n of a list stay as they are while it lives, so that who joins can keep it and
+ * look through them without a lock and without memory of its own, whatever is registered meanwhile. Each thread in it is
+ * counted.
+ */
+typedef struct hs__thread_list {
+    atomic_size_t references;
+    size_t n, capacity;
+    hs_thread *items[];
+} hs__thread_list;
+
+/* May be NULL, too. */
+hs__thread_list *hs__list_retain(hs__thread_list *list);
+void hs__list_release(const hs_env *env, hs__thread_list *list);
 
 #endif
