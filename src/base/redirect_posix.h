@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-/* Directories whose files are elsewhere in this process. A trial of a resume (drivers/trial.h) redirects the program's
+/* Directories whose files are elsewhere in this process. A trial of a resume (resume_trial.h) redirects the program's
  * checkpoint_dir and summary_dir, so that no hook or saver writes to a real run. Threads: any. */
 
 /* From now on the operating system's file system (hs__posix_files) uses `to` for the directory `from` and all in it. Paths

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Predictions, by batch or one by one. */
 #include "drivers/estimator.h"
-#include "drivers/restored.h"
+#include "drivers/evaluate_once.h"
 
 #include "base/env.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One evaluation of a checkpoint. */
-#include "drivers/restored.h"
+#include "drivers/evaluate_once.h"
 
 #include "session/session.h"
 

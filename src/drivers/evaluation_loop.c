@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Evaluations of checkpoints as they come. */
-#include "drivers/restored.h"
+#include "drivers/evaluate_once.h"
 
 #include "base/env.h"
 

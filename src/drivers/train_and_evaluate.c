@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training that is evaluated on its way: each new checkpoint, in the pauses in which it is saved. */
 #include "drivers/estimator.h"
-#include "drivers/restored.h"
+#include "drivers/evaluate_once.h"
 
 #include "session/session.h"
 

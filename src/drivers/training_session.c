@@ -9,7 +9,7 @@
 #include <hooksess/hooks/summary_saver.h>
 
 #include "backends/graph/graph.h"
-#include "drivers/trial.h"
+#include "drivers/resume_trial.h"
 #include "session/session.h"
 
 enum {

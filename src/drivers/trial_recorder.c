@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hook of a trial. It records after each step a checksum of each piece of state, each variable and each value. */
-#include "drivers/trial.h"
+#include "drivers/resume_trial.h"
 
 #include <hooksess/tf1/scaffold.h>
 

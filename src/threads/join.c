@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for the threads of a coordinator. It takes no memory: a program that has none left still has to end well. */
 #include "threads/coordinator_inside.h"
-#include "threads/thread.h"
+#include "threads/coordinated_thread.h"
 
 #include <math.h>
 #include <stdio.h>

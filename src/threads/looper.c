@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "threads/coordinator_inside.h"
-#include "threads/thread.h"
+#include "threads/coordinated_thread.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * what they use is their own, or counted: a thread that does not end in time outlives the session, and the runner. */
 #include "backends/queue_runner.h"
 #include "backends/raw_session.h"
-#include "threads/thread.h"
+#include "threads/coordinated_thread.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -361,7 +361,7 @@ static size_t count_threads(const hs_queue_runner *runner, const hs_coordinator 
 }
 
 static hs_code fill(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator, hs_threads *threads,
-                 hs_error *err)
+                    hs_error *err)
 {
     hs__filling *filling;
     if (!session->ops.fork)

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What trials of a resume have recorded (src/drivers/trial.h describes the files). One step of each record is in memory. */
+/* What trials of a resume have recorded (src/drivers/resume_trial.h describes the files). One step of each record is in
+ * memory. */
 
 /* A thing that differs. */
 typedef struct record_difference {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Trials of a resume (src/drivers/trial.h describes what the library does in one). */
+/* Trials of a resume (src/drivers/resume_trial.h describes what the library does in one). */
 
 typedef struct trials {
     char **program;      /* and its arguments, ended by NULL */

@@ -2,7 +2,7 @@
 /* The record of a trial of a resume. */
 #include "checkpoint/cell.h"
 
-#include "drivers/trial.h"
+#include "drivers/resume_trial.h"
 
 #include <errno.h>
 

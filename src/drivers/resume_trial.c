@@ -3,7 +3,7 @@
 #ifdef __linux__
 #define _GNU_SOURCE /* secure_getenv */
 #endif
-#include "drivers/trial.h"
+#include "drivers/resume_trial.h"
 
 #include "base/redirect_posix.h"
 

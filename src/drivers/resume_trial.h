@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_DRIVERS_TRIAL_H
-#define HS_DRIVERS_TRIAL_H
+#ifndef HS_DRIVERS_RESUME_TRIAL_H
+#define HS_DRIVERS_RESUME_TRIAL_H
 
 #include <hooksess/checkpoint.h>
 #include <hooksess/training_session.h>
@@ -11,7 +11,7 @@
 /* Trials of a resume, as the program that trains sees them. The command `hooksess verify-resume` (src/tool/verify_resume.c)
  * starts the program once for each trial and compares what the trials record.
  *
- *   trial.c            the trial that the environment variable asks for: where its files are, how it ends
+ *   resume_trial.c     the trial that the environment variable asks for: where its files are, how it ends
  *   trial_recorder.c   the hook that records every step
  *
  * The variable is HOOKSESS_RESUME_TRIAL="NAME FIRST LAST FETCHES DIRECTORY":

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "threads/thread.h"
+#include "threads/coordinated_thread.h"
 
 #include "base/thread.h"
 #include "threads/coordinator_inside.h"

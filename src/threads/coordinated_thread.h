@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_THREADS_THREAD_H
-#define HS_THREADS_THREAD_H
+#ifndef HS_THREADS_COORDINATED_THREAD_H
+#define HS_THREADS_COORDINATED_THREAD_H
 
 #include <hooksess/coordinator.h>
 

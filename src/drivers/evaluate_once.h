@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_DRIVERS_RESTORED_H
-#define HS_DRIVERS_RESTORED_H
+#ifndef HS_DRIVERS_EVALUATE_ONCE_H
+#define HS_DRIVERS_EVALUATE_ONCE_H
 
 #include <hooksess/evaluation_loop.h>
 
