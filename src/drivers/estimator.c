@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training and evaluating what a model function builds. */
+/* Training, evaluating and predicting with what a model function builds. */
 #include "drivers/estimator.h"
+#include "drivers/evaluate_once.h"
 
 #include <hooksess/hooks/logging_tensor.h>
 #include <hooksess/hooks/nan_tensor.h>
@@ -62,20 +63,31 @@ char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *er
 
 /* Building. */
 
-hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode, const hs_input *input,
-                  const hs_hook *hooks, hs_error *err)
+/* A graph that was built for one call, with the hooks that belong to it: the input's, the model function's, the caller's,
+ * and room for OWN_HOOKS of the call's own. They are destroyed unless they were given to a session (the list is empty
+ * then). */
+enum { OWN_HOOKS = 3 };
+typedef struct {
+    const hs_estimator *estimator;
+    hs_estimator_spec spec;
+    hs_hook *hooks;
+} built_graph;
+
+/* Takes the caller's hooks, also when it fails. release is to be called in any case. */
+static hs_code build(built_graph *built, const hs_estimator *estimator, hs_mode mode, const hs_input *input,
+                     const hs_hook *hooks, hs_error *err)
 {
     const hs_estimator_options *options = &estimator->options;
     hs_estimator_spec *spec = &built->spec;
     hs_hook of_input[2] = {{.ops = NULL}, {.ops = NULL}};
-    *built = (hs__built){.estimator = estimator, .spec.size = sizeof *spec};
+    *built = (built_graph){.estimator = estimator, .spec.size = sizeof *spec};
     hs_code code = hs__settle(options->model_fn(options->user, mode, spec, err), "model_fn", err);
     if (!code && !spec->backend.ops)
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "model_fn set no backend (hs_estimator_spec.backend)");
     if (!code && input->fn)
         code = hs__settle(input->fn(input->user, mode, spec->backend, of_input, err), "the input function", err);
     const hs_hook *const lists[] = {of_input, spec->hooks, hooks};
-    size_t room = HS__OWN_HOOKS + 1, n = 0;
+    size_t room = OWN_HOOKS + 1, n = 0;
     for (int i = 0; i < 3; i++)
         room += hs__hooks_count(lists[i]);
     built->hooks = hs__alloc(&estimator->env, room, sizeof *built->hooks);
@@ -88,7 +100,7 @@ hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode,
     return code || built->hooks ? code : hs__no_memory(err, sizeof *built->hooks, "the hooks");
 }
 
-void hs__release(hs__built *built)
+static void release(built_graph *built)
 {
     hs_hooks_free(built->hooks);
     hs__free(&built->estimator->env, built->hooks);
@@ -132,7 +144,7 @@ hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_
     return outcome;
 }
 
-static void add_own_hooks(hs__built *built, const hs_estimator_train_options *options)
+static void add_own_hooks(built_graph *built, const hs_estimator_train_options *options)
 {
     const hs_env *env = &built->estimator->env;
     const char *loss = built->spec.loss;
@@ -147,7 +159,7 @@ static void add_own_hooks(hs__built *built, const hs_estimator_train_options *op
         *next++ = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_steps = every, .env = env);
 }
 
-static hs_code check_train(const hs__built *built, const hs_estimator_train_options *options, hs_error *err)
+static hs_code check_train(const built_graph *built, const hs_estimator_train_options *options, hs_error *err)
 {
     if (!built->spec.train_op)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "model_fn set nothing to train with (hs_estimator_spec.train_op)");
@@ -159,7 +171,7 @@ static hs_code check_train(const hs__built *built, const hs_estimator_train_opti
     return HS_OK;
 }
 
-static hs_outcome run_training(hs__built *built, const hs_estimator_train_options *options, hs_error *err)
+static hs_outcome run_training(built_graph *built, const hs_estimator_train_options *options, hs_error *err)
 {
     const hs_estimator_options *settings = &built->estimator->options;
     add_own_hooks(built, options);
@@ -180,7 +192,7 @@ static hs_outcome run_training(hs__built *built, const hs_estimator_train_option
 hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_options *given, hs_error *err)
 {
     hs_estimator_train_options options = HS_INIT(hs_estimator_train_options);
-    hs__built built = {.estimator = estimator};
+    built_graph built = {.estimator = estimator};
     hs_error error = {0};
     if ((given && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &options, given, &error)) ||
         hs__estimator_missing(estimator, &error)) {
@@ -188,17 +200,18 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_
         hs__report_error(estimator ? &estimator->env : hs_env_default(), "training failed", &error, err);
         return hs_outcome_from_error(&error);
     }
-    bool failed = hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
+    bool failed = build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
                   check_train(&built, &options, &error);
     hs_outcome outcome = failed ? hs_outcome_from_error(&error) : run_training(&built, &options, &error);
-    hs__release(&built);
+    release(&built);
     hs__report_error(&estimator->env, "training failed", &error, err);
     return outcome;
 }
 
 /* Evaluating. */
 
-hs_evaluate_once_options hs__built_evaluation(const hs__built *built, const char *checkpoint_prefix)
+/* What opens a session to read a checkpoint (NULL: the newest) with it. The hooks stay those of `built`. */
+static hs_evaluate_once_options evaluation_of(const built_graph *built, const char *checkpoint_prefix)
 {
     return (hs_evaluate_once_options)HS_INIT(hs_evaluate_once_options, .checkpoint_prefix = checkpoint_prefix,
                                              .checkpoint_dir =
@@ -211,7 +224,7 @@ hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_es
                                             hs_error *err)
 {
     hs_estimator_evaluate_options options = HS_INIT(hs_estimator_evaluate_options);
-    hs__built built;
+    built_graph built;
     hs_evaluation_result *metrics = NULL;
     hs_error error = {0};
     if ((given && HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &options, given, &error)) ||
@@ -220,14 +233,14 @@ hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_es
         hs__error_copy(err, &error);
         return NULL;
     }
-    hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, &error);
+    hs_code code = build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, &error);
     const char *const loss[] = {built.spec.loss, NULL};
     const char *name = options.name ? options.name : "";
     char *directory = hs__format(&estimator->env, "%s/eval%s%s", estimator->options.checkpoint_dir, *name ? "_" : "", name);
     if (!code && !directory)
         hs__no_memory(&error, strlen(name), "a path");
     else if (!code) {
-        hs_evaluate_once_options once = hs__built_evaluation(&built, options.checkpoint_prefix);
+        hs_evaluate_once_options once = evaluation_of(&built, options.checkpoint_prefix);
         once.steps = options.steps;
         once.means = loss;
         once.summary_dir = directory;
@@ -235,7 +248,103 @@ hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_es
         built.hooks[0].ops = NULL; /* they are destroyed */
     }
     hs__free(&estimator->env, directory);
-    hs__release(&built);
+    release(&built);
     hs__error_copy(err, &error);
     return metrics;
+}
+
+/* Predicting, by batch or one by one. */
+
+typedef struct {
+    const hs_estimator_predict_options *options;
+    const char *const *keys;
+    size_t n;
+    hs_tensor *values; /* of one call */
+    int64_t calls;
+} prediction;
+
+/* Where the batch is to be taken apart, each has a row for each example. */
+static hs_code check_batch(const prediction *p, const hs_run_values *values, hs_error *err)
+{
+    const hs_tensor *first = hs_run_values_tensor(values, 0);
+    for (size_t i = 0; i < p->n; i++) {
+        const hs_tensor *value = hs_run_values_tensor(values, i);
+        if (!value)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "the prediction '%s' is an op without a value", p->keys[i]);
+        if (!p->options->whole_batches && (value->rank < 1 || value->dims[0] != first->dims[0]))
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "prediction '%s' does not have one row for each example, as '%s' has; set whole_batches",
+                                p->keys[i], p->keys[0]);
+    }
+    return HS_OK;
+}
+
+static void take_row(hs_tensor *batch, int64_t row)
+{
+    batch->rank--;
+    batch->bytes /= (size_t)batch->dims[0];
+    memmove(batch->dims, batch->dims + 1, (size_t)batch->rank * sizeof *batch->dims);
+    batch->data = (char *)batch->data + (size_t)row * batch->bytes;
+}
+
+static hs_code give(prediction *p, const hs_run_values *values, hs_error *err)
+{
+    const hs_estimator_predict_options *options = p->options;
+    int64_t rows = options->whole_batches ? 1 : hs_run_values_tensor(values, 0)->dims[0];
+    hs_code code = HS_OK;
+    for (int64_t row = 0; !code && row < rows; row++) {
+        for (size_t i = 0; i < p->n; i++)
+            p->values[i] = *hs_run_values_tensor(values, i);
+        for (size_t i = 0; i < p->n && !options->whole_batches; i++)
+            take_row(&p->values[i], row);
+        code = hs__settle(options->predicted(options->user, p->calls++, p->values, p->n, err), "predicted", err);
+    }
+    return code;
+}
+
+static void predict_all(prediction *p, hs_session *session, hs_error *err)
+{
+    const hs_run_args args = HS_INIT(hs_run_args, .names = p->keys, .kind = HS_RUN_EVAL);
+    const hs_run_values *values;
+    hs_code code = HS_OK;
+    while (!code && !hs_session_should_stop(session) && !hs_session_run_args(session, &args, &values, err))
+        if ((code = check_batch(p, values, err)) || (code = give(p, values, err)))
+            hs_session_fail(session, err);
+}
+
+static hs_code make_prediction(prediction *p, const built_graph *built, hs_error *err)
+{
+    p->keys = p->options->keys ? p->options->keys : built->spec.predictions;
+    p->n = hs__names_count(p->keys);
+    if (!p->n || !p->options->predicted)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_predict: %s",
+                            p->n ? "predicted is missing"
+                                 : "nothing to predict: keys and hs_estimator_spec.predictions are both empty");
+    p->values = hs__alloc(&built->estimator->env, p->n, sizeof *p->values);
+    return p->values ? HS_OK : hs__no_memory(err, p->n * sizeof *p->values, "the predictions");
+}
+
+hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict_options *given, hs_error *err)
+{
+    hs_estimator_predict_options options = HS_INIT(hs_estimator_predict_options);
+    prediction p = {.options = &options};
+    built_graph built = {.estimator = estimator};
+    char *path = NULL;
+    hs_error error = {0};
+    if (HS_STRUCT_TAKE(hs_estimator_predict_options, reserved, &options, given, &error) ||
+        hs__estimator_missing(estimator, &error)) {
+        hs_hooks_free(options.hooks);
+        return hs__error_copy(err, &error);
+    }
+    if (!build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
+        !make_prediction(&p, &built, &error)) {
+        const hs_evaluate_once_options opening = evaluation_of(&built, options.checkpoint_prefix);
+        hs_session *session = hs__restored_open(built.spec.backend, &opening, &path, &error);
+        predict_all(&p, session, &error);
+        hs_session_close(session, &error);
+    }
+    hs__free(&estimator->env, path);
+    hs__free(&estimator->env, p.values);
+    release(&built);
+    return hs__error_copy(err, &error);
 }
