@@ -4,10 +4,11 @@
 #include "base/thread.h"
 #include "threads/coordinator_inside.h"
 
-/* How a thread ends. It reports to its coordinator, lets go of it, has ended, and lets go of itself, and is seen to have
- * ended only when all that is done: who has waited for it may take away what its environment is made of. */
+/* How a thread ends: it reports its error to the coordinator, releases the coordinator, drops its reference to itself and
+ * is ENDED. The last three happen under its lock, so that a caller that has waited for the thread may free what the
+ * thread's environment uses. */
 
-typedef enum { FRESH, RUNNING, ENDING, ENDED } stage; /* ENDING: nobody wakes it any more */
+typedef enum { FRESH, RUNNING, ENDING, ENDED } stage; /* ENDING: its wake function is not called any more */
 
 struct hs_thread {
     hs_env env;
@@ -17,17 +18,17 @@ struct hs_thread {
     void (*wake)(void *user);
     void (*release)(void *user);
     atomic_size_t references;
-    atomic_int stage;    /* written under the lock */
-    hs__monitor monitor; /* of all below */
-    bool waking;
+    atomic_int stage;    /* written with the lock held */
+    hs__monitor monitor; /* guards the fields below */
+    bool waking;         /* `waker` calls the wake function */
     pthread_t waker;
     hs_error error;
-    hs_coordinator *coordinator; /* counted; NULL: none, or it has ended */
+    hs_coordinator *coordinator; /* retained; NULL: not registered, or ended */
 };
 
-/* Making and freeing. */
+/* Creating and freeing. */
 
-static hs_thread *make(const hs_thread_options *options, const hs_env *env, hs_error *err)
+static hs_thread *new_thread(const hs_thread_options *options, const hs_env *env, hs_error *err)
 {
     hs_thread *thread = hs__alloc(env, 1, sizeof *thread);
     char *name = hs__strdup(env, options->name);
@@ -60,7 +61,7 @@ hs_thread *hs__thread_new(const hs_thread_options *given, const hs_env *default_
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_thread_options.name is missing; messages about the thread need it");
         return NULL;
     }
-    hs_thread *thread = make(&options, &env, err);
+    hs_thread *thread = new_thread(&options, &env, err);
     if (thread)
         thread->release = release;
     return thread;
@@ -80,10 +81,10 @@ hs_thread *hs__thread_retain(hs_thread *thread)
 static void destroy(hs_thread *thread)
 {
     hs_env env = thread->env;
-    hs__monitor_lock(&thread->monitor); /* it has ended, but may not have let go of its lock */
+    hs__monitor_lock(&thread->monitor); /* an ended thread may still be about to unlock */
     hs_coordinator *coordinator = thread->coordinator;
     hs__monitor_unlock(&thread->monitor);
-    if (coordinator) /* it was never started */
+    if (coordinator) /* the thread was never started */
         hs__coordinator_release(coordinator);
     if (thread->release)
         thread->release(thread->user);
@@ -102,11 +103,11 @@ void hs_thread_free(hs_thread *thread)
 {
     if (!thread)
         return;
-    hs_thread_mark_ended(thread); /* nobody else could say it, if the program runs it itself */
+    hs_thread_mark_ended(thread); /* a thread that the program runs: without the handle no call could mark it */
     hs__thread_release(thread);
 }
 
-/* Its end. */
+/* Ending. */
 
 static bool in_stage(const hs_thread *thread, stage wanted)
 {
@@ -118,7 +119,7 @@ static void set_stage(hs_thread *thread, stage next)
     atomic_store_explicit(&thread->stage, next, memory_order_release);
 }
 
-/* Nobody wakes it any more. False: it was not running. */
+/* Stops calls of the wake function and waits for one in progress. Returns false if the thread was not running. */
 static bool begin_end(hs_thread *thread)
 {
     hs__monitor_lock(&thread->monitor);
@@ -152,7 +153,7 @@ static void finish_end(hs_thread *thread)
         hs__coordinator_release(thread->coordinator);
     thread->coordinator = NULL;
     bool last = atomic_fetch_sub(&thread->references, 1) == 1;
-    if (!last) { /* else nobody is there to see it */
+    if (!last) { /* else no caller can see it */
         set_stage(thread, ENDED);
         hs__monitor_changed(&thread->monitor);
     }
@@ -167,7 +168,7 @@ void hs_thread_mark_ended(hs_thread *thread)
         finish_end(thread);
 }
 
-/* Its run. */
+/* Running. */
 
 static void *run_body(void *user)
 {
@@ -194,17 +195,17 @@ static hs_code start_body(hs_thread *thread, hs_error *err)
             err->code = HS_RESOURCE_EXHAUSTED;
         return HS_RESOURCE_EXHAUSTED;
     }
-    pthread_detach(id); /* it is waited for by what it says itself */
+    pthread_detach(id); /* hs_thread_wait waits for its stage instead */
     return HS_OK;
 }
 
-static void take_start_back(hs_thread *thread)
+static void undo_start(hs_thread *thread)
 {
     hs__monitor_lock(&thread->monitor);
     set_stage(thread, FRESH);
     hs__monitor_changed(&thread->monitor);
     if (thread->coordinator)
-        hs__coordinator_notice(thread->coordinator);
+        hs__coordinator_notify(thread->coordinator);
     hs__monitor_unlock(&thread->monitor);
     hs__thread_release(thread);
 }
@@ -217,7 +218,7 @@ hs_code hs_thread_start(hs_thread *thread, hs_error *err)
     hs__monitor_lock(&thread->monitor);
     bool fresh = in_stage(thread, FRESH);
     if (fresh) {
-        hs__thread_retain(thread); /* its end may come as soon as it is seen to run */
+        hs__thread_retain(thread); /* the thread's own reference, before it can end */
         set_stage(thread, RUNNING);
     }
     hs__monitor_unlock(&thread->monitor);
@@ -225,7 +226,7 @@ hs_code hs_thread_start(hs_thread *thread, hs_error *err)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "thread '%s' was already started", thread->name);
     hs_code code = thread->run ? start_body(thread, err) : HS_OK;
     if (code)
-        take_start_back(thread);
+        undo_start(thread);
     return code;
 }
 
@@ -245,7 +246,7 @@ void hs__thread_wake(hs_thread *thread)
     hs__monitor_unlock(&thread->monitor);
 }
 
-/* Looking at it. */
+/* Queries. */
 
 static bool is_alive(const hs_thread *thread)
 {
@@ -336,7 +337,7 @@ static size_t count_living(const hs__thread_list *list)
     return n;
 }
 
-/* A longer one instead, without the threads that have ended: a program may start short ones forever. */
+/* Replaces the list by a longer one without the ended threads: a program may start short threads forever. */
 static hs_code grow(const hs_env *env, hs__thread_list **list, hs__thread_list **old, hs_error *err)
 {
     size_t capacity = 2 * count_living(*list);
@@ -356,6 +357,8 @@ static hs_code grow(const hs_env *env, hs__thread_list **list, hs__thread_list *
     return HS_OK;
 }
 
+/* Appends a thread. Call with the lock held that guards *list (NULL: empty). If *old is not NULL afterwards, release it
+ * without that lock, as freeing a thread may need the lock. */
 static hs_code list_add(const hs_env *env, hs__thread_list **list, hs_thread *thread, hs__thread_list **old, hs_error *err)
 {
     *old = NULL;
@@ -370,6 +373,7 @@ static hs_code list_add(const hs_env *env, hs__thread_list **list, hs_thread *th
 
 /* A coordinator's threads. */
 
+/* Call with the thread's lock held. `binds`: the thread gets a reference to the coordinator. */
 static hs_code add_thread(hs_coordinator *coordinator, hs_thread *thread, bool binds, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -435,6 +439,6 @@ void hs_coordinator_free(hs_coordinator *coordinator)
     hs__thread_list *threads = coordinator->threads;
     coordinator->threads = NULL;
     hs__monitor_unlock(&coordinator->monitor);
-    hs__list_release(&coordinator->env, threads); /* which may be the end of threads that were not started */
+    hs__list_release(&coordinator->env, threads); /* may free threads that were not started */
     hs__coordinator_release(coordinator);
 }

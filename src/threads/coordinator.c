@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Making and freeing. */
+/* Creating and freeing. */
 
 static const hs_code *copy_codes(const hs_env *env, const hs_code *codes)
 {
@@ -14,7 +14,7 @@ static const hs_code *copy_codes(const hs_env *env, const hs_code *codes)
     return copy ? memcpy(copy, codes, (n + 1) * sizeof *copy) : NULL;
 }
 
-static hs_coordinator *make(const hs_env *env, const hs_code *clean_codes, hs_error *err)
+static hs_coordinator *new_coordinator(const hs_env *env, const hs_code *clean_codes, hs_error *err)
 {
     hs_coordinator *coordinator = hs__alloc(env, 1, sizeof *coordinator);
     const hs_code *codes = copy_codes(env, clean_codes ? clean_codes : HS_CODES(HS_OUT_OF_RANGE));
@@ -39,7 +39,7 @@ hs_coordinator *hs_coordinator_new(const hs_coordinator_options *given, hs_error
     if ((given && HS_STRUCT_TAKE(hs_coordinator_options, clean_stop_codes, &options, given, err)) ||
         hs__env_take(&env, options.env, err))
         return NULL;
-    return make(&env, options.clean_stop_codes, err);
+    return new_coordinator(&env, options.clean_stop_codes, err);
 }
 
 hs_coordinator *hs__coordinator_new(const hs_env *env)
@@ -78,11 +78,11 @@ static bool replaces(const hs_error *error, const hs_error *kept)
     return !kept->code || (hs__is_preemption(kept->code) && !hs__is_preemption(error->code));
 }
 
-/* Under the lock. The error is set before the stop, so that a thread that sees the stop finds its cause. */
+/* Call with the lock held. Sets the error before the stop, so that a thread that sees the stop finds its cause. */
 static void stop(hs_coordinator *coordinator, const hs_error *error)
 {
     if (!error)
-        coordinator->asked |= !coordinator->error.code; /* after an error, it is a thread that ends because of it */
+        coordinator->asked |= !coordinator->error.code; /* after an error, threads end only because of that error */
     else if (replaces(error, &coordinator->error))
         hs__error_copy(&coordinator->error, error);
     atomic_store_explicit(&coordinator->stop, true, memory_order_release);
@@ -90,7 +90,7 @@ static void stop(hs_coordinator *coordinator, const hs_error *error)
     hs__monitor_changed(&coordinator->monitor);
 }
 
-/* What comes of having been woken to stop: an operation that was cancelled, an input that has ended. */
+/* True for an error that the stop itself has caused: a cancelled operation, or an input that has ended. */
 static bool is_echo(const hs_coordinator *coordinator, const hs_error *why)
 {
     return why && hs_coordinator_should_stop(coordinator) &&
@@ -172,7 +172,7 @@ bool hs__coordinator_asked(const hs_coordinator *coordinator)
 
 /* Its threads. */
 
-void hs__coordinator_notice(hs_coordinator *coordinator)
+void hs__coordinator_notify(hs_coordinator *coordinator)
 {
     hs__monitor_lock(&coordinator->monitor);
     coordinator->changes++;
