@@ -63,9 +63,8 @@ char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *er
 
 /* Building. */
 
-/* A graph that was built for one call, with the hooks that belong to it: the input's, the model function's, the caller's,
- * and room for OWN_HOOKS of the call's own. They are destroyed unless they were given to a session (the list is empty
- * then). */
+/* A graph that was built for one call, and its hooks: those of the input, the model function and the caller, with room for
+ * OWN_HOOKS more. free_built destroys the hooks, unless a session has adopted them: the list is empty then. */
 enum { OWN_HOOKS = 3 };
 typedef struct {
     const hs_estimator *estimator;
@@ -73,7 +72,7 @@ typedef struct {
     hs_hook *hooks;
 } built_graph;
 
-/* Takes the caller's hooks, also when it fails. release is to be called in any case. */
+/* Builds the graph and adopts the caller's hooks, also on failure. Call free_built in any case. */
 static hs_code build(built_graph *built, const hs_estimator *estimator, hs_mode mode, const hs_input *input,
                      const hs_hook *hooks, hs_error *err)
 {
@@ -94,13 +93,13 @@ static hs_code build(built_graph *built, const hs_estimator *estimator, hs_mode 
     for (int i = 0; i < 3; i++) {
         for (size_t k = 0; built->hooks && k < hs__hooks_count(lists[i]); k++)
             built->hooks[n++] = lists[i][k];
-        if (!built->hooks) /* the model function may list what the caller lists */
+        if (!built->hooks) /* out of memory. The model function may list hooks of the caller */
             hs__hooks_destroy_apart(lists[i], i == 1 ? hooks : NULL);
     }
     return code || built->hooks ? code : hs__no_memory(err, sizeof *built->hooks, "the hooks");
 }
 
-static void release(built_graph *built)
+static void free_built(built_graph *built)
 {
     hs_hooks_free(built->hooks);
     hs__free(&built->estimator->env, built->hooks);
@@ -110,7 +109,7 @@ static void release(built_graph *built)
 
 /* Training. */
 
-/* Those of options that no session gets. */
+/* Frees the hooks of options with which no session is opened. */
 static void free_training_hooks(const hs_training_options *given)
 {
     hs_training_options options = HS_INIT(hs_training_options);
@@ -185,7 +184,7 @@ static hs_outcome run_training(built_graph *built, const hs_estimator_train_opti
     const hs_estimator_train_loop_options loop =
         HS_INIT(hs_estimator_train_loop_options, .train_op = built->spec.train_op, .training = &training);
     hs_outcome outcome = hs_estimator_train_loop(built->spec.backend, &loop, err);
-    built->hooks[0].ops = NULL; /* they were the session's */
+    built->hooks[0].ops = NULL; /* the session has freed them */
     return outcome;
 }
 
@@ -203,14 +202,14 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_
     bool failed = build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
                   check_train(&built, &options, &error);
     hs_outcome outcome = failed ? hs_outcome_from_error(&error) : run_training(&built, &options, &error);
-    release(&built);
+    free_built(&built);
     hs__report_error(&estimator->env, "training failed", &error, err);
     return outcome;
 }
 
 /* Evaluating. */
 
-/* What opens a session to read a checkpoint (NULL: the newest) with it. The hooks stay those of `built`. */
+/* Options for a session that restores the checkpoint (NULL: the newest), with the hooks of `built`. */
 static hs_evaluate_once_options evaluation_of(const built_graph *built, const char *checkpoint_prefix)
 {
     return (hs_evaluate_once_options)HS_INIT(hs_evaluate_once_options, .checkpoint_prefix = checkpoint_prefix,
@@ -245,10 +244,10 @@ hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_es
         once.means = loss;
         once.summary_dir = directory;
         metrics = hs_evaluate_once(built.spec.backend, &once, &error);
-        built.hooks[0].ops = NULL; /* they are destroyed */
+        built.hooks[0].ops = NULL; /* hs_evaluate_once has freed them */
     }
     hs__free(&estimator->env, directory);
-    release(&built);
+    free_built(&built);
     hs__error_copy(err, &error);
     return metrics;
 }
@@ -263,7 +262,7 @@ typedef struct {
     int64_t calls;
 } prediction;
 
-/* Where the batch is to be taken apart, each has a row for each example. */
+/* Each prediction must have a value and, unless `whole_batches` is set, one row for each example. */
 static hs_code check_batch(const prediction *p, const hs_run_values *values, hs_error *err)
 {
     const hs_tensor *first = hs_run_values_tensor(values, 0);
@@ -279,7 +278,7 @@ static hs_code check_batch(const prediction *p, const hs_run_values *values, hs_
     return HS_OK;
 }
 
-static void take_row(hs_tensor *batch, int64_t row)
+static void select_row(hs_tensor *batch, int64_t row)
 {
     batch->rank--;
     batch->bytes /= (size_t)batch->dims[0];
@@ -287,7 +286,7 @@ static void take_row(hs_tensor *batch, int64_t row)
     batch->data = (char *)batch->data + (size_t)row * batch->bytes;
 }
 
-static hs_code give(prediction *p, const hs_run_values *values, hs_error *err)
+static hs_code deliver_batch(prediction *p, const hs_run_values *values, hs_error *err)
 {
     const hs_estimator_predict_options *options = p->options;
     int64_t rows = options->whole_batches ? 1 : hs_run_values_tensor(values, 0)->dims[0];
@@ -296,7 +295,7 @@ static hs_code give(prediction *p, const hs_run_values *values, hs_error *err)
         for (size_t i = 0; i < p->n; i++)
             p->values[i] = *hs_run_values_tensor(values, i);
         for (size_t i = 0; i < p->n && !options->whole_batches; i++)
-            take_row(&p->values[i], row);
+            select_row(&p->values[i], row);
         code = hs__settle(options->predicted(options->user, p->calls++, p->values, p->n, err), "predicted", err);
     }
     return code;
@@ -308,7 +307,7 @@ static void predict_all(prediction *p, hs_session *session, hs_error *err)
     const hs_run_values *values;
     hs_code code = HS_OK;
     while (!code && !hs_session_should_stop(session) && !hs_session_run_args(session, &args, &values, err))
-        if ((code = check_batch(p, values, err)) || (code = give(p, values, err)))
+        if ((code = check_batch(p, values, err)) || (code = deliver_batch(p, values, err)))
             hs_session_fail(session, err);
 }
 
@@ -339,12 +338,12 @@ hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict
     if (!build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
         !make_prediction(&p, &built, &error)) {
         const hs_evaluate_once_options opening = evaluation_of(&built, options.checkpoint_prefix);
-        hs_session *session = hs__restored_open(built.spec.backend, &opening, &path, &error);
+        hs_session *session = hs__open_restored(built.spec.backend, &opening, &path, &error);
         predict_all(&p, session, &error);
         hs_session_close(session, &error);
     }
     hs__free(&estimator->env, path);
     hs__free(&estimator->env, p.values);
-    release(&built);
+    free_built(&built);
     return hs__error_copy(err, &error);
 }

@@ -4,15 +4,13 @@
 
 #include <hooksess/estimator.h>
 
-/* What the estimator's calls share. */
-
 struct hs_estimator {
     hs_env env;
-    hs_estimator_options options; /* checkpoint_dir is what follows */
+    hs_estimator_options options; /* its checkpoint_dir points to the array */
     char checkpoint_dir[];
 };
 
-/* INVALID_ARGUMENT then. */
+/* Returns true, with HS_INVALID_ARGUMENT in `err`, if `estimator` is NULL. */
 bool hs__estimator_missing(const hs_estimator *estimator, hs_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { LINE = 1500 };
 
-/* What an evaluation has found. */
+/* The result. */
 
 struct hs_evaluation_result {
     hs_env env;
@@ -18,7 +18,7 @@ struct hs_evaluation_result {
     int64_t step, batches;
     const char *const *means, *const *metrics; /* copies */
     size_t n_means, n_metrics;
-    double values[]; /* of both; sums, while the batches are run */
+    double values[]; /* of the means, then of the metrics. Means are sums until all batches have run */
 };
 
 static hs_evaluation_result *new_metrics(const hs_env *env, const hs_evaluate_once_options *options, hs_error *err)
@@ -75,7 +75,7 @@ GETTER(int64_t, batches, 0)
 
 /* Opening. */
 
-bool hs__is_gone(const hs_env *env, const char *path)
+bool hs__log_if_deleted(const hs_env *env, const char *path)
 {
     if (hs_checkpoint_exists(env, path))
         return false;
@@ -95,7 +95,7 @@ static char *find(const hs_env *env, const hs_evaluate_once_options *options, hs
     return path;
 }
 
-hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options *options, char **path, hs_error *err)
+hs_session *hs__open_restored(hs_backend backend, const hs_evaluate_once_options *options, char **path, hs_error *err)
 {
     const hs_env *env = hs_backend_env(backend);
     hs_session *session;
@@ -107,14 +107,14 @@ hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options
         hs__free(env, *path);
         opening.checkpoint_prefix = *path = hooks ? find(env, options, err) : NULL;
         session = *path ? hs_session_open(backend, &opening, err) : NULL;
-    } while (*path && !session && !options->checkpoint_prefix && hs__is_gone(env, *path));
+    } while (*path && !session && !options->checkpoint_prefix && hs__log_if_deleted(env, *path));
     hs__free(env, hooks);
     return session;
 }
 
 /* One evaluation. */
 
-/* What is averaged, and the op: both in each run. */
+/* Fetches the means and runs eval_op, once for each batch. */
 static hs_code run_batches(hs_evaluation_result *metrics, hs_session *session, const hs_evaluate_once_options *options,
                            hs_error *err)
 {
@@ -162,7 +162,7 @@ static hs_code fetch_metrics(hs_evaluation_result *metrics, hs_session *session,
     return code;
 }
 
-/* In events, where they are wanted, and in a line of the log. */
+/* Writes the result as events, if the options request them, and as a line of the log. */
 static hs_code publish(const hs_evaluation_result *metrics, hs_session *session, const hs_evaluate_once_options *options,
                        hs_error *err)
 {
@@ -191,7 +191,7 @@ static hs_code publish(const hs_evaluation_result *metrics, hs_session *session,
 hs_evaluation_result *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err)
 {
     hs_evaluation_result *metrics = new_metrics(hs_backend_env(backend), options, err);
-    hs_session *session = metrics ? hs__restored_open(backend, options, &metrics->checkpoint, err) : NULL;
+    hs_session *session = metrics ? hs__open_restored(backend, options, &metrics->checkpoint, err) : NULL;
     if (session && (run_batches(metrics, session, options, err) || fetch_metrics(metrics, session, err) ||
                     publish(metrics, session, options, err)))
         hs_session_fail(session, err);
@@ -201,7 +201,7 @@ hs_evaluation_result *hs__evaluate(hs_backend backend, const hs_evaluate_once_op
     return NULL;
 }
 
-hs_code hs__told(hs_evaluation_result *metrics, hs_evaluation_done_fn evaluated, void *user, hs_error *err)
+hs_code hs__deliver_metrics(hs_evaluation_result *metrics, hs_evaluation_done_fn evaluated, void *user, hs_error *err)
 {
     if (!metrics)
         return err->code;
@@ -210,7 +210,7 @@ hs_code hs__told(hs_evaluation_result *metrics, hs_evaluation_done_fn evaluated,
     return code;
 }
 
-hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err)
+hs_code hs__copy_evaluate_options(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err)
 {
     if (HS_STRUCT_TAKE(hs_evaluate_once_options, summary_writer, options, given, err))
         return HS_INVALID_ARGUMENT;
@@ -231,7 +231,7 @@ hs_evaluation_result *hs_evaluate_once(hs_backend backend, const hs_evaluate_onc
     hs_evaluate_once_options options = HS_INIT(hs_evaluate_once_options);
     hs_error error = {0};
     hs_evaluation_result *metrics = NULL;
-    if (!hs__evaluation_take(&options, given, &error))
+    if (!hs__copy_evaluate_options(&options, given, &error))
         metrics = hs__evaluate(backend, &options, &error);
     hs_hooks_free(options.hooks);
     hs__error_copy(err, &error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training that is evaluated on its way: each new checkpoint, in the pauses in which it is saved. */
+/* Training with evaluations: each new checkpoint is evaluated after its save, while training waits. */
 #include "drivers/estimator.h"
 #include "drivers/evaluate_once.h"
 
@@ -12,28 +12,29 @@ typedef struct {
     hs_estimator_eval_spec spec;
     hs_estimator_train_options train;
     hs_estimator_evaluate_options evaluate;
-    hs_hook *held;                /* those of `evaluate`, which serve every evaluation */
-    hs_saver_listener *listeners; /* the caller's, and one that evaluates */
-    int64_t due_ns;               /* when the next one may begin */
+    hs_hook *held;                /* held copies of the hooks of `evaluate`, used by every evaluation */
+    hs_saver_listener *listeners; /* the caller's listeners, and the evaluating one */
+    int64_t due_ns;               /* earliest time of the next evaluation */
     int64_t evaluated_step;       /* -1: none */
-} course;
+} training;
 
-static int64_t after(const course *c, double secs, int64_t standard)
+static int64_t secs_from_now(const training *c, double secs, int64_t standard)
 {
     secs = secs == HS_NEVER ? 0 : secs == 0 ? (double)standard : secs;
     return hs_env_monotonic_ns(&c->estimator->env) + (int64_t)(secs * 1e9);
 }
 
-static hs_code evaluate(course *c, hs_error *err)
+static hs_code evaluate(training *c, hs_error *err)
 {
-    c->due_ns = after(c, c->spec.throttle_secs, THROTTLE_SECS);
-    return hs__told(hs_estimator_evaluate(c->estimator, &c->evaluate, err), c->spec.evaluated, c->spec.user, err);
+    c->due_ns = secs_from_now(c, c->spec.throttle_secs, THROTTLE_SECS);
+    return hs__deliver_metrics(hs_estimator_evaluate(c->estimator, &c->evaluate, err), c->spec.evaluated, c->spec.user,
+                               err);
 }
 
-/* Once a stop is asked for, it depends on how the training ends whether there is one evaluation more. */
+/* After a stop request, evaluate_last decides whether to evaluate. */
 static hs_code after_save(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err)
 {
-    course *c = self;
+    training *c = self;
     if (step == 0 || hs_raw_session_stop_requested(session) || hs_env_monotonic_ns(&c->estimator->env) < c->due_ns)
         return HS_OK;
     hs_code code = evaluate(c, err);
@@ -44,12 +45,12 @@ static hs_code after_save(void *self, hs_raw_session *session, int64_t step, boo
 
 static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = after_save);
 
-/* Of what the training has come to, if that is not evaluated yet. A stop that no hook asked for comes from outside: the
- * training is broken off, and whoever did it does not wait for an evaluation. */
-static void evaluate_last(course *c, hs_outcome *outcome, hs_error *err)
+/* Evaluates the last state, unless that is done already. A stop that no hook requested comes from outside: the training is
+ * interrupted, and the user does not want to wait for an evaluation. */
+static void evaluate_last(training *c, hs_outcome *outcome, hs_error *err)
 {
-    bool broken_off = outcome->reason == HS_REASON_STOPPED && (outcome->interrupted || !outcome->hook[0]);
-    if (outcome->reason == HS_REASON_FAILED || broken_off || c->evaluated_step == outcome->step)
+    bool interrupted = outcome->reason == HS_REASON_STOPPED && (outcome->interrupted || !outcome->hook[0]);
+    if (outcome->reason == HS_REASON_FAILED || interrupted || c->evaluated_step == outcome->step)
         return;
     hs_code code = evaluate(c, err);
     if (code && code != HS_STOP) {
@@ -60,7 +61,7 @@ static void evaluate_last(course *c, hs_outcome *outcome, hs_error *err)
         hs__clear(err);
 }
 
-static hs_code check(const course *c, hs_error *err)
+static hs_code check(const training *c, hs_error *err)
 {
     const double secs[] = {c->spec.start_delay_secs, c->spec.throttle_secs};
     const double save_secs = c->estimator->options.save_checkpoint_secs;
@@ -83,8 +84,9 @@ static hs_code check(const course *c, hs_error *err)
     return HS_OK;
 }
 
-/* The options of both, as far as they can be read, also after a failure: their hooks are freed. */
-static hs_code take(course *c, const hs_estimator_eval_spec *given, const hs_estimator_train_options *train, hs_error *err)
+/* Copies the options of both as far as they can be read, also after a failure, because their hooks are freed. */
+static hs_code copy_options(training *c, const hs_estimator_eval_spec *given, const hs_estimator_train_options *train,
+                            hs_error *err)
 {
     bool failed = hs__estimator_missing(c->estimator, err);
     failed |= HS_STRUCT_TAKE(hs_estimator_eval_spec, user, &c->spec, given, failed ? NULL : err) != HS_OK;
@@ -94,7 +96,7 @@ static hs_code take(course *c, const hs_estimator_eval_spec *given, const hs_est
     return failed ? HS_INVALID_ARGUMENT : check(c, err);
 }
 
-static hs_code listen(course *c, hs_error *err)
+static hs_code add_listener(training *c, hs_error *err)
 {
     size_t n = 0;
     while (c->train.listeners && c->train.listeners[n].ops)
@@ -108,20 +110,20 @@ static hs_code listen(course *c, hs_error *err)
     c->listeners[n] = (hs_saver_listener){&ops, c};
     c->evaluate.hooks = c->held;
     c->train.listeners = c->listeners;
-    c->due_ns = after(c, c->spec.start_delay_secs, START_DELAY_SECS);
+    c->due_ns = secs_from_now(c, c->spec.start_delay_secs, START_DELAY_SECS);
     return HS_OK;
 }
 
 hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_estimator_train_options *train,
                                            const hs_estimator_eval_spec *given, hs_error *err)
 {
-    course c = {.estimator = estimator, .train = HS_INIT(hs_estimator_train_options), .evaluated_step = -1};
+    training c = {.estimator = estimator, .train = HS_INIT(hs_estimator_train_options), .evaluated_step = -1};
     hs_error error = {0};
     hs_outcome outcome;
     const hs_env *env = estimator ? &estimator->env : hs_env_default();
-    hs_code code = take(&c, given, train, &error);
+    hs_code code = copy_options(&c, given, train, &error);
     const hs_hook *hooks = c.evaluate.hooks;
-    if (code || listen(&c, &error)) {
+    if (code || add_listener(&c, &error)) {
         hs_hooks_free(c.train.hooks);
         outcome = hs_outcome_from_error(&error);
     } else {

@@ -108,7 +108,7 @@ static size_t name_stragglers(const joining *j, char *text, size_t size)
     return n;
 }
 
-/* Shows the user of a program that does not end what it is waiting for. */
+/* Explains to the user why the program does not end. */
 static void log_waiting(const joining *j)
 {
     char names[800] = "", limit[64] = "";
