@@ -72,7 +72,7 @@ hs_thread *hs_thread_new(const hs_thread_options *options, hs_error *err)
     return hs__thread_new(options, NULL, NULL, err);
 }
 
-hs_thread *hs__thread_retain(hs_thread *thread)
+static hs_thread *retain_thread(hs_thread *thread)
 {
     atomic_fetch_add(&thread->references, 1);
     return thread;
@@ -93,7 +93,7 @@ static void destroy(hs_thread *thread)
     hs__free(&env, thread);
 }
 
-void hs__thread_release(hs_thread *thread)
+static void release_thread(hs_thread *thread)
 {
     if (atomic_fetch_sub(&thread->references, 1) == 1)
         destroy(thread);
@@ -104,7 +104,7 @@ void hs_thread_free(hs_thread *thread)
     if (!thread)
         return;
     hs_thread_mark_ended(thread); /* a thread that the program runs: without the handle no call could mark it */
-    hs__thread_release(thread);
+    release_thread(thread);
 }
 
 /* Ending. */
@@ -207,7 +207,7 @@ static void undo_start(hs_thread *thread)
     if (thread->coordinator)
         hs__coordinator_notify(thread->coordinator);
     hs__monitor_unlock(&thread->monitor);
-    hs__thread_release(thread);
+    release_thread(thread);
 }
 
 hs_code hs_thread_start(hs_thread *thread, hs_error *err)
@@ -218,7 +218,7 @@ hs_code hs_thread_start(hs_thread *thread, hs_error *err)
     hs__monitor_lock(&thread->monitor);
     bool fresh = in_stage(thread, FRESH);
     if (fresh) {
-        hs__thread_retain(thread); /* the thread's own reference, before it can end */
+        retain_thread(thread); /* the thread's own reference, before it can end */
         set_stage(thread, RUNNING);
     }
     hs__monitor_unlock(&thread->monitor);
@@ -325,7 +325,7 @@ void hs__list_release(const hs_env *env, hs__thread_list *list)
     if (!list || atomic_fetch_sub(&list->references, 1) != 1)
         return;
     for (size_t i = 0; i < list->n; i++)
-        hs__thread_release(list->items[i]);
+        release_thread(list->items[i]);
     hs__free(env, list);
 }
 
@@ -351,7 +351,7 @@ static hs_code grow(const hs_env *env, hs__thread_list **list, hs__thread_list *
     grown->capacity = capacity;
     for (size_t i = 0; *list && i < (*list)->n && grown->n < capacity; i++)
         if (!in_stage((*list)->items[i], ENDED))
-            grown->items[grown->n++] = hs__thread_retain((*list)->items[i]);
+            grown->items[grown->n++] = retain_thread((*list)->items[i]);
     *old = *list;
     *list = grown;
     return HS_OK;
@@ -367,7 +367,7 @@ static hs_code list_add(const hs_env *env, hs__thread_list **list, hs_thread *th
         if (code)
             return code;
     }
-    (*list)->items[(*list)->n++] = hs__thread_retain(thread);
+    (*list)->items[(*list)->n++] = retain_thread(thread);
     return HS_OK;
 }
 

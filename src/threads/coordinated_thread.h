@@ -21,8 +21,6 @@ hs_thread *hs__thread_new(const hs_thread_options *options, const hs_env *defaul
                           hs_error *err);
 void *hs__thread_user(const hs_thread *thread);
 bool hs__thread_was_started(const hs_thread *thread);
-hs_thread *hs__thread_retain(hs_thread *thread);
-void hs__thread_release(hs_thread *thread);
 /* Calls the thread's wake function, if it has one, unless the thread has ended or another thread is calling it. */
 void hs__thread_wake(hs_thread *thread);
 
