@@ -114,6 +114,18 @@ hs_code lost_run(lost *l, const char *name)
     return hs_session_run(l->session, name, &l->err);
 }
 
+hs_code lost_fail(lost *l, hs_code code)
+{
+    l->fails_left = 1;
+    l->fails_with = code;
+    return lost_run(l, "fail");
+}
+
+void lost_recover(lost *l)
+{
+    assert_ok(lost_fail(l, HS_ABORTED), &l->err);
+}
+
 int64_t lost_inc(lost *l)
 {
     assert_ok(lost_run(l, "inc"), &l->err);

@@ -40,6 +40,10 @@ void lost_open(lost *l, const hs_session_options *options);
 /* The same with a saver of every step and a directory to restore from. */
 void lost_open_saving(lost *l);
 hs_code lost_run(lost *l, const char *name);
+/* Runs "fail", which fails once with `code`. */
+hs_code lost_fail(lost *l, hs_code code);
+/* Loses the session in "fail" with HS_ABORTED. The run succeeds after a recovery. */
+void lost_recover(lost *l);
 /* A run of "inc"; the step after it. */
 int64_t lost_inc(lost *l);
 /* A run that fetches the step. */

@@ -288,9 +288,7 @@ static void threads_are_joined_and_started_again(void **state)
     crew all = {.begun = 0};
     lost_probe(l, a, .act = start_work, .user = &all);
     lost_open(l, NULL);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_int_equal(atomic_load(&all.ended), 1);
     lost_close(l);
     assert_int_equal(atomic_load(&all.ended), 2);
@@ -372,9 +370,7 @@ static void a_lost_run_does_not_recover_from_a_threads_error(void **state)
     lost *l = *state;
     lost_open(l, NULL);
     lost_report(l, HS_DATA_LOSS);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_int_equal(lost_run(l, "fail"), HS_DATA_LOSS);
+    assert_int_equal(lost_fail(l, HS_ABORTED), HS_DATA_LOSS);
     assert_int_equal(l->opens, 1);
     fails_of_lost_data(l);
 }
@@ -398,9 +394,7 @@ static void an_error_outweighs_an_earlier_report_of_loss(void **state)
     lost_report(l, HS_ABORTED);
     lost_report(l, HS_DATA_LOSS);
     lost_report(l, HS_UNKNOWN);
-    l->fails_left = 1;
-    l->fails_with = HS_UNAVAILABLE;
-    assert_int_equal(lost_run(l, "fail"), HS_DATA_LOSS);
+    assert_int_equal(lost_fail(l, HS_UNAVAILABLE), HS_DATA_LOSS);
     fails_of_lost_data(l);
 }
 
@@ -409,9 +403,7 @@ static void an_error_while_recovery_stops_the_threads_ends_it(void **state)
     lost *l = *state;
     lost_probe(l, a, .act = start_reporter);
     lost_open(l, NULL);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_fails(lost_run(l, "fail"), HS_DATA_LOSS, &l->err, "the last page was not written");
+    assert_fails(lost_fail(l, HS_ABORTED), HS_DATA_LOSS, &l->err, "the last page was not written");
     assert_int_equal(l->opens, 1);
     fails_of_lost_data(l);
 }
