@@ -162,7 +162,7 @@ static void assert_is_at(training *t, int step)
     assert_true(at(t, &t->weights[N - 1]) == undisturbed(step, N - 1));
 }
 
-static void who_touches_the_device_dies(void **state)
+static void touching_the_devices_memory_ends_the_process(void **state)
 {
     training *t = *state;
     int status;
@@ -190,7 +190,7 @@ static void a_training_is_resumed_on_the_device(void **state)
     assert_int_equal(close_it(t)->reason, HS_REASON_CLOSED);
 }
 
-static void saved_beside_the_steps(void **state, bool overlap)
+static void resumes_from_a_background_save(void **state, bool overlap)
 {
     training *t = *state;
     assert_non_null(try_open(t, NULL, true, overlap));
@@ -205,12 +205,12 @@ static void saved_beside_the_steps(void **state, bool overlap)
 
 static void it_is_saved_in_the_background(void **state)
 {
-    saved_beside_the_steps(state, false);
+    resumes_from_a_background_save(state, false);
 }
 
-static void it_is_saved_by_copies_beside_the_steps(void **state)
+static void checkpoints_are_copied_concurrently_with_the_steps(void **state)
 {
-    saved_beside_the_steps(state, true);
+    resumes_from_a_background_save(state, true);
 }
 
 static void nan_on_the_device_is_found_and_not_saved(void **state)
@@ -263,7 +263,7 @@ static hs_code lose_once(void *self, hs_run_context *run, const hs_run_values *v
     return --*left == 0 ? hs_error_set(err, HS_UNAVAILABLE, "the device was reset") : HS_OK;
 }
 
-static void a_training_that_loses_its_device_goes_on(void **state)
+static void training_continues_after_its_device_is_lost(void **state)
 {
     training *t = *state;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "driver", .after_run = lose_once);
@@ -335,14 +335,14 @@ static void a_copy_that_fails_in_a_guard_names_the_tensor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(who_touches_the_device_dies),
+        test(touching_the_devices_memory_ends_the_process),
         test(a_training_is_resumed_on_the_device),
         test(it_is_saved_in_the_background),
-        test(it_is_saved_by_copies_beside_the_steps),
+        test(checkpoints_are_copied_concurrently_with_the_steps),
         test(nan_on_the_device_is_found_and_not_saved),
         test(values_of_the_device_are_logged_and_drawn),
         test(a_copy_of_the_state_is_restored_to_the_device),
-        test(a_training_that_loses_its_device_goes_on),
+        test(training_continues_after_its_device_is_lost),
         test(a_copy_that_fails_in_a_save_names_the_variable),
         test(a_copy_that_fails_in_a_restore_names_the_variable),
         test(a_copy_that_is_unavailable_once_is_recovered_from),

@@ -35,7 +35,7 @@ static void trains_up_to_max_steps(void **state)
     assert_int_equal(latest_step(h->s->directory), 7);
 }
 
-static void steps_are_so_many_more(void **state)
+static void steps_are_added_to_the_restored_step(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
@@ -92,7 +92,7 @@ static void hooks_of_the_model_function_come_before_the_callers(void **state)
     assert_contains(hs_script_calls(h->s->script), "model.begin mine.begin");
 }
 
-static void keeps_so_many_checkpoints(void **state)
+static void keeps_max_to_keep_checkpoints(void **state)
 {
     shop *h = *state;
     h->max_to_keep = 2;
@@ -190,7 +190,7 @@ static hs_code saved(void *self, hs_raw_session *session, int64_t step, bool *re
     return HS_OK;
 }
 
-static void a_saving_listener_is_told_and_may_stop(void **state)
+static void a_saver_listener_is_called_and_may_stop(void **state)
 {
     shop *h = *state;
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = saved);
@@ -227,7 +227,7 @@ static void evaluates_the_newest_checkpoint(void **state)
     hs_evaluation_result_free(m);
 }
 
-static void evaluates_so_many_batches_of_a_checkpoint_by_path(void **state)
+static void evaluates_n_batches_of_a_checkpoint_by_path(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
@@ -239,7 +239,7 @@ static void evaluates_so_many_batches_of_a_checkpoint_by_path(void **state)
     hs_evaluation_result_free(m);
 }
 
-static void evaluations_are_written_to_a_directory_of_their_own(void **state)
+static void evaluations_are_written_to_a_separate_directory(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
@@ -291,7 +291,7 @@ static void without_a_checkpoint_there_is_nothing_to_evaluate(void **state)
     assert_says(&h->s->err, HS_NOT_FOUND, "no checkpoint exists; train first, or set checkpoint_prefix");
 }
 
-static void an_input_that_is_empty_is_no_evaluation(void **state)
+static void an_empty_input_fails_the_evaluation(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 1);
@@ -331,7 +331,7 @@ static void predicts_one_by_one(void **state)
     assert_float_equal(h->rows[2], 2, 0);
 }
 
-static void predicts_by_batch_what_has_no_rows_too(void **state)
+static void whole_batches_need_no_rows(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 6);
@@ -371,7 +371,7 @@ static void one_by_one_all_predictions_have_rows(void **state)
                  &h->s->err, "'w' does not have one row");
 }
 
-static void a_key_that_is_none(void **state)
+static void an_unknown_key_fails_the_prediction(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 1);
@@ -416,7 +416,7 @@ static void what_succeeds_clears_the_error(void **state)
     hs_graph_free(g);
 }
 
-static void null_is_no_estimator(void **state)
+static void a_null_estimator_is_refused(void **state)
 {
     hs_error err = {0};
     (void)state;
@@ -434,35 +434,35 @@ static void null_is_no_estimator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(null_is_no_estimator),
+        cmocka_unit_test(a_null_estimator_is_refused),
         with_shop(trains_up_to_max_steps),
-        with_shop(steps_are_so_many_more),
+        with_shop(steps_are_added_to_the_restored_step),
         with_shop(a_model_function_and_a_directory_are_needed),
         with_shop(max_steps_already_reached_makes_no_step),
         with_shop(a_loss_that_is_not_a_number_ends_training),
         with_shop(a_model_needs_no_loss),
         with_shop(trains_to_the_end_of_the_input),
         with_shop(hooks_of_the_model_function_come_before_the_callers),
-        with_shop(keeps_so_many_checkpoints),
+        with_shop(keeps_max_to_keep_checkpoints),
         with_shop(not_both_steps_and_max_steps),
         with_shop(a_failing_model_function_ends_the_call),
         with_shop(an_input_function_may_feed_placeholders),
         with_shop(a_failing_input_function_releases_the_graph_once),
-        with_shop(a_saving_listener_is_told_and_may_stop),
+        with_shop(a_saver_listener_is_called_and_may_stop),
         with_shop(listeners_need_something_that_saves),
         with_shop(evaluates_the_newest_checkpoint),
-        with_shop(evaluates_so_many_batches_of_a_checkpoint_by_path),
-        with_shop(evaluations_are_written_to_a_directory_of_their_own),
+        with_shop(evaluates_n_batches_of_a_checkpoint_by_path),
+        with_shop(evaluations_are_written_to_a_separate_directory),
         with_shop(evaluating_never_writes_into_the_checkpoint_state),
         with_shop(hooks_are_called_for_the_batches_of_an_evaluation),
         with_shop(without_a_checkpoint_there_is_nothing_to_evaluate),
-        with_shop(an_input_that_is_empty_is_no_evaluation),
+        with_shop(an_empty_input_fails_the_evaluation),
         with_shop(predicts_one_by_one),
-        with_shop(predicts_by_batch_what_has_no_rows_too),
+        with_shop(whole_batches_need_no_rows),
         with_shop(predicts_with_a_checkpoint_by_path),
         with_shop(prediction_stops_when_no_more_are_wanted),
         with_shop(one_by_one_all_predictions_have_rows),
-        with_shop(a_key_that_is_none),
+        with_shop(an_unknown_key_fails_the_prediction),
         with_shop(what_succeeds_clears_the_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static hs_code watch_directory(shop *h, hs_evaluation_loop_options options, hs_h
 
 static const hs_evaluation_loop_options defaults = HS_INIT(hs_evaluation_loop_options);
 
-static void each_new_checkpoint_once_until_none_comes(void **state)
+static void each_new_checkpoint_is_evaluated_once(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 4);
@@ -73,7 +73,7 @@ static void the_callers_writer_is_flushed(void **state)
     assert_ok(hs_summary_writer_close(writer, &h->s->err), &h->s->err);
 }
 
-static void so_many_evaluations(void **state)
+static void max_evaluations_ends_the_loop(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 4);
@@ -140,7 +140,7 @@ static hs_code take_back(void *self, hs_backend backend, hs_error *err)
     return hs_checkpoint_remove(NULL, test_path(r->h->s->directory, "model.ckpt-9"), err);
 }
 
-static void what_was_evaluated_is_not_again_when_a_newer_one_is_taken_back(void **state)
+static void a_checkpoint_is_not_evaluated_again_after_a_newer_one_is_deleted(void **state)
 {
     shop *h = *state;
     static const char *const metrics[] = {"w", NULL};
@@ -194,7 +194,7 @@ static void no_path_in_a_loop(void **state)
         HS_INVALID_ARGUMENT, &h->s->err, "checkpoint_dir is missing");
 }
 
-static void nothing_to_evaluate_with_is_refused_before_it_waits(void **state)
+static void missing_ops_are_refused_before_it_waits(void **state)
 {
     shop *h = *state;
     const hs_evaluate_once_options once = HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory);
@@ -290,7 +290,7 @@ static hs_code enough(void *user, const hs_evaluation_result *metrics, hs_error 
     return HS_STOP;
 }
 
-static void whoever_is_told_may_end_the_training(void **state)
+static void the_evaluated_callback_may_end_the_training(void **state)
 {
     shop *h = *state;
     train_and_evaluate(h, HS_NEVER, HS_NEVER, enough, 100);
@@ -325,7 +325,7 @@ static hs_code interrupt(void *self, hs_run_context *run, const hs_run_values *v
     return err->code;
 }
 
-static void a_training_that_is_broken_off_is_saved_and_not_evaluated(void **state)
+static void an_interrupted_training_is_saved_and_not_evaluated(void **state)
 {
     shop *h = *state;
     static const hs_hook_ops ops =
@@ -391,7 +391,7 @@ static void a_failing_evaluation_ends_the_training(void **state)
     assert_says(&h->s->err, HS_INTERNAL, "not good enough");
 }
 
-static void a_last_evaluation_that_fails_is_no_hooks_failure(void **state)
+static void a_failing_last_evaluation_is_not_blamed_on_a_hook(void **state)
 {
     shop *h = *state;
     train_and_evaluate(h, 0, 0, refuse, 4);
@@ -400,7 +400,7 @@ static void a_last_evaluation_that_fails_is_no_hooks_failure(void **state)
     assert_string_equal(h->s->outcome.hook, "");
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     shop *h = *state;
     train_and_evaluate(h, -5, 0, NULL, 1);
@@ -448,7 +448,7 @@ static hs_outcome loop_that_is_lost(shop *h, hs_recovery recovery)
                                    HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(.train_op = "train", .training = &training), &h->s->err);
 }
 
-static void a_loop_goes_on_when_its_batch_is_to_be_made_anew(void **state)
+static void a_loop_continues_if_its_batch_must_be_prepared_again(void **state)
 {
     shop *h = *state;
     hs_outcome o = loop_that_is_lost(h, (hs_recovery)HS_INIT(hs_recovery, .return_aborted = true));
@@ -517,7 +517,7 @@ static hs_code all_of_it(test_env *t, void *user)
     return code;
 }
 
-static void without_memory_nothing_is_left(void **state)
+static void each_allocation_may_fail(void **state)
 {
     test_each_allocation(all_of_it, *state);
 }
@@ -525,36 +525,36 @@ static void without_memory_nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_shop(each_new_checkpoint_once_until_none_comes),
+        with_shop(each_new_checkpoint_is_evaluated_once),
         with_shop(the_callers_writer_is_flushed),
-        with_shop(so_many_evaluations),
+        with_shop(max_evaluations_ends_the_loop),
         with_shop(time_between_evaluations),
         with_shop(a_checkpoint_that_is_deleted_while_it_is_evaluated),
-        with_shop(what_was_evaluated_is_not_again_when_a_newer_one_is_taken_back),
+        with_shop(a_checkpoint_is_not_evaluated_again_after_a_newer_one_is_deleted),
         with_shop(a_checkpoint_that_is_deleted_gives_way_to_another),
         with_shop(a_damaged_checkpoint_is_an_error),
         with_shop(no_path_in_a_loop),
-        with_shop(nothing_to_evaluate_with_is_refused_before_it_waits),
+        with_shop(missing_ops_are_refused_before_it_waits),
         with_shop(a_hook_that_returns_stop_ends_the_batches),
         with_shop(each_checkpoint_and_the_last),
         with_shop(throttled_only_the_last),
         with_shop(throttled_from_the_first_on),
         with_shop(a_training_that_is_done_is_evaluated_once_more),
-        with_shop(whoever_is_told_may_end_the_training),
+        with_shop(the_evaluated_callback_may_end_the_training),
         with_shop(a_hook_that_stops_has_the_last_step_evaluated),
-        with_shop(a_training_that_is_broken_off_is_saved_and_not_evaluated),
+        with_shop(an_interrupted_training_is_saved_and_not_evaluated),
         with_shop(without_saving_there_is_nothing_to_evaluate),
         with_shop(the_callers_listeners_come_before_each_evaluation),
         with_shop(a_failing_evaluation_ends_the_training),
-        with_shop(a_last_evaluation_that_fails_is_no_hooks_failure),
-        with_shop(what_makes_no_sense_is_refused),
+        with_shop(a_failing_last_evaluation_is_not_blamed_on_a_hook),
+        with_shop(invalid_options_are_refused),
         with_shop(a_step_function_makes_the_steps),
         with_shop(a_loop_needs_something_to_do),
-        with_shop(a_loop_goes_on_when_its_batch_is_to_be_made_anew),
+        with_shop(a_loop_continues_if_its_batch_must_be_prepared_again),
         with_shop(a_loop_that_does_not_recover_fails),
         with_shop(options_of_a_training_may_be_longer),
         with_shop(options_that_cannot_be_read_take_the_hooks_of_the_others),
-        with_shop(without_memory_nothing_is_left),
+        with_shop(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

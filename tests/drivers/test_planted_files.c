@@ -374,7 +374,7 @@ static name_list written_names(void)
     return both;
 }
 
-static void nothing_that_is_planted_does_harm(void **state)
+static void planted_files_do_no_harm(void **state)
 {
     (void)state;
     static name_list names;
@@ -387,7 +387,7 @@ static void nothing_that_is_planted_does_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_that_is_planted_does_harm),
+        cmocka_unit_test(planted_files_do_no_harm),
     };
     if (access("/dev/shm", W_OK) == 0)
         setenv("TMPDIR", "/dev/shm", 0); /* hundreds of trainings are made */

@@ -99,7 +99,7 @@ static void ms_128s_summaries_without_checkpoints(void **state)
     assert_int_equal(test_count_files(s->directory, "ckpt"), 0);
 }
 
-static void ms_126s_ill_numbers_are_refused(void **state)
+static void ms_126s_invalid_numbers_are_refused(void **state)
 {
     stage *s = *state;
     const hs_training_options wrong[] = {
@@ -140,7 +140,7 @@ static void it_recovers_by_default(void **state)
 }
 
 /* What was written of the steps that are made again is dropped: by START, once a creation, whoever writes. */
-static void a_recovered_session_begins_its_chart_anew(void **state)
+static void a_recovered_session_writes_start_again(void **state)
 {
     stage *s = *state;
     summed m;
@@ -162,7 +162,7 @@ static void count_destroy(void *self)
     ++*(int *)self;
 }
 
-static void ms_125s_a_worker_has_the_hooks_of_everybody_alone(void **state)
+static void ms_125s_a_worker_gets_only_the_common_hooks(void **state)
 {
     stage *s = *state;
     int destroyed = 0;
@@ -189,7 +189,7 @@ static void ms_018_a_worker_may_write_summaries(void **state)
     assert_contains(events_text(s->directory), "global_step/sec=1@");
 }
 
-static void ms_019_or_not(void **state)
+static void ms_019_a_worker_writes_no_summaries_by_default(void **state)
 {
     stage *s = *state;
     train(s,
@@ -199,7 +199,7 @@ static void ms_019_or_not(void **state)
     assert_string_equal(events_text(s->directory), "");
 }
 
-static void ms_020_whoever_saves_is_restored(void **state)
+static void ms_020_a_chief_saves_and_restores(void **state)
 {
     stage *s = *state;
     hs_training_options options =
@@ -212,7 +212,7 @@ static void ms_020_whoever_saves_is_restored(void **state)
     finish(&m, s);
 }
 
-static void ms_021_or_nobody(void **state)
+static void ms_021_a_worker_saves_nothing(void **state)
 {
     stage *s = *state;
     train(s,
@@ -222,7 +222,7 @@ static void ms_021_or_nobody(void **state)
     assert_int_equal(latest_step(s->directory), -1);
 }
 
-static void ms_022_a_worker_that_takes_part_saves_out_of_the_way(void **state)
+static void ms_022_a_worker_that_saves_has_a_separate_directory(void **state)
 {
     stage *s = *state;
     train(s,
@@ -294,18 +294,18 @@ int main(void)
         with_stage(ms_013_summaries_and_rates_by_steps),
         with_stage(ms_014_summaries_by_seconds),
         with_stage(ms_018_a_worker_may_write_summaries),
-        with_stage(ms_019_or_not),
-        with_stage(ms_020_whoever_saves_is_restored),
-        with_stage(ms_021_or_nobody),
-        with_stage(ms_022_a_worker_that_takes_part_saves_out_of_the_way),
-        with_stage(ms_125s_a_worker_has_the_hooks_of_everybody_alone),
+        with_stage(ms_019_a_worker_writes_no_summaries_by_default),
+        with_stage(ms_020_a_chief_saves_and_restores),
+        with_stage(ms_021_a_worker_saves_nothing),
+        with_stage(ms_022_a_worker_that_saves_has_a_separate_directory),
+        with_stage(ms_125s_a_worker_gets_only_the_common_hooks),
         with_stage(ms_126s_every_hundred_steps),
         with_stage(ms_126s_never_is_off_for_each),
-        with_stage(ms_126s_ill_numbers_are_refused),
+        with_stage(ms_126s_invalid_numbers_are_refused),
         with_stage(ms_128s_summaries_without_checkpoints),
         with_stage(ms_137s_how_long_a_worker_waits),
         with_stage(it_recovers_by_default),
-        with_stage(a_recovered_session_begins_its_chart_anew),
+        with_stage(a_recovered_session_writes_start_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

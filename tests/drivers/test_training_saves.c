@@ -110,7 +110,7 @@ static void max_to_keep_is_how_many_checkpoints_are_kept(void **state)
     assert_int_equal(kept(s, NULL, HS_NEVER), 7);
 }
 
-static void it_holds_for_a_saver_of_the_scaffold(void **state)
+static void max_to_keep_also_limits_the_scaffolds_saver(void **state)
 {
     stage *s = *state;
     for (int64_t given = 0; given < 4; given += 3) {
@@ -122,7 +122,7 @@ static void it_holds_for_a_saver_of_the_scaffold(void **state)
     }
 }
 
-static void step_0_is_not_saved_on_demand(void **state)
+static void step_0_is_not_saved_with_no_initial_checkpoint(void **state)
 {
     stage *s = *state;
     training t;
@@ -143,7 +143,7 @@ static hs_code note_saved(void *self, hs_raw_session *session, int64_t step, boo
 }
 
 /* A save in the background is reported in a later step. */
-static void saves_are_made_in_the_background_on_demand(void **state)
+static void saves_may_be_made_in_the_background(void **state)
 {
     stage *s = *state;
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_saved);
@@ -177,7 +177,7 @@ static hs_code train_nothing(void *user, hs_op *op, hs_error *err)
 }
 
 /* A copy that is made during the runs that follow guards the variables. */
-static void copies_overlap_the_next_runs_on_demand(void **state)
+static void copies_may_overlap_the_next_runs(void **state)
 {
     stage *s = *state;
     static float large[1 << 15];
@@ -200,7 +200,7 @@ static void copies_overlap_the_next_runs_on_demand(void **state)
     hs_graph_free(graph);
 }
 
-static void what_saves_needs_somewhere_to_save(void **state)
+static void options_for_saving_need_a_directory(void **state)
 {
     stage *s = *state;
     const struct {
@@ -322,7 +322,7 @@ static void scalars_need_a_directory_and_an_interval(void **state)
 }
 
 /* A loop that computes its steps itself, in a graph that has summaries, but no ops of the program's own. */
-static void summaries_are_no_ops_of_the_program(void **state)
+static void summaries_do_not_count_as_ops_of_the_program(void **state)
 {
     stage *s = *state;
     double loss = 0;
@@ -353,7 +353,7 @@ static hs_code do_nothing(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void with_an_op_of_the_program_there_is_no_global_step(void **state)
+static void a_graph_with_ops_of_the_program_gets_no_global_step(void **state)
 {
     stage *s = *state;
     double loss = 0;
@@ -366,7 +366,7 @@ static void with_an_op_of_the_program_there_is_no_global_step(void **state)
     hs_graph_free(g);
 }
 
-static void summaries_have_a_directory_of_their_own(void **state)
+static void summaries_may_have_a_separate_directory(void **state)
 {
     stage *s = *state;
     training t;
@@ -393,19 +393,19 @@ int main(void)
         with_stage(ms_015_either_of_a_pair_may_be_never),
         with_stage(ms_017_no_graph_files),
         with_stage(max_to_keep_is_how_many_checkpoints_are_kept),
-        with_stage(it_holds_for_a_saver_of_the_scaffold),
-        with_stage(step_0_is_not_saved_on_demand),
-        with_stage(saves_are_made_in_the_background_on_demand),
-        with_stage(copies_overlap_the_next_runs_on_demand),
-        with_stage(what_saves_needs_somewhere_to_save),
+        with_stage(max_to_keep_also_limits_the_scaffolds_saver),
+        with_stage(step_0_is_not_saved_with_no_initial_checkpoint),
+        with_stage(saves_may_be_made_in_the_background),
+        with_stage(copies_may_overlap_the_next_runs),
+        with_stage(options_for_saving_need_a_directory),
         with_stage(a_worker_may_have_the_chiefs_options),
         with_stage(checkpoints_are_saved_every_ten_minutes_by_default),
         with_stage(summaries_are_saved_every_hundred_steps_by_default),
         with_stage(scalars_are_written_when_summaries_are),
         with_stage(scalars_need_a_directory_and_an_interval),
-        with_stage(summaries_are_no_ops_of_the_program),
-        with_stage(with_an_op_of_the_program_there_is_no_global_step),
-        with_stage(summaries_have_a_directory_of_their_own),
+        with_stage(summaries_do_not_count_as_ops_of_the_program),
+        with_stage(a_graph_with_ops_of_the_program_gets_no_global_step),
+        with_stage(summaries_may_have_a_separate_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

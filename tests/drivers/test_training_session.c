@@ -62,7 +62,7 @@ static void triggers_instead_of_the_pairs(void **state)
     }
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     refuses(s, (hs_training_options){.checkpoint_dir = s->directory}, "HS_INIT(hs_training_options");
@@ -71,7 +71,7 @@ static void options_that_make_no_sense(void **state)
 }
 
 /* In the error, or in the log; whether the driver refuses it, or the session within. */
-static void what_keeps_it_from_opening_is_reported_once(void **state)
+static void a_failed_opening_is_reported_once(void **state)
 {
     stage *s = *state;
     const hs_training_options refused[] = {
@@ -97,7 +97,7 @@ static hs_code fail_wordlessly(void *self, const char *target, hs_bytes config, 
     return HS_UNAVAILABLE;
 }
 
-static void without_a_backend_there_is_no_training(void **state)
+static void a_training_session_needs_a_backend(void **state)
 {
     stage *s = *state;
     hs_backend_ops ops = *hs_script_backend(s->script).ops;
@@ -110,7 +110,7 @@ static void without_a_backend_there_is_no_training(void **state)
 }
 
 /* Its own list, which is empty then, is nobody's mistake. */
-static void no_hooks_are_no_reason_for_a_warning(void **state)
+static void an_empty_list_of_hooks_logs_no_warning(void **state)
 {
     stage *s = *state;
     const hs_training_options options = HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
@@ -159,7 +159,7 @@ static void the_scaffold_is_the_callers(void **state)
 }
 
 /* The session restores with the scaffold's; the hook's own learns what is there. */
-static void a_saver_of_the_hooks_own_goes_on_deleting(void **state)
+static void a_hooks_own_saver_still_deletes_old_checkpoints(void **state)
 {
     stage *s = *state;
     for (int i = 0; i < 2; i++) {
@@ -175,7 +175,7 @@ static void a_saver_of_the_hooks_own_goes_on_deleting(void **state)
     assert_int_equal(latest_step(s->directory), 6);
 }
 
-static void there_must_be_something_to_take_over(void **state)
+static void take_over_needs_an_existing_checkpoint(void **state)
 {
     stage *s = *state;
     hs_saver *saver = hs_saver_new(NULL, NULL);
@@ -252,7 +252,7 @@ static void hooks_are_destroyed_once_also_when_opening_fails(void **state)
 
 /* From run to run. */
 
-static void a_run_that_crashed_goes_on_from_its_last_checkpoint(void **state)
+static void a_crashed_run_resumes_from_its_last_checkpoint(void **state)
 {
     stage *s = *state;
     training t;
@@ -314,7 +314,7 @@ static void a_directory_may_end_with_slashes(void **state)
     assert_int_equal(count_of(events_text(s->directory), "checkpoint@2"), 1);
 }
 
-static void what_is_done_is_done(void **state)
+static void a_completed_training_makes_no_further_step(void **state)
 {
     stage *s = *state;
     training t;
@@ -391,22 +391,22 @@ int main(void)
         with_stage(ms_127s_both_secs_and_steps),
         with_stage(a_pair_and_a_trigger),
         with_stage(triggers_instead_of_the_pairs),
-        with_stage(options_that_make_no_sense),
-        with_stage(what_keeps_it_from_opening_is_reported_once),
-        with_stage(without_a_backend_there_is_no_training),
-        with_stage(no_hooks_are_no_reason_for_a_warning),
+        with_stage(invalid_options_are_refused),
+        with_stage(a_failed_opening_is_reported_once),
+        with_stage(a_training_session_needs_a_backend),
+        with_stage(an_empty_list_of_hooks_logs_no_warning),
         with_stage(without_options_it_is_a_plain_session),
         with_stage(the_target_is_passed_on),
         with_stage(the_scaffold_is_the_callers),
-        with_stage(a_saver_of_the_hooks_own_goes_on_deleting),
-        with_stage(there_must_be_something_to_take_over),
+        with_stage(a_hooks_own_saver_still_deletes_old_checkpoints),
+        with_stage(take_over_needs_an_existing_checkpoint),
         with_stage(the_programs_hooks_come_first_the_chiefs_before_the_others),
         with_stage(the_step_counter_comes_first_and_the_checkpoint_saver_last),
         with_stage(hooks_are_destroyed_once_also_when_opening_fails),
-        with_stage(a_run_that_crashed_goes_on_from_its_last_checkpoint),
+        with_stage(a_crashed_run_resumes_from_its_last_checkpoint),
         with_stage(a_second_process_is_refused_before_it_restores),
         with_stage(a_directory_may_end_with_slashes),
-        with_stage(what_is_done_is_done),
+        with_stage(a_completed_training_makes_no_further_step),
         with_stage(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,7 +116,7 @@ static char *contents(const fixture *f)
     return text;
 }
 
-static void a_line_for_each_thing_of_each_step(void **state)
+static void each_step_has_a_line_for_each_item(void **state)
 {
     fixture *f = *state;
     trial t = {.f = f, .fetches = HS_NAMES("far", "text")};
@@ -195,7 +195,7 @@ static void each_file_call_of_a_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(a_line_for_each_thing_of_each_step), with_fixture(the_last_step_is_saved),
+        with_fixture(each_step_has_a_line_for_each_item), with_fixture(the_last_step_is_saved),
         with_fixture(a_record_is_never_another_processs), with_fixture(each_allocation_of_a_record),
         with_fixture(each_file_call_of_a_record),
     };

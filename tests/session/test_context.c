@@ -164,7 +164,7 @@ static void a_raw_run_that_advances_the_step_is_seen_by_all(void **state)
     }
 }
 
-static void the_step_is_not_read_where_nobody_asks(void **state)
+static void the_step_is_read_only_on_request(void **state)
 {
     play *p = *state;
     p->spied = *p->backend.ops;
@@ -186,7 +186,7 @@ static hs_code expect_no_step(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void a_graph_without_a_step_says_so(void **state)
+static void a_graph_without_a_step_is_an_error(void **state)
 {
     play *p = *state;
     hs_graph *graph = hs_graph_new(&p->t.env);
@@ -343,7 +343,7 @@ static void hooks_are_called_for_their_kinds_of_run(void **state)
 }
 
 /* The boundaries of opening and closing are everybody's, and so is all else that is no run. */
-static void hooks_of_other_kinds_are_opened_and_closed_all_the_same(void **state)
+static void hooks_of_all_kinds_are_opened_and_closed(void **state)
 {
     play *p = *state;
     hs_hook eval = play_watch(p, &p->a);
@@ -356,7 +356,7 @@ static void hooks_of_other_kinds_are_opened_and_closed_all_the_same(void **state
 
 /* The raw session. */
 
-static void the_raw_session_keeps_what_is_saved(void **state)
+static void the_raw_session_records_the_saved_step(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
@@ -422,7 +422,7 @@ static void event_files_are_flushed_before_a_boundary(void **state)
 }
 
 /* The disk fills up in the last moment. */
-static void an_event_file_that_fails_is_counted_and_spoils_no_end(void **state)
+static void a_failing_event_file_is_counted_and_does_not_fail_the_session(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
@@ -450,7 +450,7 @@ static hs_code request_a_boundary(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void what_an_event_file_fails_of_is_reported_at_the_boundary(void **state)
+static void the_error_of_an_event_file_is_reported_at_the_boundary(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
@@ -474,7 +474,7 @@ static void what_an_event_file_fails_of_is_reported_at_the_boundary(void **state
     test_remove_directory(directory);
 }
 
-static void a_writer_of_the_programs_that_is_to_fail_spoils_a_good_end(void **state)
+static void a_failing_writer_of_the_program_fails_the_session(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
@@ -554,20 +554,20 @@ int main(void)
         play_test(ms_123s_each_listing_of_a_hook_sees_its_own_request),
         play_test(the_step_is_read_once_before_and_once_after),
         play_test(a_raw_run_that_advances_the_step_is_seen_by_all),
-        play_test(the_step_is_not_read_where_nobody_asks),
-        play_test(a_graph_without_a_step_says_so),
+        play_test(the_step_is_read_only_on_request),
+        play_test(a_graph_without_a_step_is_an_error),
         play_test(a_negative_step_is_a_failure),
         play_test(the_time_is_read_once_before_and_once_after),
         play_test(the_coarse_time_is_of_the_same_clock),
         play_test(a_boundary_says_which_it_is),
         play_test(hooks_are_called_for_their_kinds_of_run),
-        play_test(hooks_of_other_kinds_are_opened_and_closed_all_the_same),
-        play_test(the_raw_session_keeps_what_is_saved),
+        play_test(hooks_of_all_kinds_are_opened_and_closed),
+        play_test(the_raw_session_records_the_saved_step),
         play_test(the_caller_may_make_raw_runs),
         play_test(event_files_are_flushed_before_a_boundary),
-        play_test(an_event_file_that_fails_is_counted_and_spoils_no_end),
-        play_test(what_an_event_file_fails_of_is_reported_at_the_boundary),
-        play_test(a_writer_of_the_programs_that_is_to_fail_spoils_a_good_end),
+        play_test(a_failing_event_file_is_counted_and_does_not_fail_the_session),
+        play_test(the_error_of_an_event_file_is_reported_at_the_boundary),
+        play_test(a_failing_writer_of_the_program_fails_the_session),
         play_test(a_directory_has_one_writer_for_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

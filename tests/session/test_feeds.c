@@ -77,7 +77,7 @@ static void ms_104s_a_hook_that_feeds_what_the_caller_feeds_is_named(void **stat
     assert_int_equal(hs_script_runs(p->script), 0);
 }
 
-static void a_caller_that_feeds_twice_is_told(void **state)
+static void feeding_a_tensor_twice_is_an_error(void **state)
 {
     play *p = *state;
     hs_feed feeds[] = {play_feed("a", &five), play_feed("b", &five), play_feed("a", &ten), {NULL}};
@@ -174,7 +174,7 @@ int main(void)
         play_test(ms_051_hooks_and_caller_feed_together),
         play_test(ms_052_two_hooks_that_feed_one_tensor_are_named),
         play_test(ms_104s_a_hook_that_feeds_what_the_caller_feeds_is_named),
-        play_test(a_caller_that_feeds_twice_is_told),
+        play_test(feeding_a_tensor_twice_is_an_error),
         play_test(ms_121s_no_request_and_empty_requests),
         play_test(ms_121s_a_request_without_fetches_has_no_values),
         play_test(the_same_plan_takes_other_data),

@@ -71,7 +71,7 @@ static void loss_and_loss_0_are_one_fetch(void **state)
 }
 
 /* The caller's memory may hold something else in the next run. */
-static void args_at_the_same_address_are_read_anew(void **state)
+static void args_at_the_same_address_are_read_again(void **state)
 {
     play *p = *state;
     const char *names[] = {"five", NULL, NULL};
@@ -105,7 +105,7 @@ static void equal_args_at_other_addresses_are_known(void **state)
 }
 
 /* Trees that differ in one thing each. */
-static void trees_that_look_alike_are_told_apart(void **state)
+static void similar_trees_are_distinguished(void **state)
 {
     play *p = *state;
     const hs_fetch *trees[] = {
@@ -141,7 +141,7 @@ static void a_list_and_a_tree_of_the_same_names_differ(void **state)
 }
 
 /* More than are kept. The hook asks every time, and has its own all along. */
-static void thousands_of_different_args_come_and_go(void **state)
+static void thousands_of_different_args_are_used(void **state)
 {
     play *p = *state;
     play_probe(p, a, .wants = HS_RUN_ARGS(.names = HS_NAMES("ten")));
@@ -160,7 +160,7 @@ static void thousands_of_different_args_come_and_go(void **state)
 }
 
 /* All the 2 to the power of 13 lists of two names: as many plans, and no more text than for one. */
-static void what_is_kept_of_many_plans_is_bounded(void **state)
+static void the_memory_of_many_plans_is_bounded(void **state)
 {
     play *p = *state;
     const char *names[14] = {NULL};
@@ -189,7 +189,7 @@ static hs_code ask_for_thousands(probe *p, const probe_call *call)
 }
 
 /* What the run itself has asked for is kept, however much its hooks ask for meanwhile. */
-static void a_hook_may_ask_for_thousands_of_things_in_a_run(void **state)
+static void a_hook_may_request_thousands_of_fetches_in_a_run(void **state)
 {
     play *p = *state;
     play_probe(p, a, .wants = HS_RUN_ARGS(.names = HS_NAMES("ten", "five")));
@@ -210,7 +210,7 @@ static hs_code check_wishes(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void hooks_may_ask_for_many_different_things(void **state)
+static void hooks_may_request_many_different_fetches(void **state)
 {
     play *p = *state;
     static const int firsts[] = {0, WISHES, 2 * WISHES};
@@ -235,7 +235,7 @@ static void hooks_may_ask_for_many_different_things(void **state)
 }
 
 /* A plan that was thrown away is made again. */
-static void a_hook_that_slept_for_long_gets_what_it_asks_for(void **state)
+static void a_hook_gets_its_fetches_after_a_long_pause(void **state)
 {
     play *p = *state;
     const hs_run_args ten = HS_INIT(hs_run_args, .names = HS_NAMES("ten"));
@@ -249,7 +249,7 @@ static void a_hook_that_slept_for_long_gets_what_it_asks_for(void **state)
     assert_true(p->a.number == 10);
 }
 
-static void hundreds_of_names_are_told_apart(void **state)
+static void hundreds_of_names_are_distinguished(void **state)
 {
     play *p = *state;
     enum { N = 300 };
@@ -347,7 +347,7 @@ static void keys_that_make_no_path_are_refused(void **state)
     assert_fails(fetch(p, HS_DICT({"a/b", HS_LEAF("five")})), HS_INVALID_ARGUMENT, &p->err, "key 'a/b'");
 }
 
-static void nodes_that_make_no_sense_are_refused(void **state)
+static void invalid_nodes_are_refused(void **state)
 {
     play *p = *state;
     const hs_fetch no_kind = {.name = "five"}, no_name = {.kind = HS_FETCH_LEAF}, other = {.kind = (hs_fetch_kind)7};
@@ -375,7 +375,7 @@ static void names_and_fetches_at_once_are_refused(void **state)
     }
 }
 
-static void a_missing_name_is_named_for_whoever_asked(void **state)
+static void the_error_of_a_missing_name_says_who_requested_it(void **state)
 {
     play *p = *state;
     play_probe(p, b, .wants = HS_RUN_ARGS(.names = HS_NAMES("lost")));
@@ -396,7 +396,7 @@ static hs_code ask_sometimes(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void hooks_come_and_go_as_they_like(void **state)
+static void hooks_may_request_fetches_in_some_runs_only(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = ask_sometimes, .user = (void *)(intptr_t)2);
@@ -418,25 +418,25 @@ int main(void)
         play_test(empty_trees_have_no_leaves),
         play_test(a_flat_list_names_its_leaves),
         play_test(loss_and_loss_0_are_one_fetch),
-        play_test(args_at_the_same_address_are_read_anew),
+        play_test(args_at_the_same_address_are_read_again),
         play_test(equal_args_at_other_addresses_are_known),
-        play_test(trees_that_look_alike_are_told_apart),
+        play_test(similar_trees_are_distinguished),
         play_test(a_list_and_a_tree_of_the_same_names_differ),
-        play_test(thousands_of_different_args_come_and_go),
-        play_test(what_is_kept_of_many_plans_is_bounded),
-        play_test(a_hook_may_ask_for_thousands_of_things_in_a_run),
-        play_test(hooks_may_ask_for_many_different_things),
-        play_test(a_hook_that_slept_for_long_gets_what_it_asks_for),
-        play_test(hundreds_of_names_are_told_apart),
+        play_test(thousands_of_different_args_are_used),
+        play_test(the_memory_of_many_plans_is_bounded),
+        play_test(a_hook_may_request_thousands_of_fetches_in_a_run),
+        play_test(hooks_may_request_many_different_fetches),
+        play_test(a_hook_gets_its_fetches_after_a_long_pause),
+        play_test(hundreds_of_names_are_distinguished),
         play_test(a_tree_may_be_a_thousand_deep),
         play_test(a_tree_that_contains_itself_is_refused),
         play_test(a_tree_that_unfolds_without_end_is_refused),
         play_test(duplicate_keys_are_refused),
         play_test(keys_that_make_no_path_are_refused),
-        play_test(nodes_that_make_no_sense_are_refused),
+        play_test(invalid_nodes_are_refused),
         play_test(names_and_fetches_at_once_are_refused),
-        play_test(a_missing_name_is_named_for_whoever_asked),
-        play_test(hooks_come_and_go_as_they_like),
+        play_test(the_error_of_a_missing_name_says_who_requested_it),
+        play_test(hooks_may_request_fetches_in_some_runs_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

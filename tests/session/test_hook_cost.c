@@ -19,7 +19,7 @@ static hs_hook_cost cost_of(play *p, size_t index)
     return cost;
 }
 
-static void nobody_has_cost_anything_at_first(void **state)
+static void all_costs_are_zero_at_first(void **state)
 {
     play *p = *state;
     play_open_probes(p, 2);
@@ -62,7 +62,7 @@ static hs_code take_time_seldom(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void what_is_seldom_is_found_too(void **state)
+static void rare_slow_calls_are_found(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = take_time_seldom, .user = p);
@@ -116,7 +116,7 @@ static void no_hook_takes_more_than_all_of_the_time(void **state)
     assert_contains(p->t.log, "hook 'a' took 100 % of the session's ");
 }
 
-static void only_runs_that_it_wants_are_a_hooks(void **state)
+static void a_hook_has_costs_only_in_runs_of_its_kinds(void **state)
 {
     play *p = *state;
     hs_hook hooks[] = {probe_hook(&p->a), probe_hook(&p->b)};
@@ -228,12 +228,12 @@ static void invalid_traces_are_not_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        play_test(nobody_has_cost_anything_at_first),
+        play_test(all_costs_are_zero_at_first),
         play_test(a_hook_that_takes_long_is_timed_and_named),
-        play_test(what_is_seldom_is_found_too),
+        play_test(rare_slow_calls_are_found),
         play_test(the_opening_is_a_part_of_the_sessions_time),
         play_test(no_hook_takes_more_than_all_of_the_time),
-        play_test(only_runs_that_it_wants_are_a_hooks),
+        play_test(a_hook_has_costs_only_in_runs_of_its_kinds),
         play_test(spans_are_recorded_to_the_end_of_the_next_run),
         play_test(a_hook_writes_the_trace_of_a_run),
         play_test(invalid_traces_are_not_written),

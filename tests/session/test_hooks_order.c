@@ -60,7 +60,7 @@ static void any_callback_may_fail(void **state)
 }
 
 /* The outcome of the failure is what every hook's close sees. */
-static void close_tells_each_hook_how_it_ended(void **state)
+static void close_gets_the_outcome(void **state)
 {
     play *p = *state;
     play_probe(p, b, .fails_in = PROBE_AFTER, .fails_at = 2, .message = "as told");
@@ -102,7 +102,7 @@ static hs_code ask_in_before(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void a_boundary_may_be_asked_for_before_the_run(void **state)
+static void a_boundary_may_be_requested_before_the_run(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = ask_in_before);
@@ -137,7 +137,7 @@ static void a_failing_boundary_fails_its_run(void **state)
     assert_string_equal(play_calls(p), CLOSED);
 }
 
-static void the_last_boundary_comes_to_everybody(void **state)
+static void the_last_boundary_is_called_for_all_hooks(void **state)
 {
     play *p = *state;
     play_probe(p, a, .fails_in = PROBE_BOUNDARY, .fails_at = 2, .message = "disk full");
@@ -148,7 +148,7 @@ static void the_last_boundary_comes_to_everybody(void **state)
     assert_says(&p->outcome.error, HS_INTERNAL, "disk full");
 }
 
-static void ms_097s_a_failing_end_keeps_nobody_from_theirs(void **state)
+static void ms_097s_a_failing_end_does_not_skip_the_others(void **state)
 {
     play *p = *state;
     play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "first");
@@ -182,7 +182,7 @@ static hs_code stop_in_before(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void ms_101s_a_stop_in_before_run_lets_the_run_go_on(void **state)
+static void ms_101s_a_stop_in_before_run_does_not_prevent_the_run(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = stop_in_before);
@@ -258,7 +258,7 @@ static void ms_106s_any_other_error_calls_no_end(void **state)
     assert_string_equal(play_calls(p), CLOSED);
 }
 
-static void callbacks_that_are_missing_are_left_out(void **state)
+static void missing_callbacks_are_skipped(void **state)
 {
     play *p = *state;
     static const hs_hook_ops nothing = HS_INIT(hs_hook_ops, .name = "nothing");
@@ -273,21 +273,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         play_test(ms_094s_all_go_forward_and_close_goes_back),
         play_test(any_callback_may_fail),
-        play_test(close_tells_each_hook_how_it_ended),
+        play_test(close_gets_the_outcome),
         play_test(a_boundary_comes_after_every_after_run),
-        play_test(a_boundary_may_be_asked_for_before_the_run),
+        play_test(a_boundary_may_be_requested_before_the_run),
         play_test(no_boundary_comes_after_a_failed_run),
         play_test(a_failing_boundary_fails_its_run),
-        play_test(the_last_boundary_comes_to_everybody),
-        play_test(ms_097s_a_failing_end_keeps_nobody_from_theirs),
+        play_test(the_last_boundary_is_called_for_all_hooks),
+        play_test(ms_097s_a_failing_end_does_not_skip_the_others),
         play_test(a_failing_last_boundary_after_a_failing_end_is_logged),
-        play_test(ms_101s_a_stop_in_before_run_lets_the_run_go_on),
+        play_test(ms_101s_a_stop_in_before_run_does_not_prevent_the_run),
         play_test(ms_102s_a_failing_after_run_hides_the_result),
         play_test(ms_104s_a_failing_before_run_ends_the_run),
         play_test(ms_104s_a_feed_conflict_ends_the_run),
         play_test(ms_105s_the_end_of_input_has_no_after_run_but_an_end),
         play_test(ms_106s_any_other_error_calls_no_end),
-        play_test(callbacks_that_are_missing_are_left_out),
+        play_test(missing_callbacks_are_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,7 +239,7 @@ static int run_out(bare *b, hs_session *session)
     return n;
 }
 
-static void ms_055_training_stops_at_its_last_step_and_goes_on_from_there(void **state)
+static void ms_055_training_stops_at_its_last_step_and_resumes_there(void **state)
 {
     bare *b = *state;
     char *directory = test_make_directory();
@@ -310,7 +310,7 @@ int main(void)
         test(variables_that_are_not_ready_are_named),
         test(local_variables_are_named_by_the_last_check),
         test(many_variables_that_are_not_ready_are_counted),
-        test(ms_055_training_stops_at_its_last_step_and_goes_on_from_there),
+        test(ms_055_training_stops_at_its_last_step_and_resumes_there),
         test(a_given_checkpoint_must_exist),
         test(a_given_checkpoint_is_restored),
     };

@@ -193,7 +193,7 @@ static hs_code fetch_a_feed(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void a_run_inside_has_feeds_of_its_own(void **state)
+static void a_nested_run_has_its_own_feeds(void **state)
 {
     play *p = *state;
     world w;
@@ -277,7 +277,7 @@ static hs_code trace_inside(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void metadata_stay_as_they_are_too(void **state)
+static void a_nested_run_keeps_the_outer_metadata(void **state)
 {
     play *p = *state;
     world w;
@@ -308,7 +308,7 @@ static hs_code run_five(probe *p, const probe_call *call)
                                       : HS_OK;
 }
 
-static void a_backend_is_told_the_level_of_a_run(void **state)
+static void the_backend_gets_the_level_of_a_run(void **state)
 {
     play *p = *state;
     p->spied = *p->backend.ops;
@@ -331,11 +331,11 @@ int main(void)
         play_test(a_run_inside_after_run_leaves_all_values_alone),
         play_test(a_run_inside_before_run_is_seen_by_the_run),
         play_test(a_run_at_the_boundary_leaves_the_callers_values_alone),
-        play_test(a_run_inside_has_feeds_of_its_own),
+        play_test(a_nested_run_has_its_own_feeds),
         play_test(a_run_that_fails_inside_spoils_nothing),
         play_test(values_that_cannot_be_kept_fail_the_run_inside),
-        play_test(metadata_stay_as_they_are_too),
-        play_test(a_backend_is_told_the_level_of_a_run),
+        play_test(a_nested_run_keeps_the_outer_metadata),
+        play_test(the_backend_gets_the_level_of_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

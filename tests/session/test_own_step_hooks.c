@@ -92,7 +92,7 @@ static void checkpoints_hold_the_step_that_was_ended(void **state)
 }
 
 /* Exactly the losses of a loop that nobody disturbs, wherever it was closed. */
-static void a_loop_that_is_resumed_goes_on_exactly(void **state)
+static void a_resumed_loop_has_exactly_the_same_losses(void **state)
 {
     own *o = *state;
     open_saving(o, 3);
@@ -120,7 +120,7 @@ static void a_loop_that_is_done_makes_no_step(void **state)
 }
 
 /* Wherever it was when it was closed, it comes to its last step and no further. */
-static void stop_at_step_counts_what_was_restored(void **state)
+static void stop_at_step_counts_restored_steps(void **state)
 {
     own *o = *state;
     for (int64_t at = 0; at <= 3; at++) {
@@ -276,7 +276,7 @@ static void hooks_know_the_time_until_the_kill(void **state)
     own_close(o);
 }
 
-static void after_a_second_signal_there_is_no_time(void **state)
+static void after_a_second_signal_no_time_remains(void **state)
 {
     own *o = *state;
     own_open(o, HS_SESSION_OPTIONS(.signals = true, .signal_grace_secs = HS_NEVER), NULL, 0);
@@ -304,7 +304,7 @@ static void without_signals_a_request_leaves_30_seconds(void **state)
 /* The background. */
 
 /* Nobody hears of what the program writes between the steps: a copy that is taken beside them would be torn. */
-static void a_copy_beside_the_steps_is_of_one_step(void **state)
+static void a_concurrent_copy_is_of_one_step(void **state)
 {
     enum { LARGE = 1 << 20, STEPS = 8 };
     own *o = *state;
@@ -370,9 +370,9 @@ int main(void)
         own_test(losses_are_logged),
         own_test(summaries_are_written),
         own_test(checkpoints_hold_the_step_that_was_ended),
-        own_test(a_loop_that_is_resumed_goes_on_exactly),
+        own_test(a_resumed_loop_has_exactly_the_same_losses),
         own_test(a_loop_that_is_done_makes_no_step),
-        own_test(stop_at_step_counts_what_was_restored),
+        own_test(stop_at_step_counts_restored_steps),
         own_test(hooks_of_best_effort_may_fail),
         own_test(left_in_the_middle_it_is_not_saved),
         own_test(a_step_that_is_left_is_logged),
@@ -382,9 +382,9 @@ int main(void)
         own_test(a_signal_in_the_middle_ends_the_loop_with_its_state_saved),
         own_test(after_a_second_signal_nothing_is_saved),
         own_test(hooks_know_the_time_until_the_kill),
-        own_test(after_a_second_signal_there_is_no_time),
+        own_test(after_a_second_signal_no_time_remains),
         own_test(without_signals_a_request_leaves_30_seconds),
-        own_test(a_copy_beside_the_steps_is_of_one_step),
+        own_test(a_concurrent_copy_is_of_one_step),
         own_test(a_training_session_counts_the_steps_of_a_graph_without_ops),
         own_test(with_ops_a_global_step_is_the_programs_to_name),
     };

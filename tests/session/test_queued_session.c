@@ -125,7 +125,7 @@ static void assert_got(const reading *r, size_t from, int64_t first, size_t n)
         assert_int_equal(r->got[from + i], first + (int64_t)i);
 }
 
-static void each_step_gets_the_next(void **state)
+static void each_step_gets_the_next_element(void **state)
 {
     reading *r = *state;
     open_session(r);
@@ -146,7 +146,7 @@ static void the_end_of_the_numbers_is_the_end_of_the_input(void **state)
     assert_int_equal(r->outcome.last_saved_step, 10);
 }
 
-static void a_producers_error_comes_out_of_the_step(void **state)
+static void a_step_returns_the_producers_error(void **state)
 {
     reading *r = *state;
     r->fails_with = HS_DATA_LOSS;
@@ -160,7 +160,7 @@ static void a_producers_error_comes_out_of_the_step(void **state)
 }
 
 /* What was read ahead is read again, and nothing is seen twice. */
-static void what_was_read_ahead_is_not_lost(void **state)
+static void elements_that_were_read_ahead_are_not_lost(void **state)
 {
     reading *r = *state;
     open_session(r);
@@ -207,7 +207,7 @@ static void what_a_lost_session_had_read_is_read_again(void **state)
     assert_int_equal(hs_session_global_step(r->session, NULL), 3);
 }
 
-static void the_session_runs_them_itself(void **state)
+static void the_session_starts_the_producers_itself(void **state)
 {
     reading *r = *state;
     hs_threads threads;
@@ -241,7 +241,7 @@ static hs_code run_and_recover(test_env *t, void *user)
     return code == HS_OUT_OF_RANGE ? outcome.error.code : code;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(run_and_recover, NULL);
@@ -250,14 +250,14 @@ static void there_may_be_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(each_step_gets_the_next),
+        test(each_step_gets_the_next_element),
         test(the_end_of_the_numbers_is_the_end_of_the_input),
-        test(a_producers_error_comes_out_of_the_step),
-        test(what_was_read_ahead_is_not_lost),
+        test(a_step_returns_the_producers_error),
+        test(elements_that_were_read_ahead_are_not_lost),
         test(a_producer_that_loses_the_session_is_recovered_from),
         test(what_a_lost_session_had_read_is_read_again),
-        test(the_session_runs_them_itself),
-        cmocka_unit_test(there_may_be_no_memory),
+        test(the_session_starts_the_producers_itself),
+        cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include <signal.h>
 
-static void ms_035_a_session_that_is_not_lost_runs_as_any(void **state)
+static void ms_035_without_a_loss_nothing_is_recovered(void **state)
 {
     lost *l = *state;
     lost_open(l, NULL);
@@ -14,7 +14,7 @@ static void ms_035_a_session_that_is_not_lost_runs_as_any(void **state)
     assert_int_equal(hs_session_recoveries(l->session), 0);
 }
 
-static void fails_with(void **state, hs_code code)
+static void recovers_from(void **state, hs_code code)
 {
     lost *l = *state;
     lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 4, .code = code);
@@ -30,17 +30,17 @@ static void fails_with(void **state, hs_code code)
     assert_contains(l->t.log, "step 0: recovered from a failure at step 2, with a copy of the initial state");
 }
 
-static void ms_059_aborted_begins_anew(void **state)
+static void ms_059_aborted_is_recovered_from(void **state)
 {
-    fails_with(state, HS_ABORTED);
+    recovers_from(state, HS_ABORTED);
 }
 
-static void ms_060_unavailable_begins_anew(void **state)
+static void ms_060_unavailable_is_recovered_from(void **state)
 {
-    fails_with(state, HS_UNAVAILABLE);
+    recovers_from(state, HS_UNAVAILABLE);
 }
 
-static void ms_061_the_newest_checkpoint_is_where_it_goes_on(void **state)
+static void ms_061_a_recovery_restores_the_newest_checkpoint(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 4, .code = HS_ABORTED);
@@ -70,7 +70,7 @@ static void a_checkpoint_that_cannot_be_restored_ends_the_recovery(void **state)
     assert_int_equal(lost_close(l)->error.code, HS_DATA_LOSS);
 }
 
-static void ms_057_a_later_session_goes_on_too(void **state)
+static void ms_057_a_later_session_resumes(void **state)
 {
     lost *l = *state;
     lost_open_saving(l);
@@ -88,7 +88,7 @@ static void ms_057_a_later_session_goes_on_too(void **state)
 }
 
 /* What was restored from a path is restored again, though the checkpoint is no longer kept. */
-static void what_was_restored_by_its_path_is_restored_again(void **state)
+static void a_recovery_restores_checkpoint_prefix_again(void **state)
 {
     lost *l = *state;
     lost_open_saving(l);
@@ -107,7 +107,7 @@ static void what_was_restored_by_its_path_is_restored_again(void **state)
 }
 
 /* What lies in the directory from before is not this training's. */
-static void what_was_not_to_be_restored_is_not(void **state)
+static void a_recovery_ignores_checkpoints_that_restore_never_excludes(void **state)
 {
     lost *l = *state;
     lost_open_saving(l);
@@ -121,7 +121,7 @@ static void what_was_not_to_be_restored_is_not(void **state)
 }
 
 /* But what this training has saved there is. */
-static void what_was_saved_since_is_restored(void **state)
+static void a_recovery_restores_the_sessions_own_checkpoints(void **state)
 {
     lost *l = *state;
     l->directory = test_make_directory();
@@ -140,7 +140,7 @@ static hs_code aborted_once(void *user, const hs_scaffold *scaffold, hs_raw_sess
     return (*calls)++ ? HS_OK : hs_error_set(err, HS_ABORTED, "not yet");
 }
 
-static void ms_058_opening_is_tried_again(void **state)
+static void ms_058_the_opening_is_retried(void **state)
 {
     lost *l = *state;
     int calls = 0;
@@ -153,7 +153,7 @@ static void ms_058_opening_is_tried_again(void **state)
     assert_int_equal(l->a.calls[PROBE_BEGIN], 1);
 }
 
-static void ms_111s_any_other_failure_of_the_opening_is_one(void **state)
+static void ms_111s_other_failures_of_the_opening_are_not_retried(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .fails_in = PROBE_CREATE, .fails_at = 1, .code = HS_INTERNAL);
@@ -182,7 +182,7 @@ static void ms_108s_every_hook_is_called_for_each_attempt(void **state)
                                                    "a.before b.before a.after b.after");
 }
 
-static void ms_113s_nothing_else_is_recovered_from(void **state)
+static void ms_113s_other_errors_are_not_recovered_from(void **state)
 {
     lost *l = *state;
     const hs_code others[] = {HS_CANCELLED, HS_UNKNOWN, HS_DEADLINE_EXCEEDED, HS_INTERNAL, HS_DATA_LOSS, HS_OUT_OF_RANGE};
@@ -213,7 +213,7 @@ static void ms_138s_recovery_has_a_limit(void **state)
 }
 
 /* How long it waits, all in all, until it has made as many attempts as it may. */
-static double pauses_of(lost *l, double backoff_secs, int64_t attempts)
+static double backoff_of(lost *l, double backoff_secs, int64_t attempts)
 {
     l->recovery.max_attempts = attempts;
     l->recovery.backoff_secs = backoff_secs;
@@ -227,16 +227,16 @@ static double pauses_of(lost *l, double backoff_secs, int64_t attempts)
     return secs;
 }
 
-static void pauses_grow_up_to_a_minute(void **state)
+static void the_backoff_grows_up_to_a_minute(void **state)
 {
     lost *l = *state;
-    assert_float_equal(pauses_of(l, 0, 7), 1 + 2 + 4 + 8 + 16 + 32, 1e-3);
-    assert_float_equal(pauses_of(l, 0, 9), 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60, 1e-3);
-    assert_float_equal(pauses_of(l, 59, 4), 59 + 60 + 60, 1e-3);
-    assert_float_equal(pauses_of(l, 100, 4), 3 * 100, 1e-3); /* longer ones do not grow */
+    assert_float_equal(backoff_of(l, 0, 7), 1 + 2 + 4 + 8 + 16 + 32, 1e-3);
+    assert_float_equal(backoff_of(l, 0, 9), 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60, 1e-3);
+    assert_float_equal(backoff_of(l, 59, 4), 59 + 60 + 60, 1e-3);
+    assert_float_equal(backoff_of(l, 100, 4), 3 * 100, 1e-3); /* longer ones do not grow */
 }
 
-static void ms_138s_whoever_gets_further_may_go_on(void **state)
+static void ms_138s_progress_resets_the_attempts(void **state)
 {
     lost *l = *state;
     l->recovery.max_attempts = 1;
@@ -249,7 +249,7 @@ static void ms_138s_whoever_gets_further_may_go_on(void **state)
     assert_int_equal(hs_session_recoveries(l->session), 5);
 }
 
-static void ms_138s_what_was_saved_is_further_too(void **state)
+static void ms_138s_a_later_saved_step_is_progress(void **state)
 {
     lost *l = *state;
     l->recovery.max_attempts = 1;
@@ -283,7 +283,7 @@ static hs_code ask_by_signal(void *user, const hs_scaffold *scaffold, hs_raw_ses
 }
 
 /* That is what it ended of, and not the session's loss. */
-static void a_signal_that_ends_the_waiting_is_in_the_outcome(void **state)
+static void a_signal_that_ends_the_backoff_is_in_the_outcome(void **state)
 {
     lost *l = *state;
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_by_signal, .user = l), NULL);
@@ -295,7 +295,7 @@ static void a_signal_that_ends_the_waiting_is_in_the_outcome(void **state)
     assert_int_equal(hs_outcome_exit_code(&l->outcome), 128 + SIGTERM);
 }
 
-static void a_stop_ends_the_waiting(void **state)
+static void a_stop_ends_the_backoff(void **state)
 {
     lost *l = *state;
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_to_stop, .user = l), NULL);
@@ -322,7 +322,7 @@ static hs_code fail_at_the_first_creation(probe *p, const probe_call *call)
 }
 
 /* Its creation is told to it again before its time has come. */
-static void a_hook_of_best_effort_works_again_through_a_recovery(void **state)
+static void a_recovery_resumes_a_best_effort_hook(void **state)
 {
     lost *l = *state;
     lost_probe(l, c, .act = fail_at_the_first_creation);
@@ -357,7 +357,7 @@ static void a_stop_of_the_coordinator_is_not_lost_either(void **state)
     assert_true(hs_session_should_stop(l->session));
 }
 
-static void the_caller_may_make_its_batch_anew(void **state)
+static void the_caller_may_prepare_its_batch_again(void **state)
 {
     lost *l = *state;
     l->recovery.return_aborted = true;
@@ -370,7 +370,7 @@ static void the_caller_may_make_its_batch_anew(void **state)
 }
 
 /* The call is made no more, and nothing has failed. */
-static void a_stop_comes_before_the_batch(void **state)
+static void a_stop_is_not_a_failure_while_a_batch_must_be_repeated(void **state)
 {
     lost *l = *state;
     l->recovery.return_aborted = true;
@@ -387,7 +387,7 @@ static void a_stop_comes_before_the_batch(void **state)
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
 }
 
-static void without_a_recovery_it_is_an_error_like_any(void **state)
+static void without_recovery_a_loss_is_an_error(void **state)
 {
     lost *l = *state;
     l->recovery.max_attempts = HS_NEVER;
@@ -396,7 +396,7 @@ static void without_a_recovery_it_is_an_error_like_any(void **state)
     assert_int_equal(l->opens, 1);
 }
 
-static void the_kinds_of_run_recover_alike(void **state)
+static void all_kinds_of_run_recover(void **state)
 {
     lost *l = *state;
     lost_open(l, NULL);
@@ -409,7 +409,7 @@ static void the_kinds_of_run_recover_alike(void **state)
     assert_int_equal(hs_session_recoveries(l->session), 3);
 }
 
-static void options_that_make_no_sense_are_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     lost *l = *state;
     const hs_recovery wrong[] = {HS_INIT(hs_recovery, .max_attempts = -2), HS_INIT(hs_recovery, .backoff_secs = -1),
@@ -431,7 +431,7 @@ static hs_code use_the_session(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void nobody_uses_a_session_that_is_being_made_anew(void **state)
+static void a_session_cannot_be_used_during_its_recovery(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = use_the_session, .user = l);
@@ -441,7 +441,7 @@ static void nobody_uses_a_session_that_is_being_made_anew(void **state)
     assert_int_equal(lost_inc(l), 1);
 }
 
-static void a_target_that_was_reached_is_not_passed(void **state)
+static void a_recovery_does_not_pass_the_last_step(void **state)
 {
     lost *l = *state;
     l->directory = test_make_directory();
@@ -484,7 +484,7 @@ static hs_code lose_and_recover(test_env *t, void *user)
     return code ? code : outcome.error.code;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(lose_and_recover, NULL);
@@ -493,37 +493,37 @@ static void there_may_be_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        lost_test(ms_035_a_session_that_is_not_lost_runs_as_any),
-        lost_test(ms_059_aborted_begins_anew),
-        lost_test(ms_060_unavailable_begins_anew),
-        lost_test(ms_061_the_newest_checkpoint_is_where_it_goes_on),
+        lost_test(ms_035_without_a_loss_nothing_is_recovered),
+        lost_test(ms_059_aborted_is_recovered_from),
+        lost_test(ms_060_unavailable_is_recovered_from),
+        lost_test(ms_061_a_recovery_restores_the_newest_checkpoint),
         lost_test(a_checkpoint_that_cannot_be_restored_ends_the_recovery),
-        lost_test(ms_057_a_later_session_goes_on_too),
-        lost_test(what_was_restored_by_its_path_is_restored_again),
-        lost_test(what_was_not_to_be_restored_is_not),
-        lost_test(what_was_saved_since_is_restored),
-        lost_test(ms_058_opening_is_tried_again),
-        lost_test(ms_111s_any_other_failure_of_the_opening_is_one),
+        lost_test(ms_057_a_later_session_resumes),
+        lost_test(a_recovery_restores_checkpoint_prefix_again),
+        lost_test(a_recovery_ignores_checkpoints_that_restore_never_excludes),
+        lost_test(a_recovery_restores_the_sessions_own_checkpoints),
+        lost_test(ms_058_the_opening_is_retried),
+        lost_test(ms_111s_other_failures_of_the_opening_are_not_retried),
         lost_test(ms_111s_hooks_that_abort_their_creation_are_created_again),
         lost_test(ms_108s_every_hook_is_called_for_each_attempt),
-        lost_test(ms_113s_nothing_else_is_recovered_from),
+        lost_test(ms_113s_other_errors_are_not_recovered_from),
         lost_test(ms_138s_recovery_has_a_limit),
-        lost_test(pauses_grow_up_to_a_minute),
-        lost_test(ms_138s_whoever_gets_further_may_go_on),
-        lost_test(ms_138s_what_was_saved_is_further_too),
-        lost_test(a_signal_that_ends_the_waiting_is_in_the_outcome),
-        lost_test(a_stop_ends_the_waiting),
-        lost_test(a_hook_of_best_effort_works_again_through_a_recovery),
+        lost_test(the_backoff_grows_up_to_a_minute),
+        lost_test(ms_138s_progress_resets_the_attempts),
+        lost_test(ms_138s_a_later_saved_step_is_progress),
+        lost_test(a_signal_that_ends_the_backoff_is_in_the_outcome),
+        lost_test(a_stop_ends_the_backoff),
+        lost_test(a_recovery_resumes_a_best_effort_hook),
         lost_test(a_stop_is_not_lost_with_the_session),
         lost_test(a_stop_of_the_coordinator_is_not_lost_either),
-        lost_test(the_caller_may_make_its_batch_anew),
-        lost_test(a_stop_comes_before_the_batch),
-        lost_test(without_a_recovery_it_is_an_error_like_any),
-        lost_test(the_kinds_of_run_recover_alike),
-        lost_test(options_that_make_no_sense_are_refused),
-        lost_test(nobody_uses_a_session_that_is_being_made_anew),
-        lost_test(a_target_that_was_reached_is_not_passed),
-        cmocka_unit_test(there_may_be_no_memory),
+        lost_test(the_caller_may_prepare_its_batch_again),
+        lost_test(a_stop_is_not_a_failure_while_a_batch_must_be_repeated),
+        lost_test(without_recovery_a_loss_is_an_error),
+        lost_test(all_kinds_of_run_recover),
+        lost_test(invalid_options_are_refused),
+        lost_test(a_session_cannot_be_used_during_its_recovery),
+        lost_test(a_recovery_does_not_pass_the_last_step),
+        cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

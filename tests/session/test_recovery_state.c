@@ -6,7 +6,7 @@
 
 /* The program's memory. */
 
-static void the_programs_memory_is_as_it_was_at_the_opening(void **state)
+static void the_programs_memory_is_restored_from_the_copy(void **state)
 {
     lost *l = *state;
     double v = 7;
@@ -19,7 +19,7 @@ static void the_programs_memory_is_as_it_was_at_the_opening(void **state)
     assert_int_equal(lost_step(l), 0);
 }
 
-static void what_was_not_copied_cannot_be_recovered(void **state)
+static void memory_that_was_not_copied_cannot_be_recovered(void **state)
 {
     lost *l = *state;
     double v[4] = {7};
@@ -64,7 +64,7 @@ static void more_than_a_gib_is_not_copied_by_default(void **state)
 /* Without a copy, and without memory of the program's, it begins again: what was said of the steps made before is no longer
  * so.
  */
-static void what_was_not_copied_is_initialized_anew(void **state)
+static void without_a_copy_variables_are_initialized_again(void **state)
 {
     lost *l = *state;
     l->recovery.snapshot_limit = 1;
@@ -80,7 +80,7 @@ static void what_was_not_copied_is_initialized_anew(void **state)
     assert_contains(l->t.log, "step 0: recovered from a failure at step 1, initialized again");
 }
 
-static void the_copy_goes_when_there_is_a_checkpoint(void **state)
+static void a_checkpoint_replaces_the_copy(void **state)
 {
     lost *l = *state;
     static double v[1 << 12];
@@ -94,7 +94,7 @@ static void the_copy_goes_when_there_is_a_checkpoint(void **state)
     assert_int_equal(lost_step(l), 1);
 }
 
-static void a_save_that_is_on_its_way_is_waited_for(void **state)
+static void a_recovery_waits_for_a_background_save(void **state)
 {
     lost *l = *state;
     static double v[1 << 16];
@@ -162,7 +162,7 @@ static void a_late_provider_is_added_again(void **state)
 }
 
 /* What a guard has said of a state that is gone says nothing of the one that is restored. */
-static void saves_are_welcome_again(void **state)
+static void a_recovery_allows_saves_again(void **state)
 {
     lost *l = *state;
     lost_open_saving(l);
@@ -173,7 +173,7 @@ static void saves_are_welcome_again(void **state)
 }
 
 /* Where there is nothing in checkpoint_dir, what was saved elsewhere or restored by the init function is no help. */
-static void what_is_saved_elsewhere_does_not_replace_the_copy(void **state)
+static void checkpoints_elsewhere_do_not_replace_the_copy(void **state)
 {
     lost *l = *state;
     double v = 7;
@@ -198,7 +198,7 @@ static hs_code restore_newest(void *user, const hs_scaffold *scaffold, hs_raw_se
     return code;
 }
 
-static void what_the_init_function_has_restored_is_copied(void **state)
+static void state_that_the_init_function_restored_is_copied(void **state)
 {
     lost *l = *state;
     double v = 7;
@@ -216,7 +216,7 @@ static void what_the_init_function_has_restored_is_copied(void **state)
 }
 
 /* What the checkpoint does not have is as it was, too. */
-static void what_a_restore_leaves_out_is_recovered(void **state)
+static void variables_that_a_restore_skips_are_recovered(void **state)
 {
     lost *l = *state;
     double v = 7, w = 1;
@@ -236,7 +236,7 @@ static void what_a_restore_leaves_out_is_recovered(void **state)
     assert_true(w == 2);
 }
 
-static void what_it_has_saved_itself_is_whole(void **state)
+static void the_sessions_own_checkpoints_are_restored_completely(void **state)
 {
     lost *l = *state;
     double w = 1;
@@ -265,20 +265,20 @@ static void what_it_has_saved_itself_is_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        lost_test(the_programs_memory_is_as_it_was_at_the_opening),
-        lost_test(what_was_not_copied_cannot_be_recovered),
+        lost_test(the_programs_memory_is_restored_from_the_copy),
+        lost_test(memory_that_was_not_copied_cannot_be_recovered),
         lost_test(memory_with_a_first_value_is_initialized_again),
         lost_test(more_than_a_gib_is_not_copied_by_default),
-        lost_test(what_was_not_copied_is_initialized_anew),
-        lost_test(the_copy_goes_when_there_is_a_checkpoint),
-        lost_test(a_save_that_is_on_its_way_is_waited_for),
+        lost_test(without_a_copy_variables_are_initialized_again),
+        lost_test(a_checkpoint_replaces_the_copy),
+        lost_test(a_recovery_waits_for_a_background_save),
         lost_test(every_provider_is_restored),
         lost_test(a_late_provider_is_added_again),
-        lost_test(saves_are_welcome_again),
-        lost_test(what_is_saved_elsewhere_does_not_replace_the_copy),
-        lost_test(what_the_init_function_has_restored_is_copied),
-        lost_test(what_a_restore_leaves_out_is_recovered),
-        lost_test(what_it_has_saved_itself_is_whole),
+        lost_test(a_recovery_allows_saves_again),
+        lost_test(checkpoints_elsewhere_do_not_replace_the_copy),
+        lost_test(state_that_the_init_function_restored_is_copied),
+        lost_test(variables_that_a_restore_skips_are_recovered),
+        lost_test(the_sessions_own_checkpoints_are_restored_completely),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

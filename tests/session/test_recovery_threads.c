@@ -68,7 +68,7 @@ static double make_step(step *s, hs_session_run_step_fn fn, double number)
 }
 
 /* A query changes nothing here: the session is made anew when the next run needs it. */
-static void goes_on(lost *l)
+static void assert_trains_on(lost *l)
 {
     assert_false(hs_session_should_stop(l->session));
     assert_true(lost_same(l, 43) == 43);
@@ -91,7 +91,7 @@ static void ms_037_a_thread_may_report_that_the_session_is_lost(void **state)
     assert_true(lost_same(t.l, 51) == 51);
     assert_false(hs_session_should_stop(t.l->session));
     assert_true(lost_same(t.l, 42) == 42);
-    goes_on(t.l);
+    assert_trains_on(t.l);
 }
 
 static void ms_038_other_reports_end_it(void **state)
@@ -120,7 +120,7 @@ static void ms_040_the_same_in_step_functions(void **state)
     open_with(t.l, &t);
     assert_true(make_step(&s, with_hooks, 51) == 51);
     assert_true(make_step(&s, with_hooks, 42) == 42);
-    goes_on(t.l);
+    assert_trains_on(t.l);
 }
 
 static void ms_041_other_reports_in_step_functions(void **state)
@@ -152,7 +152,7 @@ static void ms_043_the_same_with_the_raw_session(void **state)
     lost_open(t.l, NULL);
     assert_true(make_step(&s, with_raw_session, 51) == 51);
     assert_true(make_step(&s, with_raw_session, 42) == 42);
-    goes_on(t.l);
+    assert_trains_on(t.l);
 }
 
 static void ms_044_other_reports_with_the_raw_session(void **state)
@@ -206,7 +206,7 @@ static void ms_136s_the_whole_step_is_made_again(void **state)
     assert_int_equal(hs_session_global_step(l->session, NULL), 1); /* the first of the two was taken back */
 }
 
-static void a_step_may_be_made_anew_by_its_caller(void **state)
+static void the_caller_may_repeat_its_step(void **state)
 {
     lost *l = *state;
     step s = {.l = l};
@@ -218,7 +218,7 @@ static void a_step_may_be_made_anew_by_its_caller(void **state)
 }
 
 /* A call that is made after a thread has lost the session comes with a batch of before. */
-static void a_thread_takes_the_batch_too(void **state)
+static void a_loss_that_a_thread_reports_may_be_the_callers_to_repeat(void **state)
 {
     lost *l = *state;
     step s = {.l = l};
@@ -245,7 +245,7 @@ static hs_code wait_for_nothing(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void hooks_that_wait_hear_of_it(void **state)
+static void waiting_hooks_see_the_loss(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = wait_for_nothing, .user = l);
@@ -295,7 +295,7 @@ static void threads_are_joined_and_started_again(void **state)
     assert_int_equal(atomic_load(&all.begun), 2);
 }
 
-static void ms_131s_who_does_not_stop_is_named_and_left_behind(void **state)
+static void ms_131s_threads_that_do_not_stop_are_named_and_abandoned(void **state)
 {
     lost *l = *state;
     crew all = {.begun = 0};
@@ -434,7 +434,7 @@ static void is_done(lost *l, hs_reason reason, int exit_code)
     assert_contains(l->t.log, "WARNING: session lost after training ended: thread 'lost': the server is gone");
 }
 
-static void a_loss_after_a_hooks_stop_is_no_failure(void **state)
+static void a_loss_after_a_hooks_stop_is_not_a_failure(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = start_lost, .stops_at = 1);
@@ -444,7 +444,7 @@ static void a_loss_after_a_hooks_stop_is_no_failure(void **state)
     assert_int_equal(l->outcome.last_saved_step, 1);
 }
 
-static void a_loss_after_a_stop_from_outside_is_no_failure(void **state)
+static void a_loss_after_a_stop_from_outside_is_not_a_failure(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = start_lost);
@@ -454,7 +454,7 @@ static void a_loss_after_a_stop_from_outside_is_no_failure(void **state)
     is_done(l, HS_REASON_STOPPED, 75);
 }
 
-static void a_loss_after_a_callers_close_is_no_failure(void **state)
+static void a_loss_after_a_callers_close_is_not_a_failure(void **state)
 {
     lost *l = *state;
     l->recovery.max_attempts = HS_NEVER;
@@ -494,7 +494,7 @@ static hs_code fail_by_itself(void *user, hs_step_context *context, hs_error *er
     return hs_error_set(err, HS_INTERNAL, "of its own");
 }
 
-static void a_step_functions_failure_is_no_hooks(void **state)
+static void a_step_functions_failure_is_not_blamed_on_a_hook(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 1);
@@ -504,7 +504,7 @@ static void a_step_functions_failure_is_no_hooks(void **state)
     assert_string_equal(lost_close(l)->hook, "");
 }
 
-static void being_woken_to_stop_is_no_failure(void **state)
+static void being_woken_to_stop_is_not_a_failure(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = start_cancelled);
@@ -525,23 +525,23 @@ int main(void)
         lost_test(ms_044_other_reports_with_the_raw_session),
         lost_test(ms_083_a_step_function_that_aborts_is_called_again),
         lost_test(ms_136s_the_whole_step_is_made_again),
-        lost_test(a_step_may_be_made_anew_by_its_caller),
-        lost_test(a_thread_takes_the_batch_too),
-        lost_test(hooks_that_wait_hear_of_it),
+        lost_test(the_caller_may_repeat_its_step),
+        lost_test(a_loss_that_a_thread_reports_may_be_the_callers_to_repeat),
+        lost_test(waiting_hooks_see_the_loss),
         lost_test(threads_are_joined_and_started_again),
-        lost_test(ms_131s_who_does_not_stop_is_named_and_left_behind),
+        lost_test(ms_131s_threads_that_do_not_stop_are_named_and_abandoned),
         lost_test(ms_131s_what_a_thread_reports_at_its_end_counts),
         lost_test(a_lost_run_does_not_recover_from_a_threads_error),
         lost_test(an_own_step_does_not_recover_from_a_threads_error),
         lost_test(an_error_outweighs_an_earlier_report_of_loss),
         lost_test(an_error_while_recovery_stops_the_threads_ends_it),
-        lost_test(a_loss_after_a_hooks_stop_is_no_failure),
-        lost_test(a_loss_after_a_stop_from_outside_is_no_failure),
-        lost_test(a_loss_after_a_callers_close_is_no_failure),
+        lost_test(a_loss_after_a_hooks_stop_is_not_a_failure),
+        lost_test(a_loss_after_a_stop_from_outside_is_not_a_failure),
+        lost_test(a_loss_after_a_callers_close_is_not_a_failure),
         lost_test(a_loss_that_ends_the_loop_is_a_failure),
         lost_test(ms_139s_a_threads_error_comes_before_that_of_an_end),
-        lost_test(a_step_functions_failure_is_no_hooks),
-        lost_test(being_woken_to_stop_is_no_failure),
+        lost_test(a_step_functions_failure_is_not_blamed_on_a_hook),
+        lost_test(being_woken_to_stop_is_not_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static void ms_117s_a_timeout_counts_more_than_none(void **state)
     assert_contains(hs_script_last_run(p->script), "trace 3 timeout 5 ");
 }
 
-static void nobodys_own_options_are_changed(void **state)
+static void the_given_options_are_not_changed(void **state)
 {
     play *p = *state;
     hs_debug_watch watches[] = {{.node_name = "x"}, {.node_name = NULL}, {.node_name = "y"}};
@@ -140,7 +140,7 @@ static void watches_are_appended_in_their_order(void **state)
     assert_contains(hs_script_last_run(p->script), "watch w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11");
 }
 
-static void the_only_options_are_passed_on_as_they_are(void **state)
+static void a_single_set_of_options_is_passed_unchanged(void **state)
 {
     play *p = *state;
     hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1);
@@ -226,9 +226,9 @@ int main(void)
         play_test(ms_117s_the_larger_number_and_any_flag_count),
         play_test(ms_117s_negative_numbers_do_not_win),
         play_test(ms_117s_a_timeout_counts_more_than_none),
-        play_test(nobodys_own_options_are_changed),
+        play_test(the_given_options_are_not_changed),
         play_test(watches_are_appended_in_their_order),
-        play_test(the_only_options_are_passed_on_as_they_are),
+        play_test(a_single_set_of_options_is_passed_unchanged),
         play_test(options_end_with_their_run),
         play_test(options_of_a_later_version_are_taken),
         play_test(options_without_their_size_are_refused),

@@ -146,7 +146,7 @@ static void assert_everything(const hs_scaffold *scaffold, hs_saver *saver, cons
     assert_ptr_equal(hs_scaffold_saver(scaffold), saver);
 }
 
-static void ms_006_what_is_given_is_kept(void **state)
+static void ms_006_given_values_are_kept(void **state)
 {
     bare *b = *state;
     const hs_feed feeds[] = {{NULL}, {NULL}};
@@ -171,7 +171,7 @@ static void ms_007_the_graph_is_finalized(void **state)
     hs_scaffold_free(scaffold);
 }
 
-static void ms_008_what_is_given_goes_before_the_copy(void **state)
+static void ms_008_given_values_override_copied_ones(void **state)
 {
     bare *b = *state;
     const hs_feed feeds[] = {{NULL}, {NULL}};
@@ -187,7 +187,7 @@ static void ms_008_what_is_given_goes_before_the_copy(void **state)
     hs_saver_free(saver);
 }
 
-static void what_is_left_out_is_copied(void **state)
+static void omitted_values_are_copied(void **state)
 {
     (void)state;
     const hs_feed feeds[] = {{NULL}, {NULL}};
@@ -289,7 +289,7 @@ static void any_allocation_of_a_scaffold_may_fail(void **state)
     assert_int_equal(allocations, 9); /* two of themselves, each with two names; and three that were left out */
 }
 
-static void an_env_by_half_is_refused(void **state)
+static void an_incomplete_env_is_refused(void **state)
 {
     bare *b = *state;
     hs_env env = HS_INIT(hs_env, .allocator = {.alloc = b->t.env.allocator.alloc});
@@ -297,7 +297,7 @@ static void an_env_by_half_is_refused(void **state)
     assert_says(&b->err, HS_INVALID_ARGUMENT, "hs_env.allocator");
 }
 
-static void a_backend_without_collections_gets_a_saver_all_the_same(void **state)
+static void a_backend_without_collections_gets_a_saver(void **state)
 {
     play *p = calloc(1, sizeof *p);
     (void)state;
@@ -314,7 +314,7 @@ static void a_backend_without_collections_gets_a_saver_all_the_same(void **state
     free(p);
 }
 
-static void scaffolds_that_make_no_sense_are_refused(void **state)
+static void invalid_scaffolds_are_refused(void **state)
 {
     bare *b = *state;
     hs_scaffold *scaffold = new_scaffold(NULL);
@@ -336,18 +336,18 @@ int main(void)
         test(ms_005_sa_050s_more_than_one_saver_to_choose_from),
         test(ms_005_more_than_one_op_to_choose_from),
         test(what_a_graph_has_collected_is_taken),
-        test(ms_006_what_is_given_is_kept),
+        test(ms_006_given_values_are_kept),
         test(ms_007_the_graph_is_finalized),
-        test(ms_008_what_is_given_goes_before_the_copy),
-        cmocka_unit_test(what_is_left_out_is_copied),
+        test(ms_008_given_values_override_copied_ones),
+        cmocka_unit_test(omitted_values_are_copied),
         test(ms_132s_finalizing_again_changes_nothing),
         test(ms_132s_a_scaffold_is_used_again),
         test(a_scaffold_of_another_graph_is_refused),
         test(a_copy_that_was_not_finalized_is_of_no_graph),
         cmocka_unit_test(any_allocation_of_a_scaffold_may_fail),
-        test(an_env_by_half_is_refused),
-        cmocka_unit_test(a_backend_without_collections_gets_a_saver_all_the_same),
-        test(scaffolds_that_make_no_sense_are_refused),
+        test(an_incomplete_env_is_refused),
+        cmocka_unit_test(a_backend_without_collections_gets_a_saver),
+        test(invalid_scaffolds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

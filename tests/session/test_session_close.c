@@ -39,7 +39,7 @@ static void ms_064_a_hooks_error_is_the_runs_and_the_closes(void **state)
     assert_int_equal(p->outcome.step, 3);
 }
 
-static void ms_088_a_single_session_tries_nothing_again(void **state)
+static void ms_088_a_single_session_retries_nothing(void **state)
 {
     play *p = *state;
     open_failing(p, 1, HS_ABORTED);
@@ -124,7 +124,7 @@ static void the_caller_may_leave_for_a_good_reason(void **state)
 }
 
 /* A loop that is left with a clean code, as main might do in any case, does not make a failed run a good end. */
-static void a_clean_word_of_the_callers_does_not_cover_a_failed_run(void **state)
+static void a_clean_code_of_the_caller_does_not_hide_a_failed_run(void **state)
 {
     play *p = *state;
     const hs_code clean[] = {HS_STOP, HS_OUT_OF_RANGE, HS_OK};
@@ -154,7 +154,7 @@ static void the_callers_stop_after_good_runs_is_a_good_end(void **state)
 }
 
 /* The caller's error is one, also where the input has ended before. */
-static void a_clean_run_does_not_cover_the_callers_error(void **state)
+static void a_clean_run_does_not_hide_the_callers_error(void **state)
 {
     play *p = *state;
     open_failing(p, 1, HS_OUT_OF_RANGE);
@@ -272,7 +272,7 @@ static void train_and_close(play *p, hs_code (*close)(void *session, hs_error *e
     play_close(p);
 }
 
-static void a_backend_that_fails_to_close_spoils_a_good_end(void **state)
+static void a_backend_that_fails_to_close_fails_the_session(void **state)
 {
     play *p = *state;
     train_and_close(p, fail_to_close);
@@ -282,7 +282,7 @@ static void a_backend_that_fails_to_close_spoils_a_good_end(void **state)
 }
 
 /* All that there was to save has been saved by then. */
-static void a_backend_that_is_lost_at_the_close_does_not(void **state)
+static void a_backend_that_is_lost_at_the_close_does_not_fail_the_session(void **state)
 {
     play *p = *state;
     train_and_close(p, lose_at_close);
@@ -336,7 +336,7 @@ static void ms_139s_a_threads_error_comes_before_the_callers(void **state)
     assert_int_equal(p->a.calls[PROBE_END], 0);
 }
 
-static void ms_139s_the_callers_error_stays_where_it_came_first(void **state)
+static void ms_139s_the_callers_error_is_kept_if_it_came_first(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
@@ -404,29 +404,29 @@ int main(void)
     const struct CMUnitTest tests[] = {
         play_test(ms_062_ms_089_the_end_of_input_is_a_clean_end),
         play_test(ms_064_a_hooks_error_is_the_runs_and_the_closes),
-        play_test(ms_088_a_single_session_tries_nothing_again),
+        play_test(ms_088_a_single_session_retries_nothing),
         play_test(ms_065_ms_090_a_threads_error_comes_out_of_close),
         play_test(ms_067_ms_091_a_good_end),
         play_test(ms_068_ms_106s_the_callers_own_error),
         play_test(the_callers_error_may_be_taken_back),
         play_test(the_caller_need_not_say_why),
         play_test(the_caller_may_leave_for_a_good_reason),
-        play_test(a_clean_word_of_the_callers_does_not_cover_a_failed_run),
+        play_test(a_clean_code_of_the_caller_does_not_hide_a_failed_run),
         play_test(the_callers_stop_after_good_runs_is_a_good_end),
-        play_test(a_clean_run_does_not_cover_the_callers_error),
+        play_test(a_clean_run_does_not_hide_the_callers_error),
         play_test(a_run_of_no_op_and_a_step_of_no_function_are_failures),
         play_test(a_run_of_no_op_after_a_stop_is_refused),
         play_test(a_good_run_makes_up_for_a_bad_one),
         play_test(the_outcome_names_the_hook_of_the_last_failure_only),
         play_test(the_outcome_names_no_hook_for_the_callers_error),
         play_test(ms_096s_ends_come_first_then_threads_then_the_backend),
-        play_test(a_backend_that_fails_to_close_spoils_a_good_end),
-        play_test(a_backend_that_is_lost_at_the_close_does_not),
+        play_test(a_backend_that_fails_to_close_fails_the_session),
+        play_test(a_backend_that_is_lost_at_the_close_does_not_fail_the_session),
         play_test(the_first_error_is_reported),
         play_test(ms_114s_the_run_reports_its_own_error_and_close_the_threads),
         play_test(ms_114s_an_error_after_the_runs_is_not_its_cause),
         play_test(ms_139s_a_threads_error_comes_before_the_callers),
-        play_test(ms_139s_the_callers_error_stays_where_it_came_first),
+        play_test(ms_139s_the_callers_error_is_kept_if_it_came_first),
         cmocka_unit_test(the_exit_code_is_the_outcomes),
         cmocka_unit_test(closing_nothing_makes_an_outcome_of_the_error),
         cmocka_unit_test(an_outcome_is_made_of_an_error),

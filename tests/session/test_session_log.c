@@ -255,7 +255,7 @@ static void a_run_that_a_good_one_made_up_for_is_not_logged(void **state)
     assert_quiet(p, HS_REASON_CLOSED);
 }
 
-static void no_hooks_are_no_reason_for_a_warning(void **state)
+static void an_empty_list_of_hooks_logs_no_warning(void **state)
 {
     play *p = *state;
     play_open(p, NULL, 0);
@@ -281,7 +281,7 @@ int main(void)
         play_test(a_request_and_where_to_continue),
         play_test(a_good_end_logs_nothing),
         play_test(a_run_that_a_good_one_made_up_for_is_not_logged),
-        play_test(no_hooks_are_no_reason_for_a_warning),
+        play_test(an_empty_list_of_hooks_logs_no_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,7 +249,7 @@ static void an_init_function_cannot_close_the_session(void **state)
     assert_true(prepare(s, PREPARE(.init_fn = close_it, .user = s)));
 }
 
-static void sm_004_sm_034s_prepared_by_the_local_init_op_with_feeds_of_its_own(void **state)
+static void sm_004_sm_034s_prepared_by_the_local_init_op_with_its_own_feeds(void **state)
 {
     shared *s = *state;
     double seed = 5, other = 6;
@@ -291,7 +291,7 @@ static hs_code set_v_and_count(void *user, const hs_scaffold *scaffold, hs_raw_s
     return set_v(user, scaffold, session, err);
 }
 
-static void sm_023s_what_was_restored_is_not_initialized(void **state)
+static void sm_023s_restored_variables_are_not_initialized(void **state)
 {
     shared *s = *state;
     save_checkpoint(s);
@@ -402,7 +402,7 @@ static void sm_008_a_check_for_no_op(void **state)
                 "ready_for_local_init_op 'ready_for_local' has no effect without local_init_op");
 }
 
-static void sm_009_the_local_init_op_sees_what_was_restored(void **state)
+static void sm_009_the_local_init_op_sees_restored_values(void **state)
 {
     shared *s = *state;
     save_checkpoint(s);
@@ -425,7 +425,7 @@ static void sm_011_sm_033s_nothing_restored_and_yet_local_init_is_run(void **sta
     assert_int_equal(s->checks, 0);
 }
 
-static void sm_033s_not_being_ready_for_it_is_no_error(void **state)
+static void sm_033s_not_being_ready_for_it_is_not_an_error(void **state)
 {
     shared *s = *state;
     s->options.local_init_op = "local_init";
@@ -436,7 +436,7 @@ static void sm_033s_not_being_ready_for_it_is_no_error(void **state)
     assert_contains(s->b->t.log, "not ready for local_init_op");
 }
 
-static void sm_007_nobody_initializes(void **state)
+static void sm_007_waiting_for_an_initialized_model_times_out(void **state)
 {
     shared *s = *state;
     int64_t before = s->b->t.now_ns;
@@ -446,7 +446,7 @@ static void sm_007_nobody_initializes(void **state)
     assert_int_equal(s->opened, 4); /* at 0, 1, 2, 3 */
 }
 
-static void sm_031s_every_look_is_a_session_of_its_own(void **state)
+static void sm_031s_each_poll_opens_a_new_session(void **state)
 {
     shared *s = *state;
     assert_false(wait(s, 2));
@@ -462,7 +462,7 @@ static void initialize_v(void *user)
         s->v = 1;
 }
 
-static void sm_013_somebody_else_initializes(void **state)
+static void sm_013_another_process_initializes(void **state)
 {
     shared *s = *state;
     s->on_open = initialize_v;
@@ -475,7 +475,7 @@ static void sm_013_somebody_else_initializes(void **state)
     assert_int_equal(s->local_inits, 1);
 }
 
-static void sm_014_a_check_that_asks_for_too_much(void **state)
+static void sm_014_a_check_that_never_succeeds(void **state)
 {
     shared *s = *state;
     s->v = 1;
@@ -662,7 +662,7 @@ static hs_code make_and_wait(test_env *t, void *user)
     return session || err.code == HS_DEADLINE_EXCEEDED ? HS_OK : err.code;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(make_and_wait, NULL);
@@ -675,16 +675,16 @@ int main(void)
         test(sm_002_prepared_with_a_feed),
         test(sm_003_prepared_by_a_function),
         test(an_init_function_cannot_close_the_session),
-        test(sm_004_sm_034s_prepared_by_the_local_init_op_with_feeds_of_its_own),
+        test(sm_004_sm_034s_prepared_by_the_local_init_op_with_its_own_feeds),
         test(sm_005_nothing_to_prepare_with),
         test(sm_006_recovered_from_a_directory_or_a_path),
         test(sm_006_sm_028s_not_from_both),
-        test(sm_007_nobody_initializes),
+        test(sm_007_waiting_for_an_initialized_model_times_out),
         test(sm_008_a_check_for_no_op),
-        test(sm_009_the_local_init_op_sees_what_was_restored),
+        test(sm_009_the_local_init_op_sees_restored_values),
         test(sm_011_sm_033s_nothing_restored_and_yet_local_init_is_run),
-        test(sm_013_somebody_else_initializes),
-        test(sm_014_a_check_that_asks_for_too_much),
+        test(sm_013_another_process_initializes),
+        test(sm_014_a_check_that_never_succeeds),
         test(sm_015_no_check_and_nothing_initialized),
         test(sm_016_several_local_inits),
         test(sm_018_sm_035s_something_is_left_uninitialized),
@@ -692,17 +692,17 @@ int main(void)
         test(names_are_listed_as_far_as_there_is_room),
         test(sm_020_without_that_check),
         test(sm_022_a_check_that_fails_is_not_ready),
-        test(sm_023s_what_was_restored_is_not_initialized),
+        test(sm_023s_restored_variables_are_not_initialized),
         test(sm_024s_waiting_ends_in_time),
         test(sm_029s_what_counts_as_ready),
-        test(sm_031s_every_look_is_a_session_of_its_own),
+        test(sm_031s_each_poll_opens_a_new_session),
         test(sm_032s_waiting_may_have_no_limit),
-        test(sm_033s_not_being_ready_for_it_is_no_error),
+        test(sm_033s_not_being_ready_for_it_is_not_an_error),
         test(sm_036s_nowhere_to_restore_from_is_nothing_to_wait_for),
         test(sm_037s_a_state_file_that_says_nothing),
         test(the_raw_session_of_a_hooked_one_is_not_closed_so),
         test(nothing_to_work_with_is_an_error),
-        cmocka_unit_test(there_may_be_no_memory),
+        cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void hooks_are_destroyed_when_the_options_are_refused(void **state)
     }
 }
 
-static void hooks_are_destroyed_when_there_is_no_backend(void **state)
+static void hooks_are_destroyed_without_a_backend(void **state)
 {
     play *p = *state;
     p->backend = (hs_backend){NULL, NULL};
@@ -174,7 +174,7 @@ static hs_code load_nothing(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-static void hooks_that_make_no_sense_are_refused(void **state)
+static void invalid_hooks_are_refused(void **state)
 {
     play *p = *state;
     static const hs_hook_ops no_name = HS_INIT(hs_hook_ops), empty_name = HS_INIT(hs_hook_ops, .name = ""),
@@ -211,7 +211,7 @@ static const hs_state_provider *one_state(void *self, size_t index)
     return index ? NULL : &backends_state;
 }
 
-static void a_backends_state_that_makes_no_sense_is_refused(void **state)
+static void an_invalid_state_of_a_backend_is_refused(void **state)
 {
     play *p = *state;
     static hs_backend_ops ops; /* as long as the session */
@@ -229,7 +229,7 @@ static void a_backends_state_that_makes_no_sense_is_refused(void **state)
     assert_non_null(play_try_open(p, NULL, 0));
 }
 
-static void a_scaffold_that_was_taken_is_freed_whatever_happens(void **state)
+static void an_adopted_scaffold_is_always_freed(void **state)
 {
     play *p = *state;
     for (int i = 0; i < 2; i++) {
@@ -301,7 +301,7 @@ static void a_backend_that_does_not_open_is_reported(void **state)
 }
 
 /* hs_session_close(NULL, err) goes on from there, as in the shortest program. */
-static void closing_what_did_not_open_tells_why(void **state)
+static void closing_null_returns_the_error_of_the_opening(void **state)
 {
     play *p = *state;
     play_probe(p, a, .fails_in = PROBE_BEGIN, .fails_at = 1, .code = HS_NOT_FOUND, .message = "no data");
@@ -325,17 +325,17 @@ int main(void)
         play_test(ms_093_the_raw_session_is_the_backends),
         play_test(hooks_are_destroyed_once_wherever_opening_fails),
         play_test(hooks_are_destroyed_when_the_options_are_refused),
-        play_test(hooks_are_destroyed_when_there_is_no_backend),
+        play_test(hooks_are_destroyed_without_a_backend),
         play_test(a_hook_listed_twice_is_destroyed_once_when_closed),
         play_test(a_held_hook_is_not_destroyed),
-        play_test(hooks_that_make_no_sense_are_refused),
-        play_test(a_backends_state_that_makes_no_sense_is_refused),
-        play_test(a_scaffold_that_was_taken_is_freed_whatever_happens),
+        play_test(invalid_hooks_are_refused),
+        play_test(an_invalid_state_of_a_backend_is_refused),
+        play_test(an_adopted_scaffold_is_always_freed),
         play_test(options_without_their_size_are_refused),
         play_test(options_may_be_left_out),
         play_test(target_and_config_are_passed_through),
         play_test(a_backend_that_does_not_open_is_reported),
-        play_test(closing_what_did_not_open_tells_why),
+        play_test(closing_null_returns_the_error_of_the_opening),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static void a_run_of_nothing_runs_the_backend_once(void **state)
     assert_int_equal(seen_call.level, 0);
 }
 
-static void ms_049_each_gets_what_it_asked_for(void **state)
+static void ms_049_each_hook_gets_its_fetches(void **state)
 {
     play *p = *state;
     const double zero = 0;
@@ -91,7 +91,7 @@ static void ms_031_a_bad_fetch_fails_the_run_and_stops_nothing(void **state)
     assert_int_equal(play_train(p), 3);
 }
 
-static void ms_034_the_backends_error_comes_out_as_it_is(void **state)
+static void ms_034_the_backends_error_is_returned_unchanged(void **state)
 {
     play *p = *state;
     hs_script_fail_at(p->script, 1, HS_INVALID_ARGUMENT, "matrices do not fit");
@@ -174,7 +174,7 @@ static hs_code get_over_it(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void an_error_that_a_hook_got_over_is_not_the_next_ones(void **state)
+static void an_error_that_a_hook_recovers_from_is_not_the_next_ones(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = get_over_it);
@@ -196,7 +196,7 @@ static hs_code leave_an_error(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void what_a_hook_left_is_not_what_the_next_one_failed_of(void **state)
+static void a_hooks_stale_error_is_not_the_next_hooks(void **state)
 {
     play *p = *state;
     static const struct {
@@ -234,7 +234,7 @@ static hs_code not_opened(void *self, const char *target, hs_bytes config, void 
 }
 
 /* Nor is it what the backend fails of. */
-static void what_a_hook_left_is_not_what_the_backend_failed_of(void **state)
+static void a_hooks_stale_error_is_not_the_backends(void **state)
 {
     play *p = *state;
     probe_point point = PROBE_BEGIN;
@@ -267,7 +267,7 @@ static void success_clears_the_error(void **state)
     assert_string_equal(p->err.message, "");
 }
 
-static void args_that_make_no_sense_are_refused(void **state)
+static void invalid_args_are_refused(void **state)
 {
     play *p = *state;
     play_open(p, NULL, 0);
@@ -414,19 +414,19 @@ int main(void)
         play_test(ms_027_ms_028_a_run_forwards_fetches_and_feeds),
         play_test(ms_046_without_hooks_the_callers_own_objects_are_passed_on),
         play_test(a_run_of_nothing_runs_the_backend_once),
-        play_test(ms_049_each_gets_what_it_asked_for),
+        play_test(ms_049_each_hook_gets_its_fetches),
         play_test(ms_031_a_bad_fetch_fails_the_run_and_stops_nothing),
-        play_test(ms_034_the_backends_error_comes_out_as_it_is),
+        play_test(ms_034_the_backends_error_is_returned_unchanged),
         play_test(an_error_without_a_message_gets_one),
         play_test(a_hook_that_fails_without_a_message_is_named),
         play_test(a_hook_that_writes_a_code_alone_is_named_too),
         play_test(the_code_is_the_one_returned),
-        play_test(an_error_that_a_hook_got_over_is_not_the_next_ones),
-        play_test(what_a_hook_left_is_not_what_the_next_one_failed_of),
-        play_test(what_a_hook_left_is_not_what_the_backend_failed_of),
+        play_test(an_error_that_a_hook_recovers_from_is_not_the_next_ones),
+        play_test(a_hooks_stale_error_is_not_the_next_hooks),
+        play_test(a_hooks_stale_error_is_not_the_backends),
         play_test(an_error_may_go_unread),
         play_test(success_clears_the_error),
-        play_test(args_that_make_no_sense_are_refused),
+        play_test(invalid_args_are_refused),
         play_test(args_of_a_later_version_are_taken),
         play_test(no_session_runs_nothing),
         play_test(a_failed_run_has_no_values),

@@ -304,7 +304,7 @@ static void a_stop_in_the_last_boundary_stops_nothing(void **state)
 }
 
 /* A hook that has found nothing left to do is the reason, whoever stops after it. */
-static void a_stop_in_the_first_boundary_does_not_take_the_place_of_already_done(void **state)
+static void a_stop_in_the_first_boundary_does_not_replace_already_done(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = already_done);
@@ -390,7 +390,7 @@ int main(void)
         play_test(a_stop_at_the_creation_means_already_done),
         play_test(a_hook_may_stop_in_its_boundary),
         play_test(a_stop_in_the_last_boundary_stops_nothing),
-        play_test(a_stop_in_the_first_boundary_does_not_take_the_place_of_already_done),
+        play_test(a_stop_in_the_first_boundary_does_not_replace_already_done),
         play_test(the_first_hook_that_stops_is_named),
         play_test(ms_120s_the_stop_of_a_run_is_shared_and_begins_false),
         play_test(the_end_of_input_stops_until_a_good_run),

@@ -18,7 +18,7 @@ static void pause_us(long us)
 
 /* Once each, by construction. */
 
-static void a_wait_for_data_without_end_is_left(void **state)
+static void a_signal_ends_an_endless_wait_for_data(void **state)
 {
     stand *s = *state;
     stand_start(s, (trainer){.at = AT_NO_DATA, .at_step = 6}, NULL);
@@ -74,7 +74,7 @@ static void after_a_second_signal_nothing_is_saved(void **state)
 }
 
 /* As when a process and its group are sent it. */
-static void one_that_comes_at_once_again_is_no_second(void **state)
+static void the_same_signal_sent_twice_at_once_counts_as_one(void **state)
 {
     stand *s = *state;
     for (int i = 0; i < 20; i++) {
@@ -177,7 +177,7 @@ static int with_own_handler(stand *s)
     return back && own_calls == 1 && own_value == 42 ? status : 7;
 }
 
-static void a_handler_of_the_programs_is_called_with_its_info(void **state)
+static void the_programs_handler_is_called_with_its_info(void **state)
 {
     stand *s = *state;
     stand_start(s, (trainer){.at = AT_STEP, .at_step = 4}, with_own_handler);
@@ -204,7 +204,7 @@ static void a_plain_handler_is_called_each_time(void **state)
 }
 
 /* Where there is one, the third signal is its, and does not kill. */
-static void a_third_signal_is_left_to_the_handler(void **state)
+static void a_third_signal_goes_only_to_the_handler(void **state)
 {
     stand *s = *state;
     send_each(s, (trainer){.at = AT_STEP, .at_step = 4, .does = STAYS}, with_plain_handler, SIGINT, 3);
@@ -218,7 +218,7 @@ static int with_ignored(stand *s)
     return now(SIGINT).sa_handler == SIG_IGN ? status : 7;
 }
 
-static void what_is_ignored_stays_so(void **state)
+static void ignored_signals_stay_ignored(void **state)
 {
     stand *s = *state;
     stand_start(s, (trainer){.at = AT_STEP, .at_step = 4}, with_ignored);
@@ -328,7 +328,7 @@ static int with_a_fork(stand *s)
 }
 
 /* A process that reads data beside it, say, which nobody could end otherwise. */
-static void in_a_fork_they_do_what_they_did_before(void **state)
+static void a_forked_child_has_the_previous_handlers(void **state)
 {
     stand *s = *state;
     stand_run(s, (trainer){.at = AT_NO_MOMENT}, with_a_fork);
@@ -457,20 +457,20 @@ static int train_forever(const char *directory)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        with_stand(a_wait_for_data_without_end_is_left),
+        with_stand(a_signal_ends_an_endless_wait_for_data),
         with_stand(without_a_saver_it_is_ended_by_the_signal),
         with_stand(after_a_second_signal_nothing_is_saved),
-        with_stand(one_that_comes_at_once_again_is_no_second),
+        with_stand(the_same_signal_sent_twice_at_once_counts_as_one),
         with_stand(two_signals_while_it_is_closed_leave_it_unsaved_too),
         with_stand(a_third_signal_kills),
         with_stand(a_request_saves_after_the_step),
-        with_stand(a_handler_of_the_programs_is_called_with_its_info),
+        with_stand(the_programs_handler_is_called_with_its_info),
         with_stand(a_plain_handler_is_called_each_time),
-        with_stand(a_third_signal_is_left_to_the_handler),
-        with_stand(what_is_ignored_stays_so),
+        with_stand(a_third_signal_goes_only_to_the_handler),
+        with_stand(ignored_signals_stay_ignored),
         with_stand(a_handler_that_came_later_and_stays_is_called_once),
         with_stand(a_handler_that_is_put_back_is_found_by_the_next_session),
-        with_stand(in_a_fork_they_do_what_they_did_before),
+        with_stand(a_forked_child_has_the_previous_handlers),
         with_stand(a_signal_to_the_main_thread),
         with_stand(two_sessions_stop_at_once),
         with_stand(the_seventeenth_session_is_refused),

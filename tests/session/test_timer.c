@@ -119,7 +119,7 @@ static void bh_004_every_three_steps(void **state)
     hs_timer_free(timer);
 }
 
-static void bh_005_marking_tells_what_passed_since(void **state)
+static void bh_005_marking_returns_seconds_and_steps_since_the_last_mark(void **state)
 {
     (void)state;
     double secs = -1;
@@ -134,7 +134,7 @@ static void bh_005_marking_tells_what_passed_since(void **state)
     hs_timer_free(timer);
 }
 
-static void marking_tells_what_passed_since_the_beginning(void **state)
+static void the_first_mark_returns_seconds_and_steps_since_the_beginning(void **state)
 {
     (void)state;
     double secs = -1;
@@ -263,7 +263,7 @@ static void a_request_fires_once(void **state)
 }
 
 /* What else fires does not shift it. */
-static void every_n_steps_counts_from_where_it_fired(void **state)
+static void every_n_steps_counts_from_the_last_mark(void **state)
 {
     (void)state;
     hs_timer *timer = of_trigger(HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_AT_STEPS(2)));
@@ -319,7 +319,7 @@ static void of_intervals_the_step_is_saved(void **state)
     hs_timer_free(secs);
 }
 
-static void the_next_of_the_list_is_saved_beside_it(void **state)
+static void the_next_listed_step_is_saved_too(void **state)
 {
     (void)state;
     hs_timer *timer = of_trigger(HS_TRIGGER(.at_steps = HS_AT_STEPS(9, 4, 6)));
@@ -334,7 +334,7 @@ static void the_next_of_the_list_is_saved_beside_it(void **state)
 }
 
 /* Of the run before, which went on from 5 to 7 at once: what is due in the whole run's next step is due in the resumed. */
-static void what_was_reached_and_not_done_is_due_after_the_loading(void **state)
+static void a_listed_step_that_was_passed_triggers_after_the_load(void **state)
 {
     (void)state;
     hs_timer *timer = of_trigger(HS_TRIGGER(.at_steps = HS_AT_STEPS(6)));
@@ -344,7 +344,7 @@ static void what_was_reached_and_not_done_is_due_after_the_loading(void **state)
     hs_timer_free(timer);
 }
 
-static void the_state_of_another_trigger_is_passed_over(void **state)
+static void the_state_of_another_trigger_is_ignored(void **state)
 {
     (void)state;
     hs_timer *listed = of_trigger(HS_TRIGGER(.at_steps = HS_AT_STEPS(3, 6))), *pair = by_steps(3);
@@ -362,7 +362,7 @@ static void the_state_of_another_trigger_is_passed_over(void **state)
     hs_timer_free(pair);
 }
 
-static void a_mark_that_lies_ahead_is_none(void **state)
+static void a_mark_beyond_the_current_step_is_discarded(void **state)
 {
     (void)state;
     hs_timer *timer = by_steps(3);
@@ -389,7 +389,7 @@ static void seconds_count_from_the_load(void **state)
 }
 
 /* A restore in the course of the training: what fired first does not fire again. */
-static void a_load_after_the_first_run_goes_on(void **state)
+static void a_load_after_the_first_run_keeps_what_has_fired(void **state)
 {
     (void)state;
     hs_timer *timer = of_trigger(HS_TRIGGER(.every_n_secs = 10, .first = true));
@@ -418,8 +418,8 @@ int main(void)
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(null_is_a_timer_that_never_fires),
         cmocka_unit_test(bh_004_every_three_steps),
-        cmocka_unit_test(bh_005_marking_tells_what_passed_since),
-        cmocka_unit_test(marking_tells_what_passed_since_the_beginning),
+        cmocka_unit_test(bh_005_marking_returns_seconds_and_steps_since_the_last_mark),
+        cmocka_unit_test(the_first_mark_returns_seconds_and_steps_since_the_beginning),
         cmocka_unit_test(a_step_that_cannot_be_read_is_reported),
         cmocka_unit_test(bh_069s_comparisons_are_inclusive),
         cmocka_unit_test(bh_069s_a_timer_that_was_never_marked_or_reset_is_due),
@@ -428,14 +428,14 @@ int main(void)
         cmocka_unit_test(a_timer_that_was_not_started_begins_with_the_first_run),
         cmocka_unit_test(by_time_it_fires_in_a_run_that_makes_a_step),
         cmocka_unit_test(a_request_fires_once),
-        cmocka_unit_test(every_n_steps_counts_from_where_it_fired),
+        cmocka_unit_test(every_n_steps_counts_from_the_last_mark),
         cmocka_unit_test(of_intervals_the_step_is_saved),
-        cmocka_unit_test(the_next_of_the_list_is_saved_beside_it),
-        cmocka_unit_test(what_was_reached_and_not_done_is_due_after_the_loading),
-        cmocka_unit_test(the_state_of_another_trigger_is_passed_over),
-        cmocka_unit_test(a_mark_that_lies_ahead_is_none),
+        cmocka_unit_test(the_next_listed_step_is_saved_too),
+        cmocka_unit_test(a_listed_step_that_was_passed_triggers_after_the_load),
+        cmocka_unit_test(the_state_of_another_trigger_is_ignored),
+        cmocka_unit_test(a_mark_beyond_the_current_step_is_discarded),
         cmocka_unit_test(seconds_count_from_the_load),
-        cmocka_unit_test(a_load_after_the_first_run_goes_on),
+        cmocka_unit_test(a_load_after_the_first_run_keeps_what_has_fired),
         cmocka_unit_test(too_little_state_is_data_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

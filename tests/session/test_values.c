@@ -36,7 +36,7 @@ static void numbers_of_every_type_are_read(void **state)
         assert_true(hs_run_values_number(fetch_constant(p, &cases[i]), 0) == numbers[i]);
 }
 
-static void what_is_no_number_is_nan(void **state)
+static void values_that_are_not_numbers_are_nan(void **state)
 {
     play *p = *state;
     const hs_string word = {"word", 4};
@@ -88,8 +88,8 @@ static void memory_that_cannot_be_read_is_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_values_have_nothing),     play_test(numbers_of_every_type_are_read),
-        play_test(what_is_no_number_is_nan),          play_test(the_view_is_the_backends_own),
+        cmocka_unit_test(no_values_have_nothing),       play_test(numbers_of_every_type_are_read),
+        play_test(values_that_are_not_numbers_are_nan), play_test(the_view_is_the_backends_own),
         play_test(memory_that_cannot_be_read_is_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,7 @@ static void fail_in_thread(hs_coordinator *coordinator, hs_code code, const char
 
 /* The stop. */
 
-static void co_001_a_stop_is_asked_for_and_seen(void **state)
+static void co_001_a_stop_is_requested_and_seen(void **state)
 {
     assert_false(hs_coordinator_should_stop(*state));
     assert_false(hs_coordinator_wait_for_stop(*state, .01));
@@ -102,7 +102,7 @@ static void co_001_a_stop_is_asked_for_and_seen(void **state)
     assert_true(hs_coordinator_wait_for_stop(*state, .01));
 }
 
-static void co_002_a_thread_asks_for_it(void **state)
+static void co_002_a_thread_requests_a_stop(void **state)
 {
     event go = EVENT;
     hs_error err;
@@ -124,7 +124,7 @@ static void a_new_coordinator_has_no_error(void **state)
     assert_false(hs__coordinator_asked(*state));
 }
 
-static void the_end_of_the_work_is_no_error(void **state)
+static void the_end_of_the_work_is_not_an_error(void **state)
 {
     const hs_code clean[] = {HS_OK, HS_OUT_OF_RANGE, HS_STOP};
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
@@ -137,7 +137,7 @@ static void the_end_of_the_work_is_no_error(void **state)
 }
 
 /* A session recovers from the error, though threads end with a stop because of it; not if somebody has asked before. */
-static void an_error_asks_for_nothing(void **state)
+static void an_error_is_not_a_requested_stop(void **state)
 {
     stop_with(*state, HS_ABORTED, "lost");
     hs_coordinator_request_stop(*state, NULL);
@@ -179,7 +179,7 @@ static void co_019s_clean_codes_replace_the_default(void **state)
     hs_coordinator_free(made);
 }
 
-static void co_025s_clear_stop_takes_all_back(void **state)
+static void co_025s_clear_stop_resets_all(void **state)
 {
     static event go = EVENT; /* for longer than the test */
     hs_error err;
@@ -363,7 +363,7 @@ static void co_007_live_threads_may_be_ignored(void **state)
     free(t);
 }
 
-static void after_a_second_it_is_told_for_whom_it_waits(void **state)
+static void after_a_second_the_log_names_the_threads(void **state)
 {
     test_env *t = calloc(1, sizeof *t);
     hs_error err;
@@ -416,7 +416,7 @@ static void co_008_join_gives_the_first_error(void **state)
     assert_fails(join(*state, &err), HS_INTERNAL, &err, "First");
 }
 
-static void co_009_the_end_of_the_input_is_no_error(void **state)
+static void co_009_the_end_of_the_input_is_not_an_error(void **state)
 {
     hs_error err;
     fail_in_thread(*state, HS_OUT_OF_RANGE, "First");
@@ -424,7 +424,7 @@ static void co_009_the_end_of_the_input_is_no_error(void **state)
     assert_true(hs_coordinator_should_stop(*state));
 }
 
-static void co_010_nor_is_a_code_of_the_programs_choice(void **state)
+static void co_010_a_clean_stop_code_is_not_an_error(void **state)
 {
     hs_error err;
     (void)state;
@@ -545,7 +545,7 @@ static void co_027s_an_error_is_the_coordinators_unless_it_was_joined(void **sta
     assert_fails(hs_coordinator_stop_on_error(*state, NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "body is NULL");
 }
 
-static void a_join_counts_whom_it_leaves_behind(void **state)
+static void a_join_counts_the_threads_that_still_run(void **state)
 {
     event go = EVENT;
     hs_error err;
@@ -571,7 +571,7 @@ static void a_join_counts_whom_it_leaves_behind(void **state)
     hs_thread_free(thread);
 }
 
-static void join_refuses_what_makes_no_sense(void **state)
+static void join_refuses_invalid_options(void **state)
 {
     hs_error err;
     hs_join_options never = HS_INIT(hs_join_options, .stop_grace_secs = HS_NEVER);
@@ -589,7 +589,7 @@ static hs_code join_too(void *user, hs_coordinator *coordinator, hs_error *err)
     return hs_coordinator_join(user, &soon, NULL);
 }
 
-static void many_come_and_go(void **state)
+static void many_threads_start_and_end(void **state)
 {
     static event told = EVENT; /* a thread that another join has taken may end after the test */
     static hs_error one = {.code = HS_OUT_OF_RANGE, .message = "the end"};
@@ -610,7 +610,7 @@ static void many_come_and_go(void **state)
 }
 
 /* The list of threads grows, and forgets those that have ended. */
-static void the_first_is_not_forgotten_while_others_come_and_go(void **state)
+static void the_first_thread_is_joined_after_many_others(void **state)
 {
     char text[80];
     hs_error err;
@@ -643,7 +643,7 @@ static hs_code make_and_join(test_env *t, void *user)
     return code ? code : joined;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(make_and_join, NULL);
@@ -654,14 +654,14 @@ static void there_may_be_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(co_001_a_stop_is_asked_for_and_seen),
-        test(co_002_a_thread_asks_for_it),
+        test(co_001_a_stop_is_requested_and_seen),
+        test(co_002_a_thread_requests_a_stop),
         test(a_new_coordinator_has_no_error),
-        test(the_end_of_the_work_is_no_error),
-        test(an_error_asks_for_nothing),
+        test(the_end_of_the_work_is_not_an_error),
+        test(an_error_is_not_a_requested_stop),
         test(co_008_the_first_error_is_kept_whole),
         test(co_019s_clean_codes_replace_the_default),
-        test(co_025s_clear_stop_takes_all_back),
+        test(co_025s_clear_stop_resets_all),
         test(co_026s_the_error_stays_when_it_is_read),
         test(co_028s_zero_does_not_wait_and_never_has_no_limit),
         test(threads_report_and_look_at_once),
@@ -670,12 +670,12 @@ int main(void)
         test(co_004_threads_register_themselves),
         test(co_006_the_grace_period_ends),
         test(co_007_live_threads_may_be_ignored),
-        test(after_a_second_it_is_told_for_whom_it_waits),
+        test(after_a_second_the_log_names_the_threads),
         test(live_threads_have_names),
         test(an_error_comes_before_stragglers),
         test(co_008_join_gives_the_first_error),
-        test(co_009_the_end_of_the_input_is_no_error),
-        test(co_010_nor_is_a_code_of_the_programs_choice),
+        test(co_009_the_end_of_the_input_is_not_an_error),
+        test(co_010_a_clean_stop_code_is_not_an_error),
         test(co_011_bodies_of_the_programs_own_threads_report),
         test(co_013_after_the_join_an_error_comes_back),
         test(co_016s_threads_end_without_a_stop),
@@ -684,11 +684,11 @@ int main(void)
         test(co_023s_threads_registered_during_a_join_are_not_joined),
         test(co_024s_a_thread_is_registered_once),
         test(co_027s_an_error_is_the_coordinators_unless_it_was_joined),
-        test(a_join_counts_whom_it_leaves_behind),
-        test(join_refuses_what_makes_no_sense),
-        test(many_come_and_go),
-        test(the_first_is_not_forgotten_while_others_come_and_go),
-        test(there_may_be_no_memory),
+        test(a_join_counts_the_threads_that_still_run),
+        test(join_refuses_invalid_options),
+        test(many_threads_start_and_end),
+        test(the_first_thread_is_joined_after_many_others),
+        test(each_allocation_may_fail),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     event_add(&go_on); /* the stragglers */

@@ -35,7 +35,7 @@ static uintptr_t pop(hs_queue *queue)
     return (uintptr_t)popped;
 }
 
-static void what_is_pushed_first_is_popped_first(void **state)
+static void elements_are_popped_in_the_order_of_their_pushes(void **state)
 {
     (void)state;
     hs_queue *queue = make_queue(3);
@@ -112,7 +112,7 @@ static void count_released(void *user, void *released)
     *(uintptr_t *)user += (uintptr_t)released;
 }
 
-static void what_is_left_is_released(void **state)
+static void remaining_elements_are_released(void **state)
 {
     (void)state;
     uintptr_t sum = 0;
@@ -125,7 +125,7 @@ static void what_is_left_is_released(void **state)
     assert_int_equal(sum, 110);
 }
 
-static void nonsense_is_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     (void)state;
     void *popped;
@@ -157,7 +157,7 @@ static hs_code make_and_use(test_env *t, void *user)
     return HS_OK;
 }
 
-static void without_memory_there_is_no_queue(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(make_and_use, NULL);
@@ -316,14 +316,14 @@ static void pushes_that_wait_when_the_queue_is_closed_are_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_pushed_first_is_popped_first),
+        cmocka_unit_test(elements_are_popped_in_the_order_of_their_pushes),
         cmocka_unit_test(the_defaults),
         cmocka_unit_test(trying_never_waits),
         cmocka_unit_test(a_closed_queue_is_drained_and_then_at_its_end),
         cmocka_unit_test(the_first_error_that_it_is_closed_with_is_kept),
-        cmocka_unit_test(what_is_left_is_released),
-        cmocka_unit_test(nonsense_is_refused),
-        cmocka_unit_test(without_memory_there_is_no_queue),
+        cmocka_unit_test(remaining_elements_are_released),
+        cmocka_unit_test(invalid_options_are_refused),
+        cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(many_push_and_many_pop),
         cmocka_unit_test(closing_wakes_all_that_wait_for_an_element),
         cmocka_unit_test(cancelling_ends_all_that_wait_for_room),

@@ -167,7 +167,7 @@ static void the_last_thread_closes_the_queue(void **state)
 
 /* With one. */
 
-static void qr_005_a_stop_before_the_start_leaves_the_op_alone(void **state)
+static void qr_005_after_a_stop_the_op_is_not_run(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, endless);
@@ -201,7 +201,7 @@ static void qr_017s_with_a_coordinator_errors_are_not_kept(void **state)
     hs_queue_runner_free(runner);
 }
 
-static void qr_014s_the_end_of_the_input_is_no_stop(void **state)
+static void qr_014s_the_end_of_the_input_is_not_a_stop(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, three);
@@ -220,7 +220,7 @@ static void qr_014s_the_end_of_the_input_is_no_stop(void **state)
     hs_queue_runner_free(runner);
 }
 
-static void qr_019s_a_blocked_op_is_cancelled_and_that_is_no_error(void **state)
+static void qr_019s_cancelling_a_blocked_op_is_not_an_error(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, blocked);
@@ -371,7 +371,7 @@ static uint64_t open_and_close(hs_graph *graph)
 }
 
 /* It may lie where the other one did, whose threads have not ended: it still gets threads of its own. */
-static void qr_008_a_session_is_told_from_all_before_it(void **state)
+static void qr_008_a_session_is_distinguished_from_earlier_ones(void **state)
 {
     (void)state;
     hs_graph *graph = hs_graph_new(NULL);
@@ -427,7 +427,7 @@ static void refused(source *s, hs_queue_runner_options options, const char *text
     assert_says(&s->err, HS_INVALID_ARGUMENT, text);
 }
 
-static void qr_021s_what_is_missing_is_said(void **state)
+static void qr_021s_missing_options_are_named(void **state)
 {
     source *s = *state;
     refused(s, (hs_queue_runner_options){.enqueue_ops = HS_NAMES("count")}, "queue is missing");
@@ -469,7 +469,7 @@ static void qr_022s_its_ops_may_be_others(void **state)
 
 /* Failures. */
 
-static void what_is_not_there_is_said_at_once(void **state)
+static void missing_ops_are_an_error_immediately(void **state)
 {
     source *s = *state;
     hs_threads threads;
@@ -563,7 +563,7 @@ static void a_thread_that_does_not_start_stops_the_coordinator(void **state)
 }
 
 /* It may be the one that would cancel. */
-static void a_thread_that_does_not_start_ends_those_that_wait(void **state)
+static void a_thread_that_does_not_start_ends_the_waiting_ones(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, blocked);
@@ -604,7 +604,7 @@ static hs_code fill_somehow(test_env *t, void *user)
     return runner ? err.code : HS_RESOURCE_EXHAUSTED;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     test_each_allocation(fill_somehow, NULL);
     test_each_allocation(fill_somehow, state); /* with a coordinator */
@@ -644,7 +644,7 @@ static void qr_013_a_session_that_has_started_them_starts_none(void **state)
     hs_queue_runner_free(runner);
 }
 
-static void qr_023s_no_runners_are_warned_of(void **state)
+static void qr_023s_a_graph_without_runners_logs_a_warning(void **state)
 {
     source *s = *state;
     hs_threads threads = {.items = (hs_thread *[]){NULL}};
@@ -668,11 +668,11 @@ int main(void)
         test(qr_017s_the_queue_is_closed_after_an_error_too),
         test(errors_are_forgotten_at_the_next_start),
         test(the_last_thread_closes_the_queue),
-        test(qr_005_a_stop_before_the_start_leaves_the_op_alone),
+        test(qr_005_after_a_stop_the_op_is_not_run),
         test(qr_006_an_error_is_what_join_gives),
         test(qr_017s_with_a_coordinator_errors_are_not_kept),
-        test(qr_014s_the_end_of_the_input_is_no_stop),
-        test(qr_019s_a_blocked_op_is_cancelled_and_that_is_no_error),
+        test(qr_014s_the_end_of_the_input_is_not_a_stop),
+        test(qr_019s_cancelling_a_blocked_op_is_not_an_error),
         test(any_other_failure_after_the_stop_is_the_threads_error),
         test(an_op_that_is_cancelled_without_a_stop_has_failed),
         test(a_stop_may_come_at_any_time),
@@ -681,21 +681,21 @@ int main(void)
         test(qr_008_each_session_has_its_threads),
         test(qr_009_a_second_start_makes_none),
         test(qr_009_a_session_that_is_opened_again_is_another),
-        cmocka_unit_test(qr_008_a_session_is_told_from_all_before_it),
+        cmocka_unit_test(qr_008_a_session_is_distinguished_from_earlier_ones),
         test(a_thread_may_outlive_runner_session_and_coordinator),
         test(qr_011_its_name_is_its_queues),
-        test(qr_021s_what_is_missing_is_said),
+        test(qr_021s_missing_options_are_named),
         test(qr_021s_closed_codes_replace_the_default),
         test(qr_022s_its_ops_may_be_others),
-        test(what_is_not_there_is_said_at_once),
+        test(missing_ops_are_an_error_immediately),
         test(after_a_failure_it_can_be_tried_again),
         test(a_thread_that_does_not_start_ends_the_others),
         test(a_thread_that_does_not_start_stops_the_coordinator),
-        test(a_thread_that_does_not_start_ends_those_that_wait),
-        cmocka_unit_test(there_may_be_no_memory),
+        test(a_thread_that_does_not_start_ends_the_waiting_ones),
+        cmocka_unit_test(each_allocation_may_fail),
         test(qr_012_all_runners_are_started),
         test(qr_013_a_session_that_has_started_them_starts_none),
-        test(qr_023s_no_runners_are_warned_of),
+        test(qr_023s_a_graph_without_runners_logs_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

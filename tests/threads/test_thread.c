@@ -124,7 +124,7 @@ static void an_error_without_a_message_gets_one(void **state)
     assert_fails(hs_coordinator_join(f->coordinator, NULL, &f->err), HS_USER + 1, &f->err, "mute failed");
 }
 
-static void what_is_missing_is_said(void **state)
+static void missing_options_are_named(void **state)
 {
     fixture *f = *state;
     assert_null(hs_thread_new(HS_THREAD_OPTIONS(.run = lose), &f->err));
@@ -211,7 +211,7 @@ static hs_code outlive(void *user, hs_coordinator *coordinator, hs_error *err)
     return hs_error_set(err, HS_ABORTED, "too late");
 }
 
-static void a_straggler_goes_on_safely(void **state)
+static void a_straggler_continues_safely(void **state)
 {
     static straggler s = {EVENT, EVENT, false};
     hs_error err;
@@ -397,7 +397,7 @@ static void it_does_not_end_while_it_is_woken(void **state)
     assert_int_equal(w.ended_meanwhile, 0);
 }
 
-static void one_at_a_time_wakes_it(void **state)
+static void one_thread_at_a_time_wakes_it(void **state)
 {
     fixture *f = *state;
     slow_wake w = {.coordinator = f->coordinator, .woken = EVENT};
@@ -476,7 +476,7 @@ static void *join_it(void *user)
     return NULL;
 }
 
-static void who_waits_for_it_meanwhile_waits_no_longer(void **state)
+static void a_wait_ends_if_the_start_fails(void **state)
 {
     fixture *f = *state;
     pthread_t joiner;
@@ -509,7 +509,7 @@ static hs_code make_and_run(test_env *t, void *user)
     return err.code;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(make_and_run, NULL);
@@ -524,7 +524,7 @@ int main(void)
         test(it_starts_once),
         test(its_error_is_there_after_its_end),
         test(an_error_without_a_message_gets_one),
-        test(what_is_missing_is_said),
+        test(missing_options_are_named),
         test(it_belongs_to_one_coordinator),
         test(handles_are_freed_in_any_order),
         test(a_thread_of_the_programs_own_is_joined),
@@ -533,12 +533,12 @@ int main(void)
         test(it_wakes_again_until_the_thread_has_ended),
         test(nothing_is_woken_after_its_end),
         test(it_does_not_end_while_it_is_woken),
-        test(one_at_a_time_wakes_it),
+        test(one_thread_at_a_time_wakes_it),
         test(a_wake_may_end_the_thread),
         test(the_system_may_have_no_more_threads),
-        test(who_waits_for_it_meanwhile_waits_no_longer),
-        cmocka_unit_test(a_straggler_goes_on_safely),
-        cmocka_unit_test(there_may_be_no_memory),
+        test(a_wait_ends_if_the_start_fails),
+        cmocka_unit_test(a_straggler_continues_safely),
+        cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

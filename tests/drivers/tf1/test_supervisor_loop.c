@@ -58,7 +58,7 @@ static hs_code abort_at_2(void *user, hs_raw_session *session, hs_error *err)
     return f->runs == 1 ? (f->runs++, hs_error_set(err, HS_ABORTED, "gone")) : stop_at_3(user, session, err);
 }
 
-static void a_lost_session_is_made_anew(void **state)
+static void a_lost_session_is_opened_again(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(.checkpoint_dir = f->directory));
@@ -73,7 +73,7 @@ static hs_code abort_first(void *user, const hs_scaffold *scaffold, hs_raw_sessi
     return ((supervised *)user)->runs++ ? HS_OK : hs_error_set(err, HS_ABORTED, "gone");
 }
 
-static void a_session_that_was_lost_while_it_was_made(void **state)
+static void an_aborted_opening_is_retried(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(.init_fn = abort_first, .user = f));
@@ -109,7 +109,7 @@ static hs_code always_abort(void *user, hs_raw_session *session, hs_error *err)
     return hs_error_set(err, HS_ABORTED, "gone");
 }
 
-static void sv_051s_what_never_succeeds_ends(void **state)
+static void sv_051s_attempts_have_a_limit(void **state)
 {
     supervised *f = *state;
     const hs_supervisor_session_options *options = SUPERVISED(RECOVERY(.max_attempts = 3, .backoff_secs = 1e-3));
@@ -142,7 +142,7 @@ static hs_code save_and_abort(void *user, hs_raw_session *session, hs_error *err
     return ++f->runs < 5 ? hs_error_set(err, HS_ABORTED, "gone") : hs_supervisor_request_stop(f->sv, NULL);
 }
 
-static void attempts_that_bring_it_further_do_not_count(void **state)
+static void attempts_with_progress_do_not_count(void **state)
 {
     supervised *f = *state;
     hs_graph_global_step(f->graph, NULL, NULL);
@@ -164,7 +164,7 @@ static hs_code stop_in_the_pause(void *user, hs_coordinator *coordinator, hs_err
     return HS_OK;
 }
 
-static void a_stop_ends_the_pause(void **state)
+static void a_stop_ends_the_backoff(void **state)
 {
     supervised *f = *state;
     hs_coordinator *mine = hs_coordinator_new(NULL, &f->err);
@@ -184,13 +184,13 @@ int main(void)
         supervised_test(sv_051s_the_basic_loop),
         supervised_test(sv_052s_an_error_ends_the_basic_loop),
         supervised_test(sv_051s_an_unavailable_session_ends_the_basic_loop),
-        supervised_test(a_lost_session_is_made_anew),
-        supervised_test(a_session_that_was_lost_while_it_was_made),
+        supervised_test(a_lost_session_is_opened_again),
+        supervised_test(an_aborted_opening_is_retried),
         supervised_test(a_stop_is_not_lost_with_the_session),
-        supervised_test(sv_051s_what_never_succeeds_ends),
+        supervised_test(sv_051s_attempts_have_a_limit),
         supervised_test(without_attempts_the_first_loss_is_the_last),
-        supervised_test(attempts_that_bring_it_further_do_not_count),
-        supervised_test(a_stop_ends_the_pause),
+        supervised_test(attempts_with_progress_do_not_count),
+        supervised_test(a_stop_ends_the_backoff),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

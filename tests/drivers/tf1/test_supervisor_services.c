@@ -283,7 +283,7 @@ static void sv_038s_a_rate_has_the_variables_name(void **state)
     assert_int_equal(last, 100);
 }
 
-static void sv_049s_a_step_that_is_no_integer_is_ignored(void **state)
+static void sv_049s_a_step_that_is_not_an_integer_is_ignored(void **state)
 {
     supervised *f = *state;
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "global_step", .dtype = HS_FLOAT));
@@ -317,7 +317,7 @@ static hs_code fail_when_stopped(void *user, hs_coordinator *coordinator, hs_err
     return hs_error_set(err, HS_DATA_LOSS, "at the end");
 }
 
-static void sv_039s_a_join_that_fails_closes_the_writer_all_the_same(void **state)
+static void sv_039s_a_failed_join_still_closes_the_writer(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
@@ -420,7 +420,7 @@ static void sv_050s_an_error_of_a_loop_stops_everything(void **state)
     assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no luck");
 }
 
-static void loops_that_cannot_be(void **state)
+static void invalid_loops_are_refused(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(0));
@@ -494,7 +494,7 @@ static hs_code be_seen(void *user, hs_error *err)
 }
 
 /* Who runs it without a pause keeps nobody out. */
-static void everybody_has_a_turn(void **state)
+static void every_thread_gets_its_turn_in_the_session(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
@@ -524,7 +524,7 @@ static hs_code no_summary(void *self, hs_op *op, hs_error *err)
     return hs_error_set(err, HS_INTERNAL, "summary is NULL");
 }
 
-static void an_error_of_a_service_is_what_the_session_comes_to(void **state)
+static void an_error_of_a_service_is_the_sessions_error(void **state)
 {
     supervised *f = *state;
     hs_graph_op(f->graph, .name = "bad", .run = no_summary, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
@@ -631,19 +631,19 @@ int main(void)
         supervised_test(freeing_a_supervisor_ends_its_services),
         supervised_test(sv_038s_no_time_makes_no_rate),
         supervised_test(sv_038s_a_rate_has_the_variables_name),
-        supervised_test(sv_049s_a_step_that_is_no_integer_is_ignored),
+        supervised_test(sv_049s_a_step_that_is_not_an_integer_is_ignored),
         supervised_test(a_step_of_32_bits),
-        supervised_test(sv_039s_a_join_that_fails_closes_the_writer_all_the_same),
+        supervised_test(sv_039s_a_failed_join_still_closes_the_writer),
         supervised_test(sv_039s_stop_at_the_last_step),
         supervised_test(threads_that_do_not_stop_are_named_or_ignored),
         supervised_test(sv_050s_a_loop_is_joined_by_the_stop),
         supervised_test(sv_050s_an_error_of_a_loop_stops_everything),
-        supervised_test(loops_that_cannot_be),
+        supervised_test(invalid_loops_are_refused),
         supervised_test(a_body_that_fails_stops_the_supervisor),
         supervised_test(values_stay_while_others_run),
-        supervised_test(everybody_has_a_turn),
+        supervised_test(every_thread_gets_its_turn_in_the_session),
         supervised_test(a_session_with_hooks_is_not_shared),
-        supervised_test(an_error_of_a_service_is_what_the_session_comes_to),
+        supervised_test(an_error_of_a_service_is_the_sessions_error),
         supervised_test(a_checkpoint_that_cannot_be_written_stops_the_training),
         supervised_test(each_allocation_may_fail),
     };

@@ -89,7 +89,7 @@ static void sv_003_left_because_of_an_error(void **state)
     assert_int_equal(f->runs, 2); /* iterations 0 and 1 */
 }
 
-static void sv_004_the_end_of_the_input_is_no_error(void **state)
+static void sv_004_the_end_of_the_input_is_not_an_error(void **state)
 {
     supervised *f = *state;
     assert_int_equal(iterate(f, 3, HS_OUT_OF_RANGE), 4);
@@ -181,7 +181,7 @@ static hs_code never(void *user, hs_raw_session *session, hs_error *err)
     return hs_error_set(err, HS_DATA_LOSS, "it was called");
 }
 
-static void leaving_what_was_not_opened_tells_why(void **state)
+static void leaving_without_a_session_returns_the_error_of_the_opening(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
@@ -195,7 +195,7 @@ static void leaving_what_was_not_opened_tells_why(void **state)
 }
 
 /* What fails when the session is there already is told all the same, by the session and by the loop. */
-static void what_fails_beside_the_session_is_told(void **state)
+static void a_failure_after_the_session_was_created_is_returned(void **state)
 {
     supervised *f = *state;
     const char *graph = test_path(f->directory, "graph.pbtxt");
@@ -209,7 +209,7 @@ static void what_fails_beside_the_session_is_told(void **state)
     assert_int_equal(hs_basic_train_loop(f->sv, NULL, never, f, &f->err), code);
 }
 
-static void an_error_after_the_stop_is_told(void **state)
+static void an_error_after_the_stop_is_returned(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(0));
@@ -218,7 +218,7 @@ static void an_error_after_the_stop_is_told(void **state)
     assert_fails(leave(f, HS_INTERNAL), HS_INTERNAL, &f->err, "mine");
 }
 
-static void what_was_not_opened_is_stopped(void **state)
+static void a_failed_opening_requests_a_stop(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
@@ -235,7 +235,7 @@ static hs_code run_v(void *user, hs_error *err)
 }
 
 /* Nobody runs a session that is closed, whatever its leaving was told. */
-static void options_that_cannot_be_leave_no_thread_behind(void **state)
+static void invalid_stop_options_still_join_all_threads(void **state)
 {
     supervised *f = *state;
     const hs_supervisor_stop_options bad = {.size = 1};
@@ -425,7 +425,7 @@ static void sv_005_each_session_has_an_event_file(void **state)
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@0 stop@0 " BEGINNING THREE "@0 stop@0");
 }
 
-static void a_writer_that_is_kept_goes_on(void **state)
+static void a_kept_writer_is_used_by_the_next_session(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(.checkpoint_dir = f->directory));
@@ -438,7 +438,7 @@ static void a_writer_that_is_kept_goes_on(void **state)
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@1 stop@1");
 }
 
-static void a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_freed(void **state)
+static void freeing_the_supervisor_writes_no_stop_to_a_kept_writer(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(.checkpoint_dir = f->directory));
@@ -602,14 +602,14 @@ int main(void)
         supervised_test(sv_016_without_a_logdir),
         supervised_test(sv_002_left_well),
         supervised_test(sv_003_left_because_of_an_error),
-        supervised_test(sv_004_the_end_of_the_input_is_no_error),
+        supervised_test(sv_004_the_end_of_the_input_is_not_an_error),
         supervised_test(sv_010_the_configuration_is_passed_on),
         supervised_test(sv_042s_left_with_the_first_error_and_closed_whatever_fails),
-        supervised_test(leaving_what_was_not_opened_tells_why),
-        supervised_test(what_fails_beside_the_session_is_told),
-        supervised_test(an_error_after_the_stop_is_told),
-        supervised_test(what_was_not_opened_is_stopped),
-        supervised_test(options_that_cannot_be_leave_no_thread_behind),
+        supervised_test(leaving_without_a_session_returns_the_error_of_the_opening),
+        supervised_test(a_failure_after_the_session_was_created_is_returned),
+        supervised_test(an_error_after_the_stop_is_returned),
+        supervised_test(a_failed_opening_requests_a_stop),
+        supervised_test(invalid_stop_options_still_join_all_threads),
         supervised_test(sv_007_the_end_of_a_queue_ends_the_session_well),
         supervised_test(sv_008_the_end_of_two_queues),
         supervised_test(sv_009_the_bodys_error_and_not_the_queues),
@@ -619,8 +619,8 @@ int main(void)
         supervised_test(sv_043s_an_earlier_stop_is_taken_back_and_the_writer_opened_again),
         supervised_test(sv_032_a_worker_may_prepare_again_after_a_stop),
         supervised_test(sv_005_each_session_has_an_event_file),
-        supervised_test(a_writer_that_is_kept_goes_on),
-        supervised_test(a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_freed),
+        supervised_test(a_kept_writer_is_used_by_the_next_session),
+        supervised_test(freeing_the_supervisor_writes_no_stop_to_a_kept_writer),
         supervised_test(a_second_process_is_refused_before_it_restores),
         supervised_test(sv_011_a_chief_writes_events),
         supervised_test(sv_013_a_summary_without_a_logdir),

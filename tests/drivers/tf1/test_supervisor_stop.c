@@ -63,7 +63,7 @@ static void sv_042s_a_session_that_is_run_on_stays_open(void **state)
     close_later(f, thread);
 }
 
-static void an_error_comes_before_whom_it_leaves_behind(void **state)
+static void an_error_is_reported_before_live_threads(void **state)
 {
     supervised *f = *state;
     hs_thread *thread = begin(f);
@@ -73,7 +73,7 @@ static void an_error_comes_before_whom_it_leaves_behind(void **state)
     close_later(f, thread);
 }
 
-static void who_is_ignored_is_counted(void **state)
+static void ignored_threads_are_counted(void **state)
 {
     supervised *f = *state;
     size_t left = 9;
@@ -87,7 +87,7 @@ static void who_is_ignored_is_counted(void **state)
     close_later(f, thread);
 }
 
-static void a_stop_tells_whom_it_leaves_behind(void **state)
+static void a_stop_names_the_threads_that_still_run(void **state)
 {
     supervised *f = *state;
     size_t left = 9;
@@ -102,7 +102,7 @@ static void a_stop_tells_whom_it_leaves_behind(void **state)
     close_later(f, thread);
 }
 
-static void nobody_is_left_behind(void **state)
+static void leaving_waits_for_the_services(void **state)
 {
     supervised *f = *state;
     size_t left = 9;
@@ -178,7 +178,7 @@ static hs_code leave_one_behind(void *user, hs_raw_session *session, hs_error *e
     return hs_error_set(err, HS_ABORTED, "gone");
 }
 
-static void the_loop_makes_no_other_session_beside_one_that_is_run(void **state)
+static void the_loop_opens_no_session_while_threads_run_another(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
@@ -192,13 +192,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         supervised_test(sv_042s_a_session_that_is_run_on_stays_open),
-        supervised_test(an_error_comes_before_whom_it_leaves_behind),
-        supervised_test(who_is_ignored_is_counted),
-        supervised_test(a_stop_tells_whom_it_leaves_behind),
-        supervised_test(nobody_is_left_behind),
+        supervised_test(an_error_is_reported_before_live_threads),
+        supervised_test(ignored_threads_are_counted),
+        supervised_test(a_stop_names_the_threads_that_still_run),
+        supervised_test(leaving_waits_for_the_services),
         supervised_test(leaving_waits_for_services_that_outlive_the_grace),
         supervised_test(services_that_outlive_a_stop_can_be_waited_for),
-        supervised_test(the_loop_makes_no_other_session_beside_one_that_is_run),
+        supervised_test(the_loop_opens_no_session_while_threads_run_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
