@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training whose variables are on a device, with a loop of its own. */
+/* A training with its own loop, whose variables are on a device. */
 #include "backends/device.h"
 
 #include <math.h>
@@ -7,12 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { N = 1 << 15, STEPS = 6 }; /* more than is copied at once */
+enum { N = 1 << 15, STEPS = 6 }; /* more than one block of a copy */
 
 typedef struct {
     device d;
     double *weights, *moments, *loss; /* on the device */
-    int64_t position;                 /* in the data, on the host */
+    int64_t position;                 /* position in the data, on the host */
     test_env t;
     hs_graph *graph;
     hs_session *session;
@@ -110,7 +110,7 @@ static int teardown(void **state)
     return live ? -1 : 0;
 }
 
-/* Restores from the directory, and has this hook, destroyed in any case, and a saver of every other step. */
+/* Opens a session that restores from the directory and saves every second step. `hook` is destroyed in any case. */
 static hs_session *try_open(training *t, const hs_hook *hook, bool background, bool overlap)
 {
     hs_hook hooks[3] = {hs_checkpoint_saver(.checkpoint_dir = t->directory, .every_n_steps = 2, .background = background,
@@ -135,7 +135,7 @@ static const hs_outcome *close_it(training *t)
     return &t->outcome;
 }
 
-/* A new process would find this. */
+/* Resets the memory, as in a new process. */
 static void forget(training *t)
 {
     device_enter(&t->d);
@@ -144,7 +144,7 @@ static void forget(training *t)
     t->position = 0;
 }
 
-/* The weight that a training has after so many steps that nothing disturbed. */
+/* The weight after this number of uninterrupted steps. */
 static double undisturbed(int steps, size_t i)
 {
     double moment = 0, weight = 0;
@@ -168,7 +168,7 @@ static void touching_the_devices_memory_ends_the_process(void **state)
     int status;
     pid_t child = fork();
     if (child == 0) {
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer has a handler, which talks */
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would print */
         _exit(*(volatile double *)t->weights > 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -254,7 +254,7 @@ static void a_copy_of_the_state_is_restored_to_the_device(void **state)
     hs_state_copy_free(copy);
 }
 
-/* What went on beside has failed, and a copy says so, once. */
+/* A copy reports the failure of earlier device work once. */
 
 static hs_code lose_once(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
@@ -288,7 +288,7 @@ static void a_copy_that_fails_in_a_save_names_the_variable(void **state)
     assert_says(&t->err, HS_INTERNAL, "cannot read variable 'weights'");
     assert_contains(t->err.message, "the device has lost what it was doing");
     forget(t);
-    open_it(t, NULL); /* and what was saved before is as it was */
+    open_it(t, NULL); /* the earlier checkpoint is unchanged */
     assert_is_at(t, 2);
 }
 
@@ -306,7 +306,7 @@ static void a_copy_that_fails_in_a_restore_names_the_variable(void **state)
     assert_is_at(t, 2);
 }
 
-/* The device says that it is gone: that is a loss to recover from. */
+/* HS_UNAVAILABLE of the device is a loss, from which the session recovers. */
 static void a_copy_that_is_unavailable_once_is_recovered_from(void **state)
 {
     training *t = *state;

@@ -338,7 +338,7 @@ static void whole_batches_need_no_rows(void **state)
     assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("w"),
                                                                .whole_batches = true)),
               &h->s->err);
-    assert_int_equal(h->calls, 5); /* it takes nothing from the input, and ends when it is told to */
+    assert_int_equal(h->calls, 5); /* it reads no input, and ends when `predicted` returns HS_STOP */
     assert_float_equal(h->rows[0], 6, 0);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints that are evaluated as they come, and training with evaluations on its way. */
+/* Evaluating each new checkpoint, and training with evaluations. */
 #include "drivers/shop.h"
 #include "summary/events.h"
 
-/* A graph of the shop to evaluate with, and what to do with each checkpoint. */
+/* A graph of the shop for evaluations, and what to do with each checkpoint. */
 typedef struct {
     hs_graph *graph;
     hs_evaluate_once_options once;
@@ -14,7 +14,7 @@ static hs_code more(void *user, const hs_evaluation_result *metrics, hs_error *e
 {
     shop *h = user;
     shop_evaluated(h, metrics, err);
-    if (h->evaluations == 1) /* it trains on, meanwhile */
+    if (h->evaluations == 1) /* the training continues meanwhile */
         shop_train_to(h, 9);
     return h->evaluations == 3 ? HS_STOP : HS_OK;
 }
@@ -112,8 +112,8 @@ static void a_checkpoint_that_is_deleted_while_it_is_evaluated(void **state)
     assert_contains(h->s->t.log, "model.ckpt-4 was deleted before it was restored; skipped");
 }
 
-/* Another process trains on when the first evaluation is told of, and takes back what it has saved before that is restored:
- * the checkpoint is deleted, and the state file names the one before. */
+/* When the first evaluation is reported, another process trains on and saves. It takes its checkpoint back before the
+ * loop restores it: the checkpoint is deleted, and the state file names the earlier one. */
 typedef struct {
     shop *h;
     char *state;
@@ -309,7 +309,7 @@ static void a_hook_that_stops_has_the_last_step_evaluated(void **state)
     assert_int_equal(h->steps[1], 7);
 }
 
-/* What a hook does that hears of a signal: at step 7, it asks the coordinator to stop. */
+/* As a hook that gets a signal: at step 7 it requests a stop of the coordinator. */
 static hs_code keep_coordinator(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     (void)session, (void)err;
@@ -408,7 +408,7 @@ static void invalid_options_are_refused(void **state)
                 "hs_estimator_eval_spec: start_delay_secs is -5; it must be from 0 to 1e9, or HS_NEVER for none");
 }
 
-/* The loop of slim's. */
+/* hs_estimator_train_loop, as TensorFlow's slim. */
 
 static hs_code two_runs(void *user, hs_step_context *step, hs_error *err)
 {
@@ -438,7 +438,7 @@ static void a_loop_needs_something_to_do(void **state)
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "give exactly one of train_op and step");
 }
 
-/* Up to step 3, the second run being lost. */
+/* Trains to step 3. The second run loses the session. */
 static hs_outcome loop_that_is_lost(shop *h, hs_recovery recovery)
 {
     hs_hook stop = hs_stop_at_step(.last_step = 3);
@@ -511,7 +511,7 @@ static hs_code all_of_it(test_env *t, void *user)
     test_tolerate(t, "cannot write outcome.json: ");
     test_tolerate(t, "cannot delete outcome.json of an earlier run: ");
     test_tolerate(t, "': no memory for its path"); /* old data */
-    test_tolerate_harmless(t);                     /* looking for leftovers, and for a checkpoint to recover from */
+    test_tolerate_harmless(t);                     /* searching for leftovers, and for a checkpoint to recover from */
     h->e = NULL;
     hs_code code = shop_try(h, &t->env, &err);
     return code;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a chief's session has by default, and what a worker's. */
+/* Default hooks of a chief's and of a worker's session. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
 #include <hooksess/hooks/step_counter.h>
 
-/* A script with a summary op "merged", which gives my_summary_tag. */
+/* A script with a summary op "merged", which returns my_summary_tag. */
 typedef struct {
     hs_summary *summary;
     hs_string bytes;
@@ -34,7 +34,7 @@ static void finish(summed *m, stage *s)
     hs_summary_free(m->summary);
 }
 
-/* So many runs of a training, of which all is left in the stage's directory. */
+/* Makes `runs` runs of a training that writes to the stage's directory. */
 static void train(stage *s, hs_training_options options, int runs, double secs)
 {
     summed m;
@@ -139,12 +139,12 @@ static void it_recovers_by_default(void **state)
     s->session = NULL;
 }
 
-/* What was written of the steps that are made again is dropped: by START, once a creation, whoever writes. */
+/* START makes TensorBoard drop the events of repeated steps. It is written once for each creation of the session. */
 static void a_recovered_session_writes_start_again(void **state)
 {
     stage *s = *state;
     summed m;
-    int runs = -1; /* lost in the third run */
+    int runs = -1; /* the third run loses the session */
     hs_hook hook = {.ops = &loses_it, .self = &runs};
     begin(&m, s,
           (hs_training_options)HS_INIT(hs_training_options, .summary_dir = s->directory, .save_summaries_steps = 1,
@@ -233,7 +233,7 @@ static void ms_022_a_worker_that_saves_has_a_separate_directory(void **state)
     assert_int_equal(latest_step(test_path(s->directory, "tmp_worker_1")), 100);
 }
 
-/* A worker waits until somebody else has initialized; through this driver, for two hours. */
+/* A worker waits until another process has initialized the model. With this driver it waits for two hours. */
 
 typedef struct {
     stage *s;

@@ -91,7 +91,7 @@ static void ms_017_no_graph_files(void **state)
 
 /* How checkpoints are saved. */
 
-/* The number of checkpoints that five steps leave, each of which is saved. */
+/* Saves step 0 and six more. Returns the number of checkpoints that remain. */
 static int64_t kept(stage *s, hs_scaffold *scaffold, int64_t max_to_keep)
 {
     training t;
@@ -142,7 +142,7 @@ static hs_code note_saved(void *self, hs_raw_session *session, int64_t step, boo
     return HS_OK;
 }
 
-/* A save in the background is reported in a later step. */
+/* A background save is reported in a later step. */
 static void saves_may_be_made_in_the_background(void **state)
 {
     stage *s = *state;
@@ -176,7 +176,7 @@ static hs_code train_nothing(void *user, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* A copy that is made during the runs that follow guards the variables. */
+/* A copy that overlaps later runs guards the variables. */
 static void copies_may_overlap_the_next_runs(void **state)
 {
     stage *s = *state;
@@ -226,7 +226,7 @@ static void options_for_saving_need_a_directory(void **state)
             "each of no_initial_checkpoint and save_checkpoint_trigger");
 }
 
-/* So that all processes of a cluster can have the same options. */
+/* All processes of a cluster can have the same options. */
 static void a_worker_may_have_the_chiefs_options(void **state)
 {
     stage *s = *state;
@@ -238,7 +238,7 @@ static void a_worker_may_have_the_chiefs_options(void **state)
     assert_int_equal(latest_step(s->directory), -1);
 }
 
-/* Rhythms by default. */
+/* Default schedules. */
 
 static void checkpoints_are_saved_every_ten_minutes_by_default(void **state)
 {
@@ -254,7 +254,7 @@ static void checkpoints_are_saved_every_ten_minutes_by_default(void **state)
     end_training(&t);
 }
 
-/* A script with a summary op that gives a Summary, in a scaffold. */
+/* Adds a summary op that returns a Summary to the script, and returns a scaffold with it. */
 static hs_scaffold *with_summary(stage *s, hs_summary *summary, hs_string *bytes, hs_tensor *value)
 {
     hs_summary_scalar(summary, "loss", 0.5, NULL);
@@ -321,7 +321,7 @@ static void scalars_need_a_directory_and_an_interval(void **state)
     assert_says(&s->err, HS_INVALID_ARGUMENT, "hs_training_options: scalars are named, but save_summaries_* is HS_NEVER");
 }
 
-/* A loop that computes its steps itself, in a graph that has summaries, but no ops of the program's own. */
+/* A loop that computes its steps itself, in a graph with summaries but without ops of the program. */
 static void summaries_do_not_count_as_ops_of_the_program(void **state)
 {
     stage *s = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session with the usual hooks. */
+/* Training sessions: options, hooks, and resuming. */
 #include "drivers/trained.h"
 
 #include "summary/events.h"
@@ -43,7 +43,7 @@ static void a_pair_and_a_trigger(void **state)
             "each of save_summaries_steps and save_summaries_trigger");
 }
 
-/* HS_NEVER says nothing more. */
+/* With a trigger, HS_NEVER changes nothing. */
 static void triggers_instead_of_the_pairs(void **state)
 {
     for (int never = 0; never < 2; never++) {
@@ -70,7 +70,7 @@ static void invalid_options_are_refused(void **state)
     refuses(s, SAVING(.save_checkpoint_steps = -5), "save_checkpoint_steps is -5");
 }
 
-/* In the error, or in the log; whether the driver refuses it, or the session within. */
+/* In `err` or in the log, whether the driver or the session refuses the options. */
 static void a_failed_opening_is_reported_once(void **state)
 {
     stage *s = *state;
@@ -91,7 +91,7 @@ static void a_failed_opening_is_reported_once(void **state)
     }
 }
 
-static hs_code fail_wordlessly(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+static hs_code fail_without_message(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     (void)self, (void)target, (void)config, (void)session, (void)err;
     return HS_UNAVAILABLE;
@@ -104,12 +104,12 @@ static void a_training_session_needs_a_backend(void **state)
     assert_null(hs_training_session_open((hs_backend){NULL, NULL}, NULL, NULL));
     assert_null(hs_training_session_open((hs_backend){NULL, NULL}, NULL, &s->err));
     assert_says(&s->err, HS_INVALID_ARGUMENT, "hs_backend.ops is NULL");
-    ops.open = fail_wordlessly;
+    ops.open = fail_without_message;
     assert_null(hs_training_session_open((hs_backend){&ops, s->script}, NULL, &s->err));
     assert_says(&s->err, HS_UNAVAILABLE, "failed with UNAVAILABLE");
 }
 
-/* Its own list, which is empty then, is nobody's mistake. */
+/* The program did not pass the empty list. */
 static void an_empty_list_of_hooks_logs_no_warning(void **state)
 {
     stage *s = *state;
@@ -158,7 +158,7 @@ static void the_scaffold_is_the_callers(void **state)
     hs_saver_free(saver);
 }
 
-/* The session restores with the scaffold's; the hook's own learns what is there. */
+/* The session restores with the scaffold's saver. The hook's own saver finds the existing checkpoints. */
 static void a_hooks_own_saver_still_deletes_old_checkpoints(void **state)
 {
     stage *s = *state;
@@ -209,12 +209,12 @@ static void the_programs_hooks_come_first_the_chiefs_before_the_others(void **st
     assert_contains(hs_script_calls(s->script), "chief.before other.before run chief.after other.after");
 }
 
-/* All need a global step; the first one says so. */
+/* All three hooks need a global step. The first one in the list reports the error. */
 static void the_step_counter_comes_first_and_the_checkpoint_saver_last(void **state)
 {
     stage *s = *state;
     hs_graph *graph = hs_graph_new(&s->t.env);
-    hs_graph_op(graph, .name = "train"); /* and nobody advances it */
+    hs_graph_op(graph, .name = "train"); /* no op advances the step */
     hs_training_options options = HS_INIT(hs_training_options, .checkpoint_dir = s->directory);
     assert_null(hs_training_session_open(hs_graph_backend(graph), &options, &s->err));
     assert_says(&s->err, HS_FAILED_PRECONDITION, "hook 'step_counter', begin");
@@ -245,7 +245,7 @@ static void hooks_are_destroyed_once_also_when_opening_fails(void **state)
     options.stop_grace_secs = -2; /* refused by the session */
     assert_null(hs_training_session_open(hs_script_backend(s->script), &options, NULL));
     assert_true(destroyed[0] == 2 && destroyed[1] == 2 && destroyed[2] == 2);
-    options.hooks = NULL; /* refused before: those of the list that is there */
+    options.hooks = NULL; /* refused before a session is opened: destroys the hooks of the other list */
     assert_null(hs_training_session_open(hs_script_backend(s->script), &options, NULL));
     assert_true(destroyed[0] == 2 && destroyed[1] == 3 && destroyed[2] == 3);
 }
@@ -267,11 +267,10 @@ static void a_crashed_run_resumes_from_its_last_checkpoint(void **state)
     stage_run(s, "train", 2, 0);
     assert_true(model_is(&t.m, 7));
     end_training(&t);
-    assert_contains(events_text(s->directory), " start@6 "); /* what TensorBoard has of steps 6 and 7 goes */
+    assert_contains(events_text(s->directory), " start@6 "); /* TensorBoard drops steps 6 and 7 */
 }
 
-/* "DIR" and "DIR//" are one place: what was just restored from it is not saved over itself. */
-/* Its model is as it was: nothing has been restored into it. */
+/* The second process restores nothing into its model. */
 static void a_second_process_is_refused_before_it_restores(void **state)
 {
     stage *s = *state;
@@ -341,11 +340,11 @@ static hs_code train_three_steps(test_env *t, void *user)
     test_tolerate(t, ": not saved, training continues: ");
     test_tolerate(t, "cannot write status.json: ");
     test_tolerate(t, "cannot write outcome.json: ");
-    test_tolerate(t, "event file in "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is retried */
     test_tolerate(t, "'summary writer' failed ");
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_tolerate(t, "; a power failure may lose '");
-    test_tolerate_harmless(t); /* looking for leftovers, and for a checkpoint to recover from */
+    test_tolerate_harmless(t); /* searching for leftovers, and for a checkpoint to recover from */
     test_remove_directory(strdup(user));
     model_set(&m, 0);
     model_build(&m, &t->env);
@@ -360,7 +359,7 @@ static hs_code train_three_steps(test_env *t, void *user)
     return err.code;
 }
 
-/* Started again without failures, it ends where it should. */
+/* A new training without failures reaches the last step. */
 static void it_can_be_finished(void *user)
 {
     static test_env t; /* takes the log */

@@ -10,7 +10,7 @@ typedef struct {
     fixture *f;
     const char *const *fetches;
     hs__recorder recorder;
-    hs_error end; /* as the recorder reported it */
+    hs_error end; /* as reported by the recorder */
     size_t ends;
     float device[2], x[2];
     hs_memory memory;
@@ -142,7 +142,7 @@ static void each_step_has_a_line_for_each_item(void **state)
             assert_memory_equal(at + length + 8, rest, strlen(rest));
             at += (size_t)length + 8 + strlen(rest);
         }
-    assert_string_equal(at, ""); /* runs that make no step leave nothing */
+    assert_string_equal(at, ""); /* runs that do not advance the step are not recorded */
     assert_int_equal(t.ends, 2); /* after the last step, and when the session was closed */
     assert_int_equal(t.end.code, HS_OK);
 }
@@ -158,7 +158,7 @@ static void the_last_step_is_saved(void **state)
     hs_env_free(NULL, latest);
 }
 
-/* Two processes with one order: the second must not write into what the first has. */
+/* Two processes with one request: the second must not write to the record of the first. */
 static void a_record_is_never_another_processs(void **state)
 {
     fixture *f = *state;

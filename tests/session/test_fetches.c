@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of fetches: their shapes, the plans made of them, and trees that make no sense. */
+/* Trees of fetches: their shapes, their plans, and invalid trees. */
 #include "session/probe.h"
 
 static hs_code fetch(play *p, const hs_fetch *fetches)
@@ -38,7 +38,7 @@ static void empty_trees_have_no_leaves(void **state)
 {
     play *p = *state;
     const hs_fetch no_items = {.kind = HS_FETCH_LIST}, no_entries = {.kind = HS_FETCH_DICT};
-    for (int i = 0; i < 2; i++) { /* the second time they are known */
+    for (int i = 0; i < 2; i++) { /* the second time their plans exist */
         assert_ok(fetch(p, &no_items), &p->err);
         assert_int_equal(hs_run_values_count(p->values), 0);
         assert_ok(fetch(p, &no_entries), &p->err);
@@ -70,7 +70,7 @@ static void loss_and_loss_0_are_one_fetch(void **state)
     assert_true(p->a.number == 5);
 }
 
-/* The caller's memory may hold something else in the next run. */
+/* The caller may change the args in place between runs. */
 static void args_at_the_same_address_are_read_again(void **state)
 {
     play *p = *state;
@@ -104,7 +104,7 @@ static void equal_args_at_other_addresses_are_known(void **state)
     assert_int_equal(p->t.allocations, before);
 }
 
-/* Trees that differ in one thing each. */
+/* Trees that differ in one detail each. */
 static void similar_trees_are_distinguished(void **state)
 {
     play *p = *state;
@@ -140,7 +140,7 @@ static void a_list_and_a_tree_of_the_same_names_differ(void **state)
     }
 }
 
-/* More than are kept. The hook asks every time, and has its own all along. */
+/* More plans than are kept. The hook requests the same fetch in every run and gets its value. */
 static void thousands_of_different_args_are_used(void **state)
 {
     play *p = *state;
@@ -156,10 +156,10 @@ static void thousands_of_different_args_are_used(void **state)
         if (i % 5000 == 4999)
             live[i / 5000] = p->t.live;
     }
-    assert_int_equal(live[0], live[1]); /* what is kept does not grow */
+    assert_int_equal(live[0], live[1]); /* memory does not grow */
 }
 
-/* All the 2 to the power of 13 lists of two names: as many plans, and no more text than for one. */
+/* All 2^13 lists of two names make as many plans, with the text of one. */
 static void the_memory_of_many_plans_is_bounded(void **state)
 {
     play *p = *state;
@@ -188,7 +188,7 @@ static hs_code ask_for_thousands(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* What the run itself has asked for is kept, however much its hooks ask for meanwhile. */
+/* The caller's plan is kept, however many fetches its hooks request in the run. */
 static void a_hook_may_request_thousands_of_fetches_in_a_run(void **state)
 {
     play *p = *state;
@@ -199,7 +199,7 @@ static void a_hook_may_request_thousands_of_fetches_in_a_run(void **state)
     assert_true(p->a.number == 10);
 }
 
-/* Each hook's own, which make what the run fetches outgrow its room again and again. */
+/* Each hook's fetches differ, so that the run's list grows several times. */
 enum { WISHES = 20 };
 
 static hs_code check_wishes(probe *p, const probe_call *call)
@@ -234,7 +234,7 @@ static void hooks_may_request_many_different_fetches(void **state)
     play_train(p);
 }
 
-/* A plan that was thrown away is made again. */
+/* A discarded plan is made again. */
 static void a_hook_gets_its_fetches_after_a_long_pause(void **state)
 {
     play *p = *state;
@@ -272,7 +272,7 @@ static void hundreds_of_names_are_distinguished(void **state)
 
 static hs_fetch nested[HS_MAX_FETCH_DEPTH + 2];
 
-/* A leaf under so many lists. */
+/* A leaf under `depth` lists. */
 static const hs_fetch *deep(size_t depth)
 {
     static const hs_fetch *items[HS_MAX_FETCH_DEPTH + 2][2];
@@ -307,7 +307,7 @@ static void a_tree_that_contains_itself_is_refused(void **state)
     assert_true(play_number(p, "five") == 5);
 }
 
-/* No cycle, but 2 to the power of 60 leaves. */
+/* Without a cycle, but with 2^60 leaves. */
 static void a_tree_that_unfolds_without_end_is_refused(void **state)
 {
     play *p = *state;
@@ -353,7 +353,7 @@ static void invalid_nodes_are_refused(void **state)
     const hs_fetch no_kind = {.name = "five"}, no_name = {.kind = HS_FETCH_LEAF}, other = {.kind = (hs_fetch_kind)7};
     const hs_fetch *lists[] = {HS_LIST(HS_LEAF("five"), &no_kind), HS_LIST(HS_LEAF("five"), &no_name),
                                HS_LIST(HS_LEAF("five"), &other), HS_DICT({"x", HS_LEAF("five")}, {"y", NULL})};
-    assert_ok(fetch(p, HS_LIST(HS_LEAF("five"))), &p->err); /* to which they are compared first */
+    assert_ok(fetch(p, HS_LIST(HS_LEAF("five"))), &p->err); /* the trees are first compared to this one */
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         assert_int_equal(fetch(p, lists[i]), HS_INVALID_ARGUMENT);
     assert_ok(fetch(p, HS_DICT({"x", HS_LEAF("five")})), &p->err);
@@ -362,7 +362,7 @@ static void invalid_nodes_are_refused(void **state)
     assert_int_equal(fetch(p, &no_kind), HS_INVALID_ARGUMENT);
 }
 
-/* Whether or not the tree is known from a run before. */
+/* Whether or not a plan of the tree exists. */
 static void names_and_fetches_at_once_are_refused(void **state)
 {
     play *p = *state;
@@ -382,11 +382,11 @@ static void the_error_of_a_missing_name_says_who_requested_it(void **state)
     play_open_probes(p, 2);
     assert_fails(hs_session_run(p->session, "train", &p->err), HS_NOT_FOUND, &p->err, "hook 'b', before_run");
     assert_contains(p->err.message, "'lost' is not in the ");
-    assert_lacks(p->err.message, "meant"); /* nothing that the test has defined is like it */
+    assert_lacks(p->err.message, "meant"); /* no defined name is similar */
     assert_fails(hs_session_run(p->session, "gone", &p->err), HS_NOT_FOUND, &p->err, "'gone'");
 }
 
-/* Hooks that ask in rhythms of their own make no plan for each combination. */
+/* Hooks with different schedules make no plan for each combination. */
 static const hs_run_args asks = HS_INIT(hs_run_args, .names = HS_NAMES("five"));
 
 static hs_code ask_sometimes(probe *p, const probe_call *call)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session knows of what its hooks cost. */
+/* The costs of hooks that a session measures. */
 #include "session/probe.h"
 
 static hs_code take_time(probe *p, const probe_call *call)
@@ -26,7 +26,7 @@ static void all_costs_are_zero_at_first(void **state)
     hs_hook_cost cost = cost_of(p, 1);
     assert_string_equal(cost.name, "b");
     assert_int_equal(cost.runs, 0);
-    assert_int_equal(cost.total_ns, 0); /* the clock has stood still in the first boundary */
+    assert_int_equal(cost.total_ns, 0); /* the clock has not advanced in the first boundary */
     assert_int_equal(cost.largest_step, -1);
     assert_false(hs_session_hook_cost(p->session, 2, &cost));
     assert_false(hs_session_hook_cost(NULL, 0, &cost));
@@ -44,7 +44,7 @@ static void a_hook_that_takes_long_is_timed_and_named(void **state)
     assert_int_equal(cost.runs, 100);
     assert_string_equal(cost.slowest, "after_run");
     assert_int_equal(cost.largest_ns, 250000000);
-    assert_int_equal(cost.total_ns, 100 * (int64_t)375000000); /* it was slow from the first run on, and timed each time */
+    assert_int_equal(cost.total_ns, 100 * (int64_t)375000000); /* slow from the first run on, so each call is timed */
     assert_int_equal(cost_of(p, 0).total_ns, 0);
     assert_int_equal(cost_of(p, 2).largest_ns, 0);
     play_close(p);
@@ -53,7 +53,7 @@ static void a_hook_that_takes_long_is_timed_and_named(void **state)
     assert_lacks(p->t.log, "hook 'a' took");
 }
 
-/* Seldom, and yet seen. */
+/* Takes long in rare calls only. */
 static hs_code take_time_seldom(probe *p, const probe_call *call)
 {
     play *stage = p->user;
@@ -74,7 +74,7 @@ static void rare_slow_calls_are_found(void **state)
     assert_true(cost.total_ns > (int64_t)500 * 1000000000 && cost.total_ns < (int64_t)2000 * 1000000000);
 }
 
-/* As a first save does. */
+/* As an initial save does. */
 static hs_code take_time_at_the_opening(probe *p, const probe_call *call)
 {
     play *stage = p->user;
@@ -111,7 +111,7 @@ static void no_hook_takes_more_than_all_of_the_time(void **state)
     for (int i = 0; i < 200; i++)
         play_train(p);
     int64_t total = cost_of(p, 0).total_ns;
-    assert_true(total >= (int64_t)64 * 1000000000); /* one sample of a second stands for 64 runs */
+    assert_true(total >= (int64_t)64 * 1000000000); /* one sample of 1 s represents 64 runs */
     play_close(p);
     assert_contains(p->t.log, "hook 'a' took 100 % of the session's ");
 }
@@ -169,7 +169,7 @@ static void spans_are_recorded_to_the_end_of_the_next_run(void **state)
     assert_string_equal(seen.text, "");
 }
 
-/* Has the second run traced, by itself. */
+/* Traces the second run. */
 static hs_code trace_one(probe *p, const probe_call *call)
 {
     const char *directory = p->user;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session's board of metrics. */
+/* The metrics of a session. */
 #include "session/probe.h"
 
 #include "backends/refused.h"

@@ -70,7 +70,7 @@ static void hooks_see_the_memory_of_the_step(void **state)
     assert_int_equal(s.after, 2);
 }
 
-/* What a hook feeds is there for what hooks fetch, and nowhere else. */
+/* Feeds of a hook reach only the fetches of hooks. */
 static void feeds_of_hooks_do_not_reach_the_step(void **state)
 {
     own *o = *state;
@@ -208,7 +208,7 @@ static void a_hook_that_fails_after_ends_the_loop(void **state)
 
 static void a_hook_that_fails_at_the_boundary_ends_the_loop(void **state)
 {
-    /* the first one is that of the session's creation */
+    /* the first boundary is that of the creation */
     fails_in(*state, PROBE_BOUNDARY, 1, "hook 'b', boundary at step 1: no good");
 }
 
@@ -220,7 +220,7 @@ static void an_error_is_returned_too(void **state)
     assert_int_equal(own_step(o), HS_DATA_LOSS);
 }
 
-/* A run after the loop would bury the error: there is none. */
+/* No run is made after the loop, as it would hide the error. */
 static void after_a_failure_nothing_runs_and_the_error_stays(void **state)
 {
     own *o = *state;

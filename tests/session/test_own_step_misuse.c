@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the caller's own where there can be none: mistakes of the loop, callbacks, backends that cannot. */
+/* Wrong use of hs_step_begin and hs_step_end: in loops, in callbacks, and with backends that cannot advance the step. */
 #include "session/own.h"
 
 static const hs_run_args wants_loss = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
@@ -29,7 +29,7 @@ static void a_second_beginning_is_an_error_that_the_end_does_not_hide(void **sta
     assert_int_equal(o->outcome.reason, HS_REASON_FAILED);
 }
 
-/* A step++ that is left in the loop. */
+/* The loop still has its own step++. */
 static void is_refused(own *o, int64_t made)
 {
     assert_int_equal(hs_session_global_step(o->session, NULL), made + 1);
@@ -44,7 +44,7 @@ static void is_refused(own *o, int64_t made)
     assert_int_equal(o->b.calls[PROBE_AFTER], made);
 }
 
-/* The program's memory has the global step. */
+/* Opens a session whose global step is in the program's memory. */
 static void open_with_step(own *o, int64_t *step)
 {
     hs_graph_free(o->graph);
@@ -195,7 +195,7 @@ static hs_code meddle(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Nor has an op of a raw run in the middle of one, which can neither end it nor close the session. */
+/* An op of a raw run during a step can neither end the step nor close the session. */
 static void an_op_cannot_begin_a_step(void **state)
 {
     own *o = *state;

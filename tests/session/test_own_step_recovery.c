@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the caller's own in a session that is lost, and recovers. */
+/* Steps that the caller computes, in a session that is lost and recovers. */
 #include "session/own.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ static void a_loss_in_step_end_resumes_from_the_newest_checkpoint(void **state)
     assert_true(own_saved(o, "weight") == 15);
 }
 
-/* A loop that looks at nothing makes the steps again that were lost. */
+/* A loop that checks no result repeats the steps that were lost. */
 static void a_loop_that_checks_nothing_repeats_the_lost_steps(void **state)
 {
     own *o = *state;
@@ -56,12 +56,12 @@ static void a_loop_that_checks_nothing_repeats_the_lost_steps(void **state)
     const hs_hook hooks[] = {probe_hook(&o->a), hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 2),
                              hs_stop_at_step(.last_step = 6)};
     own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 3);
-    assert_int_equal(own_loop(o, 99), 8); /* two of them in vain */
+    assert_int_equal(own_loop(o, 99), 8); /* two of them were lost */
     assert_true(o->weight == 21 && o->position == 6);
     assert_int_equal(own_close(o)->reason, HS_REASON_STOPPED);
 }
 
-/* Nothing of the step is made yet: the session recovers by itself, and the step begins. */
+/* The step has not begun yet: the session recovers, and the step begins. */
 static void lost_in_the_beginning(void **state, bool return_aborted)
 {
     own *o = *state;

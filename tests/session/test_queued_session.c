@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions whose steps take what threads have made ahead. */
+/* Sessions whose steps dequeue elements that threads have produced. */
 #include "support/test.h"
 
 #include <hooksess/tf1/queue_runner.h>
@@ -8,7 +8,7 @@
 
 enum { CAPACITY = 4 };
 
-/* Numbers from 1 to `last`, made by a thread; the steps note what they get. */
+/* A thread produces the numbers from 1 to `last`. The steps record the numbers that they get. */
 typedef struct {
     test_env t;
     hs_graph *graph;
@@ -92,7 +92,7 @@ static int teardown(void **state)
 
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* A training session that saves every other step. */
+/* Opens a training session that saves every second step. */
 static void open_session(reading *r)
 {
     const hs_training_options options =
@@ -159,21 +159,22 @@ static void a_step_returns_the_producers_error(void **state)
     assert_says(&r->outcome.error, HS_DATA_LOSS, "page 7 is torn");
 }
 
-/* What was read ahead is read again, and nothing is seen twice. */
+/* A resumed session reads the elements again that were only read ahead, and no step sees an element twice. */
 static void elements_that_were_read_ahead_are_not_lost(void **state)
 {
     reading *r = *state;
     open_session(r);
     assert_ok(train(r, 5), &r->err);
     close_session(r);
-    r->next = -100; /* it is restored, and not by chance where it was */
+    r->next = -100; /* shows that the restore sets it */
     open_session(r);
     assert_int_equal(hs_session_global_step(r->session, NULL), 5);
     assert_ok(train(r, 5), &r->err);
     assert_got(r, 5, 6, 5);
 }
 
-/* Lost at the 7th, with a checkpoint of step 6 or, where the threads were fast, an earlier one. */
+/* The producer loses the session at the 7th number. The newest checkpoint is of step 6, or an earlier one if the threads
+ * were fast. */
 static void a_producer_that_loses_the_session_is_recovered_from(void **state)
 {
     reading *r = *state;
@@ -183,7 +184,7 @@ static void a_producer_that_loses_the_session_is_recovered_from(void **state)
     assert_ok(train(r, 12), &r->err);
     assert_int_equal(hs_session_recoveries(r->session), 1);
     int64_t step = hs_session_global_step(r->session, NULL);
-    assert_int_equal(r->got[r->n_got - 1], step); /* the step has learned from the number of its own */
+    assert_int_equal(r->got[r->n_got - 1], step); /* each step has trained with its number */
     assert_ok(train(r, 1), &r->err);
     assert_int_equal(r->got[r->n_got - 1], step + 1);
 }
@@ -200,7 +201,8 @@ static void what_a_lost_session_had_read_is_read_again(void **state)
     reading *r = *state;
     int runs = 0;
     hs_hook hook = {.ops = &ops, .self = &runs};
-    const hs_training_options options = HS_INIT(hs_training_options, .hooks = HS_HOOKS(hook)); /* no checkpoint: a copy */
+    const hs_training_options options =
+        HS_INIT(hs_training_options, .hooks = HS_HOOKS(hook)); /* recovers from a copy, without checkpoints */
     r->session = hs_training_session_open(hs_graph_backend(r->graph), &options, &r->err);
     assert_ok(train(r, 8), &r->err);
     assert_got(r, 5, 1, 3);

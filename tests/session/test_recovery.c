@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session that is lost is made anew, and goes on. */
+/* Recovery of a lost session: attempts, backoff, stops, and what hooks see. */
 #include "session/lost.h"
 
 #include <hooksess/tf1/scaffold.h>
@@ -22,7 +22,7 @@ static void recovers_from(void **state, hs_code code)
     assert_int_equal(lost_step(l), 0);
     assert_int_equal(lost_inc(l), 1);
     assert_int_equal(lost_inc(l), 2);
-    assert_int_equal(lost_inc(l), 1); /* from the beginning, and called again */
+    assert_int_equal(lost_inc(l), 1); /* the initial state was restored, and the run repeated */
     assert_false(hs_session_should_stop(l->session));
     assert_int_equal(lost_inc(l), 2);
     assert_int_equal(hs_session_recoveries(l->session), 1);
@@ -54,7 +54,7 @@ static void ms_061_a_recovery_restores_the_newest_checkpoint(void **state)
     assert_contains(l->t.log, "step 2: recovered from a failure at step 2");
 }
 
-/* Beginning anew would throw the training away. */
+/* Initializing again would discard the training. */
 static void a_checkpoint_that_cannot_be_restored_ends_the_recovery(void **state)
 {
     lost *l = *state;
@@ -87,7 +87,7 @@ static void ms_057_a_later_session_resumes(void **state)
     hs_env_free(NULL, newest);
 }
 
-/* What was restored from a path is restored again, though the checkpoint is no longer kept. */
+/* The checkpoint itself may have been deleted since. */
 static void a_recovery_restores_checkpoint_prefix_again(void **state)
 {
     lost *l = *state;
@@ -106,7 +106,7 @@ static void a_recovery_restores_checkpoint_prefix_again(void **state)
     assert_int_equal(lost_step(l), 1);
 }
 
-/* What lies in the directory from before is not this training's. */
+/* Earlier checkpoints in the directory are not of this training. */
 static void a_recovery_ignores_checkpoints_that_restore_never_excludes(void **state)
 {
     lost *l = *state;
@@ -120,7 +120,7 @@ static void a_recovery_ignores_checkpoints_that_restore_never_excludes(void **st
     assert_int_equal(lost_step(l), 0);
 }
 
-/* But what this training has saved there is. */
+/* But the session's own checkpoints are. */
 static void a_recovery_restores_the_sessions_own_checkpoints(void **state)
 {
     lost *l = *state;
@@ -193,7 +193,7 @@ static void ms_113s_other_errors_are_not_recovered_from(void **state)
     assert_int_equal(l->opens, 1);
 }
 
-/* TensorFlow goes on forever. */
+/* TensorFlow has no limit. */
 static void ms_138s_recovery_has_a_limit(void **state)
 {
     lost *l = *state;
@@ -204,7 +204,7 @@ static void ms_138s_recovery_has_a_limit(void **state)
     l->fails_with = HS_UNAVAILABLE;
     assert_fails(lost_run(l, "fail"), HS_UNAVAILABLE, &l->err, "no progress after 3 recoveries: op 'fail': no luck");
     assert_int_equal(l->opens, 4);
-    assert_int_equal((l->t.now_ns - before + 500000000) / 1000000000, 1 + 2); /* none before the first */
+    assert_int_equal((l->t.now_ns - before + 500000000) / 1000000000, 1 + 2); /* no wait before the first attempt */
     assert_true(hs_session_should_stop(l->session));
     assert_fails(lost_run(l, "inc"), HS_FAILED_PRECONDITION, &l->err, "could not be recovered");
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
@@ -212,7 +212,7 @@ static void ms_138s_recovery_has_a_limit(void **state)
     assert_int_equal(l->a.calls[PROBE_END], 0);
 }
 
-/* How long it waits, all in all, until it has made as many attempts as it may. */
+/* Makes all attempts without success. Returns the sum of the waits in seconds. */
 static double backoff_of(lost *l, double backoff_secs, int64_t attempts)
 {
     l->recovery.max_attempts = attempts;
@@ -233,7 +233,7 @@ static void the_backoff_grows_up_to_a_minute(void **state)
     assert_float_equal(backoff_of(l, 0, 7), 1 + 2 + 4 + 8 + 16 + 32, 1e-3);
     assert_float_equal(backoff_of(l, 0, 9), 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60, 1e-3);
     assert_float_equal(backoff_of(l, 59, 4), 59 + 60 + 60, 1e-3);
-    assert_float_equal(backoff_of(l, 100, 4), 3 * 100, 1e-3); /* longer ones do not grow */
+    assert_float_equal(backoff_of(l, 100, 4), 3 * 100, 1e-3); /* a backoff over a minute does not grow */
 }
 
 static void ms_138s_progress_resets_the_attempts(void **state)
@@ -282,7 +282,7 @@ static hs_code ask_by_signal(void *user, const hs_scaffold *scaffold, hs_raw_ses
     return hs_error_set(err, HS_UNAVAILABLE, "still away");
 }
 
-/* That is what it ended of, and not the session's loss. */
+/* The session ended because of the signal, not because of the loss. */
 static void a_signal_that_ends_the_backoff_is_in_the_outcome(void **state)
 {
     lost *l = *state;
@@ -321,7 +321,7 @@ static hs_code fail_at_the_first_creation(probe *p, const probe_call *call)
                                                                       : HS_OK;
 }
 
-/* Its creation is told to it again before its time has come. */
+/* Its after_create_session is called again before its backoff is over. */
 static void a_recovery_resumes_a_best_effort_hook(void **state)
 {
     lost *l = *state;
@@ -334,7 +334,7 @@ static void a_recovery_resumes_a_best_effort_hook(void **state)
     assert_int_equal(l->c.calls[PROBE_CREATE], 2);
 }
 
-/* TensorFlow's is forgotten with the session that was lost. */
+/* In TensorFlow the stop is lost with the session. */
 static void a_stop_is_not_lost_with_the_session(void **state)
 {
     lost *l = *state;
@@ -369,7 +369,7 @@ static void the_caller_may_prepare_its_batch_again(void **state)
     assert_int_equal(lost_close(l)->reason, HS_REASON_CLOSED);
 }
 
-/* The call is made no more, and nothing has failed. */
+/* The caller does not repeat the call, and nothing has failed. */
 static void a_stop_is_not_a_failure_while_a_batch_must_be_repeated(void **state)
 {
     lost *l = *state;
@@ -460,7 +460,7 @@ static void a_recovery_does_not_pass_the_last_step(void **state)
     assert_int_equal(lost_close(l)->error.code, HS_OK);
 }
 
-/* Each allocation of it fails in turn. */
+/* A session that is lost once and recovers. */
 static hs_code lose_and_recover(test_env *t, void *user)
 {
     hs_error err = {0};

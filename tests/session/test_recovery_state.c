@@ -24,7 +24,7 @@ static void memory_that_was_not_copied_cannot_be_recovered(void **state)
     lost *l = *state;
     double v[4] = {7};
     hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(4), v);
-    l->recovery.snapshot_limit = 39; /* a byte less than there is */
+    l->recovery.snapshot_limit = 39; /* one byte less than the state */
     lost_open(l, NULL);
     assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit (39 bytes)");
     assert_fails(lost_fail(l, HS_ABORTED), HS_FAILED_PRECONDITION, &l->err, "cannot recover: no checkpoint exists");
@@ -32,7 +32,7 @@ static void memory_that_was_not_copied_cannot_be_recovered(void **state)
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
 }
 
-/* Initializing sets all of it, so that no copy is missed. */
+/* Initializing sets all of its memory, so no copy is needed. */
 static void memory_with_a_first_value_is_initialized_again(void **state)
 {
     lost *l = *state;
@@ -52,18 +52,18 @@ static void more_than_a_gib_is_not_copied_by_default(void **state)
 {
     lost *l = *state;
     const size_t gib = (size_t)1 << 30;
-    void *v = calloc(gib, 1); /* which nobody touches */
+    void *v = calloc(gib, 1); /* never touched */
     assert_non_null(v);
-    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE((int64_t)(gib / sizeof(double))), v); /* the step is the rest */
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE((int64_t)(gib / sizeof(double))),
+                      v); /* the global step exceeds the limit */
     lost_open(l, NULL);
     assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit (1073741824 bytes)");
     lost_close(l);
     free(v);
 }
 
-/* Without a copy, and without memory of the program's, it begins again: what was said of the steps made before is no longer
- * so.
- */
+/* Without a copy, and without memory of the program, the session is initialized again. Metrics of the lost steps are
+ * cleared. */
 static void without_a_copy_variables_are_initialized_again(void **state)
 {
     lost *l = *state;
@@ -161,7 +161,7 @@ static void a_late_provider_is_added_again(void **state)
     assert_int_equal(late.number, 2);
 }
 
-/* What a guard has said of a state that is gone says nothing of the one that is restored. */
+/* Saves were refused because of the lost state, not because of the restored one. */
 static void a_recovery_allows_saves_again(void **state)
 {
     lost *l = *state;
@@ -172,7 +172,8 @@ static void a_recovery_allows_saves_again(void **state)
     assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(l->session), NULL), HS_OK);
 }
 
-/* Where there is nothing in checkpoint_dir, what was saved elsewhere or restored by the init function is no help. */
+/* Without checkpoint_dir, a recovery does not find checkpoints that were saved elsewhere or restored by the init
+ * function. */
 static void checkpoints_elsewhere_do_not_replace_the_copy(void **state)
 {
     lost *l = *state;
@@ -215,7 +216,7 @@ static void state_that_the_init_function_restored_is_copied(void **state)
     assert_int_equal(lost_step(l), 1);
 }
 
-/* What the checkpoint does not have is as it was, too. */
+/* Variables that the checkpoint does not have are restored from the copy. */
 static void variables_that_a_restore_skips_are_recovered(void **state)
 {
     lost *l = *state;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* What a thread reports in the second run, after which a hook may fail as well. */
+/* A thread reports an error in the second run, in which a hook may fail as well. */
 typedef struct {
     lost *l;
     hs_code reports, fails;
@@ -26,8 +26,8 @@ static void open_with(lost *l, trouble *t)
     lost_open(l, NULL);
 }
 
-/* One step of three kinds: a run, a step function with hooks, and one with the raw session, for which the thread reports by
- * itself. */
+/* Three kinds of step: a run, a step function with hooks, and one with the raw session, for which the test reports the
+ * thread's error itself. */
 typedef struct {
     lost *l;
     trouble *t;
@@ -67,7 +67,7 @@ static double make_step(step *s, hs_session_run_step_fn fn, double number)
     return s->result;
 }
 
-/* A query changes nothing here: the session is made anew when the next run needs it. */
+/* A query does not recover the session. The next run does. */
 static void assert_trains_on(lost *l)
 {
     assert_false(hs_session_should_stop(l->session));
@@ -184,7 +184,7 @@ static void ms_083_a_step_function_that_aborts_is_called_again(void **state)
     assert_int_equal(s.l->opens, 2);
 }
 
-/* Two runs in a step, the second of which is lost. */
+/* A step with two runs. The second one loses the session. */
 static hs_code two_runs(void *user, hs_step_context *context, hs_error *err)
 {
     step *s = user;
@@ -203,7 +203,7 @@ static void ms_136s_the_whole_step_is_made_again(void **state)
     make_step(&s, two_runs, 0);
     assert_int_equal(s.calls, 2);
     assert_int_equal(l->a.calls[PROBE_BEFORE], 4);
-    assert_int_equal(hs_session_global_step(l->session, NULL), 1); /* the first of the two was taken back */
+    assert_int_equal(hs_session_global_step(l->session, NULL), 1); /* the first of the two runs was rolled back */
 }
 
 static void the_caller_may_repeat_its_step(void **state)
@@ -217,7 +217,7 @@ static void the_caller_may_repeat_its_step(void **state)
     assert_true(make_step(&s, aborted_at_first, 3) == 3);
 }
 
-/* A call that is made after a thread has lost the session comes with a batch of before. */
+/* A call after a thread has lost the session has a batch from before the loss. */
 static void a_loss_that_a_thread_reports_may_be_the_callers_to_repeat(void **state)
 {
     lost *l = *state;
@@ -234,7 +234,7 @@ static void a_loss_that_a_thread_reports_may_be_the_callers_to_repeat(void **sta
     assert_int_equal(hs_session_recoveries(l->session), 2);
 }
 
-/* What a hook waits for may never come to a session that is lost. */
+/* A hook may wait for an event that never comes in a lost session. */
 static hs_code wait_for_nothing(probe *p, const probe_call *call)
 {
     if (call->point != PROBE_BEFORE || p->calls[PROBE_BEFORE] != 1)
@@ -301,7 +301,7 @@ static void ms_131s_threads_that_do_not_stop_are_named_and_abandoned(void **stat
     crew all = {.begun = 0};
     lost_open(l, NULL);
     lost_close(l);
-    size_t before = test_env_live(&l->t); /* with what the graph keeps */
+    size_t before = test_env_live(&l->t); /* includes the memory of the graph */
     atomic_store(&all.stuck, true);
     lost_probe(l, a, .act = start_work, .user = &all);
     lost_open(l, HS_SESSION_OPTIONS(.stop_grace_secs = 0.01));
@@ -309,7 +309,7 @@ static void ms_131s_threads_that_do_not_stop_are_named_and_abandoned(void **stat
     assert_int_equal(l->outcome.reason, HS_REASON_CLOSED);
     assert_contains(l->t.log, "worker");
     atomic_store(&all.stuck, false);
-    while (test_env_live(&l->t) > before) /* what it was in need of goes with it */
+    while (test_env_live(&l->t) > before) /* until the thread has freed its memory */
         ;
     assert_int_equal(atomic_load(&all.ended), 1);
 }
@@ -329,7 +329,7 @@ static hs_code start_reporter(probe *p, const probe_call *call)
                : HS_OK;
 }
 
-/* TensorFlow takes no notice of what is reported after a stop. */
+/* TensorFlow ignores errors that are reported after a stop. */
 static void ms_131s_what_a_thread_reports_at_its_end_counts(void **state)
 {
     lost *l = *state;
@@ -355,7 +355,7 @@ static hs_code start_cancelled(probe *p, const probe_call *call)
                : HS_OK;
 }
 
-/* A thread's own error is not forgotten because the session is lost, too. */
+/* A thread's own error is reported even if the session is also lost. */
 
 static void fails_of_lost_data(lost *l)
 {
@@ -408,7 +408,7 @@ static void an_error_while_recovery_stops_the_threads_ends_it(void **state)
     fails_of_lost_data(l);
 }
 
-/* A job that is done and saved is done, whatever becomes of its session. */
+/* A completed and saved training is complete, even if its session is lost then. */
 
 static hs_code lost_at_the_end(void *user, hs_coordinator *coordinator, hs_error *err)
 {
@@ -491,7 +491,7 @@ static void ms_139s_a_threads_error_comes_before_that_of_an_end(void **state)
 static hs_code fail_by_itself(void *user, hs_step_context *context, hs_error *err)
 {
     (void)user, (void)context;
-    return hs_error_set(err, HS_INTERNAL, "of its own");
+    return hs_error_set(err, HS_INTERNAL, "its own error");
 }
 
 static void a_step_functions_failure_is_not_blamed_on_a_hook(void **state)
@@ -500,7 +500,7 @@ static void a_step_functions_failure_is_not_blamed_on_a_hook(void **state)
     lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 1);
     lost_open(l, NULL);
     assert_int_equal(lost_run(l, "inc"), HS_INTERNAL);
-    assert_fails(hs_session_run_step(l->session, fail_by_itself, NULL, &l->err), HS_INTERNAL, &l->err, "of its own");
+    assert_fails(hs_session_run_step(l->session, fail_by_itself, NULL, &l->err), HS_INTERNAL, &l->err, "its own error");
     assert_string_equal(lost_close(l)->hook, "");
 }
 

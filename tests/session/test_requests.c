@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a session from outside, and how it ends then. */
+/* Requests from outside: stop, done, save; and the session's outcome. */
 #include "session/probe.h"
 
 #include <hooksess/graph.h>
@@ -67,7 +67,7 @@ static void the_program_may_declare_the_training_done(void **state)
     assert_string_equal(p->outcome.hook, "");
 }
 
-/* Before or after it, or by a hook. */
+/* Requested before or after the stop, or by a hook. */
 static void the_programs_done_counts_more_than_an_interruption(void **state)
 {
     play *p = *state;
@@ -99,7 +99,7 @@ static void a_training_declared_done_at_first_makes_no_run(void **state)
     assert_int_equal(p->outcome.step, 0);
 }
 
-/* In a cluster, say, where the others go on. */
+/* As in a cluster in which other workers continue. */
 static hs_code save_before_others_go_on(probe *p, const probe_call *call)
 {
     save_each_boundary(p, call);
@@ -138,7 +138,7 @@ static void a_stop_with_an_unsaved_last_step_is_a_failure(void **state)
     assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
 }
 
-/* Both come in the same step. */
+/* Both in the same step. */
 static void a_hook_that_is_done_counts_more_than_a_request(void **state)
 {
     play *p = *state;
@@ -284,7 +284,7 @@ static void other_threads_see_its_phase(void **state)
 
 typedef struct {
     hs_session *session;
-    bool fails; /* in place of asking for a stop */
+    bool fails; /* instead of requesting a stop */
     atomic_bool entered, over;
 } outsider;
 
@@ -307,7 +307,7 @@ static hs_code note_entry(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* As a disk that does not answer. */
+/* As a disk that does not respond. */
 static hs_code produce_nothing(void *self, hs_op *op, hs_error *err)
 {
     (void)op;
@@ -324,7 +324,7 @@ static hs_code wait_for_a_stop(void *self, hs_op *op, hs_error *err)
     return hs_error_set(err, HS_STOP, "it was asked to stop");
 }
 
-/* The session's thread runs `op`, which waits, until another one asks for a stop. */
+/* The session's thread runs `op`, which waits until another thread requests a stop. */
 static hs_outcome stop_in(hs_graph *graph, outsider *o, const char *op)
 {
     hs_error err = {0};
@@ -377,7 +377,7 @@ static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
     return code;
 }
 
-/* The step is not made: what it has taken of another queue is for the next one, here and after a resume. */
+/* The step is not made. The element that it has taken from the other queue is for the next step, also after a resume. */
 static void an_interrupted_run_puts_back_the_elements_it_has_taken(void **state)
 {
     (void)state;
@@ -425,7 +425,7 @@ static void a_long_op_can_query_for_a_stop(void **state)
     assert_false(hs_op_stop_requested(NULL));
 }
 
-/* What it waits for may never come then. */
+/* Otherwise it might wait forever. */
 static void an_op_sees_that_a_thread_has_failed(void **state)
 {
     (void)state;

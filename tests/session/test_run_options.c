@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a run that several ask for, and the metadata that they bring. */
+/* Run options of the caller and of hooks, and the run's metadata. */
 #include "session/probe.h"
 
 #include "run_metadata.pb-c.h"
@@ -85,7 +85,7 @@ static void ms_117s_negative_numbers_do_not_win(void **state)
     assert_contains(hs_script_last_run(p->script), "pool 0");
 }
 
-/* Options that only ask for a trace lift no limit. */
+/* Options without a timeout do not lift another's timeout. */
 static void ms_117s_a_timeout_counts_more_than_none(void **state)
 {
     play *p = *state;
@@ -119,7 +119,7 @@ static void the_given_options_are_not_changed(void **state)
     assert_contains(hs_script_last_run(p->script), "trace 2 timeout 0 pool 0 graphs 0 oom 0 disk 0 watch x x x");
 }
 
-/* As many watches as the list has to grow for, from as many sources. */
+/* The list grows for the watches from several sources. */
 static void watches_are_appended_in_their_order(void **state)
 {
     play *p = *state;
@@ -199,7 +199,7 @@ static hs_code ask_with(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* Whoever asks: the caller, a hook beside a caller's own options, a raw run. */
+/* Options of the caller, of a hook in addition to the caller's, and of a raw run. */
 static void options_without_their_size_are_refused(void **state)
 {
     play *p = *state;

@@ -7,8 +7,8 @@ typedef struct {
     play *p;
     int calls;
     hs_code code;  /* returned, with a message */
-    bool stop;     /* asks for a stop, at first */
-    bool forgets;  /* and returns HS_OK all the same */
+    bool stop;     /* requests a stop first */
+    bool forgets;  /* and then returns HS_OK */
     size_t runs;   /* how many runs with hooks it makes */
     double number; /* of the last of them */
     hs_code last;  /* what that returned */
@@ -96,7 +96,7 @@ static void ms_082_a_step_that_stops_at_once_calls_no_hook(void **state)
     assert_string_equal(play_calls(p), "");
 }
 
-/* A stop that was asked for is not lost with the return value. */
+/* A requested stop counts whatever the function returns. */
 static void ms_130s_a_stop_counts_without_its_return_code(void **state)
 {
     play *p = *state;
@@ -138,7 +138,7 @@ static hs_code stop_from_outside(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* The caller looks between two steps, not between two runs of one. */
+/* The caller checks for a stop between two steps, not between two runs of one step. */
 static void a_stop_from_outside_lets_the_step_be_finished(void **state)
 {
     play *p = *state;
@@ -150,7 +150,7 @@ static void a_stop_from_outside_lets_the_step_be_finished(void **state)
     assert_true(hs_session_should_stop(p->session));
 }
 
-/* Or its run waits no longer, for that reason. */
+/* Or its run stops waiting because of the stop. */
 static void a_step_that_stops_because_of_a_stop_from_outside_is_interrupted(void **state)
 {
     play *p = *state;

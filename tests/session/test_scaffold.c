@@ -123,7 +123,7 @@ static void what_a_graph_has_collected_is_taken(void **state)
     hs_saver_free(saver);
 }
 
-/* All that can be given, each in its own words. */
+/* Sets all options of a scaffold. */
 static hs_scaffold_options everything(hs_saver *saver, const hs_feed *feeds)
 {
     return (hs_scaffold_options)HS_INIT(hs_scaffold_options, .init_op = "my_init", .init_feeds = feeds, .init_fn = no_init,
@@ -177,7 +177,7 @@ static void ms_008_given_values_override_copied_ones(void **state)
     const hs_feed feeds[] = {{NULL}, {NULL}};
     hs_saver *saver = hs_saver_new(NULL, NULL);
     hs_scaffold *empty = new_scaffold(NULL);
-    assert_ok(finalize(b, empty), &b->err); /* with names of its own now */
+    assert_ok(finalize(b, empty), &b->err); /* the scaffold has copied the names */
     hs_scaffold_options options = everything(saver, feeds);
     options.copy_from = empty;
     hs_scaffold *scaffold = new_scaffold(&options);
@@ -195,7 +195,7 @@ static void omitted_values_are_copied(void **state)
     hs_scaffold_options options = everything(saver, feeds);
     hs_scaffold *from = new_scaffold(&options);
     hs_scaffold *scaffold = new_scaffold(HS_SCAFFOLD_OPTIONS(.copy_from = from));
-    hs_scaffold_free(from); /* it was a copy */
+    hs_scaffold_free(from); /* the other scaffold has a copy */
     assert_everything(scaffold, saver, feeds);
     hs_scaffold_free(scaffold);
     hs_saver_free(saver);
@@ -248,7 +248,7 @@ static void a_scaffold_of_another_graph_is_refused(void **state)
     hs_graph_free(other);
 }
 
-/* The way to use it for another graph, as the message says. */
+/* As the message recommends for another graph. */
 static void a_copy_that_was_not_finalized_is_of_no_graph(void **state)
 {
     bare *b = *state;
@@ -263,7 +263,7 @@ static void a_copy_that_was_not_finalized_is_of_no_graph(void **state)
     hs_graph_free(other);
 }
 
-/* All of a scaffold's own memory is of its env: the graph's is not counted here. */
+/* The scaffold allocates only from its env. The graph's memory is not counted here. */
 static hs_code make_and_finalize(test_env *t, void *user)
 {
     hs_error err = {0};
@@ -286,7 +286,7 @@ static void any_allocation_of_a_scaffold_may_fail(void **state)
     (void)state;
     size_t allocations;
     test_each_allocation(make_and_finalize, &allocations);
-    assert_int_equal(allocations, 9); /* two of themselves, each with two names; and three that were left out */
+    assert_int_equal(allocations, 9); /* two scaffolds with two names each, and three defaults */
 }
 
 static void an_incomplete_env_is_refused(void **state)
@@ -309,7 +309,7 @@ static void a_backend_without_collections_gets_a_saver(void **state)
     assert_ok(hs_scaffold_finalize(scaffold, (hs_backend){&p->spied, script}, &p->err), &p->err);
     assert_non_null(hs_scaffold_saver(scaffold));
     assert_null(hs_scaffold_init_op(scaffold));
-    hs_scaffold_free(scaffold); /* and it is freed with it */
+    hs_scaffold_free(scaffold); /* the session frees it */
     hs_script_free(script);
     free(p);
 }

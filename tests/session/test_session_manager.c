@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* A model of three numbers that lie in the process, as a server's would: v, which init initializes to what is fed, or to
- * its own value; w, local, from v; and x = 3 v. Sessions share them. */
+/* A model of three numbers in the process, shared by all sessions as on a server: v, which init sets to the fed value or
+ * its own; w, local, from v; and x = 3 v. */
 typedef struct {
     bare *b;
     double v, w, x, first; /* NaN: not initialized */
@@ -15,7 +15,7 @@ typedef struct {
     hs_session_manager_options options;
     hs_raw_session *session;
     int checks, local_inits;
-    bool check_w; /* the check that all is ready looks at w, too */
+    bool check_w; /* the ready_op also checks w */
     hs_string names[3];
     char *directory;
     hs_saver *saver;
@@ -81,7 +81,7 @@ static hs_code ready_for_local(void *self, hs_op *op, hs_error *err)
     return list_names(self, op, false, err);
 }
 
-/* The other kind of check: it fails. */
+/* A ready_op that fails instead of returning names. */
 static hs_code assert_ready(void *self, hs_op *op, hs_error *err)
 {
     (void)op;
@@ -264,7 +264,7 @@ static void sm_004_sm_034s_prepared_by_the_local_init_op_with_its_own_feeds(void
     assert_true(number(s, "w_now") == 5);
 }
 
-/* A checkpoint of one variable of the session's own. */
+/* Saves a checkpoint of one variable that the session owns. */
 static void save_checkpoint(shared *s)
 {
     s->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &s->b->t.env), NULL);
@@ -323,7 +323,7 @@ static void sm_005_nothing_to_prepare_with(void **state)
     test_remove_directory(empty);
 }
 
-/* TensorFlow's sleeps for a whole interval, however little of the time is left. */
+/* TensorFlow sleeps for a whole interval, even if less time remains. */
 static void sm_024s_waiting_ends_in_time(void **state)
 {
     shared *s = *state;
@@ -348,12 +348,12 @@ static void sm_036s_nowhere_to_restore_from_is_nothing_to_wait_for(void **state)
     shared *s = *state;
     int64_t before = s->b->t.now_ns;
     assert_true(prepare(s, PREPARE(.init_op = "init", .wait_for_checkpoint = true, .checkpoint_dir = "/nowhere")));
-    assert_int_equal(s->b->t.now_ns, before); /* there is no saver */
+    assert_int_equal(s->b->t.now_ns, before); /* without a saver it does not wait */
     close_session(s);
     save_checkpoint(s);
     s->v = (double)NAN;
     assert_true(prepare(s, PREPARE(.init_op = "init", .wait_for_checkpoint = true, .saver = s->saver)));
-    assert_int_equal(s->b->t.now_ns, before); /* there is neither a directory nor a path */
+    assert_int_equal(s->b->t.now_ns, before); /* without a directory and a path it does not wait */
     assert_true(s->v == s->first);
 }
 
@@ -390,7 +390,7 @@ static void sm_006_sm_028s_not_from_both(void **state)
         recover(s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory, .checkpoint_prefix = "model.ckpt-1")));
     assert_null(s->session);
     assert_says(&s->b->err, HS_INVALID_ARGUMENT, "give at most one of the two");
-    assert_int_equal(s->opened, before); /* it is said before anything is opened */
+    assert_int_equal(s->opened, before); /* refused before a session is opened */
 }
 
 static void sm_008_a_check_for_no_op(void **state)
@@ -406,7 +406,7 @@ static void sm_009_the_local_init_op_sees_restored_values(void **state)
 {
     shared *s = *state;
     save_checkpoint(s);
-    s->v = 2; /* as if it had been restored */
+    s->v = 2; /* as after a restore */
     s->check_w = true;
     s->options.local_init_op = "local_init";
     s->options.ready_for_local_init_op = "ready_for_local";
@@ -454,7 +454,7 @@ static void sm_031s_each_poll_opens_a_new_session(void **state)
     assert_int_equal(s->closed, 3);
 }
 
-/* The chief's part: v is initialized after the third look. */
+/* The chief initializes v after the third poll. */
 static void initialize_v(void *user)
 {
     shared *s = user;
@@ -529,7 +529,7 @@ static void sm_019_not_ready_for_the_local_init_op(void **state)
     assert_int_equal(s->local_inits, 0);
 }
 
-/* First many names, of which some have no room, and then one: nothing of the others is in the message. */
+/* Returns many names, for which the message has no room, and then one. The second message must not have the first names. */
 static hs_code list_many_then_one(void *self, hs_op *op, hs_error *err)
 {
     static hs_string names[100];
@@ -550,7 +550,7 @@ static void names_are_listed_as_far_as_there_is_room(void **state)
     const char *message = s->b->err.message, *end = message + strlen(message);
     assert_contains(message, "; 100 variables are not initialized: layer/weights, layer/weights, ");
     assert_string_equal(end - 15, ", layer/weights");
-    assert_true(strlen(message) < HS_MESSAGE_SIZE - 1); /* it is not the message that is full */
+    assert_true(strlen(message) < HS_MESSAGE_SIZE - 1); /* the list was cut, not the message */
     assert_false(prepare(s, PREPARE(.init_op = "init")));
     assert_string_equal(s->b->err.message,
                         "after initialization: the model is not ready; 1 variables are not initialized: layer/weights");
@@ -576,7 +576,7 @@ static void sm_022_a_check_that_fails_is_not_ready(void **state)
 static void sm_029s_what_counts_as_ready(void **state)
 {
     shared *s = *state;
-    s->options.ready_op = "numbers"; /* no list of names */
+    s->options.ready_op = "numbers"; /* not a list of names */
     assert_true(prepare(s, PREPARE(.init_op = "init_x")));
     close_session(s);
     s->options.ready_op = NULL;
@@ -606,7 +606,7 @@ static void sm_032s_waiting_may_have_no_limit(void **state)
     assert_int_equal(s->opened, 5000);
 }
 
-/* What lies there is looked through, as anywhere. */
+/* The files of the directory are searched instead. */
 static void sm_037s_a_state_file_that_says_nothing(void **state)
 {
     shared *s = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening: its order, what it refuses, and who owns what when it fails. */
+/* Opening: its order, refused options, and ownership after failures. */
 #include "session/probe.h"
 
 static hs_code note_init(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
@@ -54,7 +54,6 @@ static void ms_071_a_graph_that_was_finalized_stays_so(void **state)
     assert_true(hs_backend_finalized(p->backend));
 }
 
-/* Whichever session was opened later does not open the graph for the first. */
 static void a_failed_opening_leaves_the_graph_as_it_was(void **state)
 {
     play *p = *state;
@@ -86,7 +85,7 @@ static void ms_093_the_raw_session_is_the_backends(void **state)
     assert_string_equal(play_calls(p), "run"); /* and no hook */
 }
 
-/* What fails, and how far the opening got: the hooks are destroyed once in any case. */
+/* Each failure of the opening, and how far it got. Hooks are destroyed once in any case. */
 static void hooks_are_destroyed_once_wherever_opening_fails(void **state)
 {
     play *p = *state;
@@ -149,10 +148,10 @@ static void a_held_hook_is_not_destroyed(void **state)
 {
     play *p = *state;
     hs_hook a = probe_hook(&p->a), held = hs_hook_hold(a);
-    play_open(p, (hs_hook[]){a, held}, 2); /* held once is held */
+    play_open(p, (hs_hook[]){a, held}, 2); /* one held listing is enough */
     play_close(p);
     assert_int_equal(p->a.destroyed, 0);
-    play_open(p, &held, 1); /* so it is used again */
+    play_open(p, &held, 1); /* so it can be used again */
     play_close(p);
     p->a.fails_in = PROBE_BEGIN;
     p->a.fails_at = p->a.calls[PROBE_BEGIN] + 1;
@@ -238,7 +237,7 @@ static void an_adopted_scaffold_is_always_freed(void **state)
         options.config.size = i == 0; /* no data */
         p->session = hs_session_open(p->backend, &options, &p->err);
         assert_true((i == 1) == (p->session != NULL));
-    } /* the sanitizer looks for what is left */
+    } /* the sanitizer looks for leaks */
 }
 
 static void options_without_their_size_are_refused(void **state)
@@ -285,7 +284,7 @@ static void target_and_config_are_passed_through(void **state)
 static hs_code no_session(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     (void)self, (void)target, (void)config, (void)session;
-    return hs_error_set(err, HS_UNAVAILABLE, "nobody at home");
+    return hs_error_set(err, HS_UNAVAILABLE, "no server");
 }
 
 static void a_backend_that_does_not_open_is_reported(void **state)
@@ -295,12 +294,12 @@ static void a_backend_that_does_not_open_is_reported(void **state)
     p->spied.open = no_session;
     p->backend.ops = &p->spied;
     assert_null(play_try_open(p, (hs_hook[]){play_watch(p, &p->a)}, 1));
-    assert_says(&p->err, HS_UNAVAILABLE, "nobody at home");
+    assert_says(&p->err, HS_UNAVAILABLE, "no server");
     assert_string_equal(play_calls(p), "a.begin a.close");
     assert_int_equal(p->a.outcome.step, -1);
 }
 
-/* hs_session_close(NULL, err) goes on from there, as in the shortest program. */
+/* hs_session_close(NULL, err) then returns this error, as in the shortest program. */
 static void closing_null_returns_the_error_of_the_opening(void **state)
 {
     play *p = *state;

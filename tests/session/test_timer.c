@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timers of hooks, on runs that are made by hand. */
+/* Timers of hooks, with run contexts that the test makes. */
 #include "support/test.h"
 
 #include "base/state.h"
 #include "session/session.h"
 #include <hooksess/timer.h>
 
-/* After a run: the global step, the time and the number of requests are these. */
+/* The context after a run with this global step, time and number of requests. */
 static hs_run_context *after(int64_t step, double secs, uint32_t requests)
 {
     static struct hs_session session;
@@ -105,7 +105,7 @@ static void null_is_a_timer_that_never_fires(void **state)
     hs_timer_free(NULL);
 }
 
-/* When it is due. */
+/* When a timer fires. */
 
 static void bh_004_every_three_steps(void **state)
 {
@@ -147,7 +147,7 @@ static void the_first_mark_returns_seconds_and_steps_since_the_beginning(void **
     hs_timer_free(timer);
 }
 
-/* Of a session without a backend. The error may be NULL. */
+/* The step of a session without a backend. `err` may be NULL. */
 static void a_step_that_cannot_be_read_is_reported(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void bh_069s_a_timer_that_was_never_marked_or_reset_is_due(void **state)
     assert_false(due_at(timer, 3, 3));
     hs_timer_reset(timer);
     assert_true(due_at(timer, 3, 3));
-    assert_false(hs_timer_mark(timer, after(3, 3, 0), 3, &elapsed, NULL)); /* nothing was marked before */
+    assert_false(hs_timer_mark(timer, after(3, 3, 0), 3, &elapsed, NULL)); /* the first mark */
     hs_timer_free(timer);
 }
 
@@ -199,14 +199,14 @@ static void without_first_the_intervals_begin_where_the_session_does(void **stat
     hs_timer_start(secs, 10);
     for (int64_t step = 11; step <= 16; step++)
         assert_int_equal(fires(steps, after(step, 0, 0)), step == 13 || step == 16);
-    assert_false(fires(secs, after(11, 100, 0))); /* the first run may take long */
+    assert_false(fires(secs, after(11, 100, 0))); /* the time of the first run does not count */
     assert_false(fires(secs, after(12, 101, 0)));
     assert_true(fires(secs, after(13, 102, 0)));
     hs_timer_free(steps);
     hs_timer_free(secs);
 }
 
-/* They are asked to begin elsewhere: after the first run, say. */
+/* hs_timer_begin moves the beginning of the intervals, but only once. */
 static void intervals_begin_once(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void intervals_begin_once(void **state)
     assert_false(hs_timer_begin(timer, after(2, 0, 0), 2));
     assert_false(due_at(timer, 3, 0));
     assert_true(due_at(timer, 4, 0));
-    assert_false(hs_timer_begin(first, after(1, 0, 0), 1)); /* its first run is still to come */
+    assert_false(hs_timer_begin(first, after(1, 0, 0), 1)); /* its first run has not been made */
     assert_true(due_at(first, 1, 0));
     hs_timer_free(timer);
     hs_timer_free(first);
@@ -262,7 +262,7 @@ static void a_request_fires_once(void **state)
     hs_timer_free(timer);
 }
 
-/* What else fires does not shift it. */
+/* Other reasons to fire do not shift it. */
 static void every_n_steps_counts_from_the_last_mark(void **state)
 {
     (void)state;
@@ -275,7 +275,7 @@ static void every_n_steps_counts_from_the_last_mark(void **state)
 
 /* State. */
 
-/* The two numbers that are saved. */
+/* Reads the two numbers of the saved state. */
 static void saved(const hs_timer *timer, int64_t numbers[2])
 {
     hs__buffer bytes;
@@ -333,7 +333,8 @@ static void the_next_listed_step_is_saved_too(void **state)
     hs_timer_free(timer);
 }
 
-/* Of the run before, which went on from 5 to 7 at once: what is due in the whole run's next step is due in the resumed. */
+/* One run of the earlier process went from step 5 to 7. The resumed process does what the earlier one would have done in
+ * its next step. */
 static void a_listed_step_that_was_passed_triggers_after_the_load(void **state)
 {
     (void)state;
@@ -384,11 +385,11 @@ static void seconds_count_from_the_load(void **state)
     assert_true(fires(timer, after(10, 1002, 0)));
     load(timer, 5, -1);
     assert_true(hs_timer_mark(timer, after(12, 2000, 0), 12, &secs, NULL));
-    assert_true(secs == 0); /* since the load nobody has looked at the clock */
+    assert_true(secs == 0); /* the clock was not read since the load */
     hs_timer_free(timer);
 }
 
-/* A restore in the course of the training: what fired first does not fire again. */
+/* A restore during training: the first trigger does not fire again. */
 static void a_load_after_the_first_run_keeps_what_has_fired(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading what a run gave. */
+/* Reading the values of a run. */
 #include "session/probe.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static void the_view_is_the_backends_own(void **state)
     const double numbers[] = {1, 2, 3};
     hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SHAPE(3), numbers);
     const hs_tensor *view = hs_run_values_tensor(fetch_constant(p, &value), 0);
-    assert_ptr_equal(view->data, numbers); /* nothing is copied on the way */
+    assert_ptr_equal(view->data, numbers); /* not copied */
     assert_int_equal(view->bytes, sizeof numbers);
     assert_int_equal(view->dims[0], 3);
 }
@@ -82,7 +82,7 @@ static void memory_that_cannot_be_read_is_nan(void **state)
         cases[i].memory = &memory;
         assert_true(isnan(hs_run_values_number(fetch_constant(p, &cases[i]), 0)));
     }
-    assert_int_equal(reads, 1); /* only of what has a number to be read */
+    assert_int_equal(reads, 1); /* reads only values with a number */
 }
 
 int main(void)

@@ -23,7 +23,7 @@ add_test(NAME session/exceptions COMMAND session_exceptions)
 hooksess_test(session queued_session)
 foreach(module IN ITEMS signals signal_rules)
   hooksess_test(session ${module} session/stand.c session/signaled.c)
-  # A race in a process that the test starts is to be its failure.
+  # A race in a process that the test starts must fail the test.
   set_tests_properties(session/${module} PROPERTIES ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
 endforeach()
 hooksess_move_clock(session signal_rules)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <sched.h>
 
-static const double LONG = 100; /* more than any of it takes */
+static const double LONG = 100; /* longer than any test takes */
 
 static int setup(void **state)
 {
@@ -41,9 +41,9 @@ static hs_coordinator *make_clean(const hs_code *codes)
     return made;
 }
 
-/* Bodies of threads; `user` is an event, but where said. */
+/* Bodies of threads. `user` is an event, except where a comment says otherwise. */
 
-static hs_code tell(void *user, hs_coordinator *coordinator, hs_error *err)
+static hs_code add_event(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     (void)coordinator, (void)err;
     event_add(user);
@@ -72,7 +72,7 @@ static hs_code fail_with(void *user, hs_coordinator *coordinator, hs_error *err)
     return err->code;
 }
 
-/* One starts a thread after the other, so that it is known who reported first. */
+/* Runs one thread to its end, so that the order of reports is known. */
 static void run_one(hs_coordinator *coordinator, hs_thread_fn run, void *user)
 {
     hs_error err;
@@ -136,7 +136,8 @@ static void the_end_of_the_work_is_not_an_error(void **state)
     }
 }
 
-/* A session recovers from the error, though threads end with a stop because of it; not if somebody has asked before. */
+/* A session recovers from an error even if threads then request stops because of it, but not if a stop was requested
+ * before. */
 static void an_error_is_not_a_requested_stop(void **state)
 {
     stop_with(*state, HS_ABORTED, "lost");
@@ -154,7 +155,7 @@ static void an_error_is_not_a_requested_stop(void **state)
 static void co_008_the_first_error_is_kept_whole(void **state)
 {
     hs_error first = {.code = HS_DATA_LOSS, .os_error = 5, .message = "first"}, err = {0};
-    hs_coordinator_request_stop(*state, NULL); /* which is none */
+    hs_coordinator_request_stop(*state, NULL); /* without an error */
     hs_coordinator_request_stop(*state, &first);
     stop_with(*state, HS_ABORTED, "second");
     first.message[0] = '?'; /* it was copied */
@@ -181,7 +182,7 @@ static void co_019s_clean_codes_replace_the_default(void **state)
 
 static void co_025s_clear_stop_resets_all(void **state)
 {
-    static event go = EVENT; /* for longer than the test */
+    static event go = EVENT; /* lives longer than the test */
     hs_error err;
     assert_ok(join(*state, &err), &err);
     hs_coordinator_clear_stop(*state);
@@ -219,7 +220,7 @@ static void co_028s_zero_does_not_wait_and_never_has_no_limit(void **state)
     assert_ok(join(*state, &err), &err);
 }
 
-/* Whoever sees the stop finds its cause. */
+/* A thread that sees the stop finds its cause. */
 static hs_code wait_for_the_cause(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     while (!hs_coordinator_should_stop(coordinator))
@@ -241,7 +242,7 @@ static void threads_report_and_look_at_once(void **state)
     assert_int_equal(found.n, 4);
 }
 
-/* A hook that keeps none, or a session that could not be opened. */
+/* As in a hook without a coordinator, or a session that was not opened. */
 static void no_coordinator_has_stopped(void **state)
 {
     (void)state;
@@ -264,10 +265,10 @@ enum { THREADS = 3 };
 
 static void co_003_threads_that_are_not_registered_are_joined(void **state)
 {
-    event told = EVENT;
+    event ended = EVENT;
     hs_error err;
     hs_thread *threads[THREADS + 1] = {NULL};
-    hs_thread_options options = HS_INIT(hs_thread_options, .name = "short", .run = tell, .user = &told);
+    hs_thread_options options = HS_INIT(hs_thread_options, .name = "short", .run = add_event, .user = &ended);
     for (int i = 0; i < THREADS; i++) {
         threads[i] = hs_thread_new(&options, &err);
         assert_ok(hs_thread_start(threads[i], &err), &err);
@@ -278,7 +279,7 @@ static void co_003_threads_that_are_not_registered_are_joined(void **state)
         assert_false(hs_thread_alive(threads[i]));
         hs_thread_free(threads[i]);
     }
-    assert_int_equal(told.n, THREADS);
+    assert_int_equal(ended.n, THREADS);
     assert_false(hs_coordinator_should_stop(*state));
 }
 
@@ -295,7 +296,7 @@ static hs_code register_itself(void *user, hs_coordinator *coordinator, hs_error
     hs_code code = hs_coordinator_register(r->coordinator, r->thread, err);
     event_add(&r->registered);
     event_wait(&r->done, 1);
-    return code ? code : HS_OUT_OF_RANGE; /* which the coordinator sees */
+    return code ? code : HS_OUT_OF_RANGE; /* the coordinator gets it */
 }
 
 static void co_004_threads_register_themselves(void **state)
@@ -318,7 +319,7 @@ static void co_004_threads_register_themselves(void **state)
     assert_true(hs_coordinator_should_stop(*state));
 }
 
-/* Threads "stops" and "stays" of which the second goes on until `go`. */
+/* Joins the threads "stops" and "stays". The second one runs until `go`. */
 static hs_code join_with_straggler(hs_coordinator *coordinator, event *go, double grace, bool ignore, hs_error *err)
 {
     event now = EVENT;
@@ -332,7 +333,7 @@ static hs_code join_with_straggler(hs_coordinator *coordinator, event *go, doubl
     return code;
 }
 
-/* A straggler's own coordinator: it ends with neither, so that nothing is left of it. */
+/* A straggler of one coordinator ends after both coordinators were freed. No memory remains. */
 static event go_on = EVENT;
 
 static void co_006_the_grace_period_ends(void **state)
@@ -455,9 +456,9 @@ static void co_013_after_the_join_an_error_comes_back(void **state)
 
 static void co_016s_threads_end_without_a_stop(void **state)
 {
-    event told = EVENT;
+    event ended = EVENT;
     hs_error err;
-    assert_ok(hs_coordinator_start(*state, &err, .name = "short", .run = tell, .user = &told), &err);
+    assert_ok(hs_coordinator_start(*state, &err, .name = "short", .run = add_event, .user = &ended), &err);
     assert_ok(join(*state, &err), &err);
     assert_true(hs_coordinator_joined(*state));
     assert_false(hs_coordinator_should_stop(*state));
@@ -473,7 +474,7 @@ static void co_017s_each_join_gives_the_error(void **state)
     assert_ok(join(*state, &err), &err);
 }
 
-/* Until the join waits for it. */
+/* Runs until the join waits for it. */
 static hs_code outlast_the_beginning_of_the_join(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     (void)user, (void)err;
@@ -490,7 +491,7 @@ static void co_021s_the_grace_period_begins_with_the_stop(void **state)
     assert_ok(hs_coordinator_join(*state, &soon, &err), &err);
 }
 
-/* It starts another thread when it is woken: by the join. */
+/* Its wake function, called by the join, starts another thread. */
 static event woken = EVENT, go_later = EVENT;
 
 static hs_code start_another(void *user, hs_coordinator *coordinator, hs_error *err)
@@ -513,7 +514,7 @@ static void co_023s_threads_registered_during_a_join_are_not_joined(void **state
         &err);
     hs_coordinator_request_stop(*state, NULL);
     assert_ok(join(*state, &err), &err);
-    assert_ok(hs_coordinator_join(*state, &soon, &err), &err); /* nobody is registered any more */
+    assert_ok(hs_coordinator_join(*state, &soon, &err), &err); /* no thread is registered */
     event_add(&go_later);
 }
 
@@ -529,7 +530,7 @@ static void co_024s_a_thread_is_registered_once(void **state)
     hs_coordinator_request_stop(*state, NULL);
     hs_thread *const given[] = {thread, thread, NULL};
     hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10, .threads = given);
-    for (int i = 0; i < 2; i++) /* registered as well, and not any more */
+    for (int i = 0; i < 2; i++) /* first registered and given, then only given */
         assert_fails(hs_coordinator_join(*state, &soon, &err), HS_FAILED_PRECONDITION, &err, "still run: 'twice'; ");
     event_add(&go);
     assert_true(hs_thread_wait(thread, LONG));
@@ -580,7 +581,7 @@ static void join_refuses_invalid_options(void **state)
     assert_fails(hs_coordinator_join(*state, &negative, &err), HS_INVALID_ARGUMENT, &err, "stop_grace_secs");
 }
 
-/* Many threads, that end and are registered and pruned, while stops and joins come from several. */
+/* Many threads are registered, end and are pruned, while several threads request stops and join. */
 
 static hs_code join_too(void *user, hs_coordinator *coordinator, hs_error *err)
 {
@@ -591,34 +592,34 @@ static hs_code join_too(void *user, hs_coordinator *coordinator, hs_error *err)
 
 static void many_threads_start_and_end(void **state)
 {
-    static event told = EVENT; /* a thread that another join has taken may end after the test */
+    static event ended = EVENT; /* a thread that another join awaits may end after the test */
     static hs_error one = {.code = HS_OUT_OF_RANGE, .message = "the end"};
     hs_error err;
     hs_coordinator *other = hs_coordinator_new(NULL, &err);
     for (int i = 0; i < 40; i++) {
-        assert_ok(hs_coordinator_start(*state, &err, .name = "short", .run = tell, .user = &told), &err);
+        assert_ok(hs_coordinator_start(*state, &err, .name = "short", .run = add_event, .user = &ended), &err);
         if (i % 10 == 5)
             assert_ok(hs_coordinator_start(other, &err, .name = "joins", .run = join_too, .user = *state), &err);
     }
     assert_ok(hs_coordinator_start(*state, &err, .name = "ends", .run = fail_with, .user = &one), &err);
-    for (int i = 0; i < 20; i++) /* while they are being joined */
-        assert_ok(hs_coordinator_start(*state, &err, .name = "short", .run = tell, .user = &told), &err);
+    for (int i = 0; i < 20; i++) /* during joins */
+        assert_ok(hs_coordinator_start(*state, &err, .name = "short", .run = add_event, .user = &ended), &err);
     assert_ok(join(other, &err), &err);
     assert_ok(join(*state, &err), &err);
-    event_wait(&told, 60);
+    event_wait(&ended, 60);
     hs_coordinator_free(other);
 }
 
-/* The list of threads grows, and forgets those that have ended. */
+/* The list of threads grows and drops ended threads. */
 static void the_first_thread_is_joined_after_many_others(void **state)
 {
     char text[80];
     hs_error err;
-    event go = EVENT, told = EVENT;
+    event go = EVENT, ended = EVENT;
     assert_ok(hs_coordinator_start(*state, &err, .name = "first", .run = wait_for_event, .user = &go), &err);
     for (int i = 0; i < 40; i++)
-        assert_ok(hs_coordinator_start(*state, &err, .name = "short", .run = tell, .user = &told), &err);
-    event_wait(&told, 40);
+        assert_ok(hs_coordinator_start(*state, &err, .name = "short", .run = add_event, .user = &ended), &err);
+    event_wait(&ended, 40);
     hs_coordinator_live_threads(*state, text, sizeof text);
     assert_int_equal(strncmp(text, "'first'", 7), 0);
     event_add(&go);
@@ -627,7 +628,7 @@ static void the_first_thread_is_joined_after_many_others(void **state)
 
 static hs_code make_and_join(test_env *t, void *user)
 {
-    event told = EVENT;
+    event ended = EVENT;
     hs_error err = {0};
     (void)user;
     hs_coordinator_options options =
@@ -637,7 +638,7 @@ static hs_code make_and_join(test_env *t, void *user)
         return err.code;
     hs_code code = HS_OK;
     for (int i = 0; !code && i < 10; i++)
-        code = hs_coordinator_start(made, &err, .name = "short", .run = tell, .user = &told);
+        code = hs_coordinator_start(made, &err, .name = "short", .run = add_event, .user = &ended);
     hs_code joined = join(made, NULL);
     hs_coordinator_free(made);
     return code ? code : joined;

@@ -8,9 +8,9 @@ typedef struct {
     event woken;
     char calls[64]; /* 's' for start_loop, 'l' for loop, 'e' for stop_loop */
     size_t n;
-    int left;    /* calls until it requests a stop; -1: none does */
+    int left;    /* calls until it requests a stop. -1: never */
     char fails;  /* which one */
-    bool blocks; /* loop waits to be woken */
+    bool blocks; /* loop waits until it is woken */
     hs_error err;
 } fixture;
 
@@ -101,7 +101,7 @@ static void co_031s_an_interval_makes_as_many_calls(void **state)
     assert_string_equal(f->calls, "slllle");
 }
 
-/* The first is made at once, and the waiting for the second one ends with the stop. */
+/* The first call is made immediately. The stop ends the wait for the second call. */
 static void a_long_interval_does_not_delay_a_stop(void **state)
 {
     fixture *f = *state;

@@ -169,8 +169,8 @@ enum { WORKERS = 4, EACH = 5000 };
 
 typedef struct {
     hs_queue *queue;
-    uintptr_t from, to; /* what a producer pushes */
-    uint64_t sum, n;    /* of what a consumer has popped */
+    uintptr_t from, to; /* pushed by a producer */
+    uint64_t sum, n;    /* of the elements that a consumer has popped */
     bool in_order;      /* of each producer's */
     hs_code code;       /* how it ended */
     atomic_bool started;
@@ -214,7 +214,7 @@ static void join(worker *w)
     pthread_join(w->thread, NULL);
 }
 
-/* Whatever the depth, nothing is lost, doubled or put out of a producer's order, and nobody sleeps forever. */
+/* At any capacity no element is lost, duplicated or out of its producer's order, and no thread waits forever. */
 static void many_push_and_many_pop(void **state)
 {
     (void)state;
@@ -281,8 +281,8 @@ static void cancelling_ends_all_that_wait_for_room(void **state)
     hs_queue_free(queue);
 }
 
-/* Several push, and all but one have to wait; then the queue is closed, and several pop what comes. */
-static void close_beside_pushes(void)
+/* Several threads push, and all but one must wait. Then the queue is closed, and several threads pop. */
+static void close_during_pushes(void)
 {
     hs_queue *queue = make_queue(1);
     worker producers[WORKERS] = {{.queue = NULL}}, consumers[WORKERS] = {{.queue = NULL}};
@@ -310,7 +310,7 @@ static void pushes_that_wait_when_the_queue_is_closed_are_made(void **state)
 {
     (void)state;
     for (int i = 0; i < 200; i++)
-        close_beside_pushes();
+        close_during_pushes();
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 
 static const double LONG = 100;
 
-/* The op that most tests fill with: it ends after 3 runs. */
+/* The enqueue op of most tests. It ends after 3 runs. */
 static const source_op three = {.name = "count", .limit = 3, .code = HS_OUT_OF_RANGE};
 static const source_op endless = {.name = "count", .limit = 1 << 30};
 static const source_op blocked = {.name = "count", .limit = 3, .blocks = true};
@@ -64,7 +64,7 @@ static void fill(source *s, hs_queue_runner *runner)
     wait_and_free(&threads);
 }
 
-/* Filled in with a coordinator that comes to a stop, what join gives. */
+/* Fills the queue with a coordinator until it stops. Returns the result of the join. */
 static hs_code fill_coordinated(source *s, hs_queue_runner *runner)
 {
     hs_coordinator *coordinator = coordinate(s);
@@ -226,7 +226,7 @@ static void qr_019s_cancelling_a_blocked_op_is_not_an_error(void **state)
     hs_queue_runner *runner = make_one(s, blocked);
     hs_coordinator *coordinator = coordinate(s);
     hs_threads threads = create(s, runner, coordinator, true);
-    source_wait_tried(s, 4); /* the one that waits */
+    source_wait_tried(s, 4); /* the waiting run */
     hs_coordinator_request_stop(coordinator, NULL);
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
     assert_int_equal(source_calls(s, "count"), 3);
@@ -262,7 +262,7 @@ static void an_op_that_is_cancelled_without_a_stop_has_failed(void **state)
     hs_queue_runner_free(runner);
 }
 
-/* Whatever its threads are at. */
+/* Whatever the threads are doing. */
 static void a_stop_may_come_at_any_time(void **state)
 {
     source *s = *state;
@@ -310,7 +310,7 @@ static void qr_016s_errors_of_closing_are_ignored(void **state)
     hs_coordinator_request_stop(coordinator, NULL);
     hs_threads threads = create(s, runner, coordinator, true);
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
-    assert_int_equal(s->tried, 6); /* three, the end, and both of them */
+    assert_int_equal(s->tried, 6); /* three runs, the end, and both close ops */
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
@@ -341,7 +341,7 @@ static void qr_009_a_second_start_makes_none(void **state)
     assert_int_equal(source_calls(s, "count"), 0);
     hs_threads_free(&second);
     hs_threads_free(&first);
-    first = create(s, runner, NULL, false); /* nobody can start the others any more */
+    first = create(s, runner, NULL, false); /* the others cannot be started any more */
     assert_int_equal(count(&first), 1);
     hs_threads_free(&first);
     hs_queue_runner_free(runner);
@@ -370,7 +370,7 @@ static uint64_t open_and_close(hs_graph *graph)
     return opened;
 }
 
-/* It may lie where the other one did, whose threads have not ended: it still gets threads of its own. */
+/* The new session may have the address of an earlier one whose threads still run. It still gets its own threads. */
 static void qr_008_a_session_is_distinguished_from_earlier_ones(void **state)
 {
     (void)state;
@@ -380,7 +380,7 @@ static void qr_008_a_session_is_distinguished_from_earlier_ones(void **state)
     hs_graph_free(graph);
 }
 
-/* It cannot be helped; but it touches nothing that is gone. */
+/* It touches no freed memory. */
 static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
 {
     source *s = *state;
@@ -388,7 +388,7 @@ static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
     hs_coordinator *coordinator = coordinate(s);
     hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     hs_threads threads = create(s, runner, coordinator, false);
-    assert_ok(hs_thread_start(hs_threads_item(&threads, 0), &s->err), &s->err); /* and not the one that would cancel */
+    assert_ok(hs_thread_start(hs_threads_item(&threads, 0), &s->err), &s->err); /* but not close_on_stop */
     source_wait_tried(s, 4);
     hs_coordinator_request_stop(coordinator, NULL);
     assert_int_equal(hs_coordinator_join(coordinator, &soon, &s->err), HS_FAILED_PRECONDITION);
@@ -462,7 +462,7 @@ static void qr_022s_its_ops_may_be_others(void **state)
     source_add(s, three);
     hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err);
     fill(s, runner);
-    assert_int_equal(source_calls(s, "q/close"), 1); /* by default QUEUE/close: all other tests */
+    assert_int_equal(source_calls(s, "q/close"), 1); /* the default QUEUE/close is in all other tests */
     assert_int_equal(source_calls(s, "q/cancel"), 0);
     hs_queue_runner_free(runner);
 }
@@ -486,7 +486,7 @@ static void missing_ops_are_an_error_immediately(void **state)
     hs_queue_runner_free(runner);
 }
 
-/* Its registered threads would otherwise count as unended. */
+/* Otherwise its registered threads would count as running. */
 static void after_a_failure_it_can_be_tried_again(void **state)
 {
     source *s = *state;
@@ -506,8 +506,8 @@ static void after_a_failure_it_can_be_tried_again(void **state)
     hs_queue_runner_free(runner);
 }
 
-static int threads_left = -1; /* that the system starts; -1: any number */
-static source *waiting;       /* before it refuses one, an op of this is to wait; NULL: none */
+static int threads_left = -1; /* threads that the system starts. -1: any number */
+static source *waiting;       /* an op of this source must wait before a start is refused. NULL: none */
 
 int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
 int __real_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
@@ -540,11 +540,11 @@ static void a_thread_that_does_not_start_ends_the_others(void **state)
     source_add(s, blocked);
     hs_queue_runner_options options =
         HS_INIT(hs_queue_runner_options, .queue = "q", .enqueue_ops = HS_NAMES("count", "count"));
-    hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err); /* not s->env: nobody waits for the thread itself */
+    hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err); /* not s->env: the thread itself is not waited for */
     fail_to_start(s, runner, NULL);
     do
         again = create(s, runner, NULL, false);
-    while (!hs_threads_item(&again, 0)); /* the other one has not ended yet */
+    while (!hs_threads_item(&again, 0)); /* until the other thread has ended */
     assert_int_equal(source_calls(s, "q/cancel"), 1);
     hs_threads_free(&again);
     hs_queue_runner_free(runner);
@@ -562,7 +562,7 @@ static void a_thread_that_does_not_start_stops_the_coordinator(void **state)
     hs_queue_runner_free(runner);
 }
 
-/* It may be the one that would cancel. */
+/* The thread that does not start may be close_on_stop. */
 static void a_thread_that_does_not_start_ends_the_waiting_ones(void **state)
 {
     source *s = *state;
@@ -610,7 +610,7 @@ static void each_allocation_may_fail(void **state)
     test_each_allocation(fill_somehow, state); /* with a coordinator */
 }
 
-/* All of a backend. */
+/* All runners of a backend. */
 
 static void qr_012_all_runners_are_started(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a supervisor: what it takes from the graph, how it initializes, what it refuses. */
+/* Creating a supervisor: defaults from the graph, initialization, refused options. */
 #include "drivers/tf1/supervised.h"
 
 #include <math.h>
@@ -146,7 +146,7 @@ static hs_code write_123(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* An op "fill" that sets a variable to what is fed. */
+/* Adds an op "fill" that sets a variable to the fed value. */
 static void add_fill(supervised *f)
 {
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_FLOAT, .shape = HS_SHAPE(3)));
@@ -222,7 +222,7 @@ static hs_code write_nothing(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Two variables, and an op that initializes one of them. */
+/* Adds two variables, and an op that initializes one of them. */
 static void add_half(supervised *f, uint64_t flags)
 {
     add_v(f, flags);
@@ -251,7 +251,7 @@ static void sv_026_a_local_init_op_that_leaves_one_out(void **state)
     lacks_w(f, OPTIONS(.local_init_op = "half"));
 }
 
-/* Numbers of the process, as a server's would be, that two sessions share. */
+/* Numbers in the process, which two sessions share as on a server. */
 
 static hs_code set_v(void *self, hs_op *op, hs_error *err)
 {
@@ -443,7 +443,7 @@ static hs_code one_life(test_env *t, void *user)
     hs_error err = {0};
     hs_graph *graph = hs_graph_new(&t->env);
     hs_supervisor *sv = NULL;
-    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t);                     /* the copy grows instead; searching for leftovers */
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(user);
     if (!graph)

@@ -89,7 +89,7 @@ static hs_code stop_and_abort(void *user, hs_raw_session *session, hs_error *err
     return ++f->runs == 1 ? hs_error_set(err, HS_ABORTED, "gone") : HS_OK;
 }
 
-/* Nobody would ask a second time. */
+/* The stop is requested only once. */
 static void a_stop_is_not_lost_with_the_session(void **state)
 {
     supervised *f = *state;
@@ -98,7 +98,7 @@ static void a_stop_is_not_lost_with_the_session(void **state)
     assert_int_equal(f->runs, 1);
 }
 
-/* Attempts, and their pauses. */
+/* Attempts and their backoff. */
 
 #define RECOVERY(...) .recovery = &(const hs_recovery)HS_INIT(hs_recovery, __VA_ARGS__)
 
@@ -131,7 +131,7 @@ static void without_attempts_the_first_loss_is_the_last(void **state)
                  HS_INVALID_ARGUMENT, &f->err, "all must be at least 0, the first two also HS_NEVER");
 }
 
-/* A step that is saved, and then the session is lost; the fifth stops. */
+/* Saves each step and loses the session after it. The fifth step requests a stop. */
 static hs_code save_and_abort(void *user, hs_raw_session *session, hs_error *err)
 {
     supervised *f = user;

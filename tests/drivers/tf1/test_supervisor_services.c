@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a supervisor does beside the steps, in threads of its own. */
+/* The services of a supervisor, which run in their own threads. */
 #include "drivers/tf1/supervised.h"
 
 #include "summary/events.h"
@@ -65,7 +65,7 @@ static void saving_without_a_place_for_it(void **state)
                  "checkpoint_dir is missing");
 }
 
-/* A disk that stands still, and a loop that has come to it. */
+/* disk_stands: writes to the disk wait. disk_waits: a write is waiting. */
 static atomic_bool disk_stands, disk_waits;
 static atomic_int saving;
 
@@ -95,7 +95,7 @@ static void supervise_savers(supervised *f)
     atomic_store(&saving, 0);
 }
 
-/* Who waits for the save of another keeps nobody from training. */
+/* A thread that waits for another's save does not prevent training. */
 static void a_second_save_leaves_the_session_to_others(void **state)
 {
     supervised *f = *state;
@@ -129,7 +129,7 @@ static hs_code save_within(void *user, hs_error *err)
     return code;
 }
 
-/* Some have entered the session before, and some have not: nobody waits forever. */
+/* Some threads have entered the session before and some have not. No thread waits forever. */
 static void all_may_save_at_once(void **state)
 {
     supervised *f = *state;
@@ -224,7 +224,7 @@ static void services_that_cannot_be_started(void **state)
                  "only the chief's supervisor starts");
 }
 
-/* Clocks that count how often the services look at them. */
+/* Clocks that count their calls by the services. */
 
 static atomic_int looks;
 
@@ -242,7 +242,7 @@ static int64_t going(void *user)
     return hs_env_monotonic_ns(NULL);
 }
 
-/* Trains 100 steps beside a step counter that has been at work before and after. */
+/* Trains 100 steps while a step counter runs, which is called before and after them. */
 static void count_steps_by(supervised *f, int64_t (*clock)(void *user), const char *name)
 {
     f->t.env.clock.monotonic_ns = clock;
@@ -379,7 +379,7 @@ static void threads_that_do_not_stop_are_named_or_ignored(void **state)
     }
 }
 
-/* Loops of the program's. */
+/* Loops of the program. */
 
 static hs_code train_500(void *user, hs_error *err)
 {
@@ -461,7 +461,7 @@ static hs_code look(void *user, hs_error *err)
     return code;
 }
 
-/* Loops run the session beside the one whose it is, and nobody's values are anybody else's. */
+/* Loops run the session concurrently with its owner. No thread sees the values of another. */
 static void values_stay_while_others_run(void **state)
 {
     supervised *f = *state;
@@ -493,7 +493,7 @@ static hs_code be_seen(void *user, hs_error *err)
     return err->code;
 }
 
-/* Who runs it without a pause keeps nobody out. */
+/* A thread that runs the session without a pause does not exclude the others. */
 static void every_thread_gets_its_turn_in_the_session(void **state)
 {
     supervised *f = *state;
@@ -517,7 +517,7 @@ static void a_session_with_hooks_is_not_shared(void **state)
     hs_raw_session_leave(NULL);
 }
 
-/* A failing service stops the training, and is what it comes to. */
+/* A failing service stops the training, and its error is the session's. */
 static hs_code no_summary(void *self, hs_op *op, hs_error *err)
 {
     (void)self, (void)op;
@@ -578,7 +578,7 @@ static void freeing_a_supervisor_ends_its_services(void **state)
     supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = 1000, .save_summaries_secs = HS_NEVER));
     prepare(f, NULL);
     await_file(f, "checkpoint");
-    assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err); /* the service's own save is over */
+    assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err); /* the service has finished its save */
     assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
     f->session = NULL;
     hs_supervisor_free(f->sv);
@@ -590,7 +590,7 @@ static hs_code one_life(test_env *t, void *user)
 {
     hs_error err = {0};
     supervised f = {.directory = user};
-    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t);                     /* the copy grows instead; searching for leftovers */
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(user);
     f.graph = hs_graph_new(&t->env);
@@ -601,7 +601,7 @@ static hs_code one_life(test_env *t, void *user)
     if (f.sv) {
         f.session = hs_supervisor_managed_session(f.sv, NULL, &err);
         while (f.session && !hs_supervisor_should_stop(f.sv) && !test_exists(user, "checkpoint"))
-            sched_yield(); /* so that each life writes the same */
+            sched_yield(); /* so that each session writes the same events */
         hs_supervisor_leave(f.sv, f.session, err.code, NULL, &err);
     }
     hs_supervisor_free(f.sv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of a supervisor: managed ones, their errors, their queues, and the events that they leave. */
+/* Sessions of a supervisor: managed sessions, errors, queues, and event files. */
 #include "drivers/tf1/supervised.h"
 
 #include <sys/wait.h>
@@ -54,7 +54,7 @@ static void sv_002_left_well(void **state)
     assert_true(hs_supervisor_should_stop(f->sv));
 }
 
-/* A body that fails in its iteration `at`; how many it came to. */
+/* Runs a body that fails in iteration `at`. Returns the number of iterations. */
 static int iterate(supervised *f, int at, hs_code code)
 {
     int n = 0;
@@ -138,7 +138,7 @@ static hs_code no_more(void *user, hs_error *err)
     return hs_error_set(err, HS_DATA_LOSS, "the thread's");
 }
 
-/* A backend that has nothing, and does not close. */
+/* A backend without nodes, whose sessions fail to close. */
 static const hs_backend_ops bare_ops = HS_INIT(hs_backend_ops, .name = "bare", .env = env_of, .find = find_nothing,
                                                .open = open_nothing, .run = run_nothing, .close = fail_to_close);
 
@@ -194,7 +194,7 @@ static void leaving_without_a_session_returns_the_error_of_the_opening(void **st
         "cannot initialize the model: no checkpoint was restored, and init_op, init_fn and local_init_op are missing");
 }
 
-/* What fails when the session is there already is told all the same, by the session and by the loop. */
+/* A failure after the session was created is returned, too: by the opening and by the loop. */
 static void a_failure_after_the_session_was_created_is_returned(void **state)
 {
     supervised *f = *state;
@@ -234,7 +234,7 @@ static hs_code run_v(void *user, hs_error *err)
     return hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("v")), NULL, err);
 }
 
-/* Nobody runs a session that is closed, whatever its leaving was told. */
+/* No thread runs a closed session, whatever the stop options are. */
 static void invalid_stop_options_still_join_all_threads(void **state)
 {
     supervised *f = *state;
@@ -259,7 +259,7 @@ static void add_input(supervised *f, counter *c)
                    .user = c);
 }
 
-/* Reads until there is a reason not to; how often it could. */
+/* Runs the op until it fails, a stop is requested, or `most` runs were made. Returns the number of runs. */
 static int read_all(supervised *f, const char *op, int most)
 {
     int n = 0;
@@ -341,7 +341,7 @@ static void sv_043s_without_the_services_nothing_is_started(void **state)
     assert_true(test_exists(f->directory, "graph.pbtxt"));
 }
 
-/* What is there when the queue is filled for the first time. */
+/* Records which services and files exist when the queue is filled for the first time. */
 typedef struct {
     supervised *f;
     atomic_bool was_asked;
@@ -355,7 +355,7 @@ static hs_code look_at_the_services(void *self, hs_op *op, hs_error *err)
     o->has_services = hs_supervisor_service(o->f->sv, 1) && !hs_supervisor_service(o->f->sv, 2);
     o->has_graph = test_exists(o->f->directory, "graph.pbtxt");
     atomic_store(&o->was_asked, true);
-    return hs_error_set(err, HS_OUT_OF_RANGE, "there is no input");
+    return hs_error_set(err, HS_OUT_OF_RANGE, "no input");
 }
 
 static void sv_043s_queue_runners_are_started_after_the_services(void **state)
@@ -402,7 +402,7 @@ static void sv_032_a_worker_may_prepare_again_after_a_stop(void **state)
     }
 }
 
-/* Summaries of the program's. */
+/* Summaries of the program. */
 
 #define BEGINNING "version graph meta "
 #define THREE     "c1=1,c2=2,c3=3"
@@ -569,13 +569,14 @@ static void sv_046s_the_step_of_a_summary(void **state)
 static hs_code summarize(void *self, hs_op *op, hs_error *err)
 {
     supervised *f = self;
-    static hs_string value; /* the op lends it */
+    static hs_string value; /* borrowed until the next run */
     value = three(f);
     hs_tensor tensor = hs_tensor_of(HS_STRING, HS_SCALAR, &value);
     return hs_op_set_output(op, 0, &tensor, err);
 }
 
-/* Reading the step is a run, too, where the backend has none of its own; the summary may be a value of the last one. */
+/* If the backend has no global step, reading the step is a run. The summary may be a value of the previous run and must
+ * stay valid. */
 static void sv_046s_a_summary_that_a_run_gave(void **state)
 {
     supervised *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that somebody still runs when the grace period is over. */
+/* Sessions that a thread still runs at the end of the grace period. */
 #include "drivers/tf1/supervised.h"
 #include "support/waits.h"
 
@@ -8,7 +8,7 @@
 
 static atomic_bool may_end, has_begun;
 
-/* A loop of the program's that does not look whether it should stop, and runs the session until it may end. */
+/* A loop of the program that ignores stop requests and runs the session until it is released. */
 static hs_code run_on(void *user, hs_error *err)
 {
     supervised *f = user;
@@ -38,7 +38,7 @@ static hs_thread *begin(supervised *f)
     return start_to_run_on(f);
 }
 
-/* The session was left open: it still runs, and is closed when the thread has ended. */
+/* The session was left open. It still runs. It is closed after the thread has ended. */
 static void close_later(supervised *f, hs_thread *thread)
 {
     assert_true(hs_thread_alive(thread));
@@ -95,7 +95,7 @@ static void a_stop_names_the_threads_that_still_run(void **state)
     hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .n_live_threads = &left);
     assert_fails(hs_supervisor_stop(f->sv, &options, &f->err), HS_FAILED_PRECONDITION, &f->err, "'loop'");
     assert_int_equal(left, 1);
-    options.threads = HS_THREADS(thread); /* who was forgotten is named again */
+    options.threads = HS_THREADS(thread); /* names the abandoned thread again */
     assert_fails(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), HS_FAILED_PRECONDITION, &f->err,
                  "stays open");
     assert_int_equal(left, 1);
@@ -117,7 +117,7 @@ static void leaving_waits_for_the_services(void **state)
 
 /* Services. */
 
-/* A summary op that takes longer than the grace period: until who stops has waited for so long, and waits once more. */
+/* A summary op that takes longer than the grace period: until the stopping thread has waited that long and waits again. */
 static size_t waits_before;
 
 static hs_code outlive_the_grace(void *self, hs_op *op, hs_error *err)
