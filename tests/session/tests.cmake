@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_order manager memory metrics nested null_arguments requests run_args run_options run_step
-                        scaffold session_close session_log session_open session_run session_stop session_threads training values
-                        wordless)
+foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_order manager memory metrics missing_messages nested null_arguments requests run_args run_options run_step
+                        scaffold session_close session_log session_open session_run session_stop session_threads training values)
   hooksess_test(session ${module} session/probe.c backends/bare.c)
 endforeach()
 target_link_options(test_session_run_args PRIVATE -Wl,--wrap=hs_env_default)
@@ -30,7 +29,7 @@ hooksess_move_clock(session signal_rules)
 foreach(module IN ITEMS recovery recovery_files recovery_state recovery_threads)
   hooksess_test(session ${module} session/probe.c session/lost.c)
 endforeach()
-foreach(module IN ITEMS left_calls own_step own_step_hooks own_step_misuse own_step_recovery)
+foreach(module IN ITEMS longjmp own_step own_step_hooks own_step_misuse own_step_recovery)
   hooksess_test(session ${module} session/probe.c session/own.c)
 endforeach()
 hooksess_move_clock(session own_step_hooks)
