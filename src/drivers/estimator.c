@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training, evaluating and predicting with what a model function builds. */
 #include "drivers/estimator.h"
-#include "drivers/evaluate_once.h"
+#include "drivers/evaluation_loop.h"
 
 #include <hooksess/hooks/logging_tensor.h>
 #include <hooksess/hooks/nan_tensor.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training with evaluations: each new checkpoint is evaluated after its save, while training waits. */
 #include "drivers/estimator.h"
-#include "drivers/evaluate_once.h"
+#include "drivers/evaluation_loop.h"
 
 #include "session/session.h"
 
