@@ -157,7 +157,7 @@ hs_outcome shop_train(shop *h, hs_estimator_train_options options)
 
 void shop_train_to(shop *h, int64_t step)
 {
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = step));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = step));
     assert_ok(h->s->outcome.error.code, &h->s->err);
     assert_int_equal(h->s->outcome.step, step);
 }

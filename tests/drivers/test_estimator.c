@@ -39,7 +39,7 @@ static void steps_are_added_to_the_restored_step(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .steps = 7));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.steps = 7));
     assert_int_equal(h->s->outcome.step, 14);
     assert_float_equal(h->loss, 1.0 / 14, 1e-12);
 }
@@ -49,7 +49,7 @@ static void max_steps_already_reached_makes_no_step(void **state)
     shop *h = *state;
     shop_train_to(h, 7);
     test_env_clear_log(&h->s->t);
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 7));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 7));
     assert_int_equal(h->s->outcome.reason, HS_REASON_ALREADY_DONE);
     assert_int_equal(h->s->outcome.step, 7);
     assert_contains(h->s->t.log, "training is already done: last_step is 7");
@@ -59,7 +59,7 @@ static void a_loss_that_is_not_a_number_ends_training(void **state)
 {
     shop *h = *state;
     h->diverges = 3;
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 7));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 7));
     assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
     assert_int_equal(h->s->outcome.step, 3);
     assert_contains(h->s->err.message, "'loss'");
@@ -77,7 +77,7 @@ static void trains_to_the_end_of_the_input(void **state)
 {
     shop *h = *state;
     hs_hook stop = hs_script_watch(h->s->script, "mine", hs_stop_at_step(.last_step = 4));
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .hooks = HS_HOOKS(stop)));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.hooks = HS_HOOKS(stop)));
     assert_int_equal(h->s->outcome.step, 4);
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 4);
 }
@@ -88,7 +88,7 @@ static void hooks_of_the_model_function_come_before_the_callers(void **state)
     hs_hook of_model = hs_script_watch(h->s->script, "model", hs_final_ops(.names = NULL));
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
     h->hooks = HS_HOOKS(of_model);
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 1, .hooks = HS_HOOKS(mine)));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 1, .hooks = HS_HOOKS(mine)));
     assert_contains(hs_script_calls(h->s->script), "model.begin mine.begin");
 }
 
@@ -105,8 +105,7 @@ static void not_both_steps_and_max_steps(void **state)
 {
     shop *h = *state;
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .steps = 1, .max_steps = 2,
-                                                      .hooks = HS_HOOKS(mine)));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.steps = 1, .max_steps = 2, .hooks = HS_HOOKS(mine)));
     assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "steps is 1 and max_steps is 2; give at most one");
 }
@@ -115,7 +114,7 @@ static void a_failing_model_function_ends_the_call(void **state)
 {
     shop *h = *state;
     h->model_fails = HS_INTERNAL;
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 2));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 2));
     assert_int_equal(h->s->outcome.error.code, HS_INTERNAL);
     assert_says(&h->s->err, HS_INTERNAL, "model_fn");
 }
@@ -195,8 +194,7 @@ static void a_saver_listener_is_called_and_may_stop(void **state)
     shop *h = *state;
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = saved);
     int64_t step = -1;
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 100,
-                                                      .listeners = HS_LISTENERS({&ops, &step})));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 100, .listeners = HS_LISTENERS({&ops, &step})));
     assert_int_equal(step, 5);
     assert_int_equal(h->s->outcome.step, 5);
 }
@@ -206,8 +204,7 @@ static void listeners_need_something_that_saves(void **state)
     shop *h = *state;
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops);
     h->save_steps = HS_NEVER;
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 1,
-                                                      .listeners = HS_LISTENERS({&ops, NULL})));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 1, .listeners = HS_LISTENERS({&ops, NULL})));
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "hs_training_options.listeners is set, but no checkpoints are saved");
 }
 
@@ -232,8 +229,7 @@ static void evaluates_n_batches_of_a_checkpoint_by_path(void **state)
     shop *h = *state;
     shop_train_to(h, 7);
     hs_evaluation_result *m = shop_evaluate(
-        h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .steps = 2,
-                                                  .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5")));
+        h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.steps = 2, .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5")));
     assert_int_equal(hs_evaluation_result_step(m), 5);
     assert_float_equal(hs_evaluation_result_value(m, "sum"), 3, 0);
     hs_evaluation_result_free(m);
@@ -244,8 +240,7 @@ static void evaluations_are_written_to_a_separate_directory(void **state)
     shop *h = *state;
     shop_train_to(h, 7);
     hs_evaluation_result_free(shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options)));
-    hs_evaluation_result_free(
-        shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .name = "test")));
+    hs_evaluation_result_free(shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.name = "test")));
     assert_contains(events_text(test_path(h->s->directory, "eval")), "loss=2@7 sum=6@7 w=7@7");
     assert_contains(events_text(test_path(h->s->directory, "eval_test")), "w=7@7");
     assert_lacks(events_text(h->s->directory), "sum");
@@ -260,9 +255,8 @@ static void evaluating_never_writes_into_the_checkpoint_state(void **state)
     shop_train_to(h, 7);
     size_t files = test_count_files(h->s->directory, "");
     char *before = test_read_file(test_path(h->s->directory, "checkpoint"), &bytes);
-    hs_evaluation_result_free(shop_evaluate(
-        h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options,
-                                                  .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))));
+    hs_evaluation_result_free(
+        shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))));
     char *after = test_read_file(test_path(h->s->directory, "checkpoint"), &after_bytes);
     assert_string_equal(before, after);
     assert_int_equal(test_count_files(h->s->directory, ""), files + 1); /* eval */
@@ -277,8 +271,7 @@ static void hooks_are_called_for_the_batches_of_an_evaluation(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
-    hs_evaluation_result_free(
-        shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .hooks = HS_HOOKS(mine))));
+    hs_evaluation_result_free(shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.hooks = HS_HOOKS(mine))));
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 3);
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.end"), 1);
     test_remove_directory(strdup(test_path(h->s->directory, "eval")));
@@ -324,8 +317,7 @@ static void predicts_one_by_one(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = 2;
-    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("pair"))),
-              &h->s->err);
+    assert_ok(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("pair"))), &h->s->err);
     assert_int_equal(h->calls, 4);
     assert_float_equal(h->rows[1], 10, 0);
     assert_float_equal(h->rows[2], 2, 0);
@@ -335,9 +327,7 @@ static void whole_batches_need_no_rows(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 6);
-    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("w"),
-                                                               .whole_batches = true)),
-              &h->s->err);
+    assert_ok(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("w"), .whole_batches = true)), &h->s->err);
     assert_int_equal(h->calls, 5); /* it reads no input, and ends when `predicted` returns HS_STOP */
     assert_float_equal(h->rows[0], 6, 0);
 }
@@ -346,9 +336,8 @@ static void predicts_with_a_checkpoint_by_path(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 6);
-    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(
-                             hs_estimator_predict_options, .keys = HS_NAMES("w"), .whole_batches = true,
-                             .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))),
+    assert_ok(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("w"), .whole_batches = true,
+                                                       .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))),
               &h->s->err);
     assert_float_equal(h->rows[0], 5, 0);
 }
@@ -358,8 +347,7 @@ static void prediction_stops_when_no_more_are_wanted(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = 0;
-    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("pair"))),
-              &h->s->err);
+    assert_ok(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("pair"))), &h->s->err);
     assert_int_equal(h->calls, 5);
 }
 
@@ -375,8 +363,7 @@ static void an_unknown_key_fails_the_prediction(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 1);
-    assert_fails(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("score"))),
-                 HS_NOT_FOUND, &h->s->err, "score");
+    assert_fails(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("score"))), HS_NOT_FOUND, &h->s->err, "score");
 }
 
 static void what_succeeds_clears_the_error(void **state)

@@ -77,12 +77,9 @@ static void max_evaluations_ends_the_loop(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 4);
-    assert_fails(watch_directory(h, (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = -2),
-                                 (hs_hook){NULL}),
+    assert_fails(watch_directory(h, *HS_EVALUATION_LOOP_OPTIONS(.max_evaluations = -2), (hs_hook){NULL}),
                  HS_INVALID_ARGUMENT, &h->s->err, "max_evaluations is -2");
-    assert_ok(watch_directory(h, (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = 1),
-                              (hs_hook){NULL}),
-              &h->s->err);
+    assert_ok(watch_directory(h, *HS_EVALUATION_LOOP_OPTIONS(.max_evaluations = 1), (hs_hook){NULL}), &h->s->err);
     assert_int_equal(h->evaluations, 1);
 }
 
@@ -91,10 +88,7 @@ static void time_between_evaluations(void **state)
     shop *h = *state;
     shop_train_to(h, 4);
     int64_t before = h->s->t.now_ns;
-    assert_ok(watch_directory(h,
-                              (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = 2,
-                                                                  .min_wait_secs = 50),
-                              (hs_hook){NULL}),
+    assert_ok(watch_directory(h, *HS_EVALUATION_LOOP_OPTIONS(.max_evaluations = 2, .min_wait_secs = 50), (hs_hook){NULL}),
               &h->s->err);
     assert_int_equal((h->s->t.now_ns - before) / 1000000000, 50);
 }
@@ -104,11 +98,9 @@ static void a_checkpoint_that_is_deleted_while_it_is_evaluated(void **state)
     shop *h = *state;
     thief t = {h->s->directory, 4, NULL};
     shop_train_to(h, 4);
-    assert_fails(watch_directory(h,
-                                 (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .timeout_secs = 3,
-                                                                     .max_evaluations = HS_NEVER),
-                                 thief_hook(&t)),
-                 HS_DEADLINE_EXCEEDED, &h->s->err, "within 3 s");
+    assert_fails(
+        watch_directory(h, *HS_EVALUATION_LOOP_OPTIONS(.timeout_secs = 3, .max_evaluations = HS_NEVER), thief_hook(&t)),
+        HS_DEADLINE_EXCEEDED, &h->s->err, "within 3 s");
     assert_contains(h->s->t.log, "model.ckpt-4 was deleted before it was restored; skipped");
 }
 
@@ -169,8 +161,7 @@ static void a_checkpoint_that_is_deleted_gives_way_to_another(void **state)
     thief t = {h->s->directory, 9, h};
     hs_hook hook = thief_hook(&t);
     shop_train_to(h, 9);
-    hs_evaluation_result *m = shop_evaluate(
-        h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .hooks = HS_HOOKS(hook), .steps = 1));
+    hs_evaluation_result *m = shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.hooks = HS_HOOKS(hook), .steps = 1));
     assert_int_equal(hs_evaluation_result_step(m), 12);
     hs_evaluation_result_free(m);
 }
@@ -216,8 +207,7 @@ static void a_hook_that_returns_stop_ends_the_batches(void **state)
     shop_train_to(h, 4);
     h->batches = 0;
     hs_evaluation_result *m =
-        shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options,
-                                                                .hooks = HS_HOOKS({.ops = &ops}), .steps = 2));
+        shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.hooks = HS_HOOKS({.ops = &ops}), .steps = 2));
     if (m)
         assert_float_equal(hs_evaluation_result_value(m, "w"), 4, 0);
     else
@@ -244,8 +234,7 @@ static void train_so_and_evaluate(shop *h, double delay, double throttle, hs_eva
 
 static void train_and_evaluate(shop *h, double delay, double throttle, hs_evaluation_done_fn evaluated, int64_t max_steps)
 {
-    train_so_and_evaluate(h, delay, throttle, evaluated,
-                          (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = max_steps));
+    train_so_and_evaluate(h, delay, throttle, evaluated, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = max_steps));
 }
 
 static void each_checkpoint_and_the_last(void **state)
@@ -303,8 +292,7 @@ static void a_hook_that_stops_has_the_last_step_evaluated(void **state)
 {
     shop *h = *state;
     hs_hook stop = hs_stop_at_step(.last_step = 7);
-    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
-                          (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .hooks = HS_HOOKS(stop)));
+    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated, *HS_ESTIMATOR_TRAIN_OPTIONS(.hooks = HS_HOOKS(stop)));
     assert_int_equal(h->evaluations, 2);
     assert_int_equal(h->steps[1], 7);
 }
@@ -332,9 +320,8 @@ static void an_interrupted_training_is_saved_and_not_evaluated(void **state)
         HS_INIT(hs_hook_ops, .name = "interrupt", .after_create_session = keep_coordinator, .after_run = interrupt);
     hs_coordinator *coordinator = NULL;
     const hs_hook hook = {.ops = &ops, .self = &coordinator};
-    train_so_and_evaluate(
-        h, HS_NEVER, HS_NEVER, shop_evaluated,
-        (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .hooks = HS_HOOKS(hook), .max_steps = 100));
+    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
+                          *HS_ESTIMATOR_TRAIN_OPTIONS(.hooks = HS_HOOKS(hook), .max_steps = 100));
     assert_ok(h->s->outcome.error.code, &h->s->err);
     assert_int_equal(h->s->outcome.reason, HS_REASON_STOPPED);
     assert_int_equal(latest_step(h->s->directory), 7);
@@ -372,8 +359,7 @@ static void the_callers_listeners_come_before_each_evaluation(void **state)
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_saved);
     const hs_saver_listener listener = {&ops, h->s->script};
     train_so_and_evaluate(h, HS_NEVER, HS_NEVER, note_evaluated,
-                          (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 12,
-                                                              .listeners = HS_LISTENERS(listener)));
+                          *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 12, .listeners = HS_LISTENERS(listener)));
     assert_string_equal(hs_script_calls(h->s->script), "saved saved evaluated saved evaluated saved evaluated");
 }
 
@@ -451,7 +437,7 @@ static hs_outcome loop_that_is_lost(shop *h, hs_recovery recovery)
 static void a_loop_continues_if_its_batch_must_be_prepared_again(void **state)
 {
     shop *h = *state;
-    hs_outcome o = loop_that_is_lost(h, (hs_recovery)HS_INIT(hs_recovery, .return_aborted = true));
+    hs_outcome o = loop_that_is_lost(h, *HS_RECOVERY(.return_aborted = true));
     assert_ok(o.error.code, &h->s->err);
     assert_int_equal(o.reason, HS_REASON_STOPPED);
     assert_int_equal(o.step, 3);
@@ -461,8 +447,7 @@ static void a_loop_continues_if_its_batch_must_be_prepared_again(void **state)
 static void a_loop_that_does_not_recover_fails(void **state)
 {
     shop *h = *state;
-    hs_outcome o =
-        loop_that_is_lost(h, (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER, .return_aborted = true));
+    hs_outcome o = loop_that_is_lost(h, *HS_RECOVERY(.max_attempts = HS_NEVER, .return_aborted = true));
     assert_int_equal(o.reason, HS_REASON_FAILED);
     assert_says(&h->s->err, HS_ABORTED, "lost");
 }

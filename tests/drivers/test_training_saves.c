@@ -372,8 +372,7 @@ static void summaries_may_have_a_separate_directory(void **state)
     training t;
     char *summaries = strdup(test_path(s->directory, "summaries"));
     char *checkpoints = strdup(test_path(s->directory, "checkpoints"));
-    begin_training(
-        &t, s, (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = checkpoints, .summary_dir = summaries));
+    begin_training(&t, s, *HS_TRAINING_OPTIONS(.checkpoint_dir = checkpoints, .summary_dir = summaries));
     stage_run(s, "train", 1, 0);
     end_training(&t);
     assert_string_equal(events_text(summaries), "version start@1");

@@ -303,8 +303,7 @@ static void a_directory_may_end_with_slashes(void **state)
     snprintf(slashes, sizeof slashes, "%s//", s->directory);
     for (int i = 0; i < 2; i++) {
         training t;
-        begin_training(&t, s,
-                       (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = i ? slashes : s->directory));
+        begin_training(&t, s, *HS_TRAINING_OPTIONS(.checkpoint_dir = i ? slashes : s->directory));
         if (i == 0)
             stage_run(s, "train", 2, 0);
         end_training(&t);

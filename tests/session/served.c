@@ -120,7 +120,7 @@ int served_setup(void **state)
     if (!s || bare_setup(&b))
         return -1;
     *s = (served){.b = b, .v = NAN, .w = NAN, .x = NAN, .first = 1};
-    s->options = (hs_session_manager_options)HS_INIT(hs_session_manager_options, .ready_op = "ready");
+    s->options = *HS_SESSION_MANAGER_OPTIONS(.ready_op = "ready");
     s->options.env = &s->b->t.env;
     add_ops(s);
     s->spied = *hs_graph_backend(s->b->graph).ops;

@@ -226,7 +226,7 @@ static void hooks_may_request_many_different_fetches(void **state)
         lists[i / WISHES][i % WISHES] = names[i];
     }
     for (int i = 0; i < 3; i++)
-        wants[i] = (hs_run_args)HS_INIT(hs_run_args, .names = lists[i]);
+        wants[i] = *HS_RUN_ARGS(.names = lists[i]);
     play_probe(p, a, .wants = &wants[0], .act = check_wishes, .user = (void *)&firsts[0]);
     play_probe(p, b, .wants = &wants[1], .act = check_wishes, .user = (void *)&firsts[1]);
     play_probe(p, c, .wants = &wants[2], .act = check_wishes, .user = (void *)&firsts[2]);

@@ -270,8 +270,7 @@ static void a_given_checkpoint_must_exist(void **state)
     hs_session_options options = HS_INIT(hs_session_options, .checkpoint_prefix = test_path(directory, "model.ckpt-3"));
     assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
     assert_says(&b->err, HS_NOT_FOUND, "model.ckpt-3");
-    options = (hs_session_options)HS_INIT(hs_session_options,
-                                          .checkpoint_dir = directory); /* a checkpoint in a directory need not exist */
+    options = *HS_SESSION_OPTIONS(.checkpoint_dir = directory); /* a checkpoint in a directory need not exist */
     hs_session *session = open_with(b, &options);
     assert_null(hs_raw_session_restored_from(hs_session_raw(session)));
     hs_session_close(session, NULL);

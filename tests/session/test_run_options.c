@@ -106,7 +106,7 @@ static void the_given_options_are_not_changed(void **state)
     hs_debug_watch watches[] = {{.node_name = "x"}, {.node_name = NULL}, {.node_name = "y"}};
     hs_run_options options[3];
     for (int i = 0; i < 3; i++)
-        options[i] = (hs_run_options)HS_INIT(hs_run_options, .trace_level = i, .debug_watches = watches);
+        options[i] = *HS_RUN_OPTIONS(.trace_level = i, .debug_watches = watches);
     hs_run_options before[3];
     memcpy(before, options, sizeof before);
     play_probe(p, a, .wants = HS_RUN_ARGS(.options = &options[1]));

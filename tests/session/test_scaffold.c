@@ -126,10 +126,10 @@ static void what_a_graph_has_collected_is_taken(void **state)
 /* Sets all options of a scaffold. */
 static hs_scaffold_options everything(hs_saver *saver, const hs_feed *feeds)
 {
-    return (hs_scaffold_options)HS_INIT(hs_scaffold_options, .init_op = "my_init", .init_feeds = feeds, .init_fn = no_init,
-                                        .user = saver, .ready_op = "my_ready",
-                                        .ready_for_local_init_op = "my_ready_for_local", .local_init_op = "my_local",
-                                        .local_init_feeds = feeds + 1, .summary_op = "my_summary", .saver = saver);
+    return *HS_SCAFFOLD_OPTIONS(.init_op = "my_init", .init_feeds = feeds, .init_fn = no_init, .user = saver,
+                                .ready_op = "my_ready", .ready_for_local_init_op = "my_ready_for_local",
+                                .local_init_op = "my_local", .local_init_feeds = feeds + 1, .summary_op = "my_summary",
+                                .saver = saver);
 }
 
 static void assert_everything(const hs_scaffold *scaffold, hs_saver *saver, const hs_feed *feeds)
@@ -271,7 +271,7 @@ static hs_code make_and_finalize(test_env *t, void *user)
     hs_scaffold_options options =
         HS_INIT(hs_scaffold_options, .init_op = "my_init", .summary_op = "merged", .env = &t->env);
     hs_scaffold *from = hs_scaffold_new(&options, &err), *copy = NULL;
-    options = (hs_scaffold_options)HS_INIT(hs_scaffold_options, .copy_from = from, .env = &t->env);
+    options = *HS_SCAFFOLD_OPTIONS(.copy_from = from, .env = &t->env);
     if (from && (copy = hs_scaffold_new(&options, &err)))
         hs_scaffold_finalize(copy, hs_graph_backend(graph), &err);
     *(size_t *)user = t->allocations;

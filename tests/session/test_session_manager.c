@@ -100,7 +100,7 @@ static void sm_023s_restored_variables_are_not_initialized(void **state)
     s->options.local_init_op = "local_init";
     s->options.ready_for_local_init_op = "ready_for_local";
     assert_true(served_prepare(s, PREPARE(.init_op = "init", .init_fn = set_v_and_count, .user = s, .saver = s->saver,
-                                   .checkpoint_dir = s->directory)));
+                                          .checkpoint_dir = s->directory)));
     assert_true(s->v == 2 && s->first == 1);
     assert_true(served_number(s, "kept") == 7);
     assert_int_equal(s->local_inits, 1);
@@ -113,8 +113,8 @@ static void sm_005_nothing_to_prepare_with(void **state)
     char *empty = test_make_directory();
     save_checkpoint(s);
     s->v = 2;
-    assert_false(
-        served_prepare(s, PREPARE(.saver = s->saver, .checkpoint_dir = empty, .wait_for_checkpoint = true, .max_wait_secs = 2)));
+    assert_false(served_prepare(
+        s, PREPARE(.saver = s->saver, .checkpoint_dir = empty, .wait_for_checkpoint = true, .max_wait_secs = 2)));
     assert_says(
         &s->b->err, HS_FAILED_PRECONDITION,
         "cannot initialize the model: no checkpoint was restored, and init_op, init_fn and local_init_op are missing");
@@ -133,7 +133,7 @@ static void sm_024s_waiting_ends_in_time(void **state)
     int64_t before = s->b->t.now_ns;
     s->options.recovery_wait_secs = 2;
     assert_true(served_prepare(s, PREPARE(.init_op = "init", .saver = s->saver, .checkpoint_dir = empty,
-                                   .wait_for_checkpoint = true, .max_wait_secs = 1)));
+                                          .wait_for_checkpoint = true, .max_wait_secs = 1)));
     assert_int_equal(s->b->t.now_ns - before, 1000000000);
     test_remove_directory(empty);
 }
