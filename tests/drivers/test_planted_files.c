@@ -311,7 +311,7 @@ static bool is_best_effort(const char *name)
     return false;
 }
 
-/* A planted file with the name of a temporary file is replaced, unless it is a directory. */
+/* True if the training must succeed. It replaces a planted temporary file, unless that is a directory. */
 static bool must_succeed(const trial *t)
 {
     size_t length = t->name ? strlen(t->name) : 0;

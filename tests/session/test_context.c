@@ -36,7 +36,7 @@ static hs_code look_at_the_args(probe *p, const probe_call *call)
     assert_string_equal(args->names[0], "b");
     assert_null(args->names[1]);
     assert_string_equal(args->feeds[0].name, "b");
-    assert_null(args->feeds[1].name); /* without the feed of a itself */
+    assert_null(args->feeds[1].name); /* not the feed of hook a */
     assert_ptr_equal(hs_run_context_session(call->run), p->raw);
     return HS_OK;
 }

@@ -333,7 +333,7 @@ static hs_code join_with_straggler(hs_coordinator *coordinator, event *go, doubl
     return code;
 }
 
-/* A straggler of one coordinator ends after both coordinators were freed. No memory remains. */
+/* Ends the stragglers of the next test, at the end of the program, when their coordinators are freed. */
 static event go_on = EVENT;
 
 static void co_006_the_grace_period_ends(void **state)
@@ -692,6 +692,6 @@ int main(void)
         test(each_allocation_may_fail),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    event_add(&go_on); /* the stragglers */
+    event_add(&go_on); /* ends the stragglers */
     return failed;
 }

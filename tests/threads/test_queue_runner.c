@@ -310,7 +310,7 @@ static void qr_016s_errors_of_closing_are_ignored(void **state)
     hs_coordinator_request_stop(coordinator, NULL);
     hs_threads threads = create(s, runner, coordinator, true);
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
-    assert_int_equal(s->tried, 6); /* three runs, the end, and both close ops */
+    assert_int_equal(s->tried, 6); /* three runs, the end, "q/close" and "q/cancel" */
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);

@@ -65,7 +65,7 @@ static void saving_without_a_place_for_it(void **state)
                  "checkpoint_dir is missing");
 }
 
-/* disk_stands: writes to the disk wait. disk_waits: a write is waiting. */
+/* disk_stands: renames wait. disk_waits: a rename is waiting. */
 static atomic_bool disk_stands, disk_waits;
 static atomic_int saving;
 
