@@ -6,8 +6,8 @@
 
 #include <limits.h>
 
-/* Redirected directories. A trial of a resume (drivers/trial.h) redirects the program's checkpoint_dir and summary_dir, so
- * that no hook or saver writes to a real run. Threads: any. */
+/* Directories whose files are elsewhere in this process. A trial of a resume (resume_trial.h) redirects the program's
+ * checkpoint_dir and summary_dir, so that no hook or saver writes to a real run. Threads: any. */
 
 /* Makes the operating system's file system (hs__posix_files) use `to` instead of the directory `from` and everything in it,
  * until the process ends. Paths in `except` are not redirected. `from` may be relative; the two others are absolute. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session with the usual hooks. */
+/* Opens a session with the standard hooks. */
 #include <hooksess/training_session.h>
 
 #include <hooksess/hooks/checkpoint_saver.h>
@@ -9,41 +9,41 @@
 #include <hooksess/hooks/summary_saver.h>
 
 #include "backends/graph/graph.h"
-#include "drivers/trial.h"
+#include "drivers/resume_trial.h"
 #include "session/session.h"
 
 enum {
-    USUAL_HOOKS = 6,
+    STANDARD_HOOKS = 6,
     SAVE_CHECKPOINT_SECS = 600,
     SAVE_SUMMARIES_STEPS = 100,
     LOG_STEP_COUNT_STEPS = 100,
     MAX_WAIT_SECS = 7200
 };
 
-/* One of a pair of secs and steps: neither is the default, HS_NEVER for both or for the one that is given is off. Or a
- * trigger, beside which HS_NEVER says nothing more. */
+/* When to save, from the options for seconds, steps and a trigger. A trigger overrides the others. Neither seconds nor
+ * steps: the default. HS_NEVER: off, unless the other one is set. */
 typedef struct {
     double secs;
     int64_t steps;
     const hs_trigger *trigger;
     bool off;
-} rhythm;
+} schedule;
 
-static rhythm rhythm_of(double secs, int64_t steps, const hs_trigger *trigger, rhythm usual)
+static schedule schedule_of(double secs, int64_t steps, const hs_trigger *trigger, schedule standard)
 {
     if (trigger)
-        return (rhythm){.trigger = trigger};
+        return (schedule){.trigger = trigger};
     if (secs == 0 && steps == 0)
-        return usual;
-    rhythm chosen = {.secs = secs < 0 ? 0 : secs, .steps = steps < 0 ? 0 : steps};
+        return standard;
+    schedule chosen = {.secs = secs < 0 ? 0 : secs, .steps = steps < 0 ? 0 : steps};
     chosen.off = chosen.secs == 0 && chosen.steps == 0;
     return chosen;
 }
 
-static rhythm checkpoints(const hs_training_options *options)
+static schedule checkpoint_schedule(const hs_training_options *options)
 {
-    return rhythm_of(options->save_checkpoint_secs, options->save_checkpoint_steps, options->save_checkpoint_trigger,
-                     (rhythm){.secs = SAVE_CHECKPOINT_SECS});
+    return schedule_of(options->save_checkpoint_secs, options->save_checkpoint_steps, options->save_checkpoint_trigger,
+                       (schedule){.secs = SAVE_CHECKPOINT_SECS});
 }
 
 static size_t add_all(hs_hook *to, const hs_hook *from)
@@ -54,10 +54,10 @@ static size_t add_all(hs_hook *to, const hs_hook *from)
     return n;
 }
 
-static rhythm summaries_of(const hs_training_options *options)
+static schedule summary_schedule(const hs_training_options *options)
 {
-    return rhythm_of(options->save_summaries_secs, options->save_summaries_steps, options->save_summaries_trigger,
-                     (rhythm){.steps = SAVE_SUMMARIES_STEPS});
+    return schedule_of(options->save_summaries_secs, options->save_summaries_steps, options->save_summaries_trigger,
+                       (schedule){.steps = SAVE_SUMMARIES_STEPS});
 }
 
 static const char *summary_dir_of(const hs_training_options *options)
@@ -70,11 +70,11 @@ static bool has_scalars(const hs_training_options *options)
     return options->scalars && options->scalars[0];
 }
 
-/* Steps a second, summaries and scalars. */
+/* Makes the hooks for steps per second, summaries and scalars. Returns their number. */
 static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold,
                                  const hs_env *env)
 {
-    rhythm summaries = summaries_of(options);
+    schedule summaries = summary_schedule(options);
     const char *directory = summary_dir_of(options);
     int64_t count = options->log_step_count_steps ? options->log_step_count_steps : LOG_STEP_COUNT_STEPS;
     size_t n = 0;
@@ -94,7 +94,7 @@ static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *opti
 static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *options, const char *directory,
                                  hs_scaffold *scaffold, const hs_env *env)
 {
-    rhythm save = checkpoints(options);
+    schedule save = checkpoint_schedule(options);
     const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps,
                                          .first = !options->no_initial_checkpoint);
     if (!directory || !*directory || save.off)
@@ -113,13 +113,13 @@ static size_t make_status_hook(hs_hook *hook, const hs_training_options *options
     return 1;
 }
 
-/* The hooks in their order. The array is zeroed, and has room for all and the end. `directory` is where this process saves.
- */
+/* Makes the hooks in their order. The array is zeroed and has room for all of them and the terminator. This process saves
+ * to `directory`. */
 static void make_hooks(hs_hook *hooks, const hs_training_options *options, const char *directory, hs_scaffold *scaffold,
                        hs__trial *trial, const hs_env *env)
 {
     bool chief = !options->is_worker;
-    size_t n = make_status_hook(hooks, options, env); /* the first, which is closed last */
+    size_t n = make_status_hook(hooks, options, env); /* the first in the list is closed last */
     if (chief)
         n += add_all(hooks + n, options->chief_only_hooks);
     n += add_all(hooks + n, options->hooks);
@@ -131,7 +131,7 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
         make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
 }
 
-/* Messages name what the program wrote, not what the hooks are given. */
+/* Checks. The messages name the options that the program has set, not those of the hooks. */
 
 static hs_code check_number(double number, const char *what, const char *unit, hs_error *err)
 {
@@ -154,7 +154,7 @@ static hs_code check_schedule(double secs, int64_t steps, const hs_trigger *trig
         secs > 0 ? "secs" : "steps", what, trigger ? "trigger" : "steps", what, what, what);
 }
 
-/* Options of the checkpoint saver need one. Workers may have the chief's options. */
+/* Refuses options for saving if no checkpoints are saved. Workers may have the chief's options. */
 static hs_code check_saves(const hs_training_options *options, hs_error *err)
 {
     const char *set = options->listeners               ? "listeners"
@@ -163,7 +163,7 @@ static hs_code check_saves(const hs_training_options *options, hs_error *err)
                       : options->background            ? "background"
                       : options->overlap               ? "overlap"
                                                        : NULL;
-    bool saves = options->checkpoint_dir && *options->checkpoint_dir && !checkpoints(options).off;
+    bool saves = options->checkpoint_dir && *options->checkpoint_dir && !checkpoint_schedule(options).off;
     if (set && !saves)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options.%s is set, but no checkpoints are saved; set checkpoint_dir, and leave "
@@ -186,11 +186,12 @@ static hs_code check_options(const hs_training_options *options, hs_error *err)
     hs_code code = check_saves(options, err);
     if (code)
         return code;
-    if (has_scalars(options) && (!directory || !*directory || summaries_of(options).off))
+    if (has_scalars(options) && (!directory || !*directory || summary_schedule(options).off))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options: scalars are named, but %s; %s",
-                            summaries_of(options).off ? "save_summaries_* is HS_NEVER" : "no directory for them is given",
-                            summaries_of(options).off ? "set an interval, or list hs_scalars(...) in hooks"
-                                                      : "set summary_dir or checkpoint_dir");
+                            summary_schedule(options).off ? "save_summaries_* is HS_NEVER"
+                                                          : "no directory for them is given",
+                            summary_schedule(options).off ? "set an interval, or list hs_scalars(...) in hooks"
+                                                          : "set summary_dir or checkpoint_dir");
     code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps, options->save_checkpoint_trigger,
                           "save_checkpoint", err);
     if (!code)
@@ -199,13 +200,13 @@ static hs_code check_options(const hs_training_options *options, hs_error *err)
     return code ? code : check_number((double)options->log_step_count_steps, "log_step_count", "steps", err);
 }
 
-/* Hooks that are only the chief's, but for those that are among everybody's. */
+/* Destroys the hooks of only the chief that are not also in `hooks`. */
 static void destroy_chief_only(const hs_training_options *options)
 {
     hs__hooks_destroy_apart(options->chief_only_hooks, options->hooks);
 }
 
-/* Hooks that no session took over. */
+/* Destroys the hooks that no session has adopted. */
 static void destroy_all(const hs_training_options *options)
 {
     destroy_chief_only(options);
@@ -218,29 +219,29 @@ static hs_session *not_opened(const hs_env *env, const hs_error *error, hs_error
     return NULL;
 }
 
-/* What is made for the opening, and freed after it. */
+/* Objects for the opening of the session. */
 typedef struct {
     hs_scaffold *scaffold;
     hs_hook *hooks;
-    char *directory;  /* where this process saves */
-    hs__trial *trial; /* not freed; NULL: this is not one */
+    char *directory;  /* this process saves to it */
+    hs__trial *trial; /* never freed. NULL: not a trial */
 } parts;
 
-/* In a trial `options` get its directories. */
+/* In a trial, sets the directories in `options` to the trial's. */
 static hs_code make_parts(parts *made, hs_training_options *options, const hs_env *env, hs_error *err)
 {
-    size_t room = hs__hooks_count(options->hooks) + hs__hooks_count(options->chief_only_hooks) + USUAL_HOOKS + 1;
+    size_t room = hs__hooks_count(options->hooks) + hs__hooks_count(options->chief_only_hooks) + STANDARD_HOOKS + 1;
     hs_code code = check_options(options, err);
     if (code || (code = hs__trial_begin(&made->trial, options, env, err)))
         return code;
     const char *directory = options->checkpoint_dir ? options->checkpoint_dir : "";
-    bool apart = options->is_worker && *directory;
+    bool separate = options->is_worker && *directory;
     made->scaffold = options->scaffold;
     if (!made->scaffold && !(made->scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.env = env), err)))
         return HS_RESOURCE_EXHAUSTED;
     made->hooks = hs_env_alloc(env, room * sizeof *made->hooks);
-    made->directory = apart ? hs__format(env, "%s/tmp_worker_%lld", directory, (long long)options->worker_index)
-                            : hs__strdup(env, directory);
+    made->directory = separate ? hs__format(env, "%s/tmp_worker_%lld", directory, (long long)options->worker_index)
+                               : hs__strdup(env, directory);
     return made->hooks && made->directory ? HS_OK : hs__no_memory(err, room * sizeof *made->hooks, "the hooks");
 }
 

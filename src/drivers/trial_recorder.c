@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hook of a trial. It records after each step a checksum of each piece of state, each variable and each value. */
-#include "drivers/trial.h"
+#include "drivers/resume_trial.h"
 
 #include <hooksess/tf1/scaffold.h>
 
@@ -52,7 +52,7 @@ static hs_code add_line(const lines *l, const char *name, const hs_tensor *value
     return add_checked(l, name, value, checksum(value), err);
 }
 
-/* State that comes piece by piece. */
+/* State that is produced in pieces. */
 typedef struct {
     uint32_t crc;
     size_t bytes;
@@ -107,7 +107,7 @@ static bool is_listed(const char *name, const char *const *names)
     return false;
 }
 
-/* What is fetched in each run: what was asked for, and what the graph names for hooks to look at. */
+/* Selects the fetches of each run: the requested names, and the values that the graph has for hooks. */
 static hs_code choose_names(hs__recorder *r, const hs_graph *graph, hs_error *err)
 {
     size_t most = hs__names_count(r->fetches) + (graph ? graph->n_nodes : 0) + 1, n = 0;
@@ -134,7 +134,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 
 static hs_saver *saver_of(const hs_raw_session *session)
 {
-    return hs_scaffold_saver(hs__session_of(session)->scaffold);
+    return hs_scaffold_saver(hs_session_scaffold(hs__session_of(session)));
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
@@ -169,7 +169,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return HS_OK;
 }
 
-/* Values are recorded now, as they are not valid at the boundary. */
+/* Records the values, which are not valid at the boundary any more. */
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     hs__recorder *r = self;
@@ -201,8 +201,8 @@ static hs_code record(hs__recorder *r, const hs_raw_session *session, int64_t st
     return HS_OK;
 }
 
-/* The trial is over. Other hooks have seen the step, and the saver is the session's: the checkpoint is one that the program
- * could have saved here. */
+/* Saves a checkpoint and ends the trial. All hooks have seen the step, and the saver is the session's. So the program
+ * could have saved this checkpoint here. */
 static hs_code finish(hs__recorder *r, hs_run_context *run, int64_t step, hs_error *err)
 {
     const hs_error none = {0};
@@ -223,7 +223,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0 || step <= r->recorded) /* a run that makes no step */
+    if (step < 0 || step <= r->recorded) /* the run has not advanced the step */
         return err->code;
     hs_code code = record(r, hs_run_context_session(run), step, err);
     return code || step < r->last ? code : finish(r, run, step, err);

@@ -26,11 +26,6 @@ void hs_session_fail(hs_session *session, const hs_error *why)
 
 /* Accessors. */
 
-bool hs__repeats_call(const hs_session *session)
-{
-    return session->repeat_call;
-}
-
 hs_raw_session *hs_session_raw(const hs_session *session)
 {
     return session ? &((hs_session *)session)->raw : NULL;

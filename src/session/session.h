@@ -547,9 +547,6 @@ void hs__metrics_free(struct hs_session *session);
 /* session_open.c. A session with nothing opened. */
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);
 
-/* session.c. Did the last call return HS_ABORTED because the session was recovered, and the caller is to repeat the call?
- */
-bool hs__repeats_call(const struct hs_session *session);
 /* hooked_run.c. The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
 void hs__discard_own_step(struct hs_session *session);
 /* Before the close: fails the session if the program has changed the global step since its last own step. */

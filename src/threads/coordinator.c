@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "threads/coordinator_inside.h"
 
-#include "threads/thread.h"
-
 #include <string.h>
 
-/* Making and freeing. */
+/* Creating and freeing. */
 
 static const hs_code *copy_codes(const hs_env *env, const hs_code *codes)
 {
@@ -16,7 +14,7 @@ static const hs_code *copy_codes(const hs_env *env, const hs_code *codes)
     return copy ? memcpy(copy, codes, (n + 1) * sizeof *copy) : NULL;
 }
 
-static hs_coordinator *make(const hs_env *env, const hs_code *clean_codes, hs_error *err)
+static hs_coordinator *new_coordinator(const hs_env *env, const hs_code *clean_codes, hs_error *err)
 {
     hs_coordinator *coordinator = hs__alloc(env, 1, sizeof *coordinator);
     const hs_code *codes = copy_codes(env, clean_codes ? clean_codes : HS_CODES(HS_OUT_OF_RANGE));
@@ -41,7 +39,7 @@ hs_coordinator *hs_coordinator_new(const hs_coordinator_options *given, hs_error
     if ((given && HS_STRUCT_TAKE(hs_coordinator_options, clean_stop_codes, &options, given, err)) ||
         hs__env_take(&env, options.env, err))
         return NULL;
-    return make(&env, options.clean_stop_codes, err);
+    return new_coordinator(&env, options.clean_stop_codes, err);
 }
 
 hs_coordinator *hs__coordinator_new(const hs_env *env)
@@ -55,24 +53,6 @@ static void destroy(hs_coordinator *coordinator)
     hs__monitor_destroy(&coordinator->monitor);
     hs__free(&env, (void *)coordinator->clean_codes);
     hs__free(&env, coordinator);
-}
-
-void hs_coordinator_free(hs_coordinator *coordinator)
-{
-    if (!coordinator)
-        return;
-    hs__monitor_lock(&coordinator->monitor);
-    coordinator->released = true;
-    hs__thread_list *threads = coordinator->threads;
-    coordinator->threads = NULL;
-    hs__monitor_unlock(&coordinator->monitor);
-    hs__list_release(&coordinator->env, threads); /* which may be the end of threads that were not started */
-    hs__coordinator_release(coordinator);
-}
-
-void hs__coordinator_free(hs_coordinator *coordinator)
-{
-    hs_coordinator_free(coordinator);
 }
 
 /* The stop. */
@@ -98,11 +78,11 @@ static bool replaces(const hs_error *error, const hs_error *kept)
     return !kept->code || (hs__is_preemption(kept->code) && !hs__is_preemption(error->code));
 }
 
-/* Under the lock. The error is set before the stop, so that a thread that sees the stop finds its cause. */
+/* Call with the lock held. Sets the error before the stop, so that a thread that sees the stop finds its cause. */
 static void stop(hs_coordinator *coordinator, const hs_error *error)
 {
     if (!error)
-        coordinator->asked |= !coordinator->error.code; /* after an error, it is a thread that ends because of it */
+        coordinator->asked |= !coordinator->error.code; /* after an error, threads end only because of that error */
     else if (replaces(error, &coordinator->error))
         hs__error_copy(&coordinator->error, error);
     atomic_store_explicit(&coordinator->stop, true, memory_order_release);
@@ -110,7 +90,7 @@ static void stop(hs_coordinator *coordinator, const hs_error *error)
     hs__monitor_changed(&coordinator->monitor);
 }
 
-/* What comes of having been woken to stop: an operation that was cancelled, an input that has ended. */
+/* True for an error that the stop itself has caused: a cancelled operation, or an input that has ended. */
 static bool is_echo(const hs_coordinator *coordinator, const hs_error *why)
 {
     return why && hs_coordinator_should_stop(coordinator) &&
@@ -192,21 +172,7 @@ bool hs__coordinator_asked(const hs_coordinator *coordinator)
 
 /* Its threads. */
 
-hs_code hs__coordinator_add(hs_coordinator *coordinator, hs_thread *thread, bool binds, hs_error *err)
-{
-    hs_code code = HS_OK;
-    hs__thread_list *old = NULL;
-    hs__monitor_lock(&coordinator->monitor);
-    if (!coordinator->released && !hs__list_has(coordinator->threads, thread))
-        code = hs__list_add(&coordinator->env, &coordinator->threads, thread, &old, err);
-    if (!code && binds)
-        coordinator->references++;
-    hs__monitor_unlock(&coordinator->monitor);
-    hs__list_release(&coordinator->env, old);
-    return code;
-}
-
-void hs__coordinator_notice(hs_coordinator *coordinator)
+void hs__coordinator_notify(hs_coordinator *coordinator)
 {
     hs__monitor_lock(&coordinator->monitor);
     coordinator->changes++;
@@ -223,29 +189,6 @@ void hs__coordinator_release(hs_coordinator *coordinator)
     hs__monitor_unlock(&coordinator->monitor);
     if (last)
         destroy(coordinator);
-}
-
-static hs_code start_thread(hs_coordinator *coordinator, const hs_thread_options *given, hs_error *err)
-{
-    hs_thread_options options;
-    hs_code code = HS_STRUCT_TAKE(hs_thread_options, env, &options, given, err);
-    if (code)
-        return code;
-    if (!coordinator || !options.run)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_start_thread: %s is NULL",
-                            coordinator ? "hs_thread_options.run" : "coordinator");
-    hs_thread *thread = hs__thread_new(&options, &coordinator->env, NULL, err);
-    if (thread && !hs_coordinator_register(coordinator, thread, err))
-        hs_thread_start(thread, err);
-    hs_thread_free(thread);
-    return err->code;
-}
-
-hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs_thread_options *options, hs_error *err)
-{
-    hs_error error = {0};
-    start_thread(coordinator, options, &error);
-    return hs__error_copy(err, &error);
 }
 
 hs_code hs_coordinator_stop_on_error(hs_coordinator *coordinator, hs_thread_fn body, void *user, hs_error *err)

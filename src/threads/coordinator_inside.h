@@ -4,26 +4,26 @@
 
 #include "threads/coordinator.h"
 #include "threads/monitor.h"
-#include "threads/thread_list.h"
+
+#include <stdatomic.h>
 
 struct hs_coordinator {
     hs_env env;
     const hs_code *clean_codes; /* ended by HS_OK */
-    atomic_bool stop;           /* alone is what should_stop reads; written under the lock */
-    hs__monitor monitor;        /* of all below */
-    size_t references;          /* its handle's, and one for each thread that it was registered by and has not ended */
-    bool released;              /* its handle was freed: nobody will join */
-    bool asked, joined;
-    hs_error error;           /* the first */
-    uint64_t changes;         /* stops and ends of threads */
-    hs__thread_list *threads; /* NULL: none */
+    atomic_bool stop;           /* hs_coordinator_should_stop reads it without the lock; written with the lock held */
+    hs__monitor monitor;        /* guards the fields below */
+    size_t references;          /* the handle, and each registered thread that has not ended */
+    bool released;              /* the handle was freed, so no thread can join */
+    bool asked;                 /* a stop was requested without an error */
+    bool joined;
+    hs_error error;                  /* the first */
+    uint64_t changes;                /* counts stops and ends of threads */
+    struct hs__thread_list *threads; /* NULL: none */
 };
 
-/* For threads, under their lock. Registers one; `binds`: it is counted from now on. */
-hs_code hs__coordinator_add(hs_coordinator *coordinator, hs_thread *thread, bool binds, hs_error *err);
-/* Somebody may be waiting for it who need not. */
-void hs__coordinator_notice(hs_coordinator *coordinator);
-/* It has ended, or will never be started: it is counted no more. */
+/* Wakes the threads that wait in hs_coordinator_join. */
+void hs__coordinator_notify(hs_coordinator *coordinator);
+/* Drops the reference of a registered thread that has ended or will never be started. */
 void hs__coordinator_release(hs_coordinator *coordinator);
 
 #endif

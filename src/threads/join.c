@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for the threads of a coordinator. It takes no memory: a program that has none left still has to end well. */
+/* Waits for the threads of a coordinator. Allocates nothing, so that a program without memory can still end normally. */
 #include "threads/coordinator_inside.h"
-#include "threads/thread.h"
+#include "threads/coordinated_thread.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* How often threads are woken, and those looked at that tell this coordinator nothing of their end. */
+/* Seconds between calls of the wake functions, and between checks of threads that do not notify this coordinator. */
 static const double PERIOD = 0.05;
-/* How long it is waited in silence. */
-static const double PATIENCE = 1;
+/* Seconds until the log names the threads that are waited for. */
+static const double LOG_AFTER = 1;
 
 typedef struct {
     hs_coordinator *coordinator;
-    hs__thread_list *registered; /* kept; the first n of it */
-    size_t n;
+    hs__thread_list *registered; /* retained */
+    size_t n;                    /* of the registered threads */
     hs_join_options options;
-    hs_thread *const *awaited; /* without a limit */
+    hs_thread *const *awaited; /* without a time limit */
     size_t n_awaited;
-    size_t n_given; /* in options.threads */
+    size_t n_given; /* of options.threads */
 } joining;
 
+/* The awaited threads come first, then the registered, then the given ones. */
 static hs_thread *nth(const joining *j, size_t i)
 {
     if (i < j->n_awaited)
@@ -35,7 +36,7 @@ static size_t count(const joining *j)
     return j->n_awaited + j->n + j->n_given;
 }
 
-/* Of the first n; those that are awaited come first. */
+/* Returns true if one of the first n threads is alive. */
 static bool any_alive(const joining *j, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -59,7 +60,7 @@ static uint64_t changes(hs_coordinator *coordinator)
     return value;
 }
 
-static void wait_for_more(hs_coordinator *coordinator, uint64_t seen, int64_t deadline)
+static void wait_for_change(hs_coordinator *coordinator, uint64_t seen, int64_t deadline)
 {
     hs__monitor_lock(&coordinator->monitor);
     while (coordinator->changes == seen && hs__monitor_wait(&coordinator->monitor, deadline))
@@ -67,19 +68,19 @@ static void wait_for_more(hs_coordinator *coordinator, uint64_t seen, int64_t de
     hs__monitor_unlock(&coordinator->monitor);
 }
 
-/* Without a limit, as long as no stop is requested. */
+/* Waits until all threads have ended or a stop is requested. */
 static void wait_for_ends(const joining *j)
 {
     for (;;) {
         uint64_t seen = changes(j->coordinator);
         if (hs_coordinator_should_stop(j->coordinator) || !any_alive(j, count(j)))
             return;
-        wait_for_more(j->coordinator, seen, j->n_given ? hs__deadline(PERIOD) : HS__FOREVER);
+        wait_for_change(j->coordinator, seen, j->n_given ? hs__deadline(PERIOD) : HS__FOREVER);
     }
 }
 
-/* Is it one of those before it: given, and registered too, or given twice? */
-static bool is_counted(const joining *j, size_t at)
+/* True if the thread also occurs before `at`: it is registered and given, or given twice. */
+static bool is_duplicate(const joining *j, size_t at)
 {
     for (size_t i = 0; i < at; i++)
         if (nth(j, i) == nth(j, at))
@@ -87,14 +88,14 @@ static bool is_counted(const joining *j, size_t at)
     return false;
 }
 
-/* "'a', 'b' and 3 more"; how many there are. */
+/* Writes the names of live threads as "'a', 'b' and 3 more". Returns their number. */
 static size_t name_stragglers(const joining *j, char *text, size_t size)
 {
-    const size_t ROOM = 24; /* for the count of the others */
+    const size_t ROOM = 24; /* for " and N more" */
     size_t n = 0, named = 0, used = 0;
     for (size_t i = 0; i < count(j); i++) {
         hs_thread *thread = nth(j, i);
-        if (!hs_thread_alive(thread) || is_counted(j, i))
+        if (!hs_thread_alive(thread) || is_duplicate(j, i))
             continue;
         size_t wanted = strlen(hs_thread_name(thread)) + 4;
         if (n++ == named && used + wanted + ROOM < size) {
@@ -107,8 +108,8 @@ static size_t name_stragglers(const joining *j, char *text, size_t size)
     return n;
 }
 
-/* Whoever looks at a program that does not end wants to know what it is waiting for. */
-static void tell_waiting(const joining *j)
+/* Explains to the user why the program does not end. */
+static void log_waiting(const joining *j)
 {
     char names[800] = "", limit[64] = "";
     if (j->options.stop_grace_secs < 1e9)
@@ -119,25 +120,25 @@ static void tell_waiting(const joining *j)
 
 static void wait_for_stragglers(const joining *j)
 {
-    int64_t limit = hs__deadline(j->options.stop_grace_secs), patience = hs__deadline(PATIENCE);
+    int64_t limit = hs__deadline(j->options.stop_grace_secs), log_at = hs__deadline(LOG_AFTER);
     for (;;) {
         uint64_t seen = changes(j->coordinator);
         if (!any_alive(j, count(j)))
             return;
         wake_all(j);
-        if (patience < limit && hs__deadline(0) >= patience) {
-            tell_waiting(j);
-            patience = limit;
+        if (log_at < limit && hs__deadline(0) >= log_at) {
+            log_waiting(j);
+            log_at = limit; /* never again */
         }
         bool late = hs__deadline(0) >= limit;
         if (late && !any_alive(j, j->n_awaited))
             return;
         int64_t next = hs__deadline(PERIOD);
-        wait_for_more(j->coordinator, seen, late || next < limit ? next : limit);
+        wait_for_change(j->coordinator, seen, late || next < limit ? next : limit);
     }
 }
 
-static hs_code tell_stragglers(const joining *j, hs_code failed, hs_error *err)
+static hs_code report_stragglers(const joining *j, hs_code failed, hs_error *err)
 {
     char names[800] = "";
     size_t n = name_stragglers(j, names, sizeof names);
@@ -156,7 +157,7 @@ static hs_code tell_stragglers(const joining *j, hs_code failed, hs_error *err)
                         names);
 }
 
-/* From now on there is nobody to report an error to. */
+/* From now on hs_coordinator_request_stop returns errors to its caller, because no join will report them. */
 static hs_code end_join(hs_coordinator *coordinator, hs_error *err)
 {
     hs__monitor_lock(&coordinator->monitor);
@@ -169,7 +170,7 @@ static hs_code end_join(hs_coordinator *coordinator, hs_error *err)
     return code;
 }
 
-static hs_code take_options(hs_join_options *options, const hs_join_options *given, hs_error *err)
+static hs_code copy_options(hs_join_options *options, const hs_join_options *given, hs_error *err)
 {
     *options = (hs_join_options)HS_INIT(hs_join_options);
     hs_code code = given ? HS_STRUCT_TAKE(hs_join_options, n_live_threads, options, given, err) : HS_OK;
@@ -186,7 +187,7 @@ static hs_code take_options(hs_join_options *options, const hs_join_options *giv
     return HS_OK;
 }
 
-static void keep_registered(joining *j)
+static void retain_registered(joining *j)
 {
     hs__monitor_lock(&j->coordinator->monitor);
     j->registered = hs__list_retain(j->coordinator->threads);
@@ -202,7 +203,7 @@ size_t hs_coordinator_live_threads(hs_coordinator *coordinator, char *text, size
         text[0] = '\0';
     if (!coordinator)
         return 0;
-    keep_registered(&j);
+    retain_registered(&j);
     size_t n = name_stragglers(&j, size ? text : none, size ? size : sizeof none);
     hs__list_release(&coordinator->env, j.registered);
     return n;
@@ -215,16 +216,16 @@ hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options 
     hs_error_clear(err);
     if (!coordinator)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "coordinator is NULL");
-    hs_code code = take_options(&j.options, given, err);
+    hs_code code = copy_options(&j.options, given, err);
     if (code)
         return code;
     while (j.options.threads && j.options.threads[j.n_given])
         j.n_given++;
-    keep_registered(&j);
+    retain_registered(&j);
     wait_for_ends(&j);
     if (hs_coordinator_should_stop(coordinator))
         wait_for_stragglers(&j);
-    code = tell_stragglers(&j, end_join(coordinator, err), err);
+    code = report_stragglers(&j, end_join(coordinator, err), err);
     hs__list_release(&coordinator->env, j.registered);
     return code;
 }

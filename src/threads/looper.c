@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "threads/coordinator_inside.h"
-#include "threads/thread.h"
+#include "threads/coordinated_thread.h"
 
 #include <math.h>
 
@@ -42,7 +42,7 @@ static void release_looper(void *user)
     hs__free(&env, l);
 }
 
-static hs_code take_options(hs_looper_options *options, const hs_looper_options *given, hs_error *err)
+static hs_code copy_options(hs_looper_options *options, const hs_looper_options *given, hs_error *err)
 {
     hs_error_clear(err);
     hs_code code = HS_STRUCT_TAKE(hs_looper_options, wake, options, given, err);
@@ -58,7 +58,7 @@ static hs_code take_options(hs_looper_options *options, const hs_looper_options 
     return HS_OK;
 }
 
-static hs_thread *make(const hs_looper_options *options, hs_error *err)
+static hs_thread *new_looper(const hs_looper_options *options, hs_error *err)
 {
     const hs_env *env = &options->coordinator->env;
     looper *l = hs__alloc(env, 1, sizeof *l);
@@ -78,9 +78,9 @@ static hs_thread *make(const hs_looper_options *options, hs_error *err)
 hs_thread *hs_looper_new(const hs_looper_options *given, hs_error *err)
 {
     hs_looper_options options;
-    if (take_options(&options, given, err))
+    if (copy_options(&options, given, err))
         return NULL;
-    hs_thread *thread = make(&options, err);
+    hs_thread *thread = new_looper(&options, err);
     if (thread && hs_coordinator_register(options.coordinator, thread, err)) {
         hs_thread_free(thread);
         return NULL;

@@ -56,7 +56,7 @@ bool hs__monitor_wait(hs__monitor *monitor, int64_t deadline)
 
 int64_t hs__deadline(double secs)
 {
-    const double MOST = 1e9; /* 30 years: what is later than that never comes */
+    const double MOST = 1e9; /* about 30 years; a later deadline is never reached */
     struct timespec now;
     if (secs == HS_NEVER || secs >= MOST)
         return HS__FOREVER;

@@ -6,8 +6,7 @@
 
 #include <pthread.h>
 
-/* A lock, and waiting under it for something to change. It goes by the system's monotonic clock: no other one wakes a
- * thread. */
+/* A lock with a condition variable. Deadlines are of the system's monotonic clock, as other clocks cannot wake threads. */
 typedef struct hs__monitor {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -19,11 +18,11 @@ hs_code hs__monitor_init(hs__monitor *monitor, hs_error *err);
 void hs__monitor_destroy(hs__monitor *monitor);
 void hs__monitor_lock(hs__monitor *monitor);
 void hs__monitor_unlock(hs__monitor *monitor);
-/* Wakes all that wait. Under the lock. */
+/* Wakes all waiting threads. Call with the lock held. */
 void hs__monitor_changed(hs__monitor *monitor);
-/* Waits for a change, under the lock; may return without one. False: the deadline has passed. */
+/* Waits for a change; may return without one. Call with the lock held. Returns false if the deadline has passed. */
 bool hs__monitor_wait(hs__monitor *monitor, int64_t deadline);
-/* In so many seconds, for hs__monitor_wait; HS__FOREVER of HS_NEVER. Of 0, less and NaN: now. */
+/* Returns the time `secs` from now, for hs__monitor_wait. HS_NEVER: HS__FOREVER. 0, negative and NaN: now. */
 int64_t hs__deadline(double secs);
 
 #endif

@@ -7,21 +7,21 @@
 
 enum { DEFAULT_CAPACITY = 32, MOST_CAPACITY = 1 << 24 };
 
-/* Threads that wait are counted, so that nobody is signaled where nobody waits. A count is of those that have not woken up
- * yet: one that was signaled still counts, and is at most signaled in vain again. */
+/* A condition is signaled only if the count of waiting threads is not 0. A signaled thread is counted until it runs, so
+ * that it may get a second, harmless signal. */
 struct hs_queue {
     hs_env env;
     char *name;
     void (*release)(void *user, void *element);
     void *user;
     size_t capacity;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t not_empty, not_full;
     size_t pops_waiting, pushes_waiting;
     size_t first, n;
     bool closed, cancelled;
-    hs_error why; /* what it was closed with */
-    void *ring[]; /* `capacity` of them */
+    hs_error why; /* the error passed to hs_queue_close */
+    void *ring[]; /* `capacity` elements */
 };
 
 static hs_code check_options(const hs_queue_options *options, hs_error *err)
@@ -74,7 +74,7 @@ hs_queue *hs_queue_new(const hs_queue_options *given, hs_error *err)
     return queue;
 }
 
-static void *take_first(hs_queue *queue)
+static void *remove_first(hs_queue *queue)
 {
     void *element = queue->ring[queue->first];
     queue->first = queue->first + 1 < queue->capacity ? queue->first + 1 : 0;
@@ -87,7 +87,7 @@ void hs_queue_free(hs_queue *queue)
     if (!queue)
         return;
     while (queue->n) {
-        void *element = take_first(queue);
+        void *element = remove_first(queue);
         if (queue->release)
             queue->release(queue->user, element);
     }
@@ -101,8 +101,8 @@ void hs_queue_free(hs_queue *queue)
 
 /* Pushing. */
 
-/* Under the lock, which it lets go of. Who takes an element out of a closed queue may have to hear that it was the last. */
-static void leave_push(hs_queue *queue, bool pushed)
+/* Unlocks. Wakes all pops of a closed queue, because this may have been the last pending push. */
+static void unlock_after_push(hs_queue *queue, bool pushed)
 {
     bool wakes_all = queue->closed && queue->pops_waiting;
     bool wakes_one = pushed && queue->pops_waiting;
@@ -119,7 +119,7 @@ static hs_code push(hs_queue *queue, void *element, bool waits, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "queue is NULL");
     hs__clear(err);
     pthread_mutex_lock(&queue->lock);
-    bool refused = queue->closed; /* one that begins to wait before the close is made after it */
+    bool refused = queue->closed; /* a push that already waits when the queue is closed is refused only if cancelled */
     while (waits && !refused && queue->n == queue->capacity) {
         queue->pushes_waiting++;
         pthread_cond_wait(&queue->not_full, &queue->lock);
@@ -131,7 +131,7 @@ static hs_code push(hs_queue *queue, void *element, bool waits, hs_error *err)
         size_t at = queue->first + queue->n++;
         queue->ring[at < queue->capacity ? at : at - queue->capacity] = element;
     }
-    leave_push(queue, pushed);
+    unlock_after_push(queue, pushed);
     if (pushed)
         return HS_OK;
     return refused ? hs_error_set(err, HS_CANCELLED, "cannot push to queue '%s': it is closed", queue->name)
@@ -150,14 +150,14 @@ hs_code hs_queue_try_push(hs_queue *queue, void *element, hs_error *err)
 
 /* Popping. */
 
-/* Nothing is in it, and nothing more comes. */
+/* True if the queue is empty and no push can add an element. */
 static bool is_drained(const hs_queue *queue)
 {
     return queue->closed && !queue->n && (queue->cancelled || !queue->pushes_waiting);
 }
 
-/* What a pop that got nothing says; under the lock. */
-static hs_code tell_nothing(const hs_queue *queue, hs_error *err)
+/* The error of a pop from an empty queue. Call with the lock held. */
+static hs_code empty_error(const hs_queue *queue, hs_error *err)
 {
     if (!is_drained(queue))
         return hs_error_set(err, HS_UNAVAILABLE, "queue '%s' is empty", queue->name);
@@ -177,10 +177,10 @@ static hs_code pop(hs_queue *queue, void **element, bool waits, hs_error *err)
         pthread_cond_wait(&queue->not_empty, &queue->lock);
         queue->pops_waiting--;
     }
-    hs_code code = queue->n ? HS_OK : tell_nothing(queue, err);
+    hs_code code = queue->n ? HS_OK : empty_error(queue, err);
     bool wakes = !code && queue->pushes_waiting;
     if (!code)
-        *element = take_first(queue);
+        *element = remove_first(queue);
     pthread_mutex_unlock(&queue->lock);
     if (wakes)
         pthread_cond_signal(&queue->not_full);

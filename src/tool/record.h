@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Compares the records of two trials of a resume (src/drivers/trial.h describes the files). Only one step of each record is
+/* Compares the records of two trials of a resume (src/drivers/resume_trial.h describes the files). Only one step of each record is
  * in memory. */
 
 /* A variable, state or value that differs. */

@@ -92,7 +92,7 @@ hs_graph *shop_graph(shop *h, hs_mode mode)
     return g;
 }
 
-/* Those that are in use were built one inside the other. */
+/* Graphs in use are nested, so the last one is released first. */
 static void release(void *self)
 {
     shop *h = self;
@@ -126,7 +126,7 @@ static hs_code input(void *user, hs_mode mode, hs_backend backend, hs_hook *hook
     (void)hook, (void)err;
     h->next = 1;
     if (mode == HS_MODE_TRAIN)
-        h->next = INT64_MIN; /* there are always more */
+        h->next = INT64_MIN; /* endless */
     return hs_graph_op(hs_graph_of(backend), .name = "next", .run = next_batch, .user = h,
                        .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
 }
@@ -157,7 +157,7 @@ hs_outcome shop_train(shop *h, hs_estimator_train_options options)
 
 void shop_train_to(shop *h, int64_t step)
 {
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = step));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = step));
     assert_ok(h->s->outcome.error.code, &h->s->err);
     assert_int_equal(h->s->outcome.step, step);
 }

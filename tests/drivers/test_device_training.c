@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training whose variables are on a device, with a loop of its own. */
+/* A training with its own loop, whose variables are on a device. */
 #include "backends/device.h"
 
 #include <math.h>
@@ -7,12 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { N = 1 << 15, STEPS = 6 }; /* more than is copied at once */
+enum { N = 1 << 15, STEPS = 6 }; /* more than one block of a copy */
 
 typedef struct {
     device d;
     double *weights, *moments, *loss; /* on the device */
-    int64_t position;                 /* in the data, on the host */
+    int64_t position;                 /* position in the data, on the host */
     test_env t;
     hs_graph *graph;
     hs_session *session;
@@ -110,7 +110,7 @@ static int teardown(void **state)
     return live ? -1 : 0;
 }
 
-/* Restores from the directory, and has this hook, destroyed in any case, and a saver of every other step. */
+/* Opens a session that restores from the directory and saves every second step. `hook` is destroyed in any case. */
 static hs_session *try_open(training *t, const hs_hook *hook, bool background, bool overlap)
 {
     hs_hook hooks[3] = {hs_checkpoint_saver(.checkpoint_dir = t->directory, .every_n_steps = 2, .background = background,
@@ -135,7 +135,7 @@ static const hs_outcome *close_it(training *t)
     return &t->outcome;
 }
 
-/* A new process would find this. */
+/* Resets the memory, as in a new process. */
 static void forget(training *t)
 {
     device_enter(&t->d);
@@ -144,7 +144,7 @@ static void forget(training *t)
     t->position = 0;
 }
 
-/* The weight that a training has after so many steps that nothing disturbed. */
+/* The weight after this number of uninterrupted steps. */
 static double undisturbed(int steps, size_t i)
 {
     double moment = 0, weight = 0;
@@ -162,13 +162,13 @@ static void assert_is_at(training *t, int step)
     assert_true(at(t, &t->weights[N - 1]) == undisturbed(step, N - 1));
 }
 
-static void who_touches_the_device_dies(void **state)
+static void touching_the_devices_memory_ends_the_process(void **state)
 {
     training *t = *state;
     int status;
     pid_t child = fork();
     if (child == 0) {
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer has a handler, which talks */
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would print */
         _exit(*(volatile double *)t->weights > 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -190,7 +190,7 @@ static void a_training_is_resumed_on_the_device(void **state)
     assert_int_equal(close_it(t)->reason, HS_REASON_CLOSED);
 }
 
-static void saved_beside_the_steps(void **state, bool overlap)
+static void resumes_from_a_background_save(void **state, bool overlap)
 {
     training *t = *state;
     assert_non_null(try_open(t, NULL, true, overlap));
@@ -205,12 +205,12 @@ static void saved_beside_the_steps(void **state, bool overlap)
 
 static void it_is_saved_in_the_background(void **state)
 {
-    saved_beside_the_steps(state, false);
+    resumes_from_a_background_save(state, false);
 }
 
-static void it_is_saved_by_copies_beside_the_steps(void **state)
+static void checkpoints_are_copied_concurrently_with_the_steps(void **state)
 {
-    saved_beside_the_steps(state, true);
+    resumes_from_a_background_save(state, true);
 }
 
 static void nan_on_the_device_is_found_and_not_saved(void **state)
@@ -254,7 +254,7 @@ static void a_copy_of_the_state_is_restored_to_the_device(void **state)
     hs_state_copy_free(copy);
 }
 
-/* What went on beside has failed, and a copy says so, once. */
+/* A copy reports the failure of earlier device work once. */
 
 static hs_code lose_once(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
@@ -263,7 +263,7 @@ static hs_code lose_once(void *self, hs_run_context *run, const hs_run_values *v
     return --*left == 0 ? hs_error_set(err, HS_UNAVAILABLE, "the device was reset") : HS_OK;
 }
 
-static void a_training_that_loses_its_device_goes_on(void **state)
+static void training_continues_after_its_device_is_lost(void **state)
 {
     training *t = *state;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "driver", .after_run = lose_once);
@@ -288,7 +288,7 @@ static void a_copy_that_fails_in_a_save_names_the_variable(void **state)
     assert_says(&t->err, HS_INTERNAL, "cannot read variable 'weights'");
     assert_contains(t->err.message, "the device has lost what it was doing");
     forget(t);
-    open_it(t, NULL); /* and what was saved before is as it was */
+    open_it(t, NULL); /* the earlier checkpoint is unchanged */
     assert_is_at(t, 2);
 }
 
@@ -306,7 +306,7 @@ static void a_copy_that_fails_in_a_restore_names_the_variable(void **state)
     assert_is_at(t, 2);
 }
 
-/* The device says that it is gone: that is a loss to recover from. */
+/* HS_UNAVAILABLE of the device is a loss, from which the session recovers. */
 static void a_copy_that_is_unavailable_once_is_recovered_from(void **state)
 {
     training *t = *state;
@@ -335,14 +335,14 @@ static void a_copy_that_fails_in_a_guard_names_the_tensor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(who_touches_the_device_dies),
+        test(touching_the_devices_memory_ends_the_process),
         test(a_training_is_resumed_on_the_device),
         test(it_is_saved_in_the_background),
-        test(it_is_saved_by_copies_beside_the_steps),
+        test(checkpoints_are_copied_concurrently_with_the_steps),
         test(nan_on_the_device_is_found_and_not_saved),
         test(values_of_the_device_are_logged_and_drawn),
         test(a_copy_of_the_state_is_restored_to_the_device),
-        test(a_training_that_loses_its_device_goes_on),
+        test(training_continues_after_its_device_is_lost),
         test(a_copy_that_fails_in_a_save_names_the_variable),
         test(a_copy_that_fails_in_a_restore_names_the_variable),
         test(a_copy_that_is_unavailable_once_is_recovered_from),

@@ -35,11 +35,11 @@ static void trains_up_to_max_steps(void **state)
     assert_int_equal(latest_step(h->s->directory), 7);
 }
 
-static void steps_are_so_many_more(void **state)
+static void steps_are_added_to_the_restored_step(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .steps = 7));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.steps = 7));
     assert_int_equal(h->s->outcome.step, 14);
     assert_float_equal(h->loss, 1.0 / 14, 1e-12);
 }
@@ -49,7 +49,7 @@ static void max_steps_already_reached_makes_no_step(void **state)
     shop *h = *state;
     shop_train_to(h, 7);
     test_env_clear_log(&h->s->t);
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 7));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 7));
     assert_int_equal(h->s->outcome.reason, HS_REASON_ALREADY_DONE);
     assert_int_equal(h->s->outcome.step, 7);
     assert_contains(h->s->t.log, "training is already done: last_step is 7");
@@ -59,7 +59,7 @@ static void a_loss_that_is_not_a_number_ends_training(void **state)
 {
     shop *h = *state;
     h->diverges = 3;
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 7));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 7));
     assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
     assert_int_equal(h->s->outcome.step, 3);
     assert_contains(h->s->err.message, "'loss'");
@@ -77,7 +77,7 @@ static void trains_to_the_end_of_the_input(void **state)
 {
     shop *h = *state;
     hs_hook stop = hs_script_watch(h->s->script, "mine", hs_stop_at_step(.last_step = 4));
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .hooks = HS_HOOKS(stop)));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.hooks = HS_HOOKS(stop)));
     assert_int_equal(h->s->outcome.step, 4);
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 4);
 }
@@ -88,11 +88,11 @@ static void hooks_of_the_model_function_come_before_the_callers(void **state)
     hs_hook of_model = hs_script_watch(h->s->script, "model", hs_final_ops(.names = NULL));
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
     h->hooks = HS_HOOKS(of_model);
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 1, .hooks = HS_HOOKS(mine)));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 1, .hooks = HS_HOOKS(mine)));
     assert_contains(hs_script_calls(h->s->script), "model.begin mine.begin");
 }
 
-static void keeps_so_many_checkpoints(void **state)
+static void keeps_max_to_keep_checkpoints(void **state)
 {
     shop *h = *state;
     h->max_to_keep = 2;
@@ -105,8 +105,7 @@ static void not_both_steps_and_max_steps(void **state)
 {
     shop *h = *state;
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .steps = 1, .max_steps = 2,
-                                                      .hooks = HS_HOOKS(mine)));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.steps = 1, .max_steps = 2, .hooks = HS_HOOKS(mine)));
     assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "steps is 1 and max_steps is 2; give at most one");
 }
@@ -115,7 +114,7 @@ static void a_failing_model_function_ends_the_call(void **state)
 {
     shop *h = *state;
     h->model_fails = HS_INTERNAL;
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 2));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 2));
     assert_int_equal(h->s->outcome.error.code, HS_INTERNAL);
     assert_says(&h->s->err, HS_INTERNAL, "model_fn");
 }
@@ -190,13 +189,12 @@ static hs_code saved(void *self, hs_raw_session *session, int64_t step, bool *re
     return HS_OK;
 }
 
-static void a_saving_listener_is_told_and_may_stop(void **state)
+static void a_saver_listener_is_called_and_may_stop(void **state)
 {
     shop *h = *state;
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = saved);
     int64_t step = -1;
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 100,
-                                                      .listeners = HS_LISTENERS({&ops, &step})));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 100, .listeners = HS_LISTENERS({&ops, &step})));
     assert_int_equal(step, 5);
     assert_int_equal(h->s->outcome.step, 5);
 }
@@ -206,8 +204,7 @@ static void listeners_need_something_that_saves(void **state)
     shop *h = *state;
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops);
     h->save_steps = HS_NEVER;
-    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 1,
-                                                      .listeners = HS_LISTENERS({&ops, NULL})));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 1, .listeners = HS_LISTENERS({&ops, NULL})));
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "hs_training_options.listeners is set, but no checkpoints are saved");
 }
 
@@ -227,25 +224,23 @@ static void evaluates_the_newest_checkpoint(void **state)
     hs_evaluation_result_free(m);
 }
 
-static void evaluates_so_many_batches_of_a_checkpoint_by_path(void **state)
+static void evaluates_n_batches_of_a_checkpoint_by_path(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
     hs_evaluation_result *m = shop_evaluate(
-        h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .steps = 2,
-                                                  .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5")));
+        h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.steps = 2, .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5")));
     assert_int_equal(hs_evaluation_result_step(m), 5);
     assert_float_equal(hs_evaluation_result_value(m, "sum"), 3, 0);
     hs_evaluation_result_free(m);
 }
 
-static void evaluations_are_written_to_a_directory_of_their_own(void **state)
+static void evaluations_are_written_to_a_separate_directory(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
     hs_evaluation_result_free(shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options)));
-    hs_evaluation_result_free(
-        shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .name = "test")));
+    hs_evaluation_result_free(shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.name = "test")));
     assert_contains(events_text(test_path(h->s->directory, "eval")), "loss=2@7 sum=6@7 w=7@7");
     assert_contains(events_text(test_path(h->s->directory, "eval_test")), "w=7@7");
     assert_lacks(events_text(h->s->directory), "sum");
@@ -260,9 +255,8 @@ static void evaluating_never_writes_into_the_checkpoint_state(void **state)
     shop_train_to(h, 7);
     size_t files = test_count_files(h->s->directory, "");
     char *before = test_read_file(test_path(h->s->directory, "checkpoint"), &bytes);
-    hs_evaluation_result_free(shop_evaluate(
-        h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options,
-                                                  .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))));
+    hs_evaluation_result_free(
+        shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))));
     char *after = test_read_file(test_path(h->s->directory, "checkpoint"), &after_bytes);
     assert_string_equal(before, after);
     assert_int_equal(test_count_files(h->s->directory, ""), files + 1); /* eval */
@@ -277,8 +271,7 @@ static void hooks_are_called_for_the_batches_of_an_evaluation(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
-    hs_evaluation_result_free(
-        shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .hooks = HS_HOOKS(mine))));
+    hs_evaluation_result_free(shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.hooks = HS_HOOKS(mine))));
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 3);
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.end"), 1);
     test_remove_directory(strdup(test_path(h->s->directory, "eval")));
@@ -291,7 +284,7 @@ static void without_a_checkpoint_there_is_nothing_to_evaluate(void **state)
     assert_says(&h->s->err, HS_NOT_FOUND, "no checkpoint exists; train first, or set checkpoint_prefix");
 }
 
-static void an_input_that_is_empty_is_no_evaluation(void **state)
+static void an_empty_input_fails_the_evaluation(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 1);
@@ -324,21 +317,18 @@ static void predicts_one_by_one(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = 2;
-    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("pair"))),
-              &h->s->err);
+    assert_ok(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("pair"))), &h->s->err);
     assert_int_equal(h->calls, 4);
     assert_float_equal(h->rows[1], 10, 0);
     assert_float_equal(h->rows[2], 2, 0);
 }
 
-static void predicts_by_batch_what_has_no_rows_too(void **state)
+static void whole_batches_need_no_rows(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 6);
-    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("w"),
-                                                               .whole_batches = true)),
-              &h->s->err);
-    assert_int_equal(h->calls, 5); /* it takes nothing from the input, and ends when it is told to */
+    assert_ok(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("w"), .whole_batches = true)), &h->s->err);
+    assert_int_equal(h->calls, 5); /* it reads no input, and ends when `predicted` returns HS_STOP */
     assert_float_equal(h->rows[0], 6, 0);
 }
 
@@ -346,9 +336,8 @@ static void predicts_with_a_checkpoint_by_path(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 6);
-    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(
-                             hs_estimator_predict_options, .keys = HS_NAMES("w"), .whole_batches = true,
-                             .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))),
+    assert_ok(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("w"), .whole_batches = true,
+                                                       .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))),
               &h->s->err);
     assert_float_equal(h->rows[0], 5, 0);
 }
@@ -358,8 +347,7 @@ static void prediction_stops_when_no_more_are_wanted(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = 0;
-    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("pair"))),
-              &h->s->err);
+    assert_ok(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("pair"))), &h->s->err);
     assert_int_equal(h->calls, 5);
 }
 
@@ -371,12 +359,11 @@ static void one_by_one_all_predictions_have_rows(void **state)
                  &h->s->err, "'w' does not have one row");
 }
 
-static void a_key_that_is_none(void **state)
+static void an_unknown_key_fails_the_prediction(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 1);
-    assert_fails(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("score"))),
-                 HS_NOT_FOUND, &h->s->err, "score");
+    assert_fails(predict(h, *HS_ESTIMATOR_PREDICT_OPTIONS(.keys = HS_NAMES("score"))), HS_NOT_FOUND, &h->s->err, "score");
 }
 
 static void what_succeeds_clears_the_error(void **state)
@@ -416,7 +403,7 @@ static void what_succeeds_clears_the_error(void **state)
     hs_graph_free(g);
 }
 
-static void null_is_no_estimator(void **state)
+static void a_null_estimator_is_refused(void **state)
 {
     hs_error err = {0};
     (void)state;
@@ -434,35 +421,35 @@ static void null_is_no_estimator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(null_is_no_estimator),
+        cmocka_unit_test(a_null_estimator_is_refused),
         with_shop(trains_up_to_max_steps),
-        with_shop(steps_are_so_many_more),
+        with_shop(steps_are_added_to_the_restored_step),
         with_shop(a_model_function_and_a_directory_are_needed),
         with_shop(max_steps_already_reached_makes_no_step),
         with_shop(a_loss_that_is_not_a_number_ends_training),
         with_shop(a_model_needs_no_loss),
         with_shop(trains_to_the_end_of_the_input),
         with_shop(hooks_of_the_model_function_come_before_the_callers),
-        with_shop(keeps_so_many_checkpoints),
+        with_shop(keeps_max_to_keep_checkpoints),
         with_shop(not_both_steps_and_max_steps),
         with_shop(a_failing_model_function_ends_the_call),
         with_shop(an_input_function_may_feed_placeholders),
         with_shop(a_failing_input_function_releases_the_graph_once),
-        with_shop(a_saving_listener_is_told_and_may_stop),
+        with_shop(a_saver_listener_is_called_and_may_stop),
         with_shop(listeners_need_something_that_saves),
         with_shop(evaluates_the_newest_checkpoint),
-        with_shop(evaluates_so_many_batches_of_a_checkpoint_by_path),
-        with_shop(evaluations_are_written_to_a_directory_of_their_own),
+        with_shop(evaluates_n_batches_of_a_checkpoint_by_path),
+        with_shop(evaluations_are_written_to_a_separate_directory),
         with_shop(evaluating_never_writes_into_the_checkpoint_state),
         with_shop(hooks_are_called_for_the_batches_of_an_evaluation),
         with_shop(without_a_checkpoint_there_is_nothing_to_evaluate),
-        with_shop(an_input_that_is_empty_is_no_evaluation),
+        with_shop(an_empty_input_fails_the_evaluation),
         with_shop(predicts_one_by_one),
-        with_shop(predicts_by_batch_what_has_no_rows_too),
+        with_shop(whole_batches_need_no_rows),
         with_shop(predicts_with_a_checkpoint_by_path),
         with_shop(prediction_stops_when_no_more_are_wanted),
         with_shop(one_by_one_all_predictions_have_rows),
-        with_shop(a_key_that_is_none),
+        with_shop(an_unknown_key_fails_the_prediction),
         with_shop(what_succeeds_clears_the_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

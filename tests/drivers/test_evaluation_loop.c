@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints that are evaluated as they come, and training with evaluations on its way. */
+/* Evaluating each new checkpoint, and training with evaluations. */
 #include "drivers/shop.h"
 #include "summary/events.h"
 
-/* A graph of the shop to evaluate with, and what to do with each checkpoint. */
+/* A graph of the shop for evaluations, and what to do with each checkpoint. */
 typedef struct {
     hs_graph *graph;
     hs_evaluate_once_options once;
@@ -14,7 +14,7 @@ static hs_code more(void *user, const hs_evaluation_result *metrics, hs_error *e
 {
     shop *h = user;
     shop_evaluated(h, metrics, err);
-    if (h->evaluations == 1) /* it trains on, meanwhile */
+    if (h->evaluations == 1) /* the training continues meanwhile */
         shop_train_to(h, 9);
     return h->evaluations == 3 ? HS_STOP : HS_OK;
 }
@@ -42,7 +42,7 @@ static hs_code watch_directory(shop *h, hs_evaluation_loop_options options, hs_h
 
 static const hs_evaluation_loop_options defaults = HS_INIT(hs_evaluation_loop_options);
 
-static void each_new_checkpoint_once_until_none_comes(void **state)
+static void each_new_checkpoint_is_evaluated_once(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 4);
@@ -73,16 +73,13 @@ static void the_callers_writer_is_flushed(void **state)
     assert_ok(hs_summary_writer_close(writer, &h->s->err), &h->s->err);
 }
 
-static void so_many_evaluations(void **state)
+static void max_evaluations_ends_the_loop(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 4);
-    assert_fails(watch_directory(h, (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = -2),
-                                 (hs_hook){NULL}),
+    assert_fails(watch_directory(h, *HS_EVALUATION_LOOP_OPTIONS(.max_evaluations = -2), (hs_hook){NULL}),
                  HS_INVALID_ARGUMENT, &h->s->err, "max_evaluations is -2");
-    assert_ok(watch_directory(h, (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = 1),
-                              (hs_hook){NULL}),
-              &h->s->err);
+    assert_ok(watch_directory(h, *HS_EVALUATION_LOOP_OPTIONS(.max_evaluations = 1), (hs_hook){NULL}), &h->s->err);
     assert_int_equal(h->evaluations, 1);
 }
 
@@ -91,10 +88,7 @@ static void time_between_evaluations(void **state)
     shop *h = *state;
     shop_train_to(h, 4);
     int64_t before = h->s->t.now_ns;
-    assert_ok(watch_directory(h,
-                              (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = 2,
-                                                                  .min_wait_secs = 50),
-                              (hs_hook){NULL}),
+    assert_ok(watch_directory(h, *HS_EVALUATION_LOOP_OPTIONS(.max_evaluations = 2, .min_wait_secs = 50), (hs_hook){NULL}),
               &h->s->err);
     assert_int_equal((h->s->t.now_ns - before) / 1000000000, 50);
 }
@@ -104,16 +98,14 @@ static void a_checkpoint_that_is_deleted_while_it_is_evaluated(void **state)
     shop *h = *state;
     thief t = {h->s->directory, 4, NULL};
     shop_train_to(h, 4);
-    assert_fails(watch_directory(h,
-                                 (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .timeout_secs = 3,
-                                                                     .max_evaluations = HS_NEVER),
-                                 thief_hook(&t)),
-                 HS_DEADLINE_EXCEEDED, &h->s->err, "within 3 s");
+    assert_fails(
+        watch_directory(h, *HS_EVALUATION_LOOP_OPTIONS(.timeout_secs = 3, .max_evaluations = HS_NEVER), thief_hook(&t)),
+        HS_DEADLINE_EXCEEDED, &h->s->err, "within 3 s");
     assert_contains(h->s->t.log, "model.ckpt-4 was deleted before it was restored; skipped");
 }
 
-/* Another process trains on when the first evaluation is told of, and takes back what it has saved before that is restored:
- * the checkpoint is deleted, and the state file names the one before. */
+/* When the first evaluation is reported, another process trains on and saves. It takes its checkpoint back before the
+ * loop restores it: the checkpoint is deleted, and the state file names the earlier one. */
 typedef struct {
     shop *h;
     char *state;
@@ -140,7 +132,7 @@ static hs_code take_back(void *self, hs_backend backend, hs_error *err)
     return hs_checkpoint_remove(NULL, test_path(r->h->s->directory, "model.ckpt-9"), err);
 }
 
-static void what_was_evaluated_is_not_again_when_a_newer_one_is_taken_back(void **state)
+static void a_checkpoint_is_not_evaluated_again_after_a_newer_one_is_deleted(void **state)
 {
     shop *h = *state;
     static const char *const metrics[] = {"w", NULL};
@@ -169,8 +161,7 @@ static void a_checkpoint_that_is_deleted_gives_way_to_another(void **state)
     thief t = {h->s->directory, 9, h};
     hs_hook hook = thief_hook(&t);
     shop_train_to(h, 9);
-    hs_evaluation_result *m = shop_evaluate(
-        h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .hooks = HS_HOOKS(hook), .steps = 1));
+    hs_evaluation_result *m = shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.hooks = HS_HOOKS(hook), .steps = 1));
     assert_int_equal(hs_evaluation_result_step(m), 12);
     hs_evaluation_result_free(m);
 }
@@ -194,7 +185,7 @@ static void no_path_in_a_loop(void **state)
         HS_INVALID_ARGUMENT, &h->s->err, "checkpoint_dir is missing");
 }
 
-static void nothing_to_evaluate_with_is_refused_before_it_waits(void **state)
+static void missing_ops_are_refused_before_it_waits(void **state)
 {
     shop *h = *state;
     const hs_evaluate_once_options once = HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory);
@@ -216,8 +207,7 @@ static void a_hook_that_returns_stop_ends_the_batches(void **state)
     shop_train_to(h, 4);
     h->batches = 0;
     hs_evaluation_result *m =
-        shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options,
-                                                                .hooks = HS_HOOKS({.ops = &ops}), .steps = 2));
+        shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.hooks = HS_HOOKS({.ops = &ops}), .steps = 2));
     if (m)
         assert_float_equal(hs_evaluation_result_value(m, "w"), 4, 0);
     else
@@ -244,8 +234,7 @@ static void train_so_and_evaluate(shop *h, double delay, double throttle, hs_eva
 
 static void train_and_evaluate(shop *h, double delay, double throttle, hs_evaluation_done_fn evaluated, int64_t max_steps)
 {
-    train_so_and_evaluate(h, delay, throttle, evaluated,
-                          (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = max_steps));
+    train_so_and_evaluate(h, delay, throttle, evaluated, *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = max_steps));
 }
 
 static void each_checkpoint_and_the_last(void **state)
@@ -290,7 +279,7 @@ static hs_code enough(void *user, const hs_evaluation_result *metrics, hs_error 
     return HS_STOP;
 }
 
-static void whoever_is_told_may_end_the_training(void **state)
+static void the_evaluated_callback_may_end_the_training(void **state)
 {
     shop *h = *state;
     train_and_evaluate(h, HS_NEVER, HS_NEVER, enough, 100);
@@ -303,13 +292,12 @@ static void a_hook_that_stops_has_the_last_step_evaluated(void **state)
 {
     shop *h = *state;
     hs_hook stop = hs_stop_at_step(.last_step = 7);
-    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
-                          (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .hooks = HS_HOOKS(stop)));
+    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated, *HS_ESTIMATOR_TRAIN_OPTIONS(.hooks = HS_HOOKS(stop)));
     assert_int_equal(h->evaluations, 2);
     assert_int_equal(h->steps[1], 7);
 }
 
-/* What a hook does that hears of a signal: at step 7, it asks the coordinator to stop. */
+/* As a hook that gets a signal: at step 7 it requests a stop of the coordinator. */
 static hs_code keep_coordinator(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     (void)session, (void)err;
@@ -325,16 +313,15 @@ static hs_code interrupt(void *self, hs_run_context *run, const hs_run_values *v
     return err->code;
 }
 
-static void a_training_that_is_broken_off_is_saved_and_not_evaluated(void **state)
+static void an_interrupted_training_is_saved_and_not_evaluated(void **state)
 {
     shop *h = *state;
     static const hs_hook_ops ops =
         HS_INIT(hs_hook_ops, .name = "interrupt", .after_create_session = keep_coordinator, .after_run = interrupt);
     hs_coordinator *coordinator = NULL;
     const hs_hook hook = {.ops = &ops, .self = &coordinator};
-    train_so_and_evaluate(
-        h, HS_NEVER, HS_NEVER, shop_evaluated,
-        (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .hooks = HS_HOOKS(hook), .max_steps = 100));
+    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
+                          *HS_ESTIMATOR_TRAIN_OPTIONS(.hooks = HS_HOOKS(hook), .max_steps = 100));
     assert_ok(h->s->outcome.error.code, &h->s->err);
     assert_int_equal(h->s->outcome.reason, HS_REASON_STOPPED);
     assert_int_equal(latest_step(h->s->directory), 7);
@@ -372,8 +359,7 @@ static void the_callers_listeners_come_before_each_evaluation(void **state)
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_saved);
     const hs_saver_listener listener = {&ops, h->s->script};
     train_so_and_evaluate(h, HS_NEVER, HS_NEVER, note_evaluated,
-                          (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 12,
-                                                              .listeners = HS_LISTENERS(listener)));
+                          *HS_ESTIMATOR_TRAIN_OPTIONS(.max_steps = 12, .listeners = HS_LISTENERS(listener)));
     assert_string_equal(hs_script_calls(h->s->script), "saved saved evaluated saved evaluated saved evaluated");
 }
 
@@ -391,7 +377,7 @@ static void a_failing_evaluation_ends_the_training(void **state)
     assert_says(&h->s->err, HS_INTERNAL, "not good enough");
 }
 
-static void a_last_evaluation_that_fails_is_no_hooks_failure(void **state)
+static void a_failing_last_evaluation_is_not_blamed_on_a_hook(void **state)
 {
     shop *h = *state;
     train_and_evaluate(h, 0, 0, refuse, 4);
@@ -400,7 +386,7 @@ static void a_last_evaluation_that_fails_is_no_hooks_failure(void **state)
     assert_string_equal(h->s->outcome.hook, "");
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     shop *h = *state;
     train_and_evaluate(h, -5, 0, NULL, 1);
@@ -408,7 +394,7 @@ static void what_makes_no_sense_is_refused(void **state)
                 "hs_estimator_eval_spec: start_delay_secs is -5; it must be from 0 to 1e9, or HS_NEVER for none");
 }
 
-/* The loop of slim's. */
+/* hs_estimator_train_loop, as TensorFlow's slim. */
 
 static hs_code two_runs(void *user, hs_step_context *step, hs_error *err)
 {
@@ -438,7 +424,7 @@ static void a_loop_needs_something_to_do(void **state)
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "give exactly one of train_op and step");
 }
 
-/* Up to step 3, the second run being lost. */
+/* Trains to step 3. The second run loses the session. */
 static hs_outcome loop_that_is_lost(shop *h, hs_recovery recovery)
 {
     hs_hook stop = hs_stop_at_step(.last_step = 3);
@@ -448,10 +434,10 @@ static hs_outcome loop_that_is_lost(shop *h, hs_recovery recovery)
                                    HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(.train_op = "train", .training = &training), &h->s->err);
 }
 
-static void a_loop_goes_on_when_its_batch_is_to_be_made_anew(void **state)
+static void a_loop_continues_if_its_batch_must_be_prepared_again(void **state)
 {
     shop *h = *state;
-    hs_outcome o = loop_that_is_lost(h, (hs_recovery)HS_INIT(hs_recovery, .return_aborted = true));
+    hs_outcome o = loop_that_is_lost(h, *HS_RECOVERY(.return_aborted = true));
     assert_ok(o.error.code, &h->s->err);
     assert_int_equal(o.reason, HS_REASON_STOPPED);
     assert_int_equal(o.step, 3);
@@ -461,8 +447,7 @@ static void a_loop_goes_on_when_its_batch_is_to_be_made_anew(void **state)
 static void a_loop_that_does_not_recover_fails(void **state)
 {
     shop *h = *state;
-    hs_outcome o =
-        loop_that_is_lost(h, (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER, .return_aborted = true));
+    hs_outcome o = loop_that_is_lost(h, *HS_RECOVERY(.max_attempts = HS_NEVER, .return_aborted = true));
     assert_int_equal(o.reason, HS_REASON_FAILED);
     assert_says(&h->s->err, HS_ABORTED, "lost");
 }
@@ -511,13 +496,13 @@ static hs_code all_of_it(test_env *t, void *user)
     test_tolerate(t, "cannot write outcome.json: ");
     test_tolerate(t, "cannot delete outcome.json of an earlier run: ");
     test_tolerate(t, "': no memory for its path"); /* old data */
-    test_tolerate_harmless(t);                     /* looking for leftovers, and for a checkpoint to recover from */
+    test_tolerate_harmless(t);                     /* searching for leftovers, and for a checkpoint to recover from */
     h->e = NULL;
     hs_code code = shop_try(h, &t->env, &err);
     return code;
 }
 
-static void without_memory_nothing_is_left(void **state)
+static void each_allocation_may_fail(void **state)
 {
     test_each_allocation(all_of_it, *state);
 }
@@ -525,36 +510,36 @@ static void without_memory_nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_shop(each_new_checkpoint_once_until_none_comes),
+        with_shop(each_new_checkpoint_is_evaluated_once),
         with_shop(the_callers_writer_is_flushed),
-        with_shop(so_many_evaluations),
+        with_shop(max_evaluations_ends_the_loop),
         with_shop(time_between_evaluations),
         with_shop(a_checkpoint_that_is_deleted_while_it_is_evaluated),
-        with_shop(what_was_evaluated_is_not_again_when_a_newer_one_is_taken_back),
+        with_shop(a_checkpoint_is_not_evaluated_again_after_a_newer_one_is_deleted),
         with_shop(a_checkpoint_that_is_deleted_gives_way_to_another),
         with_shop(a_damaged_checkpoint_is_an_error),
         with_shop(no_path_in_a_loop),
-        with_shop(nothing_to_evaluate_with_is_refused_before_it_waits),
+        with_shop(missing_ops_are_refused_before_it_waits),
         with_shop(a_hook_that_returns_stop_ends_the_batches),
         with_shop(each_checkpoint_and_the_last),
         with_shop(throttled_only_the_last),
         with_shop(throttled_from_the_first_on),
         with_shop(a_training_that_is_done_is_evaluated_once_more),
-        with_shop(whoever_is_told_may_end_the_training),
+        with_shop(the_evaluated_callback_may_end_the_training),
         with_shop(a_hook_that_stops_has_the_last_step_evaluated),
-        with_shop(a_training_that_is_broken_off_is_saved_and_not_evaluated),
+        with_shop(an_interrupted_training_is_saved_and_not_evaluated),
         with_shop(without_saving_there_is_nothing_to_evaluate),
         with_shop(the_callers_listeners_come_before_each_evaluation),
         with_shop(a_failing_evaluation_ends_the_training),
-        with_shop(a_last_evaluation_that_fails_is_no_hooks_failure),
-        with_shop(what_makes_no_sense_is_refused),
+        with_shop(a_failing_last_evaluation_is_not_blamed_on_a_hook),
+        with_shop(invalid_options_are_refused),
         with_shop(a_step_function_makes_the_steps),
         with_shop(a_loop_needs_something_to_do),
-        with_shop(a_loop_goes_on_when_its_batch_is_to_be_made_anew),
+        with_shop(a_loop_continues_if_its_batch_must_be_prepared_again),
         with_shop(a_loop_that_does_not_recover_fails),
         with_shop(options_of_a_training_may_be_longer),
         with_shop(options_that_cannot_be_read_take_the_hooks_of_the_others),
-        with_shop(without_memory_nothing_is_left),
+        with_shop(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Others may be able to write to the directory of a training. Whatever they put under a name that the training writes,
- * nothing outside the directory is changed, nothing hangs, and the training ends normally or with an error that names it.
- * The names are those that a training in an empty directory is seen to use. */
+/* Other users may be able to write to the directory of a training. Whatever file they create under a name that the
+ * training writes, no file outside the directory changes, nothing hangs, and the training ends normally or with an error
+ * that names the file. The names are recorded from a training in an empty directory. */
 #define _XOPEN_SOURCE 700 /* mkfifo, lstat */
 #include "hooks/poisoned.h"
 
@@ -25,9 +25,9 @@ typedef struct {
 } name_list;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static name_list *seen;                                /* NULL: nobody asks */
-static char *directory;                                /* of the training; its name is hostile, too */
-static const hs_file_system_ops *under;                /* what the spy calls */
+static name_list *seen;                                /* NULL: names are not recorded */
+static char *directory;                                /* of the training. Its own name is hostile, too */
+static const hs_file_system_ops *under;                /* the file system below the spy */
 static char planted[NAME + 64] = "an empty directory"; /* for messages */
 
 static bool has_name(const name_list *names, const char *name)
@@ -97,7 +97,7 @@ static hs_env spying_env(const hs_env *env)
     return spied;
 }
 
-/* The training: two sessions, with every hook that writes, and the files that a program writes itself. */
+/* The training: two sessions with every hook that writes files, and files that the program writes itself. */
 
 static const char *in(const char *name)
 {
@@ -118,7 +118,7 @@ static void put_unless_taken(const char *name, const char *text)
     assert_int_equal(chmod(in(name), 0600), 0);
 }
 
-/* A row that no checkpoint knows of: the file is cut. */
+/* Adds a row after the last checkpoint, so that the file is truncated. */
 static void add_row(const char *name)
 {
     struct stat found;
@@ -159,7 +159,7 @@ static hs_code close_session(poisoned *p, hs_code code)
     return code ? code : err.code;
 }
 
-/* Checkpoints in shards, in the background, and not finite. */
+/* Saves in shards, in the background, and of a state that is not finite. */
 static hs_code save_by_itself(poisoned *p, const hs_env *env, hs_raw_session *raw)
 {
     hs_error *err = &p->s->err;
@@ -230,7 +230,7 @@ static hs_code train(poisoned *p, const hs_env *env)
     return code;
 }
 
-/* What is planted. */
+/* Planted files. */
 
 typedef enum { LINK, DANGLING_LINK, LINK_TO_DIRECTORY, HARD_LINK, FIFO, DIRECTORY, KINDS } kind;
 static const char *const kind_names[] = {"a link to a file", "a link to nothing", "a link to a directory", "a hard link",
@@ -281,9 +281,9 @@ static void assert_untouched(const char *elsewhere, bool was_directory)
 /* One training. */
 
 typedef struct {
-    const char *name; /* of what is planted; NULL: nothing */
+    const char *name; /* of the planted file. NULL: none */
     kind what;
-    bool is_directory; /* what the training makes there */
+    bool is_directory; /* the training creates a directory there */
 } trial;
 
 static void hangs(int signal)
@@ -301,7 +301,7 @@ static const char *base_of(const char *name)
     return slash ? slash + 1 : name;
 }
 
-/* A training does without these files. */
+/* The training continues without these files. */
 static bool is_best_effort(const char *name)
 {
     static const char *const names[] = {"status.json", "outcome.json", "heartbeat.json", "timeline-"};
@@ -311,7 +311,7 @@ static bool is_best_effort(const char *name)
     return false;
 }
 
-/* What has the name of a temporary file is replaced, unless it is a directory. */
+/* True if the training must succeed. It replaces a planted temporary file, unless that is a directory. */
 static bool must_succeed(const trial *t)
 {
     size_t length = t->name ? strlen(t->name) : 0;
@@ -331,7 +331,7 @@ static void train_with(const trial *t)
     hs_env env = spying_env(&p->s->t.env);
     hs_graph_free(p->graph);
     poisoned_build(p, &env);
-    p->bad[0] = 3; /* of step 3: the guard rolls back to step 2 */
+    p->bad[0] = 3; /* at step 3 the guard rolls back to step 2 */
     directory = strdup(test_path(p->s->directory, "run\n\x1b[2J\xff"));
     assert_non_null(directory);
     mkdir(directory, 0777);
@@ -341,7 +341,7 @@ static void train_with(const trial *t)
     }
     if (!is_taken("metrics"))
         mkdir(in("metrics"), 0777);
-    put_unless_taken("metrics/metrics.csv", "step,weight\n1,1\n"); /* of an earlier training */
+    put_unless_taken("metrics/metrics.csv", "step,weight\n1,1\n"); /* from an earlier training */
     alarm(HANGS_SECS);
     hs_code code = train(p, &env);
     alarm(0);
@@ -357,7 +357,7 @@ static void train_with(const trial *t)
     test_remove_directory(elsewhere);
 }
 
-/* The names of two trainings in empty directories: other names, in which there is a count, cannot be known before. */
+/* The names that two trainings in empty directories have in common. Names with a counter or a time cannot be predicted. */
 static name_list written_names(void)
 {
     static name_list lists[2], both;
@@ -369,12 +369,12 @@ static name_list written_names(void)
     for (size_t i = 0; i < lists[0].n; i++)
         if (has_name(&lists[1], lists[0].items[i]))
             add_name(&both, lists[0].items[i], lists[0].is_directory[i]);
-    add_name(&both, "control", false); /* which the operating system is asked for */
+    add_name(&both, "control", false); /* opened directly by the operating system */
     add_name(&both, "control.taken", false);
     return both;
 }
 
-static void nothing_that_is_planted_does_harm(void **state)
+static void planted_files_do_no_harm(void **state)
 {
     (void)state;
     static name_list names;
@@ -387,10 +387,10 @@ static void nothing_that_is_planted_does_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_that_is_planted_does_harm),
+        cmocka_unit_test(planted_files_do_no_harm),
     };
     if (access("/dev/shm", W_OK) == 0)
-        setenv("TMPDIR", "/dev/shm", 0); /* hundreds of trainings are made */
+        setenv("TMPDIR", "/dev/shm", 0); /* there are hundreds of trainings */
     signal(SIGALRM, hangs);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

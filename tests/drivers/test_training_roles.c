@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a chief's session has by default, and what a worker's. */
+/* Default hooks of a chief's and of a worker's session. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
 #include <hooksess/hooks/step_counter.h>
 
-/* A script with a summary op "merged", which gives my_summary_tag. */
+/* A script with a summary op "merged", which returns my_summary_tag. */
 typedef struct {
     hs_summary *summary;
     hs_string bytes;
@@ -34,7 +34,7 @@ static void finish(summed *m, stage *s)
     hs_summary_free(m->summary);
 }
 
-/* So many runs of a training, of which all is left in the stage's directory. */
+/* Makes `runs` runs of a training that writes to the stage's directory. */
 static void train(stage *s, hs_training_options options, int runs, double secs)
 {
     summed m;
@@ -46,9 +46,7 @@ static void train(stage *s, hs_training_options options, int runs, double secs)
 static void ms_013_summaries_and_rates_by_steps(void **state)
 {
     stage *s = *state;
-    train(s,
-          (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_summaries_steps = 100,
-                                       .log_step_count_steps = 10),
+    train(s, *HS_TRAINING_OPTIONS(.checkpoint_dir = s->directory, .save_summaries_steps = 100, .log_step_count_steps = 10),
           101, 0.5);
     const char *events = events_text(s->directory);
     assert_int_equal(count_of(events, "my_summary_tag=0.5"), 2);
@@ -59,9 +57,8 @@ static void ms_014_summaries_by_seconds(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
-                                       .save_summaries_steps = HS_NEVER, .save_summaries_secs = 0.1,
-                                       .log_step_count_steps = 10),
+          *HS_TRAINING_OPTIONS(.checkpoint_dir = s->directory, .save_summaries_steps = HS_NEVER, .save_summaries_secs = 0.1,
+                               .log_step_count_steps = 10),
           102, 0.05);
     const char *events = events_text(s->directory);
     assert_true(count_of(events, "my_summary_tag=0.5") > 40);
@@ -73,7 +70,7 @@ static void ms_014_summaries_by_seconds(void **state)
 static void ms_126s_every_hundred_steps(void **state)
 {
     stage *s = *state;
-    train(s, (hs_training_options)HS_INIT(hs_training_options, .summary_dir = s->directory), 301, 1);
+    train(s, *HS_TRAINING_OPTIONS(.summary_dir = s->directory), 301, 1);
     const char *events = events_text(s->directory);
     assert_int_equal(count_of(events, "my_summary_tag=0.5"), 4);
     assert_int_equal(count_of(events, "global_step/sec=1@"), 3);
@@ -84,9 +81,8 @@ static void ms_126s_never_is_off_for_each(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
-                                       .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER,
-                                       .save_checkpoint_secs = HS_NEVER, .no_run_status = true),
+          *HS_TRAINING_OPTIONS(.checkpoint_dir = s->directory, .log_step_count_steps = HS_NEVER,
+                               .save_summaries_steps = HS_NEVER, .save_checkpoint_secs = HS_NEVER, .no_run_status = true),
           301, 1);
     assert_int_equal(test_count_files(s->directory, ""), 2);
 }
@@ -94,12 +90,12 @@ static void ms_126s_never_is_off_for_each(void **state)
 static void ms_128s_summaries_without_checkpoints(void **state)
 {
     stage *s = *state;
-    train(s, (hs_training_options)HS_INIT(hs_training_options, .summary_dir = s->directory), 101, 1);
+    train(s, *HS_TRAINING_OPTIONS(.summary_dir = s->directory), 101, 1);
     assert_contains(events_text(s->directory), "global_step/sec=1@101");
     assert_int_equal(test_count_files(s->directory, "ckpt"), 0);
 }
 
-static void ms_126s_ill_numbers_are_refused(void **state)
+static void ms_126s_invalid_numbers_are_refused(void **state)
 {
     stage *s = *state;
     const hs_training_options wrong[] = {
@@ -139,16 +135,14 @@ static void it_recovers_by_default(void **state)
     s->session = NULL;
 }
 
-/* What was written of the steps that are made again is dropped: by START, once a creation, whoever writes. */
-static void a_recovered_session_begins_its_chart_anew(void **state)
+/* START makes TensorBoard drop the events of repeated steps. It is written once for each creation of the session. */
+static void a_recovered_session_writes_start_again(void **state)
 {
     stage *s = *state;
     summed m;
-    int runs = -1; /* lost in the third run */
+    int runs = -1; /* the third run loses the session */
     hs_hook hook = {.ops = &loses_it, .self = &runs};
-    begin(&m, s,
-          (hs_training_options)HS_INIT(hs_training_options, .summary_dir = s->directory, .save_summaries_steps = 1,
-                                       .hooks = HS_HOOKS(hook)));
+    begin(&m, s, *HS_TRAINING_OPTIONS(.summary_dir = s->directory, .save_summaries_steps = 1, .hooks = HS_HOOKS(hook)));
     stage_run(s, "train", 3, 0);
     finish(&m, s);
     assert_string_equal(events_text(s->directory), "version start@1 my_summary_tag=0.5@1 my_summary_tag=0.5@2 start@1 "
@@ -162,7 +156,7 @@ static void count_destroy(void *self)
     ++*(int *)self;
 }
 
-static void ms_125s_a_worker_has_the_hooks_of_everybody_alone(void **state)
+static void ms_125s_a_worker_gets_only_the_common_hooks(void **state)
 {
     stage *s = *state;
     int destroyed = 0;
@@ -170,8 +164,8 @@ static void ms_125s_a_worker_has_the_hooks_of_everybody_alone(void **state)
     static const hs_hook_ops counted_ops = HS_INIT(hs_hook_ops, .name = "counted", .destroy = count_destroy);
     hs_hook chief = {.ops = &counted_ops, .self = &destroyed};
     train(s,
-          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .checkpoint_dir = s->directory,
-                                       .hooks = HS_HOOKS(mine), .chief_only_hooks = HS_HOOKS(chief)),
+          *HS_TRAINING_OPTIONS(.is_worker = true, .checkpoint_dir = s->directory, .hooks = HS_HOOKS(mine),
+                               .chief_only_hooks = HS_HOOKS(chief)),
           50, 700);
     assert_contains(hs_script_calls(s->script), "mine.begin mine.create");
     assert_int_equal(test_count_files(s->directory, ""), 2);
@@ -182,24 +176,21 @@ static void ms_018_a_worker_may_write_summaries(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .worker_saves_summaries = true,
-                                       .checkpoint_dir = s->directory, .log_step_count_steps = 10),
+          *HS_TRAINING_OPTIONS(.is_worker = true, .worker_saves_summaries = true, .checkpoint_dir = s->directory,
+                               .log_step_count_steps = 10),
           101, 1);
     assert_contains(events_text(s->directory), "my_summary_tag=0.5");
     assert_contains(events_text(s->directory), "global_step/sec=1@");
 }
 
-static void ms_019_or_not(void **state)
+static void ms_019_a_worker_writes_no_summaries_by_default(void **state)
 {
     stage *s = *state;
-    train(s,
-          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .checkpoint_dir = s->directory,
-                                       .log_step_count_steps = 10),
-          101, 1);
+    train(s, *HS_TRAINING_OPTIONS(.is_worker = true, .checkpoint_dir = s->directory, .log_step_count_steps = 10), 101, 1);
     assert_string_equal(events_text(s->directory), "");
 }
 
-static void ms_020_whoever_saves_is_restored(void **state)
+static void ms_020_a_chief_saves_and_restores(void **state)
 {
     stage *s = *state;
     hs_training_options options =
@@ -212,28 +203,25 @@ static void ms_020_whoever_saves_is_restored(void **state)
     finish(&m, s);
 }
 
-static void ms_021_or_nobody(void **state)
+static void ms_021_a_worker_saves_nothing(void **state)
 {
     stage *s = *state;
-    train(s,
-          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .checkpoint_dir = s->directory,
-                                       .save_checkpoint_steps = 100),
-          100, 0);
+    train(s, *HS_TRAINING_OPTIONS(.is_worker = true, .checkpoint_dir = s->directory, .save_checkpoint_steps = 100), 100, 0);
     assert_int_equal(latest_step(s->directory), -1);
 }
 
-static void ms_022_a_worker_that_takes_part_saves_out_of_the_way(void **state)
+static void ms_022_a_worker_that_saves_has_a_separate_directory(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .worker_saves_checkpoints = true,
-                                       .worker_index = 1, .checkpoint_dir = s->directory, .save_checkpoint_steps = 100),
+          *HS_TRAINING_OPTIONS(.is_worker = true, .worker_saves_checkpoints = true, .worker_index = 1,
+                               .checkpoint_dir = s->directory, .save_checkpoint_steps = 100),
           100, 0);
     assert_int_equal(latest_step(s->directory), -1);
     assert_int_equal(latest_step(test_path(s->directory, "tmp_worker_1")), 100);
 }
 
-/* A worker waits until somebody else has initialized; through this driver, for two hours. */
+/* A worker waits until another process has initialized the model. With this driver it waits for two hours. */
 
 typedef struct {
     stage *s;
@@ -294,18 +282,18 @@ int main(void)
         with_stage(ms_013_summaries_and_rates_by_steps),
         with_stage(ms_014_summaries_by_seconds),
         with_stage(ms_018_a_worker_may_write_summaries),
-        with_stage(ms_019_or_not),
-        with_stage(ms_020_whoever_saves_is_restored),
-        with_stage(ms_021_or_nobody),
-        with_stage(ms_022_a_worker_that_takes_part_saves_out_of_the_way),
-        with_stage(ms_125s_a_worker_has_the_hooks_of_everybody_alone),
+        with_stage(ms_019_a_worker_writes_no_summaries_by_default),
+        with_stage(ms_020_a_chief_saves_and_restores),
+        with_stage(ms_021_a_worker_saves_nothing),
+        with_stage(ms_022_a_worker_that_saves_has_a_separate_directory),
+        with_stage(ms_125s_a_worker_gets_only_the_common_hooks),
         with_stage(ms_126s_every_hundred_steps),
         with_stage(ms_126s_never_is_off_for_each),
-        with_stage(ms_126s_ill_numbers_are_refused),
+        with_stage(ms_126s_invalid_numbers_are_refused),
         with_stage(ms_128s_summaries_without_checkpoints),
         with_stage(ms_137s_how_long_a_worker_waits),
         with_stage(it_recovers_by_default),
-        with_stage(a_recovered_session_begins_its_chart_anew),
+        with_stage(a_recovered_session_writes_start_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 /* The record of a trial of a resume. */
 #include "checkpoint/cell.h"
 
-#include "drivers/trial.h"
+#include "drivers/resume_trial.h"
 
 #include <errno.h>
 
@@ -10,7 +10,7 @@ typedef struct {
     fixture *f;
     const char *const *fetches;
     hs__recorder recorder;
-    hs_error end; /* as the recorder reported it */
+    hs_error end; /* as reported by the recorder */
     size_t ends;
     float device[2], x[2];
     hs_memory memory;
@@ -116,7 +116,7 @@ static char *contents(const fixture *f)
     return text;
 }
 
-static void a_line_for_each_thing_of_each_step(void **state)
+static void each_step_has_a_line_for_each_item(void **state)
 {
     fixture *f = *state;
     trial t = {.f = f, .fetches = HS_NAMES("far", "text")};
@@ -142,7 +142,7 @@ static void a_line_for_each_thing_of_each_step(void **state)
             assert_memory_equal(at + length + 8, rest, strlen(rest));
             at += (size_t)length + 8 + strlen(rest);
         }
-    assert_string_equal(at, ""); /* runs that make no step leave nothing */
+    assert_string_equal(at, ""); /* runs that do not advance the step are not recorded */
     assert_int_equal(t.ends, 2); /* after the last step, and when the session was closed */
     assert_int_equal(t.end.code, HS_OK);
 }
@@ -158,7 +158,7 @@ static void the_last_step_is_saved(void **state)
     hs_env_free(NULL, latest);
 }
 
-/* Two processes with one order: the second must not write into what the first has. */
+/* Two processes with one request: the second must not write to the record of the first. */
 static void a_record_is_never_another_processs(void **state)
 {
     fixture *f = *state;
@@ -195,7 +195,7 @@ static void each_file_call_of_a_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(a_line_for_each_thing_of_each_step), with_fixture(the_last_step_is_saved),
+        with_fixture(each_step_has_a_line_for_each_item), with_fixture(the_last_step_is_saved),
         with_fixture(a_record_is_never_another_processs), with_fixture(each_allocation_of_a_record),
         with_fixture(each_file_call_of_a_record),
     };

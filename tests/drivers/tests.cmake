@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-hooksess_test(drivers training_session hooks/stage.c summary/events.c checkpoint/model.c)
+foreach(module IN ITEMS training_session training_saves)
+  hooksess_test(drivers ${module} drivers/trained.c hooks/stage.c summary/events.c checkpoint/model.c)
+endforeach()
 hooksess_test(drivers training_roles hooks/stage.c summary/events.c)
 hooksess_test(drivers planted_files hooks/poisoned.c hooks/stage.c)
 hooksess_test(drivers trial_recorder checkpoint/model.c checkpoint/cell.c)
@@ -8,6 +10,7 @@ hooksess_test(drivers evaluation_loop drivers/shop.c hooks/stage.c summary/event
 hooksess_test(drivers device_training backends/device.c)
 hooksess_test(drivers/tf1 supervisor drivers/tf1/supervised.c)
 hooksess_test(drivers/tf1 supervisor_session drivers/tf1/supervised.c summary/events.c backends/queued.c backends/bare.c)
+hooksess_test(drivers/tf1 supervisor_loop drivers/tf1/supervised.c)
 hooksess_test(drivers/tf1 supervisor_services drivers/tf1/supervised.c summary/events.c)
 hooksess_test(drivers/tf1 supervisor_stop drivers/tf1/supervised.c)
 hooksess_count_waits(drivers/tf1 supervisor_stop)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of adopted programs share: a program before and after, which print the same lines and write the same result."""
+"""Shared by the tests of adopted programs: the programs before and after print the same lines and write the same result."""
 import os
 import pathlib
 import re
@@ -11,11 +11,11 @@ import unittest
 SOURCE = pathlib.Path(os.environ["ADOPT_SOURCE"])
 BEFORE, AFTER, TOOL = (os.environ[name] for name in ("ADOPT_BEFORE", "ADOPT_AFTER", "HOOKSESS_TOOL"))
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts a job in the background has it ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for background jobs
 
 
 def run(program, directory):
-    """All lines that it prints, and its exit status."""
+    """Returns the lines that the program prints, and its exit status."""
     done = subprocess.run([program], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     return done.stdout.splitlines(), done.returncode
 
@@ -25,8 +25,9 @@ def checkpoints(directory):
 
 
 def kill(program, directory, number, at, save=False):
-    """Runs it until it has printed so many lines, and kills it, in the middle: it waits for us to read what it has printed, as
-    the pipe takes little. `save`: SIGUSR1 makes it save before. The lines that got out, whole, and its exit status."""
+    """Runs the program until it has printed `at` lines, and sends it the signal `number`. As its pipe is small, it waits until its
+    output is read, so the signal comes during the training. `save`: SIGUSR1 makes it save before. Returns the complete lines
+    that were printed, and the exit status."""
     process = subprocess.Popen(
         [program], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, pipesize=4096)
     lines = [process.stdout.readline() for _ in range(at)]
@@ -65,7 +66,7 @@ class Program:
         self.assertFalse(os.path.exists(os.path.join(self.directory, self.result)))
 
     def assert_continues_to_the_end(self):
-        """Not from the start."""
+        """The program must not start again from the beginning."""
         lines, status = run(self.after, self.directory)
         self.assertEqual(status, 0)
         self.assertEqual(lines, self.undisturbed[-len(lines):])
@@ -84,7 +85,7 @@ class Program:
 
 
 class Readme:
-    """Shows the difference, which has at most `most_added` lines more."""
+    """Prints the difference, which must have at most `most_added` more lines."""
 
     def test_it_shows_the_difference(self):
         readme = (SOURCE / "README.md").read_text()

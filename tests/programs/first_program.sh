@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# first_program.sh C_PROGRAM CPP_PROGRAM: both find the same line, also when they are started again, each on the other's checkpoints.
+# first_program.sh C_PROGRAM CPP_PROGRAM: both print the same line, also when each is started again with the other's checkpoints.
 set -eu
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT

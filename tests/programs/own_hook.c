@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_hook DIRECTORY: a hook of a program's own, over the public headers, does what the built-in ones do: it acts as a
- * trigger says, resumes in its rhythm, writes events, and reports what is wrong with it when the session is opened. C11 and
- * C++20. */
+/* own_hook DIRECTORY: a program's own hook, made with the public headers, does what built-in hooks do: it acts on a
+ * trigger, resumes its schedule, writes events, and reports invalid options when the session is opened. C11 and C++20. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>
@@ -27,14 +26,14 @@ static void note(record *acted, int64_t step)
     snprintf(acted->text + used, sizeof acted->text - used, " %lld", (long long)step);
 }
 
-/* After the run: counts how often it acts. */
+/* After the run: counts its actions. */
 
 typedef struct {
     hs_timer *timer;
     const char *tensor, *directory;
     record *acted;
     hs_summary_writer *writer;
-    int64_t times; /* before the timer in the checkpoint; and once more after it */
+    int64_t times; /* saved before and after the timer */
 } counter;
 
 static hs_code counter_begin(void *self, hs_backend backend, hs_error *err)
@@ -281,7 +280,7 @@ static void opening_fails(hs_graph *graph, hs_hook hook, hs_code code, const cha
     CHECK(err.code == code && strstr(err.message, says) && strstr(err.message, "counter"));
 }
 
-static void what_is_wrong_is_reported_when_the_session_is_opened(void)
+static void invalid_options_are_reported_when_the_session_is_opened(void)
 {
     record acted;
     model m;
@@ -303,6 +302,6 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     a_resumed_run_acts_where_the_whole_run_does(argv[1]);
-    what_is_wrong_is_reported_when_the_session_is_opened();
+    invalid_options_are_reported_when_the_session_is_opened();
     return 0;
 }

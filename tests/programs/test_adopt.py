@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adopted loops of examples/adopt, in C and in C++: their losses are those of the loop before, wherever they are killed."""
+"""The adopted loops of examples/adopt, in C and in C++: their losses are those of the original loops, wherever they are killed."""
 import os
 import pathlib
 import random
@@ -21,7 +21,7 @@ class Adopt(adopt.Program, unittest.TestCase):
         run(self.after, self.directory)
         self.assertEqual(model.read_bytes(), self.model)
 
-    def test_what_is_done_is_not_done_again(self):
+    def test_a_completed_training_is_not_repeated(self):
         run(self.after, self.directory)
         self.assertEqual(run(self.after, self.directory), ([], 0))
 
@@ -34,7 +34,7 @@ class Adopt(adopt.Program, unittest.TestCase):
         written = b"".join(pathlib.Path(self.directory, "run", name).read_bytes() for name in events)
         self.assertEqual(written.count(b"\x0a\x04loss\x15"), last // 100)  # a tag and, behind it, a number
 
-    def test_after_sigterm_it_goes_on_as_if_nothing_had_been(self):
+    def test_after_sigterm_it_resumes_exactly(self):
         first, status = kill(self.after, self.directory, signal.SIGTERM, 50)
         self.assertEqual(status, 75)
         self.assertGreaterEqual(len(first), 50)
@@ -52,7 +52,7 @@ class Adopt(adopt.Program, unittest.TestCase):
         rest, status = run(self.after, self.directory)
         self.assertEqual((lines + rest, status), (self.undisturbed, 0))
 
-    def test_after_kill_9_it_goes_on_from_its_checkpoint(self):
+    def test_after_kill_9_it_resumes_from_its_checkpoint(self):
         first, status = kill(self.after, self.directory, signal.SIGKILL, 1500)
         self.assertEqual(status, -signal.SIGKILL)
         self.assertEqual(first, self.undisturbed[: len(first)])
@@ -63,7 +63,7 @@ class Adopt(adopt.Program, unittest.TestCase):
         self.assertEqual(begun % 1000, 0)
         self.assertEqual(second, self.undisturbed[begun:])
 
-    def test_killed_again_and_again_it_comes_to_its_end(self):
+    def test_killed_repeatedly_it_still_completes(self):
         random_numbers = random.Random(7)
         for _ in range(6):
             lines, status = kill(self.after, self.directory, signal.SIGKILL, random_numbers.randrange(1, 1200))

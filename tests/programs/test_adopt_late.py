@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adopted loop of examples/adopt/late, whose moments come late: its losses are those of the loop before, wherever it is killed."""
+"""The adopted loop of examples/adopt/late, which adds its moments late: its losses are those of the original loop, wherever it is killed."""
 import os
 import signal
 import subprocess
@@ -15,7 +15,7 @@ DATA = "/usr/share/datasets/fashion-mnist"
 @unittest.skipUnless(os.path.isdir(DATA), "the data set is not installed (Debian: dataset-fashion-mnist)")
 class Late(adopt.Program, unittest.TestCase):
     def stop_after(self, number, step):
-        """Sends it a signal when a checkpoint of that step is there. Its exit status."""
+        """Sends the program a signal when the checkpoint of this step exists. Returns its exit status."""
         with subprocess.Popen([AFTER], cwd=self.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             while process.poll() is None and not os.path.exists(f"{self.directory}/run/model.ckpt-{step}.index"):
                 time.sleep(0.001)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adopted programs of examples/adopt/jacobi and examples/adopt/cpp: wherever they are killed, they compute the same as before."""
+"""The adopted programs of examples/adopt/jacobi and examples/adopt/cpp: wherever they are killed, they compute the same results as the originals."""
 import signal
 import unittest
 
 import adopt
 from adopt import AFTER, SOURCE, kill, run
 
-# The file that the programs write, and how many lines an adopted one may have more.
+# The result file of the programs, and the most lines that the adopted one may have more.
 RESULT, MOST_ADDED = {"jacobi": ("grid", 15), "cpp": ("weights", 12)}[SOURCE.name]
 
 
@@ -25,7 +25,7 @@ class Port(adopt.Program, unittest.TestCase):
         self.assert_result()
 
     def test_after_kill_9_it_continues_from_its_last_checkpoint(self):
-        for at in 500, 501:  # not always with the same one of two grids
+        for at in 500, 501:  # at an odd and an even step, as there are two grids
             lines, status = kill(AFTER, self.directory, signal.SIGKILL, at, save=True)
             self.assertEqual(status, -signal.SIGKILL)
             self.assert_no_result()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program with feeds, nested fetches and run options, as one would write it. */
+/* A typical program with feeds, nested fetches and run options. */
 #include "support/test.h"
 
 typedef struct {

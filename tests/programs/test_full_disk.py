@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trainer on a disk that is full for a while: a small tmpfs, where one may be mounted."""
+"""The trainer on a disk that is full for a while: a small tmpfs, if one can be mounted."""
 import json
 import os
 import pathlib
@@ -58,7 +58,7 @@ class FullDisk(unittest.TestCase):
     def outcome(self):
         return json.loads((self.disk / "run/outcome.json").read_text())
 
-    def test_training_goes_on_and_the_end_is_saved(self):
+    def test_training_continues_and_the_end_is_saved(self):
         trainer = self.start("--max-steps", "1000000")
         self.await_true(self.has_saved, trainer)
         self.fill()
@@ -76,7 +76,7 @@ class FullDisk(unittest.TestCase):
         self.assertEqual(again.wait(PATIENCE), 0, self.said()[-2000:])
         self.assertEqual(self.outcome()["step"], outcome["step"] + 10)
 
-    def test_an_end_that_cannot_be_saved_fails_and_keeps_what_there_was(self):
+    def test_an_end_that_cannot_be_saved_fails_and_keeps_the_checkpoints(self):
         trainer = self.start("--max-steps", "1000000")
         self.await_true(self.has_saved, trainer)
         self.fill()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Testing a hook without a model, as an author of hooks would. */
+/* An example of how to test a hook without a model. */
 #include "support/test.h"
 
 #include <math.h>

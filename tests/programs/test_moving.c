@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops that stay their programs', over memory that the programs move and allocate: stopped and started again, they end as
+/* Programs with their own loops and with memory that they move and allocate. Stopped and started again, they end as
  * without the stop. */
 #include "support/test.h"
 
@@ -90,7 +90,7 @@ static void update(trainer *t, int first_update)
     }
 }
 
-/* The first two steps look at the data alone, and update nothing. */
+/* The first two steps read data and update nothing. */
 static void train(trainer *t, const char *directory, int64_t last_step)
 {
     *t = (trainer){.rng = 42, .best = INFINITY};
@@ -137,7 +137,7 @@ static void a_trainer_that_allocates_its_moments(void **state)
     }
 }
 
-/* The same, with moments that the session learns of when they are allocated. */
+/* The same, but the moments are added to the session when they are allocated. */
 static void train_late(trainer *t, const char *directory, int64_t last_step)
 {
     hs_error err;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/prometheus: its file is in Prometheus' text format, whole whenever it is read, and has the last numbers."""
+"""examples/prometheus: its file is in Prometheus' text format, complete whenever it is read, and has the last numbers."""
 import os
 import pathlib
 import re
@@ -13,7 +13,7 @@ GAUGE = re.compile(rf"# HELP ({NAME}) ([^\n\\]|\\\\|\\n)+\n# TYPE \1 gauge\n\1 (
 
 
 def parse(text):
-    """Names and values; the whole text is gauges with their HELP and TYPE lines."""
+    """Returns the names and values. The text must consist of gauges with their HELP and TYPE lines."""
     values, at = {}, 0
     while at < len(text):
         gauge = GAUGE.match(text, at)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs as people are to write them.
+# Example programs of users.
 hooksess_test(programs feeds)
 hooksess_test(programs hook_without_model)
 hooksess_test(programs moving)
 
-# A hook over the public headers: src/ is not in the path of includes.
+# A hook that uses only the public headers: src/ is not in the include path.
 foreach(language IN ITEMS c cpp)
   add_executable(own_hook_${language} ${CMAKE_CURRENT_LIST_DIR}/own_hook.${language})
   set_target_properties(own_hook_${language} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF CXX_STANDARD 20 CXX_EXTENSIONS OFF)

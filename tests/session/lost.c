@@ -55,7 +55,7 @@ int lost_teardown(void **state)
     return live ? -1 : 0;
 }
 
-/* The one lost whose backend is spied upon. */
+/* The object whose backend is in use. */
 static lost *spying;
 
 static hs_code open_counted(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
@@ -67,18 +67,18 @@ static hs_code open_counted(void *self, const char *target, hs_bytes config, voi
 
 static hs_code step_counted(void *session, int64_t *step, hs_error *err)
 {
-    return spying->hides_step ? hs_error_set(err, HS_UNAVAILABLE, "nobody answers")
+    return spying->hides_step ? hs_error_set(err, HS_UNAVAILABLE, "no answer")
                               : hs_graph_backend(spying->graph).ops->global_step(session, step, err);
 }
 
 hs_backend lost_backend(lost *l)
 {
     hs_backend backend = hs_graph_backend(l->graph);
-    l->spied = *backend.ops;
-    l->spied.open = open_counted;
-    l->spied.global_step = step_counted;
+    l->spied_ops = *backend.ops;
+    l->spied_ops.open = open_counted;
+    l->spied_ops.global_step = step_counted;
     spying = l;
-    return (hs_backend){&l->spied, backend.self};
+    return (hs_backend){&l->spied_ops, backend.self};
 }
 
 hs_session *lost_try_open(lost *l, const hs_session_options *given, const hs_hook *more, size_t n)
@@ -112,6 +112,18 @@ void lost_open_saving(lost *l)
 hs_code lost_run(lost *l, const char *name)
 {
     return hs_session_run(l->session, name, &l->err);
+}
+
+hs_code lost_fail(lost *l, hs_code code)
+{
+    l->fails_left = 1;
+    l->fails_with = code;
+    return lost_run(l, "fail");
+}
+
+void lost_recover(lost *l)
+{
+    assert_ok(lost_fail(l, HS_ABORTED), &l->err);
 }
 
 int64_t lost_inc(lost *l)
@@ -150,7 +162,7 @@ typedef struct {
     hs_error error;
 } report;
 
-static void *tell(void *given)
+static void *report_error(void *given)
 {
     report *r = given;
     hs_coordinator_request_stop(r->to, &r->error);
@@ -161,6 +173,6 @@ void lost_report(lost *l, hs_code code)
 {
     pthread_t thread;
     report r = {l->a.coordinator, {.code = code, .message = "a thread's"}};
-    assert_int_equal(pthread_create(&thread, NULL, tell, &r), 0);
+    assert_int_equal(pthread_create(&thread, NULL, report_error, &r), 0);
     pthread_join(thread, NULL);
 }

@@ -35,7 +35,7 @@ int own_setup(void **state)
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE}));
     own_probe(o, a, .code = 0);
     own_probe(o, b, .code = 0);
-    o->recovery = (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
+    o->recovery = *HS_RECOVERY(.max_attempts = HS_NEVER);
     *state = o;
     return hs_graph_error(o->graph, NULL);
 }

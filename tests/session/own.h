@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_SESSION_OWN_H
 #define HS_TESTS_SESSION_OWN_H
 
-/* A loop that computes its steps itself: a weight that grows by what the data say, a loss, a position in the data. */
+/* A loop that computes its steps itself. It has a weight, to which it adds its data, a loss, and a position in the data. */
 
 #include "session/probe.h"
 
@@ -10,12 +10,12 @@ typedef struct own {
     test_env t;
     hs_graph *graph;
     hs_session *session;
-    hs_outcome outcome; /* of the last close */
+    hs_outcome outcome; /* the outcome of the last close */
     hs_error err;
     probe a, b;
     char *directory;
-    hs_script *calls;     /* records what the probes are called for */
-    hs_recovery recovery; /* of the sessions that are opened */
+    hs_script *calls;     /* records the probes' callbacks */
+    hs_recovery recovery; /* the sessions' option */
     double weight, loss;
     int64_t position;
 } own;
@@ -28,22 +28,22 @@ int own_teardown(void **state);
 
 #define own_probe(o, which, ...) ((o)->which = (probe){.name = #which, __VA_ARGS__})
 
-/* Opens a session with these hooks, or with the probes a and b, watched. */
+/* Opens a session with these hooks, or with the recorded probes a and b. */
 void own_open(own *o, const hs_session_options *options, const hs_hook *hooks, size_t n);
 void own_open_probes(own *o, const hs_session_options *options);
-/* With one hook, and nothing else. */
+/* Opens a session with one hook and default options. */
 void own_open_hook(own *o, hs_hook hook);
-/* What is between begin and end: the first position adds 1, the next 2, and so on. */
+/* Computes a step, between begin and end: adds 1 at the first position, 2 at the next, and so on. */
 void own_compute(own *o);
-/* The loop's body and the loop: until it ends, at most so many steps. How many were made. */
+/* One step; and the loop, until it ends or has made `most` steps. Returns the number of steps. */
 hs_code own_step(own *o);
 int own_loop(own *o, int most);
 const hs_outcome *own_close(own *o);
-/* All that a new process has: nothing. The graph stays. */
+/* Resets the weight, the loss and the position, as in a new process. The graph stays. */
 void own_forget(own *o);
-/* What was called since the last time. */
+/* The callbacks since the last call of this function. */
 const char *own_calls(own *o);
-/* The double of that name in the newest checkpoint of the directory; -1: there is none. */
+/* The double of this name in the newest checkpoint of the directory. -1: none. */
 double own_saved(own *o, const char *name);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_SESSION_PROBE_H
 #define HS_TESTS_SESSION_PROBE_H
 
-/* A hook that asks, fails, acts and counts as a test tells it to, and a scripted session to try it on. */
+/* A hook that requests, fails, acts and counts as a test sets it, and a scripted session for it. */
 
 #include "support/test.h"
 
@@ -21,7 +21,7 @@ typedef enum {
 
 typedef struct probe probe;
 
-/* A callback as it is made. What it does not get is NULL. */
+/* The arguments of a callback. NULL: the callback does not have it. */
 typedef struct {
     probe_point point;
     hs_backend backend;
@@ -36,29 +36,29 @@ typedef hs_code (*probe_act)(probe *p, const probe_call *call);
 
 struct probe {
     const char *name;
-    const hs_run_args *wants; /* asked for in each before_run */
+    const hs_run_args *wants; /* requested in each before_run */
     probe_point fails_in;     /* the callback that fails ... */
     size_t fails_at;          /* ... in this call of it, counted from 1; 0: never */
-    hs_code code;             /* with this; 0: HS_INTERNAL */
-    const char *message;      /* NULL: without one */
+    hs_code code;             /* with this code. 0: HS_INTERNAL */
+    const char *message;      /* NULL: no message */
     size_t stops_at;          /* the after_run, counted from 1, that requests a stop; 0: none */
-    probe_act act;            /* called in each callback that does not fail */
+    probe_act act;            /* called in each callback that does not fail itself */
     void *user;
 
     size_t calls[PROBE_POINTS];
     int destroyed;
-    double number; /* in the last after_run: the first value */
+    double number; /* the first value in the last after_run */
     hs_coordinator *coordinator;
     hs_raw_session *raw;
     hs_outcome outcome; /* from close */
     hs_hook_ops ops;
 };
 
-/* The hook; `p` must outlive it. */
+/* Returns the hook. `p` must outlive it. */
 hs_hook probe_hook(probe *p);
 
 typedef struct play {
-    test_env t; /* but for the clock, which is the script's */
+    test_env t; /* its clock is not used, but the script's */
     hs_script *script;
     hs_backend backend;
     hs_session *session;
@@ -66,35 +66,35 @@ typedef struct play {
     const hs_run_values *values; /* of the last run */
     hs_outcome outcome;          /* of the last close */
     hs_backend_ops spied;
-    probe a, b, c; /* which outlive the session */
+    probe a, b, c; /* they outlive the session */
 } play;
 
-/* Tells one of the play's probes what to do. */
+/* Sets what one of the play's probes does. */
 #define play_probe(p, which, ...) ((p)->which = (probe){.name = #which, __VA_ARGS__})
 
 /* cmocka's setup and teardown: *state is a play whose script has placeholders a, b, c and constants five and ten. The
  * teardown closes the session, and fails the test if memory is left. */
 int play_setup(void **state);
 int play_teardown(void **state);
-/* The backend's own calls are recorded too: "finalize", "unfinalize", "open", "shut". */
+/* Also records the calls of the backend: "finalize", "unfinalize", "open", "shut". */
 void play_spy(play *p);
 
 hs_session *play_try_open(play *p, const hs_hook *hooks, size_t n);
-/* An opening that succeeds. */
+/* The same, asserting success. */
 void play_open(play *p, const hs_hook *hooks, size_t n);
-/* The same with a, with a and b, with all three probes, each of them watched. */
+/* The same with the first n of the probes a, b and c, whose callbacks are recorded. */
 void play_open_probes(play *p, size_t n);
-/* A run; what it gives is in values. */
+/* Makes a run. Its values are in p->values. */
 hs_code play_run(play *p, const char *const *names, const hs_feed *feeds);
 hs_code play_args(play *p, const hs_run_args *args);
-/* A run of one name that succeeds; its value. */
+/* Runs one name, asserts success, and returns its value. */
 double play_number(play *p, const char *name);
-/* "train", which succeeds; the step after it. */
+/* Runs "train", asserts success, and returns the step after it. */
 int64_t play_train(play *p);
 const hs_outcome *play_close(play *p);
-/* What was called since the last time. */
+/* The callbacks since the last call of this function. */
 const char *play_calls(play *p);
-/* The probe as a hook whose callbacks are recorded under its name. */
+/* Returns the probe as a hook whose callbacks are recorded under its name. */
 hs_hook play_watch(play *p, probe *hook);
 hs_feed play_feed(const char *name, const double *value);
 

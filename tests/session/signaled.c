@@ -28,13 +28,13 @@ static void pause_us(long us)
     nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }
 
-static void tell(const trainer *t)
+static void write_byte(const trainer *t)
 {
     if (write(t->pipe, "x", 1) != 1)
         _exit(9);
 }
 
-static bool comes_to(const trainer *t, moment at, int64_t step)
+static bool is_moment(const trainer *t, moment at, int64_t step)
 {
     return t->at == at && t->at_step == step;
 }
@@ -46,12 +46,12 @@ static hs_code produce(void *self, hs_op *op, hs_error *err)
     trainer *t = self;
     (void)err;
     t->position++;
-    if (comes_to(t, AT_DATA, t->position)) {
-        tell(t);
+    if (is_moment(t, AT_DATA, t->position)) {
+        write_byte(t);
         pause_us(1500);
     }
-    if (comes_to(t, AT_NO_DATA, t->position)) {
-        tell(t);
+    if (is_moment(t, AT_NO_DATA, t->position)) {
+        write_byte(t);
         while (!atomic_load(&t->coordinator))
             pause_us(100);
         hs_coordinator_wait_for_stop(atomic_load(&t->coordinator), 1e9);
@@ -76,12 +76,12 @@ static void await_signals(const trainer *t, const hs_op *op)
 {
     while (!hs_op_stop_requested(op))
         pause_us(100);
-    tell(t);
+    write_byte(t);
     while (!hs_raw_session_save_refusal(t->raw, NULL))
         pause_us(100);
     if (t->does != STAYS)
         return;
-    tell(t);
+    write_byte(t);
     for (;;)
         pause_us(1000);
 }
@@ -92,8 +92,8 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
     int64_t x = *(const int64_t *)hs_op_input(op, 0)->data, step = hs_op_global_step(op, NULL) + 1;
     double loss = 0;
     (void)err;
-    if (comes_to(t, AT_STEP, step)) {
-        tell(t);
+    if (is_moment(t, AT_STEP, step)) {
+        write_byte(t);
         if (t->does == AWAITS_SIGNALS || t->does == STAYS)
             await_signals(t, op);
     }
@@ -110,9 +110,9 @@ static hs_code evaluate(void *self, hs_raw_session *session, int64_t step, hs_er
 {
     const trainer *t = self;
     (void)err;
-    if (!comes_to(t, AT_EVALUATION, step))
+    if (!is_moment(t, AT_EVALUATION, step))
         return HS_OK;
-    tell(t);
+    write_byte(t);
     for (int i = 0; i < 20 && !hs_raw_session_stop_requested(session); i++)
         pause_us(100);
     return HS_OK;
@@ -122,14 +122,14 @@ static hs_code before_save(void *self, hs_raw_session *session, int64_t step, hs
 {
     const trainer *t = self;
     (void)session, (void)err;
-    if (comes_to(t, AT_SAVE, step)) {
-        tell(t);
+    if (is_moment(t, AT_SAVE, step)) {
+        write_byte(t);
         pause_us(500);
     }
     return HS_OK;
 }
 
-/* A hook that looks: the first, so that its close and its destroy are the last. */
+/* The first hook, so that its close and its destroy are called last. */
 
 static hs_code m_begin(void *self, hs_backend backend, hs_error *err)
 {
@@ -137,7 +137,7 @@ static hs_code m_begin(void *self, hs_backend backend, hs_error *err)
     (void)backend, (void)err;
     atomic_store(&t->record->begun, true);
     if (t->at == AT_OPENING) {
-        tell(t);
+        write_byte(t);
         pause_us(500);
     }
     return HS_OK;
@@ -160,19 +160,19 @@ static hs_code m_before(void *self, hs_run_context *run, const hs_run_args **arg
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
     if (step >= 0 && step + 1 == t->at_step) {
-        tell(t);
+        write_byte(t);
         while (!hs_run_context_requests(run))
             pause_us(100);
     }
     return err->code;
 }
 
-/* It stops anyway: that a signal has come is known to the session alone. */
+/* The session is already closing, so only its own field shows that a signal came. */
 static void await_signals_at_the_end(const trainer *t, hs_raw_session *session)
 {
     while (!atomic_load(&hs__session_of(session)->signals.first_ns))
         pause_us(100);
-    tell(t);
+    write_byte(t);
     while (!hs_raw_session_save_refusal(session, NULL))
         pause_us(100);
 }
@@ -182,7 +182,7 @@ static hs_code m_end(void *self, hs_raw_session *session, hs_error *err)
     const trainer *t = self;
     (void)err;
     if (t->at == AT_END) {
-        tell(t);
+        write_byte(t);
         pause_us(500);
         if (t->does == AWAITS_SIGNALS)
             await_signals_at_the_end(t, session);
@@ -216,7 +216,7 @@ static hs_hook marker(trainer *t)
 static hs_code no_sync(void *user, void *file, hs_error *err)
 {
     (void)user, (void)file, (void)err;
-    return HS_OK; /* a process that dies takes nothing out of the cache */
+    return HS_OK; /* the death of a process does not lose the disk's cache */
 }
 
 static hs_code no_sync_directory(void *user, const char *path, hs_error *err)
@@ -284,7 +284,7 @@ int trainer_run(trainer *t)
     build(t);
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 20, .env = &t->env), &err);
     if (t->at == AT_START) {
-        tell(t);
+        write_byte(t);
         pause_us(1000);
     }
     t->session = open_session(t, saver, &err);

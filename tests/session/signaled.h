@@ -2,8 +2,8 @@
 #ifndef HS_TESTS_SESSION_SIGNALED_H
 #define HS_TESTS_SESSION_SIGNALED_H
 
-/* A small program that trains, to be sent signals: a queue with a position, variables, a saver, an evaluation, twelve
- * steps. It writes a byte to a pipe when it comes to a moment that the test names. */
+/* A small program that trains and gets signals: a queue with a position, variables, a saver, an evaluation, twelve
+ * steps. It writes a byte to a pipe at a moment that the test chooses. */
 
 #include "support/test.h"
 
@@ -17,32 +17,32 @@ typedef enum {
     AT_OPENING,    /* the first begin of a hook */
     AT_STEP,       /* in the op */
     AT_EVALUATION, /* between its batches */
-    AT_DATA,       /* the step waits for data, for some time */
+    AT_DATA,       /* the step waits some time for data */
     AT_NO_DATA,    /* the same, forever */
     AT_SAVE,
-    AT_END /* a hook's end; with AWAITS_SIGNALS until there were two */
+    AT_END /* a hook's end. With AWAITS_SIGNALS it waits for two signals */
 } moment;
 
-/* What its op does at that moment. */
+/* What its op does at this moment. */
 typedef enum {
-    GOES_ON,
-    AWAITS_SIGNALS, /* writes a byte more for each that it has seen, and goes on after the second */
-    STAYS,          /* the same, and never goes on */
-    AWAITS_REQUEST  /* before the step: until somebody has asked for a save */
+    CONTINUES,
+    AWAITS_SIGNALS, /* writes a byte for each signal that it sees, and continues after the second */
+    STAYS,          /* the same, but never continues */
+    AWAITS_REQUEST  /* before the step: waits until a save is requested */
 } behavior;
 
-/* What the process tells of itself, in memory that others see. */
+/* The process's report, in memory that it shares with the test. */
 typedef struct record {
-    atomic_bool begun, freed; /* between the two, signals are the session's */
-    atomic_bool closed;       /* all below is there */
+    atomic_bool begun, freed; /* between the two, the session handles signals */
+    atomic_bool closed;       /* the fields below are set */
     hs_outcome outcome;
     uint64_t digest; /* of the variables */
     double losses[STEPS + 1];
-    int refused;              /* 1: the session was not opened */
-    _Atomic int64_t ahead_ns; /* the process's clock may be moved by it (support/clock.h) */
+    int refused;              /* 1: opening the session failed */
+    _Atomic int64_t ahead_ns; /* moves the process's clock (support/clock.h) */
 } record;
 
-/* In such memory, zeroed. */
+/* Allocates records in shared memory, zeroed. */
 record *record_new(size_t n);
 void record_free(record *r, size_t n);
 
@@ -52,7 +52,7 @@ typedef struct trainer {
     moment at;
     int64_t at_step;
     behavior does;
-    int pipe; /* the byte is written to it */
+    int pipe; /* the byte is written to this pipe */
     bool background, unsaved;
     int64_t last_step; /* 0: STEPS */
 
@@ -67,7 +67,7 @@ typedef struct trainer {
     hs_file_system_ops files;
 } trainer;
 
-/* Trains until it is done or stopped; the exit status. */
+/* Trains until complete or stopped. Returns the exit status. */
 int trainer_run(trainer *t);
 
 #endif

@@ -39,7 +39,7 @@ void stand_start(stand *s, trainer t, int (*body)(stand *s))
     s->t.directory = s->directory;
     s->t.record = s->record;
     s->t.pipe = ends[1];
-    s->told = ends[0];
+    s->moment_pipe = ends[0];
     fflush(NULL);
     s->child = fork();
     assert_true(s->child >= 0);
@@ -58,13 +58,13 @@ void stand_start(stand *s, trainer t, int (*body)(stand *s))
 bool stand_await(const stand *s)
 {
     char byte;
-    return read(s->told, &byte, 1) == 1;
+    return read(s->moment_pipe, &byte, 1) == 1;
 }
 
 void stand_finish(stand *s)
 {
     assert_int_equal(waitpid(s->child, &s->status, 0), s->child);
-    close(s->told);
+    close(s->moment_pipe);
 }
 
 void stand_run(stand *s, trainer t, int (*body)(stand *s))
@@ -100,7 +100,7 @@ void stand_resume(stand *s, int64_t saved)
     stand_run(s, (trainer){.background = s->t.background}, NULL);
     check_done(s);
     assert_true(saved == STEPS || s->record->losses[saved + 1] != 0);
-    assert_true(saved == 0 || s->record->losses[saved] == 0); /* it began where it was saved */
+    assert_true(saved == 0 || s->record->losses[saved] == 0); /* it began after the saved step */
     check_losses(s, saved + 1);
 }
 
@@ -113,7 +113,7 @@ void check_saved(const stand *s, int signal)
     assert_int_equal(outcome->last_saved_step, outcome->step);
 }
 
-/* How long a process takes from its start to its end: hosts and sanitizers differ. */
+/* Measures the duration of a run, which differs between hosts and sanitizers. */
 static uint64_t measure_us(stand *s)
 {
     struct timespec began, ended;

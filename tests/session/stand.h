@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_SESSION_STAND_H
 #define HS_TESTS_SESSION_STAND_H
 
-/* Processes that train (signaled.h), one after the other, in one directory. */
+/* Runs processes that train (signaled.h) one after the other in one directory. */
 
 #include "session/signaled.h"
 
@@ -11,15 +11,15 @@
 typedef struct stand stand;
 struct stand {
     char *directory;
-    record *record, *others; /* the process's; two for those of sessions that it has besides */
+    record *record, *others; /* the process's record; two more for its further sessions */
     trainer t;
-    int told; /* the pipe's end to read from */
+    int moment_pipe; /* the pipe's end to read */
     pid_t child;
     int status;
     uint64_t random;
-    uint64_t digest; /* of a run that nobody disturbs, */
+    uint64_t digest; /* of a run without signals, */
     double losses[STEPS + 1];
-    uint64_t run_us; /* and its length; check_trial corrects it, as it is longer on a busy machine */
+    uint64_t run_us; /* and its duration; check_trial corrects it, as it depends on the machine's load */
 };
 
 int stand_setup(void **state);
@@ -27,35 +27,37 @@ int stand_teardown(void **state);
 #define with_stand(test) cmocka_unit_test_setup_teardown(test, stand_setup, stand_teardown)
 
 uint64_t stand_random(stand *s);
-/* The directory is empty again. */
+/* Empties the directory. */
 void stand_clear(stand *s);
-/* Starts one on what is in the directory; `body` NULL: it trains, and no more. */
+/* Starts a process in the directory. `body` NULL: it calls trainer_run. */
 void stand_start(stand *s, trainer t, int (*body)(stand *s));
-/* Until it comes to its moment. False: it never does. */
+/* Waits until it reaches its moment. Returns false if it ended before. */
 bool stand_await(const stand *s);
-/* Until it has ended. */
+/* Waits until it has ended. */
 void stand_finish(stand *s);
 void stand_run(stand *s, trainer t, int (*body)(stand *s));
-/* Sends it a signal once it has come to its moment, and up to the length of a whole run has passed; until it has ended. */
+/* Starts a process, sends it a signal at a random time after its moment, up to the duration of a whole run, and waits
+ * until it has ended. */
 void stand_send(stand *s, const trainer *t, int signal);
-/* The next process goes on from the step that was saved (0: nothing, or the first one), as if nothing had been. */
+/* Runs the next process, which must resume from the saved step (0: nothing was saved, or the first step) and end as a
+ * run without signals. */
 void stand_resume(stand *s, int64_t saved);
 
 void check_exit(const stand *s, int wanted);
 void check_done(const stand *s);
-/* It is stopped by this signal, and saved. */
+/* Asserts that the process was stopped by this signal and saved. */
 void check_saved(const stand *s, int signal);
-/* From this step on they are those of a run that nobody disturbs. */
+/* Asserts that the losses from this step on are those of a run without signals. */
 void check_losses(const stand *s, int64_t from);
-/* Where it was killed, the signal came when it was nobody's but the system's. */
+/* Asserts that the signal killed the process, and came while no session handled signals. */
 void check_killed(const stand *s, int signal);
 
-/* What came of trials. */
+/* The results of trials. */
 typedef struct tally {
     int saved, done, killed;
 } tally;
-/* Whatever came of the signal was right, and is resumed. The next signal comes earlier if this one came too late, else
- * later. */
+/* Asserts that the process ended correctly after the signal, and resumes it if necessary. Makes the next signal earlier if
+ * this one came too late, otherwise later. */
 void check_trial(stand *s, int signal, tally *sum);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks that may fail, and what is known of failures that were got over. */
+/* Best-effort hooks: failures, backoff, and what the session reports of them. */
 #include "session/probe.h"
 
-/* b is of best effort, between a and c. */
+/* Opens a session with the hooks a, b and c. b is best-effort. */
 static void open_with_b(play *p, int64_t max_failures)
 {
     hs_hook hooks[] = {play_watch(p, &p->a), hs_hook_best_effort(play_watch(p, &p->b), max_failures), play_watch(p, &p->c)};
@@ -19,32 +19,31 @@ static hs_hook_failure failure_of(play *p, size_t index)
 static const hs_run_args five = HS_INIT(hs_run_args, .names = HS_NAMES("five"));
 static const hs_run_args nothing_there = HS_INIT(hs_run_args, .names = HS_NAMES("nowhere"));
 
-/* As long as it is told to, in one callback. */
+/* A hook that fails in one callback while `fails` is true. */
 typedef struct {
     probe_point point;
     bool fails;
-} sickness;
+} failing;
 
-static hs_code be_sick(probe *p, const probe_call *call)
+static hs_code fail_if_set(probe *p, const probe_call *call)
 {
-    const sickness *sick = p->user;
-    return sick->fails && call->point == sick->point ? hs_error_set(call->err, HS_RESOURCE_EXHAUSTED, "the disk is full")
-                                                     : HS_OK;
+    const failing *f = p->user;
+    return f->fails && call->point == f->point ? hs_error_set(call->err, HS_RESOURCE_EXHAUSTED, "the disk is full") : HS_OK;
 }
 
-static void open_sick(play *p, sickness *sick, int64_t max_failures)
+static void open_failing(play *p, failing *f, int64_t max_failures)
 {
-    play_probe(p, b, .act = be_sick, .user = sick);
+    play_probe(p, b, .act = fail_if_set, .user = f);
     open_with_b(p, max_failures);
     play_calls(p);
 }
 
-static void the_training_goes_on_without_it(void **state)
+static void training_continues_without_the_hook(void **state)
 {
     play *p = *state;
-    static sickness sick; /* its session is closed by the teardown */
-    sick = (sickness){PROBE_AFTER, true};
-    open_sick(p, &sick, 0);
+    static failing f; /* its session is closed by the teardown */
+    f = (failing){PROBE_AFTER, true};
+    open_failing(p, &f, 0);
     assert_int_equal(play_train(p), 1);
     assert_string_equal(play_calls(p), "a.before b.before c.before run a.after b.after c.after");
     assert_int_equal(play_train(p), 2);
@@ -54,19 +53,19 @@ static void the_training_goes_on_without_it(void **state)
         "hook 'b', after_run at step 1: the disk is full; training continues, and the hook is called again after 1 s");
 }
 
-static void one_that_fails_before_the_run_is_left_out_of_it(void **state)
+static void a_hook_whose_before_run_fails_is_left_out_of_the_run(void **state)
 {
     play *p = *state;
-    static sickness sick; /* its session is closed by the teardown */
-    sick = (sickness){PROBE_BEFORE, true};
-    open_sick(p, &sick, 0);
+    static failing f; /* its session is closed by the teardown */
+    f = (failing){PROBE_BEFORE, true};
+    open_failing(p, &f, 0);
     p->b.wants = &five;
     play_train(p);
     assert_string_equal(play_calls(p), "a.before b.before c.before run a.after c.after");
     assert_string_equal(hs_script_last_run(p->script), "fetch train; feed");
 }
 
-static void what_it_cannot_fetch_is_its_own_failure(void **state)
+static void a_missing_fetch_is_the_hooks_failure(void **state)
 {
     play *p = *state;
     play_probe(p, b, .wants = &nothing_there);
@@ -76,12 +75,12 @@ static void what_it_cannot_fetch_is_its_own_failure(void **state)
     assert_int_equal(p->b.calls[PROBE_AFTER], 0);
 }
 
-static void it_is_called_again_after_a_time_that_grows(void **state)
+static void it_is_retried_after_a_growing_backoff(void **state)
 {
     play *p = *state;
-    static sickness sick; /* its session is closed by the teardown */
-    sick = (sickness){PROBE_AFTER, true};
-    open_sick(p, &sick, 0);
+    static failing f; /* its session is closed by the teardown */
+    f = (failing){PROBE_AFTER, true};
+    open_failing(p, &f, 0);
     const double waits[] = {1, 2, 4, 8, 16, 32, 64, 64};
     play_train(p);
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
@@ -95,20 +94,20 @@ static void it_is_called_again_after_a_time_that_grows(void **state)
     assert_int_equal(failure_of(p, 0).failures, 9);
 }
 
-static void it_comes_back_when_it_works_again(void **state)
+static void it_resumes_when_it_works_again(void **state)
 {
     play *p = *state;
-    static sickness sick; /* its session is closed by the teardown */
-    sick = (sickness){PROBE_AFTER, true};
-    open_sick(p, &sick, 0);
+    static failing f; /* its session is closed by the teardown */
+    f = (failing){PROBE_AFTER, true};
+    open_failing(p, &f, 0);
     play_train(p);
     assert_true(failure_of(p, 0).muted);
-    sick.fails = false;
+    f.fails = false;
     hs_script_advance(p->script, 1);
     play_train(p);
     assert_contains(p->t.log, "hook 'b' recovered after 1 failure in a row");
     assert_false(failure_of(p, 0).muted);
-    sick.fails = true; /* and it begins with a second again */
+    f.fails = true; /* the backoff begins with 1 s again */
     play_train(p);
     hs_script_advance(p->script, 1);
     play_train(p);
@@ -116,12 +115,12 @@ static void it_comes_back_when_it_works_again(void **state)
 }
 
 /* Its after_run is good each time. */
-static void one_that_fails_in_its_boundaries_does_not_work_again_for_its_runs(void **state)
+static void good_runs_do_not_end_a_failure_in_boundaries(void **state)
 {
     play *p = *state;
-    static sickness sick; /* its session is closed by the teardown */
-    sick = (sickness){PROBE_BOUNDARY, true};
-    play_probe(p, b, .act = be_sick, .user = &sick);
+    static failing f; /* its session is closed by the teardown */
+    f = (failing){PROBE_BOUNDARY, true};
+    play_probe(p, b, .act = fail_if_set, .user = &f);
     open_with_b(p, 0);
     assert_int_equal(p->b.calls[PROBE_BOUNDARY], 1);
     hs_script_advance(p->script, 1);
@@ -130,17 +129,17 @@ static void one_that_fails_in_its_boundaries_does_not_work_again_for_its_runs(vo
     assert_lacks(p->t.log, "recovered after");
 }
 
-static void after_the_last_failure_that_it_may_have_it_is_left_alone(void **state)
+static void after_max_failures_the_hook_is_disabled(void **state)
 {
     play *p = *state;
-    static sickness sick; /* its session is closed by the teardown */
-    sick = (sickness){PROBE_AFTER, true};
-    open_sick(p, &sick, 2);
+    static failing f; /* its session is closed by the teardown */
+    f = (failing){PROBE_AFTER, true};
+    open_failing(p, &f, 2);
     play_train(p);
     hs_script_advance(p->script, 1);
     play_train(p);
     assert_contains(p->t.log, "the disk is full; training continues without this hook");
-    sick.fails = false;
+    f.fails = false;
     hs_script_advance(p->script, 1e6);
     play_train(p);
     assert_int_equal(p->b.calls[PROBE_AFTER], 2);
@@ -165,18 +164,18 @@ static void a_begin_that_fails_is_final(void **state)
     assert_int_equal(p->outcome.failing_hooks, 1);
 }
 
-static void a_creation_that_failed_is_told_later(void **state)
+static void a_failed_after_create_session_is_called_again_later(void **state)
 {
     play *p = *state;
-    static sickness sick; /* its session is closed by the teardown */
-    sick = (sickness){PROBE_CREATE, true};
-    play_probe(p, b, .act = be_sick, .user = &sick);
+    static failing f; /* its session is closed by the teardown */
+    f = (failing){PROBE_CREATE, true};
+    play_probe(p, b, .act = fail_if_set, .user = &f);
     open_with_b(p, 0);
     hs_script_advance(p->script, 1);
     play_train(p);
     assert_int_equal(p->b.calls[PROBE_CREATE], 2);
     assert_int_equal(p->b.calls[PROBE_BEFORE], 0);
-    sick.fails = false;
+    f.fails = false;
     hs_script_advance(p->script, 2);
     play_train(p);
     assert_int_equal(p->b.calls[PROBE_CREATE], 3);
@@ -184,7 +183,7 @@ static void a_creation_that_failed_is_told_later(void **state)
     assert_contains(p->t.log, "recovered after 2 failures in a row");
 }
 
-static void its_end_is_no_failure_of_the_session(void **state)
+static void a_failing_end_does_not_fail_the_session(void **state)
 {
     play *p = *state;
     play_probe(p, b, .fails_in = PROBE_END, .fails_at = 1);
@@ -197,12 +196,12 @@ static void its_end_is_no_failure_of_the_session(void **state)
     assert_int_equal(p->c.calls[PROBE_END], 1);
 }
 
-static void the_outcome_counts_and_the_log_tells(void **state)
+static void the_outcome_and_the_log_count_failures(void **state)
 {
     play *p = *state;
-    static sickness sick; /* its session is closed by the teardown */
-    sick = (sickness){PROBE_AFTER, true};
-    open_sick(p, &sick, 0);
+    static failing f; /* its session is closed by the teardown */
+    f = (failing){PROBE_AFTER, true};
+    open_failing(p, &f, 0);
     for (int i = 0; i < 3; i++, hs_script_advance(p->script, 10))
         play_train(p);
     const hs_error full = {.code = HS_RESOURCE_EXHAUSTED, .message = "no space left"};
@@ -220,11 +219,11 @@ static void the_outcome_counts_and_the_log_tells(void **state)
     play_close(p);
     assert_int_equal(p->outcome.failing_hooks, 2);
     assert_int_equal(p->outcome.failures, 5);
-    assert_int_equal(p->a.outcome.failures, 5); /* the hooks' close has it, too */
+    assert_int_equal(p->a.outcome.failures, 5); /* the hooks' close gets the number as well */
     assert_contains(p->t.log, "'b' failed 3 times, and training continued; last error: hook 'b', after_run at step 3");
 }
 
-static void other_hooks_fail_the_run_as_ever(void **state)
+static void other_hooks_still_fail_the_run(void **state)
 {
     play *p = *state;
     play_probe(p, c, .fails_in = PROBE_AFTER, .fails_at = 1);
@@ -247,10 +246,10 @@ static hs_code save_no_state(void *self, hs_state_writer *out, hs_error *err)
 static hs_code load_no_state(void *self, hs_state_reader *in, hs_error *err)
 {
     (void)self, (void)in;
-    return hs_error_set(err, HS_DATA_LOSS, "its file is not what it was");
+    return hs_error_set(err, HS_DATA_LOSS, "its file has changed");
 }
 
-static void its_state_fails_no_copy_of_the_rest(void **state)
+static void its_state_does_not_fail_a_copy_of_the_rest(void **state)
 {
     play *p = *state;
     hs_hook hook = probe_hook(&p->b);
@@ -278,8 +277,8 @@ static hs_code count_saves(void *self, hs_state_writer *out, hs_error *err)
     return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "its file is full");
 }
 
-/* It may have nothing to save from. */
-static void one_that_is_left_alone_is_not_asked_for_its_state(void **state)
+/* It may have no state to save. */
+static void a_disabled_hook_saves_no_state(void **state)
 {
     play *p = *state;
     hs_state_copy *copy = NULL;
@@ -300,8 +299,8 @@ static void one_that_is_left_alone_is_not_asked_for_its_state(void **state)
     assert_int_equal(failure_of(p, 1).failures, 1);
 }
 
-/* What it wanted fed before it failed, and what fetched, is not in the run. */
-static void what_it_has_asked_for_before_it_failed_is_left_out(void **state)
+/* The feeds and fetches that it requested before it failed are not in the run. */
+static void fetches_requested_before_a_failure_are_left_out(void **state)
 {
     play *p = *state;
     static const double mine = 1, callers = 2;
@@ -316,7 +315,7 @@ static void what_it_has_asked_for_before_it_failed_is_left_out(void **state)
     assert_true(hs_run_values_number(p->values, 0) == 2);
 }
 
-static void what_it_wanted_fed_another_may_feed(void **state)
+static void another_hook_may_feed_the_tensor_of_a_failed_hook(void **state)
 {
     play *p = *state;
     static const double mine = 1, anothers = 3;
@@ -331,7 +330,7 @@ static void what_it_wanted_fed_another_may_feed(void **state)
     assert_string_equal(hs_script_last_run(p->script), "fetch train b; feed b");
 }
 
-static void it_takes_nothing_from_the_failure_of_another(void **state)
+static void it_is_not_blamed_for_the_failure_of_another(void **state)
 {
     play *p = *state;
     play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1);
@@ -342,7 +341,7 @@ static void it_takes_nothing_from_the_failure_of_another(void **state)
     assert_string_equal(p->outcome.hook, "a");
 }
 
-static void null_is_no_session_and_no_failure(void **state)
+static void a_null_session_has_no_failures(void **state)
 {
     (void)state;
     hs_hook_failure failure;
@@ -353,24 +352,24 @@ static void null_is_no_session_and_no_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        play_test(the_training_goes_on_without_it),
-        play_test(one_that_fails_before_the_run_is_left_out_of_it),
-        play_test(what_it_cannot_fetch_is_its_own_failure),
-        play_test(it_is_called_again_after_a_time_that_grows),
-        play_test(it_comes_back_when_it_works_again),
-        play_test(one_that_fails_in_its_boundaries_does_not_work_again_for_its_runs),
-        play_test(after_the_last_failure_that_it_may_have_it_is_left_alone),
+        play_test(training_continues_without_the_hook),
+        play_test(a_hook_whose_before_run_fails_is_left_out_of_the_run),
+        play_test(a_missing_fetch_is_the_hooks_failure),
+        play_test(it_is_retried_after_a_growing_backoff),
+        play_test(it_resumes_when_it_works_again),
+        play_test(good_runs_do_not_end_a_failure_in_boundaries),
+        play_test(after_max_failures_the_hook_is_disabled),
         play_test(a_begin_that_fails_is_final),
-        play_test(a_creation_that_failed_is_told_later),
-        play_test(its_end_is_no_failure_of_the_session),
-        play_test(the_outcome_counts_and_the_log_tells),
-        play_test(other_hooks_fail_the_run_as_ever),
-        play_test(its_state_fails_no_copy_of_the_rest),
-        play_test(one_that_is_left_alone_is_not_asked_for_its_state),
-        play_test(what_it_has_asked_for_before_it_failed_is_left_out),
-        play_test(what_it_wanted_fed_another_may_feed),
-        play_test(it_takes_nothing_from_the_failure_of_another),
-        play_test(null_is_no_session_and_no_failure),
+        play_test(a_failed_after_create_session_is_called_again_later),
+        play_test(a_failing_end_does_not_fail_the_session),
+        play_test(the_outcome_and_the_log_count_failures),
+        play_test(other_hooks_still_fail_the_run),
+        play_test(its_state_does_not_fail_a_copy_of_the_rest),
+        play_test(a_disabled_hook_saves_no_state),
+        play_test(fetches_requested_before_a_failure_are_left_out),
+        play_test(another_hook_may_feed_the_tensor_of_a_failed_hook),
+        play_test(it_is_not_blamed_for_the_failure_of_another),
+        play_test(a_null_session_has_no_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a hook sees of the run: its context, and the raw session. */
+/* What a hook sees of a run: the context and the raw session. */
 #include "session/probe.h"
 
 #include <hooksess/event_reader.h>
@@ -36,7 +36,7 @@ static hs_code look_at_the_args(probe *p, const probe_call *call)
     assert_string_equal(args->names[0], "b");
     assert_null(args->names[1]);
     assert_string_equal(args->feeds[0].name, "b");
-    assert_null(args->feeds[1].name); /* a's own is not there */
+    assert_null(args->feeds[1].name); /* not the feed of hook a */
     assert_ptr_equal(hs_run_context_session(call->run), p->raw);
     return HS_OK;
 }
@@ -53,7 +53,7 @@ static void ms_120s_the_original_args_are_the_callers_alone(void **state)
     assert_int_equal(p->b.calls[PROBE_AFTER], 1);
 }
 
-/* Each listing is a hook of its own, though it is the same object. */
+/* Each listing is a separate hook, even if the object is the same. */
 static const hs_run_args five_then_ten[] = {HS_INIT(hs_run_args, .names = HS_NAMES("five")),
                                             HS_INIT(hs_run_args, .names = HS_NAMES("ten"))};
 
@@ -122,7 +122,7 @@ static void the_step_is_read_once_before_and_once_after(void **state)
     }
 }
 
-/* Trains once more, in a run of its own, after the step was read. */
+/* Trains once more in a raw run, after the step was read. */
 static hs_code train_once_more(probe *p, const probe_call *call)
 {
     const hs_run_args train = HS_INIT(hs_run_args, .names = HS_NAMES("train"));
@@ -145,7 +145,7 @@ static hs_code note_the_step(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* Whether they come before or after it in the list: the boundary's step is the one that is there. */
+/* All hooks see the step in the boundary, whether they are listed before or after the hook that made the run. */
 static void a_raw_run_that_advances_the_step_is_seen_by_all(void **state)
 {
     play *p = *state;
@@ -164,7 +164,7 @@ static void a_raw_run_that_advances_the_step_is_seen_by_all(void **state)
     }
 }
 
-static void the_step_is_not_read_where_nobody_asks(void **state)
+static void the_step_is_read_only_on_request(void **state)
 {
     play *p = *state;
     p->spied = *p->backend.ops;
@@ -186,7 +186,7 @@ static hs_code expect_no_step(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void a_graph_without_a_step_says_so(void **state)
+static void a_graph_without_a_step_is_an_error(void **state)
 {
     play *p = *state;
     hs_graph *graph = hs_graph_new(&p->t.env);
@@ -218,7 +218,7 @@ static void a_negative_step_is_a_failure(void **state)
 
 /* The time. */
 
-/* What a hook saw, and the script whose clock it moves: its own work takes time. */
+/* The times that a hook saw, and the script whose clock its work moves. */
 typedef struct {
     hs_script *script;
     int64_t times[PROBE_POINTS];
@@ -258,7 +258,7 @@ static hs_code compare_the_times(probe *p, const probe_call *call)
     int64_t began = hs_env_monotonic_ns(NULL), coarse = hs_run_context_coarse_now(call->run);
     int64_t now = hs_run_context_now(call->run);
     assert_true(coarse <= now && coarse > began - 1000000000);
-    assert_int_equal(hs_run_context_coarse_now(call->run), now); /* which was read by now */
+    assert_int_equal(hs_run_context_coarse_now(call->run), now); /* the same as the exact time read before */
     ++*(int *)p->user;
     return HS_OK;
 }
@@ -342,8 +342,8 @@ static void hooks_are_called_for_their_kinds_of_run(void **state)
     assert_string_equal(calls_of_kind(p, HS_RUN_AUX), "b.before run b.after b.boundary");
 }
 
-/* The boundaries of opening and closing are everybody's, and so is all else that is no run. */
-static void hooks_of_other_kinds_are_opened_and_closed_all_the_same(void **state)
+/* The boundaries of opening and closing, and all callbacks outside of runs, are called for hooks of all kinds. */
+static void hooks_of_all_kinds_are_opened_and_closed(void **state)
 {
     play *p = *state;
     hs_hook eval = play_watch(p, &p->a);
@@ -356,7 +356,7 @@ static void hooks_of_other_kinds_are_opened_and_closed_all_the_same(void **state
 
 /* The raw session. */
 
-static void the_raw_session_keeps_what_is_saved(void **state)
+static void the_raw_session_records_the_saved_step(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
@@ -367,7 +367,7 @@ static void the_raw_session_keeps_what_is_saved(void **state)
     assert_int_equal(play_close(p)->last_saved_step, 12);
 }
 
-/* Values of the caller's raw run are good until its next. */
+/* Values of the caller's raw run are valid until its next raw run. */
 static void the_caller_may_make_raw_runs(void **state)
 {
     play *p = *state;
@@ -421,8 +421,8 @@ static void event_files_are_flushed_before_a_boundary(void **state)
     test_remove_directory(directory);
 }
 
-/* The disk fills up in the last moment. */
-static void an_event_file_that_fails_is_counted_and_spoils_no_end(void **state)
+/* The disk is full when the session ends. */
+static void a_failing_event_file_is_counted_and_does_not_fail_the_session(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
@@ -450,7 +450,7 @@ static hs_code request_a_boundary(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void what_an_event_file_fails_of_is_reported_at_the_boundary(void **state)
+static void the_error_of_an_event_file_is_reported_at_the_boundary(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
@@ -466,7 +466,7 @@ static void what_an_event_file_fails_of_is_reported_at_the_boundary(void **state
     assert_true(hs_raw_session_failure(raw, 0, &failure));
     assert_string_equal(failure.hook, "summary writer");
     assert_int_equal(failure.failures, 1);
-    assert_ok(hs_raw_session_flush_writer(raw, writer, true, &p->err), &p->err); /* it is tried again, and works */
+    assert_ok(hs_raw_session_flush_writer(raw, writer, true, &p->err), &p->err); /* it is retried and succeeds */
     assert_false(hs_summary_writer_status(writer).failing);
     assert_fails(hs_raw_session_flush_writer(raw, NULL, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "writer is NULL");
     assert_fails(hs_raw_session_flush_writer(NULL, writer, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "session is NULL");
@@ -474,7 +474,7 @@ static void what_an_event_file_fails_of_is_reported_at_the_boundary(void **state
     test_remove_directory(directory);
 }
 
-static void a_writer_of_the_programs_that_is_to_fail_spoils_a_good_end(void **state)
+static void a_failing_writer_of_the_program_fails_the_session(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
@@ -506,12 +506,12 @@ static void a_directory_has_one_writer_for_all(void **state)
     assert_int_equal(hs_raw_session_summary_writer(raw, "", &other, &p->err), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_raw_session_summary_writer(raw, NULL, &other, &p->err), HS_INVALID_ARGUMENT);
     play_close(p);
-    assert_ok(hs_summary_writer_close(own, &p->err), &p->err); /* it is the program's */
+    assert_ok(hs_summary_writer_close(own, &p->err), &p->err); /* the program closes its own writer */
     assert_int_equal(test_count_files(directory, "tfevents"), 2);
     test_remove_directory(directory);
 }
 
-/* How many START records the event files of a directory have. */
+/* Counts the START records in the event files of a directory. */
 static int starts_in(const char *directory)
 {
     const hs_event *event;
@@ -554,20 +554,20 @@ int main(void)
         play_test(ms_123s_each_listing_of_a_hook_sees_its_own_request),
         play_test(the_step_is_read_once_before_and_once_after),
         play_test(a_raw_run_that_advances_the_step_is_seen_by_all),
-        play_test(the_step_is_not_read_where_nobody_asks),
-        play_test(a_graph_without_a_step_says_so),
+        play_test(the_step_is_read_only_on_request),
+        play_test(a_graph_without_a_step_is_an_error),
         play_test(a_negative_step_is_a_failure),
         play_test(the_time_is_read_once_before_and_once_after),
         play_test(the_coarse_time_is_of_the_same_clock),
         play_test(a_boundary_says_which_it_is),
         play_test(hooks_are_called_for_their_kinds_of_run),
-        play_test(hooks_of_other_kinds_are_opened_and_closed_all_the_same),
-        play_test(the_raw_session_keeps_what_is_saved),
+        play_test(hooks_of_all_kinds_are_opened_and_closed),
+        play_test(the_raw_session_records_the_saved_step),
         play_test(the_caller_may_make_raw_runs),
         play_test(event_files_are_flushed_before_a_boundary),
-        play_test(an_event_file_that_fails_is_counted_and_spoils_no_end),
-        play_test(what_an_event_file_fails_of_is_reported_at_the_boundary),
-        play_test(a_writer_of_the_programs_that_is_to_fail_spoils_a_good_end),
+        play_test(a_failing_event_file_is_counted_and_does_not_fail_the_session),
+        play_test(the_error_of_an_event_file_is_reported_at_the_boundary),
+        play_test(a_failing_writer_of_the_program_fails_the_session),
         play_test(a_directory_has_one_writer_for_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,7 +111,7 @@ template <typename Call> bool throws(Call call)
     return false;
 }
 
-/* In functions of their own, so that the session is closed deeper in the stack than it was run. */
+/* Separate functions, so that the session is closed deeper in the stack than it was run. */
 __attribute__((noinline)) hs_outcome close_deep(hs_session *session, int depth)
 {
     volatile char room[8192];

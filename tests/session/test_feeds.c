@@ -6,7 +6,7 @@
 
 static const double five = 5, ten = 10, twenty = 20;
 
-/* A graph with placeholders a, b, c and their sum, on the session of the play. */
+/* Opens the play's session on a graph with placeholders a, b, c and their sum. */
 static hs_graph *open_sum(play *p, const hs_hook *hooks, size_t n)
 {
     hs_graph *graph = hs_graph_new(&p->t.env);
@@ -46,7 +46,7 @@ static void ms_051_hooks_and_caller_feed_together(void **state)
     hs_graph *graph = open_sum(p, (hs_hook[]){probe_hook(&p->a), probe_hook(&p->b)}, 2);
     assert_ok(play_run(p, HS_NAMES("sum3"), mine), &p->err);
     assert_true(hs_run_values_number(p->values, 0) == 35);
-    assert_string_equal(mine[0].name, "c"); /* and nothing was done to the caller's list */
+    assert_string_equal(mine[0].name, "c"); /* the caller's list is unchanged */
     assert_null(mine[1].name);
     close_sum(p, graph);
 }
@@ -77,7 +77,7 @@ static void ms_104s_a_hook_that_feeds_what_the_caller_feeds_is_named(void **stat
     assert_int_equal(hs_script_runs(p->script), 0);
 }
 
-static void a_caller_that_feeds_twice_is_told(void **state)
+static void feeding_a_tensor_twice_is_an_error(void **state)
 {
     play *p = *state;
     hs_feed feeds[] = {play_feed("a", &five), play_feed("b", &five), play_feed("a", &ten), {NULL}};
@@ -94,10 +94,10 @@ static void ms_121s_no_request_and_empty_requests(void **state)
     const hs_feed none[] = {{NULL}};
     hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1);
     play_probe(p, a, .wants = HS_RUN_ARGS(.feeds = none, .options = &options));
-    play_open_probes(p, 2); /* b asks for nothing at all */
+    play_open_probes(p, 2); /* b requests nothing */
     assert_ok(play_run(p, HS_NAMES("a"), (hs_feed[]){play_feed("a", &five), {NULL}}), &p->err);
     assert_true(hs_run_values_number(p->values, 0) == 5);
-    assert_true(p->a.number != p->a.number && p->b.number != p->b.number); /* NaN: there is no value */
+    assert_true(p->a.number != p->a.number && p->b.number != p->b.number); /* NaN: no value */
     assert_contains(hs_script_last_run(p->script), "fetch a; feed a; trace 1");
 }
 
@@ -123,10 +123,10 @@ static void ms_121s_a_request_without_fetches_has_no_values(void **state)
     play_probe(p, c, .act = no_values);
     play_open_probes(p, 3);
     assert_true(play_number(p, "a") == 5);
-    assert_ptr_equal(p->c.user, &options); /* who asks for nothing sees the options of the run all the same */
+    assert_ptr_equal(p->c.user, &options); /* c requests nothing and still sees the run's options */
 }
 
-/* What is fed is never part of a plan: only names are. */
+/* A plan contains the names of feeds, not their data. */
 static void the_same_plan_takes_other_data(void **state)
 {
     play *p = *state;
@@ -154,7 +154,7 @@ static void feeds_of_other_names_are_other_plans(void **state)
         assert_ok(play_run(p, HS_NAMES("ten"), feeds), &p->err);
         assert_string_equal(hs_script_last_run(p->script), i % 2 ? "fetch ten; feed a" : "fetch ten; feed b");
         if (i < 4)
-            continue; /* at first one right after the other, then with nothing fed in between */
+            continue; /* first in consecutive runs, then with a run without feeds in between */
         assert_ok(play_run(p, HS_NAMES("ten"), NULL), &p->err);
         assert_string_equal(hs_script_last_run(p->script), "fetch ten; feed");
     }
@@ -174,7 +174,7 @@ int main(void)
         play_test(ms_051_hooks_and_caller_feed_together),
         play_test(ms_052_two_hooks_that_feed_one_tensor_are_named),
         play_test(ms_104s_a_hook_that_feeds_what_the_caller_feeds_is_named),
-        play_test(a_caller_that_feeds_twice_is_told),
+        play_test(feeding_a_tensor_twice_is_an_error),
         play_test(ms_121s_no_request_and_empty_requests),
         play_test(ms_121s_a_request_without_fetches_has_no_values),
         play_test(the_same_plan_takes_other_data),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of fetches: their shapes, the plans made of them, and trees that make no sense. */
+/* Trees of fetches: their shapes, their plans, and invalid trees. */
 #include "session/probe.h"
 
 static hs_code fetch(play *p, const hs_fetch *fetches)
@@ -38,7 +38,7 @@ static void empty_trees_have_no_leaves(void **state)
 {
     play *p = *state;
     const hs_fetch no_items = {.kind = HS_FETCH_LIST}, no_entries = {.kind = HS_FETCH_DICT};
-    for (int i = 0; i < 2; i++) { /* the second time they are known */
+    for (int i = 0; i < 2; i++) { /* the second time their plans exist */
         assert_ok(fetch(p, &no_items), &p->err);
         assert_int_equal(hs_run_values_count(p->values), 0);
         assert_ok(fetch(p, &no_entries), &p->err);
@@ -70,8 +70,8 @@ static void loss_and_loss_0_are_one_fetch(void **state)
     assert_true(p->a.number == 5);
 }
 
-/* The caller's memory may hold something else in the next run. */
-static void args_at_the_same_address_are_read_anew(void **state)
+/* The caller may change the args in place between runs. */
+static void args_at_the_same_address_are_read_again(void **state)
 {
     play *p = *state;
     const char *names[] = {"five", NULL, NULL};
@@ -104,8 +104,8 @@ static void equal_args_at_other_addresses_are_known(void **state)
     assert_int_equal(p->t.allocations, before);
 }
 
-/* Trees that differ in one thing each. */
-static void trees_that_look_alike_are_told_apart(void **state)
+/* Trees that differ in one detail each. */
+static void similar_trees_are_distinguished(void **state)
 {
     play *p = *state;
     const hs_fetch *trees[] = {
@@ -140,8 +140,8 @@ static void a_list_and_a_tree_of_the_same_names_differ(void **state)
     }
 }
 
-/* More than are kept. The hook asks every time, and has its own all along. */
-static void thousands_of_different_args_come_and_go(void **state)
+/* More plans than are kept. The hook requests the same fetch in every run and gets its value. */
+static void thousands_of_different_args_are_used(void **state)
 {
     play *p = *state;
     play_probe(p, a, .wants = HS_RUN_ARGS(.names = HS_NAMES("ten")));
@@ -156,11 +156,11 @@ static void thousands_of_different_args_come_and_go(void **state)
         if (i % 5000 == 4999)
             live[i / 5000] = p->t.live;
     }
-    assert_int_equal(live[0], live[1]); /* what is kept does not grow */
+    assert_int_equal(live[0], live[1]); /* memory does not grow */
 }
 
-/* All the 2 to the power of 13 lists of two names: as many plans, and no more text than for one. */
-static void what_is_kept_of_many_plans_is_bounded(void **state)
+/* All 2^13 lists of two names make as many plans, with the text of one. */
+static void the_memory_of_many_plans_is_bounded(void **state)
 {
     play *p = *state;
     const char *names[14] = {NULL};
@@ -188,8 +188,8 @@ static hs_code ask_for_thousands(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* What the run itself has asked for is kept, however much its hooks ask for meanwhile. */
-static void a_hook_may_ask_for_thousands_of_things_in_a_run(void **state)
+/* The caller's plan is kept, however many fetches its hooks request in the run. */
+static void a_hook_may_request_thousands_of_fetches_in_a_run(void **state)
 {
     play *p = *state;
     play_probe(p, a, .wants = HS_RUN_ARGS(.names = HS_NAMES("ten", "five")));
@@ -199,7 +199,7 @@ static void a_hook_may_ask_for_thousands_of_things_in_a_run(void **state)
     assert_true(p->a.number == 10);
 }
 
-/* Each hook's own, which make what the run fetches outgrow its room again and again. */
+/* Each hook's fetches differ, so that the run's list grows several times. */
 enum { WISHES = 20 };
 
 static hs_code check_wishes(probe *p, const probe_call *call)
@@ -210,7 +210,7 @@ static hs_code check_wishes(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void hooks_may_ask_for_many_different_things(void **state)
+static void hooks_may_request_many_different_fetches(void **state)
 {
     play *p = *state;
     static const int firsts[] = {0, WISHES, 2 * WISHES};
@@ -226,7 +226,7 @@ static void hooks_may_ask_for_many_different_things(void **state)
         lists[i / WISHES][i % WISHES] = names[i];
     }
     for (int i = 0; i < 3; i++)
-        wants[i] = (hs_run_args)HS_INIT(hs_run_args, .names = lists[i]);
+        wants[i] = *HS_RUN_ARGS(.names = lists[i]);
     play_probe(p, a, .wants = &wants[0], .act = check_wishes, .user = (void *)&firsts[0]);
     play_probe(p, b, .wants = &wants[1], .act = check_wishes, .user = (void *)&firsts[1]);
     play_probe(p, c, .wants = &wants[2], .act = check_wishes, .user = (void *)&firsts[2]);
@@ -234,8 +234,8 @@ static void hooks_may_ask_for_many_different_things(void **state)
     play_train(p);
 }
 
-/* A plan that was thrown away is made again. */
-static void a_hook_that_slept_for_long_gets_what_it_asks_for(void **state)
+/* A discarded plan is made again. */
+static void a_hook_gets_its_fetches_after_a_long_pause(void **state)
 {
     play *p = *state;
     const hs_run_args ten = HS_INIT(hs_run_args, .names = HS_NAMES("ten"));
@@ -249,7 +249,7 @@ static void a_hook_that_slept_for_long_gets_what_it_asks_for(void **state)
     assert_true(p->a.number == 10);
 }
 
-static void hundreds_of_names_are_told_apart(void **state)
+static void hundreds_of_names_are_distinguished(void **state)
 {
     play *p = *state;
     enum { N = 300 };
@@ -272,7 +272,7 @@ static void hundreds_of_names_are_told_apart(void **state)
 
 static hs_fetch nested[HS_MAX_FETCH_DEPTH + 2];
 
-/* A leaf under so many lists. */
+/* A leaf under `depth` lists. */
 static const hs_fetch *deep(size_t depth)
 {
     static const hs_fetch *items[HS_MAX_FETCH_DEPTH + 2][2];
@@ -307,7 +307,7 @@ static void a_tree_that_contains_itself_is_refused(void **state)
     assert_true(play_number(p, "five") == 5);
 }
 
-/* No cycle, but 2 to the power of 60 leaves. */
+/* Without a cycle, but with 2^60 leaves. */
 static void a_tree_that_unfolds_without_end_is_refused(void **state)
 {
     play *p = *state;
@@ -347,13 +347,13 @@ static void keys_that_make_no_path_are_refused(void **state)
     assert_fails(fetch(p, HS_DICT({"a/b", HS_LEAF("five")})), HS_INVALID_ARGUMENT, &p->err, "key 'a/b'");
 }
 
-static void nodes_that_make_no_sense_are_refused(void **state)
+static void invalid_nodes_are_refused(void **state)
 {
     play *p = *state;
     const hs_fetch no_kind = {.name = "five"}, no_name = {.kind = HS_FETCH_LEAF}, other = {.kind = (hs_fetch_kind)7};
     const hs_fetch *lists[] = {HS_LIST(HS_LEAF("five"), &no_kind), HS_LIST(HS_LEAF("five"), &no_name),
                                HS_LIST(HS_LEAF("five"), &other), HS_DICT({"x", HS_LEAF("five")}, {"y", NULL})};
-    assert_ok(fetch(p, HS_LIST(HS_LEAF("five"))), &p->err); /* to which they are compared first */
+    assert_ok(fetch(p, HS_LIST(HS_LEAF("five"))), &p->err); /* the trees are first compared to this one */
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         assert_int_equal(fetch(p, lists[i]), HS_INVALID_ARGUMENT);
     assert_ok(fetch(p, HS_DICT({"x", HS_LEAF("five")})), &p->err);
@@ -362,7 +362,7 @@ static void nodes_that_make_no_sense_are_refused(void **state)
     assert_int_equal(fetch(p, &no_kind), HS_INVALID_ARGUMENT);
 }
 
-/* Whether or not the tree is known from a run before. */
+/* Whether or not a plan of the tree exists. */
 static void names_and_fetches_at_once_are_refused(void **state)
 {
     play *p = *state;
@@ -375,18 +375,18 @@ static void names_and_fetches_at_once_are_refused(void **state)
     }
 }
 
-static void a_missing_name_is_named_for_whoever_asked(void **state)
+static void the_error_of_a_missing_name_says_who_requested_it(void **state)
 {
     play *p = *state;
     play_probe(p, b, .wants = HS_RUN_ARGS(.names = HS_NAMES("lost")));
     play_open_probes(p, 2);
     assert_fails(hs_session_run(p->session, "train", &p->err), HS_NOT_FOUND, &p->err, "hook 'b', before_run");
     assert_contains(p->err.message, "'lost' is not in the ");
-    assert_lacks(p->err.message, "meant"); /* nothing that the test has defined is like it */
+    assert_lacks(p->err.message, "meant"); /* no defined name is similar */
     assert_fails(hs_session_run(p->session, "gone", &p->err), HS_NOT_FOUND, &p->err, "'gone'");
 }
 
-/* Hooks that ask in rhythms of their own make no plan for each combination. */
+/* Hooks with different schedules make no plan for each combination. */
 static const hs_run_args asks = HS_INIT(hs_run_args, .names = HS_NAMES("five"));
 
 static hs_code ask_sometimes(probe *p, const probe_call *call)
@@ -396,7 +396,7 @@ static hs_code ask_sometimes(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void hooks_come_and_go_as_they_like(void **state)
+static void hooks_may_request_fetches_in_some_runs_only(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = ask_sometimes, .user = (void *)(intptr_t)2);
@@ -418,25 +418,25 @@ int main(void)
         play_test(empty_trees_have_no_leaves),
         play_test(a_flat_list_names_its_leaves),
         play_test(loss_and_loss_0_are_one_fetch),
-        play_test(args_at_the_same_address_are_read_anew),
+        play_test(args_at_the_same_address_are_read_again),
         play_test(equal_args_at_other_addresses_are_known),
-        play_test(trees_that_look_alike_are_told_apart),
+        play_test(similar_trees_are_distinguished),
         play_test(a_list_and_a_tree_of_the_same_names_differ),
-        play_test(thousands_of_different_args_come_and_go),
-        play_test(what_is_kept_of_many_plans_is_bounded),
-        play_test(a_hook_may_ask_for_thousands_of_things_in_a_run),
-        play_test(hooks_may_ask_for_many_different_things),
-        play_test(a_hook_that_slept_for_long_gets_what_it_asks_for),
-        play_test(hundreds_of_names_are_told_apart),
+        play_test(thousands_of_different_args_are_used),
+        play_test(the_memory_of_many_plans_is_bounded),
+        play_test(a_hook_may_request_thousands_of_fetches_in_a_run),
+        play_test(hooks_may_request_many_different_fetches),
+        play_test(a_hook_gets_its_fetches_after_a_long_pause),
+        play_test(hundreds_of_names_are_distinguished),
         play_test(a_tree_may_be_a_thousand_deep),
         play_test(a_tree_that_contains_itself_is_refused),
         play_test(a_tree_that_unfolds_without_end_is_refused),
         play_test(duplicate_keys_are_refused),
         play_test(keys_that_make_no_path_are_refused),
-        play_test(nodes_that_make_no_sense_are_refused),
+        play_test(invalid_nodes_are_refused),
         play_test(names_and_fetches_at_once_are_refused),
-        play_test(a_missing_name_is_named_for_whoever_asked),
-        play_test(hooks_come_and_go_as_they_like),
+        play_test(the_error_of_a_missing_name_says_who_requested_it),
+        play_test(hooks_may_request_fetches_in_some_runs_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

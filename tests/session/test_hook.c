@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks by themselves: holding and destroying them. */
+/* Hooks without runs: hold, destroy, state keys, broken hooks. */
 #include "session/probe.h"
 
 static int destroyed_without_self;
@@ -43,7 +43,7 @@ static void held_anywhere_in_the_list_is_held(void **state)
     hs_hooks_free(list);
     assert_int_equal(a.destroyed, 0);
     assert_int_equal(b.destroyed, 0);
-    hs_hook_free(list[2]); /* who holds it destroys it */
+    hs_hook_free(list[2]); /* its holder destroys it */
     assert_int_equal(a.destroyed, 1);
 }
 
@@ -64,7 +64,7 @@ static void there_may_be_nothing_to_destroy(void **state)
     hs_hook_free((hs_hook){.ops = &nothing});
 }
 
-/* Of a hook whose size is wrong, which no session takes: what is beyond it is not read. */
+/* No session accepts ops of such a size, and hs_hook_free does not read beyond it. */
 static void destroy_is_looked_for_where_the_hook_has_it(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void a_later_hook_is_opened_and_run(void **state)
     assert_int_equal(p->a.calls[PROBE_AFTER], 1);
 }
 
-/* The list is the session's own; the functions stay the hook's. */
+/* The session copies the list of hooks, but not their ops. */
 static void the_list_of_hooks_is_copied(void **state)
 {
     play *p = *state;
@@ -119,7 +119,7 @@ static hs_code load_nothing(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-/* Three probes of these names, whose state is saved. */
+/* Opens a session with three probes of these names, with state. */
 static hs_session *open_with_states(play *p, const char *const names[3])
 {
     probe *probes[] = {&p->a, &p->b, &p->c};
@@ -133,7 +133,7 @@ static hs_session *open_with_states(play *p, const char *const names[3])
     return play_try_open(p, hooks, 3);
 }
 
-/* The second "a" is saved as "a_1": one that is called so would overwrite it, or be given its bytes. */
+/* The second "a" is saved as "a_1". A hook named "a_1" would overwrite it or load its bytes. */
 static void two_pieces_of_state_with_one_key_are_refused(void **state)
 {
     play *p = *state;
@@ -154,7 +154,7 @@ static void hooks_of_one_name_keep_a_state_each(void **state)
     assert_non_null(open_with_states(p, (const char *const[]){"a", "a", "a"}));
 }
 
-/* The key is that of the state: who has none takes none. */
+/* Only hooks with state use a key. */
 static void a_hook_without_state_takes_no_key(void **state)
 {
     play *p = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session knows of what its hooks cost. */
+/* The costs of hooks that a session measures. */
 #include "session/probe.h"
 
 static hs_code take_time(probe *p, const probe_call *call)
@@ -19,14 +19,14 @@ static hs_hook_cost cost_of(play *p, size_t index)
     return cost;
 }
 
-static void nobody_has_cost_anything_at_first(void **state)
+static void all_costs_are_zero_at_first(void **state)
 {
     play *p = *state;
     play_open_probes(p, 2);
     hs_hook_cost cost = cost_of(p, 1);
     assert_string_equal(cost.name, "b");
     assert_int_equal(cost.runs, 0);
-    assert_int_equal(cost.total_ns, 0); /* the clock has stood still in the first boundary */
+    assert_int_equal(cost.total_ns, 0); /* the clock has not advanced in the first boundary */
     assert_int_equal(cost.largest_step, -1);
     assert_false(hs_session_hook_cost(p->session, 2, &cost));
     assert_false(hs_session_hook_cost(NULL, 0, &cost));
@@ -44,7 +44,7 @@ static void a_hook_that_takes_long_is_timed_and_named(void **state)
     assert_int_equal(cost.runs, 100);
     assert_string_equal(cost.slowest, "after_run");
     assert_int_equal(cost.largest_ns, 250000000);
-    assert_int_equal(cost.total_ns, 100 * (int64_t)375000000); /* it was slow from the first run on, and timed each time */
+    assert_int_equal(cost.total_ns, 100 * (int64_t)375000000); /* slow from the first run on, so each call is timed */
     assert_int_equal(cost_of(p, 0).total_ns, 0);
     assert_int_equal(cost_of(p, 2).largest_ns, 0);
     play_close(p);
@@ -53,7 +53,7 @@ static void a_hook_that_takes_long_is_timed_and_named(void **state)
     assert_lacks(p->t.log, "hook 'a' took");
 }
 
-/* Seldom, and yet seen. */
+/* Takes long in rare calls only. */
 static hs_code take_time_seldom(probe *p, const probe_call *call)
 {
     play *stage = p->user;
@@ -62,7 +62,7 @@ static hs_code take_time_seldom(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void what_is_seldom_is_found_too(void **state)
+static void rare_slow_calls_are_found(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = take_time_seldom, .user = p);
@@ -74,7 +74,7 @@ static void what_is_seldom_is_found_too(void **state)
     assert_true(cost.total_ns > (int64_t)500 * 1000000000 && cost.total_ns < (int64_t)2000 * 1000000000);
 }
 
-/* As a first save does. */
+/* As an initial save does. */
 static hs_code take_time_at_the_opening(probe *p, const probe_call *call)
 {
     play *stage = p->user;
@@ -111,12 +111,12 @@ static void no_hook_takes_more_than_all_of_the_time(void **state)
     for (int i = 0; i < 200; i++)
         play_train(p);
     int64_t total = cost_of(p, 0).total_ns;
-    assert_true(total >= (int64_t)64 * 1000000000); /* one sample of a second stands for 64 runs */
+    assert_true(total >= (int64_t)64 * 1000000000); /* one sample of 1 s represents 64 runs */
     play_close(p);
     assert_contains(p->t.log, "hook 'a' took 100 % of the session's ");
 }
 
-static void only_runs_that_it_wants_are_a_hooks(void **state)
+static void a_hook_has_costs_only_in_runs_of_its_kinds(void **state)
 {
     play *p = *state;
     hs_hook hooks[] = {probe_hook(&p->a), probe_hook(&p->b)};
@@ -169,7 +169,7 @@ static void spans_are_recorded_to_the_end_of_the_next_run(void **state)
     assert_string_equal(seen.text, "");
 }
 
-/* Has the second run traced, by itself. */
+/* Traces the second run. */
 static hs_code trace_one(probe *p, const probe_call *call)
 {
     const char *directory = p->user;
@@ -228,12 +228,12 @@ static void invalid_traces_are_not_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        play_test(nobody_has_cost_anything_at_first),
+        play_test(all_costs_are_zero_at_first),
         play_test(a_hook_that_takes_long_is_timed_and_named),
-        play_test(what_is_seldom_is_found_too),
+        play_test(rare_slow_calls_are_found),
         play_test(the_opening_is_a_part_of_the_sessions_time),
         play_test(no_hook_takes_more_than_all_of_the_time),
-        play_test(only_runs_that_it_wants_are_a_hooks),
+        play_test(a_hook_has_costs_only_in_runs_of_its_kinds),
         play_test(spans_are_recorded_to_the_end_of_the_next_run),
         play_test(a_hook_writes_the_trace_of_a_run),
         play_test(invalid_traces_are_not_written),

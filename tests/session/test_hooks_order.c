@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which callback is called when, as strings. */
+/* The order of callbacks, as strings. */
 #include "session/probe.h"
 
 #define BEGUN   "a.begin b.begin"
@@ -20,7 +20,7 @@ static void ms_094s_all_go_forward_and_close_goes_back(void **state)
     assert_string_equal(play_calls(p), "a.end b.end " BOUND " " CLOSED);
 }
 
-/* The whole life of a session with one run, in which one callback of one hook fails. */
+/* A session with one run, in which one callback of one hook fails. */
 static void any_callback_may_fail(void **state)
 {
     static const struct {
@@ -47,30 +47,30 @@ static void any_callback_may_fail(void **state)
         probe *failing = &hooks[cases[i].hook];
         failing->fails_in = cases[i].point;
         failing->fails_at = 1;
-        failing->message = "as told";
+        failing->message = "test failure";
         if (play_try_open(p, (hs_hook[]){play_watch(p, &hooks[0]), play_watch(p, &hooks[1])}, 2))
             hs_session_run(p->session, "train", &p->err);
         play_close(p);
         assert_string_equal(play_calls(p), cases[i].calls);
         assert_int_equal(p->outcome.reason, HS_REASON_FAILED);
-        assert_says(&p->outcome.error, HS_INTERNAL, "as told");
+        assert_says(&p->outcome.error, HS_INTERNAL, "test failure");
         assert_contains(p->outcome.error.message, failing->name);
         assert_int_equal(hooks[0].destroyed + hooks[1].destroyed, 2);
     }
 }
 
-/* The outcome of the failure is what every hook's close sees. */
-static void close_tells_each_hook_how_it_ended(void **state)
+/* Every hook's close gets the outcome of the failure. */
+static void close_gets_the_outcome(void **state)
 {
     play *p = *state;
-    play_probe(p, b, .fails_in = PROBE_AFTER, .fails_at = 2, .message = "as told");
+    play_probe(p, b, .fails_in = PROBE_AFTER, .fails_at = 2, .message = "test failure");
     play_open_probes(p, 2);
     play_train(p);
     assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
     play_close(p);
     assert_int_equal(p->a.outcome.reason, HS_REASON_FAILED);
     assert_string_equal(p->a.outcome.hook, "b");
-    assert_string_equal(p->a.outcome.error.message, "hook 'b', after_run at step 2: as told");
+    assert_string_equal(p->a.outcome.error.message, "hook 'b', after_run at step 2: test failure");
     assert_int_equal(p->b.outcome.step, 2);
 }
 
@@ -102,7 +102,7 @@ static hs_code ask_in_before(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void a_boundary_may_be_asked_for_before_the_run(void **state)
+static void a_boundary_may_be_requested_before_the_run(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = ask_in_before);
@@ -112,7 +112,7 @@ static void a_boundary_may_be_asked_for_before_the_run(void **state)
     assert_string_equal(play_calls(p), RUN " " BOUND);
 }
 
-/* A run that fails has no boundary, whoever has asked for one. */
+/* A failed run has no boundary, even if a hook requested one. */
 static void no_boundary_comes_after_a_failed_run(void **state)
 {
     play *p = *state;
@@ -137,7 +137,7 @@ static void a_failing_boundary_fails_its_run(void **state)
     assert_string_equal(play_calls(p), CLOSED);
 }
 
-static void the_last_boundary_comes_to_everybody(void **state)
+static void the_last_boundary_is_called_for_all_hooks(void **state)
 {
     play *p = *state;
     play_probe(p, a, .fails_in = PROBE_BOUNDARY, .fails_at = 2, .message = "disk full");
@@ -148,7 +148,7 @@ static void the_last_boundary_comes_to_everybody(void **state)
     assert_says(&p->outcome.error, HS_INTERNAL, "disk full");
 }
 
-static void ms_097s_a_failing_end_keeps_nobody_from_theirs(void **state)
+static void ms_097s_a_failing_end_does_not_skip_the_others(void **state)
 {
     play *p = *state;
     play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "first");
@@ -162,7 +162,7 @@ static void ms_097s_a_failing_end_keeps_nobody_from_theirs(void **state)
     assert_contains(p->t.log, "ERROR: hook 'b', end at step 0: second");
 }
 
-/* The second failure is not lost either. */
+/* The second failure is logged. */
 static void a_failing_last_boundary_after_a_failing_end_is_logged(void **state)
 {
     play *p = *state;
@@ -182,7 +182,7 @@ static hs_code stop_in_before(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void ms_101s_a_stop_in_before_run_lets_the_run_go_on(void **state)
+static void ms_101s_a_stop_in_before_run_does_not_prevent_the_run(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = stop_in_before);
@@ -203,7 +203,7 @@ static void ms_102s_a_failing_after_run_hides_the_result(void **state)
     assert_int_equal(play_run(p, HS_NAMES("train"), NULL), HS_INTERNAL);
     assert_string_equal(play_calls(p), "a.before b.before run a.after");
     assert_null(p->values);
-    assert_int_equal(hs_session_global_step(p->session, NULL), 1); /* the run took effect */
+    assert_int_equal(hs_session_global_step(p->session, NULL), 1); /* the run was made */
     assert_false(hs_session_should_stop(p->session));
 }
 
@@ -215,7 +215,7 @@ static void ms_104s_a_failing_before_run_ends_the_run(void **state)
     play_calls(p);
     assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
     assert_string_equal(play_calls(p), "a.before b.before");
-    play_train(p); /* the next one is as any other */
+    play_train(p); /* the next run succeeds */
     assert_string_equal(play_calls(p), "a.before b.before c.before run a.after b.after c.after");
 }
 
@@ -258,7 +258,7 @@ static void ms_106s_any_other_error_calls_no_end(void **state)
     assert_string_equal(play_calls(p), CLOSED);
 }
 
-static void callbacks_that_are_missing_are_left_out(void **state)
+static void missing_callbacks_are_skipped(void **state)
 {
     play *p = *state;
     static const hs_hook_ops nothing = HS_INIT(hs_hook_ops, .name = "nothing");
@@ -273,21 +273,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         play_test(ms_094s_all_go_forward_and_close_goes_back),
         play_test(any_callback_may_fail),
-        play_test(close_tells_each_hook_how_it_ended),
+        play_test(close_gets_the_outcome),
         play_test(a_boundary_comes_after_every_after_run),
-        play_test(a_boundary_may_be_asked_for_before_the_run),
+        play_test(a_boundary_may_be_requested_before_the_run),
         play_test(no_boundary_comes_after_a_failed_run),
         play_test(a_failing_boundary_fails_its_run),
-        play_test(the_last_boundary_comes_to_everybody),
-        play_test(ms_097s_a_failing_end_keeps_nobody_from_theirs),
+        play_test(the_last_boundary_is_called_for_all_hooks),
+        play_test(ms_097s_a_failing_end_does_not_skip_the_others),
         play_test(a_failing_last_boundary_after_a_failing_end_is_logged),
-        play_test(ms_101s_a_stop_in_before_run_lets_the_run_go_on),
+        play_test(ms_101s_a_stop_in_before_run_does_not_prevent_the_run),
         play_test(ms_102s_a_failing_after_run_hides_the_result),
         play_test(ms_104s_a_failing_before_run_ends_the_run),
         play_test(ms_104s_a_feed_conflict_ends_the_run),
         play_test(ms_105s_the_end_of_input_has_no_after_run_but_an_end),
         play_test(ms_106s_any_other_error_calls_no_end),
-        play_test(callbacks_that_are_missing_are_left_out),
+        play_test(missing_callbacks_are_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the variables of a session that is opened get their first values. */
+/* How the variables of a new session get their first values. */
 #include "backends/bare.h"
 
 #include <hooksess/tf1/scaffold.h>
@@ -43,7 +43,7 @@ static void ms_054_ms_087_variables_are_initialized_by_themselves(void **state)
     hs_session_close(session, NULL);
 }
 
-/* Gives no names: all is ready. */
+/* Returns no names: all variables are ready. */
 static hs_code ready(void *self, hs_op *op, hs_error *err)
 {
     hs_tensor none = hs_tensor_of(HS_STRING, HS_SHAPE(0), NULL);
@@ -61,7 +61,7 @@ static hs_code traced_init_fn(void *user, const hs_scaffold *scaffold, hs_raw_se
     return HS_OK;
 }
 
-/* Ops that trace the start, and a scaffold of them. */
+/* Adds ops that record the order of the start, and returns their scaffold. */
 static hs_scaffold *traced_start(bare *b, const hs_feed *feeds)
 {
     hs_graph_placeholder(b->graph, "seed", HS_DOUBLE, HS_SCALAR);
@@ -86,7 +86,7 @@ static void ms_134s_the_order_of_a_fresh_start(void **state)
     hs_session_close(session, NULL);
 }
 
-/* A checkpoint of the session in `directory`, made by hand. */
+/* Saves a checkpoint of the session in `directory`. */
 static void save(bare *b, hs_session *session, const char *directory)
 {
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &b->t.env), NULL);
@@ -118,7 +118,7 @@ static void ms_134s_the_order_of_a_restored_start(void **state)
     test_remove_directory(directory);
 }
 
-/* The scaffold's own, with the user of the one that it was copied from. */
+/* The init function gets the session's scaffold, and the `user` of the scaffold that this one was copied from. */
 static hs_code keep_scaffold(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
     (void)session, (void)err;
@@ -204,7 +204,7 @@ static void local_variables_are_named_by_the_last_check(void **state)
     assert_says(&b->err, HS_FAILED_PRECONDITION, "the model is not ready; 1 variables are not initialized: seen");
 }
 
-/* A long list is cut, and its length is told all the same. */
+/* A long list is cut, but the message has its length. */
 static void many_variables_that_are_not_ready_are_counted(void **state)
 {
     bare *b = *state;
@@ -230,7 +230,7 @@ static hs_code restore_latest(void *user, const hs_scaffold *scaffold, hs_raw_se
     return code;
 }
 
-/* Increments until the session is to stop; how many it took. */
+/* Runs "inc" until the session should stop. Returns the number of runs. */
 static int run_out(bare *b, hs_session *session)
 {
     int n = 0;
@@ -239,7 +239,7 @@ static int run_out(bare *b, hs_session *session)
     return n;
 }
 
-static void ms_055_training_stops_at_its_last_step_and_goes_on_from_there(void **state)
+static void ms_055_training_stops_at_its_last_step_and_resumes_there(void **state)
 {
     bare *b = *state;
     char *directory = test_make_directory();
@@ -270,8 +270,7 @@ static void a_given_checkpoint_must_exist(void **state)
     hs_session_options options = HS_INIT(hs_session_options, .checkpoint_prefix = test_path(directory, "model.ckpt-3"));
     assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
     assert_says(&b->err, HS_NOT_FOUND, "model.ckpt-3");
-    options =
-        (hs_session_options)HS_INIT(hs_session_options, .checkpoint_dir = directory); /* one of a directory need not */
+    options = *HS_SESSION_OPTIONS(.checkpoint_dir = directory); /* a checkpoint in a directory need not exist */
     hs_session *session = open_with(b, &options);
     assert_null(hs_raw_session_restored_from(hs_session_raw(session)));
     hs_session_close(session, NULL);
@@ -310,7 +309,7 @@ int main(void)
         test(variables_that_are_not_ready_are_named),
         test(local_variables_are_named_by_the_last_check),
         test(many_variables_that_are_not_ready_are_counted),
-        test(ms_055_training_stops_at_its_last_step_and_goes_on_from_there),
+        test(ms_055_training_stops_at_its_last_step_and_resumes_there),
         test(a_given_checkpoint_must_exist),
         test(a_given_checkpoint_is_restored),
     };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation may fail; and in steady state there is none. */
+/* Every allocation may fail. A steady session allocates nothing. */
 #include "session/probe.h"
 
 #include "backends/bare.h"
 
 #include "run_metadata.pb-c.h"
 
-/* A model of some size: an owned variable, outputs, strings, a step. */
+/* A model with an owned variable, outputs, strings and a step. */
 
 static hs_code speak(void *self, hs_op *op, hs_error *err)
 {
@@ -46,7 +46,7 @@ static hs_graph *new_model(const hs_env *env)
     return g;
 }
 
-/* A hook that does all there is to do, and keeps a state. */
+/* A hook that uses every function of a run, with state. */
 
 static hs_code before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
@@ -114,11 +114,11 @@ static void any_allocation_of_a_session_may_fail(void **state)
     (void)state;
     probe p = {.name = "p"};
     test_each_allocation(whole_session, &p);
-    assert_true(p.destroyed > 20); /* once for each try */
+    assert_true(p.destroyed > 20); /* once for each attempt */
     assert_int_equal(p.calls[PROBE_CLOSE], p.calls[PROBE_BEGIN]);
 }
 
-/* A run that failed for want of memory is not the session's end. */
+/* A run that failed because memory was exhausted does not end the session. */
 static hs_code go_on(test_env *t, void *user)
 {
     (void)user;
@@ -131,7 +131,7 @@ static hs_code go_on(test_env *t, void *user)
         assert_ok(run_once(session, &err), &err);
         assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("w")), &values, &err), &err);
         assert_true(hs_run_values_number(values, 0) ==
-                    (double)hs_session_global_step(session, NULL)); /* counted as often as made */
+                    (double)hs_session_global_step(session, NULL)); /* every run was counted once */
     }
     hs_session_close(session, &err);
     hs_graph_free(graph);
@@ -144,7 +144,7 @@ static void a_run_may_be_tried_again_when_there_is_memory(void **state)
     test_each_allocation(go_on, NULL);
 }
 
-/* Graphs that make no sense, with and without memory to say so. */
+/* Invalid graphs, with and without memory for their error. */
 static hs_code senseless(test_env *t, void *user)
 {
     (void)user;
@@ -163,18 +163,18 @@ static void errors_of_a_graph_need_no_memory(void **state)
     test_each_allocation(senseless, NULL);
 }
 
-/* Steady state. The built-in hooks' rhythms: a step counter that fetches nothing, a check of the loss in every run, a line
- * in the log every 10, a summary every 100, a save at a boundary every 50 runs. */
+/* Steady state, with the schedules of the built-in hooks: a step counter that fetches nothing, a check of the loss in
+ * every run, a log line every 10 runs, a summary every 100, a save at a boundary every 50. */
 
 typedef struct {
     const hs_run_args *args;
     int every, runs;
     bool saves;
-} rhythm;
+} schedule;
 
-static hs_code in_rhythm(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+static hs_code on_schedule(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    rhythm *r = self;
+    schedule *r = self;
     if (r->runs++ % r->every == 0) {
         *args = r->args;
         if (r->saves)
@@ -197,12 +197,12 @@ static hs_code read_values(void *self, hs_run_context *run, const hs_run_values 
 static hs_code evaluate(void *self, hs_run_context *run, hs_error *err)
 {
     const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
-    const rhythm *r = self;
+    const schedule *r = self;
     return r->saves ? hs_raw_session_run(hs_run_context_session(run), &args, NULL, err) : HS_OK;
 }
 
 static const hs_hook_ops rhythmic =
-    HS_INIT(hs_hook_ops, .name = "rhythmic", .before_run = in_rhythm, .after_run = read_values, .boundary = evaluate);
+    HS_INIT(hs_hook_ops, .name = "scheduled", .before_run = on_schedule, .after_run = read_values, .boundary = evaluate);
 
 static void a_steady_session_allocates_nothing(void **state)
 {
@@ -210,11 +210,11 @@ static void a_steady_session_allocates_nothing(void **state)
     const hs_run_args loss = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
     const hs_run_args line = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "w"));
     const hs_run_args summary = HS_INIT(hs_run_args, .names = HS_NAMES("summary"));
-    rhythm rhythms[] = {
+    schedule schedules[] = {
         {NULL, 1, 0, false}, {&loss, 1, 0, false}, {&line, 10, 0, false}, {&summary, 100, 0, false}, {NULL, 50, 0, true}};
     hs_hook hooks[5];
     for (size_t i = 0; i < 5; i++)
-        hooks[i] = (hs_hook){.ops = &rhythmic, .self = &rhythms[i]};
+        hooks[i] = (hs_hook){.ops = &rhythmic, .self = &schedules[i]};
     hs_graph *graph = new_model(&p->t.env);
     p->backend = hs_graph_backend(graph);
     play_open(p, hooks, 5);
@@ -228,7 +228,7 @@ static void a_steady_session_allocates_nothing(void **state)
     hs_graph_free(graph);
 }
 
-/* The caller changes its mind in every run, and feeds. */
+/* The caller fetches and feeds different tensors in every run. */
 static void steady_changes_allocate_nothing(void **state)
 {
     play *p = *state;

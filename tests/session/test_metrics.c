@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session's board of metrics. */
+/* The metrics of a session. */
 #include "session/probe.h"
 
 #include "backends/refused.h"
@@ -19,7 +19,7 @@ static void assert_metric(const hs_raw_session *raw, const char *name, double va
     assert_int_equal(at, step);
 }
 
-static void nobody_has_said(void **state)
+static void no_metric_is_set_at_first(void **state)
 {
     hs_raw_session *raw = raw_of(*state);
     double value = 7;
@@ -97,8 +97,9 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        play_test(nobody_has_said), play_test(each_name_has_its_latest_value),   play_test(hooks_and_program_share_it),
-        play_test(nulls),           cmocka_unit_test(every_allocation_may_fail),
+        play_test(no_metric_is_set_at_first),        play_test(each_name_has_its_latest_value),
+        play_test(hooks_and_program_share_it),       play_test(nulls),
+        cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs made inside a run: the values further out stay as they are. */
+/* Nested runs do not change the values of outer runs. */
 #include "session/probe.h"
 
 #include "backends/bare.h"
 
-/* A graph whose every run changes all that can be fetched. */
+/* A graph in which every run changes all values. */
 typedef struct {
     play *p;
     hs_graph *graph;
@@ -126,7 +126,7 @@ static void a_run_inside_after_run_leaves_all_values_alone(void **state)
     world w;
     make_world(&w, p);
     play_probe(p, a, .wants = &everything, .act = run_inside, .user = &w);
-    play_probe(p, b, .wants = &everything, .act = look_after); /* which comes after the runs of a */
+    play_probe(p, b, .wants = &everything, .act = look_after); /* called after the nested runs of a */
     play_open(p, (hs_hook[]){probe_hook(&p->a), probe_hook(&p->b)}, 2);
     for (int run = 1; run <= 3; run++) {
         assert_ok(play_args(p, &everything), &p->err);
@@ -167,14 +167,14 @@ static hs_code run_at_the_boundary(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* Saving at the boundary may run the graph; the caller's values are from before it. */
+/* A save at the boundary may run the graph. The caller's values are those of the run before it. */
 static void a_run_at_the_boundary_leaves_the_callers_values_alone(void **state)
 {
     play *p = *state;
     world w;
     make_world(&w, p);
     play_probe(p, a, .act = run_at_the_boundary);
-    play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1); /* which makes the first run */
+    play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1); /* the first boundary makes a run */
     assert_ok(play_args(p, &everything), &p->err);
     assert_values_of(p->values, 2);
     assert_true(w.counter == 3);
@@ -193,7 +193,7 @@ static hs_code fetch_a_feed(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void a_run_inside_has_feeds_of_its_own(void **state)
+static void a_nested_run_has_its_own_feeds(void **state)
 {
     play *p = *state;
     world w;
@@ -242,11 +242,11 @@ static hs_code break_the_device(probe *p, const probe_call *call)
     w->text[0] = '!';
     assert_fails(hs_raw_session_run(hs_run_context_session(call->run), NULL, NULL, &err), HS_UNAVAILABLE, &err, "is gone");
     w->text[0] = ' ';
-    assert_true(hs_run_values_number_at(call->values, "far") == before); /* and is where it was */
+    assert_true(hs_run_values_number_at(call->values, "far") == before); /* at the same address */
     return HS_OK;
 }
 
-/* Values of a device are brought to the host to be kept; where that fails, the inner run is not made. */
+/* Values on a device are copied to the host. If that fails, the nested run is not made. */
 static void values_that_cannot_be_kept_fail_the_run_inside(void **state)
 {
     play *p = *state;
@@ -277,7 +277,7 @@ static hs_code trace_inside(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void metadata_stay_as_they_are_too(void **state)
+static void a_nested_run_keeps_the_outer_metadata(void **state)
 {
     play *p = *state;
     world w;
@@ -290,7 +290,7 @@ static void metadata_stay_as_they_are_too(void **state)
     end_world(&w);
 }
 
-/* A backend that keeps its values itself is not copied from. */
+/* Values that the backend keeps are not copied. */
 static size_t levels[8];
 static size_t n_levels;
 
@@ -308,7 +308,7 @@ static hs_code run_five(probe *p, const probe_call *call)
                                       : HS_OK;
 }
 
-static void a_backend_is_told_the_level_of_a_run(void **state)
+static void the_backend_gets_the_level_of_a_run(void **state)
 {
     play *p = *state;
     p->spied = *p->backend.ops;
@@ -331,11 +331,11 @@ int main(void)
         play_test(a_run_inside_after_run_leaves_all_values_alone),
         play_test(a_run_inside_before_run_is_seen_by_the_run),
         play_test(a_run_at_the_boundary_leaves_the_callers_values_alone),
-        play_test(a_run_inside_has_feeds_of_its_own),
+        play_test(a_nested_run_has_its_own_feeds),
         play_test(a_run_that_fails_inside_spoils_nothing),
         play_test(values_that_cannot_be_kept_fail_the_run_inside),
-        play_test(metadata_stay_as_they_are_too),
-        play_test(a_backend_is_told_the_level_of_a_run),
+        play_test(a_nested_run_keeps_the_outer_metadata),
+        play_test(the_backend_gets_the_level_of_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

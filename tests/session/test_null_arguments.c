@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NULL wherever a pointer is taken: a code and a message, or the value that the header names; never a crash. A test for
- * each header. */
+/* NULL for every pointer: a code and a message, or the value that the header names, but never a crash. One test for each
+ * header. */
 #include "session/probe.h"
 
 #include "backends/refused.h"
@@ -76,7 +76,7 @@ static void hook_h(void **state)
     assert_null(writer);
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(NULL, NULL, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(raw, NULL, err));
-    assert_false(test_exists(".", "x")); /* no writer was opened for nobody */
+    assert_false(test_exists(".", "x")); /* no writer was opened */
     hs_hook_free((hs_hook){0});
     hs_hooks_free(NULL);
     assert_int_equal(hs_hook_hold((hs_hook){0}).flags, HS_HOOK_HELD);
@@ -169,7 +169,7 @@ static void run_h(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(NULL, "x", &value, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(&args, NULL, &value, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(&args, "x", NULL, err));
-    assert_true(!args.names && !args.fetches && !args.feeds && !args.built); /* and nothing was begun */
+    assert_true(!args.names && !args.fetches && !args.feeds && !args.built); /* nothing was added */
     hs_run_args_clear(NULL);
     assert_int_equal(hs_run_values_count(NULL), 0);
     assert_null(hs_run_values_tensor(NULL, 0));

@@ -25,7 +25,7 @@ static hs_code ask_for_boundary(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void a_boundary_comes_where_a_hook_asks_for_it(void **state)
+static void a_boundary_is_called_if_a_hook_requests_it(void **state)
 {
     own *o = *state;
     own_probe(o, a, .act = ask_for_boundary);
@@ -70,7 +70,7 @@ static void hooks_see_the_memory_of_the_step(void **state)
     assert_int_equal(s.after, 2);
 }
 
-/* What a hook feeds is there for what hooks fetch, and nowhere else. */
+/* Feeds of a hook reach only the fetches of hooks. */
 static void feeds_of_hooks_do_not_reach_the_step(void **state)
 {
     own *o = *state;
@@ -99,7 +99,7 @@ static void the_session_is_at_the_step_before_until_the_end(void **state)
     assert_int_equal(own_close(o)->step, 3);
 }
 
-static void a_good_loop_is_closed_well(void **state)
+static void a_good_loop_closes_normally(void **state)
 {
     own *o = *state;
     own_open_probes(o, NULL);
@@ -121,7 +121,7 @@ static void stop_at_step_ends_the_loop_after_its_last_step(void **state)
     assert_string_equal(o->outcome.hook, "stop_at_step");
 }
 
-static void a_stop_asked_for_in_the_middle_comes_after_the_step(void **state)
+static void a_stop_requested_during_a_step_comes_after_it(void **state)
 {
     own *o = *state;
     own_open_probes(o, NULL);
@@ -160,7 +160,7 @@ static void a_step_that_is_discarded_is_not_done(void **state)
     assert_int_not_equal(o->outcome.interrupted, 0);
 }
 
-static void one_that_waits_no_longer_is_interrupted_too(void **state)
+static void a_step_that_stops_after_a_request_is_interrupted(void **state)
 {
     own *o = *state;
     own_probe(o, a, .fails_in = PROBE_AFTER, .fails_at = 1, .code = HS_STOP);
@@ -172,7 +172,7 @@ static void one_that_waits_no_longer_is_interrupted_too(void **state)
     assert_int_not_equal(o->outcome.interrupted, 0);
 }
 
-static void of_no_session_there_is_no_step(void **state)
+static void a_null_session_has_no_steps(void **state)
 {
     (void)state;
     assert_false(hs_step_begin(NULL));
@@ -208,7 +208,7 @@ static void a_hook_that_fails_after_ends_the_loop(void **state)
 
 static void a_hook_that_fails_at_the_boundary_ends_the_loop(void **state)
 {
-    /* the first one is that of the session's creation */
+    /* the first boundary is that of the creation */
     fails_in(*state, PROBE_BOUNDARY, 1, "hook 'b', boundary at step 1: no good");
 }
 
@@ -220,7 +220,7 @@ static void an_error_is_returned_too(void **state)
     assert_int_equal(own_step(o), HS_DATA_LOSS);
 }
 
-/* A run after the loop would bury the error: there is none. */
+/* No run is made after the loop, as it would hide the error. */
 static void after_a_failure_nothing_runs_and_the_error_stays(void **state)
 {
     own *o = *state;
@@ -233,7 +233,7 @@ static void after_a_failure_nothing_runs_and_the_error_stays(void **state)
     assert_says(&o->err, HS_DATA_LOSS, "the first");
 }
 
-static void the_end_of_the_input_is_no_failure(void **state)
+static void the_end_of_the_input_is_not_a_failure(void **state)
 {
     own *o = *state;
     own_probe(o, a, .fails_in = PROBE_AFTER, .fails_at = 2, .code = HS_OUT_OF_RANGE);
@@ -283,23 +283,23 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         own_test(the_order_of_callbacks_is_a_runs),
-        own_test(a_boundary_comes_where_a_hook_asks_for_it),
+        own_test(a_boundary_is_called_if_a_hook_requests_it),
         own_test(hooks_see_the_memory_of_the_step),
         own_test(feeds_of_hooks_do_not_reach_the_step),
         own_test(the_session_is_at_the_step_before_until_the_end),
-        own_test(a_good_loop_is_closed_well),
+        own_test(a_good_loop_closes_normally),
         own_test(stop_at_step_ends_the_loop_after_its_last_step),
-        own_test(a_stop_asked_for_in_the_middle_comes_after_the_step),
+        own_test(a_stop_requested_during_a_step_comes_after_it),
         own_test(a_loop_that_is_done_ends_after_the_step),
         own_test(a_step_that_is_discarded_is_not_done),
-        own_test(one_that_waits_no_longer_is_interrupted_too),
-        cmocka_unit_test(of_no_session_there_is_no_step),
+        own_test(a_step_that_stops_after_a_request_is_interrupted),
+        cmocka_unit_test(a_null_session_has_no_steps),
         own_test(a_hook_that_fails_before_ends_the_loop),
         own_test(a_hook_that_fails_after_ends_the_loop),
         own_test(a_hook_that_fails_at_the_boundary_ends_the_loop),
         own_test(an_error_is_returned_too),
         own_test(after_a_failure_nothing_runs_and_the_error_stays),
-        own_test(the_end_of_the_input_is_no_failure),
+        own_test(the_end_of_the_input_is_not_a_failure),
         cmocka_unit_test(any_allocation_may_fail),
         own_test(a_step_allocates_nothing),
     };

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <signal.h>
 
-/* With a saver of every so many steps, restoring what is there. */
+/* Opens a session that restores from the directory and saves every `steps` steps. */
 static void open_saving(own *o, int64_t steps)
 {
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = steps);
@@ -73,7 +73,7 @@ static void summaries_are_written(void **state)
     own_close(o);
     assert_ok(hs_summary_writer_close(writer, &o->err), &o->err);
     char *events = test_read_file(path, &bytes);
-    assert_int_equal(count_of(events, bytes, "loss"), 2); /* in the first step, and two later */
+    assert_int_equal(count_of(events, bytes, "loss"), 2); /* in the first step, and two steps later */
     free(events);
     hs_summary_free(summary);
 }
@@ -84,15 +84,15 @@ static void checkpoints_hold_the_step_that_was_ended(void **state)
     open_saving(o, 2);
     assert_int_equal(own_loop(o, 2), 2);
     assert_true(hs_step_begin(o->session));
-    own_compute(o); /* which is not in it */
+    own_compute(o); /* not in the checkpoint */
     assert_true(own_saved(o, "weight") == 3);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_int_equal(own_close(o)->last_saved_step, 3);
     assert_true(own_saved(o, "weight") == 6);
 }
 
-/* Exactly the losses of a loop that nobody disturbs, wherever it was closed. */
-static void a_loop_that_is_resumed_goes_on_exactly(void **state)
+/* The losses are exactly those of an uninterrupted loop, wherever it was closed. */
+static void a_resumed_loop_has_exactly_the_same_losses(void **state)
 {
     own *o = *state;
     open_saving(o, 3);
@@ -119,14 +119,14 @@ static void a_loop_that_is_done_makes_no_step(void **state)
     }
 }
 
-/* Wherever it was when it was closed, it comes to its last step and no further. */
-static void stop_at_step_counts_what_was_restored(void **state)
+/* Wherever it was closed, the resumed loop ends at the same last step. */
+static void stop_at_step_counts_restored_steps(void **state)
 {
     own *o = *state;
     for (int64_t at = 0; at <= 3; at++) {
         own_forget(o);
         hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 9);
-        own_open_hook(o, saver); /* begins anew */
+        own_open_hook(o, saver); /* starts at step 0 again */
         own_loop(o, (int)at);
         own_close(o);
         const hs_hook hooks[] = {hs_stop_at_step(.last_step = 3)};
@@ -137,7 +137,7 @@ static void stop_at_step_counts_what_was_restored(void **state)
     }
 }
 
-/* The loop goes on without it. */
+/* The loop continues without the hook. */
 static void hooks_of_best_effort_may_fail(void **state)
 {
     own *o = *state;
@@ -151,7 +151,7 @@ static void hooks_of_best_effort_may_fail(void **state)
     assert_int_equal(o->outcome.failures, 2);
 }
 
-/* Closing in the middle. */
+/* Closing during a step. */
 
 static void left_in_the_middle_it_is_not_saved(void **state)
 {
@@ -198,7 +198,7 @@ static void left_in_the_middle_after_a_stop_it_is_interrupted_and_not_saved(void
     assert_int_equal(hs_outcome_exit_code(&o->outcome), 1);
 }
 
-/* What was saved just before is the state to go on from. */
+/* The checkpoint saved just before is the state to resume from. */
 static void left_in_the_middle_of_the_step_after_a_save_it_is_resumable(void **state)
 {
     own *o = *state;
@@ -250,7 +250,7 @@ static void after_a_second_signal_nothing_is_saved(void **state)
     own_open(o, HS_SESSION_OPTIONS(.signals = true), &saver, 1);
     assert_true(hs_step_begin(o->session));
     raise(SIGTERM);
-    atomic_fetch_add(clock_ahead_ns, 600000000); /* else it is one with the first */
+    atomic_fetch_add(clock_ahead_ns, 600000000); /* otherwise both count as one signal */
     raise(SIGINT);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_false(hs_step_begin(o->session));
@@ -276,7 +276,7 @@ static void hooks_know_the_time_until_the_kill(void **state)
     own_close(o);
 }
 
-static void after_a_second_signal_there_is_no_time(void **state)
+static void after_a_second_signal_no_time_remains(void **state)
 {
     own *o = *state;
     own_open(o, HS_SESSION_OPTIONS(.signals = true, .signal_grace_secs = HS_NEVER), NULL, 0);
@@ -303,8 +303,8 @@ static void without_signals_a_request_leaves_30_seconds(void **state)
 
 /* The background. */
 
-/* Nobody hears of what the program writes between the steps: a copy that is taken beside them would be torn. */
-static void a_copy_beside_the_steps_is_of_one_step(void **state)
+/* The library is not notified of the program's writes between steps, so a copy that overlaps a step would mix two steps. */
+static void a_concurrent_copy_is_of_one_step(void **state)
 {
     enum { LARGE = 1 << 20, STEPS = 8 };
     own *o = *state;
@@ -370,9 +370,9 @@ int main(void)
         own_test(losses_are_logged),
         own_test(summaries_are_written),
         own_test(checkpoints_hold_the_step_that_was_ended),
-        own_test(a_loop_that_is_resumed_goes_on_exactly),
+        own_test(a_resumed_loop_has_exactly_the_same_losses),
         own_test(a_loop_that_is_done_makes_no_step),
-        own_test(stop_at_step_counts_what_was_restored),
+        own_test(stop_at_step_counts_restored_steps),
         own_test(hooks_of_best_effort_may_fail),
         own_test(left_in_the_middle_it_is_not_saved),
         own_test(a_step_that_is_left_is_logged),
@@ -382,9 +382,9 @@ int main(void)
         own_test(a_signal_in_the_middle_ends_the_loop_with_its_state_saved),
         own_test(after_a_second_signal_nothing_is_saved),
         own_test(hooks_know_the_time_until_the_kill),
-        own_test(after_a_second_signal_there_is_no_time),
+        own_test(after_a_second_signal_no_time_remains),
         own_test(without_signals_a_request_leaves_30_seconds),
-        own_test(a_copy_beside_the_steps_is_of_one_step),
+        own_test(a_concurrent_copy_is_of_one_step),
         own_test(a_training_session_counts_the_steps_of_a_graph_without_ops),
         own_test(with_ops_a_global_step_is_the_programs_to_name),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the caller's own where there can be none: mistakes of the loop, callbacks, backends that cannot. */
+/* Wrong use of hs_step_begin and hs_step_end: in loops, in callbacks, and with backends that cannot advance the step. */
 #include "session/own.h"
 
 static const hs_run_args wants_loss = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
@@ -29,7 +29,7 @@ static void a_second_beginning_is_an_error_that_the_end_does_not_hide(void **sta
     assert_int_equal(o->outcome.reason, HS_REASON_FAILED);
 }
 
-/* A step++ that is left in the loop. */
+/* The loop still has its own step++. */
 static void is_refused(own *o, int64_t made)
 {
     assert_int_equal(hs_session_global_step(o->session, NULL), made + 1);
@@ -44,7 +44,7 @@ static void is_refused(own *o, int64_t made)
     assert_int_equal(o->b.calls[PROBE_AFTER], made);
 }
 
-/* The program's memory has the global step. */
+/* Opens a session whose global step is in the program's memory. */
 static void open_with_step(own *o, int64_t *step)
 {
     hs_graph_free(o->graph);
@@ -59,7 +59,7 @@ static void make_step(own *o)
     assert_ok(hs_step_end(o->session), &o->err);
 }
 
-static void the_global_step_is_not_the_programs_to_change(void **state)
+static void the_program_must_not_change_the_global_step(void **state)
 {
     own *o = *state;
     int64_t step = 0;
@@ -156,7 +156,7 @@ static hs_code step_inside(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void a_callback_has_no_steps_of_its_own(void **state)
+static void a_callback_cannot_begin_a_step(void **state)
 {
     own *o = *state;
     own_probe(o, a, .act = step_inside, .user = &o->session);
@@ -195,8 +195,8 @@ static hs_code meddle(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Nor has an op of a raw run in the middle of one, which can neither end it nor close the session. */
-static void an_op_has_no_steps_of_its_own(void **state)
+/* An op of a raw run during a step can neither end the step nor close the session. */
+static void an_op_cannot_begin_a_step(void **state)
 {
     own *o = *state;
     hs_graph_op(o->graph, .name = "meddle", .run = meddle, .user = o);
@@ -216,7 +216,7 @@ static hs_code step_within(void *user, hs_step_context *step, hs_error *err)
     return HS_OK;
 }
 
-static void a_step_function_has_no_steps_of_its_own(void **state)
+static void a_step_function_cannot_begin_a_step(void **state)
 {
     own *o = *state;
     own_open_probes(o, NULL);
@@ -257,15 +257,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         own_test(an_end_without_a_beginning_is_an_error),
         own_test(a_second_beginning_is_an_error_that_the_end_does_not_hide),
-        own_test(the_global_step_is_not_the_programs_to_change),
+        own_test(the_program_must_not_change_the_global_step),
         own_test(a_step_that_the_program_changed_last_is_refused_at_the_close),
         own_test(before_its_first_step_the_program_may_set_it),
         own_test(between_the_two_only_raw_runs_are_made),
         own_test(other_runs_are_made_between_the_steps),
-        own_test(a_callback_has_no_steps_of_its_own),
+        own_test(a_callback_cannot_begin_a_step),
         own_test(a_step_that_the_close_cuts_short_is_over_when_hooks_are_called),
-        own_test(an_op_has_no_steps_of_its_own),
-        own_test(a_step_function_has_no_steps_of_its_own),
+        own_test(an_op_cannot_begin_a_step),
+        own_test(a_step_function_cannot_begin_a_step),
         cmocka_unit_test(a_graph_without_a_global_step_has_no_steps),
         cmocka_unit_test(a_backend_that_cannot_advance_has_no_steps),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the caller's own in a session that is lost, and recovers. */
+/* Steps that the caller computes, in a session that is lost and recovers. */
 #include "session/own.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ static void open_saving(own *o)
     own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 2);
 }
 
-static void what_is_lost_at_the_end_goes_on_from_what_was_at_the_opening(void **state)
+static void a_loss_in_step_end_resumes_from_the_initial_state(void **state)
 {
     own *o = *state;
     recovers(o);
@@ -32,7 +32,7 @@ static void what_is_lost_at_the_end_goes_on_from_what_was_at_the_opening(void **
     assert_int_equal(o->a.calls[PROBE_CREATE], 2);
 }
 
-static void what_is_lost_at_the_end_goes_on_from_the_newest_checkpoint(void **state)
+static void a_loss_in_step_end_resumes_from_the_newest_checkpoint(void **state)
 {
     own *o = *state;
     recovers(o);
@@ -47,8 +47,8 @@ static void what_is_lost_at_the_end_goes_on_from_the_newest_checkpoint(void **st
     assert_true(own_saved(o, "weight") == 15);
 }
 
-/* A loop that looks at nothing makes the steps again that were lost. */
-static void the_loop_need_not_look(void **state)
+/* A loop that checks no result repeats the steps that were lost. */
+static void a_loop_that_checks_nothing_repeats_the_lost_steps(void **state)
 {
     own *o = *state;
     recovers(o);
@@ -56,12 +56,12 @@ static void the_loop_need_not_look(void **state)
     const hs_hook hooks[] = {probe_hook(&o->a), hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 2),
                              hs_stop_at_step(.last_step = 6)};
     own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 3);
-    assert_int_equal(own_loop(o, 99), 8); /* two of them in vain */
+    assert_int_equal(own_loop(o, 99), 8); /* two of them were lost */
     assert_true(o->weight == 21 && o->position == 6);
     assert_int_equal(own_close(o)->reason, HS_REASON_STOPPED);
 }
 
-/* Nothing of the step is made yet: the session recovers by itself, and the step begins. */
+/* The step has not begun yet: the session recovers, and the step begins. */
 static void lost_in_the_beginning(void **state, bool return_aborted)
 {
     own *o = *state;
@@ -79,12 +79,12 @@ static void lost_in_the_beginning(void **state, bool return_aborted)
     assert_int_equal(own_close(o)->reason, HS_REASON_CLOSED);
 }
 
-static void what_is_lost_in_the_beginning_is_made_good_there(void **state)
+static void a_loss_in_step_begin_is_recovered_there(void **state)
 {
     lost_in_the_beginning(state, false);
 }
 
-static void and_is_also_where_losses_are_the_callers(void **state)
+static void a_loss_in_step_begin_is_recovered_with_return_aborted(void **state)
 {
     lost_in_the_beginning(state, true);
 }
@@ -96,7 +96,7 @@ static void *report(void *coordinator)
     return NULL;
 }
 
-static void a_threads_report_is_heard_when_the_next_step_begins(void **state)
+static void a_threads_report_is_handled_when_the_next_step_begins(void **state)
 {
     own *o = *state;
     pthread_t thread;
@@ -120,7 +120,7 @@ static hs_code always_lost(probe *p, const probe_call *call)
     return call->point == PROBE_BEFORE && p->calls[PROBE_BEFORE] > 1 ? HS_UNAVAILABLE : HS_OK;
 }
 
-static void recoveries_that_bring_it_no_further_end_the_loop(void **state)
+static void recoveries_without_progress_end_the_loop(void **state)
 {
     own *o = *state;
     recovers(o);
@@ -142,7 +142,7 @@ static void without_recovery_a_loss_ends_the_loop(void **state)
     assert_int_equal(own_close(o)->error.code, HS_UNAVAILABLE);
 }
 
-static void a_stop_that_is_asked_for_while_it_recovers_ends_it_well(void **state)
+static void a_stop_requested_during_a_recovery_ends_the_loop_normally(void **state)
 {
     own *o = *state;
     recovers(o);
@@ -160,15 +160,15 @@ static void a_stop_that_is_asked_for_while_it_recovers_ends_it_well(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        own_test(what_is_lost_at_the_end_goes_on_from_what_was_at_the_opening),
-        own_test(what_is_lost_at_the_end_goes_on_from_the_newest_checkpoint),
-        own_test(the_loop_need_not_look),
-        own_test(what_is_lost_in_the_beginning_is_made_good_there),
-        own_test(and_is_also_where_losses_are_the_callers),
-        own_test(a_threads_report_is_heard_when_the_next_step_begins),
-        own_test(recoveries_that_bring_it_no_further_end_the_loop),
+        own_test(a_loss_in_step_end_resumes_from_the_initial_state),
+        own_test(a_loss_in_step_end_resumes_from_the_newest_checkpoint),
+        own_test(a_loop_that_checks_nothing_repeats_the_lost_steps),
+        own_test(a_loss_in_step_begin_is_recovered_there),
+        own_test(a_loss_in_step_begin_is_recovered_with_return_aborted),
+        own_test(a_threads_report_is_handled_when_the_next_step_begins),
+        own_test(recoveries_without_progress_end_the_loop),
         own_test(without_recovery_a_loss_ends_the_loop),
-        own_test(a_stop_that_is_asked_for_while_it_recovers_ends_it_well),
+        own_test(a_stop_requested_during_a_recovery_ends_the_loop_normally),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions whose steps take what threads have made ahead. */
+/* Sessions whose steps dequeue elements that threads have produced. */
 #include "support/test.h"
 
 #include <hooksess/tf1/queue_runner.h>
@@ -8,7 +8,7 @@
 
 enum { CAPACITY = 4 };
 
-/* Numbers from 1 to `last`, made by a thread; the steps note what they get. */
+/* A thread produces the numbers from 1 to `last`. The steps record the numbers that they get. */
 typedef struct {
     test_env t;
     hs_graph *graph;
@@ -92,7 +92,7 @@ static int teardown(void **state)
 
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* A training session that saves every other step. */
+/* Opens a training session that saves every second step. */
 static void open_session(reading *r)
 {
     const hs_training_options options =
@@ -125,7 +125,7 @@ static void assert_got(const reading *r, size_t from, int64_t first, size_t n)
         assert_int_equal(r->got[from + i], first + (int64_t)i);
 }
 
-static void each_step_gets_the_next(void **state)
+static void each_step_gets_the_next_element(void **state)
 {
     reading *r = *state;
     open_session(r);
@@ -146,7 +146,7 @@ static void the_end_of_the_numbers_is_the_end_of_the_input(void **state)
     assert_int_equal(r->outcome.last_saved_step, 10);
 }
 
-static void a_producers_error_comes_out_of_the_step(void **state)
+static void a_step_returns_the_producers_error(void **state)
 {
     reading *r = *state;
     r->fails_with = HS_DATA_LOSS;
@@ -159,21 +159,22 @@ static void a_producers_error_comes_out_of_the_step(void **state)
     assert_says(&r->outcome.error, HS_DATA_LOSS, "page 7 is torn");
 }
 
-/* What was read ahead is read again, and nothing is seen twice. */
-static void what_was_read_ahead_is_not_lost(void **state)
+/* A resumed session reads the elements again that were only read ahead, and no step sees an element twice. */
+static void elements_that_were_read_ahead_are_not_lost(void **state)
 {
     reading *r = *state;
     open_session(r);
     assert_ok(train(r, 5), &r->err);
     close_session(r);
-    r->next = -100; /* it is restored, and not by chance where it was */
+    r->next = -100; /* shows that the restore sets it */
     open_session(r);
     assert_int_equal(hs_session_global_step(r->session, NULL), 5);
     assert_ok(train(r, 5), &r->err);
     assert_got(r, 5, 6, 5);
 }
 
-/* Lost at the 7th, with a checkpoint of step 6 or, where the threads were fast, an earlier one. */
+/* The producer loses the session at the 7th number. The newest checkpoint is of step 6, or an earlier one if the threads
+ * were fast. */
 static void a_producer_that_loses_the_session_is_recovered_from(void **state)
 {
     reading *r = *state;
@@ -183,7 +184,7 @@ static void a_producer_that_loses_the_session_is_recovered_from(void **state)
     assert_ok(train(r, 12), &r->err);
     assert_int_equal(hs_session_recoveries(r->session), 1);
     int64_t step = hs_session_global_step(r->session, NULL);
-    assert_int_equal(r->got[r->n_got - 1], step); /* the step has learned from the number of its own */
+    assert_int_equal(r->got[r->n_got - 1], step); /* each step has trained with its number */
     assert_ok(train(r, 1), &r->err);
     assert_int_equal(r->got[r->n_got - 1], step + 1);
 }
@@ -200,14 +201,15 @@ static void what_a_lost_session_had_read_is_read_again(void **state)
     reading *r = *state;
     int runs = 0;
     hs_hook hook = {.ops = &ops, .self = &runs};
-    const hs_training_options options = HS_INIT(hs_training_options, .hooks = HS_HOOKS(hook)); /* no checkpoint: a copy */
+    const hs_training_options options =
+        HS_INIT(hs_training_options, .hooks = HS_HOOKS(hook)); /* recovers from a copy, without checkpoints */
     r->session = hs_training_session_open(hs_graph_backend(r->graph), &options, &r->err);
     assert_ok(train(r, 8), &r->err);
     assert_got(r, 5, 1, 3);
     assert_int_equal(hs_session_global_step(r->session, NULL), 3);
 }
 
-static void the_session_runs_them_itself(void **state)
+static void the_session_starts_the_producers_itself(void **state)
 {
     reading *r = *state;
     hs_threads threads;
@@ -241,7 +243,7 @@ static hs_code run_and_recover(test_env *t, void *user)
     return code == HS_OUT_OF_RANGE ? outcome.error.code : code;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(run_and_recover, NULL);
@@ -250,14 +252,14 @@ static void there_may_be_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(each_step_gets_the_next),
+        test(each_step_gets_the_next_element),
         test(the_end_of_the_numbers_is_the_end_of_the_input),
-        test(a_producers_error_comes_out_of_the_step),
-        test(what_was_read_ahead_is_not_lost),
+        test(a_step_returns_the_producers_error),
+        test(elements_that_were_read_ahead_are_not_lost),
         test(a_producer_that_loses_the_session_is_recovered_from),
         test(what_a_lost_session_had_read_is_read_again),
-        test(the_session_runs_them_itself),
-        cmocka_unit_test(there_may_be_no_memory),
+        test(the_session_starts_the_producers_itself),
+        cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

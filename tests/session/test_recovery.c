@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session that is lost is made anew, and goes on. */
+/* Recovery of a lost session: attempts, backoff, stops, and what hooks see. */
 #include "session/lost.h"
 
 #include <hooksess/tf1/scaffold.h>
 
 #include <signal.h>
 
-static void ms_035_a_session_that_is_not_lost_runs_as_any(void **state)
+static void ms_035_without_a_loss_nothing_is_recovered(void **state)
 {
     lost *l = *state;
     lost_open(l, NULL);
@@ -14,7 +14,7 @@ static void ms_035_a_session_that_is_not_lost_runs_as_any(void **state)
     assert_int_equal(hs_session_recoveries(l->session), 0);
 }
 
-static void fails_with(void **state, hs_code code)
+static void recovers_from(void **state, hs_code code)
 {
     lost *l = *state;
     lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 4, .code = code);
@@ -22,7 +22,7 @@ static void fails_with(void **state, hs_code code)
     assert_int_equal(lost_step(l), 0);
     assert_int_equal(lost_inc(l), 1);
     assert_int_equal(lost_inc(l), 2);
-    assert_int_equal(lost_inc(l), 1); /* from the beginning, and called again */
+    assert_int_equal(lost_inc(l), 1); /* the initial state was restored, and the run repeated */
     assert_false(hs_session_should_stop(l->session));
     assert_int_equal(lost_inc(l), 2);
     assert_int_equal(hs_session_recoveries(l->session), 1);
@@ -30,17 +30,17 @@ static void fails_with(void **state, hs_code code)
     assert_contains(l->t.log, "step 0: recovered from a failure at step 2, with a copy of the initial state");
 }
 
-static void ms_059_aborted_begins_anew(void **state)
+static void ms_059_aborted_is_recovered_from(void **state)
 {
-    fails_with(state, HS_ABORTED);
+    recovers_from(state, HS_ABORTED);
 }
 
-static void ms_060_unavailable_begins_anew(void **state)
+static void ms_060_unavailable_is_recovered_from(void **state)
 {
-    fails_with(state, HS_UNAVAILABLE);
+    recovers_from(state, HS_UNAVAILABLE);
 }
 
-static void ms_061_the_newest_checkpoint_is_where_it_goes_on(void **state)
+static void ms_061_a_recovery_restores_the_newest_checkpoint(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 4, .code = HS_ABORTED);
@@ -54,7 +54,7 @@ static void ms_061_the_newest_checkpoint_is_where_it_goes_on(void **state)
     assert_contains(l->t.log, "step 2: recovered from a failure at step 2");
 }
 
-/* Beginning anew would throw the training away. */
+/* Initializing again would discard the training. */
 static void a_checkpoint_that_cannot_be_restored_ends_the_recovery(void **state)
 {
     lost *l = *state;
@@ -65,14 +65,12 @@ static void a_checkpoint_that_cannot_be_restored_ends_the_recovery(void **state)
     hs_env_free(NULL, newest);
     test_empty_directory(l->directory);
     test_write_file(index, "x", 1);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_fails(lost_run(l, "fail"), HS_DATA_LOSS, &l->err, "cannot recover: ");
+    assert_fails(lost_fail(l, HS_ABORTED), HS_DATA_LOSS, &l->err, "cannot recover: ");
     assert_contains(l->err.message, "none of its 1 checkpoints can be restored");
     assert_int_equal(lost_close(l)->error.code, HS_DATA_LOSS);
 }
 
-static void ms_057_a_later_session_goes_on_too(void **state)
+static void ms_057_a_later_session_resumes(void **state)
 {
     lost *l = *state;
     lost_open_saving(l);
@@ -89,8 +87,8 @@ static void ms_057_a_later_session_goes_on_too(void **state)
     hs_env_free(NULL, newest);
 }
 
-/* What was restored from a path is restored again, though the checkpoint is no longer kept. */
-static void what_was_restored_by_its_path_is_restored_again(void **state)
+/* The checkpoint itself may have been deleted since. */
+static void a_recovery_restores_checkpoint_prefix_again(void **state)
 {
     lost *l = *state;
     lost_open_saving(l);
@@ -104,14 +102,12 @@ static void what_was_restored_by_its_path_is_restored_again(void **state)
     hs_env_free(NULL, newest);
     for (int64_t step = 2; step < 9; step++)
         assert_int_equal(lost_inc(l), step);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_int_equal(lost_step(l), 1);
 }
 
-/* What lies in the directory from before is not this training's. */
-static void what_was_not_to_be_restored_is_not(void **state)
+/* Earlier checkpoints in the directory are not of this training. */
+static void a_recovery_ignores_checkpoints_that_restore_never_excludes(void **state)
 {
     lost *l = *state;
     lost_open_saving(l);
@@ -120,14 +116,12 @@ static void what_was_not_to_be_restored_is_not(void **state)
     lost_close(l);
     lost_open(l, HS_SESSION_OPTIONS(.checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER));
     assert_int_equal(lost_inc(l), 1);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_int_equal(lost_step(l), 0);
 }
 
-/* But what this training has saved there is. */
-static void what_was_saved_since_is_restored(void **state)
+/* But the session's own checkpoints are. */
+static void a_recovery_restores_the_sessions_own_checkpoints(void **state)
 {
     lost *l = *state;
     l->directory = test_make_directory();
@@ -135,9 +129,7 @@ static void what_was_saved_since_is_restored(void **state)
     lost_try_open(l, HS_SESSION_OPTIONS(.checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER), &saver, 1);
     assert_int_equal(lost_inc(l), 1);
     assert_int_equal(lost_inc(l), 2);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_int_equal(lost_step(l), 2);
 }
 
@@ -148,7 +140,7 @@ static hs_code aborted_once(void *user, const hs_scaffold *scaffold, hs_raw_sess
     return (*calls)++ ? HS_OK : hs_error_set(err, HS_ABORTED, "not yet");
 }
 
-static void ms_058_opening_is_tried_again(void **state)
+static void ms_058_the_opening_is_retried(void **state)
 {
     lost *l = *state;
     int calls = 0;
@@ -161,7 +153,7 @@ static void ms_058_opening_is_tried_again(void **state)
     assert_int_equal(l->a.calls[PROBE_BEGIN], 1);
 }
 
-static void ms_111s_any_other_failure_of_the_opening_is_one(void **state)
+static void ms_111s_other_failures_of_the_opening_are_not_retried(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .fails_in = PROBE_CREATE, .fails_at = 1, .code = HS_INTERNAL);
@@ -185,27 +177,23 @@ static void ms_108s_every_hook_is_called_for_each_attempt(void **state)
     lost *l = *state;
     lost_open(l, NULL);
     hs_script_clear_calls(l->calls);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_string_equal(hs_script_calls(l->calls), "a.before b.before a.create b.create a.boundary b.boundary "
                                                    "a.before b.before a.after b.after");
 }
 
-static void ms_113s_nothing_else_is_recovered_from(void **state)
+static void ms_113s_other_errors_are_not_recovered_from(void **state)
 {
     lost *l = *state;
     const hs_code others[] = {HS_CANCELLED, HS_UNKNOWN, HS_DEADLINE_EXCEEDED, HS_INTERNAL, HS_DATA_LOSS, HS_OUT_OF_RANGE};
     lost_open(l, NULL);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        l->fails_left = 1;
-        l->fails_with = others[i];
-        assert_int_equal(lost_run(l, "fail"), others[i]);
+        assert_int_equal(lost_fail(l, others[i]), others[i]);
     }
     assert_int_equal(l->opens, 1);
 }
 
-/* TensorFlow goes on forever. */
+/* TensorFlow has no limit. */
 static void ms_138s_recovery_has_a_limit(void **state)
 {
     lost *l = *state;
@@ -216,7 +204,7 @@ static void ms_138s_recovery_has_a_limit(void **state)
     l->fails_with = HS_UNAVAILABLE;
     assert_fails(lost_run(l, "fail"), HS_UNAVAILABLE, &l->err, "no progress after 3 recoveries: op 'fail': no luck");
     assert_int_equal(l->opens, 4);
-    assert_int_equal((l->t.now_ns - before + 500000000) / 1000000000, 1 + 2); /* none before the first */
+    assert_int_equal((l->t.now_ns - before + 500000000) / 1000000000, 1 + 2); /* no wait before the first attempt */
     assert_true(hs_session_should_stop(l->session));
     assert_fails(lost_run(l, "inc"), HS_FAILED_PRECONDITION, &l->err, "could not be recovered");
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
@@ -224,8 +212,8 @@ static void ms_138s_recovery_has_a_limit(void **state)
     assert_int_equal(l->a.calls[PROBE_END], 0);
 }
 
-/* How long it waits, all in all, until it has made as many attempts as it may. */
-static double pauses_of(lost *l, double backoff_secs, int64_t attempts)
+/* Makes all attempts without success. Returns the sum of the waits in seconds. */
+static double backoff_of(lost *l, double backoff_secs, int64_t attempts)
 {
     l->recovery.max_attempts = attempts;
     l->recovery.backoff_secs = backoff_secs;
@@ -239,31 +227,29 @@ static double pauses_of(lost *l, double backoff_secs, int64_t attempts)
     return secs;
 }
 
-static void pauses_grow_up_to_a_minute(void **state)
+static void the_backoff_grows_up_to_a_minute(void **state)
 {
     lost *l = *state;
-    assert_float_equal(pauses_of(l, 0, 7), 1 + 2 + 4 + 8 + 16 + 32, 1e-3);
-    assert_float_equal(pauses_of(l, 0, 9), 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60, 1e-3);
-    assert_float_equal(pauses_of(l, 59, 4), 59 + 60 + 60, 1e-3);
-    assert_float_equal(pauses_of(l, 100, 4), 3 * 100, 1e-3); /* longer ones do not grow */
+    assert_float_equal(backoff_of(l, 0, 7), 1 + 2 + 4 + 8 + 16 + 32, 1e-3);
+    assert_float_equal(backoff_of(l, 0, 9), 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60, 1e-3);
+    assert_float_equal(backoff_of(l, 59, 4), 59 + 60 + 60, 1e-3);
+    assert_float_equal(backoff_of(l, 100, 4), 3 * 100, 1e-3); /* a backoff over a minute does not grow */
 }
 
-static void ms_138s_whoever_gets_further_may_go_on(void **state)
+static void ms_138s_progress_resets_the_attempts(void **state)
 {
     lost *l = *state;
     l->recovery.max_attempts = 1;
     lost_open_saving(l);
     for (int i = 0; i < 5; i++) {
         lost_inc(l);
-        l->fails_left = 1;
-        l->fails_with = HS_UNAVAILABLE;
-        assert_ok(lost_run(l, "fail"), &l->err);
+        assert_ok(lost_fail(l, HS_UNAVAILABLE), &l->err);
     }
     assert_int_equal(lost_step(l), 5);
     assert_int_equal(hs_session_recoveries(l->session), 5);
 }
 
-static void ms_138s_what_was_saved_is_further_too(void **state)
+static void ms_138s_a_later_saved_step_is_progress(void **state)
 {
     lost *l = *state;
     l->recovery.max_attempts = 1;
@@ -271,9 +257,7 @@ static void ms_138s_what_was_saved_is_further_too(void **state)
     for (int i = 0; i < 3; i++) {
         lost_inc(l);
         l->hides_step = true;
-        l->fails_left = 1;
-        l->fails_with = HS_UNAVAILABLE;
-        assert_ok(lost_run(l, "fail"), &l->err);
+        assert_ok(lost_fail(l, HS_UNAVAILABLE), &l->err);
     }
     assert_int_equal(lost_step(l), 3);
 }
@@ -298,31 +282,28 @@ static hs_code ask_by_signal(void *user, const hs_scaffold *scaffold, hs_raw_ses
     return hs_error_set(err, HS_UNAVAILABLE, "still away");
 }
 
-/* That is what it ended of, and not the session's loss. */
-static void a_signal_that_ends_the_waiting_is_in_the_outcome(void **state)
+/* The session ended because of the signal, not because of the loss. */
+static void a_signal_that_ends_the_backoff_is_in_the_outcome(void **state)
 {
     lost *l = *state;
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_by_signal, .user = l), NULL);
     l->recovery.backoff_secs = 1e6;
     lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true, .signals = true));
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_int_equal(lost_run(l, "fail"), HS_UNAVAILABLE);
+    assert_int_equal(lost_fail(l, HS_ABORTED), HS_UNAVAILABLE);
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
     assert_int_equal(l->outcome.signal, SIGTERM);
     assert_int_equal(hs_outcome_exit_code(&l->outcome), 128 + SIGTERM);
 }
 
-static void a_stop_ends_the_waiting(void **state)
+static void a_stop_ends_the_backoff(void **state)
 {
     lost *l = *state;
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_to_stop, .user = l), NULL);
     l->recovery.backoff_secs = 1e6;
     lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true));
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
     int64_t before = l->t.now_ns;
-    assert_fails(lost_run(l, "fail"), HS_UNAVAILABLE, &l->err, "a stop was requested before the next attempt to recover");
+    assert_fails(lost_fail(l, HS_ABORTED), HS_UNAVAILABLE, &l->err,
+                 "a stop was requested before the next attempt to recover");
     assert_true(l->t.now_ns - before < 1000000000);
 }
 
@@ -340,30 +321,26 @@ static hs_code fail_at_the_first_creation(probe *p, const probe_call *call)
                                                                       : HS_OK;
 }
 
-/* Its creation is told to it again before its time has come. */
-static void a_hook_of_best_effort_works_again_through_a_recovery(void **state)
+/* Its after_create_session is called again before its backoff is over. */
+static void a_recovery_resumes_a_best_effort_hook(void **state)
 {
     lost *l = *state;
     lost_probe(l, c, .act = fail_at_the_first_creation);
     hs_hook hook = hs_hook_best_effort(probe_hook(&l->c), 0);
     lost_try_open(l, NULL, &hook, 1);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_contains(l->t.log, "hook 'c' recovered after 1 failure in a row");
     lost_inc(l);
     assert_int_equal(l->c.calls[PROBE_CREATE], 2);
 }
 
-/* TensorFlow's is forgotten with the session that was lost. */
+/* In TensorFlow the stop is lost with the session. */
 static void a_stop_is_not_lost_with_the_session(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = stop_and_lose);
     lost_open(l, NULL);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_int_equal(hs_session_recoveries(l->session), 1);
     assert_true(hs_session_should_stop(l->session));
     assert_int_equal(lost_close(l)->reason, HS_REASON_STOPPED);
@@ -374,63 +351,52 @@ static void a_stop_of_the_coordinator_is_not_lost_either(void **state)
 {
     lost *l = *state;
     lost_open(l, NULL);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
     hs_coordinator_request_stop(l->a.coordinator, NULL);
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_int_equal(hs_session_recoveries(l->session), 1);
     assert_true(hs_session_should_stop(l->session));
 }
 
-static void the_caller_may_make_its_batch_anew(void **state)
+static void the_caller_may_prepare_its_batch_again(void **state)
 {
     lost *l = *state;
     l->recovery.return_aborted = true;
     lost_open_saving(l);
     lost_inc(l);
-    l->fails_left = 1;
-    l->fails_with = HS_UNAVAILABLE;
-    assert_fails(lost_run(l, "fail"), HS_ABORTED, &l->err, "restored at step 1");
+    assert_fails(lost_fail(l, HS_UNAVAILABLE), HS_ABORTED, &l->err, "restored at step 1");
     assert_false(hs_session_should_stop(l->session));
     assert_int_equal(lost_inc(l), 2);
     assert_int_equal(lost_close(l)->reason, HS_REASON_CLOSED);
 }
 
-/* The call is made no more, and nothing has failed. */
-static void a_stop_comes_before_the_batch(void **state)
+/* The caller does not repeat the call, and nothing has failed. */
+static void a_stop_is_not_a_failure_while_a_batch_must_be_repeated(void **state)
 {
     lost *l = *state;
     l->recovery.return_aborted = true;
     lost_open(l, NULL);
-    l->fails_left = 2;
-    l->fails_with = HS_UNAVAILABLE;
-    assert_int_equal(lost_run(l, "fail"), HS_ABORTED);
-    assert_int_equal(lost_run(l, "fail"), HS_ABORTED);
+    assert_int_equal(lost_fail(l, HS_UNAVAILABLE), HS_ABORTED);
+    assert_int_equal(lost_fail(l, HS_UNAVAILABLE), HS_ABORTED);
     hs_session_request_stop(l->session);
     assert_int_equal(lost_close(l)->reason, HS_REASON_STOPPED);
     assert_int_equal(l->a.calls[PROBE_END], 1);
     lost_open(l, NULL);
-    l->fails_left = 1;
-    assert_int_equal(lost_run(l, "fail"), HS_ABORTED);
-    l->fails_left = 1;
-    l->fails_with = HS_INTERNAL;
-    assert_int_equal(lost_run(l, "fail"), HS_INTERNAL);
+    assert_int_equal(lost_fail(l, HS_UNAVAILABLE), HS_ABORTED);
+    assert_int_equal(lost_fail(l, HS_INTERNAL), HS_INTERNAL);
     hs_session_request_stop(l->session);
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
 }
 
-static void without_a_recovery_it_is_an_error_like_any(void **state)
+static void without_recovery_a_loss_is_an_error(void **state)
 {
     lost *l = *state;
     l->recovery.max_attempts = HS_NEVER;
     lost_open(l, NULL);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_int_equal(lost_run(l, "fail"), HS_ABORTED);
+    assert_int_equal(lost_fail(l, HS_ABORTED), HS_ABORTED);
     assert_int_equal(l->opens, 1);
 }
 
-static void the_kinds_of_run_recover_alike(void **state)
+static void all_kinds_of_run_recover(void **state)
 {
     lost *l = *state;
     lost_open(l, NULL);
@@ -443,7 +409,7 @@ static void the_kinds_of_run_recover_alike(void **state)
     assert_int_equal(hs_session_recoveries(l->session), 3);
 }
 
-static void options_that_make_no_sense_are_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     lost *l = *state;
     const hs_recovery wrong[] = {HS_INIT(hs_recovery, .max_attempts = -2), HS_INIT(hs_recovery, .backoff_secs = -1),
@@ -453,289 +419,6 @@ static void options_that_make_no_sense_are_refused(void **state)
         assert_null(lost_try_open(l, NULL, NULL, 0));
         assert_says(&l->err, HS_INVALID_ARGUMENT, "hs_recovery");
     }
-}
-
-/* The program's memory. */
-
-static void the_programs_memory_is_as_it_was_at_the_opening(void **state)
-{
-    lost *l = *state;
-    double v = 7;
-    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
-    lost_open(l, NULL);
-    lost_inc(l);
-    v = 8;
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_true(v == 7);
-    assert_int_equal(lost_step(l), 0);
-}
-
-static void what_was_not_copied_cannot_be_recovered(void **state)
-{
-    lost *l = *state;
-    double v[4] = {7};
-    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(4), v);
-    l->recovery.snapshot_limit = 39; /* a byte less than there is */
-    lost_open(l, NULL);
-    assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit (39 bytes)");
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_fails(lost_run(l, "fail"), HS_FAILED_PRECONDITION, &l->err, "cannot recover: no checkpoint exists");
-    assert_true(hs_session_should_stop(l->session));
-    assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
-}
-
-/* Initializing sets all of it, so that no copy is missed. */
-static void memory_with_a_first_value_is_initialized_again(void **state)
-{
-    lost *l = *state;
-    static const double first[4] = {7};
-    double v[4] = {0};
-    hs_graph_add_variable(
-        l->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_DOUBLE, .shape = HS_SHAPE(4), .data = v, .initial = first));
-    l->recovery.snapshot_limit = 39;
-    lost_open(l, NULL);
-    v[0] = 8;
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_true(v[0] == 7);
-    assert_int_equal(lost_close(l)->reason, HS_REASON_CLOSED);
-}
-
-static void more_than_a_gib_is_not_copied_by_default(void **state)
-{
-    lost *l = *state;
-    const size_t gib = (size_t)1 << 30;
-    void *v = calloc(gib, 1); /* which nobody touches */
-    assert_non_null(v);
-    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE((int64_t)(gib / sizeof(double))), v); /* the step is the rest */
-    lost_open(l, NULL);
-    assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit (1073741824 bytes)");
-    lost_close(l);
-    free(v);
-}
-
-/* Without a copy, and without memory of the program's, it begins again: what was said of the steps made before is no longer
- * so.
- */
-static void what_was_not_copied_is_initialized_anew(void **state)
-{
-    lost *l = *state;
-    l->recovery.snapshot_limit = 1;
-    lost_open(l, NULL);
-    lost_inc(l);
-    hs_raw_session *raw = hs_session_raw(l->session);
-    assert_ok(hs_raw_session_set_metric(raw, "m", 7, 1, &l->err), &l->err);
-    int64_t restores = hs_raw_session_restores(raw);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_int_equal(lost_step(l), 0);
-    assert_int_equal(hs_raw_session_restores(raw), restores + 1);
-    assert_false(hs_raw_session_metric(raw, "m", NULL, NULL));
-    assert_contains(l->t.log, "step 0: recovered from a failure at step 1, initialized again");
-}
-
-static void the_copy_goes_when_there_is_a_checkpoint(void **state)
-{
-    lost *l = *state;
-    static double v[1 << 12];
-    v[0] = 7;
-    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(1 << 12), v);
-    lost_open_saving(l);
-    lost_inc(l);
-    v[0] = 9;
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_true(v[0] == 7); /* as the checkpoint of step 1 has it */
-    assert_int_equal(lost_step(l), 1);
-}
-
-static void a_save_that_is_on_its_way_is_waited_for(void **state)
-{
-    lost *l = *state;
-    static double v[1 << 16];
-    l->directory = test_make_directory();
-    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(1 << 16), v);
-    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = l->directory);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1, .background = true);
-    if (!lost_try_open(l, &options, &saver, 1))
-        fail_msg("opening: %s", l->err.message);
-    l->fails_with = HS_ABORTED;
-    for (int64_t step = 1; step <= 5; step++) {
-        assert_int_equal(lost_inc(l), step);
-        l->fails_left = 1;
-        assert_ok(lost_run(l, "fail"), &l->err);
-        assert_int_equal(hs_session_global_step(l->session, NULL), step);
-    }
-}
-
-/* Providers. */
-
-typedef struct {
-    int number, loads;
-} counted;
-
-static hs_code save_counted(void *self, hs_state_writer *out, hs_error *err)
-{
-    return hs_state_writer_write(out, &((counted *)self)->number, sizeof(int), err);
-}
-
-static hs_code load_counted(void *self, hs_state_reader *in, hs_error *err)
-{
-    counted *c = self;
-    c->loads++;
-    return hs_state_reader_read(in, &c->number, sizeof c->number, err);
-}
-
-static void every_provider_is_restored(void **state)
-{
-    lost *l = *state;
-    counted early = {1, 0};
-    hs_graph_state(l->graph, "early", save_counted, load_counted, &early);
-    lost_open(l, NULL);
-    early.number = 2;
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_int_equal(early.number, 1);
-    assert_int_equal(early.loads, 1);
-}
-
-static hs_code add_late(probe *p, const probe_call *call)
-{
-    const hs_state_provider late =
-        HS_INIT(hs_state_provider, .name = "late", .save = save_counted, .load = load_counted, .self = p->user);
-    return call->point == PROBE_CREATE ? hs_raw_session_add_state(call->raw, &late, call->err) : HS_OK;
-}
-
-static void a_late_provider_is_added_again(void **state)
-{
-    lost *l = *state;
-    counted late = {1, 0};
-    lost_probe(l, a, .act = add_late, .user = &late);
-    lost_open_saving(l);
-    late.number = 2;
-    lost_inc(l);
-    late.number = 3;
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_int_equal(late.number, 2);
-}
-
-/* What a guard has said of a state that is gone says nothing of the one that is restored. */
-static void saves_are_welcome_again(void **state)
-{
-    lost *l = *state;
-    lost_open_saving(l);
-    lost_inc(l);
-    hs_raw_session_refuse_saves(hs_session_raw(l->session), test_error(HS_FAILED_PRECONDITION, "a guard's word"));
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(l->session), NULL), HS_OK);
-}
-
-/* Where there is nothing in checkpoint_dir, what was saved elsewhere or restored by the init function is no help. */
-static void what_is_saved_elsewhere_does_not_replace_the_copy(void **state)
-{
-    lost *l = *state;
-    double v = 7;
-    l->directory = test_make_directory();
-    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1);
-    if (!lost_try_open(l, NULL, &saver, 1))
-        fail_msg("opening: %s", l->err.message);
-    lost_inc(l);
-    v = 8;
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_true(v == 7);
-    assert_int_equal(lost_step(l), 0);
-}
-
-static hs_code restore_newest(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
-{
-    lost *l = user;
-    char *newest = hs_checkpoint_latest(NULL, l->directory, NULL, err);
-    hs_code code = hs_saver_restore(hs_scaffold_saver(scaffold), session, newest, NULL, err);
-    hs_env_free(NULL, newest);
-    return code;
-}
-
-static void what_the_init_function_has_restored_is_copied(void **state)
-{
-    lost *l = *state;
-    double v = 7;
-    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
-    lost_open_saving(l);
-    lost_inc(l);
-    lost_close(l);
-    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = restore_newest, .user = l), NULL);
-    lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true));
-    assert_int_equal(lost_inc(l), 2);
-    v = 8;
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_true(v == 7);
-    assert_int_equal(lost_step(l), 1);
-}
-
-/* What the checkpoint does not have is as it was, too. */
-static void what_a_restore_leaves_out_is_recovered(void **state)
-{
-    lost *l = *state;
-    double v = 7, w = 1;
-    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
-    hs_graph_variable(l->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
-    lost_open_saving(l);
-    lost_inc(l);
-    lost_close(l);
-    char *newest = hs_checkpoint_latest(NULL, l->directory, NULL, &l->err);
-    const hs_restore_options partial = HS_INIT(hs_restore_options, .skip = HS_NAMES("w"));
-    w = 2;
-    lost_open(l, HS_SESSION_OPTIONS(.checkpoint_prefix = newest, .restore_options = &partial));
-    hs_env_free(NULL, newest);
-    v = 8, w = 3;
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_true(v == 7);
-    assert_true(w == 2);
-}
-
-static void what_it_has_saved_itself_is_whole(void **state)
-{
-    lost *l = *state;
-    double w = 1;
-    hs_graph_variable(l->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
-    lost_open_saving(l);
-    lost_inc(l);
-    lost_close(l);
-    const hs_restore_options partial = HS_INIT(hs_restore_options, .skip = HS_NAMES("w"));
-    const hs_session_options options =
-        HS_INIT(hs_session_options, .checkpoint_dir = l->directory, .restore_options = &partial);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1);
-    w = 2;
-    if (!lost_try_open(l, &options, &saver, 1))
-        fail_msg("opening: %s", l->err.message);
-    l->fails_with = HS_ABORTED;
-    w = 3, l->fails_left = 1;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_true(w == 2); /* as it was at the opening */
-    w = 4;
-    lost_inc(l);
-    w = 5, l->fails_left = 1;
-    assert_ok(lost_run(l, "fail"), &l->err);
-    assert_true(w == 4);
-    assert_int_equal(lost_step(l), 2);
 }
 
 static hs_code use_the_session(probe *p, const probe_call *call)
@@ -748,19 +431,17 @@ static hs_code use_the_session(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void nobody_uses_a_session_that_is_being_made_anew(void **state)
+static void a_session_cannot_be_used_during_its_recovery(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = use_the_session, .user = l);
     lost_open(l, NULL);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_int_equal(l->a.calls[PROBE_CREATE], 2);
     assert_int_equal(lost_inc(l), 1);
 }
 
-static void a_target_that_was_reached_is_not_passed(void **state)
+static void a_recovery_does_not_pass_the_last_step(void **state)
 {
     lost *l = *state;
     l->directory = test_make_directory();
@@ -779,7 +460,7 @@ static void a_target_that_was_reached_is_not_passed(void **state)
     assert_int_equal(lost_close(l)->error.code, HS_OK);
 }
 
-/* Each allocation of it fails in turn. */
+/* A session that is lost once and recovers. */
 static hs_code lose_and_recover(test_env *t, void *user)
 {
     hs_error err = {0};
@@ -803,7 +484,7 @@ static hs_code lose_and_recover(test_env *t, void *user)
     return code ? code : outcome.error.code;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(lose_and_recover, NULL);
@@ -812,51 +493,37 @@ static void there_may_be_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        lost_test(ms_035_a_session_that_is_not_lost_runs_as_any),
-        lost_test(ms_059_aborted_begins_anew),
-        lost_test(ms_060_unavailable_begins_anew),
-        lost_test(ms_061_the_newest_checkpoint_is_where_it_goes_on),
+        lost_test(ms_035_without_a_loss_nothing_is_recovered),
+        lost_test(ms_059_aborted_is_recovered_from),
+        lost_test(ms_060_unavailable_is_recovered_from),
+        lost_test(ms_061_a_recovery_restores_the_newest_checkpoint),
         lost_test(a_checkpoint_that_cannot_be_restored_ends_the_recovery),
-        lost_test(ms_057_a_later_session_goes_on_too),
-        lost_test(what_was_restored_by_its_path_is_restored_again),
-        lost_test(what_was_not_to_be_restored_is_not),
-        lost_test(what_was_saved_since_is_restored),
-        lost_test(ms_058_opening_is_tried_again),
-        lost_test(ms_111s_any_other_failure_of_the_opening_is_one),
+        lost_test(ms_057_a_later_session_resumes),
+        lost_test(a_recovery_restores_checkpoint_prefix_again),
+        lost_test(a_recovery_ignores_checkpoints_that_restore_never_excludes),
+        lost_test(a_recovery_restores_the_sessions_own_checkpoints),
+        lost_test(ms_058_the_opening_is_retried),
+        lost_test(ms_111s_other_failures_of_the_opening_are_not_retried),
         lost_test(ms_111s_hooks_that_abort_their_creation_are_created_again),
         lost_test(ms_108s_every_hook_is_called_for_each_attempt),
-        lost_test(ms_113s_nothing_else_is_recovered_from),
+        lost_test(ms_113s_other_errors_are_not_recovered_from),
         lost_test(ms_138s_recovery_has_a_limit),
-        lost_test(pauses_grow_up_to_a_minute),
-        lost_test(ms_138s_whoever_gets_further_may_go_on),
-        lost_test(ms_138s_what_was_saved_is_further_too),
-        lost_test(a_signal_that_ends_the_waiting_is_in_the_outcome),
-        lost_test(a_stop_ends_the_waiting),
-        lost_test(a_hook_of_best_effort_works_again_through_a_recovery),
+        lost_test(the_backoff_grows_up_to_a_minute),
+        lost_test(ms_138s_progress_resets_the_attempts),
+        lost_test(ms_138s_a_later_saved_step_is_progress),
+        lost_test(a_signal_that_ends_the_backoff_is_in_the_outcome),
+        lost_test(a_stop_ends_the_backoff),
+        lost_test(a_recovery_resumes_a_best_effort_hook),
         lost_test(a_stop_is_not_lost_with_the_session),
         lost_test(a_stop_of_the_coordinator_is_not_lost_either),
-        lost_test(the_caller_may_make_its_batch_anew),
-        lost_test(a_stop_comes_before_the_batch),
-        lost_test(without_a_recovery_it_is_an_error_like_any),
-        lost_test(the_kinds_of_run_recover_alike),
-        lost_test(options_that_make_no_sense_are_refused),
-        lost_test(the_programs_memory_is_as_it_was_at_the_opening),
-        lost_test(what_was_not_copied_cannot_be_recovered),
-        lost_test(memory_with_a_first_value_is_initialized_again),
-        lost_test(more_than_a_gib_is_not_copied_by_default),
-        lost_test(what_was_not_copied_is_initialized_anew),
-        lost_test(the_copy_goes_when_there_is_a_checkpoint),
-        lost_test(a_save_that_is_on_its_way_is_waited_for),
-        lost_test(every_provider_is_restored),
-        lost_test(a_late_provider_is_added_again),
-        lost_test(saves_are_welcome_again),
-        lost_test(what_is_saved_elsewhere_does_not_replace_the_copy),
-        lost_test(what_the_init_function_has_restored_is_copied),
-        lost_test(what_a_restore_leaves_out_is_recovered),
-        lost_test(what_it_has_saved_itself_is_whole),
-        lost_test(nobody_uses_a_session_that_is_being_made_anew),
-        lost_test(a_target_that_was_reached_is_not_passed),
-        cmocka_unit_test(there_may_be_no_memory),
+        lost_test(the_caller_may_prepare_its_batch_again),
+        lost_test(a_stop_is_not_a_failure_while_a_batch_must_be_repeated),
+        lost_test(without_recovery_a_loss_is_an_error),
+        lost_test(all_kinds_of_run_recover),
+        lost_test(invalid_options_are_refused),
+        lost_test(a_session_cannot_be_used_during_its_recovery),
+        lost_test(a_recovery_does_not_pass_the_last_step),
+        cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that fail in a session that recovers: a save is skipped or fails the run, and the state in memory stays. */
+/* File errors in a session that recovers: a save is skipped or fails the run, and the state in memory does not change. */
 #include "session/lost.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static void each_call_of_a_save_may_be_stale(void **state)
     assert_int_equal(lost_close(l)->last_saved_step, step);
 }
 
-/* A file system of the program's may return any code, and no errno. */
+/* A file system of the program may return any code without an errno. */
 static void no_code_of_a_save_rolls_the_training_back(void **state)
 {
     lost *l = *state;
@@ -66,7 +66,7 @@ static void no_code_of_a_save_rolls_the_training_back(void **state)
     open_with(l, HS_SAVE_FAILURE_SKIP);
     for (hs_code code = HS_CANCELLED; code <= HS_UNAUTHENTICATED; code++) {
         if (code == HS_FAILED_PRECONDITION || code == HS_INVALID_ARGUMENT || code == HS_UNIMPLEMENTED)
-            continue; /* no failure of a disk: of a lock, say, that another process holds it */
+            continue; /* not a failure of the disk, but for example of a lock that another process holds */
         l->t.fail_file_code = code;
         l->t.fail_file_at = l->t.file_calls + 1;
         l->t.fail_file_on = true;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* What a thread reports in the second run, after which a hook may fail as well. */
+/* A thread reports an error in the second run, in which a hook may fail as well. */
 typedef struct {
     lost *l;
     hs_code reports, fails;
@@ -26,8 +26,8 @@ static void open_with(lost *l, trouble *t)
     lost_open(l, NULL);
 }
 
-/* One step of three kinds: a run, a step function with hooks, and one with the raw session, for which the thread reports by
- * itself. */
+/* Three kinds of step: a run, a step function with hooks, and one with the raw session, for which the test reports the
+ * thread's error itself. */
 typedef struct {
     lost *l;
     trouble *t;
@@ -67,8 +67,8 @@ static double make_step(step *s, hs_session_run_step_fn fn, double number)
     return s->result;
 }
 
-/* A query changes nothing here: the session is made anew when the next run needs it. */
-static void goes_on(lost *l)
+/* A query does not recover the session. The next run does. */
+static void assert_trains_on(lost *l)
 {
     assert_false(hs_session_should_stop(l->session));
     assert_true(lost_same(l, 43) == 43);
@@ -91,7 +91,7 @@ static void ms_037_a_thread_may_report_that_the_session_is_lost(void **state)
     assert_true(lost_same(t.l, 51) == 51);
     assert_false(hs_session_should_stop(t.l->session));
     assert_true(lost_same(t.l, 42) == 42);
-    goes_on(t.l);
+    assert_trains_on(t.l);
 }
 
 static void ms_038_other_reports_end_it(void **state)
@@ -120,7 +120,7 @@ static void ms_040_the_same_in_step_functions(void **state)
     open_with(t.l, &t);
     assert_true(make_step(&s, with_hooks, 51) == 51);
     assert_true(make_step(&s, with_hooks, 42) == 42);
-    goes_on(t.l);
+    assert_trains_on(t.l);
 }
 
 static void ms_041_other_reports_in_step_functions(void **state)
@@ -152,7 +152,7 @@ static void ms_043_the_same_with_the_raw_session(void **state)
     lost_open(t.l, NULL);
     assert_true(make_step(&s, with_raw_session, 51) == 51);
     assert_true(make_step(&s, with_raw_session, 42) == 42);
-    goes_on(t.l);
+    assert_trains_on(t.l);
 }
 
 static void ms_044_other_reports_with_the_raw_session(void **state)
@@ -184,7 +184,7 @@ static void ms_083_a_step_function_that_aborts_is_called_again(void **state)
     assert_int_equal(s.l->opens, 2);
 }
 
-/* Two runs in a step, the second of which is lost. */
+/* A step with two runs. The second one loses the session. */
 static hs_code two_runs(void *user, hs_step_context *context, hs_error *err)
 {
     step *s = user;
@@ -203,10 +203,10 @@ static void ms_136s_the_whole_step_is_made_again(void **state)
     make_step(&s, two_runs, 0);
     assert_int_equal(s.calls, 2);
     assert_int_equal(l->a.calls[PROBE_BEFORE], 4);
-    assert_int_equal(hs_session_global_step(l->session, NULL), 1); /* the first of the two was taken back */
+    assert_int_equal(hs_session_global_step(l->session, NULL), 1); /* the first of the two runs was rolled back */
 }
 
-static void a_step_may_be_made_anew_by_its_caller(void **state)
+static void the_caller_may_repeat_its_step(void **state)
 {
     lost *l = *state;
     step s = {.l = l};
@@ -217,8 +217,8 @@ static void a_step_may_be_made_anew_by_its_caller(void **state)
     assert_true(make_step(&s, aborted_at_first, 3) == 3);
 }
 
-/* A call that is made after a thread has lost the session comes with a batch of before. */
-static void a_thread_takes_the_batch_too(void **state)
+/* A call after a thread has lost the session has a batch from before the loss. */
+static void a_loss_that_a_thread_reports_may_be_the_callers_to_repeat(void **state)
 {
     lost *l = *state;
     step s = {.l = l};
@@ -234,7 +234,7 @@ static void a_thread_takes_the_batch_too(void **state)
     assert_int_equal(hs_session_recoveries(l->session), 2);
 }
 
-/* What a hook waits for may never come to a session that is lost. */
+/* A hook may wait for an event that never comes in a lost session. */
 static hs_code wait_for_nothing(probe *p, const probe_call *call)
 {
     if (call->point != PROBE_BEFORE || p->calls[PROBE_BEFORE] != 1)
@@ -245,7 +245,7 @@ static hs_code wait_for_nothing(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void hooks_that_wait_hear_of_it(void **state)
+static void waiting_hooks_see_the_loss(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = wait_for_nothing, .user = l);
@@ -288,22 +288,20 @@ static void threads_are_joined_and_started_again(void **state)
     crew all = {.begun = 0};
     lost_probe(l, a, .act = start_work, .user = &all);
     lost_open(l, NULL);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_ok(lost_run(l, "fail"), &l->err);
+    lost_recover(l);
     assert_int_equal(atomic_load(&all.ended), 1);
     lost_close(l);
     assert_int_equal(atomic_load(&all.ended), 2);
     assert_int_equal(atomic_load(&all.begun), 2);
 }
 
-static void ms_131s_who_does_not_stop_is_named_and_left_behind(void **state)
+static void ms_131s_threads_that_do_not_stop_are_named_and_abandoned(void **state)
 {
     lost *l = *state;
     crew all = {.begun = 0};
     lost_open(l, NULL);
     lost_close(l);
-    size_t before = test_env_live(&l->t); /* with what the graph keeps */
+    size_t before = test_env_live(&l->t); /* includes the memory of the graph */
     atomic_store(&all.stuck, true);
     lost_probe(l, a, .act = start_work, .user = &all);
     lost_open(l, HS_SESSION_OPTIONS(.stop_grace_secs = 0.01));
@@ -311,7 +309,7 @@ static void ms_131s_who_does_not_stop_is_named_and_left_behind(void **state)
     assert_int_equal(l->outcome.reason, HS_REASON_CLOSED);
     assert_contains(l->t.log, "worker");
     atomic_store(&all.stuck, false);
-    while (test_env_live(&l->t) > before) /* what it was in need of goes with it */
+    while (test_env_live(&l->t) > before) /* until the thread has freed its memory */
         ;
     assert_int_equal(atomic_load(&all.ended), 1);
 }
@@ -331,7 +329,7 @@ static hs_code start_reporter(probe *p, const probe_call *call)
                : HS_OK;
 }
 
-/* TensorFlow takes no notice of what is reported after a stop. */
+/* TensorFlow ignores errors that are reported after a stop. */
 static void ms_131s_what_a_thread_reports_at_its_end_counts(void **state)
 {
     lost *l = *state;
@@ -357,7 +355,7 @@ static hs_code start_cancelled(probe *p, const probe_call *call)
                : HS_OK;
 }
 
-/* A thread's own error is not forgotten because the session is lost, too. */
+/* A thread's own error is reported even if the session is also lost. */
 
 static void fails_of_lost_data(lost *l)
 {
@@ -372,9 +370,7 @@ static void a_lost_run_does_not_recover_from_a_threads_error(void **state)
     lost *l = *state;
     lost_open(l, NULL);
     lost_report(l, HS_DATA_LOSS);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_int_equal(lost_run(l, "fail"), HS_DATA_LOSS);
+    assert_int_equal(lost_fail(l, HS_ABORTED), HS_DATA_LOSS);
     assert_int_equal(l->opens, 1);
     fails_of_lost_data(l);
 }
@@ -398,9 +394,7 @@ static void an_error_outweighs_an_earlier_report_of_loss(void **state)
     lost_report(l, HS_ABORTED);
     lost_report(l, HS_DATA_LOSS);
     lost_report(l, HS_UNKNOWN);
-    l->fails_left = 1;
-    l->fails_with = HS_UNAVAILABLE;
-    assert_int_equal(lost_run(l, "fail"), HS_DATA_LOSS);
+    assert_int_equal(lost_fail(l, HS_UNAVAILABLE), HS_DATA_LOSS);
     fails_of_lost_data(l);
 }
 
@@ -409,14 +403,12 @@ static void an_error_while_recovery_stops_the_threads_ends_it(void **state)
     lost *l = *state;
     lost_probe(l, a, .act = start_reporter);
     lost_open(l, NULL);
-    l->fails_left = 1;
-    l->fails_with = HS_ABORTED;
-    assert_fails(lost_run(l, "fail"), HS_DATA_LOSS, &l->err, "the last page was not written");
+    assert_fails(lost_fail(l, HS_ABORTED), HS_DATA_LOSS, &l->err, "the last page was not written");
     assert_int_equal(l->opens, 1);
     fails_of_lost_data(l);
 }
 
-/* A job that is done and saved is done, whatever becomes of its session. */
+/* A completed and saved training is complete, even if its session is lost then. */
 
 static hs_code lost_at_the_end(void *user, hs_coordinator *coordinator, hs_error *err)
 {
@@ -442,7 +434,7 @@ static void is_done(lost *l, hs_reason reason, int exit_code)
     assert_contains(l->t.log, "WARNING: session lost after training ended: thread 'lost': the server is gone");
 }
 
-static void a_loss_after_a_hooks_stop_is_no_failure(void **state)
+static void a_loss_after_a_hooks_stop_is_not_a_failure(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = start_lost, .stops_at = 1);
@@ -452,7 +444,7 @@ static void a_loss_after_a_hooks_stop_is_no_failure(void **state)
     assert_int_equal(l->outcome.last_saved_step, 1);
 }
 
-static void a_loss_after_a_stop_from_outside_is_no_failure(void **state)
+static void a_loss_after_a_stop_from_outside_is_not_a_failure(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = start_lost);
@@ -462,7 +454,7 @@ static void a_loss_after_a_stop_from_outside_is_no_failure(void **state)
     is_done(l, HS_REASON_STOPPED, 75);
 }
 
-static void a_loss_after_a_callers_close_is_no_failure(void **state)
+static void a_loss_after_a_callers_close_is_not_a_failure(void **state)
 {
     lost *l = *state;
     l->recovery.max_attempts = HS_NEVER;
@@ -499,20 +491,20 @@ static void ms_139s_a_threads_error_comes_before_that_of_an_end(void **state)
 static hs_code fail_by_itself(void *user, hs_step_context *context, hs_error *err)
 {
     (void)user, (void)context;
-    return hs_error_set(err, HS_INTERNAL, "of its own");
+    return hs_error_set(err, HS_INTERNAL, "its own error");
 }
 
-static void a_step_functions_failure_is_no_hooks(void **state)
+static void a_step_functions_failure_is_not_blamed_on_a_hook(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 1);
     lost_open(l, NULL);
     assert_int_equal(lost_run(l, "inc"), HS_INTERNAL);
-    assert_fails(hs_session_run_step(l->session, fail_by_itself, NULL, &l->err), HS_INTERNAL, &l->err, "of its own");
+    assert_fails(hs_session_run_step(l->session, fail_by_itself, NULL, &l->err), HS_INTERNAL, &l->err, "its own error");
     assert_string_equal(lost_close(l)->hook, "");
 }
 
-static void being_woken_to_stop_is_no_failure(void **state)
+static void being_woken_to_stop_is_not_a_failure(void **state)
 {
     lost *l = *state;
     lost_probe(l, a, .act = start_cancelled);
@@ -533,23 +525,23 @@ int main(void)
         lost_test(ms_044_other_reports_with_the_raw_session),
         lost_test(ms_083_a_step_function_that_aborts_is_called_again),
         lost_test(ms_136s_the_whole_step_is_made_again),
-        lost_test(a_step_may_be_made_anew_by_its_caller),
-        lost_test(a_thread_takes_the_batch_too),
-        lost_test(hooks_that_wait_hear_of_it),
+        lost_test(the_caller_may_repeat_its_step),
+        lost_test(a_loss_that_a_thread_reports_may_be_the_callers_to_repeat),
+        lost_test(waiting_hooks_see_the_loss),
         lost_test(threads_are_joined_and_started_again),
-        lost_test(ms_131s_who_does_not_stop_is_named_and_left_behind),
+        lost_test(ms_131s_threads_that_do_not_stop_are_named_and_abandoned),
         lost_test(ms_131s_what_a_thread_reports_at_its_end_counts),
         lost_test(a_lost_run_does_not_recover_from_a_threads_error),
         lost_test(an_own_step_does_not_recover_from_a_threads_error),
         lost_test(an_error_outweighs_an_earlier_report_of_loss),
         lost_test(an_error_while_recovery_stops_the_threads_ends_it),
-        lost_test(a_loss_after_a_hooks_stop_is_no_failure),
-        lost_test(a_loss_after_a_stop_from_outside_is_no_failure),
-        lost_test(a_loss_after_a_callers_close_is_no_failure),
+        lost_test(a_loss_after_a_hooks_stop_is_not_a_failure),
+        lost_test(a_loss_after_a_stop_from_outside_is_not_a_failure),
+        lost_test(a_loss_after_a_callers_close_is_not_a_failure),
         lost_test(a_loss_that_ends_the_loop_is_a_failure),
         lost_test(ms_139s_a_threads_error_comes_before_that_of_an_end),
-        lost_test(a_step_functions_failure_is_no_hooks),
-        lost_test(being_woken_to_stop_is_no_failure),
+        lost_test(a_step_functions_failure_is_not_blamed_on_a_hook),
+        lost_test(being_woken_to_stop_is_not_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

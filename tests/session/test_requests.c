@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a session from outside, and how it ends then. */
+/* Requests from outside: stop, done, save; and the session's outcome. */
 #include "session/probe.h"
 
 #include <hooksess/graph.h>
@@ -28,7 +28,7 @@ static hs_code interrupt_in_after_run(probe *p, const probe_call *call)
     return save_each_boundary(p, call);
 }
 
-static void one_that_was_stopped_and_saved_goes_on_later(void **state)
+static void a_stopped_and_saved_training_can_resume(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = save_each_boundary);
@@ -42,7 +42,7 @@ static void one_that_was_stopped_and_saved_goes_on_later(void **state)
     assert_true(p->a.outcome.interrupted);
 }
 
-static void one_that_nothing_saves_is_done(void **state)
+static void a_stop_without_any_checkpoint_exits_with_0(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
@@ -52,7 +52,7 @@ static void one_that_nothing_saves_is_done(void **state)
     assert_true(p->outcome.interrupted);
 }
 
-static void one_that_the_program_calls_done_is_done(void **state)
+static void the_program_may_declare_the_training_done(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = save_each_boundary);
@@ -67,7 +67,7 @@ static void one_that_the_program_calls_done_is_done(void **state)
     assert_string_equal(p->outcome.hook, "");
 }
 
-/* Before or after it, or by a hook. */
+/* Requested before or after the stop, or by a hook. */
 static void the_programs_done_counts_more_than_an_interruption(void **state)
 {
     play *p = *state;
@@ -88,7 +88,7 @@ static void the_programs_done_counts_more_than_an_interruption(void **state)
     assert_int_equal(code_of(p), 0);
 }
 
-static void one_that_is_done_at_first_makes_no_run(void **state)
+static void a_training_declared_done_at_first_makes_no_run(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = save_each_boundary);
@@ -99,7 +99,7 @@ static void one_that_is_done_at_first_makes_no_run(void **state)
     assert_int_equal(p->outcome.step, 0);
 }
 
-/* In a cluster, say, where the others go on. */
+/* As in a cluster in which other workers continue. */
 static hs_code save_before_others_go_on(probe *p, const probe_call *call)
 {
     save_each_boundary(p, call);
@@ -127,7 +127,7 @@ static hs_code save_at_the_creation(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void one_whose_last_step_is_not_saved_has_failed(void **state)
+static void a_stop_with_an_unsaved_last_step_is_a_failure(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = save_at_the_creation);
@@ -138,7 +138,7 @@ static void one_whose_last_step_is_not_saved_has_failed(void **state)
     assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
 }
 
-/* Both come in the same step. */
+/* Both in the same step. */
 static void a_hook_that_is_done_counts_more_than_a_request(void **state)
 {
     play *p = *state;
@@ -162,7 +162,7 @@ static void a_hook_can_interrupt(void **state)
     assert_string_equal(p->outcome.hook, "b");
 }
 
-static void one_that_is_done_counts_more_than_one_that_interrupts(void **state)
+static void a_hook_that_is_done_overrides_one_that_interrupts(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = interrupt_in_after_run);
@@ -179,7 +179,7 @@ static void one_that_is_done_counts_more_than_one_that_interrupts(void **state)
     assert_string_equal(p->outcome.hook, "a");
 }
 
-static void a_stop_of_a_step_function_is_no_interruption(void **state)
+static void a_stop_of_a_step_function_is_not_an_interruption(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
@@ -188,7 +188,7 @@ static void a_stop_of_a_step_function_is_no_interruption(void **state)
     assert_false(p->outcome.interrupted);
 }
 
-static void the_outcome_can_be_asked_for_before_the_close(void **state)
+static void the_outcome_can_be_queried_before_the_close(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
@@ -226,7 +226,7 @@ static void requests_are_counted(void **state)
     hs_session_request_save(NULL);
 }
 
-static void polling_is_should_stop_from_anywhere(void **state)
+static void polling_is_should_stop_for_any_thread(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
@@ -236,7 +236,7 @@ static void polling_is_should_stop_from_anywhere(void **state)
     assert_true(hs_session_poll(NULL));
 }
 
-static void how_long_a_save_takes_is_known_once_said(void **state)
+static void the_seconds_of_a_save_are_known_once_set(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
@@ -259,7 +259,7 @@ static hs_code look_at_phase(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void others_see_what_it_does(void **state)
+static void other_threads_see_its_phase(void **state)
 {
     play *p = *state;
     char seen[200] = "";
@@ -284,7 +284,7 @@ static void others_see_what_it_does(void **state)
 
 typedef struct {
     hs_session *session;
-    bool fails; /* in place of asking for a stop */
+    bool fails; /* instead of requesting a stop */
     atomic_bool entered, over;
 } outsider;
 
@@ -307,7 +307,7 @@ static hs_code note_entry(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* As a disk that does not answer. */
+/* As a disk that does not respond. */
 static hs_code produce_nothing(void *self, hs_op *op, hs_error *err)
 {
     (void)op;
@@ -324,7 +324,7 @@ static hs_code wait_for_a_stop(void *self, hs_op *op, hs_error *err)
     return hs_error_set(err, HS_STOP, "it was asked to stop");
 }
 
-/* The session's thread runs `op`, which waits, until another one asks for a stop. */
+/* The session's thread runs `op`, which waits until another thread requests a stop. */
 static hs_outcome stop_in(hs_graph *graph, outsider *o, const char *op)
 {
     hs_error err = {0};
@@ -377,8 +377,8 @@ static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
     return code;
 }
 
-/* The step is not made: what it has taken of another queue is for the next one, here and after a resume. */
-static void what_it_has_taken_while_it_waits_for_more_is_put_back(void **state)
+/* The step is not made. The element that it has taken from the other queue is for the next step, also after a resume. */
+static void an_interrupted_run_puts_back_the_elements_it_has_taken(void **state)
 {
     (void)state;
     int64_t position = 0;
@@ -415,7 +415,7 @@ static void what_it_has_taken_while_it_waits_for_more_is_put_back(void **state)
     hs_graph_free(graph);
 }
 
-static void an_op_that_takes_long_can_ask(void **state)
+static void a_long_op_can_query_for_a_stop(void **state)
 {
     (void)state;
     outsider o = {.session = NULL};
@@ -425,8 +425,8 @@ static void an_op_that_takes_long_can_ask(void **state)
     assert_false(hs_op_stop_requested(NULL));
 }
 
-/* What it waits for may never come then. */
-static void an_op_that_asks_is_told_that_a_thread_has_failed(void **state)
+/* Otherwise it might wait forever. */
+static void an_op_sees_that_a_thread_has_failed(void **state)
 {
     (void)state;
     outsider o = {.fails = true};
@@ -440,26 +440,26 @@ static void an_op_that_asks_is_told_that_a_thread_has_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        play_test(one_that_was_stopped_and_saved_goes_on_later),
-        play_test(one_that_nothing_saves_is_done),
-        play_test(one_that_the_program_calls_done_is_done),
+        play_test(a_stopped_and_saved_training_can_resume),
+        play_test(a_stop_without_any_checkpoint_exits_with_0),
+        play_test(the_program_may_declare_the_training_done),
         play_test(the_programs_done_counts_more_than_an_interruption),
-        play_test(one_that_is_done_at_first_makes_no_run),
+        play_test(a_training_declared_done_at_first_makes_no_run),
         play_test(steps_of_others_after_the_last_save_are_not_its_own),
-        play_test(one_whose_last_step_is_not_saved_has_failed),
+        play_test(a_stop_with_an_unsaved_last_step_is_a_failure),
         play_test(a_hook_that_is_done_counts_more_than_a_request),
         play_test(a_hook_can_interrupt),
-        play_test(one_that_is_done_counts_more_than_one_that_interrupts),
-        play_test(a_stop_of_a_step_function_is_no_interruption),
-        play_test(the_outcome_can_be_asked_for_before_the_close),
+        play_test(a_hook_that_is_done_overrides_one_that_interrupts),
+        play_test(a_stop_of_a_step_function_is_not_an_interruption),
+        play_test(the_outcome_can_be_queried_before_the_close),
         play_test(requests_are_counted),
-        play_test(polling_is_should_stop_from_anywhere),
-        play_test(how_long_a_save_takes_is_known_once_said),
-        play_test(others_see_what_it_does),
+        play_test(polling_is_should_stop_for_any_thread),
+        play_test(the_seconds_of_a_save_are_known_once_set),
+        play_test(other_threads_see_its_phase),
         cmocka_unit_test(a_run_that_waits_for_data_ends_with_the_stop),
-        cmocka_unit_test(what_it_has_taken_while_it_waits_for_more_is_put_back),
-        cmocka_unit_test(an_op_that_takes_long_can_ask),
-        cmocka_unit_test(an_op_that_asks_is_told_that_a_thread_has_failed),
+        cmocka_unit_test(an_interrupted_run_puts_back_the_elements_it_has_taken),
+        cmocka_unit_test(a_long_op_can_query_for_a_stop),
+        cmocka_unit_test(an_op_sees_that_a_thread_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run args that own what they hold. */
+/* Run args that are built step by step and own their contents. */
 #include "session/probe.h"
 
 static void names_are_appended_to_a_flat_list(void **state)
@@ -154,7 +154,7 @@ static void nulls_are_refused(void **state)
     assert_null(args.built);
 }
 
-/* What was refused leaves args that can be used. */
+/* After a refused call the args can still be used. */
 static void a_failed_step_leaves_the_rest(void **state)
 {
     play *p = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a run that several ask for, and the metadata that they bring. */
+/* Run options of the caller and of hooks, and the run's metadata. */
 #include "session/probe.h"
 
 #include "run_metadata.pb-c.h"
@@ -85,7 +85,7 @@ static void ms_117s_negative_numbers_do_not_win(void **state)
     assert_contains(hs_script_last_run(p->script), "pool 0");
 }
 
-/* Options that only ask for a trace lift no limit. */
+/* Options without a timeout do not lift another's timeout. */
 static void ms_117s_a_timeout_counts_more_than_none(void **state)
 {
     play *p = *state;
@@ -100,13 +100,13 @@ static void ms_117s_a_timeout_counts_more_than_none(void **state)
     assert_contains(hs_script_last_run(p->script), "trace 3 timeout 5 ");
 }
 
-static void nobodys_own_options_are_changed(void **state)
+static void the_given_options_are_not_changed(void **state)
 {
     play *p = *state;
     hs_debug_watch watches[] = {{.node_name = "x"}, {.node_name = NULL}, {.node_name = "y"}};
     hs_run_options options[3];
     for (int i = 0; i < 3; i++)
-        options[i] = (hs_run_options)HS_INIT(hs_run_options, .trace_level = i, .debug_watches = watches);
+        options[i] = *HS_RUN_OPTIONS(.trace_level = i, .debug_watches = watches);
     hs_run_options before[3];
     memcpy(before, options, sizeof before);
     play_probe(p, a, .wants = HS_RUN_ARGS(.options = &options[1]));
@@ -119,7 +119,7 @@ static void nobodys_own_options_are_changed(void **state)
     assert_contains(hs_script_last_run(p->script), "trace 2 timeout 0 pool 0 graphs 0 oom 0 disk 0 watch x x x");
 }
 
-/* As many watches as the list has to grow for, from as many sources. */
+/* The list grows for the watches from several sources. */
 static void watches_are_appended_in_their_order(void **state)
 {
     play *p = *state;
@@ -140,7 +140,7 @@ static void watches_are_appended_in_their_order(void **state)
     assert_contains(hs_script_last_run(p->script), "watch w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11");
 }
 
-static void the_only_options_are_passed_on_as_they_are(void **state)
+static void a_single_set_of_options_is_passed_unchanged(void **state)
 {
     play *p = *state;
     hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1);
@@ -199,7 +199,7 @@ static hs_code ask_with(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* Whoever asks: the caller, a hook beside a caller's own options, a raw run. */
+/* Options of the caller, of a hook in addition to the caller's, and of a raw run. */
 static void options_without_their_size_are_refused(void **state)
 {
     play *p = *state;
@@ -226,9 +226,9 @@ int main(void)
         play_test(ms_117s_the_larger_number_and_any_flag_count),
         play_test(ms_117s_negative_numbers_do_not_win),
         play_test(ms_117s_a_timeout_counts_more_than_none),
-        play_test(nobodys_own_options_are_changed),
+        play_test(the_given_options_are_not_changed),
         play_test(watches_are_appended_in_their_order),
-        play_test(the_only_options_are_passed_on_as_they_are),
+        play_test(a_single_set_of_options_is_passed_unchanged),
         play_test(options_end_with_their_run),
         play_test(options_of_a_later_version_are_taken),
         play_test(options_without_their_size_are_refused),

@@ -7,8 +7,8 @@ typedef struct {
     play *p;
     int calls;
     hs_code code;  /* returned, with a message */
-    bool stop;     /* asks for a stop, at first */
-    bool forgets;  /* and returns HS_OK all the same */
+    bool stop;     /* requests a stop first */
+    bool forgets;  /* and then returns HS_OK */
     size_t runs;   /* how many runs with hooks it makes */
     double number; /* of the last of them */
     hs_code last;  /* what that returned */
@@ -53,7 +53,7 @@ static void ms_074_ms_079_a_step_returns_what_its_function_returns(void **state)
     assert_fails(run_step(p, &s), HS_USER + 7, &p->err, "the step's own");
 }
 
-static void ms_075_ms_130s_a_step_may_ask_to_stop(void **state)
+static void ms_075_ms_130s_a_step_may_request_a_stop(void **state)
 {
     play *p = *state;
     steps s = {.stop = true};
@@ -96,8 +96,8 @@ static void ms_082_a_step_that_stops_at_once_calls_no_hook(void **state)
     assert_string_equal(play_calls(p), "");
 }
 
-/* A stop that was asked for is not lost with the return value. */
-static void ms_130s_a_forgotten_return_is_a_stop_all_the_same(void **state)
+/* A requested stop counts whatever the function returns. */
+static void ms_130s_a_stop_counts_without_its_return_code(void **state)
 {
     play *p = *state;
     steps s = {.stop = true, .forgets = true};
@@ -106,7 +106,7 @@ static void ms_130s_a_forgotten_return_is_a_stop_all_the_same(void **state)
     assert_true(hs_session_should_stop(p->session));
 }
 
-static void ms_085_a_single_session_does_not_try_a_step_again(void **state)
+static void ms_085_a_single_session_does_not_retry_a_step(void **state)
 {
     play *p = *state;
     steps s = {.code = HS_ABORTED};
@@ -138,7 +138,7 @@ static hs_code stop_from_outside(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* The caller looks between two steps, not between two runs of one. */
+/* The caller checks for a stop between two steps, not between two runs of one step. */
 static void a_stop_from_outside_lets_the_step_be_finished(void **state)
 {
     play *p = *state;
@@ -150,7 +150,7 @@ static void a_stop_from_outside_lets_the_step_be_finished(void **state)
     assert_true(hs_session_should_stop(p->session));
 }
 
-/* Or its run waits no longer, for that reason. */
+/* Or its run stops waiting because of the stop. */
 static void a_step_that_stops_because_of_a_stop_from_outside_is_interrupted(void **state)
 {
     play *p = *state;
@@ -259,12 +259,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         play_test(ms_074_ms_079_a_step_returns_what_its_function_returns),
-        play_test(ms_075_ms_130s_a_step_may_ask_to_stop),
+        play_test(ms_075_ms_130s_a_step_may_request_a_stop),
         play_test(ms_077_after_a_steps_stop_the_session_is_to_stop),
         play_test(ms_078_a_loop_ends_with_the_steps_stop),
         play_test(ms_082_a_step_that_stops_at_once_calls_no_hook),
-        play_test(ms_130s_a_forgotten_return_is_a_stop_all_the_same),
-        play_test(ms_085_a_single_session_does_not_try_a_step_again),
+        play_test(ms_130s_a_stop_counts_without_its_return_code),
+        play_test(ms_085_a_single_session_does_not_retry_a_step),
         play_test(a_hooks_stop_ends_the_step_after_its_run),
         play_test(a_stop_from_outside_lets_the_step_be_finished),
         play_test(a_step_that_stops_because_of_a_stop_from_outside_is_interrupted),

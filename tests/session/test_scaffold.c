@@ -123,13 +123,13 @@ static void what_a_graph_has_collected_is_taken(void **state)
     hs_saver_free(saver);
 }
 
-/* All that can be given, each in its own words. */
+/* Sets all options of a scaffold. */
 static hs_scaffold_options everything(hs_saver *saver, const hs_feed *feeds)
 {
-    return (hs_scaffold_options)HS_INIT(hs_scaffold_options, .init_op = "my_init", .init_feeds = feeds, .init_fn = no_init,
-                                        .user = saver, .ready_op = "my_ready",
-                                        .ready_for_local_init_op = "my_ready_for_local", .local_init_op = "my_local",
-                                        .local_init_feeds = feeds + 1, .summary_op = "my_summary", .saver = saver);
+    return *HS_SCAFFOLD_OPTIONS(.init_op = "my_init", .init_feeds = feeds, .init_fn = no_init, .user = saver,
+                                .ready_op = "my_ready", .ready_for_local_init_op = "my_ready_for_local",
+                                .local_init_op = "my_local", .local_init_feeds = feeds + 1, .summary_op = "my_summary",
+                                .saver = saver);
 }
 
 static void assert_everything(const hs_scaffold *scaffold, hs_saver *saver, const hs_feed *feeds)
@@ -146,7 +146,7 @@ static void assert_everything(const hs_scaffold *scaffold, hs_saver *saver, cons
     assert_ptr_equal(hs_scaffold_saver(scaffold), saver);
 }
 
-static void ms_006_what_is_given_is_kept(void **state)
+static void ms_006_given_values_are_kept(void **state)
 {
     bare *b = *state;
     const hs_feed feeds[] = {{NULL}, {NULL}};
@@ -171,13 +171,13 @@ static void ms_007_the_graph_is_finalized(void **state)
     hs_scaffold_free(scaffold);
 }
 
-static void ms_008_what_is_given_goes_before_the_copy(void **state)
+static void ms_008_given_values_override_copied_ones(void **state)
 {
     bare *b = *state;
     const hs_feed feeds[] = {{NULL}, {NULL}};
     hs_saver *saver = hs_saver_new(NULL, NULL);
     hs_scaffold *empty = new_scaffold(NULL);
-    assert_ok(finalize(b, empty), &b->err); /* with names of its own now */
+    assert_ok(finalize(b, empty), &b->err); /* the scaffold has copied the names */
     hs_scaffold_options options = everything(saver, feeds);
     options.copy_from = empty;
     hs_scaffold *scaffold = new_scaffold(&options);
@@ -187,7 +187,7 @@ static void ms_008_what_is_given_goes_before_the_copy(void **state)
     hs_saver_free(saver);
 }
 
-static void what_is_left_out_is_copied(void **state)
+static void omitted_values_are_copied(void **state)
 {
     (void)state;
     const hs_feed feeds[] = {{NULL}, {NULL}};
@@ -195,7 +195,7 @@ static void what_is_left_out_is_copied(void **state)
     hs_scaffold_options options = everything(saver, feeds);
     hs_scaffold *from = new_scaffold(&options);
     hs_scaffold *scaffold = new_scaffold(HS_SCAFFOLD_OPTIONS(.copy_from = from));
-    hs_scaffold_free(from); /* it was a copy */
+    hs_scaffold_free(from); /* the other scaffold has a copy */
     assert_everything(scaffold, saver, feeds);
     hs_scaffold_free(scaffold);
     hs_saver_free(saver);
@@ -248,7 +248,7 @@ static void a_scaffold_of_another_graph_is_refused(void **state)
     hs_graph_free(other);
 }
 
-/* The way to use it for another graph, as the message says. */
+/* As the message recommends for another graph. */
 static void a_copy_that_was_not_finalized_is_of_no_graph(void **state)
 {
     bare *b = *state;
@@ -263,7 +263,7 @@ static void a_copy_that_was_not_finalized_is_of_no_graph(void **state)
     hs_graph_free(other);
 }
 
-/* All of a scaffold's own memory is of its env: the graph's is not counted here. */
+/* The scaffold allocates only from its env. The graph's memory is not counted here. */
 static hs_code make_and_finalize(test_env *t, void *user)
 {
     hs_error err = {0};
@@ -271,7 +271,7 @@ static hs_code make_and_finalize(test_env *t, void *user)
     hs_scaffold_options options =
         HS_INIT(hs_scaffold_options, .init_op = "my_init", .summary_op = "merged", .env = &t->env);
     hs_scaffold *from = hs_scaffold_new(&options, &err), *copy = NULL;
-    options = (hs_scaffold_options)HS_INIT(hs_scaffold_options, .copy_from = from, .env = &t->env);
+    options = *HS_SCAFFOLD_OPTIONS(.copy_from = from, .env = &t->env);
     if (from && (copy = hs_scaffold_new(&options, &err)))
         hs_scaffold_finalize(copy, hs_graph_backend(graph), &err);
     *(size_t *)user = t->allocations;
@@ -286,10 +286,10 @@ static void any_allocation_of_a_scaffold_may_fail(void **state)
     (void)state;
     size_t allocations;
     test_each_allocation(make_and_finalize, &allocations);
-    assert_int_equal(allocations, 9); /* two of themselves, each with two names; and three that were left out */
+    assert_int_equal(allocations, 9); /* two scaffolds with two names each, and three defaults */
 }
 
-static void an_env_by_half_is_refused(void **state)
+static void an_incomplete_env_is_refused(void **state)
 {
     bare *b = *state;
     hs_env env = HS_INIT(hs_env, .allocator = {.alloc = b->t.env.allocator.alloc});
@@ -297,7 +297,7 @@ static void an_env_by_half_is_refused(void **state)
     assert_says(&b->err, HS_INVALID_ARGUMENT, "hs_env.allocator");
 }
 
-static void a_backend_without_collections_gets_a_saver_all_the_same(void **state)
+static void a_backend_without_collections_gets_a_saver(void **state)
 {
     play *p = calloc(1, sizeof *p);
     (void)state;
@@ -309,12 +309,12 @@ static void a_backend_without_collections_gets_a_saver_all_the_same(void **state
     assert_ok(hs_scaffold_finalize(scaffold, (hs_backend){&p->spied, script}, &p->err), &p->err);
     assert_non_null(hs_scaffold_saver(scaffold));
     assert_null(hs_scaffold_init_op(scaffold));
-    hs_scaffold_free(scaffold); /* and it is freed with it */
+    hs_scaffold_free(scaffold); /* the session frees it */
     hs_script_free(script);
     free(p);
 }
 
-static void scaffolds_that_make_no_sense_are_refused(void **state)
+static void invalid_scaffolds_are_refused(void **state)
 {
     bare *b = *state;
     hs_scaffold *scaffold = new_scaffold(NULL);
@@ -336,18 +336,18 @@ int main(void)
         test(ms_005_sa_050s_more_than_one_saver_to_choose_from),
         test(ms_005_more_than_one_op_to_choose_from),
         test(what_a_graph_has_collected_is_taken),
-        test(ms_006_what_is_given_is_kept),
+        test(ms_006_given_values_are_kept),
         test(ms_007_the_graph_is_finalized),
-        test(ms_008_what_is_given_goes_before_the_copy),
-        cmocka_unit_test(what_is_left_out_is_copied),
+        test(ms_008_given_values_override_copied_ones),
+        cmocka_unit_test(omitted_values_are_copied),
         test(ms_132s_finalizing_again_changes_nothing),
         test(ms_132s_a_scaffold_is_used_again),
         test(a_scaffold_of_another_graph_is_refused),
         test(a_copy_that_was_not_finalized_is_of_no_graph),
         cmocka_unit_test(any_allocation_of_a_scaffold_may_fail),
-        test(an_env_by_half_is_refused),
-        cmocka_unit_test(a_backend_without_collections_gets_a_saver_all_the_same),
-        test(scaffolds_that_make_no_sense_are_refused),
+        test(an_incomplete_env_is_refused),
+        cmocka_unit_test(a_backend_without_collections_gets_a_saver),
+        test(invalid_scaffolds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

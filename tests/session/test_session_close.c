@@ -9,7 +9,7 @@ static const hs_error thread_lost = {.code = HS_UNKNOWN, .message = "thread lost
 /* The hook's before_run fails in its `run`-th run. */
 static void open_failing(play *p, size_t run, hs_code code)
 {
-    play_probe(p, a, .fails_in = PROBE_BEFORE, .fails_at = run, .code = code, .message = "as told");
+    play_probe(p, a, .fails_in = PROBE_BEFORE, .fails_at = run, .code = code, .message = "test failure");
     play_open_probes(p, 1);
 }
 
@@ -32,14 +32,14 @@ static void ms_064_a_hooks_error_is_the_runs_and_the_closes(void **state)
     open_failing(p, 4, HS_USER);
     for (int i = 0; i < 3; i++)
         assert_int_equal(play_train(p), i + 1);
-    assert_fails(hs_session_run(p->session, "train", &p->err), HS_USER, &p->err, "as told");
+    assert_fails(hs_session_run(p->session, "train", &p->err), HS_USER, &p->err, "test failure");
     assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
-    assert_says(&p->err, HS_USER, "hook 'a', before_run at step 3: as told");
+    assert_says(&p->err, HS_USER, "hook 'a', before_run at step 3: test failure");
     assert_true(hs_session_should_stop(p->session));
     assert_int_equal(p->outcome.step, 3);
 }
 
-static void ms_088_a_single_session_tries_nothing_again(void **state)
+static void ms_088_a_single_session_retries_nothing(void **state)
 {
     play *p = *state;
     open_failing(p, 1, HS_ABORTED);
@@ -54,7 +54,7 @@ static void ms_065_ms_090_a_threads_error_comes_out_of_close(void **state)
     play *p = *state;
     play_open_probes(p, 1);
     hs_coordinator_request_stop(hs_session_coordinator(p->session), &thread_lost);
-    assert_true(play_number(p, "global_step") == 0); /* the run goes on as ever */
+    assert_true(play_number(p, "global_step") == 0); /* runs are still possible */
     assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
     assert_says(&p->err, HS_UNKNOWN, "thread lost");
     assert_string_equal(p->outcome.hook, "");
@@ -112,7 +112,7 @@ static void the_caller_need_not_say_why(void **state)
     assert_string_equal(play_close(p)->error.message, "the caller gave up");
 }
 
-/* A step that was no step of the session's, and ended well. */
+/* The caller's own step ended normally. */
 static void the_caller_may_leave_for_a_good_reason(void **state)
 {
     play *p = *state;
@@ -123,8 +123,8 @@ static void the_caller_may_leave_for_a_good_reason(void **state)
     assert_int_equal(p->err.code, HS_OK);
 }
 
-/* A loop that is left with a clean code, as main might do in any case, does not make a failed run a good end. */
-static void a_clean_word_of_the_callers_does_not_cover_a_failed_run(void **state)
+/* The caller's clean code, which main may always pass, does not turn a failed run into a normal end. */
+static void a_clean_code_of_the_caller_does_not_hide_a_failed_run(void **state)
 {
     play *p = *state;
     const hs_code clean[] = {HS_STOP, HS_OUT_OF_RANGE, HS_OK};
@@ -134,10 +134,10 @@ static void a_clean_word_of_the_callers_does_not_cover_a_failed_run(void **state
         assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_USER);
         hs_session_fail(p->session, test_error(clean[i], "done"));
         assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
-        assert_says(&p->outcome.error, HS_USER, "as told");
+        assert_says(&p->outcome.error, HS_USER, "test failure");
         assert_string_equal(p->outcome.hook, "a");
         assert_int_equal(p->a.calls[PROBE_END], 0);
-        assert_int_equal(p->a.calls[PROBE_BOUNDARY], 1); /* of the creation alone */
+        assert_int_equal(p->a.calls[PROBE_BOUNDARY], 1); /* only that of the creation */
     }
 }
 
@@ -153,8 +153,8 @@ static void the_callers_stop_after_good_runs_is_a_good_end(void **state)
     assert_int_equal(p->a.calls[PROBE_END], 1);
 }
 
-/* The caller's error is one, also where the input has ended before. */
-static void a_clean_run_does_not_cover_the_callers_error(void **state)
+/* The caller's error counts even after the end of the input. */
+static void a_clean_run_does_not_hide_the_callers_error(void **state)
 {
     play *p = *state;
     open_failing(p, 1, HS_OUT_OF_RANGE);
@@ -165,7 +165,7 @@ static void a_clean_run_does_not_cover_the_callers_error(void **state)
     assert_int_equal(p->a.calls[PROBE_END], 0);
 }
 
-/* A loop that looks at nothing else would end well, with nothing done. */
+/* Otherwise a loop that checks nothing would end normally without any run. */
 static void a_run_of_no_op_and_a_step_of_no_function_are_failures(void **state)
 {
     play *p = *state;
@@ -180,7 +180,7 @@ static void a_run_of_no_op_and_a_step_of_no_function_are_failures(void **state)
     }
 }
 
-/* Where a run is refused anyway, a run of no op is no more than that. */
+/* If every run is refused, a run without an op adds no failure. */
 static void a_run_of_no_op_after_a_stop_is_refused(void **state)
 {
     play *p = *state;
@@ -201,7 +201,7 @@ static void a_good_run_makes_up_for_a_bad_one(void **state)
     assert_string_equal(p->outcome.hook, "");
 }
 
-/* Hook a failed once and was forgiven. It is not to blame for what the backend does later. */
+/* Hook a failed once, and a good run followed. The later failure is the backend's. */
 static void the_outcome_names_the_hook_of_the_last_failure_only(void **state)
 {
     play *p = *state;
@@ -272,17 +272,17 @@ static void train_and_close(play *p, hs_code (*close)(void *session, hs_error *e
     play_close(p);
 }
 
-static void a_backend_that_fails_to_close_spoils_a_good_end(void **state)
+static void a_backend_that_fails_to_close_fails_the_session(void **state)
 {
     play *p = *state;
     train_and_close(p, fail_to_close);
     assert_int_equal(p->outcome.reason, HS_REASON_FAILED);
     assert_says(&p->err, HS_INTERNAL, "the server refuses");
-    assert_string_equal(p->outcome.hook, ""); /* a stopped, and did not fail */
+    assert_string_equal(p->outcome.hook, ""); /* a requested the stop, but did not fail */
 }
 
-/* All that there was to save has been saved by then. */
-static void a_backend_that_is_lost_at_the_close_does_not(void **state)
+/* Everything has been saved by then. */
+static void a_backend_that_is_lost_at_the_close_does_not_fail_the_session(void **state)
 {
     play *p = *state;
     train_and_close(p, lose_at_close);
@@ -312,7 +312,7 @@ static void ms_114s_the_run_reports_its_own_error_and_close_the_threads(void **s
     play_open_probes(p, 1);
     hs_coordinator_request_stop(hs_session_coordinator(p->session), &thread_lost);
     assert_fails(hs_session_run(p->session, "train", &p->err), HS_CANCELLED, &p->err, "queue closed");
-    assert_int_equal(play_close(p)->error.code, HS_UNKNOWN); /* which came first, and is the cause */
+    assert_int_equal(play_close(p)->error.code, HS_UNKNOWN); /* the first error is the cause */
     assert_int_equal(p->a.calls[PROBE_END], 0);
 }
 
@@ -336,7 +336,7 @@ static void ms_139s_a_threads_error_comes_before_the_callers(void **state)
     assert_int_equal(p->a.calls[PROBE_END], 0);
 }
 
-static void ms_139s_the_callers_error_stays_where_it_came_first(void **state)
+static void ms_139s_the_callers_error_is_kept_if_it_came_first(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
@@ -359,7 +359,7 @@ static void the_exit_code_is_the_outcomes(void **state)
     assert_int_equal(hs_outcome_exit_code(&ended), 143);
     ended.reason = HS_REASON_FAILED; /* saving it failed */
     assert_int_equal(hs_outcome_exit_code(&ended), 143);
-    ended.last_saved_step = 7; /* what failed was something else */
+    ended.last_saved_step = 7; /* the failure is not of the save */
     assert_int_equal(hs_outcome_exit_code(&ended), 143);
     assert_string_equal(hs_reason_name(HS_REASON_FAILED), "failed");
     assert_string_equal(hs_reason_name(HS_REASON_ALREADY_DONE), "already done");
@@ -395,7 +395,7 @@ static void an_outcome_is_made_of_an_error(void **state)
     assert_int_equal(hs_outcome_exit_code(&outcome), 1);
     hs_error_clear(&err);
     assert_int_equal(hs_outcome_from_error(&err).error.code, HS_FAILED_PRECONDITION);
-    assert_int_equal(err.code, HS_OK); /* the error is read only */
+    assert_int_equal(err.code, HS_OK); /* the error is only read */
     assert_int_equal(hs_outcome_from_error(NULL).error.code, HS_FAILED_PRECONDITION);
 }
 
@@ -404,29 +404,29 @@ int main(void)
     const struct CMUnitTest tests[] = {
         play_test(ms_062_ms_089_the_end_of_input_is_a_clean_end),
         play_test(ms_064_a_hooks_error_is_the_runs_and_the_closes),
-        play_test(ms_088_a_single_session_tries_nothing_again),
+        play_test(ms_088_a_single_session_retries_nothing),
         play_test(ms_065_ms_090_a_threads_error_comes_out_of_close),
         play_test(ms_067_ms_091_a_good_end),
         play_test(ms_068_ms_106s_the_callers_own_error),
         play_test(the_callers_error_may_be_taken_back),
         play_test(the_caller_need_not_say_why),
         play_test(the_caller_may_leave_for_a_good_reason),
-        play_test(a_clean_word_of_the_callers_does_not_cover_a_failed_run),
+        play_test(a_clean_code_of_the_caller_does_not_hide_a_failed_run),
         play_test(the_callers_stop_after_good_runs_is_a_good_end),
-        play_test(a_clean_run_does_not_cover_the_callers_error),
+        play_test(a_clean_run_does_not_hide_the_callers_error),
         play_test(a_run_of_no_op_and_a_step_of_no_function_are_failures),
         play_test(a_run_of_no_op_after_a_stop_is_refused),
         play_test(a_good_run_makes_up_for_a_bad_one),
         play_test(the_outcome_names_the_hook_of_the_last_failure_only),
         play_test(the_outcome_names_no_hook_for_the_callers_error),
         play_test(ms_096s_ends_come_first_then_threads_then_the_backend),
-        play_test(a_backend_that_fails_to_close_spoils_a_good_end),
-        play_test(a_backend_that_is_lost_at_the_close_does_not),
+        play_test(a_backend_that_fails_to_close_fails_the_session),
+        play_test(a_backend_that_is_lost_at_the_close_does_not_fail_the_session),
         play_test(the_first_error_is_reported),
         play_test(ms_114s_the_run_reports_its_own_error_and_close_the_threads),
         play_test(ms_114s_an_error_after_the_runs_is_not_its_cause),
         play_test(ms_139s_a_threads_error_comes_before_the_callers),
-        play_test(ms_139s_the_callers_error_stays_where_it_came_first),
+        play_test(ms_139s_the_callers_error_is_kept_if_it_came_first),
         cmocka_unit_test(the_exit_code_is_the_outcomes),
         cmocka_unit_test(closing_nothing_makes_an_outcome_of_the_error),
         cmocka_unit_test(an_outcome_is_made_of_an_error),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a session was not opened, or failed, is reported once: in the returned error, or in the log if there is none. */
+/* A failure to open, and a failure of a session, is reported once: in the caller's error, or in the log if `err` is
+ * NULL. */
 #include "session/probe.h"
 
 #include <signal.h>
@@ -12,7 +13,7 @@ static size_t lines_of(const play *p, const char *level)
     return n;
 }
 
-/* This is the log's one error. */
+/* Asserts that this is the only error in the log. */
 static void assert_logged(const play *p, const char *says, const char *message)
 {
     char line[HS_MESSAGE_SIZE + 128];
@@ -21,7 +22,7 @@ static void assert_logged(const play *p, const char *says, const char *message)
     assert_int_equal(lines_of(p, "ERROR: "), 1);
 }
 
-/* Opening has failed, with an error. Closing what is not there, as every program does, logs nothing either. */
+/* Asserts that opening failed with an error. Closing the NULL session, as every program does, logs nothing. */
 static void assert_not_opened(play *p)
 {
     assert_null(p->session);
@@ -50,7 +51,7 @@ static void hooks_that_keep_a_session_from_opening(void **state)
     play *p = *state;
     const probe_point points[] = {PROBE_BEGIN, PROBE_CREATE, PROBE_BOUNDARY};
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
-        play_probe(p, b, .fails_in = points[i], .fails_at = 1, .message = "as told");
+        play_probe(p, b, .fails_in = points[i], .fails_at = 1, .message = "test failure");
         play_try_open(p, (hs_hook[]){probe_hook(&p->a), probe_hook(&p->b)}, 2);
         assert_not_opened(p);
         assert_contains(p->err.message, "hook 'b'");
@@ -60,7 +61,7 @@ static void hooks_that_keep_a_session_from_opening(void **state)
 static hs_code no_session(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     (void)self, (void)target, (void)config, (void)session;
-    return hs_error_set(err, HS_UNAVAILABLE, "nobody at home");
+    return hs_error_set(err, HS_UNAVAILABLE, "no server");
 }
 
 static void a_backend_that_keeps_a_session_from_opening(void **state)
@@ -82,11 +83,11 @@ static void a_caller_without_an_error_finds_it_in_the_log(void **state)
     assert_int_equal(lines_of(p, "ERROR: "), 1);
 }
 
-/* What the session failed of. */
+/* Failures of sessions. */
 
 static void assert_failure_logged(play *p, const char *says)
 {
-    assert_int_equal(lines_of(p, "ERROR: "), 0); /* a failed run is its caller's business, who may continue */
+    assert_int_equal(lines_of(p, "ERROR: "), 0); /* the caller of a failed run may continue */
     p->outcome = hs_session_close(p->session, NULL);
     p->session = NULL;
     assert_int_equal(p->outcome.reason, HS_REASON_FAILED);
@@ -96,17 +97,17 @@ static void assert_failure_logged(play *p, const char *says)
 static void a_failure_that_is_returned_is_not_logged(void **state)
 {
     play *p = *state;
-    play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "as told");
+    play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "test failure");
     play_open_probes(p, 1);
     assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
-    assert_contains(p->err.message, "as told");
+    assert_contains(p->err.message, "test failure");
     assert_string_equal(p->t.log, "");
 }
 
 static void a_run_that_failed(void **state)
 {
     play *p = *state;
-    play_probe(p, a, .fails_in = PROBE_AFTER, .fails_at = 2, .message = "as told");
+    play_probe(p, a, .fails_in = PROBE_AFTER, .fails_at = 2, .message = "test failure");
     play_open_probes(p, 1);
     play_train(p);
     assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
@@ -132,7 +133,7 @@ static void a_threads_error(void **state)
 static void an_end_that_failed(void **state)
 {
     play *p = *state;
-    play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "as told");
+    play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "test failure");
     play_open_probes(p, 1);
     assert_failure_logged(p, "session failed");
 }
@@ -171,7 +172,7 @@ static hs_code save_at_the_creation(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* The log of a session of one step that a signal stops. */
+/* Returns the log of a session that a signal stops after one step. */
 static const char *log_of_signal(play *p, int number, hs_code (*act)(probe *p, const probe_call *call), bool done)
 {
     test_env_clear_log(&p->t);
@@ -255,7 +256,7 @@ static void a_run_that_a_good_one_made_up_for_is_not_logged(void **state)
     assert_quiet(p, HS_REASON_CLOSED);
 }
 
-static void no_hooks_are_no_reason_for_a_warning(void **state)
+static void an_empty_list_of_hooks_logs_no_warning(void **state)
 {
     play *p = *state;
     play_open(p, NULL, 0);
@@ -281,7 +282,7 @@ int main(void)
         play_test(a_request_and_where_to_continue),
         play_test(a_good_end_logs_nothing),
         play_test(a_run_that_a_good_one_made_up_for_is_not_logged),
-        play_test(no_hooks_are_no_reason_for_a_warning),
+        play_test(an_empty_list_of_hooks_logs_no_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening: its order, what it refuses, and who owns what when it fails. */
+/* Opening: its order, refused options, and ownership after failures. */
 #include "session/probe.h"
 
 static hs_code note_init(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
@@ -54,7 +54,6 @@ static void ms_071_a_graph_that_was_finalized_stays_so(void **state)
     assert_true(hs_backend_finalized(p->backend));
 }
 
-/* Whichever session was opened later does not open the graph for the first. */
 static void a_failed_opening_leaves_the_graph_as_it_was(void **state)
 {
     play *p = *state;
@@ -86,7 +85,7 @@ static void ms_093_the_raw_session_is_the_backends(void **state)
     assert_string_equal(play_calls(p), "run"); /* and no hook */
 }
 
-/* What fails, and how far the opening got: the hooks are destroyed once in any case. */
+/* Each failure of the opening, and how far it got. Hooks are destroyed once in any case. */
 static void hooks_are_destroyed_once_wherever_opening_fails(void **state)
 {
     play *p = *state;
@@ -124,7 +123,7 @@ static void hooks_are_destroyed_when_the_options_are_refused(void **state)
     }
 }
 
-static void hooks_are_destroyed_when_there_is_no_backend(void **state)
+static void hooks_are_destroyed_without_a_backend(void **state)
 {
     play *p = *state;
     p->backend = (hs_backend){NULL, NULL};
@@ -149,10 +148,10 @@ static void a_held_hook_is_not_destroyed(void **state)
 {
     play *p = *state;
     hs_hook a = probe_hook(&p->a), held = hs_hook_hold(a);
-    play_open(p, (hs_hook[]){a, held}, 2); /* held once is held */
+    play_open(p, (hs_hook[]){a, held}, 2); /* one held listing is enough */
     play_close(p);
     assert_int_equal(p->a.destroyed, 0);
-    play_open(p, &held, 1); /* so it is used again */
+    play_open(p, &held, 1); /* so it can be used again */
     play_close(p);
     p->a.fails_in = PROBE_BEGIN;
     p->a.fails_at = p->a.calls[PROBE_BEGIN] + 1;
@@ -174,7 +173,7 @@ static hs_code load_nothing(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-static void hooks_that_make_no_sense_are_refused(void **state)
+static void invalid_hooks_are_refused(void **state)
 {
     play *p = *state;
     static const hs_hook_ops no_name = HS_INIT(hs_hook_ops), empty_name = HS_INIT(hs_hook_ops, .name = ""),
@@ -211,7 +210,7 @@ static const hs_state_provider *one_state(void *self, size_t index)
     return index ? NULL : &backends_state;
 }
 
-static void a_backends_state_that_makes_no_sense_is_refused(void **state)
+static void an_invalid_state_of_a_backend_is_refused(void **state)
 {
     play *p = *state;
     static hs_backend_ops ops; /* as long as the session */
@@ -229,7 +228,7 @@ static void a_backends_state_that_makes_no_sense_is_refused(void **state)
     assert_non_null(play_try_open(p, NULL, 0));
 }
 
-static void a_scaffold_that_was_taken_is_freed_whatever_happens(void **state)
+static void an_adopted_scaffold_is_always_freed(void **state)
 {
     play *p = *state;
     for (int i = 0; i < 2; i++) {
@@ -238,7 +237,7 @@ static void a_scaffold_that_was_taken_is_freed_whatever_happens(void **state)
         options.config.size = i == 0; /* no data */
         p->session = hs_session_open(p->backend, &options, &p->err);
         assert_true((i == 1) == (p->session != NULL));
-    } /* the sanitizer looks for what is left */
+    } /* the sanitizer looks for leaks */
 }
 
 static void options_without_their_size_are_refused(void **state)
@@ -285,7 +284,7 @@ static void target_and_config_are_passed_through(void **state)
 static hs_code no_session(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     (void)self, (void)target, (void)config, (void)session;
-    return hs_error_set(err, HS_UNAVAILABLE, "nobody at home");
+    return hs_error_set(err, HS_UNAVAILABLE, "no server");
 }
 
 static void a_backend_that_does_not_open_is_reported(void **state)
@@ -295,13 +294,13 @@ static void a_backend_that_does_not_open_is_reported(void **state)
     p->spied.open = no_session;
     p->backend.ops = &p->spied;
     assert_null(play_try_open(p, (hs_hook[]){play_watch(p, &p->a)}, 1));
-    assert_says(&p->err, HS_UNAVAILABLE, "nobody at home");
+    assert_says(&p->err, HS_UNAVAILABLE, "no server");
     assert_string_equal(play_calls(p), "a.begin a.close");
     assert_int_equal(p->a.outcome.step, -1);
 }
 
-/* hs_session_close(NULL, err) goes on from there, as in the shortest program. */
-static void closing_what_did_not_open_tells_why(void **state)
+/* hs_session_close(NULL, err) then returns this error, as in the shortest program. */
+static void closing_null_returns_the_error_of_the_opening(void **state)
 {
     play *p = *state;
     play_probe(p, a, .fails_in = PROBE_BEGIN, .fails_at = 1, .code = HS_NOT_FOUND, .message = "no data");
@@ -325,17 +324,17 @@ int main(void)
         play_test(ms_093_the_raw_session_is_the_backends),
         play_test(hooks_are_destroyed_once_wherever_opening_fails),
         play_test(hooks_are_destroyed_when_the_options_are_refused),
-        play_test(hooks_are_destroyed_when_there_is_no_backend),
+        play_test(hooks_are_destroyed_without_a_backend),
         play_test(a_hook_listed_twice_is_destroyed_once_when_closed),
         play_test(a_held_hook_is_not_destroyed),
-        play_test(hooks_that_make_no_sense_are_refused),
-        play_test(a_backends_state_that_makes_no_sense_is_refused),
-        play_test(a_scaffold_that_was_taken_is_freed_whatever_happens),
+        play_test(invalid_hooks_are_refused),
+        play_test(an_invalid_state_of_a_backend_is_refused),
+        play_test(an_adopted_scaffold_is_always_freed),
         play_test(options_without_their_size_are_refused),
         play_test(options_may_be_left_out),
         play_test(target_and_config_are_passed_through),
         play_test(a_backend_that_does_not_open_is_reported),
-        play_test(closing_what_did_not_open_tells_why),
+        play_test(closing_null_returns_the_error_of_the_opening),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

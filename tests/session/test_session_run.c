@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: what goes to the backend, what comes back, and which errors. */
+/* One run: the call of the backend, its results and its errors. */
 #include "session/probe.h"
 
 static void ms_027_ms_028_a_run_forwards_fetches_and_feeds(void **state)
@@ -13,7 +13,7 @@ static void ms_027_ms_028_a_run_forwards_fetches_and_feeds(void **state)
     }
 }
 
-/* A backend whose run keeps what it is called with. */
+/* A backend that records the call. */
 static hs_backend_call seen_call;
 static const hs_tensor *seen_feed;
 
@@ -60,7 +60,7 @@ static void a_run_of_nothing_runs_the_backend_once(void **state)
     assert_int_equal(seen_call.level, 0);
 }
 
-static void ms_049_each_gets_what_it_asked_for(void **state)
+static void ms_049_each_hook_gets_its_fetches(void **state)
 {
     play *p = *state;
     const double zero = 0;
@@ -91,7 +91,7 @@ static void ms_031_a_bad_fetch_fails_the_run_and_stops_nothing(void **state)
     assert_int_equal(play_train(p), 3);
 }
 
-static void ms_034_the_backends_error_comes_out_as_it_is(void **state)
+static void ms_034_the_backends_error_is_returned_unchanged(void **state)
 {
     play *p = *state;
     hs_script_fail_at(p->script, 1, HS_INVALID_ARGUMENT, "matrices do not fit");
@@ -146,7 +146,7 @@ static void a_hook_that_writes_a_code_alone_is_named_too(void **state)
     p->a.act = NULL;
 }
 
-/* What the callback returns counts, whatever it wrote. */
+/* The returned code counts, whatever the callback wrote to `err`. */
 static hs_code say_one_thing_and_do_another(probe *p, const probe_call *call)
 {
     (void)p;
@@ -174,7 +174,7 @@ static hs_code get_over_it(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void an_error_that_a_hook_got_over_is_not_the_next_ones(void **state)
+static void an_error_that_a_hook_recovers_from_is_not_the_next_ones(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = get_over_it);
@@ -186,7 +186,7 @@ static void an_error_that_a_hook_got_over_is_not_the_next_ones(void **state)
     assert_int_equal(p->err.code, HS_OK);
 }
 
-/* A hook that leaves an error behind and says that all is well, and one that fails without a word, in one place. */
+/* In one callback, one hook sets an error but returns HS_OK, and the next one fails without a message. */
 static hs_code leave_an_error(probe *p, const probe_call *call)
 {
     if (call->point == *(const probe_point *)p->user)
@@ -196,12 +196,12 @@ static hs_code leave_an_error(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-static void what_a_hook_left_is_not_what_the_next_one_failed_of(void **state)
+static void a_hooks_stale_error_is_not_the_next_hooks(void **state)
 {
     play *p = *state;
     static const struct {
         probe_point point;
-        size_t call; /* the second boundary is a run's, the third the last */
+        size_t call; /* the second boundary is that of a run, the third the last */
         const char *says;
     } cases[] = {
         {PROBE_BEGIN, 1, "begin"},
@@ -233,8 +233,8 @@ static hs_code not_opened(void *self, const char *target, hs_bytes config, void 
     return HS_UNAVAILABLE;
 }
 
-/* Nor is it what the backend fails of. */
-static void what_a_hook_left_is_not_what_the_backend_failed_of(void **state)
+/* It is not the backend's error either. */
+static void a_hooks_stale_error_is_not_the_backends(void **state)
 {
     play *p = *state;
     probe_point point = PROBE_BEGIN;
@@ -254,7 +254,7 @@ static void an_error_may_go_unread(void **state)
     assert_int_equal(hs_session_run(p->session, "train", NULL), HS_INTERNAL);
     hs_outcome outcome = hs_session_close(p->session, NULL);
     p->session = NULL;
-    assert_contains(outcome.error.message, "unread"); /* it is kept all the same */
+    assert_contains(outcome.error.message, "unread"); /* the session has it nevertheless */
 }
 
 static void success_clears_the_error(void **state)
@@ -267,7 +267,7 @@ static void success_clears_the_error(void **state)
     assert_string_equal(p->err.message, "");
 }
 
-static void args_that_make_no_sense_are_refused(void **state)
+static void invalid_args_are_refused(void **state)
 {
     play *p = *state;
     play_open(p, NULL, 0);
@@ -315,7 +315,7 @@ static void no_session_runs_nothing(void **state)
     hs_session_fail(NULL, test_error(HS_INTERNAL, "x"));
 }
 
-/* Whoever reads the values of a run that failed must not find those of an earlier one. */
+/* After a failed run the values of an earlier run must not be readable. */
 
 static void assert_no_values(play *p, const hs_run_args *args, hs_code code)
 {
@@ -333,7 +333,7 @@ static void a_failed_run_has_no_values(void **state)
     play_probe(p, a, .fails_in = PROBE_AFTER, .fails_at = 1);
     play_open_probes(p, 1);
     assert_no_values(p, &five, HS_DATA_LOSS);                                  /* the backend */
-    assert_no_values(p, &five, HS_INTERNAL);                                   /* a hook after it */
+    assert_no_values(p, &five, HS_INTERNAL);                                   /* a hook fails after the run */
     assert_no_values(p, HS_RUN_ARGS(.names = HS_NAMES("lost")), HS_NOT_FOUND); /* before it */
     assert_no_values(p, HS_RUN_ARGS(.kind = 9), HS_INVALID_ARGUMENT);
     assert_no_values(p, &(hs_run_args){.names = five.names}, HS_INVALID_ARGUMENT);
@@ -353,7 +353,7 @@ static void a_refused_run_has_no_values(void **state)
     assert_no_values(p, &five, HS_FAILED_PRECONDITION);
 }
 
-/* From inside its own run. */
+/* Calls from inside of a run. */
 
 static hs_code run_again(probe *p, const probe_call *call)
 {
@@ -386,7 +386,7 @@ static void a_callback_neither_runs_nor_closes_its_session(void **state)
 
 static hs_code run_in_the_backend(void *session, hs_backend_call *call, hs_error *err)
 {
-    play *p = (play *)(intptr_t)call->options->inter_op_thread_pool; /* the only way in */
+    play *p = (play *)(intptr_t)call->options->inter_op_thread_pool; /* the only pointer that the call has */
     assert_int_equal(hs_session_run(p->session, "train", err), HS_FAILED_PRECONDITION);
     assert_fails(hs_raw_session_run(hs_session_raw(p->session), NULL, NULL, err), HS_FAILED_PRECONDITION, err,
                  "an op cannot run");
@@ -414,19 +414,19 @@ int main(void)
         play_test(ms_027_ms_028_a_run_forwards_fetches_and_feeds),
         play_test(ms_046_without_hooks_the_callers_own_objects_are_passed_on),
         play_test(a_run_of_nothing_runs_the_backend_once),
-        play_test(ms_049_each_gets_what_it_asked_for),
+        play_test(ms_049_each_hook_gets_its_fetches),
         play_test(ms_031_a_bad_fetch_fails_the_run_and_stops_nothing),
-        play_test(ms_034_the_backends_error_comes_out_as_it_is),
+        play_test(ms_034_the_backends_error_is_returned_unchanged),
         play_test(an_error_without_a_message_gets_one),
         play_test(a_hook_that_fails_without_a_message_is_named),
         play_test(a_hook_that_writes_a_code_alone_is_named_too),
         play_test(the_code_is_the_one_returned),
-        play_test(an_error_that_a_hook_got_over_is_not_the_next_ones),
-        play_test(what_a_hook_left_is_not_what_the_next_one_failed_of),
-        play_test(what_a_hook_left_is_not_what_the_backend_failed_of),
+        play_test(an_error_that_a_hook_recovers_from_is_not_the_next_ones),
+        play_test(a_hooks_stale_error_is_not_the_next_hooks),
+        play_test(a_hooks_stale_error_is_not_the_backends),
         play_test(an_error_may_go_unread),
         play_test(success_clears_the_error),
-        play_test(args_that_make_no_sense_are_refused),
+        play_test(invalid_args_are_refused),
         play_test(args_of_a_later_version_are_taken),
         play_test(no_session_runs_nothing),
         play_test(a_failed_run_has_no_values),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a session is to stop, and what a stop leaves possible. */
+/* When a session should stop, and which calls are possible after a stop. */
 #include "session/probe.h"
 
 static hs_code look_when_closed(probe *p, const probe_call *call)
@@ -21,7 +21,7 @@ static void ms_023_ms_029_closing_stops(void **state)
     play_train(p);
     play_close(p);
     assert_int_equal(p->a.calls[PROBE_CLOSE], 1);
-    assert_true(hs_session_should_stop(p->session)); /* which is NULL now */
+    assert_true(hs_session_should_stop(p->session)); /* of NULL */
 }
 
 static void ms_024_ms_048_a_hook_stops_in_its_time(void **state)
@@ -69,7 +69,7 @@ static void ms_100s_nothing_runs_after_a_hooks_stop(void **state)
     assert_int_equal(hs_session_global_step(p->session, NULL), 1);
 }
 
-/* A run that is refused is no run, and a good end stays one. */
+/* A refused run does not change a normal end into a failure. */
 static void ms_100s_a_refused_run_does_not_spoil_the_outcome(void **state)
 {
     play *p = *state;
@@ -94,7 +94,7 @@ static void ms_030_a_stop_of_the_coordinator_is_seen_at_once(void **state)
     assert_string_equal(p->outcome.hook, "");
 }
 
-/* Who asks for a run need not have looked since. */
+/* The caller may not have checked for a stop since. */
 static void runs_after_a_stop_from_outside_are_still_made(void **state)
 {
     play *p = *state;
@@ -131,7 +131,7 @@ static void ms_116s_an_error_of_a_thread_only_stops(void **state)
 
 /* A callback that returns HS_STOP. */
 
-/* The loop that looks at nothing but hs_session_should_stop; how many runs it makes. */
+/* A loop that checks only hs_session_should_stop. Returns the number of its runs. */
 static int loop(play *p)
 {
     int runs = 0;
@@ -165,7 +165,7 @@ static void a_callback_that_returns_stop_ends_the_loop(void **state)
 {
     static const struct {
         probe_point point;
-        size_t call; /* a boundary comes at the creation, too */
+        size_t call; /* the creation has a boundary, too */
     } rows[] = {{PROBE_BEFORE, 3}, {PROBE_AFTER, 3}, {PROBE_BOUNDARY, 4}};
     play *p = *state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -196,7 +196,7 @@ static void a_hook_of_best_effort_may_return_stop(void **state)
     is_stopped_by_a(p);
 }
 
-/* As one does whose own run was ended by the stop. */
+/* As a hook does if the stop ended its own run. */
 static hs_code pass_the_stop_on(probe *p, const probe_call *call)
 {
     const play *all = p->user;
@@ -255,7 +255,7 @@ static void a_stop_at_the_creation_means_already_done(void **state)
     play_open_probes(p, 3);
     assert_true(hs_session_should_stop(p->session));
     assert_int_equal(play_close(p)->reason, HS_REASON_ALREADY_DONE);
-    assert_string_equal(p->outcome.hook, "b"); /* the first of the two */
+    assert_string_equal(p->outcome.hook, "b"); /* the first of the two hooks */
     assert_int_equal(hs_outcome_exit_code(&p->outcome), 0);
     assert_int_equal(p->b.calls[PROBE_END], 1);
 }
@@ -287,7 +287,7 @@ static hs_code stop_at_the_last_boundary(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* There is nothing left to stop: the caller has closed the session of its own accord, or another had stopped it. */
+/* The caller is closing the session already, or another hook had stopped it. */
 static void a_stop_in_the_last_boundary_stops_nothing(void **state)
 {
     play *p = *state;
@@ -303,8 +303,8 @@ static void a_stop_in_the_last_boundary_stops_nothing(void **state)
     assert_string_equal(p->outcome.hook, "b");
 }
 
-/* A hook that has found nothing left to do is the reason, whoever stops after it. */
-static void a_stop_in_the_first_boundary_does_not_take_the_place_of_already_done(void **state)
+/* The hook that found the training complete is the reason, even if another one stops after it. */
+static void a_stop_in_the_first_boundary_does_not_replace_already_done(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = already_done);
@@ -390,7 +390,7 @@ int main(void)
         play_test(a_stop_at_the_creation_means_already_done),
         play_test(a_hook_may_stop_in_its_boundary),
         play_test(a_stop_in_the_last_boundary_stops_nothing),
-        play_test(a_stop_in_the_first_boundary_does_not_take_the_place_of_already_done),
+        play_test(a_stop_in_the_first_boundary_does_not_replace_already_done),
         play_test(the_first_hook_that_stops_is_named),
         play_test(ms_120s_the_stop_of_a_run_is_shared_and_begins_false),
         play_test(the_end_of_input_stops_until_a_good_run),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other threads, and signal handlers, may do. */
+/* Calls from other threads and from signal handlers. */
 #include "session/probe.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 enum { THREADS = 3 };
 
-/* Threads that run until the coordinator stops, and are joined by the hook's close. */
+/* Threads that run until the coordinator stops. The hook's close joins them. */
 typedef struct {
     pthread_t threads[THREADS];
     atomic_int alive;
@@ -92,7 +92,8 @@ static void another_thread_stops_the_loop(void **state)
     play_open_probes(p, 1);
     assert_int_equal(pthread_create(&thread, NULL, stop_session, p->session), 0);
     while (!hs_session_should_stop(p->session)) {
-        assert_ok(hs_session_run(p->session, "train", &p->err), &p->err); /* never refused before the caller could know */
+        assert_ok(hs_session_run(p->session, "train", &p->err),
+                  &p->err); /* not refused before the caller can know of the stop */
         play_calls(p);
     }
     pthread_join(thread, NULL);
@@ -107,7 +108,7 @@ static void *poll_session(void *session)
     return NULL;
 }
 
-/* Through the runs, and through what the next ones find changed. */
+/* During runs, and while the session changes between them. */
 static void another_thread_polls(void **state)
 {
     play *p = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What signals do to a process whose sessions look at them, one by one. */
+/* The rules of signals in a process whose sessions handle them. */
 #include "session/stand.h"
 #include "support/clock.h"
 
@@ -16,9 +16,9 @@ static void pause_us(long us)
     nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }
 
-/* Once each, by construction. */
+/* Each case once, at a chosen moment. */
 
-static void a_wait_for_data_without_end_is_left(void **state)
+static void a_signal_ends_an_endless_wait_for_data(void **state)
 {
     stand *s = *state;
     stand_start(s, (trainer){.at = AT_NO_DATA, .at_step = 6}, NULL);
@@ -41,7 +41,7 @@ static void without_a_saver_it_is_ended_by_the_signal(void **state)
     assert_int_equal(s->record->outcome.last_saved_step, -1);
 }
 
-/* Two signals that come at once are one. */
+/* Moves the clock. Otherwise two signals would count as one. */
 static void let_it_be_later(stand *s)
 {
     atomic_store(&s->record->ahead_ns, 600000000);
@@ -73,8 +73,8 @@ static void after_a_second_signal_nothing_is_saved(void **state)
     }
 }
 
-/* As when a process and its group are sent it. */
-static void one_that_comes_at_once_again_is_no_second(void **state)
+/* As if both a process and its group get the signal. */
+static void the_same_signal_sent_twice_at_once_counts_as_one(void **state)
 {
     stand *s = *state;
     for (int i = 0; i < 20; i++) {
@@ -89,7 +89,7 @@ static void one_that_comes_at_once_again_is_no_second(void **state)
     }
 }
 
-/* It was done, but for its last checkpoint. */
+/* The training was complete, except for its last checkpoint. */
 static void two_signals_while_it_is_closed_leave_it_unsaved_too(void **state)
 {
     stand *s = *state;
@@ -130,7 +130,7 @@ static void a_request_saves_after_the_step(void **state)
     assert_true(test_exists(s->directory, "model.ckpt-5.index"));
 }
 
-/* What was there before. */
+/* Earlier handlers. */
 
 static volatile sig_atomic_t own_calls, own_value;
 
@@ -141,7 +141,7 @@ static void own_handler(int signal, siginfo_t *info, void *context)
     own_value = info->si_value.sival_int;
 }
 
-/* The third time it ends the program in its own way. */
+/* The third call ends the program. */
 static void plain_handler(int signal)
 {
     (void)signal;
@@ -177,7 +177,7 @@ static int with_own_handler(stand *s)
     return back && own_calls == 1 && own_value == 42 ? status : 7;
 }
 
-static void a_handler_of_the_programs_is_called_with_its_info(void **state)
+static void the_programs_handler_is_called_with_its_info(void **state)
 {
     stand *s = *state;
     stand_start(s, (trainer){.at = AT_STEP, .at_step = 4}, with_own_handler);
@@ -203,8 +203,8 @@ static void a_plain_handler_is_called_each_time(void **state)
     check_exit(s, 128 + SIGINT);
 }
 
-/* Where there is one, the third signal is its, and does not kill. */
-static void a_third_signal_is_left_to_the_handler(void **state)
+/* If the program has a handler, the third signal does not kill. */
+static void a_third_signal_goes_only_to_the_handler(void **state)
 {
     stand *s = *state;
     send_each(s, (trainer){.at = AT_STEP, .at_step = 4, .does = STAYS}, with_plain_handler, SIGINT, 3);
@@ -218,7 +218,7 @@ static int with_ignored(stand *s)
     return now(SIGINT).sa_handler == SIG_IGN ? status : 7;
 }
 
-static void what_is_ignored_stays_so(void **state)
+static void ignored_signals_stay_ignored(void **state)
 {
     stand *s = *state;
     stand_start(s, (trainer){.at = AT_STEP, .at_step = 4}, with_ignored);
@@ -228,7 +228,7 @@ static void what_is_ignored_stays_so(void **state)
     check_done(s);
 }
 
-/* One that comes later, calls what it found, and stays. */
+/* A handler that is installed later, calls the session's, and stays installed. */
 
 static struct sigaction found;
 
@@ -253,13 +253,13 @@ static int with_one_above(stand *s)
     raise(SIGTERM);
     bool right = hs_session_should_stop(session) && own_calls == 2;
     hs_session_close(session, NULL);
-    raise(SIGTERM); /* nobody's but theirs */
+    raise(SIGTERM); /* only their handlers get it */
     right &= own_calls == 4 && now(SIGTERM).sa_sigaction == pass_on;
     for (int i = 0; i < 2; i++) {
         session = hs_session_open(hs_graph_backend(graph), &options, NULL);
         raise(SIGTERM);
         right &= hs_session_should_stop(session) && hs_session_outcome(session).signal == SIGTERM && own_calls == 6 + 2 * i;
-        right &= !hs_raw_session_save_refusal(hs_session_raw(session), NULL); /* it is one signal */
+        right &= !hs_raw_session_save_refusal(hs_session_raw(session), NULL); /* it counts as one signal */
         hs_session_close(session, NULL);
     }
     hs_graph_free(graph);
@@ -273,7 +273,7 @@ static void a_handler_that_came_later_and_stays_is_called_once(void **state)
     check_exit(s, 0);
 }
 
-/* The other handler is taken away after the session, and the session's is there again, and is found by the next one. */
+/* The other handler is removed after the session. The session's handler is active again, and the next session finds it. */
 static int with_one_put_back(stand *s)
 {
     struct sigaction above = {.sa_flags = SA_SIGINFO};
@@ -327,15 +327,15 @@ static int with_a_fork(stand *s)
     return right ? 0 : 7;
 }
 
-/* A process that reads data beside it, say, which nobody could end otherwise. */
-static void in_a_fork_they_do_what_they_did_before(void **state)
+/* For example a process that reads data. Otherwise a signal could not end it. */
+static void a_forked_child_has_the_previous_handlers(void **state)
 {
     stand *s = *state;
     stand_run(s, (trainer){.at = AT_NO_MOMENT}, with_a_fork);
     check_exit(s, 0);
 }
 
-/* Threads, and sessions side by side. */
+/* Threads, and several sessions. */
 
 static void *run_trainer(void *user)
 {
@@ -426,7 +426,7 @@ static void the_seventeenth_session_is_refused(void **state)
     check_exit(s, 0);
 }
 
-/* As schedulers do it. */
+/* As job schedulers do. */
 
 static int under_timeout(stand *s)
 {
@@ -444,7 +444,7 @@ static void a_program_under_timeout_saves(void **state)
     assert_true(s->record->losses[3] == 0 && s->record->losses[6] != 0);
 }
 
-/* The program: it comes to data that never come. */
+/* The program. Its data never arrive. */
 static int train_forever(const char *directory)
 {
     int ends[2];
@@ -457,20 +457,20 @@ static int train_forever(const char *directory)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        with_stand(a_wait_for_data_without_end_is_left),
+        with_stand(a_signal_ends_an_endless_wait_for_data),
         with_stand(without_a_saver_it_is_ended_by_the_signal),
         with_stand(after_a_second_signal_nothing_is_saved),
-        with_stand(one_that_comes_at_once_again_is_no_second),
+        with_stand(the_same_signal_sent_twice_at_once_counts_as_one),
         with_stand(two_signals_while_it_is_closed_leave_it_unsaved_too),
         with_stand(a_third_signal_kills),
         with_stand(a_request_saves_after_the_step),
-        with_stand(a_handler_of_the_programs_is_called_with_its_info),
+        with_stand(the_programs_handler_is_called_with_its_info),
         with_stand(a_plain_handler_is_called_each_time),
-        with_stand(a_third_signal_is_left_to_the_handler),
-        with_stand(what_is_ignored_stays_so),
+        with_stand(a_third_signal_goes_only_to_the_handler),
+        with_stand(ignored_signals_stay_ignored),
         with_stand(a_handler_that_came_later_and_stays_is_called_once),
         with_stand(a_handler_that_is_put_back_is_found_by_the_next_session),
-        with_stand(in_a_fork_they_do_what_they_did_before),
+        with_stand(a_forked_child_has_the_previous_handlers),
         with_stand(a_signal_to_the_main_thread),
         with_stand(two_sessions_stop_at_once),
         with_stand(the_seventeenth_session_is_refused),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real signals to real processes, at any instant. */
+/* Real signals to real processes, at random times. */
 #include "session/stand.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-enum { TRIALS = 60 }; /* processes take much longer to begin */
+enum { TRIALS = 60 }; /* processes start much more slowly */
 #else
 enum { TRIALS = 200 }; /* in each phase */
 #endif

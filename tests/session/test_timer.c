@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timers of hooks, on runs that are made by hand. */
+/* Timers of hooks, with run contexts that the test makes. */
 #include "support/test.h"
 
 #include "base/state.h"
 #include "session/session.h"
 #include <hooksess/timer.h>
 
-/* After a run: the global step, the time and the number of requests are these. */
+/* The context after a run with this global step, time and number of requests. */
 static hs_run_context *after(int64_t step, double secs, uint32_t requests)
 {
     static struct hs_session session;
@@ -105,7 +105,7 @@ static void null_is_a_timer_that_never_fires(void **state)
     hs_timer_free(NULL);
 }
 
-/* When it is due. */
+/* When a timer fires. */
 
 static void bh_004_every_three_steps(void **state)
 {
@@ -119,7 +119,7 @@ static void bh_004_every_three_steps(void **state)
     hs_timer_free(timer);
 }
 
-static void bh_005_marking_tells_what_passed_since(void **state)
+static void bh_005_marking_returns_seconds_and_steps_since_the_last_mark(void **state)
 {
     (void)state;
     double secs = -1;
@@ -134,7 +134,7 @@ static void bh_005_marking_tells_what_passed_since(void **state)
     hs_timer_free(timer);
 }
 
-static void marking_tells_what_passed_since_the_beginning(void **state)
+static void the_first_mark_returns_seconds_and_steps_since_the_beginning(void **state)
 {
     (void)state;
     double secs = -1;
@@ -147,7 +147,7 @@ static void marking_tells_what_passed_since_the_beginning(void **state)
     hs_timer_free(timer);
 }
 
-/* Of a session without a backend. The error may be NULL. */
+/* The step of a session without a backend. `err` may be NULL. */
 static void a_step_that_cannot_be_read_is_reported(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void bh_069s_a_timer_that_was_never_marked_or_reset_is_due(void **state)
     assert_false(due_at(timer, 3, 3));
     hs_timer_reset(timer);
     assert_true(due_at(timer, 3, 3));
-    assert_false(hs_timer_mark(timer, after(3, 3, 0), 3, &elapsed, NULL)); /* nothing was marked before */
+    assert_false(hs_timer_mark(timer, after(3, 3, 0), 3, &elapsed, NULL)); /* the first mark */
     hs_timer_free(timer);
 }
 
@@ -199,14 +199,14 @@ static void without_first_the_intervals_begin_where_the_session_does(void **stat
     hs_timer_start(secs, 10);
     for (int64_t step = 11; step <= 16; step++)
         assert_int_equal(fires(steps, after(step, 0, 0)), step == 13 || step == 16);
-    assert_false(fires(secs, after(11, 100, 0))); /* the first run may take long */
+    assert_false(fires(secs, after(11, 100, 0))); /* the time of the first run does not count */
     assert_false(fires(secs, after(12, 101, 0)));
     assert_true(fires(secs, after(13, 102, 0)));
     hs_timer_free(steps);
     hs_timer_free(secs);
 }
 
-/* They are asked to begin elsewhere: after the first run, say. */
+/* hs_timer_begin moves the beginning of the intervals, but only once. */
 static void intervals_begin_once(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void intervals_begin_once(void **state)
     assert_false(hs_timer_begin(timer, after(2, 0, 0), 2));
     assert_false(due_at(timer, 3, 0));
     assert_true(due_at(timer, 4, 0));
-    assert_false(hs_timer_begin(first, after(1, 0, 0), 1)); /* its first run is still to come */
+    assert_false(hs_timer_begin(first, after(1, 0, 0), 1)); /* its first run has not been made */
     assert_true(due_at(first, 1, 0));
     hs_timer_free(timer);
     hs_timer_free(first);
@@ -262,8 +262,8 @@ static void a_request_fires_once(void **state)
     hs_timer_free(timer);
 }
 
-/* What else fires does not shift it. */
-static void every_n_steps_counts_from_where_it_fired(void **state)
+/* Other reasons to fire do not shift it. */
+static void every_n_steps_counts_from_the_last_mark(void **state)
 {
     (void)state;
     hs_timer *timer = of_trigger(HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_AT_STEPS(2)));
@@ -275,7 +275,7 @@ static void every_n_steps_counts_from_where_it_fired(void **state)
 
 /* State. */
 
-/* The two numbers that are saved. */
+/* Reads the two numbers of the saved state. */
 static void saved(const hs_timer *timer, int64_t numbers[2])
 {
     hs__buffer bytes;
@@ -319,7 +319,7 @@ static void of_intervals_the_step_is_saved(void **state)
     hs_timer_free(secs);
 }
 
-static void the_next_of_the_list_is_saved_beside_it(void **state)
+static void the_next_listed_step_is_saved_too(void **state)
 {
     (void)state;
     hs_timer *timer = of_trigger(HS_TRIGGER(.at_steps = HS_AT_STEPS(9, 4, 6)));
@@ -333,8 +333,9 @@ static void the_next_of_the_list_is_saved_beside_it(void **state)
     hs_timer_free(timer);
 }
 
-/* Of the run before, which went on from 5 to 7 at once: what is due in the whole run's next step is due in the resumed. */
-static void what_was_reached_and_not_done_is_due_after_the_loading(void **state)
+/* One run of the earlier process went from step 5 to 7. The resumed process does what the earlier one would have done in
+ * its next step. */
+static void a_listed_step_that_was_passed_triggers_after_the_load(void **state)
 {
     (void)state;
     hs_timer *timer = of_trigger(HS_TRIGGER(.at_steps = HS_AT_STEPS(6)));
@@ -344,7 +345,7 @@ static void what_was_reached_and_not_done_is_due_after_the_loading(void **state)
     hs_timer_free(timer);
 }
 
-static void the_state_of_another_trigger_is_passed_over(void **state)
+static void the_state_of_another_trigger_is_ignored(void **state)
 {
     (void)state;
     hs_timer *listed = of_trigger(HS_TRIGGER(.at_steps = HS_AT_STEPS(3, 6))), *pair = by_steps(3);
@@ -362,7 +363,7 @@ static void the_state_of_another_trigger_is_passed_over(void **state)
     hs_timer_free(pair);
 }
 
-static void a_mark_that_lies_ahead_is_none(void **state)
+static void a_mark_beyond_the_current_step_is_discarded(void **state)
 {
     (void)state;
     hs_timer *timer = by_steps(3);
@@ -384,12 +385,12 @@ static void seconds_count_from_the_load(void **state)
     assert_true(fires(timer, after(10, 1002, 0)));
     load(timer, 5, -1);
     assert_true(hs_timer_mark(timer, after(12, 2000, 0), 12, &secs, NULL));
-    assert_true(secs == 0); /* since the load nobody has looked at the clock */
+    assert_true(secs == 0); /* the clock was not read since the load */
     hs_timer_free(timer);
 }
 
-/* A restore in the course of the training: what fired first does not fire again. */
-static void a_load_after_the_first_run_goes_on(void **state)
+/* A restore during training: the first trigger does not fire again. */
+static void a_load_after_the_first_run_keeps_what_has_fired(void **state)
 {
     (void)state;
     hs_timer *timer = of_trigger(HS_TRIGGER(.every_n_secs = 10, .first = true));
@@ -418,8 +419,8 @@ int main(void)
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(null_is_a_timer_that_never_fires),
         cmocka_unit_test(bh_004_every_three_steps),
-        cmocka_unit_test(bh_005_marking_tells_what_passed_since),
-        cmocka_unit_test(marking_tells_what_passed_since_the_beginning),
+        cmocka_unit_test(bh_005_marking_returns_seconds_and_steps_since_the_last_mark),
+        cmocka_unit_test(the_first_mark_returns_seconds_and_steps_since_the_beginning),
         cmocka_unit_test(a_step_that_cannot_be_read_is_reported),
         cmocka_unit_test(bh_069s_comparisons_are_inclusive),
         cmocka_unit_test(bh_069s_a_timer_that_was_never_marked_or_reset_is_due),
@@ -428,14 +429,14 @@ int main(void)
         cmocka_unit_test(a_timer_that_was_not_started_begins_with_the_first_run),
         cmocka_unit_test(by_time_it_fires_in_a_run_that_makes_a_step),
         cmocka_unit_test(a_request_fires_once),
-        cmocka_unit_test(every_n_steps_counts_from_where_it_fired),
+        cmocka_unit_test(every_n_steps_counts_from_the_last_mark),
         cmocka_unit_test(of_intervals_the_step_is_saved),
-        cmocka_unit_test(the_next_of_the_list_is_saved_beside_it),
-        cmocka_unit_test(what_was_reached_and_not_done_is_due_after_the_loading),
-        cmocka_unit_test(the_state_of_another_trigger_is_passed_over),
-        cmocka_unit_test(a_mark_that_lies_ahead_is_none),
+        cmocka_unit_test(the_next_listed_step_is_saved_too),
+        cmocka_unit_test(a_listed_step_that_was_passed_triggers_after_the_load),
+        cmocka_unit_test(the_state_of_another_trigger_is_ignored),
+        cmocka_unit_test(a_mark_beyond_the_current_step_is_discarded),
         cmocka_unit_test(seconds_count_from_the_load),
-        cmocka_unit_test(a_load_after_the_first_run_goes_on),
+        cmocka_unit_test(a_load_after_the_first_run_keeps_what_has_fired),
         cmocka_unit_test(too_little_state_is_data_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which hooks a training session brings along. */
+/* The hooks that a training session adds. */
 #include "session/probe.h"
 
 static void open_training(play *p, const hs_training_options *options)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading what a run gave. */
+/* Reading the values of a run. */
 #include "session/probe.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static void numbers_of_every_type_are_read(void **state)
         assert_true(hs_run_values_number(fetch_constant(p, &cases[i]), 0) == numbers[i]);
 }
 
-static void what_is_no_number_is_nan(void **state)
+static void values_that_are_not_numbers_are_nan(void **state)
 {
     play *p = *state;
     const hs_string word = {"word", 4};
@@ -56,7 +56,7 @@ static void the_view_is_the_backends_own(void **state)
     const double numbers[] = {1, 2, 3};
     hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SHAPE(3), numbers);
     const hs_tensor *view = hs_run_values_tensor(fetch_constant(p, &value), 0);
-    assert_ptr_equal(view->data, numbers); /* nothing is copied on the way */
+    assert_ptr_equal(view->data, numbers); /* not copied */
     assert_int_equal(view->bytes, sizeof numbers);
     assert_int_equal(view->dims[0], 3);
 }
@@ -82,14 +82,14 @@ static void memory_that_cannot_be_read_is_nan(void **state)
         cases[i].memory = &memory;
         assert_true(isnan(hs_run_values_number(fetch_constant(p, &cases[i]), 0)));
     }
-    assert_int_equal(reads, 1); /* only of what has a number to be read */
+    assert_int_equal(reads, 1); /* reads only values with a number */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_values_have_nothing),     play_test(numbers_of_every_type_are_read),
-        play_test(what_is_no_number_is_nan),          play_test(the_view_is_the_backends_own),
+        cmocka_unit_test(no_values_have_nothing),       play_test(numbers_of_every_type_are_read),
+        play_test(values_that_are_not_numbers_are_nan), play_test(the_view_is_the_backends_own),
         play_test(memory_that_cannot_be_read_is_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_order manager memory metrics nested null_arguments requests run_args run_options run_step
-                        scaffold session_close session_log session_open session_run session_stop session_threads training values
-                        wordless)
+foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_order manager memory metrics missing_messages
+                        nested null_arguments requests run_args run_options run_step scaffold session_close session_log
+                        session_open session_run session_stop session_threads training values)
   hooksess_test(session ${module} session/probe.c backends/bare.c)
 endforeach()
 target_link_options(test_session_run_args PRIVATE -Wl,--wrap=hs_env_default)
-hooksess_test(session session_manager backends/bare.c)
+foreach(module IN ITEMS model_ready session_manager)
+  hooksess_test(session ${module} session/served.c backends/bare.c)
+endforeach()
 hooksess_test(session timer)
 
 add_executable(session_exceptions session/test_exceptions.cpp)
@@ -23,14 +25,14 @@ add_test(NAME session/exceptions COMMAND session_exceptions)
 hooksess_test(session queued_session)
 foreach(module IN ITEMS signals signal_rules)
   hooksess_test(session ${module} session/stand.c session/signaled.c)
-  # A race in a process that the test starts is to be its failure.
+  # A race in a process that the test starts must fail the test.
   set_tests_properties(session/${module} PROPERTIES ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
 endforeach()
 hooksess_move_clock(session signal_rules)
-foreach(module IN ITEMS recovery recovery_files recovery_threads)
+foreach(module IN ITEMS recovery recovery_files recovery_state recovery_threads)
   hooksess_test(session ${module} session/probe.c session/lost.c)
 endforeach()
-foreach(module IN ITEMS left_calls own_step own_step_hooks own_step_misuse own_step_recovery)
+foreach(module IN ITEMS longjmp own_step own_step_hooks own_step_misuse own_step_recovery)
   hooksess_test(session ${module} session/probe.c session/own.c)
 endforeach()
 hooksess_move_clock(session own_step_hooks)

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* How far the monotonic clock is ahead of the system's, in nanoseconds. A test that is linked by hooksess_move_clock
- * (CMake) can set it. If the variable is in memory that is shared with a child process, it moves the child's clock, too. */
+/* Nanoseconds that the monotonic clock is ahead of the system's. Tests that are linked by hooksess_move_clock (CMake)
+ * can set it. In memory that is shared with a child process, it also moves the child's clock. */
 extern _Atomic int64_t *clock_ahead_ns;
 
 #endif

@@ -11,7 +11,7 @@ void *disk_resize(void *block, size_t n, size_t size)
     return made;
 }
 
-/* An array of *capacity elements gets room for one more. */
+/* Makes room for one more element in an array of *capacity elements. */
 static void *one_more(void *items, size_t *capacity, size_t n, size_t size)
 {
     if (n < *capacity)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an environment calls. */
+/* The functions of the file system. */
 #include "support/disk.h"
 
 typedef struct {
@@ -7,7 +7,7 @@ typedef struct {
     char path[DISK_PATH];
 } handle;
 
-/* Every call begins with this, holding the lock. */
+/* Every function calls this first, with the lock held. */
 static hs_code call(disk *d, const char *what, bool changes, const char *path, hs_error *err)
 {
     if (!d->off && changes && ++d->changes == d->cut_at)
@@ -203,7 +203,7 @@ static hs_code d_stat(void *user, const char *path, hs_file_stat *out, hs_error 
     return code;
 }
 
-/* Visitors may call on, so that they see what was there at first; from anywhere on, since no order is promised. */
+/* Visits a copy of the names, because visitors may call other functions. Starts anywhere, because no order is promised. */
 static hs_code d_list(void *user, const char *path, int (*visit)(void *visitor, const char *name), void *visitor,
                       hs_error *err)
 {
@@ -224,7 +224,7 @@ static hs_code d_list(void *user, const char *path, int (*visit)(void *visitor, 
     return code;
 }
 
-/* Of one process: it is not kept out. */
+/* One process: its own locks do not exclude it. */
 static hs_code d_lock(void *user, const char *path, void **lock, hs_error *err)
 {
     disk *d = user;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a power cut leaves of a disk. */
+/* The contents of a disk after a power loss. */
 #include "support/disk.h"
 
 uint64_t disk_random(uint64_t *state)
@@ -15,7 +15,7 @@ static size_t below(uint64_t *state, size_t n)
     return (size_t)(disk_random(state) % n);
 }
 
-/* Contents: of what is cached, from `clean` on, something is there. */
+/* Contents: a part of the cached bytes from `clean` on was stored. */
 
 static void lose_sectors(disk_file *f, size_t sector, uint64_t *state)
 {
@@ -47,7 +47,7 @@ static void take_stored(disk_file *f)
     f->stored = spare;
 }
 
-/* Where a failed sync made the two differ, what is below counts. */
+/* After a failed sync the first `clean` bytes may differ. Those that are stored count. */
 static void uncover_stored(disk_file *f)
 {
     if (f->clean)
@@ -70,7 +70,7 @@ static void lose_content(disk_file *f, int how, size_t sector, uint64_t *state)
         memset(f->cached.data + f->clean, 0, unsynced);
 }
 
-static void settle_content(disk_file *f)
+static void store_content(disk_file *f)
 {
     free(f->stored.data);
     f->stored = f->cached;
@@ -83,7 +83,7 @@ static void settle_content(disk_file *f)
     f->clean = f->cached.size;
 }
 
-/* Names: of the changes since they were synced, some are there. */
+/* Names: a part of the changes since the last sync was stored. */
 
 static void keep_changes(disk *d, int how, uint64_t *state)
 {
@@ -112,7 +112,7 @@ static void forget_nameless(disk *d)
     }
 }
 
-/* What lies in a directory whose own name is lost cannot be reached. */
+/* Files in a directory whose own name is lost cannot be reached. */
 static void drop_unreachable(disk *d)
 {
     for (size_t i = 0; i < d->stored.n;) {
@@ -141,7 +141,7 @@ void disk_lose_power(disk *d, disk_loss loss)
     restart(d);
     for (size_t i = 0; i < d->n_content; i++) {
         lose_content(&d->content[i], loss.contents, d->sector, &state);
-        settle_content(&d->content[i]);
+        store_content(&d->content[i]);
     }
     keep_changes(d, loss.names, &state);
     drop_unreachable(d);

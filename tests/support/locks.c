@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the programs of unit tests, mutexes know who has locked them: a thread that unlocks one that it has not locked, or has
- * unlocked already, ends the program. */
+/* In the programs of unit tests, mutexes check their owner. A thread that unlocks a mutex that it has not locked ends
+ * the program. */
 #define _GNU_SOURCE /* PTHREAD_MUTEX_ERRORCHECK */
 #include <pthread.h>
 #include <stdio.h>

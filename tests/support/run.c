@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the tests of a program. One that hangs ends the program and is named; one that is skipped says why. */
+/* Runs the tests of a program. A test that hangs is named and ends the program. A skipped test has a reason. */
 #include "support/test.h"
 
 #include <signal.h>
@@ -16,7 +16,7 @@ static size_t n_begun;
 static const char *running;
 static unsigned limit_secs;
 
-/* Only what a signal handler may call. A child process inherits the handler but not the alarm. */
+/* Calls only async-signal-safe functions. A child process inherits the handler but not the alarm. */
 static void time_is_up(int signal)
 {
     (void)signal;
@@ -27,7 +27,7 @@ static void time_is_up(int signal)
     _exit(written > 0 ? 1 : 2);
 }
 
-/* Every test's setup: cmocka tells no function which test it runs, but runs them in their order. */
+/* Setup of every test. cmocka does not report which test it runs, but runs them in their order. */
 static int begin_test(void **state)
 {
     const struct CMUnitTest *test = &given[n_begun++];
@@ -36,7 +36,7 @@ static int begin_test(void **state)
     return test->setup_func ? test->setup_func(state) : 0;
 }
 
-/* The shell that runs the tests may have had signals ignored (nohup, or & in a script), or blocked. */
+/* The shell that runs the tests may ignore signals (nohup, or & in a script), or block them. */
 static void reset_signals(void)
 {
     static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1};

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The environment. Writer threads call its functions too. */
+/* The environment. Writer threads also call its functions. */
 
 #define INJECTED "injected into call"
 
@@ -111,7 +111,7 @@ static const hs_file_system *posix(void)
     return &hs_env_default()->files;
 }
 
-/* What is changed. FNV-1a. */
+/* A hash of the changes. FNV-1a. */
 
 static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
 {
@@ -120,7 +120,7 @@ static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
     return seed;
 }
 
-/* Of a path without the directory, whose name may be another in each run. */
+/* Hashes a path without the directory, whose name may differ in each run. */
 static uint64_t hash_name(uint64_t seed, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -144,10 +144,10 @@ static void count_open(test_env *t, bool opens)
 typedef struct {
     void *file;
     bool reads;
-    uint64_t content; /* a hash of the name and what was written */
+    uint64_t content; /* a hash of the name and the written bytes */
 } opened;
 
-/* Each call is counted and may fail; a failing close closes all the same. */
+/* Each call is counted and may fail. A failing close still closes the file. */
 
 static hs_code f_open(void *user, const char *path, int mode, void **file, hs_error *err)
 {
@@ -211,7 +211,7 @@ static hs_code f_rename(void *user, const char *from, const char *to, hs_error *
 
 static hs_code f_remove(void *user, const char *path, hs_error *err)
 {
-    hs_code code = posix()->ops->remove(NULL, path, err); /* let through: what must not be left behind is looked for */
+    hs_code code = posix()->ops->remove(NULL, path, err); /* not counted: tests check for leftover files */
     if (!code)
         note_change(user, hash_name(2, path));
     return code;
@@ -306,7 +306,7 @@ static bool is_in_line(const char *line, size_t length, const char *part)
     return found && found < line + length;
 }
 
-/* Does a line of the log have both? */
+/* Returns true if a line of the log has both texts. */
 static bool is_logged(const char *log, const char *failure, const char *part)
 {
     for (size_t length; *log; log += length + (log[length] == '\n')) {
@@ -325,7 +325,7 @@ static size_t n_lines(const char *log)
     return n;
 }
 
-/* Which of several messages a line has may depend on which thread is first. */
+/* The message may depend on which thread is first. */
 static bool is_tolerated(const test_env *t, const test_env *undisturbed, const char *failure)
 {
     for (size_t i = 0; i < t->n_tolerated; i++)
@@ -338,7 +338,7 @@ static bool is_tolerated(const test_env *t, const test_env *undisturbed, const c
            n_lines(t->log) == n_lines(undisturbed->log);
 }
 
-/* Runs it with what t->fail_... says. Returns false if it made fewer calls than that. */
+/* Runs the scenario with the failures in t->fail_... Returns false if it made fewer calls than that. */
 static bool try_one(test_scenario scenario, void *user, test_env *t, const test_env *undisturbed)
 {
     bool is_file = t->fail_file_at;
@@ -366,7 +366,7 @@ void test_each_allocation(test_scenario scenario, void *user)
         test_env_init(&t);
         t.fail_alloc_at = ++n;
     } while (try_one(scenario, user, &t, &undisturbed));
-    assert_true(n > 1); /* else nothing was tried */
+    assert_true(n > 1); /* otherwise no failure was tried */
 }
 
 void test_each_file_call(test_scenario scenario, void (*after)(void *user), int os_error, bool and_all_after, void *user)

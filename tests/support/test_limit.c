@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A test that hangs is named. */
+/* A test that hangs is named in the output. */
 #include "support/test.h"
 
 #include <sys/wait.h>

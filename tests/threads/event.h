@@ -20,7 +20,7 @@ typedef struct event {
 
 void event_add(event *e);
 int event_count(event *e);
-/* Until it is at least so many. */
+/* Waits until the count is at least n. */
 void event_wait(event *e, int n);
 
 #endif

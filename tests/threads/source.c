@@ -56,7 +56,7 @@ static hs_code s_find(void *self, const char *name, hs_node *node, hs_error *err
     return node->op ? HS_OK : hs_error_set(err, HS_NOT_FOUND, "there is no '%s'", name);
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static hs_code run_op(source *s, source_op *op, hs_error *err)
 {
     s->tried++;

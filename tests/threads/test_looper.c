@@ -8,9 +8,9 @@ typedef struct {
     event woken;
     char calls[64]; /* 's' for start_loop, 'l' for loop, 'e' for stop_loop */
     size_t n;
-    int left;    /* calls until it requests a stop; -1: none does */
+    int left;    /* calls until it requests a stop. -1: never */
     char fails;  /* which one */
-    bool blocks; /* loop waits to be woken */
+    bool blocks; /* loop waits until it is woken */
     hs_error err;
 } fixture;
 
@@ -101,8 +101,8 @@ static void co_031s_an_interval_makes_as_many_calls(void **state)
     assert_string_equal(f->calls, "slllle");
 }
 
-/* The first is made at once, and the waiting for the second one ends with the stop. */
-static void a_long_interval_holds_nobody_up(void **state)
+/* The first call is made immediately. The stop ends the wait for the second call. */
+static void a_long_interval_does_not_delay_a_stop(void **state)
 {
     fixture *f = *state;
     f->left = 0;
@@ -161,7 +161,7 @@ static void refused(fixture *f, hs_looper_options options, const char *text)
     assert_says(&f->err, HS_INVALID_ARGUMENT, text);
 }
 
-static void co_032s_what_is_missing_is_said(void **state)
+static void co_032s_missing_options_are_named(void **state)
 {
     fixture *f = *state;
     refused(f, (hs_looper_options){.coordinator = f->coordinator}, "loop is missing");
@@ -207,7 +207,7 @@ static hs_code make_and_run(test_env *t, void *user)
     return err.code;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(make_and_run, NULL);
@@ -220,16 +220,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(co_014_it_runs_until_the_stop),
         test(co_031s_an_interval_makes_as_many_calls),
-        test(a_long_interval_holds_nobody_up),
+        test(a_long_interval_does_not_delay_a_stop),
         test(co_030s_an_error_stops_the_coordinator),
         test(co_031s_stop_loop_is_left_out_after_an_error),
         test(an_error_of_start_loop_leaves_all_out),
         test(an_error_of_stop_loop_counts),
         test(co_032s_it_is_registered_before_it_starts),
-        test(co_032s_what_is_missing_is_said),
+        test(co_032s_missing_options_are_named),
         test(co_033s_a_stop_before_the_start_leaves_the_calls_out),
         test(a_call_that_waits_is_woken),
-        cmocka_unit_test(there_may_be_no_memory),
+        cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static uintptr_t pop(hs_queue *queue)
     return (uintptr_t)popped;
 }
 
-static void what_is_pushed_first_is_popped_first(void **state)
+static void elements_are_popped_in_the_order_of_their_pushes(void **state)
 {
     (void)state;
     hs_queue *queue = make_queue(3);
@@ -112,7 +112,7 @@ static void count_released(void *user, void *released)
     *(uintptr_t *)user += (uintptr_t)released;
 }
 
-static void what_is_left_is_released(void **state)
+static void remaining_elements_are_released(void **state)
 {
     (void)state;
     uintptr_t sum = 0;
@@ -125,7 +125,7 @@ static void what_is_left_is_released(void **state)
     assert_int_equal(sum, 110);
 }
 
-static void nonsense_is_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     (void)state;
     void *popped;
@@ -157,7 +157,7 @@ static hs_code make_and_use(test_env *t, void *user)
     return HS_OK;
 }
 
-static void without_memory_there_is_no_queue(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(make_and_use, NULL);
@@ -169,8 +169,8 @@ enum { WORKERS = 4, EACH = 5000 };
 
 typedef struct {
     hs_queue *queue;
-    uintptr_t from, to; /* what a producer pushes */
-    uint64_t sum, n;    /* of what a consumer has popped */
+    uintptr_t from, to; /* pushed by a producer */
+    uint64_t sum, n;    /* of the elements that a consumer has popped */
     bool in_order;      /* of each producer's */
     hs_code code;       /* how it ended */
     atomic_bool started;
@@ -214,7 +214,7 @@ static void join(worker *w)
     pthread_join(w->thread, NULL);
 }
 
-/* Whatever the depth, nothing is lost, doubled or put out of a producer's order, and nobody sleeps forever. */
+/* At any capacity no element is lost, duplicated or out of its producer's order, and no thread waits forever. */
 static void many_push_and_many_pop(void **state)
 {
     (void)state;
@@ -281,8 +281,8 @@ static void cancelling_ends_all_that_wait_for_room(void **state)
     hs_queue_free(queue);
 }
 
-/* Several push, and all but one have to wait; then the queue is closed, and several pop what comes. */
-static void close_beside_pushes(void)
+/* Several threads push, and all but one must wait. Then the queue is closed, and several threads pop. */
+static void close_during_pushes(void)
 {
     hs_queue *queue = make_queue(1);
     worker producers[WORKERS] = {{.queue = NULL}}, consumers[WORKERS] = {{.queue = NULL}};
@@ -310,20 +310,20 @@ static void pushes_that_wait_when_the_queue_is_closed_are_made(void **state)
 {
     (void)state;
     for (int i = 0; i < 200; i++)
-        close_beside_pushes();
+        close_during_pushes();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_pushed_first_is_popped_first),
+        cmocka_unit_test(elements_are_popped_in_the_order_of_their_pushes),
         cmocka_unit_test(the_defaults),
         cmocka_unit_test(trying_never_waits),
         cmocka_unit_test(a_closed_queue_is_drained_and_then_at_its_end),
         cmocka_unit_test(the_first_error_that_it_is_closed_with_is_kept),
-        cmocka_unit_test(what_is_left_is_released),
-        cmocka_unit_test(nonsense_is_refused),
-        cmocka_unit_test(without_memory_there_is_no_queue),
+        cmocka_unit_test(remaining_elements_are_released),
+        cmocka_unit_test(invalid_options_are_refused),
+        cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(many_push_and_many_pop),
         cmocka_unit_test(closing_wakes_all_that_wait_for_an_element),
         cmocka_unit_test(cancelling_ends_all_that_wait_for_room),

@@ -7,7 +7,7 @@
 
 static const double LONG = 100;
 
-/* The op that most tests fill with: it ends after 3 runs. */
+/* The enqueue op of most tests. It ends after 3 runs. */
 static const source_op three = {.name = "count", .limit = 3, .code = HS_OUT_OF_RANGE};
 static const source_op endless = {.name = "count", .limit = 1 << 30};
 static const source_op blocked = {.name = "count", .limit = 3, .blocks = true};
@@ -64,7 +64,7 @@ static void fill(source *s, hs_queue_runner *runner)
     wait_and_free(&threads);
 }
 
-/* Filled in with a coordinator that comes to a stop, what join gives. */
+/* Fills the queue with a coordinator until it stops. Returns the result of the join. */
 static hs_code fill_coordinated(source *s, hs_queue_runner *runner)
 {
     hs_coordinator *coordinator = coordinate(s);
@@ -167,7 +167,7 @@ static void the_last_thread_closes_the_queue(void **state)
 
 /* With one. */
 
-static void qr_005_a_stop_before_the_start_leaves_the_op_alone(void **state)
+static void qr_005_after_a_stop_the_op_is_not_run(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, endless);
@@ -201,7 +201,7 @@ static void qr_017s_with_a_coordinator_errors_are_not_kept(void **state)
     hs_queue_runner_free(runner);
 }
 
-static void qr_014s_the_end_of_the_input_is_no_stop(void **state)
+static void qr_014s_the_end_of_the_input_is_not_a_stop(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, three);
@@ -220,13 +220,13 @@ static void qr_014s_the_end_of_the_input_is_no_stop(void **state)
     hs_queue_runner_free(runner);
 }
 
-static void qr_019s_a_blocked_op_is_cancelled_and_that_is_no_error(void **state)
+static void qr_019s_cancelling_a_blocked_op_is_not_an_error(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, blocked);
     hs_coordinator *coordinator = coordinate(s);
     hs_threads threads = create(s, runner, coordinator, true);
-    source_wait_tried(s, 4); /* the one that waits */
+    source_wait_tried(s, 4); /* the waiting run */
     hs_coordinator_request_stop(coordinator, NULL);
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
     assert_int_equal(source_calls(s, "count"), 3);
@@ -262,7 +262,7 @@ static void an_op_that_is_cancelled_without_a_stop_has_failed(void **state)
     hs_queue_runner_free(runner);
 }
 
-/* Whatever its threads are at. */
+/* Whatever the threads are doing. */
 static void a_stop_may_come_at_any_time(void **state)
 {
     source *s = *state;
@@ -310,7 +310,7 @@ static void qr_016s_errors_of_closing_are_ignored(void **state)
     hs_coordinator_request_stop(coordinator, NULL);
     hs_threads threads = create(s, runner, coordinator, true);
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
-    assert_int_equal(s->tried, 6); /* three, the end, and both of them */
+    assert_int_equal(s->tried, 6); /* three runs, the end, "q/close" and "q/cancel" */
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
@@ -341,7 +341,7 @@ static void qr_009_a_second_start_makes_none(void **state)
     assert_int_equal(source_calls(s, "count"), 0);
     hs_threads_free(&second);
     hs_threads_free(&first);
-    first = create(s, runner, NULL, false); /* nobody can start the others any more */
+    first = create(s, runner, NULL, false); /* the others cannot be started any more */
     assert_int_equal(count(&first), 1);
     hs_threads_free(&first);
     hs_queue_runner_free(runner);
@@ -370,8 +370,8 @@ static uint64_t open_and_close(hs_graph *graph)
     return opened;
 }
 
-/* It may lie where the other one did, whose threads have not ended: it still gets threads of its own. */
-static void qr_008_a_session_is_told_from_all_before_it(void **state)
+/* The new session may have the address of an earlier one whose threads still run. It still gets its own threads. */
+static void qr_008_a_session_is_distinguished_from_earlier_ones(void **state)
 {
     (void)state;
     hs_graph *graph = hs_graph_new(NULL);
@@ -380,7 +380,7 @@ static void qr_008_a_session_is_told_from_all_before_it(void **state)
     hs_graph_free(graph);
 }
 
-/* It cannot be helped; but it touches nothing that is gone. */
+/* It touches no freed memory. */
 static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
 {
     source *s = *state;
@@ -388,7 +388,7 @@ static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
     hs_coordinator *coordinator = coordinate(s);
     hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     hs_threads threads = create(s, runner, coordinator, false);
-    assert_ok(hs_thread_start(hs_threads_item(&threads, 0), &s->err), &s->err); /* and not the one that would cancel */
+    assert_ok(hs_thread_start(hs_threads_item(&threads, 0), &s->err), &s->err); /* but not close_on_stop */
     source_wait_tried(s, 4);
     hs_coordinator_request_stop(coordinator, NULL);
     assert_int_equal(hs_coordinator_join(coordinator, &soon, &s->err), HS_FAILED_PRECONDITION);
@@ -427,7 +427,7 @@ static void refused(source *s, hs_queue_runner_options options, const char *text
     assert_says(&s->err, HS_INVALID_ARGUMENT, text);
 }
 
-static void qr_021s_what_is_missing_is_said(void **state)
+static void qr_021s_missing_options_are_named(void **state)
 {
     source *s = *state;
     refused(s, (hs_queue_runner_options){.enqueue_ops = HS_NAMES("count")}, "queue is missing");
@@ -462,14 +462,14 @@ static void qr_022s_its_ops_may_be_others(void **state)
     source_add(s, three);
     hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err);
     fill(s, runner);
-    assert_int_equal(source_calls(s, "q/close"), 1); /* by default QUEUE/close: all other tests */
+    assert_int_equal(source_calls(s, "q/close"), 1); /* the default QUEUE/close is in all other tests */
     assert_int_equal(source_calls(s, "q/cancel"), 0);
     hs_queue_runner_free(runner);
 }
 
 /* Failures. */
 
-static void what_is_not_there_is_said_at_once(void **state)
+static void missing_ops_are_an_error_immediately(void **state)
 {
     source *s = *state;
     hs_threads threads;
@@ -486,7 +486,7 @@ static void what_is_not_there_is_said_at_once(void **state)
     hs_queue_runner_free(runner);
 }
 
-/* Its registered threads would otherwise count as unended. */
+/* Otherwise its registered threads would count as running. */
 static void after_a_failure_it_can_be_tried_again(void **state)
 {
     source *s = *state;
@@ -506,8 +506,8 @@ static void after_a_failure_it_can_be_tried_again(void **state)
     hs_queue_runner_free(runner);
 }
 
-static int threads_left = -1; /* that the system starts; -1: any number */
-static source *waiting;       /* before it refuses one, an op of this is to wait; NULL: none */
+static int threads_left = -1; /* threads that the system starts. -1: any number */
+static source *waiting;       /* an op of this source must wait before a start is refused. NULL: none */
 
 int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
 int __real_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
@@ -540,11 +540,11 @@ static void a_thread_that_does_not_start_ends_the_others(void **state)
     source_add(s, blocked);
     hs_queue_runner_options options =
         HS_INIT(hs_queue_runner_options, .queue = "q", .enqueue_ops = HS_NAMES("count", "count"));
-    hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err); /* not s->env: nobody waits for the thread itself */
+    hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err); /* not s->env: the thread itself is not waited for */
     fail_to_start(s, runner, NULL);
     do
         again = create(s, runner, NULL, false);
-    while (!hs_threads_item(&again, 0)); /* the other one has not ended yet */
+    while (!hs_threads_item(&again, 0)); /* until the other thread has ended */
     assert_int_equal(source_calls(s, "q/cancel"), 1);
     hs_threads_free(&again);
     hs_queue_runner_free(runner);
@@ -562,8 +562,8 @@ static void a_thread_that_does_not_start_stops_the_coordinator(void **state)
     hs_queue_runner_free(runner);
 }
 
-/* It may be the one that would cancel. */
-static void a_thread_that_does_not_start_ends_those_that_wait(void **state)
+/* The thread that does not start may be close_on_stop. */
+static void a_thread_that_does_not_start_ends_the_waiting_ones(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, blocked);
@@ -604,13 +604,13 @@ static hs_code fill_somehow(test_env *t, void *user)
     return runner ? err.code : HS_RESOURCE_EXHAUSTED;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     test_each_allocation(fill_somehow, NULL);
     test_each_allocation(fill_somehow, state); /* with a coordinator */
 }
 
-/* All of a backend. */
+/* All runners of a backend. */
 
 static void qr_012_all_runners_are_started(void **state)
 {
@@ -644,7 +644,7 @@ static void qr_013_a_session_that_has_started_them_starts_none(void **state)
     hs_queue_runner_free(runner);
 }
 
-static void qr_023s_no_runners_are_warned_of(void **state)
+static void qr_023s_a_graph_without_runners_logs_a_warning(void **state)
 {
     source *s = *state;
     hs_threads threads = {.items = (hs_thread *[]){NULL}};
@@ -668,11 +668,11 @@ int main(void)
         test(qr_017s_the_queue_is_closed_after_an_error_too),
         test(errors_are_forgotten_at_the_next_start),
         test(the_last_thread_closes_the_queue),
-        test(qr_005_a_stop_before_the_start_leaves_the_op_alone),
+        test(qr_005_after_a_stop_the_op_is_not_run),
         test(qr_006_an_error_is_what_join_gives),
         test(qr_017s_with_a_coordinator_errors_are_not_kept),
-        test(qr_014s_the_end_of_the_input_is_no_stop),
-        test(qr_019s_a_blocked_op_is_cancelled_and_that_is_no_error),
+        test(qr_014s_the_end_of_the_input_is_not_a_stop),
+        test(qr_019s_cancelling_a_blocked_op_is_not_an_error),
         test(any_other_failure_after_the_stop_is_the_threads_error),
         test(an_op_that_is_cancelled_without_a_stop_has_failed),
         test(a_stop_may_come_at_any_time),
@@ -681,21 +681,21 @@ int main(void)
         test(qr_008_each_session_has_its_threads),
         test(qr_009_a_second_start_makes_none),
         test(qr_009_a_session_that_is_opened_again_is_another),
-        cmocka_unit_test(qr_008_a_session_is_told_from_all_before_it),
+        cmocka_unit_test(qr_008_a_session_is_distinguished_from_earlier_ones),
         test(a_thread_may_outlive_runner_session_and_coordinator),
         test(qr_011_its_name_is_its_queues),
-        test(qr_021s_what_is_missing_is_said),
+        test(qr_021s_missing_options_are_named),
         test(qr_021s_closed_codes_replace_the_default),
         test(qr_022s_its_ops_may_be_others),
-        test(what_is_not_there_is_said_at_once),
+        test(missing_ops_are_an_error_immediately),
         test(after_a_failure_it_can_be_tried_again),
         test(a_thread_that_does_not_start_ends_the_others),
         test(a_thread_that_does_not_start_stops_the_coordinator),
-        test(a_thread_that_does_not_start_ends_those_that_wait),
-        cmocka_unit_test(there_may_be_no_memory),
+        test(a_thread_that_does_not_start_ends_the_waiting_ones),
+        cmocka_unit_test(each_allocation_may_fail),
         test(qr_012_all_runners_are_started),
         test(qr_013_a_session_that_has_started_them_starts_none),
-        test(qr_023s_no_runners_are_warned_of),
+        test(qr_023s_a_graph_without_runners_logs_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting and stopping, again and again: nothing is left, no thread, no descriptor, no byte. */
+/* Repeated starts and stops leave no thread, no descriptor and no memory. */
 #include "support/test.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@ static size_t entries(const char *directory)
     return n;
 }
 
-/* What a process holds. */
+/* The resources of a process. */
 typedef struct {
     size_t threads, descriptors, blocks;
 } holdings;
@@ -29,7 +29,7 @@ static holdings look(test_env *t)
     return (holdings){entries("/proc/self/task"), entries("/proc/self/fd"), test_env_live(t)};
 }
 
-/* The system lets go of a thread a little after it has ended. */
+/* The system removes a thread shortly after its end, so this waits. */
 static void assert_nothing_left(test_env *t, holdings before)
 {
     while (entries("/proc/self/task") > before.threads)
@@ -60,7 +60,7 @@ static void wake(void *user)
     hs_queue_close(((crowd *)user)->queue, true, NULL);
 }
 
-/* All of them begin, push into a queue that is too small for all, and are stopped while most are waiting for room. */
+/* All threads push into a queue that is too small for them, and are stopped while most of them wait. */
 static void cycle_of_threads(test_env *t)
 {
     crowd all = {.begun = 0};
@@ -90,7 +90,7 @@ static void sixty_four_threads_again_and_again(void **state)
     test_env t;
     (void)state;
     test_env_init(&t);
-    cycle_of_threads(&t); /* what the system takes once and for all */
+    cycle_of_threads(&t); /* the system allocates some resources only once */
     holdings before = look(&t);
     for (int i = 0; i < CYCLES; i++)
         cycle_of_threads(&t);
@@ -119,7 +119,7 @@ static hs_code lose_it(void *self, hs_run_context *run, const hs_run_args **args
     return ++*(int *)self == 3 ? hs_error_set(err, HS_UNAVAILABLE, "gone") : HS_OK;
 }
 
-/* Opened, run, lost, recovered, run, closed; producers are stopped in the midst of their work, twice. */
+/* A session is opened, run, lost, recovered, run and closed. Its producers are stopped at work twice. */
 static void cycle_of_a_session(hs_graph *graph)
 {
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "loser", .before_run = lose_it);

@@ -30,7 +30,7 @@ static int teardown(void **state)
 {
     fixture *f = *state;
     hs_coordinator_free(f->coordinator);
-    size_t live = f->t.live; /* whoever has waited for the threads finds nothing left of them */
+    size_t live = f->t.live; /* waiting for the threads has freed their memory */
     free(f);
     return live ? -1 : 0;
 }
@@ -83,7 +83,7 @@ static void a_thread_is_alive_while_it_runs(void **state)
     hs_thread *thread = make(*state, (hs_thread_options){.name = "one", .run = wait_for_event, .user = &go});
     assert_string_equal(hs_thread_name(thread), "one");
     assert_false(hs_thread_alive(thread));
-    assert_true(hs_thread_wait(thread, LONG)); /* it was never started */
+    assert_true(hs_thread_wait(thread, LONG)); /* a thread that was never started */
     start(*state, thread);
     assert_true(hs_thread_alive(thread));
     assert_false(hs_thread_wait(thread, 0));
@@ -124,7 +124,7 @@ static void an_error_without_a_message_gets_one(void **state)
     assert_fails(hs_coordinator_join(f->coordinator, NULL, &f->err), HS_USER + 1, &f->err, "mute failed");
 }
 
-static void what_is_missing_is_said(void **state)
+static void missing_options_are_named(void **state)
 {
     fixture *f = *state;
     assert_null(hs_thread_new(HS_THREAD_OPTIONS(.run = lose), &f->err));
@@ -156,7 +156,7 @@ static void it_belongs_to_one_coordinator(void **state)
     hs_thread_free(thread);
 }
 
-/* The handle, the coordinator's, and the thread's own: whichever is let go of last. */
+/* The references of the handle, the coordinator and the thread itself are dropped in any order. */
 static void handles_are_freed_in_any_order(void **state)
 {
     fixture *f = *state;
@@ -182,7 +182,7 @@ static void a_thread_of_the_programs_own_is_joined(void **state)
     fixture *f = *state;
     hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     hs_thread *own = make(f, (hs_thread_options){.name = "own"});
-    hs_thread_mark_ended(own); /* which has not begun */
+    hs_thread_mark_ended(own); /* not started */
     start(f, own);
     assert_true(hs_thread_alive(own));
     assert_ok(hs_coordinator_register(f->coordinator, own, &f->err), &f->err);
@@ -211,7 +211,7 @@ static hs_code outlive(void *user, hs_coordinator *coordinator, hs_error *err)
     return hs_error_set(err, HS_ABORTED, "too late");
 }
 
-static void a_straggler_goes_on_safely(void **state)
+static void a_straggler_continues_safely(void **state)
 {
     static straggler s = {EVENT, EVENT, false};
     hs_error err;
@@ -227,7 +227,7 @@ static void a_straggler_goes_on_safely(void **state)
     assert_true(s.saw_stop);
 }
 
-/* A thread that has failed, as the logger sees it. */
+/* A logger that looks at a thread which has failed. */
 typedef struct {
     hs_logger before;
     const hs_thread *failing;
@@ -261,7 +261,7 @@ static void an_error_after_the_join_is_logged_before_the_thread_ends(void **stat
     assert_fails(hs_thread_error(thread, &f->err), HS_ABORTED, &f->err, "too late");
     hs_thread_free(thread);
     hs_coordinator_clear_stop(f->coordinator);
-    assert_ok(hs_coordinator_join(f->coordinator, NULL, &f->err), &f->err); /* for what it has started */
+    assert_ok(hs_coordinator_join(f->coordinator, NULL, &f->err), &f->err); /* joins the thread that it has started */
     assert_contains(f->t.log, "ERROR: thread 'late' failed after it was joined: too late");
 }
 
@@ -307,7 +307,7 @@ static void it_wakes_again_until_the_thread_has_ended(void **state)
     hs_thread_free(thread);
 }
 
-/* The thread's memory goes when it has ended: a wake after that would touch it. */
+/* The thread's memory is freed at its end. A later wake would touch it. */
 static hs_code wait_on_its_own(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     event_wait(*(event **)user, 1);
@@ -354,7 +354,7 @@ static void nothing_is_woken_after_its_end(void **state)
     }
 }
 
-/* A wake that takes its time, and looks whether it is the only one, and the thread is there as long. */
+/* A slow wake function, which checks that no other call runs and that the thread has not ended. */
 typedef struct {
     hs_coordinator *coordinator;
     hs_thread *thread;
@@ -397,7 +397,7 @@ static void it_does_not_end_while_it_is_woken(void **state)
     assert_int_equal(w.ended_meanwhile, 0);
 }
 
-static void one_at_a_time_wakes_it(void **state)
+static void one_thread_at_a_time_wakes_it(void **state)
 {
     fixture *f = *state;
     slow_wake w = {.coordinator = f->coordinator, .woken = EVENT};
@@ -438,7 +438,7 @@ static void a_wake_may_end_the_thread(void **state)
 /* Failures of the system. */
 
 static bool refuses_threads;
-static size_t waiting_by_then; /* so many threads wait when it refuses one */
+static size_t waiting_by_then; /* the number of threads that wait when a start is refused */
 
 int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
 int __real_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
@@ -462,7 +462,8 @@ static void the_system_may_have_no_more_threads(void **state)
     assert_fails(hs_coordinator_start(f->coordinator, &f->err, .name = "two", .run = lose), HS_RESOURCE_EXHAUSTED, &f->err,
                  "'two'");
     refuses_threads = false;
-    assert_ok(hs_coordinator_join(f->coordinator, NULL, &f->err), &f->err); /* the one that is not there is not missed */
+    assert_ok(hs_coordinator_join(f->coordinator, NULL, &f->err),
+              &f->err); /* the thread that was not started is not awaited */
     start(f, thread);
     wait_and_free(thread);
 }
@@ -476,7 +477,7 @@ static void *join_it(void *user)
     return NULL;
 }
 
-static void who_waits_for_it_meanwhile_waits_no_longer(void **state)
+static void a_wait_ends_if_the_start_fails(void **state)
 {
     fixture *f = *state;
     pthread_t joiner;
@@ -509,7 +510,7 @@ static hs_code make_and_run(test_env *t, void *user)
     return err.code;
 }
 
-static void there_may_be_no_memory(void **state)
+static void each_allocation_may_fail(void **state)
 {
     (void)state;
     test_each_allocation(make_and_run, NULL);
@@ -524,7 +525,7 @@ int main(void)
         test(it_starts_once),
         test(its_error_is_there_after_its_end),
         test(an_error_without_a_message_gets_one),
-        test(what_is_missing_is_said),
+        test(missing_options_are_named),
         test(it_belongs_to_one_coordinator),
         test(handles_are_freed_in_any_order),
         test(a_thread_of_the_programs_own_is_joined),
@@ -533,12 +534,12 @@ int main(void)
         test(it_wakes_again_until_the_thread_has_ended),
         test(nothing_is_woken_after_its_end),
         test(it_does_not_end_while_it_is_woken),
-        test(one_at_a_time_wakes_it),
+        test(one_thread_at_a_time_wakes_it),
         test(a_wake_may_end_the_thread),
         test(the_system_may_have_no_more_threads),
-        test(who_waits_for_it_meanwhile_waits_no_longer),
-        cmocka_unit_test(a_straggler_goes_on_safely),
-        cmocka_unit_test(there_may_be_no_memory),
+        test(a_wait_ends_if_the_start_fails),
+        cmocka_unit_test(a_straggler_continues_safely),
+        cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-hooksess_test(threads coordinator threads/event.c)
-hooksess_count_waits(threads coordinator)
+foreach(module IN ITEMS coordinator join)
+  hooksess_test(threads ${module} threads/coordinated.c threads/event.c)
+endforeach()
+hooksess_count_waits(threads join)
 hooksess_test(threads thread threads/event.c)
 hooksess_count_waits(threads thread)
 target_link_options(test_threads_thread PRIVATE -Wl,--wrap=hs__thread_start)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a supervisor, and what it is asked. */
+/* Creating a supervisor, and its queries. */
 #include "drivers/tf1/supervisor.h"
 
 #include <hooksess/tf1/scaffold.h>
@@ -21,7 +21,7 @@ static bool are_seconds(double secs)
     return secs >= 0 || secs == HS_NEVER;
 }
 
-/* What contradicts itself, each with what to change. A worker has none of the services, whatever it is given. */
+/* Refuses invalid and contradictory options. A worker has no services, whatever its intervals are. */
 static hs_code check(const hs_supervisor_options *o, hs_error *err)
 {
     bool checkpoints = o->save_model_secs > 0 && !o->is_worker, summaries = o->save_summaries_secs > 0 && !o->is_worker;
@@ -54,8 +54,8 @@ static hs_code check(const hs_supervisor_options *o, hs_error *err)
     return HS_OK;
 }
 
-/* Making one; `err` is not NULL. The graph's defaults are a scaffold's, but that the first of several in a collection is
- * taken. */
+/* Creating; `err` is not NULL. The graph's defaults are those of a scaffold, except that the first of several items in a
+ * collection is used. */
 
 static const void *given_or_first(const hs_supervisor *sv, const void *given, const char *key)
 {
@@ -69,7 +69,7 @@ static const void *given_or_first(const hs_supervisor *sv, const void *given, co
     return item;
 }
 
-/* A scaffold lets HS_NONE be, and fills in no default for it. */
+/* A scaffold keeps HS_NONE and does not replace it by a default. */
 static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
 {
     const char *for_local = given_or_first(sv, o->ready_for_local_init_op, HS_READY_FOR_LOCAL_INIT_OP);
@@ -88,7 +88,7 @@ static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, 
     return HS_OK;
 }
 
-/* Is there a variable of this name (whose tensor it may be)? */
+/* Sets *found to the variable of this name, which may be the name of its tensor. Returns false if none exists. */
 static bool find_variable(hs_backend backend, const char *name, hs_variable *found)
 {
     size_t length = strcspn(name, ":");
@@ -98,8 +98,8 @@ static bool find_variable(hs_backend backend, const char *name, hs_variable *fou
     return false;
 }
 
-/* What is given, or else the backend's own, or a variable of the usual name. */
-static hs_code take_step(hs_supervisor *sv, const char *given, hs_error *err)
+/* The global step: the given one, or the backend's own, or a variable `global_step`. */
+static hs_code set_global_step(hs_supervisor *sv, const char *given, hs_error *err)
 {
     const char *own = hs_backend_global_step_name(sv->backend), *name = given ? given : own ? own : "global_step";
     hs_variable v;
@@ -132,7 +132,7 @@ static bool has_saveables(const hs_supervisor *sv)
 
 /* The other parts. */
 
-static hs_code take_manager(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
+static hs_code set_manager(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
 {
     if ((sv->manager = o->session_manager))
         return HS_OK;
@@ -146,8 +146,8 @@ static hs_code take_manager(hs_supervisor *sv, const hs_supervisor_options *o, h
     return err->code;
 }
 
-/* What is the chief's alone. */
-static hs_code take_logdir(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
+/* Settings that only the chief has. */
+static hs_code set_directory(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
 {
     sv->save_summaries_secs = o->save_summaries_secs == 0 ? SAVE_SUMMARIES_SECS : fmax(o->save_summaries_secs, 0);
     sv->save_model_secs = o->save_model_secs == 0 ? SAVE_MODEL_SECS : fmax(o->save_model_secs, 0); /* HS_NEVER is below */
@@ -168,10 +168,11 @@ static hs_code fill(hs_supervisor *sv, const hs_supervisor_options *o, hs_error 
     sv->user = o->user;
     sv->stop_grace_secs = o->stop_grace_secs;
     sv->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &sv->env), err);
-    if (!sv->coordinator || make_scaffold(sv, o, err) || take_step(sv, o->global_step, err) || take_manager(sv, o, err))
+    if (!sv->coordinator || make_scaffold(sv, o, err) || set_global_step(sv, o->global_step, err) ||
+        set_manager(sv, o, err))
         return err->code;
     sv->saves = !o->no_saver && (o->saver || has_saveables(sv));
-    return sv->is_worker ? HS_OK : take_logdir(sv, o, err);
+    return sv->is_worker ? HS_OK : set_directory(sv, o, err);
 }
 
 static hs_supervisor *make(hs_backend backend, hs_error *err)
@@ -230,7 +231,7 @@ void hs_supervisor_free(hs_supervisor *sv)
     hs__free(&env, sv);
 }
 
-/* What it is asked. */
+/* Queries. */
 
 #define GETTER(type, name, value)                                                                                          \
     type hs_supervisor_##name(const hs_supervisor *sv)                                                                     \

@@ -8,15 +8,15 @@
 
 #include <pthread.h>
 
-/* A supervisor from the inside: what it is made of (supervisor.c), its sessions (supervisor_session.c), and the threads
- * beside them (supervisor_services.c). */
+/* A supervisor. supervisor.c creates it, supervisor_session.c opens and stops its sessions, and supervisor_services.c has
+ * the threads that save and write summaries. */
 
 enum { HS__SERVICES = 3 };
 
 struct hs_supervisor {
     hs_env env;
     hs_backend backend;
-    bool is_worker, finalized; /* finalized: by this one */
+    bool is_worker, finalized; /* finalized: this supervisor has finalized the graph */
     hs_scaffold *scaffold;
     bool saves; /* with the scaffold's saver */
     char *global_step;
@@ -25,34 +25,34 @@ struct hs_supervisor {
     hs_coordinator *coordinator;
     hs_session_manager *manager;
     bool owns_manager;
-    char *checkpoint_dir, *save_path; /* NULL: none */
-    double save_summaries_secs, save_model_secs,
-        stop_grace_secs; /* of the intervals 0: none; of the grace as in the join */
+    char *checkpoint_dir, *save_path;            /* NULL: none */
+    double save_summaries_secs, save_model_secs; /* 0: none */
+    double stop_grace_secs;                      /* as in hs_join_options */
     hs_summary_writer *given_writer, *writer;
     bool no_writer;
     bool graph_written; /* to the writer */
 
-    pthread_mutex_t writing; /* guards the writer: it may be closed while somebody writes */
-    pthread_mutex_t saving;  /* a saver is used by one thread at a time. Taken by who has the session's turn */
-    int64_t step;            /* of the last event; under `writing` */
+    pthread_mutex_t writing; /* guards the writer, which may be closed while another thread writes, and `step` */
+    pthread_mutex_t saving;  /* guards the saver. Locked by a thread that has entered the session */
+    int64_t step;            /* of the last event */
 
-    bool left_open;          /* the last session, which somebody may still run */
-    hs_raw_session *session; /* that services were started for, if only none of them; NULL: none were */
+    bool left_open;          /* the last session is still open, because threads may use it */
+    hs_raw_session *session; /* the services' session. NULL: services were not started */
     hs_thread *services[HS__SERVICES];
     size_t n_services;
-    int64_t rate_step, rate_ns; /* the step counter's */
+    int64_t rate_step, rate_ns; /* step and time of the step counter's last call */
 };
 
-/* The global step as it is now; -1: there is none. */
+/* Sets *step to the current global step. On failure, and without a global step, it is -1. */
 hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t *step, hs_error *err);
-/* Opens the writer, if there is to be one and it is not open. */
+/* Opens the writer, unless it is open or the supervisor writes no events. */
 hs_code hs__supervisor_open_writer(hs_supervisor *sv, hs_error *err);
-/* Closes the writer, or flushes that of the program, after the session log STOP if `logs_stop`. Later events are dropped.
- */
+/* Writes a STOP record if `logs_stop` is true. Then closes the writer, or flushes it if it is the program's. Later events
+ * are dropped. */
 hs_code hs__supervisor_end_writer(hs_supervisor *sv, bool logs_stop, hs_error *err);
-/* Is a service at work? */
+/* Returns true if a service is running. */
 bool hs__supervisor_serves(const hs_supervisor *sv);
-/* Waits until none is, however long, and forgets them; a stop was requested, or they have ended. */
+/* Waits without a limit until the services have ended, and frees them. Request a stop first, if they run. */
 void hs__supervisor_await_services(hs_supervisor *sv);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a supervisor does beside the steps: saving, summaries, the step counter; and the threads that do it. */
+/* Services that run concurrently with training: saving, summaries, the step counter. */
 #include "drivers/tf1/supervisor.h"
 
 #include "session/session.h"
@@ -19,11 +19,11 @@ hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t 
     *step = -1;
     if (!sv->global_step)
         return HS_OK;
-    if (own && strcmp(own, sv->global_step) == 0) { /* which the backend may read without a run */
+    if (own && strcmp(own, sv->global_step) == 0) { /* the backend may read it without a run */
         *step = hs_raw_session_global_step(session, &error);
         return hs__error_copy(err, &error);
     }
-    hs_raw_session_enter(session); /* the values stay while they are looked at */
+    hs_raw_session_enter(session); /* the values stay valid until hs_raw_session_leave */
     hs_code code = hs__run_nested(session, HS_RUN_ARGS(.names = HS_NAMES(sv->global_step)), &values, err);
     double value = code ? 0 : hs_run_values_number(values, 0);
     hs_raw_session_leave(session);
@@ -64,7 +64,7 @@ hs_code hs__supervisor_end_writer(hs_supervisor *sv, bool logs_stop, hs_error *e
     return hs__error_copy(err, error.code ? &error : &late);
 }
 
-/* The writer, for an event; NULL: there is none, or none any more. */
+/* Locks the writer for an event, until end_event. Returns NULL if no writer is open. */
 static hs_summary_writer *begin_event(hs_supervisor *sv)
 {
     pthread_mutex_lock(&sv->writing);
@@ -94,7 +94,7 @@ hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *sessio
     if (!sv || step < -1)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_summary_computed: %s",
                             sv ? "step is negative; -1 selects the session's step" : "supervisor is NULL");
-    if (sv->no_writer) /* a worker has none */
+    if (sv->no_writer) /* as for a worker */
         return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot write a summary: %s",
                             sv->is_worker ? "this is a worker's supervisor; the chief's supervisor writes summaries"
                                           : "there is no summary writer; give the supervisor checkpoint_dir or "
@@ -112,14 +112,15 @@ hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *sessio
 
 /* Checkpoints. */
 
-/* The session's turn, and the saver. Who has the saver waits for no turn, as whoever waits for the saver may be in the
- * session already; and for the disk nobody waits with a turn that is taken here. */
+/* Enters the session and locks the saver. A thread with the saver never waits to enter, as a thread that waits for the
+ * saver may have entered already. A thread that waits here for the saver leaves the session first, because the other may be
+ * writing to the disk. */
 static void enter_with_saver(hs_supervisor *sv, hs_raw_session *session)
 {
     hs_raw_session_enter(session);
     while (pthread_mutex_trylock(&sv->saving) != 0) {
         hs_raw_session_leave(session);
-        pthread_mutex_lock(&sv->saving); /* until it is returned */
+        pthread_mutex_lock(&sv->saving); /* waits until it is unlocked */
         pthread_mutex_unlock(&sv->saving);
         hs_raw_session_enter(session);
     }
@@ -142,7 +143,7 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
     enter_with_saver(sv, session);
     if (!hs__supervisor_step(sv, session, &step, &error))
         hs_saver_save(saver, session, sv->save_path, step, &options, &error);
-    hs_raw_session_leave(session); /* the copy is made */
+    hs_raw_session_leave(session); /* the save has its copy of the state */
     hs_saver_wait(saver);
     if (!error.code && hs_saver_poll(saver, &result))
         error = result.error;
@@ -154,13 +155,13 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
 
 /* The services' loops. */
 
-static hs_code save_now_and_then(void *user, hs_error *err)
+static hs_code save_checkpoint(void *user, hs_error *err)
 {
     hs_supervisor *sv = user;
     return hs_supervisor_save(sv, sv->session, err);
 }
 
-/* Where the writer was closed, and left this thread behind, it is dropped. */
+/* Drops the summary if the writer is already closed. */
 static hs_code write_summary(hs_supervisor *sv, const hs_tensor *value, int64_t step, hs_error *err)
 {
     if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
@@ -197,7 +198,7 @@ static hs_code count_steps(void *user, hs_error *err)
     int64_t now = hs_env_monotonic_ns(&sv->env);
     double secs = (double)(now - sv->rate_ns) / 1e9, steps = (double)(step - sv->rate_step);
     char tag[512];
-    if (code || !(secs > 0)) /* a clock too coarse for a rate: the steps count in the next */
+    if (code || !(secs > 0)) /* the clock has not advanced: the next call counts these steps too */
         return code;
     sv->rate_step = step;
     sv->rate_ns = now;
@@ -210,7 +211,7 @@ static hs_code count_steps(void *user, hs_error *err)
     return code;
 }
 
-/* Their threads. */
+/* Threads. */
 
 static hs_thread *start_looper(hs_supervisor *sv, const char *name, double secs, hs_code (*loop)(void *user, hs_error *err),
                                void *user, hs_error *err)
@@ -230,7 +231,7 @@ hs_thread *hs_supervisor_loop(hs_supervisor *sv, double interval_secs, hs_code (
     return start_looper(sv, "loop", interval_secs, fn, user, err);
 }
 
-/* Every so many seconds; 0: it is not wanted. */
+/* Starts a service that calls `loop` every `secs` seconds. 0: starts nothing. */
 static hs_code start_service(hs_supervisor *sv, const char *name, double secs, hs_code (*loop)(void *user, hs_error *err),
                              hs_error *err)
 {
@@ -244,7 +245,7 @@ static void start_services(hs_supervisor *sv, hs_error *err)
     const double events = sv->no_writer ? 0 : sv->save_summaries_secs;
     if (!start_service(sv, "summaries", hs_supervisor_summary_op(sv) ? events : 0, compute_summary, err) &&
         !start_service(sv, "step counter", sv->global_step ? events : 0, count_steps, err))
-        start_service(sv, "checkpoints", sv->saves ? sv->save_model_secs : 0, save_now_and_then, err);
+        start_service(sv, "checkpoints", sv->saves ? sv->save_model_secs : 0, save_checkpoint, err);
 }
 
 bool hs__supervisor_serves(const hs_supervisor *sv)
@@ -278,7 +279,7 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session 
     if (hs__supervisor_serves(sv))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the standard services already run; call hs_supervisor_stop first");
-    hs__supervisor_await_services(sv); /* they have ended */
+    hs__supervisor_await_services(sv); /* they have ended: frees them */
     if (!sv->checkpoint_dir) {
         hs_log(&sv->env, HS_LOG_WARNING, "standard services not started: checkpoint_dir is missing");
         return hs__error_copy(err, NULL);
@@ -286,7 +287,7 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session 
     sv->session = session;
     if (!hs_raw_session_share(session, &error) && !hs__supervisor_open_writer(sv, &error) &&
         !hs__supervisor_step(sv, session, &step, &error) &&
-        /* what TensorBoard has from there on is of another run: this one goes on with the step after what was restored */
+        /* TensorBoard drops the events of an earlier run from the next step on */
         !log_session(sv, HS_SESSION_LOG_START, NULL, step + 1, &error)) {
         sv->rate_step = step;
         sv->rate_ns = hs_env_monotonic_ns(&sv->env);

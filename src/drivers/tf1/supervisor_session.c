@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A supervisor's sessions, from the preparing to the stop. */
+/* The sessions of a supervisor: preparing, running, stopping. */
 #include "drivers/tf1/supervisor.h"
 
 #include "hooks/graph_events.h"
@@ -17,7 +17,7 @@ static hs_code no_supervisor(hs_error *err)
 
 /* Preparing. */
 
-/* The directory is this process's before the model is changed. */
+/* Reserves the directory for this process before the model is changed. */
 static hs_code hold(const hs_supervisor *sv, hs_error *err)
 {
     return sv->is_worker || !sv->save_path || !sv->saves ? HS_OK
@@ -35,7 +35,7 @@ static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervisor_sessi
     return (sv->is_worker ? hs_session_manager_wait : hs_session_manager_prepare)(sv->manager, sv->backend, &prepare, err);
 }
 
-/* What goes on beside the session. */
+/* Writes the graph and starts the threads that run concurrently with the session. */
 static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, hs_error *err)
 {
     hs_code code = hs_raw_session_share(session, err);
@@ -51,7 +51,7 @@ static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, 
     return code;
 }
 
-static hs_code take_options(hs_supervisor_session_options *to, const hs_supervisor_session_options *given, hs_error *err)
+static hs_code copy_options(hs_supervisor_session_options *to, const hs_supervisor_session_options *given, hs_error *err)
 {
     return given ? HS_STRUCT_TAKE(hs_supervisor_session_options, recovery, to, given, err) : HS_OK;
 }
@@ -75,7 +75,7 @@ hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, con
     hs_supervisor_session_options options = HS_INIT(hs_supervisor_session_options);
     hs_error error = {0};
     hs_raw_session *session = NULL;
-    if (!take_options(&options, given, &error) && !check(sv, &options, &error)) {
+    if (!copy_options(&options, given, &error) && !check(sv, &options, &error)) {
         hs_coordinator_clear_stop(sv->coordinator);
         sv->left_open = false;
         if (!hold(sv, &error) && !hs__supervisor_open_writer(sv, &error))
@@ -100,7 +100,7 @@ hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_superv
 
 hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads, hs_error *err)
 {
-    hs_raw_session_enter(session); /* a fork is made by whoever may run the session */
+    hs_raw_session_enter(session); /* only a thread that has entered the session may fork it */
     hs_code code = hs_queue_runners_start(sv ? session : NULL, hs_supervisor_coordinator(sv), true, threads, err);
     hs_raw_session_leave(session);
     return code;
@@ -128,20 +128,20 @@ hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body, void *
 
 /* Stopping. */
 
-/* `patiently`: services are waited for without a limit. *left: how many threads did not end. */
-static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, bool patiently, size_t *left, hs_error *err)
+/* `patiently`: waits for the services without a limit. *live: the number of threads that did not end. */
+static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, bool patiently, size_t *live, hs_error *err)
 {
     hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options);
     hs_error error = {0}, late = {0};
     hs_coordinator_request_stop(sv->coordinator, NULL);
-    if (given) /* nobody is left behind because they cannot be read */
+    if (given) /* invalid options are an error, but all threads are joined */
         HS_STRUCT_TAKE(hs_supervisor_stop_options, n_live_threads, &options, given, &error);
     const hs_join_options join =
         HS_INIT(hs_join_options, .threads = options.threads, .stop_grace_secs = sv->stop_grace_secs,
-                .ignore_live_threads = options.ignore_live_threads, .n_live_threads = left);
+                .ignore_live_threads = options.ignore_live_threads, .n_live_threads = live);
     hs__coordinator_join(sv->coordinator, &join, sv->services, patiently ? sv->n_services : 0, error.code ? NULL : &error);
     if (options.n_live_threads)
-        *options.n_live_threads = *left;
+        *options.n_live_threads = *live;
     if (!options.no_summary_writer_close && hs__supervisor_end_writer(sv, true, &late) && error.code)
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
     return hs__error_copy(err, error.code ? &error : &late);
@@ -149,15 +149,15 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
 
 hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *options, hs_error *err)
 {
-    size_t left = 0;
-    return sv ? stop(sv, options, false, &left, err) : no_supervisor(err);
+    size_t live = 0;
+    return sv ? stop(sv, options, false, &live, err) : no_supervisor(err);
 }
 
 hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
                             const hs_supervisor_stop_options *options, hs_error *err)
 {
     hs_error error = {0}, own = {0}, late = {0};
-    size_t left = 0;
+    size_t live = 0;
     if (!sv)
         return code ? code : no_supervisor(err);
     if (code) {
@@ -165,16 +165,16 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code 
                      err && err->code == code && err->message[0] ? err->message
                                                                  : "the caller reported a failure without a message");
         if (!hs_coordinator_request_stop(sv->coordinator, &own))
-            hs_error_clear(&own); /* it is the coordinator's; but after a join it takes none */
+            hs_error_clear(&own); /* the coordinator keeps it, and the join reports it */
     }
-    if (!stop(sv, options, true, &left, &error))
+    if (!stop(sv, options, true, &live, &error))
         error = own;
     hs__supervisor_await_services(sv);
-    if (left && session) { /* somebody may still run it */
+    if (live && session) { /* a thread may still run it */
         sv->left_open = true;
         hs_log(&sv->env, HS_LOG_WARNING, "the session stays open, because threads still run; close it after they end");
         if (error.code)
-            hs_error_prefix(&error, "the session stays open, because threads still run (%zu)", left);
+            hs_error_prefix(&error, "the session stays open, because threads still run (%zu)", live);
     } else if (hs_raw_session_close(session, &late))
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
     return hs__error_copy(err, &error);
@@ -182,14 +182,14 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code 
 
 /* The loop. */
 
-/* Is there to be another session? Waits for its time. */
-static bool goes_on(hs_supervisor *sv, const hs_recovery *recovery, int64_t *attempts, hs_error *error)
+/* Returns true if the loop opens another session, after the backoff. */
+static bool opens_another(hs_supervisor *sv, const hs_recovery *recovery, int64_t *attempts, hs_error *error)
 {
     if (error->code != HS_ABORTED || recovery->max_attempts < 0 || sv->left_open ||
         hs__coordinator_asked(sv->coordinator) ||
         !hs__count_attempt(recovery, attempts, &sv->env, "session lost; opening another", error))
         return false;
-    hs_coordinator_clear_stop(sv->coordinator); /* who asks for one while it waits is heard */
+    hs_coordinator_clear_stop(sv->coordinator); /* a stop request during the backoff counts */
     return !hs_coordinator_wait_for_stop(sv->coordinator, hs__backoff(recovery, *attempts));
 }
 
@@ -199,10 +199,10 @@ hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_optio
     hs_supervisor_session_options o = HS_INIT(hs_supervisor_session_options);
     hs_recovery recovery = HS_INIT(hs_recovery);
     hs_error error = {0};
-    int64_t begun, furthest = -1, attempts = 0; /* since a session began further on than all before it */
+    int64_t begun, furthest = -1, attempts = 0; /* attempts since a session began at a later step than all before */
     if (!sv || !step)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_basic_train_loop: %s is NULL", sv ? "step" : "supervisor");
-    if (take_options(&o, options, &error) || hs__copy_recovery(&recovery, o.recovery ? o.recovery : HS_RECOVERY(), &error))
+    if (copy_options(&o, options, &error) || hs__copy_recovery(&recovery, o.recovery ? o.recovery : HS_RECOVERY(), &error))
         return hs__error_copy(err, &error);
     do {
         hs_error_clear(&error);
@@ -215,6 +215,6 @@ hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_optio
         while (!code && !hs_supervisor_should_stop(sv))
             code = hs__normalize_error(step(user, session, &error), "the step function", &error);
         hs_supervisor_leave(sv, session, code, NULL, &error);
-    } while (goes_on(sv, &recovery, &attempts, &error));
+    } while (opens_another(sv, &recovery, &attempts, &error));
     return hs__error_copy(err, &error);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a supervisor: what it takes from the graph, how it initializes, what it refuses. */
+/* Creating a supervisor: defaults from the graph, initialization, refused options. */
 #include "drivers/tf1/supervised.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static void sv_048s_defaults(void **state)
     assert_true(hs_supervisor_save_model_secs(f->sv) == 600);
 }
 
-static void names_and_intervals_that_are_none(void **state)
+static void names_may_be_none_and_intervals_never(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
@@ -55,7 +55,7 @@ static void names_and_intervals_that_are_none(void **state)
     assert_true(hs_supervisor_save_model_secs(f->sv) == 0);
 }
 
-static void of_no_supervisor_there_is_nothing(void **state)
+static void a_null_supervisor_has_nothing(void **state)
 {
     (void)state;
     hs_error err;
@@ -102,7 +102,7 @@ static void sv_027_the_variable_named_global_step_is_it(void **state)
     assert_true(number(f, hs_supervisor_global_step(f->sv)) == 287);
 }
 
-static void steps_that_are_no_integer(void **state)
+static void steps_that_are_not_integers(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
@@ -146,7 +146,7 @@ static hs_code write_123(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* An op "fill" that sets a variable to what is fed. */
+/* Adds an op "fill" that sets a variable to the fed value. */
 static void add_fill(supervised *f)
 {
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_FLOAT, .shape = HS_SHAPE(3)));
@@ -222,7 +222,7 @@ static hs_code write_nothing(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Two variables, and an op that initializes one of them. */
+/* Adds two variables, and an op that initializes one of them. */
 static void add_half(supervised *f, uint64_t flags)
 {
     add_v(f, flags);
@@ -251,7 +251,7 @@ static void sv_026_a_local_init_op_that_leaves_one_out(void **state)
     lacks_w(f, OPTIONS(.local_init_op = "half"));
 }
 
-/* Numbers of the process, as a server's would be, that two sessions share. */
+/* Numbers in the process, which two sessions share as on a server. */
 
 static hs_code set_v(void *self, hs_op *op, hs_error *err)
 {
@@ -352,7 +352,7 @@ static hs_code wait_on_device(supervised *f, const char *device)
     return f->err.code;
 }
 
-static void a_workers_variables_stand_where_it_can_reach_them(void **state)
+static void a_workers_variables_must_be_placed_on_a_shared_device(void **state)
 {
     supervised *f = *state;
     static double u;
@@ -400,7 +400,7 @@ static void options_that_contradict_each_other(void **state)
     hs_summary_writer_close(writer, NULL);
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     supervised *f = *state;
     refuses(f, OPTIONS(.save_model_secs = -2), "save_model_secs must be finite and at least 0, or HS_NEVER for none");
@@ -443,7 +443,7 @@ static hs_code one_life(test_env *t, void *user)
     hs_error err = {0};
     hs_graph *graph = hs_graph_new(&t->env);
     hs_supervisor *sv = NULL;
-    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t);                     /* the copy grows instead; searching for leftovers */
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(user);
     if (!graph)
@@ -474,11 +474,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         supervised_test(sv_054s_making_it_finalizes_the_graph),
         supervised_test(sv_048s_defaults),
-        supervised_test(names_and_intervals_that_are_none),
-        supervised_test(of_no_supervisor_there_is_nothing),
+        supervised_test(names_may_be_none_and_intervals_never),
+        supervised_test(a_null_supervisor_has_nothing),
         supervised_test(sv_047s_the_first_of_a_collection_is_taken),
         supervised_test(sv_027_the_variable_named_global_step_is_it),
-        supervised_test(steps_that_are_no_integer),
+        supervised_test(steps_that_are_not_integers),
         supervised_test(sv_045s_a_worker_has_nothing_of_the_chiefs),
         supervised_test(sv_018_the_default_init_op),
         supervised_test(sv_019_an_init_function),
@@ -489,10 +489,10 @@ int main(void)
         supervised_test(sv_026_a_local_init_op_that_leaves_one_out),
         supervised_test(sv_021_a_chief_and_a_worker_share_a_model),
         supervised_test(a_worker_gives_up_in_the_end),
-        supervised_test(a_workers_variables_stand_where_it_can_reach_them),
+        supervised_test(a_workers_variables_must_be_placed_on_a_shared_device),
         supervised_test(sv_017_a_session_manager_of_the_programs),
         supervised_test(options_that_contradict_each_other),
-        supervised_test(options_that_make_no_sense),
+        supervised_test(invalid_options_are_refused),
         supervised_test(a_graph_that_was_built_wrong),
         supervised_test(waiting_for_a_checkpoint_needs_a_place),
         supervised_test(each_allocation_may_fail),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a supervisor does beside the steps, in threads of its own. */
+/* The services of a supervisor, which run in their own threads. */
 #include "drivers/tf1/supervised.h"
 
 #include "summary/events.h"
@@ -65,7 +65,7 @@ static void saving_without_a_place_for_it(void **state)
                  "checkpoint_dir is missing");
 }
 
-/* A disk that stands still, and a loop that has come to it. */
+/* disk_stands: renames wait. disk_waits: a rename is waiting. */
 static atomic_bool disk_stands, disk_waits;
 static atomic_int saving;
 
@@ -95,7 +95,7 @@ static void supervise_savers(supervised *f)
     atomic_store(&saving, 0);
 }
 
-/* Who waits for the save of another keeps nobody from training. */
+/* A thread that waits for another's save does not prevent training. */
 static void a_second_save_leaves_the_session_to_others(void **state)
 {
     supervised *f = *state;
@@ -129,7 +129,7 @@ static hs_code save_within(void *user, hs_error *err)
     return code;
 }
 
-/* Some have entered the session before, and some have not: nobody waits forever. */
+/* Some threads have entered the session before and some have not. No thread waits forever. */
 static void all_may_save_at_once(void **state)
 {
     supervised *f = *state;
@@ -224,7 +224,7 @@ static void services_that_cannot_be_started(void **state)
                  "only the chief's supervisor starts");
 }
 
-/* Clocks that count how often the services look at them. */
+/* Clocks that count their calls by the services. */
 
 static atomic_int looks;
 
@@ -242,7 +242,7 @@ static int64_t going(void *user)
     return hs_env_monotonic_ns(NULL);
 }
 
-/* Trains 100 steps beside a step counter that has been at work before and after. */
+/* Trains 100 steps while a step counter runs, which is called before and after them. */
 static void count_steps_by(supervised *f, int64_t (*clock)(void *user), const char *name)
 {
     f->t.env.clock.monotonic_ns = clock;
@@ -283,7 +283,7 @@ static void sv_038s_a_rate_has_the_variables_name(void **state)
     assert_int_equal(last, 100);
 }
 
-static void sv_049s_a_step_that_is_no_integer_is_ignored(void **state)
+static void sv_049s_a_step_that_is_not_an_integer_is_ignored(void **state)
 {
     supervised *f = *state;
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "global_step", .dtype = HS_FLOAT));
@@ -317,7 +317,7 @@ static hs_code fail_when_stopped(void *user, hs_coordinator *coordinator, hs_err
     return hs_error_set(err, HS_DATA_LOSS, "at the end");
 }
 
-static void sv_039s_a_join_that_fails_closes_the_writer_all_the_same(void **state)
+static void sv_039s_a_failed_join_still_closes_the_writer(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
@@ -379,7 +379,7 @@ static void threads_that_do_not_stop_are_named_or_ignored(void **state)
     }
 }
 
-/* Loops of the program's. */
+/* Loops of the program. */
 
 static hs_code train_500(void *user, hs_error *err)
 {
@@ -420,7 +420,7 @@ static void sv_050s_an_error_of_a_loop_stops_everything(void **state)
     assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no luck");
 }
 
-static void loops_that_cannot_be(void **state)
+static void invalid_loops_are_refused(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(0));
@@ -461,7 +461,7 @@ static hs_code look(void *user, hs_error *err)
     return code;
 }
 
-/* Loops run the session beside the one whose it is, and nobody's values are anybody else's. */
+/* Loops run the session concurrently with its owner. No thread sees the values of another. */
 static void values_stay_while_others_run(void **state)
 {
     supervised *f = *state;
@@ -493,8 +493,8 @@ static hs_code be_seen(void *user, hs_error *err)
     return err->code;
 }
 
-/* Who runs it without a pause keeps nobody out. */
-static void everybody_has_a_turn(void **state)
+/* A thread that runs the session without a pause does not exclude the others. */
+static void every_thread_gets_its_turn_in_the_session(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
@@ -517,14 +517,14 @@ static void a_session_with_hooks_is_not_shared(void **state)
     hs_raw_session_leave(NULL);
 }
 
-/* A failing service stops the training, and is what it comes to. */
+/* A failing service stops the training, and its error is the session's. */
 static hs_code no_summary(void *self, hs_op *op, hs_error *err)
 {
     (void)self, (void)op;
     return hs_error_set(err, HS_INTERNAL, "summary is NULL");
 }
 
-static void an_error_of_a_service_is_what_the_session_comes_to(void **state)
+static void an_error_of_a_service_is_the_sessions_error(void **state)
 {
     supervised *f = *state;
     hs_graph_op(f->graph, .name = "bad", .run = no_summary, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
@@ -578,7 +578,7 @@ static void freeing_a_supervisor_ends_its_services(void **state)
     supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = 1000, .save_summaries_secs = HS_NEVER));
     prepare(f, NULL);
     await_file(f, "checkpoint");
-    assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err); /* the service's own save is over */
+    assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err); /* the service has finished its save */
     assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
     f->session = NULL;
     hs_supervisor_free(f->sv);
@@ -590,7 +590,7 @@ static hs_code one_life(test_env *t, void *user)
 {
     hs_error err = {0};
     supervised f = {.directory = user};
-    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t);                     /* the copy grows instead; searching for leftovers */
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(user);
     f.graph = hs_graph_new(&t->env);
@@ -601,7 +601,7 @@ static hs_code one_life(test_env *t, void *user)
     if (f.sv) {
         f.session = hs_supervisor_managed_session(f.sv, NULL, &err);
         while (f.session && !hs_supervisor_should_stop(f.sv) && !test_exists(user, "checkpoint"))
-            sched_yield(); /* so that each life writes the same */
+            sched_yield(); /* so that each session writes the same events */
         hs_supervisor_leave(f.sv, f.session, err.code, NULL, &err);
     }
     hs_supervisor_free(f.sv);
@@ -631,19 +631,19 @@ int main(void)
         supervised_test(freeing_a_supervisor_ends_its_services),
         supervised_test(sv_038s_no_time_makes_no_rate),
         supervised_test(sv_038s_a_rate_has_the_variables_name),
-        supervised_test(sv_049s_a_step_that_is_no_integer_is_ignored),
+        supervised_test(sv_049s_a_step_that_is_not_an_integer_is_ignored),
         supervised_test(a_step_of_32_bits),
-        supervised_test(sv_039s_a_join_that_fails_closes_the_writer_all_the_same),
+        supervised_test(sv_039s_a_failed_join_still_closes_the_writer),
         supervised_test(sv_039s_stop_at_the_last_step),
         supervised_test(threads_that_do_not_stop_are_named_or_ignored),
         supervised_test(sv_050s_a_loop_is_joined_by_the_stop),
         supervised_test(sv_050s_an_error_of_a_loop_stops_everything),
-        supervised_test(loops_that_cannot_be),
+        supervised_test(invalid_loops_are_refused),
         supervised_test(a_body_that_fails_stops_the_supervisor),
         supervised_test(values_stay_while_others_run),
-        supervised_test(everybody_has_a_turn),
+        supervised_test(every_thread_gets_its_turn_in_the_session),
         supervised_test(a_session_with_hooks_is_not_shared),
-        supervised_test(an_error_of_a_service_is_what_the_session_comes_to),
+        supervised_test(an_error_of_a_service_is_the_sessions_error),
         supervised_test(a_checkpoint_that_cannot_be_written_stops_the_training),
         supervised_test(each_allocation_may_fail),
     };

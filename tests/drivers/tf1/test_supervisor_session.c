@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of a supervisor: managed ones, their errors, their queues, and the events that they leave. */
+/* Sessions of a supervisor: managed sessions, errors, queues, and event files. */
 #include "drivers/tf1/supervised.h"
 
 #include <sys/wait.h>
@@ -54,7 +54,7 @@ static void sv_002_left_well(void **state)
     assert_true(hs_supervisor_should_stop(f->sv));
 }
 
-/* A body that fails in its iteration `at`; how many it came to. */
+/* Runs a body that fails in iteration `at`. Returns the number of iterations. */
 static int iterate(supervised *f, int at, hs_code code)
 {
     int n = 0;
@@ -89,7 +89,7 @@ static void sv_003_left_because_of_an_error(void **state)
     assert_int_equal(f->runs, 2); /* iterations 0 and 1 */
 }
 
-static void sv_004_the_end_of_the_input_is_no_error(void **state)
+static void sv_004_the_end_of_the_input_is_not_an_error(void **state)
 {
     supervised *f = *state;
     assert_int_equal(iterate(f, 3, HS_OUT_OF_RANGE), 4);
@@ -138,7 +138,7 @@ static hs_code no_more(void *user, hs_error *err)
     return hs_error_set(err, HS_DATA_LOSS, "the thread's");
 }
 
-/* A backend that has nothing, and does not close. */
+/* A backend without nodes, whose sessions fail to close. */
 static const hs_backend_ops bare_ops = HS_INIT(hs_backend_ops, .name = "bare", .env = env_of, .find = find_nothing,
                                                .open = open_nothing, .run = run_nothing, .close = fail_to_close);
 
@@ -181,7 +181,7 @@ static hs_code never(void *user, hs_raw_session *session, hs_error *err)
     return hs_error_set(err, HS_DATA_LOSS, "it was called");
 }
 
-static void leaving_what_was_not_opened_tells_why(void **state)
+static void leaving_without_a_session_returns_the_error_of_the_opening(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
@@ -194,8 +194,8 @@ static void leaving_what_was_not_opened_tells_why(void **state)
         "cannot initialize the model: no checkpoint was restored, and init_op, init_fn and local_init_op are missing");
 }
 
-/* What fails when the session is there already is told all the same, by the session and by the loop. */
-static void what_fails_beside_the_session_is_told(void **state)
+/* A failure after the session was created is returned, too: by the opening and by the loop. */
+static void a_failure_after_the_session_was_created_is_returned(void **state)
 {
     supervised *f = *state;
     const char *graph = test_path(f->directory, "graph.pbtxt");
@@ -209,7 +209,7 @@ static void what_fails_beside_the_session_is_told(void **state)
     assert_int_equal(hs_basic_train_loop(f->sv, NULL, never, f, &f->err), code);
 }
 
-static void an_error_after_the_stop_is_told(void **state)
+static void an_error_after_the_stop_is_returned(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(0));
@@ -218,7 +218,7 @@ static void an_error_after_the_stop_is_told(void **state)
     assert_fails(leave(f, HS_INTERNAL), HS_INTERNAL, &f->err, "mine");
 }
 
-static void what_was_not_opened_is_stopped(void **state)
+static void a_failed_opening_requests_a_stop(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
@@ -234,8 +234,8 @@ static hs_code run_v(void *user, hs_error *err)
     return hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("v")), NULL, err);
 }
 
-/* Nobody runs a session that is closed, whatever its leaving was told. */
-static void options_that_cannot_be_leave_no_thread_behind(void **state)
+/* No thread runs a closed session, whatever the stop options are. */
+static void invalid_stop_options_still_join_all_threads(void **state)
 {
     supervised *f = *state;
     const hs_supervisor_stop_options bad = {.size = 1};
@@ -259,7 +259,7 @@ static void add_input(supervised *f, counter *c)
                    .user = c);
 }
 
-/* Reads until there is a reason not to; how often it could. */
+/* Runs the op until it fails, a stop is requested, or `most` runs were made. Returns the number of runs. */
 static int read_all(supervised *f, const char *op, int most)
 {
     int n = 0;
@@ -341,7 +341,7 @@ static void sv_043s_without_the_services_nothing_is_started(void **state)
     assert_true(test_exists(f->directory, "graph.pbtxt"));
 }
 
-/* What is there when the queue is filled for the first time. */
+/* Records which services and files exist when the queue is filled for the first time. */
 typedef struct {
     supervised *f;
     atomic_bool was_asked;
@@ -355,7 +355,7 @@ static hs_code look_at_the_services(void *self, hs_op *op, hs_error *err)
     o->has_services = hs_supervisor_service(o->f->sv, 1) && !hs_supervisor_service(o->f->sv, 2);
     o->has_graph = test_exists(o->f->directory, "graph.pbtxt");
     atomic_store(&o->was_asked, true);
-    return hs_error_set(err, HS_OUT_OF_RANGE, "there is no input");
+    return hs_error_set(err, HS_OUT_OF_RANGE, "no input");
 }
 
 static void sv_043s_queue_runners_are_started_after_the_services(void **state)
@@ -402,7 +402,7 @@ static void sv_032_a_worker_may_prepare_again_after_a_stop(void **state)
     }
 }
 
-/* Summaries of the program's. */
+/* Summaries of the program. */
 
 #define BEGINNING "version graph meta "
 #define THREE     "c1=1,c2=2,c3=3"
@@ -425,7 +425,7 @@ static void sv_005_each_session_has_an_event_file(void **state)
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@0 stop@0 " BEGINNING THREE "@0 stop@0");
 }
 
-static void a_writer_that_is_kept_goes_on(void **state)
+static void a_kept_writer_is_used_by_the_next_session(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(.checkpoint_dir = f->directory));
@@ -438,7 +438,7 @@ static void a_writer_that_is_kept_goes_on(void **state)
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@1 stop@1");
 }
 
-static void a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_freed(void **state)
+static void freeing_the_supervisor_writes_no_stop_to_a_kept_writer(void **state)
 {
     supervised *f = *state;
     supervise(f, OPTIONS(.checkpoint_dir = f->directory));
@@ -569,13 +569,14 @@ static void sv_046s_the_step_of_a_summary(void **state)
 static hs_code summarize(void *self, hs_op *op, hs_error *err)
 {
     supervised *f = self;
-    static hs_string value; /* the op lends it */
+    static hs_string value; /* borrowed until the next run */
     value = three(f);
     hs_tensor tensor = hs_tensor_of(HS_STRING, HS_SCALAR, &value);
     return hs_op_set_output(op, 0, &tensor, err);
 }
 
-/* Reading the step is a run, too, where the backend has none of its own; the summary may be a value of the last one. */
+/* If the backend has no global step, reading the step is a run. The summary may be a value of the previous run and must
+ * stay valid. */
 static void sv_046s_a_summary_that_a_run_gave(void **state)
 {
     supervised *f = *state;
@@ -595,182 +596,6 @@ static void sv_046s_a_summary_that_a_run_gave(void **state)
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@7 stop@7");
 }
 
-/* The loop. */
-
-static hs_code stop_at_3(void *user, hs_raw_session *session, hs_error *err)
-{
-    supervised *f = user;
-    assert_non_null(session);
-    (void)err;
-    if (++f->runs == 3)
-        hs_supervisor_request_stop(f->sv, NULL);
-    return HS_OK;
-}
-
-static void sv_051s_the_basic_loop(void **state)
-{
-    supervised *f = *state;
-    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
-    assert_ok(hs_basic_train_loop(f->sv, NULL, stop_at_3, f, &f->err), &f->err);
-    assert_int_equal(f->runs, 3);
-}
-
-static hs_code fail_at_3(void *user, hs_raw_session *session, hs_error *err)
-{
-    (void)session;
-    return ++((supervised *)user)->runs == 3 ? hs_error_set(err, HS_INTERNAL, "no luck") : HS_OK;
-}
-
-static void sv_052s_an_error_ends_the_basic_loop(void **state)
-{
-    supervised *f = *state;
-    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
-    assert_fails(hs_basic_train_loop(f->sv, NULL, fail_at_3, f, &f->err), HS_INTERNAL, &f->err, "no luck");
-    assert_int_equal(f->runs, 3);
-}
-
-static hs_code be_unavailable(void *user, hs_raw_session *session, hs_error *err)
-{
-    (void)session;
-    ((supervised *)user)->runs++;
-    return hs_error_set(err, HS_UNAVAILABLE, "gone");
-}
-
-/* Unlike the recovery of hooked sessions. */
-static void sv_051s_an_unavailable_session_ends_the_basic_loop(void **state)
-{
-    supervised *f = *state;
-    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
-    assert_fails(hs_basic_train_loop(f->sv, NULL, be_unavailable, f, &f->err), HS_UNAVAILABLE, &f->err, "gone");
-    assert_int_equal(f->runs, 1);
-}
-
-static hs_code abort_at_2(void *user, hs_raw_session *session, hs_error *err)
-{
-    supervised *f = user;
-    return f->runs == 1 ? (f->runs++, hs_error_set(err, HS_ABORTED, "gone")) : stop_at_3(user, session, err);
-}
-
-static void a_lost_session_is_made_anew(void **state)
-{
-    supervised *f = *state;
-    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
-    assert_ok(hs_basic_train_loop(f->sv, NULL, abort_at_2, f, &f->err), &f->err);
-    assert_int_equal(test_count_files(f->directory, "tfevents"), 2);
-}
-
-/* Aborts the first attempt to initialize. */
-static hs_code abort_first(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
-{
-    (void)scaffold, (void)session;
-    return ((supervised *)user)->runs++ ? HS_OK : hs_error_set(err, HS_ABORTED, "gone");
-}
-
-static void a_session_that_was_lost_while_it_was_made(void **state)
-{
-    supervised *f = *state;
-    supervise(f, OPTIONS(.init_fn = abort_first, .user = f));
-    assert_ok(hs_basic_train_loop(f->sv, NULL, stop_at_3, f, &f->err), &f->err);
-    assert_int_equal(f->runs, 3);
-}
-
-static hs_code stop_and_abort(void *user, hs_raw_session *session, hs_error *err)
-{
-    supervised *f = user;
-    (void)session;
-    hs_supervisor_request_stop(f->sv, NULL);
-    return ++f->runs == 1 ? hs_error_set(err, HS_ABORTED, "gone") : HS_OK;
-}
-
-/* Nobody would ask a second time. */
-static void a_stop_is_not_lost_with_the_session(void **state)
-{
-    supervised *f = *state;
-    supervise(f, OPTIONS(0));
-    assert_fails(hs_basic_train_loop(f->sv, NULL, stop_and_abort, f, &f->err), HS_ABORTED, &f->err, "gone");
-    assert_int_equal(f->runs, 1);
-}
-
-/* Attempts, and their pauses. */
-
-#define RECOVERY(...) .recovery = &(const hs_recovery)HS_INIT(hs_recovery, __VA_ARGS__)
-
-static hs_code always_abort(void *user, hs_raw_session *session, hs_error *err)
-{
-    (void)session;
-    ((supervised *)user)->runs++;
-    return hs_error_set(err, HS_ABORTED, "gone");
-}
-
-static void sv_051s_what_never_succeeds_ends(void **state)
-{
-    supervised *f = *state;
-    const hs_supervisor_session_options *options = SUPERVISED(RECOVERY(.max_attempts = 3, .backoff_secs = 1e-3));
-    supervise(f, OPTIONS(0));
-    assert_fails(hs_basic_train_loop(f->sv, options, always_abort, f, &f->err), HS_ABORTED, &f->err,
-                 "no progress after 3 recoveries: gone");
-    assert_int_equal(f->runs, 4);
-    assert_contains(f->t.log, "session lost; opening another, attempt 3 of 3: ABORTED: gone");
-}
-
-static void without_attempts_the_first_loss_is_the_last(void **state)
-{
-    supervised *f = *state;
-    supervise(f, OPTIONS(0));
-    assert_fails(hs_basic_train_loop(f->sv, SUPERVISED(RECOVERY(.max_attempts = HS_NEVER)), always_abort, f, &f->err),
-                 HS_ABORTED, &f->err, "gone");
-    assert_int_equal(f->runs, 1);
-    assert_fails(hs_basic_train_loop(f->sv, SUPERVISED(RECOVERY(.max_attempts = -2)), always_abort, f, &f->err),
-                 HS_INVALID_ARGUMENT, &f->err, "all must be at least 0, the first two also HS_NEVER");
-}
-
-/* A step that is saved, and then the session is lost; the fifth stops. */
-static hs_code save_and_abort(void *user, hs_raw_session *session, hs_error *err)
-{
-    supervised *f = user;
-    f->session = session;
-    assert_ok(run_op(f, "train"), &f->err);
-    assert_ok(hs_supervisor_save(f->sv, session, &f->err), &f->err);
-    f->session = NULL;
-    return ++f->runs < 5 ? hs_error_set(err, HS_ABORTED, "gone") : hs_supervisor_request_stop(f->sv, NULL);
-}
-
-static void attempts_that_bring_it_further_do_not_count(void **state)
-{
-    supervised *f = *state;
-    hs_graph_global_step(f->graph, NULL, NULL);
-    hs_graph_op(f->graph, .name = "train", .advances_step = true);
-    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = HS_NEVER));
-    assert_ok(hs_basic_train_loop(f->sv, SUPERVISED(RECOVERY(.max_attempts = 1)), save_and_abort, f, &f->err), &f->err);
-    assert_true(test_exists(f->directory, "model.ckpt-5.index"));
-}
-
-static hs_code stop_in_the_pause(void *user, hs_coordinator *coordinator, hs_error *err)
-{
-    supervised *f = user;
-    (void)err;
-    while (!hs_coordinator_should_stop(coordinator)) {
-        if (test_env_logged(&f->t, "attempt 2 of"))
-            hs_supervisor_request_stop(f->sv, NULL);
-        sched_yield();
-    }
-    return HS_OK;
-}
-
-static void a_stop_ends_the_pause(void **state)
-{
-    supervised *f = *state;
-    hs_coordinator *mine = hs_coordinator_new(NULL, &f->err);
-    supervise(f, OPTIONS(0));
-    assert_ok(hs_coordinator_start(mine, &f->err, .name = "stops", .run = stop_in_the_pause, .user = f), &f->err);
-    assert_fails(hs_basic_train_loop(f->sv, SUPERVISED(RECOVERY(.backoff_secs = 1e8)), always_abort, f, &f->err),
-                 HS_ABORTED, &f->err, "gone");
-    assert_int_equal(f->runs, 2);
-    hs_coordinator_request_stop(mine, NULL);
-    assert_ok(hs_coordinator_join(mine, NULL, &f->err), &f->err);
-    hs_coordinator_free(mine);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -778,14 +603,14 @@ int main(void)
         supervised_test(sv_016_without_a_logdir),
         supervised_test(sv_002_left_well),
         supervised_test(sv_003_left_because_of_an_error),
-        supervised_test(sv_004_the_end_of_the_input_is_no_error),
+        supervised_test(sv_004_the_end_of_the_input_is_not_an_error),
         supervised_test(sv_010_the_configuration_is_passed_on),
         supervised_test(sv_042s_left_with_the_first_error_and_closed_whatever_fails),
-        supervised_test(leaving_what_was_not_opened_tells_why),
-        supervised_test(what_fails_beside_the_session_is_told),
-        supervised_test(an_error_after_the_stop_is_told),
-        supervised_test(what_was_not_opened_is_stopped),
-        supervised_test(options_that_cannot_be_leave_no_thread_behind),
+        supervised_test(leaving_without_a_session_returns_the_error_of_the_opening),
+        supervised_test(a_failure_after_the_session_was_created_is_returned),
+        supervised_test(an_error_after_the_stop_is_returned),
+        supervised_test(a_failed_opening_requests_a_stop),
+        supervised_test(invalid_stop_options_still_join_all_threads),
         supervised_test(sv_007_the_end_of_a_queue_ends_the_session_well),
         supervised_test(sv_008_the_end_of_two_queues),
         supervised_test(sv_009_the_bodys_error_and_not_the_queues),
@@ -795,8 +620,8 @@ int main(void)
         supervised_test(sv_043s_an_earlier_stop_is_taken_back_and_the_writer_opened_again),
         supervised_test(sv_032_a_worker_may_prepare_again_after_a_stop),
         supervised_test(sv_005_each_session_has_an_event_file),
-        supervised_test(a_writer_that_is_kept_goes_on),
-        supervised_test(a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_freed),
+        supervised_test(a_kept_writer_is_used_by_the_next_session),
+        supervised_test(freeing_the_supervisor_writes_no_stop_to_a_kept_writer),
         supervised_test(a_second_process_is_refused_before_it_restores),
         supervised_test(sv_011_a_chief_writes_events),
         supervised_test(sv_013_a_summary_without_a_logdir),
@@ -806,16 +631,6 @@ int main(void)
         supervised_test(sv_015_a_writer_of_the_programs),
         supervised_test(sv_046s_the_step_of_a_summary),
         supervised_test(sv_046s_a_summary_that_a_run_gave),
-        supervised_test(sv_051s_the_basic_loop),
-        supervised_test(sv_052s_an_error_ends_the_basic_loop),
-        supervised_test(sv_051s_an_unavailable_session_ends_the_basic_loop),
-        supervised_test(a_lost_session_is_made_anew),
-        supervised_test(a_session_that_was_lost_while_it_was_made),
-        supervised_test(a_stop_is_not_lost_with_the_session),
-        supervised_test(sv_051s_what_never_succeeds_ends),
-        supervised_test(without_attempts_the_first_loss_is_the_last),
-        supervised_test(attempts_that_bring_it_further_do_not_count),
-        supervised_test(a_stop_ends_the_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that somebody still runs when the grace period is over. */
+/* Sessions that a thread still runs at the end of the grace period. */
 #include "drivers/tf1/supervised.h"
 #include "support/waits.h"
 
@@ -8,7 +8,7 @@
 
 static atomic_bool may_end, has_begun;
 
-/* A loop of the program's that does not look whether it should stop, and runs the session until it may end. */
+/* A loop of the program that ignores stop requests and runs the session until it is released. */
 static hs_code run_on(void *user, hs_error *err)
 {
     supervised *f = user;
@@ -38,7 +38,7 @@ static hs_thread *begin(supervised *f)
     return start_to_run_on(f);
 }
 
-/* The session was left open: it still runs, and is closed when the thread has ended. */
+/* The session was left open. It still runs. It is closed after the thread has ended. */
 static void close_later(supervised *f, hs_thread *thread)
 {
     assert_true(hs_thread_alive(thread));
@@ -63,7 +63,7 @@ static void sv_042s_a_session_that_is_run_on_stays_open(void **state)
     close_later(f, thread);
 }
 
-static void an_error_comes_before_whom_it_leaves_behind(void **state)
+static void an_error_is_reported_before_live_threads(void **state)
 {
     supervised *f = *state;
     hs_thread *thread = begin(f);
@@ -73,7 +73,7 @@ static void an_error_comes_before_whom_it_leaves_behind(void **state)
     close_later(f, thread);
 }
 
-static void who_is_ignored_is_counted(void **state)
+static void ignored_threads_are_counted(void **state)
 {
     supervised *f = *state;
     size_t left = 9;
@@ -87,7 +87,7 @@ static void who_is_ignored_is_counted(void **state)
     close_later(f, thread);
 }
 
-static void a_stop_tells_whom_it_leaves_behind(void **state)
+static void a_stop_names_the_threads_that_still_run(void **state)
 {
     supervised *f = *state;
     size_t left = 9;
@@ -95,14 +95,14 @@ static void a_stop_tells_whom_it_leaves_behind(void **state)
     hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .n_live_threads = &left);
     assert_fails(hs_supervisor_stop(f->sv, &options, &f->err), HS_FAILED_PRECONDITION, &f->err, "'loop'");
     assert_int_equal(left, 1);
-    options.threads = HS_THREADS(thread); /* who was forgotten is named again */
+    options.threads = HS_THREADS(thread); /* names the abandoned thread again */
     assert_fails(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), HS_FAILED_PRECONDITION, &f->err,
                  "stays open");
     assert_int_equal(left, 1);
     close_later(f, thread);
 }
 
-static void nobody_is_left_behind(void **state)
+static void leaving_waits_for_the_services(void **state)
 {
     supervised *f = *state;
     size_t left = 9;
@@ -117,7 +117,7 @@ static void nobody_is_left_behind(void **state)
 
 /* Services. */
 
-/* A summary op that takes longer than the grace period: until who stops has waited for so long, and waits once more. */
+/* A summary op that takes longer than the grace period: until the stopping thread has waited that long and waits again. */
 static size_t waits_before;
 
 static hs_code outlive_the_grace(void *self, hs_op *op, hs_error *err)
@@ -178,7 +178,7 @@ static hs_code leave_one_behind(void *user, hs_raw_session *session, hs_error *e
     return hs_error_set(err, HS_ABORTED, "gone");
 }
 
-static void the_loop_makes_no_other_session_beside_one_that_is_run(void **state)
+static void the_loop_opens_no_session_while_threads_run_another(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
@@ -192,13 +192,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         supervised_test(sv_042s_a_session_that_is_run_on_stays_open),
-        supervised_test(an_error_comes_before_whom_it_leaves_behind),
-        supervised_test(who_is_ignored_is_counted),
-        supervised_test(a_stop_tells_whom_it_leaves_behind),
-        supervised_test(nobody_is_left_behind),
+        supervised_test(an_error_is_reported_before_live_threads),
+        supervised_test(ignored_threads_are_counted),
+        supervised_test(a_stop_names_the_threads_that_still_run),
+        supervised_test(leaving_waits_for_the_services),
         supervised_test(leaving_waits_for_services_that_outlive_the_grace),
         supervised_test(services_that_outlive_a_stop_can_be_waited_for),
-        supervised_test(the_loop_makes_no_other_session_beside_one_that_is_run),
+        supervised_test(the_loop_opens_no_session_while_threads_run_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

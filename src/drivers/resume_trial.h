@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_DRIVERS_TRIAL_H
-#define HS_DRIVERS_TRIAL_H
+#ifndef HS_DRIVERS_RESUME_TRIAL_H
+#define HS_DRIVERS_RESUME_TRIAL_H
 
 #include <hooksess/checkpoint.h>
 #include <hooksess/training_session.h>
@@ -11,7 +11,7 @@
 /* Trials of a resume, as the program that trains sees them. The command `hooksess verify-resume` (src/tool/verify_resume.c)
  * starts the program once for each trial and compares what the trials record.
  *
- *   trial.c            the trial that the environment variable asks for: where its files are, how it ends
+ *   resume_trial.c     the trial that the environment variable asks for: where its files are, how it ends
  *   trial_recorder.c   the hook that records every step
  *
  * The variable is HOOKSESS_RESUME_TRIAL="NAME FIRST LAST FETCHES DIRECTORY":
@@ -27,13 +27,13 @@
  *
  *   whole/, run/                       in place of the program's checkpoint_dir
  *   whole.summaries/, run.summaries/   in place of the program's summary_dir
- *   NAME.record   a line for each thing of each step: "STEP KIND CHECKSUM:BYTES DTYPE SHAPE VALUE NAME". KIND is state,
+ *   NAME.record   lines for each step: "STEP KIND CHECKSUM:BYTES DTYPE SHAPE VALUE NAME". KIND is state,
  *                 variable or value. VALUE is the number if the tensor has one element, else "-". State of hooks with
  *                 HS_HOOK_STATE_VARIES has no line.
  *   NAME.result   how the trial ended: "CODE STEP MESSAGE" with the last step that was recorded; -1: none
  *
  * The first training session of the process is recorded. After the last step, or when this session is closed, the process
- * writes the result and ends itself by SIGKILL: nothing that follows the training in the program is done. */
+ * writes the result and ends itself by SIGKILL, so that the program does not continue after the training. */
 
 #define HS__TRIAL_VARIABLE "HOOKSESS_RESUME_TRIAL"
 
@@ -56,9 +56,9 @@ typedef struct hs__recorder {
     void (*end)(void *user, const hs_error *error); /* called after the last step, and when the session is closed */
     void *user;
 
-    const char **names; /* of all that is fetched */
+    const char **names; /* of all fetches */
     hs_run_args wants;
-    hs__buffer fetched, line; /* of the last run; of the step */
+    hs__buffer fetched, line; /* lines of the last run's values; all lines of the step */
     hs__file file;
     hs_host_copy copy;
     int64_t recorded; /* the last step that was recorded; -1: none */

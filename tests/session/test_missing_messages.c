@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a function from outside returns counts, whatever it wrote beside it: nothing, or an error of another code. */
+/* The code that a callback returns counts, even if it set no message, or an error with another code. */
 #include "session/probe.h"
 
 enum { CODE = HS_USER + 5 };
 
-/* The function that fails, and whether it leaves an error with another code. */
+/* The failing function, and whether it sets an error with another code. */
 typedef enum {
     NOTHING,
     STATUS,
@@ -26,19 +26,19 @@ typedef enum {
 
 static struct {
     function fails;
-    bool speaks;
+    bool sets_message;
 } fault;
 
 static hs_code fail_in(function here, hs_error *err)
 {
     if (here != fault.fails)
         return HS_OK;
-    if (fault.speaks)
-        hs_error_set(err, HS_NOT_FOUND, "a word");
+    if (fault.sets_message)
+        hs_error_set(err, HS_NOT_FOUND, "a message");
     return CODE;
 }
 
-/* The script's backend, of which any function may fail. */
+/* The script's backend. Any of its functions can be made to fail. */
 
 static const hs_backend_ops *played(void)
 {
@@ -135,7 +135,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* A session that goes on from the checkpoint in `directory`, trains once, saves and ends. Did it open? */
+/* Opens a session that resumes from `directory`, trains once, saves and closes. Returns true if it opened. */
 static bool live(play *p, const char *directory)
 {
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = 1);
@@ -149,23 +149,23 @@ static bool live(play *p, const char *directory)
     return opened;
 }
 
-/* The code is the one returned, and there is a message: what was written, or words of the library's. */
-static void assert_told(const hs_error *err)
+/* Asserts the returned code, and a message: the function's or the library's. */
+static void assert_reported(const hs_error *err)
 {
-    assert_says(err, CODE, fault.speaks ? "a word" : "failed with USER");
+    assert_says(err, CODE, fault.sets_message ? "a message" : "failed with USER");
 }
 
 static void assert_failed(const play *p, const char *where)
 {
     assert_contains(p->err.message, where);
-    assert_told(&p->outcome.error);
-    assert_told(&p->err);
+    assert_reported(&p->outcome.error);
+    assert_reported(&p->err);
     assert_int_equal(p->outcome.reason, HS_REASON_FAILED);
     assert_int_equal(hs_outcome_exit_code(&p->outcome), 1);
 }
 
-/* One life that is good, and then some in which these functions fail, first without a word and then with one. The message
- * says where. */
+/* Runs a session without failures, and then sessions in which each of these functions fails, without and with a message.
+ * The error's message names the place. */
 static void fail_each(play *p, const function *functions, bool opens, const char *where)
 {
     char *directory = test_make_directory();
@@ -173,9 +173,9 @@ static void fail_each(play *p, const function *functions, bool opens, const char
     assert_true(live(p, directory));
     assert_ok(p->err.code, &p->err);
     for (; *functions; functions++)
-        for (int speaks = 0; speaks < 2; speaks++) {
+        for (int sets_message = 0; sets_message < 2; sets_message++) {
             fault.fails = *functions;
-            fault.speaks = speaks;
+            fault.sets_message = sets_message;
             if (live(p, directory) != opens)
                 fail_msg("with function %d failing the session %s", (int)fault.fails, opens ? "did not open" : "opened");
             assert_failed(p, where);
@@ -188,7 +188,7 @@ static void what_fails_in_the_opening(void **state)
     fail_each(*state, (const function[]){STATUS, FINALIZE, OPEN, STEP, GRAPH_DEF, NOTHING}, false, "");
 }
 
-/* Else it would train on, from a step that is not that of its variables. */
+/* Otherwise it would train from a step that does not match its variables. */
 static void a_variable_that_cannot_be_restored(void **state)
 {
     fail_each(*state, (const function[]){WRITE, NOTHING}, false, "");
@@ -210,22 +210,22 @@ static hs_code ask_for_the_step(probe *p, const probe_call *call)
     (void)p;
     if (call->point == PROBE_AFTER) {
         assert_int_equal(hs_run_context_global_step(call->run, &err), -1);
-        assert_told(&err);
+        assert_reported(&err);
     }
     return HS_OK;
 }
 
-/* Whoever asks gets the error himself: a hook, and the program. */
+/* The caller of the query gets the error: a hook, or the program. */
 static void a_step_that_cannot_be_read(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = ask_for_the_step);
     play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
     fault.fails = STEP;
-    for (int speaks = 0; speaks < 2; speaks++) {
-        fault.speaks = speaks;
+    for (int sets_message = 0; sets_message < 2; sets_message++) {
+        fault.sets_message = sets_message;
         assert_int_equal(hs_raw_session_global_step(hs_session_raw(p->session), &p->err), -1);
-        assert_told(&p->err);
+        assert_reported(&p->err);
         assert_ok(hs_session_run(p->session, "train", &p->err), &p->err);
     }
 }
@@ -237,21 +237,21 @@ static void a_variable_that_cannot_be_saved(void **state)
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &p->t.env), NULL);
     play_open(p, NULL, 0);
     fault.fails = READ;
-    for (int speaks = 0; speaks < 2; speaks++) {
-        fault.speaks = speaks;
+    for (int sets_message = 0; sets_message < 2; sets_message++) {
+        fault.sets_message = sets_message;
         assert_int_equal(
             hs_saver_save(saver, hs_session_raw(p->session), test_path(directory, "model.ckpt"), 0, NULL, &p->err), CODE);
-        assert_told(&p->err);
+        assert_reported(&p->err);
     }
     hs_saver_free(saver);
     test_remove_directory(directory);
 }
 
-/* Opening, with what the scaffold says. */
+/* Opening with this scaffold. */
 static void assert_opening_fails(play *p, const hs_scaffold_options *made, const char *where)
 {
-    for (int speaks = 0; speaks < 2; speaks++) {
-        fault.speaks = speaks;
+    for (int sets_message = 0; sets_message < 2; sets_message++) {
+        fault.sets_message = sets_message;
         hs_session_options options =
             HS_INIT(hs_session_options, .scaffold = hs_scaffold_new(made, NULL), .take_scaffold = true);
         assert_null(hs_session_open(p->backend, &options, &p->err));
@@ -287,7 +287,7 @@ static hs_code train_by_default(void *self, const char *key, const char **name, 
     return HS_OK;
 }
 
-/* Of the saver that is made for the graph, and of an op. */
+/* The collections of savers and of ops. */
 static void a_collection_that_takes_nothing(void **state)
 {
     play *p = *state;
@@ -373,16 +373,16 @@ static void a_variables_own_function(void **state)
     hs_graph_free(graph);
 }
 
-/* The values of the run outside are brought to the host, to be kept. */
+/* The outer run's values are copied to the host. */
 static hs_code run_inside(probe *p, const probe_call *call)
 {
     if (call->point != PROBE_AFTER)
         return HS_OK;
     hs_error err = {0};
-    for (int speaks = 0; speaks < 2; speaks++) {
-        fault.speaks = speaks;
+    for (int sets_message = 0; sets_message < 2; sets_message++) {
+        fault.sets_message = sets_message;
         assert_int_equal(hs_raw_session_run(p->raw, NULL, NULL, &err), CODE);
-        assert_told(&err);
+        assert_reported(&err);
     }
     return HS_OK;
 }
@@ -410,10 +410,10 @@ static void a_tensor_that_cannot_be_brought_to_the_host(void **state)
     hs_host_copy copy = {0};
     value.memory = &device;
     fault.fails = TO_HOST;
-    for (int speaks = 0; speaks < 2; speaks++) {
-        fault.speaks = speaks;
+    for (int sets_message = 0; sets_message < 2; sets_message++) {
+        fault.sets_message = sets_message;
         assert_int_equal(hs_tensor_host(&value, &copy, &host, &p->err), CODE);
-        assert_told(&p->err);
+        assert_reported(&p->err);
     }
     hs_host_copy_free(&copy);
 }

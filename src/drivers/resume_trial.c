@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trial that the environment variable asks for. */
+/* The trial that the environment variable requests. */
 #ifdef __linux__
 #define _GNU_SOURCE /* secure_getenv */
 #endif
-#include "drivers/trial.h"
+#include "drivers/resume_trial.h"
 
 #include "base/redirect_posix.h"
 
@@ -14,7 +14,7 @@
 
 struct hs__trial {
     hs_env env; /* the session's, with the system's files */
-    char *name; /* the variable's text; the next two point into it, as the directory does */
+    char *name; /* begins the copy of the variable's text, into which fetch_list and directory point */
     char *fetch_list;
     const char *directory;
     const char **fetches; /* ended by NULL */
@@ -31,7 +31,7 @@ static const char *variable(void)
 #endif
 }
 
-/* The word at *at, which is ended there; *at moves behind it. NULL: no blank ends it. */
+/* Terminates the word at *at and moves *at behind it. Returns NULL if no blank follows the word. */
 static char *next_word(char **at)
 {
     char *word = *at, *end = strchr(word, ' ');
@@ -49,7 +49,7 @@ static bool read_step(const char *word, int64_t *step)
     return *step >= 0 && !*end;
 }
 
-/* Takes the variable's text apart. */
+/* Parses the variable's text, in place. */
 static bool parse(hs__trial *t, char *text)
 {
     hs__recorder *r = &t->recorder;
@@ -108,7 +108,7 @@ static void free_trial(hs__trial *t, char *text)
     hs__free(&env, t);
 }
 
-/* Closes the record. If the result cannot be written, the command that waits finds none, and says so. */
+/* Closes the record. If writing the result fails, the waiting command reports that it is missing. */
 static void write_result(hs__trial *t, const hs_error *error)
 {
     char text[HS_MESSAGE_SIZE + 64];
@@ -120,7 +120,7 @@ static void write_result(hs__trial *t, const hs_error *error)
     hs__file_replace(&t->env, t->result, text, strlen(text), false, NULL);
 }
 
-/* What of a session cannot be tried. */
+/* Refuses sessions that cannot be tried. */
 static hs_code check_session(const hs_training_options *options, const hs_env *env, hs_error *err)
 {
     if (options->is_worker)
@@ -151,8 +151,8 @@ static hs_code open_record(hs__trial *t, hs_error *err)
     return code ? err->code : HS_OK;
 }
 
-/* Every path in the session's directories leads to the trial's, whatever hook or saver uses it. The options name the
- * trial's directories also for a backend that writes files itself. */
+/* Redirects all paths in the session's directories to the trial's, for every hook and saver. Also sets the directories in
+ * the options, for a backend that writes files itself. */
 static hs_code move_files(const hs__trial *t, hs_training_options *options, hs_error *err)
 {
     const char *summary_dir = options->summary_dir;
@@ -167,11 +167,12 @@ static hs_code move_files(const hs__trial *t, hs_training_options *options, hs_e
     return code;
 }
 
-static hs_code make(hs__trial **out, hs_training_options *options, const hs_env *env, const char *order, hs_error *err)
+static hs_code make_trial(hs__trial **out, hs_training_options *options, const hs_env *env, const char *request,
+                          hs_error *err)
 {
     hs__trial *t = hs__alloc(env, 1, sizeof *t);
-    char *text = hs__strdup(env, order);
-    hs_code code = t && text ? HS_OK : hs__no_memory(err, strlen(order), "a trial");
+    char *text = hs__strdup(env, request);
+    hs_code code = t && text ? HS_OK : hs__no_memory(err, strlen(request), "a trial");
     if (t) {
         t->env = *env;
         t->env.files = hs_env_default()->files;
@@ -180,7 +181,7 @@ static hs_code make(hs__trial **out, hs_training_options *options, const hs_env 
         code = hs_error_set(err, HS_INVALID_ARGUMENT,
                             "the environment variable " HS__TRIAL_VARIABLE
                             " is '%s', but only 'hooksess verify-resume' sets it; unset it",
-                            order);
+                            request);
     if (!code && !(code = split_fetches(t, err)) && !(code = make_paths(t, err)) && !(code = open_record(t, err)) &&
         ((code = check_session(options, env, err)) || (code = move_files(t, options, err))))
         write_result(t, err);
@@ -195,13 +196,13 @@ static hs_code make(hs__trial **out, hs_training_options *options, const hs_env 
 
 hs_code hs__trial_begin(hs__trial **trial, hs_training_options *options, const hs_env *env, hs_error *err)
 {
-    const char *order = variable();
+    const char *request = variable();
     hs_env complete;
     *trial = NULL;
-    if (!order)
+    if (!request)
         return HS_OK;
     hs_code code = hs__env_take(&complete, env, err);
-    return code ? code : make(trial, options, &complete, order, err);
+    return code ? code : make_trial(trial, options, &complete, request, err);
 }
 
 hs_hook hs__trial_hook(hs__trial *trial)

@@ -14,7 +14,7 @@ static hs_code jump(probe *p, const probe_call *call)
     return HS_OK;
 }
 
-/* The session has failed: it runs no more, and its loop ends. */
+/* Asserts that the session has failed: it refuses runs, and its loop ends. */
 static void has_failed(own *o)
 {
     assert_fails(hs_session_run(o->session, "same", &o->err), HS_FAILED_PRECONDITION, &o->err, "an earlier step failed");

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_THREADS_COORDINATED_THREAD_H
+#define HS_THREADS_COORDINATED_THREAD_H
+
+#include <hooksess/coordinator.h>
+
+#include "base/env.h"
+
+#include <stdatomic.h>
+
+/* A thread is reference-counted: by its handle, by itself while it is alive, and by every list that contains it. Lock
+ * order: a thread's lock before its coordinator's. No function locks two threads. */
+
+/* Creates a thread.
+ *
+ * default_env  used if options->env is NULL
+ * release      frees options->user with the last reference, in the thread that drops it. NULL: nothing to free
+ *
+ * `release` is not called if this function fails. */
+hs_thread *hs__thread_new(const hs_thread_options *options, const hs_env *default_env, void (*release)(void *user),
+                          hs_error *err);
+void *hs__thread_user(const hs_thread *thread);
+bool hs__thread_was_started(const hs_thread *thread);
+/* Calls the thread's wake function, if it has one, unless the thread has ended or another thread is calling it. */
+void hs__thread_wake(hs_thread *thread);
+
+/* Registered threads. A list is reference-counted and retains its threads. Its items never change, and new threads are
+ * appended. So hs_coordinator_join can retain a list and read its first items without a lock and without allocating. */
+typedef struct hs__thread_list {
+    atomic_size_t references;
+    size_t n, capacity;
+    hs_thread *items[];
+} hs__thread_list;
+
+/* `list` may be NULL. */
+hs__thread_list *hs__list_retain(hs__thread_list *list);
+void hs__list_release(const hs_env *env, hs__thread_list *list);
+
+#endif

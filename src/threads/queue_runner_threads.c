@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads that fill the queues of queue runners. The session's thread creates them and looks up all they
+ * need. They use only private or retained objects, because a thread that does not end in time outlives the session and the
+ * runner. */
+#include "backends/queue_runner.h"
+#include "backends/raw_session.h"
+#include "threads/coordinated_thread.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* The threads that one call has created for a runner. Each thread's work retains the group. */
+typedef struct hs__thread_group {
+    struct hs__thread_group *next;
+    hs_queue_runner *runner;       /* retained */
+    const hs_raw_session *session; /* identifies the session, with `opened`; never dereferenced */
+    uint64_t opened;
+    hs_backend_ops ops;
+    hs_node close;
+    atomic_bool abandoned; /* one of its threads could not be started */
+    /* guarded by the runner's lock */
+    size_t enqueuing;  /* enqueue threads that still run their op */
+    size_t unfinished; /* enqueue threads that have not ended their work */
+    size_t references;
+} hs__thread_group;
+
+/* The work of one thread. */
+typedef struct {
+    hs__thread_group *group;
+    void *handle; /* its own handle of the session; NULL: closed */
+    hs_node op;
+    bool enqueues, coordinated;
+    bool ended; /* end_work was called */
+} work;
+
+/* Lists of threads. */
+
+/* A list contains a copy of its environment, because it may outlive the original. */
+typedef struct {
+    hs_env env;
+    hs_thread *items[];
+} block;
+
+/* Makes an empty list with room for `capacity` threads. */
+static hs_code init_threads(hs_threads *threads, const hs_env *env, size_t capacity, hs_error *err)
+{
+    size_t bytes = sizeof(block) + (capacity + 1) * sizeof(hs_thread *);
+    block *made = hs__alloc(env, 1, bytes);
+    if (!made)
+        return hs__no_memory(err, bytes, "a list of threads");
+    made->env = *env;
+    *threads = (hs_threads){made->items, &made->env};
+    return HS_OK;
+}
+
+void hs_threads_free(hs_threads *threads)
+{
+    if (!threads || !threads->env)
+        return;
+    hs_env env = *threads->env;
+    for (hs_thread **thread = threads->items; *thread; thread++)
+        hs_thread_free(*thread);
+    hs__free(&env, (void *)threads->env); /* the block begins with it */
+    *threads = (hs_threads){NULL, NULL};
+}
+
+hs_thread *hs_threads_item(const hs_threads *threads, size_t index)
+{
+    if (!threads || !threads->items)
+        return NULL;
+    for (size_t i = 0; i < index; i++)
+        if (!threads->items[i])
+            return NULL;
+    return threads->items[index];
+}
+
+/* Running ops. */
+
+static hs_code run_op(const hs__thread_group *group, void *handle, const hs_node *op, hs_error *err)
+{
+    hs_tensor value = {0};
+    hs_backend_call call = {
+        .size = sizeof call, .fetches = op, .n_fetches = 1, .values = &value, .end_codes = group->runner->closed_codes};
+    return group->ops.run(handle, &call, err);
+}
+
+/* A failure is only logged: the queue may already be closed or broken. */
+static void run_close(const hs__thread_group *group, void *handle, const hs_node *op)
+{
+    hs_error error = {0};
+    if (hs__normalize_error(run_op(group, handle, op, &error), group->runner->name, &error))
+        hs_log(&group->runner->env, HS_LOG_DEBUG, "cannot close queue '%s': %s", group->runner->name, error.message);
+}
+
+/* Counting. */
+
+static bool has_group(const hs_queue_runner *runner, const hs_raw_session *session, uint64_t opened)
+{
+    for (const hs__thread_group *g = runner->groups; g; g = g->next)
+        if (g->session == session && g->opened == opened)
+            return true;
+    return false;
+}
+
+static void unlink_group(hs__thread_group *group)
+{
+    hs__thread_group **at = &group->runner->groups;
+    while (*at && *at != group)
+        at = &(*at)->next;
+    if (*at)
+        *at = group->next;
+}
+
+/* Returns true for the last thread of the group that enqueued. */
+static bool stop_enqueuing(hs__thread_group *group)
+{
+    pthread_mutex_lock(&group->runner->lock);
+    bool last = --group->enqueuing == 0;
+    pthread_mutex_unlock(&group->runner->lock);
+    return last;
+}
+
+static void count_end(hs__thread_group *group)
+{
+    pthread_mutex_lock(&group->runner->lock);
+    if (--group->unfinished == 0)
+        unlink_group(group);
+    pthread_mutex_unlock(&group->runner->lock);
+}
+
+static void release_group(hs__thread_group *group)
+{
+    hs_queue_runner *runner = group->runner;
+    pthread_mutex_lock(&runner->lock);
+    bool last = --group->references == 0;
+    if (last)
+        unlink_group(group);
+    pthread_mutex_unlock(&runner->lock);
+    if (!last)
+        return;
+    hs__free(&runner->env, group);
+    hs__queue_runner_release(runner);
+}
+
+/* Closes the handle now, because the thread object may be freed after the backend. */
+static void end_work(work *w)
+{
+    if (w->handle)
+        w->group->ops.close(w->handle, NULL);
+    w->handle = NULL;
+    w->ended = true;
+    if (w->enqueues)
+        count_end(w->group);
+}
+
+/* Ends the work of a thread that was not started. */
+static void drop_work(work *w)
+{
+    if (w->ended)
+        return;
+    if (w->enqueues)
+        stop_enqueuing(w->group);
+    end_work(w);
+}
+
+static void release_work(void *user)
+{
+    work *w = user;
+    hs_env env = w->group->runner->env;
+    drop_work(w);
+    release_group(w->group);
+    hs__free(&env, w);
+}
+
+/* The bodies. */
+
+static bool means_closed(const hs_queue_runner *runner, hs_code code)
+{
+    for (const hs_code *closed = runner->closed_codes; *closed; closed++)
+        if (*closed == code)
+            return true;
+    return false;
+}
+
+static void record_error(hs_queue_runner *runner, const hs_error *error)
+{
+    hs_log(&runner->env, HS_LOG_ERROR, "queue runner '%s': %s", runner->name, error->message);
+    pthread_mutex_lock(&runner->lock);
+    if (runner->n_errors < runner->errors_capacity)
+        hs__error_copy(&runner->errors[runner->n_errors++], error);
+    pthread_mutex_unlock(&runner->lock);
+}
+
+static bool should_stop(const work *w, const hs_coordinator *coordinator)
+{
+    return (w->coordinated && hs_coordinator_should_stop(coordinator)) || atomic_load(&w->group->abandoned);
+}
+
+/* Runs the enqueue op until it fails or a stop is requested. Returns the error, if it is one. *closed: the queue or its
+ * input has ended, which is not an error. */
+static hs_code enqueue_until_end(const work *w, const hs_coordinator *coordinator, bool *closed, hs_error *err)
+{
+    const hs_queue_runner *runner = w->group->runner;
+    hs_code code = HS_OK;
+    while (!code && !should_stop(w, coordinator))
+        code = hs__normalize_error(run_op(w->group, w->handle, &w->op, err), runner->name, err);
+    *closed = code && means_closed(runner, code);
+    bool cancelled = code == HS_CANCELLED && should_stop(w, coordinator); /* most likely by close_on_stop */
+    if (!*closed && !cancelled)
+        return code;
+    hs_error_clear(err);
+    return HS_OK;
+}
+
+static hs_code enqueue(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    work *w = user;
+    bool closed, last;
+    hs_code code = enqueue_until_end(w, coordinator, &closed, err);
+    if (code && !w->coordinated)
+        record_error(w->group->runner, err);
+    last = stop_enqueuing(w->group);
+    /* After a stop, close_on_stop cancels the queue. Without a coordinator only this thread closes it. */
+    if (last && (closed || !w->coordinated))
+        run_close(w->group, w->handle, &w->group->close);
+    end_work(w);
+    return code;
+}
+
+static hs_code close_on_stop(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    work *w = user;
+    (void)err;
+    hs_coordinator_wait_for_stop(coordinator, HS_NEVER);
+    run_close(w->group, w->handle, &w->op);
+    end_work(w);
+    return HS_OK;
+}
+
+/* Creating. */
+
+static hs_code find_op(const hs_queue_runner *runner, hs_raw_session *session, const char *name, hs_node *op, hs_error *err)
+{
+    hs_code code = hs_backend_find(session->backend, name, op, err);
+    if (code)
+        hs_error_prefix(err, "queue runner '%s'", runner->name);
+    return code;
+}
+
+static hs_code new_group(hs_queue_runner *runner, hs_raw_session *session, hs__thread_group **group, hs_error *err)
+{
+    hs_node close;
+    hs_code code = find_op(runner, session, runner->close_op, &close, err);
+    if (code)
+        return code;
+    *group = hs__alloc(&runner->env, 1, sizeof **group);
+    if (!*group)
+        return hs__no_memory(err, sizeof **group, "a queue's threads");
+    **group = (hs__thread_group){.runner = runner,
+                                 .session = session,
+                                 .opened = session->opened,
+                                 .ops = session->ops,
+                                 .close = close,
+                                 .references = 1};
+    atomic_init(&(*group)->abandoned, false);
+    pthread_mutex_lock(&runner->lock);
+    runner->references++;
+    pthread_mutex_unlock(&runner->lock);
+    return HS_OK;
+}
+
+static hs_code new_work(hs__thread_group *group, hs_raw_session *session, const char *op, bool enqueues, work **made,
+                        hs_error *err)
+{
+    const hs_env *env = &group->runner->env;
+    work w = {.group = group, .enqueues = enqueues};
+    hs_code code = find_op(group->runner, session, op, &w.op, err);
+    if (code)
+        return code;
+    if (!(*made = hs__alloc(env, 1, sizeof w)))
+        return hs__no_memory(err, sizeof w, "a queue's thread");
+    code = hs__normalize_error(group->ops.fork(session->handle, &w.handle, err), group->runner->name, err);
+    if (code) {
+        hs__free(env, *made);
+        return code;
+    }
+    **made = w;
+    pthread_mutex_lock(&group->runner->lock);
+    group->references++;
+    group->enqueuing += enqueues;
+    group->unfinished += enqueues;
+    pthread_mutex_unlock(&group->runner->lock);
+    return HS_OK;
+}
+
+static void append(hs_threads *threads, hs_thread *thread)
+{
+    hs_thread **end = threads->items;
+    while (*end)
+        end++;
+    *end = thread;
+}
+
+static hs_code add_thread(hs__thread_group *group, hs_raw_session *session, const char *op, const char *label,
+                          hs_coordinator *coordinator, hs_threads *threads, hs_error *err)
+{
+    const hs_queue_runner *runner = group->runner;
+    bool enqueues = label == op;
+    work *w;
+    hs_code code = new_work(group, session, op, enqueues, &w, err);
+    if (code)
+        return code;
+    w->coordinated = coordinator != NULL;
+    char *name = hs__format(&runner->env, "QueueRunnerThread-%s-%s", runner->name, label);
+    hs_thread_options options =
+        HS_INIT(hs_thread_options, .name = name, .run = enqueues ? enqueue : close_on_stop, .user = w);
+    hs_thread *thread = name ? hs__thread_new(&options, &runner->env, release_work, err) : NULL;
+    if (!name)
+        hs__no_memory(err, strlen(runner->name), "a thread's name");
+    hs__free(&runner->env, name);
+    if (!thread) {
+        release_work(w);
+        return HS_RESOURCE_EXHAUSTED;
+    }
+    append(threads, thread);
+    return coordinator ? hs_coordinator_register(coordinator, thread, err) : HS_OK;
+}
+
+static hs_code add_threads(hs__thread_group *group, hs_raw_session *session, hs_coordinator *coordinator,
+                           hs_threads *threads, hs_error *err)
+{
+    const hs_queue_runner *runner = group->runner;
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < runner->n_ops; i++)
+        code = add_thread(group, session, runner->enqueue_ops[i], runner->enqueue_ops[i], coordinator, threads, err);
+    if (!code && coordinator)
+        code = add_thread(group, session, runner->cancel_op, "close_on_stop", coordinator, threads, err);
+    return code;
+}
+
+/* Adds the group to the runner, unless the session already has one. Drops errors of earlier threads and makes room for one
+ * error of each thread. Call with the lock held. */
+static hs_code add_group(hs_queue_runner *runner, hs__thread_group *group, bool *added, hs_error *err)
+{
+    *added = !has_group(runner, group->session, group->opened);
+    if (!*added)
+        return HS_OK;
+    size_t wanted = runner->n_ops;
+    for (const hs__thread_group *g = runner->groups; g; g = g->next)
+        wanted += g->unfinished;
+    hs_code code =
+        hs__reserve(&runner->env, &runner->errors, &runner->errors_capacity, wanted, sizeof *runner->errors, err);
+    if (code)
+        return code;
+    runner->n_errors = 0;
+    group->next = runner->groups;
+    runner->groups = group;
+    return HS_OK;
+}
+
+static size_t count_threads(const hs_queue_runner *runner, const hs_coordinator *coordinator)
+{
+    return runner->n_ops + (coordinator != NULL);
+}
+
+/* Creates and registers the threads of a runner and appends them to the list, which has room for them. Creates none if the
+ * session's earlier threads have not finished. After a failure the list may have some of them. */
+static hs_code create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
+                              hs_threads *threads, hs_error *err)
+{
+    hs__thread_group *group;
+    if (!session->ops.fork)
+        return hs_error_set(err, HS_UNIMPLEMENTED,
+                            "queue runner '%s': backend '%s' cannot run ops concurrently with training", runner->name,
+                            session->ops.name ? session->ops.name : "?");
+    bool added;
+    hs_code code = new_group(runner, session, &group, err);
+    if (code)
+        return code;
+    pthread_mutex_lock(&runner->lock);
+    code = add_group(runner, group, &added, err);
+    pthread_mutex_unlock(&runner->lock);
+    if (!code && added)
+        code = add_threads(group, session, coordinator, threads, err);
+    release_group(group); /* its threads retain it */
+    return code;
+}
+
+/* After a failure: threads that were not started release the session now, even if a coordinator retains them. */
+static void drop_unstarted(hs_threads *threads)
+{
+    for (size_t i = 0; hs_threads_item(threads, i); i++)
+        if (!hs__thread_was_started(threads->items[i]))
+            drop_work(hs__thread_user(threads->items[i]));
+}
+
+/* Starting. */
+
+/* Stops the group's started threads and cancels the queue, as close_on_stop may not have been started. */
+static void abandon(hs__thread_group *group, hs_raw_session *session)
+{
+    hs_node cancel;
+    void *handle;
+    atomic_store(&group->abandoned, true);
+    if (hs_backend_find(session->backend, group->runner->cancel_op, &cancel, NULL) ||
+        group->ops.fork(session->handle, &handle, NULL))
+        return;
+    run_close(group, handle, &cancel);
+    group->ops.close(handle, NULL);
+}
+
+/* Starts all threads of the list. If one cannot be started, requests a stop and ends the others. */
+static hs_code start_threads(hs_threads *threads, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && threads->items[i]; i++)
+        code = hs_thread_start(threads->items[i], err);
+    if (code && coordinator)
+        hs_coordinator_request_stop(coordinator, err);
+    for (size_t i = 0; code && threads->items[i]; i++) {
+        const work *w = hs__thread_user(threads->items[i]);
+        if (!atomic_load(&w->group->abandoned))
+            abandon(w->group, session);
+    }
+    return code;
+}
+
+/* The public functions. */
+
+bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out)
+{
+    if (!runner)
+        return false;
+    pthread_mutex_lock(&runner->lock);
+    bool found = index < runner->n_errors;
+    if (found)
+        hs__error_copy(out, &runner->errors[index]);
+    pthread_mutex_unlock(&runner->lock);
+    return found;
+}
+
+/* Moves the list to `to`, if that is not NULL and `error` is HS_OK. Otherwise frees it. */
+static hs_code return_threads(hs_threads *threads, hs_threads *to, const hs_error *error, hs_error *err)
+{
+    if (error->code)
+        drop_unstarted(threads);
+    if (to && !error->code && hs_threads_item(threads, 0))
+        *to = *threads;
+    else
+        hs_threads_free(threads);
+    return hs__error_copy(err, error);
+}
+
+hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
+                                       bool start, hs_threads *threads, hs_error *err)
+{
+    hs_threads made = {0};
+    hs_error error = {0};
+    if (threads)
+        *threads = made;
+    if (!runner || !session || !session->handle)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runner_create_threads: %s is NULL",
+                            runner ? "session" : "runner");
+    if (!init_threads(&made, &runner->env, count_threads(runner, coordinator), &error) &&
+        !create_threads(runner, session, coordinator, &made, &error) && start)
+        start_threads(&made, session, coordinator, &error);
+    return return_threads(&made, threads, &error, err);
+}
+
+static hs_code create_all_threads(hs_queue_runner *const *runners, size_t n, hs_raw_session *session,
+                                  hs_coordinator *coordinator, hs_threads *threads, hs_error *err)
+{
+    size_t capacity = 0;
+    for (size_t i = 0; i < n; i++)
+        capacity += count_threads(runners[i], coordinator);
+    hs_code code = init_threads(threads, &session->env, capacity, err);
+    for (size_t i = 0; !code && i < n; i++)
+        code = create_threads(runners[i], session, coordinator, threads, err);
+    return code;
+}
+
+static hs_code list_runners(hs_raw_session *session, hs_queue_runner ***runners, size_t *n, hs_error *err)
+{
+    const void *item;
+    *n = hs__collection_size(session->backend, HS_QUEUE_RUNNERS);
+    *runners = hs__alloc(&session->env, *n + 1, sizeof **runners);
+    if (!*runners)
+        return hs__no_memory(err, *n * sizeof **runners, "the queue runners");
+    for (size_t i = 0; i < *n && hs_backend_collection_item(session->backend, HS_QUEUE_RUNNERS, i, &item); i++)
+        (*runners)[i] = (hs_queue_runner *)item;
+    return HS_OK;
+}
+
+hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
+                               hs_error *err)
+{
+    hs_threads made = {0};
+    hs_error error = {0};
+    hs_queue_runner **runners = NULL;
+    size_t n = 0;
+    if (threads)
+        *threads = made;
+    if (!session || !session->handle)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runners_start: session is NULL or closed");
+    hs_error_clear(err);
+    if (session->runs_queues)
+        return HS_OK;
+    if (!list_runners(session, &runners, &n, &error) && !n)
+        hs_log(&session->env, HS_LOG_WARNING, "hs_queue_runners_start: the graph has no queue runners");
+    if (!error.code && n && !create_all_threads(runners, n, session, coordinator, &made, &error) && start)
+        start_threads(&made, session, coordinator, &error);
+    hs__free(&session->env, runners);
+    return return_threads(&made, threads, &error, err);
+}
