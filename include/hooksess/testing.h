@@ -4,7 +4,8 @@
 
 #include <hooksess/hook.h>
 
-/* For tests of hooks: a backend that follows a script, and a clock that only the test moves. Not part of hooksess.h.
+/* For tests of hooks: a backend that follows a script, and a clock that only the test moves. Not part of hooksess.h. Link
+ * with libhooksess_testing (CMake: hooksess::testing; pkg-config: hooksess_testing).
  *
  *     const double losses[] = {0.5, 0.4, 0.3};
  *     hs_script *script = hs_script_new(NULL);
@@ -30,7 +31,7 @@ typedef struct hs_script hs_script;
 HS_API hs_script *hs_script_new(const hs_env *env);
 HS_API void hs_script_free(hs_script *script);
 HS_API hs_backend hs_script_backend(hs_script *script);
-/* The environment with the script's clock. */
+/* Returns the script's environment. */
 HS_API const hs_env *hs_script_env(const hs_script *script);
 
 /* Adds a scalar double tensor, or replaces it. In run i of the backend (from 0) its value is values[i]. A run that fetches
@@ -42,15 +43,17 @@ HS_API hs_code hs_script_constant(hs_script *script, const char *name, const hs_
 HS_API hs_code hs_script_placeholder(hs_script *script, const char *name);
 /* Adds an op without a value. */
 HS_API hs_code hs_script_op(hs_script *script, const char *name);
-/* In run `run` of the backend (from 1): fails with `code`; advances the clock by `secs`; returns `metadata`, which is
- * borrowed. */
+/* In run `run` of the backend (from 1): fails with `code`; advances the clock by `secs`, as hs_script_advance(); returns
+ * `metadata`, which is borrowed. */
 HS_API hs_code hs_script_fail_at(hs_script *script, size_t run, hs_code code, const char *message);
 HS_API hs_code hs_script_delay_at(hs_script *script, size_t run, double secs);
 HS_API hs_code hs_script_metadata_at(hs_script *script, size_t run, hs_bytes metadata);
+/* Makes the open of session number `open` (from 1) fail with `code`. A recovery opens a session too. */
+HS_API hs_code hs_script_fail_open_at(hs_script *script, size_t open, hs_code code, const char *message);
 /* Set the steps by which "train" advances the global step (1 by default), and the global step. */
 HS_API void hs_script_steps_per_run(hs_script *script, int64_t steps);
 HS_API void hs_script_set_step(hs_script *script, int64_t step);
-/* Advances the script's clock. */
+/* Advances the script's clock, rounded to nanoseconds. If `env` has a clock: calls its sleep_ns. */
 HS_API void hs_script_advance(hs_script *script, double secs);
 
 /* Wraps a hook to record its callbacks as "before", or "LABEL.before" with a label, which is copied. The words are begin,

@@ -123,6 +123,7 @@ static void testing_h(void **state)
     assert_int_equal(hs_script_placeholder(NULL, "x"), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_op(NULL, "x"), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_fail_at(NULL, 1, HS_INTERNAL, "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_fail_open_at(NULL, 1, HS_INTERNAL, "x"), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_delay_at(NULL, 1, 1), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_metadata_at(NULL, 1, (hs_bytes){NULL, 0}), HS_INVALID_ARGUMENT);
     hs_script_steps_per_run(NULL, 2);

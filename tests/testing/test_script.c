@@ -106,6 +106,29 @@ static void a_run_fails_where_the_script_says(void **state)
     assert_int_equal(hs_session_global_step(p->session, NULL), 2); /* the failed run did not train */
 }
 
+static void the_open_of_a_session_fails_where_the_script_says(void **state)
+{
+    played *p = *state;
+    assert_int_equal(hs_script_fail_open_at(p->script, 1, HS_UNAVAILABLE, "first thought"), HS_OK);
+    hs_script_fail_open_at(p->script, 1, HS_INTERNAL, "no engine");
+    assert_null(hs_session_open(hs_script_backend(p->script), NULL, &p->err));
+    assert_says(&p->err, HS_INTERNAL, "no engine");
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+}
+
+static void a_session_that_is_lost_is_opened_again(void **state)
+{
+    played *p = *state;
+    hs_script_fail_at(p->script, 2, HS_UNAVAILABLE, "worker lost");
+    hs_script_fail_open_at(p->script, 2, HS_UNAVAILABLE, "no worker yet");
+    hs_session_options options = HS_INIT(hs_session_options, .recovery = HS_RECOVERY(.max_attempts = 2));
+    p->session = hs_session_open(hs_script_backend(p->script), &options, &p->err);
+    assert_non_null(p->session);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_string_equal(hs_script_calls(p->script), "run run run");
+}
+
 static void a_run_may_take_long_and_fail(void **state)
 {
     played *p = *state;
@@ -127,6 +150,17 @@ static void time_passes_where_the_script_says(void **state)
     hs_script_advance(p->script, 1);
     hs_env_sleep_ns(hs_script_env(p->script), 7);
     assert_int_equal(hs_env_realtime_ns(hs_script_env(p->script)) - start, 1500000007);
+}
+
+static void seconds_are_rounded_to_nanoseconds(void **state)
+{
+    played *p = *state;
+    int64_t start = hs_env_monotonic_ns(hs_script_env(p->script));
+    hs_script_advance(p->script, 0.57); /* 0.57 * 1e9 is below 570000000 */
+    hs_script_delay_at(p->script, 1, 0.57);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    hs_script_advance(p->script, -1e-9);
+    assert_int_equal(hs_env_monotonic_ns(hs_script_env(p->script)) - start, 1139999999);
 }
 
 static void metadata_is_played(void **state)
@@ -342,8 +376,11 @@ int main(void)
         test(a_series_is_replaced_by_another),
         test(constants_and_placeholders_give_what_they_are_given),
         test(a_run_fails_where_the_script_says),
+        test(the_open_of_a_session_fails_where_the_script_says),
+        test(a_session_that_is_lost_is_opened_again),
         test(a_run_may_take_long_and_fail),
         test(time_passes_where_the_script_says),
+        test(seconds_are_rounded_to_nanoseconds),
         test(metadata_is_played),
         test(the_last_run_is_described),
         test(names_that_are_not_there_are_not_found),
