@@ -135,6 +135,13 @@ static void testing_h(void **state)
     hs_script_note(NULL, "x");
     assert_int_equal(hs_script_runs(NULL), 0);
     assert_string_equal(hs_script_last_run(NULL), "");
+    assert_ptr_equal(hs_test_system_env(NULL), hs_env_default());
+    hs_test_system_advance(NULL, 1);
+    assert_string_equal(hs_test_system_log(NULL), "");
+    hs_test_system_fail_allocation(NULL, 1);
+    hs_test_system_fail_file_call(NULL, 1, HS_INTERNAL, true);
+    assert_int_equal(hs_test_system_allocations(NULL) + hs_test_system_live_blocks(NULL), 0);
+    assert_int_equal(hs_test_system_file_calls(NULL) + hs_test_system_open_files(NULL), 0);
 }
 
 static void scaffold_h(void **state)

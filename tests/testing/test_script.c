@@ -163,6 +163,25 @@ static void seconds_are_rounded_to_nanoseconds(void **state)
     assert_int_equal(hs_env_monotonic_ns(hs_script_env(p->script)) - start, 1139999999);
 }
 
+static void time_passes_on_the_clock_of_the_environment(void **state)
+{
+    played *p = *state;
+    hs_test_system *system = hs_test_system_new();
+    hs_script_free(p->script);
+    p->script = hs_script_new(hs_test_system_env(system));
+    int64_t start = hs_env_monotonic_ns(hs_test_system_env(system));
+    hs_script_advance(p->script, 2);
+    hs_script_delay_at(p->script, 1, 3);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_int_equal(hs_env_monotonic_ns(hs_test_system_env(system)) - start, 5000000000);
+    hs_session_close(p->session, NULL);
+    p->session = NULL;
+    hs_script_free(p->script);
+    p->script = NULL;
+    assert_int_equal(hs_test_system_live_blocks(system), 0);
+    hs_test_system_free(system);
+}
+
 static void metadata_is_played(void **state)
 {
     played *p = *state;
@@ -381,6 +400,7 @@ int main(void)
         test(a_run_may_take_long_and_fail),
         test(time_passes_where_the_script_says),
         test(seconds_are_rounded_to_nanoseconds),
+        test(time_passes_on_the_clock_of_the_environment),
         test(metadata_is_played),
         test(the_last_run_is_described),
         test(names_that_are_not_there_are_not_found),
