@@ -6,7 +6,7 @@
 
 /* For tests of hooks and of programs: a backend that follows a script, and an environment whose clock only the test moves,
  * and whose memory and files fail on request. Not part of hooksess.h. Link with libhooksess_testing (CMake:
- * hooksess::testing; pkg-config: hooksess_testing).
+ * hooksess::testing; pkg-config: hooksess_testing). examples/hook_test is a complete test.
  *
  *     const double losses[] = {0.5, 0.4, 0.3};
  *     hs_script *script = hs_script_new(NULL);
