@@ -50,7 +50,7 @@ static hs_code graph_finalize(void *self, bool finalized, hs_error *err)
         if (graph->error.code)
             return hs__error_copy(err, &graph->error);
         if (!(code = hs__graph_ensure_builtins(graph, err)))
-            code = hs__graph_resolve(graph, err);
+            code = hs__graph_prepare(graph, err);
     }
     if (!code)
         graph->finalized = finalized;
@@ -70,13 +70,10 @@ static const char *graph_step_name(void *self)
 
 static bool graph_collection_item(void *self, const char *key, size_t index, const void **item)
 {
-    const hs_graph *graph = self;
-    for (size_t i = 0; i < graph->n_collected; i++)
-        if (strcmp(graph->collected[i].key, key) == 0 && index-- == 0) {
-            *item = graph->collected[i].item;
-            return true;
-        }
-    return false;
+    const void *found = hs__graph_collected(self, key, index);
+    if (found)
+        *item = found;
+    return found != NULL;
 }
 
 static hs_code graph_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item),

@@ -435,8 +435,8 @@ hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bo
         return hs__no_memory(err, strlen(key), "an item of a collection");
     }
     graph->collected[graph->n_collected++] = added;
-    if (strcmp(key, HS_SUMMARIES) == 0)
-        hs__graph_note_summary(graph);
+    if (strcmp(key, HS_SUMMARIES) == 0 && graph->merge_summaries && hs__graph_may_change(graph))
+        hs__graph_unresolve(graph);
     return HS_OK;
 }
 

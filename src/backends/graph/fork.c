@@ -3,48 +3,6 @@
  * queues, and touches no variable, so that nothing has to be agreed upon between the threads. */
 #include "backends/graph/queue.h"
 
-/* The session's own queues, or those of the one that it is forked from. */
-hs_code hs__graph_open_queues(hs__graph_session *session, const hs__graph_session *parent, hs_error *err)
-{
-    hs_graph *graph = session->graph;
-    if (!graph->n_queues)
-        return HS_OK;
-    session->queues = hs__alloc(&graph->env, graph->n_queues, sizeof *session->queues);
-    session->held = hs__alloc(&graph->env, graph->n_queues, sizeof *session->held);
-    if (!session->queues || !session->held)
-        return hs__no_memory(err, graph->n_queues * sizeof *session->queues, "the queues of a session");
-    for (size_t i = 0; i < graph->n_queues; i++) {
-        if (parent)
-            hs__queue_retain(parent->queues[i]);
-        session->queues[i] = parent ? parent->queues[i] : hs__queue_new(graph->queues[i], err);
-        if (!session->queues[i])
-            return HS_RESOURCE_EXHAUSTED;
-        if (!parent)
-            graph->queues[i]->living = session->queues[i];
-    }
-    return HS_OK;
-}
-
-/* With the session its queues are over: whoever waits in one goes on. */
-void hs__graph_close_queues(hs__graph_session *session)
-{
-    const hs_graph *graph = session->graph;
-    for (size_t i = 0; session->queues && session->held && i < graph->n_queues; i++) {
-        hs__queue *queue = session->queues[i];
-        if (!queue)
-            continue;
-        if (!session->forked) {
-            hs__queue_close(queue, true);
-            if (graph->queues[i]->living == queue)
-                graph->queues[i]->living = NULL;
-        }
-        hs__queue_give_back(queue, session->held[i]);
-        hs__queue_release(queue);
-    }
-    hs__free(&graph->env, session->queues);
-    hs__free(&graph->env, session->held);
-}
-
 hs_code hs__graph_session_fork(void *self, void **forked, hs_error *err)
 {
     const hs__graph_session *parent = self;

@@ -141,16 +141,23 @@ void hs__graph_release(hs_graph *graph);
 void hs__graph_free_node(const hs_env *env, hs__graph_node *node);
 void hs__graph_free_state(const hs_env *env, const hs__graph_state *state);
 
-/* build.c */
+/* NULL: the graph has no node of this name. */
 hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
+/* Returns an item of a collection, or NULL after the last. */
+const void *hs__graph_collected(const hs_graph *graph, const char *key, size_t index);
+/* Returns true if no session, fork or thread uses the graph, so that slots may change. */
+bool hs__graph_may_change(const hs_graph *graph);
+/* Drops what hs__graph_resolve made. */
+void hs__graph_unresolve(hs_graph *graph);
+void hs__queue_def_free(hs__queue_def *def);
+
+/* build.c */
 /* What the functions share that add to a graph: may it be added to, is the name one that it can have, keeping the first
  * error; and adding. */
 hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name);
 hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err);
 hs_code hs__graph_keep(hs_graph *graph, const hs_error *error);
 hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *def, hs_error *err);
-/* The run begins to wait for data, or has them. */
-void hs__op_waits(const hs_op *op, bool waiting);
 hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *provider, hs_error *err);
 /* Adds an op under a name that is free, its own or one that begins so, even to a finalized graph. */
 hs_code hs__graph_add_unique(hs_graph *graph, const hs_op_def *def, hs__graph_node **added, hs_error *err);
@@ -166,19 +173,17 @@ void hs__graph_ensure_step(hs_graph *graph);
 hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),
                           hs_error *err);
 
-/* resolve.c: names to nodes, order of execution, slots. Does nothing if nothing was added since. */
+/* resolve.c: finds nodes by their names, orders the ops, numbers the slots. */
 hs_code hs__graph_resolve(hs_graph *graph, hs_error *err);
-void hs__graph_unresolve(hs_graph *graph);
 
 /* init.c: the ops that initialize, and those that report what is not initialized. Makes them once. */
 hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err);
+/* Updates the op that merges summaries and resolves the graph, if nodes were added since the last call. */
+hs_code hs__graph_prepare(hs_graph *graph, hs_error *err);
 
 /* merge_summaries.c. The name of the op that merges all summaries; NULL where there are none. Makes it once. */
 hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *err);
-/* There is one summary more: the op merges it when the graph is resolved the next time. Not while a session is open, whose
- * slots would move. */
-void hs__graph_note_summary(hs_graph *graph);
-/* Before the graph is resolved. */
+/* Sets the inputs of that op to all summaries, unless a session is open. */
 hs_code hs__graph_update_merge(hs_graph *graph, hs_error *err);
 
 /* graph_def.c */
@@ -209,18 +214,28 @@ typedef struct hs__graph_session {
     struct hs__element **held; /* what was dequeued last of each, or NULL */
 } hs__graph_session;
 
+/* The value of a slot in this run. */
+static inline const hs_tensor *hs__graph_tensor_at(const hs__graph_session *session, size_t slot)
+{
+    return session->fed_in[slot] == session->run ? session->fed[slot] : &session->tensors[slot];
+}
+
+/* op.c. Tells the session that its run begins or stops waiting for data. */
+void hs__op_waits(const hs_op *op, bool waiting);
+
 extern const hs_backend_ops hs__graph_backend_ops;
 
-/* open.c */
-hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
-hs_code hs__graph_session_close(void *session, hs_error *err);
+/* session_memory.c */
 /* A session, or a fork of `parent`. */
 hs_code hs__graph_session_make(hs_graph *graph, const hs__graph_session *parent, hs__graph_session **session,
                                hs_error *err);
+void hs__graph_session_free(hs__graph_session *session);
 /* Makes the memory of an op's outputs where it has not been made yet. */
 hs_code hs__graph_own_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err);
 
 /* session.c */
+hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
+hs_code hs__graph_session_close(void *session, hs_error *err);
 hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *err);
 hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
 hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
@@ -231,14 +246,10 @@ hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, 
 hs_code hs__graph_lend_value(void *session, hs_node node, hs_tensor *memory, hs_error *err);
 
 /* fork.c */
-hs_code hs__graph_open_queues(hs__graph_session *session, const hs__graph_session *parent, hs_error *err);
-void hs__graph_close_queues(hs__graph_session *session);
 hs_code hs__graph_session_fork(void *session, void **forked, hs_error *err);
 /* Once it is known which ops are needed: may a fork execute them? Makes the memory for what they give. */
 hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err);
 
-/* queue.c */
-void hs__queue_def_free(hs__queue_def *def);
 /* queue_state.c: a run failed. The queues that it was to fill remember why. */
 /* The run ends before it is made (HS_STOP): what it has taken of queues is there for the next one. */
 void hs__graph_untake(hs__graph_session *session);

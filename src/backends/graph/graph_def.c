@@ -37,12 +37,6 @@ static bool writes(const hs__graph_node *op, const hs__graph_node *node, size_t 
     return false;
 }
 
-void hs__define_controls(hs__node_def *def, const hs__graph_node *op)
-{
-    for (size_t i = 0; i < op->n_controls; i++)
-        hs__node_def_control(def, op->controls[i]->name);
-}
-
 /* A group brings about what it names, and reads nothing. */
 static void define_group(hs__node_def *def, const hs__graph_node *op)
 {
@@ -50,7 +44,7 @@ static void define_group(hs__node_def *def, const hs__graph_node *op)
     for (size_t i = 0; i < op->n_inputs; i++)
         if (!reads(op, op->inputs[i].node, i))
             hs__node_def_control(def, op->inputs[i].node->name);
-    hs__define_controls(def, op);
+    hs__node_def_controls(def, op);
 }
 
 /* One of the ops that initialize: all variables are its business, and its edges are drawn aside. */
@@ -92,7 +86,7 @@ static void define_op(hs__node_def *def, const hs_graph *graph, const hs__graph_
 {
     hs__node_def_begin(def, op->name, op->type ? op->type : "Op");
     each_data_input(def, graph, op, add_edge);
-    hs__define_controls(def, op);
+    hs__node_def_controls(def, op);
     each_data_input(def, graph, op, add_edge_type);
     hs__node_def_end_list(def, "Tin");
     hs__node_def_types(def, "Tout", op->outputs, op->n_outputs);
@@ -135,7 +129,7 @@ static hs_code define_all(const hs_graph *graph, hs__buffer *out, hs_error *err)
 
 hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err)
 {
-    hs_code code = hs__graph_resolve(graph, err);
+    hs_code code = hs__graph_prepare(graph, err);
     if (code)
         return code;
     hs__buffer *def = &graph->graph_def;

@@ -9,9 +9,6 @@
 /* TensorFlow has the shapes of outputs under this key. */
 #define HS__OUTPUT_SHAPES "_output_shapes"
 
-/* Adds what the op waits for. */
-void hs__define_controls(hs__node_def *def, const hs__graph_node *op);
-
 /* graph_def_queue.c. Is it the op of a queue? If so, defines it as TensorFlow's op of that kind; with the first of them,
  * the queue itself and what produces for it. */
 bool hs__is_queue_op(const hs__graph_node *op);

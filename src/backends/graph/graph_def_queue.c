@@ -62,7 +62,7 @@ static void define_enqueue(hs__node_def *def, const hs__queue_def *queue, const 
             hs__node_def_input(def, producer, i);
         else
             hs__node_def_input(def, op->inputs[i].node->name, op->inputs[i].output);
-    hs__define_controls(def, op);
+    hs__node_def_controls(def, op);
     hs__node_def_types(def, "Tcomponents", element->outputs, element->n_outputs);
 }
 

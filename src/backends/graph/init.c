@@ -93,3 +93,11 @@ hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err)
                                          &graph->builtins[i], err);
     return code;
 }
+
+hs_code hs__graph_prepare(hs_graph *graph, hs_error *err)
+{
+    if (graph->resolved)
+        return HS_OK;
+    hs_code code = hs__graph_update_merge(graph, err);
+    return code ? code : hs__graph_resolve(graph, err);
+}

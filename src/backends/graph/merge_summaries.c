@@ -69,12 +69,6 @@ static size_t list_summaries(const hs_graph *graph, const char **names)
     return n;
 }
 
-/* No session has slots that would move. */
-static bool may_change(const hs_graph *graph)
-{
-    return !graph->live_sessions && atomic_load(&graph->references) == 1;
-}
-
 static hs_code take_inputs(hs_graph *graph, const char **names, size_t n, hs_error *err)
 {
     const hs_env *env = &graph->env;
@@ -94,15 +88,9 @@ static hs_code take_inputs(hs_graph *graph, const char **names, size_t n, hs_err
     return HS_OK;
 }
 
-void hs__graph_note_summary(hs_graph *graph)
-{
-    if (graph->merge_summaries && may_change(graph))
-        hs__graph_unresolve(graph);
-}
-
 hs_code hs__graph_update_merge(hs_graph *graph, hs_error *err)
 {
-    if (!graph->merge_summaries || !may_change(graph))
+    if (!graph->merge_summaries || !hs__graph_may_change(graph))
         return HS_OK;
     const char **names = hs__alloc(&graph->env, graph->n_collected + 1, sizeof *names);
     if (!names)
@@ -130,10 +118,9 @@ static hs_code make_merge(hs_graph *graph, hs_error *err)
 
 hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *err)
 {
-    const void *item;
     hs_code code = HS_OK;
-    bool any = hs__graph_backend_ops.collection_item(graph, HS_SUMMARIES, 0, &item);
-    if (any && !graph->merge_summaries && !may_change(graph))
+    bool any = hs__graph_collected(graph, HS_SUMMARIES, 0) != NULL;
+    if (any && !graph->merge_summaries && !hs__graph_may_change(graph))
         hs_log(&graph->env, HS_LOG_WARNING, "the graph's summaries are not merged: the graph has an open session");
     else if (any && !graph->merge_summaries)
         code = make_merge(graph, err);
@@ -143,11 +130,11 @@ hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *er
 
 static hs_code merge_all(hs_graph *graph, hs_error *err)
 {
-    const void *item = NULL;
-    if (hs__graph_backend_ops.collection_item(graph, HS_SUMMARY_OP, 0, &item))
+    const char *item = hs__graph_collected(graph, HS_SUMMARY_OP, 0);
+    if (item)
         return hs_error_set(err, HS_ALREADY_EXISTS,
                             "cannot merge all summaries: the graph's collection '%s' already has '%s'", HS_SUMMARY_OP,
-                            (const char *)item);
+                            item);
     hs_code code = graph->merge_summaries ? HS_OK : make_merge(graph, err);
     return code ? code : hs__graph_collect(graph, HS_SUMMARY_OP, graph->merge_summaries->name, true, NULL, err);
 }

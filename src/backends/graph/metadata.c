@@ -18,11 +18,6 @@ typedef struct {
     hs__buffer node, device;
 } stats;
 
-static const hs_tensor *value_at(const hs__graph_session *session, size_t slot)
-{
-    return session->fed_in[slot] == session->run ? session->fed[slot] : &session->tensors[slot];
-}
-
 static void put_output(hs__buffer *node, size_t slot, const hs_tensor *value)
 {
     Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
@@ -71,7 +66,7 @@ static void put_node(stats *of, const hs__graph_node *node)
     memory.allocator_name = hs__proto_string("cpu");
     clear_node(of);
     for (size_t i = 0; i < n_outputs; i++) {
-        const hs_tensor *value = value_at(of->session, node->slot + i);
+        const hs_tensor *value = hs__graph_tensor_at(of->session, node->slot + i);
         put_output(&of->node, i, value);
         memory.total_bytes += (int64_t)value->bytes;
         if (value->memory)

@@ -79,6 +79,12 @@ void hs__node_def_control(hs__node_def *def, const char *name)
     put_edge(&def->node, "^", name, 0);
 }
 
+void hs__node_def_controls(hs__node_def *def, const hs__graph_node *op)
+{
+    for (size_t i = 0; i < op->n_controls; i++)
+        hs__node_def_control(def, op->controls[i]->name);
+}
+
 /* What is in `value` becomes the attribute. */
 static void end_attr(hs__node_def *def, const char *key)
 {

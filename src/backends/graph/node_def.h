@@ -18,6 +18,8 @@ void hs__node_def_begin(hs__node_def *def, const char *name, const char *op);
 /* Data inputs come before control inputs. */
 void hs__node_def_input(hs__node_def *def, const char *name, size_t output);
 void hs__node_def_control(hs__node_def *def, const char *name);
+/* All control inputs of an op. */
+void hs__node_def_controls(hs__node_def *def, const hs__graph_node *op);
 void hs__node_def_type(hs__node_def *def, const char *key, hs_dtype dtype);
 void hs__node_def_shape(hs__node_def *def, const char *key, const hs_shape *shape);
 void hs__node_def_int(hs__node_def *def, const char *key, int64_t value);

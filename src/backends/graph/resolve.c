@@ -6,21 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name)
-{
-    size_t at = hs__map_find(&graph->names, name);
-    return at == HS__NONE ? NULL : graph->nodes[at];
-}
-
-void hs__graph_unresolve(hs_graph *graph)
-{
-    hs__free(&graph->env, graph->order);
-    hs__free(&graph->env, graph->variables);
-    graph->order = graph->variables = NULL;
-    graph->resolved = false;
-    hs__buffer_clear(&graph->graph_def);
-}
-
 /* "loss:1" is node "loss", output 1; without a number, output 0. */
 static hs_code find_edge(const hs_graph *graph, const hs__graph_node *op, const char *name, hs__edge *edge, hs_error *err)
 {
@@ -257,16 +242,11 @@ static hs_code find_shared_memory(hs_graph *graph, hs_error *err)
 
 hs_code hs__graph_resolve(hs_graph *graph, hs_error *err)
 {
-    if (graph->resolved)
-        return HS_OK;
-    hs_code code = hs__graph_update_merge(graph, err);
-    if (code)
-        return code;
     hs__graph_unresolve(graph);
     graph->order = hs__alloc(&graph->env, graph->n_nodes, sizeof *graph->order);
     graph->variables = hs__alloc(&graph->env, graph->n_nodes, sizeof *graph->variables);
     graph->n_ops = 0;
-    code = graph->order && graph->variables ? HS_OK : hs__no_memory(err, graph->n_nodes, "ordering the graph");
+    hs_code code = graph->order && graph->variables ? HS_OK : hs__no_memory(err, graph->n_nodes, "ordering the graph");
     for (size_t i = 0; !code && i < graph->n_nodes; i++) {
         graph->nodes[i]->index = i;
         graph->nodes[i]->waits = 0;

@@ -39,11 +39,6 @@ void hs__graph_guard(void *self, hs_write_guard guard)
 
 /* Running. */
 
-static const hs_tensor *tensor_at(const hs__graph_session *session, size_t slot)
-{
-    return session->fed_in[slot] == session->run ? session->fed[slot] : &session->tensors[slot];
-}
-
 static bool is_fed(const hs__graph_session *session, size_t slot)
 {
     return session->fed_in[slot] == session->run;
@@ -209,7 +204,7 @@ static void forget_views(hs__graph_session *session, const hs__graph_node *op)
 static hs_code check_views(const hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     for (size_t i = 0; i < op->n_inputs; i++)
-        if (!is_set(tensor_at(session, op->inputs[i].node->slot + op->inputs[i].output)))
+        if (!is_set(hs__graph_tensor_at(session, op->inputs[i].node->slot + op->inputs[i].output)))
             return hs_error_set(err, HS_INTERNAL, "op '%s' did not set its output %zu, which op '%s' reads",
                                 op->inputs[i].node->name, op->inputs[i].output, op->name);
     return HS_OK;
@@ -338,7 +333,7 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
             continue;
         }
         size_t slot = node->slot + (size_t)output;
-        const hs_tensor *value = tensor_at(session, slot);
+        const hs_tensor *value = hs__graph_tensor_at(session, slot);
         hs_code code;
         if (node->kind == HS__VARIABLE && !is_fed(session, slot) && (!session->initialized[slot] || node->moves) &&
             (code = check_fetched(session, node, err)))
@@ -393,77 +388,46 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
     return code;
 }
 
-/* Inside an op's function. */
+/* Opening and closing. */
 
-const hs_tensor *hs_op_input(const hs_op *op, size_t index)
+static hs_code check_alone(const hs_graph *graph, hs_error *err)
 {
-    if (!op || index >= op->node->n_inputs)
-        return NULL;
-    const hs__edge *edge = &op->node->inputs[index];
-    return tensor_at(op->session, edge->node->slot + edge->output);
+    if (!graph->live_sessions || (!graph->program_memory && !graph->has_position))
+        return HS_OK;
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "the graph has %s, so it can have only one open session; close that session first",
+                        graph->program_memory ? "variables in the program's memory" : "a queue with a position");
 }
 
-hs_tensor *hs_op_output(hs_op *op, size_t index)
+hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
-    return op && index < op->node->n_outputs ? &op->session->tensors[op->node->slot + index] : NULL;
-}
-
-hs_tensor *hs_op_written(hs_op *op, size_t index)
-{
-    return op && index < op->node->n_writes ? &op->session->tensors[op->node->writes[index]->slot] : NULL;
-}
-
-hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err)
-{
-    hs_error_clear(err);
-    if (!op)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_set_output: op is NULL");
-    if (index >= op->node->n_outputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the op has %zu outputs, so output %zu does not exist",
-                            op->node->n_outputs, index);
-    const hs_output_def *output = &op->node->outputs[index];
-    hs_shape shape = hs_tensor_shape(value);
-    hs_code code = hs_tensor_check(value, err);
-    if (code)
+    hs_graph *graph = self;
+    (void)config;
+    if (graph->error.code)
+        return hs__error_copy(err, &graph->error);
+    if (target && *target && strcmp(target, "local") != 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "the graph backend cannot connect to target '%s'; its sessions run in this process", target);
+    hs__graph_session *made = NULL;
+    hs_code code;
+    /* No op is added any more while the session, or a fork of it, lives. */
+    if ((code = check_alone(graph, err)) || (code = hs__graph_ensure_builtins(graph, err)) ||
+        (code = hs__graph_prepare(graph, err)) || (code = hs__graph_session_make(graph, NULL, &made, err)))
         return code;
-    char wanted[HS_SHAPE_TEXT_SIZE], given[HS_SHAPE_TEXT_SIZE];
-    if (output->data || value->dtype != output->dtype || !hs__shape_fits(&output->shape, &shape))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "output %zu %s %s %s, but was set to %s %s", index,
-                            output->data ? "has its own memory," : "is", hs_dtype_name(output->dtype),
-                            hs_shape_text(&output->shape, wanted, sizeof wanted), hs_dtype_name(value->dtype),
-                            hs_shape_text(&shape, given, sizeof given));
-    op->session->tensors[op->node->slot + index] = *value;
+    graph->live_sessions++;
+    *session = made;
     return HS_OK;
 }
 
-int64_t hs_op_global_step(const hs_op *op, hs_error *err)
+hs_code hs__graph_session_close(void *session, hs_error *err)
 {
-    hs_error_clear(err);
-    if (op && op->session->step >= 0)
-        return op->session->step;
-    hs_error_set(err, HS_FAILED_PRECONDITION, "%s",
-                 !op                   ? "op is NULL"
-                 : op->session->forked ? "threads that fill a queue have no global step"
-                                       : "the global step is negative");
-    return -1;
-}
-
-bool hs_op_stop_requested(const hs_op *op)
-{
-    const hs_backend_call *call = op ? op->session->call : NULL;
-    return call && call->size > offsetof(hs_backend_call, user) && call->stop_requested && call->stop_requested(call->user);
-}
-
-void hs__op_waits(const hs_op *op, bool waiting)
-{
-    const hs_backend_call *call = op ? op->session->call : NULL;
-    if (call && call->size > offsetof(hs_backend_call, waits) && call->waits)
-        call->waits(call->user, waiting);
-}
-
-const char *hs_op_name(const hs_op *op)
-{
-    return op ? op->node->name : NULL;
+    (void)err;
+    hs__graph_session *closing = session;
+    hs__graph_guard(session, (hs_write_guard){NULL, NULL, NULL});
+    if (!closing->forked)
+        closing->graph->live_sessions--;
+    hs__graph_session_free(closing);
+    return HS_OK;
 }
 
 /* Variables. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing sessions of the embedded graph: their memory. */
-#include "backends/graph/graph.h"
+#include "backends/graph/queue.h"
 
 #include <string.h>
 
@@ -56,11 +56,53 @@ static hs_code place(hs__graph_session *session, const hs__graph_node *node, hs_
     return own(session, node->slot, tensor->bytes, err);
 }
 
-static void free_session(hs__graph_session *session)
+/* The session's own queues, or those of the one that it is forked from. */
+static hs_code open_queues(hs__graph_session *session, const hs__graph_session *parent, hs_error *err)
+{
+    hs_graph *graph = session->graph;
+    if (!graph->n_queues)
+        return HS_OK;
+    session->queues = hs__alloc(&graph->env, graph->n_queues, sizeof *session->queues);
+    session->held = hs__alloc(&graph->env, graph->n_queues, sizeof *session->held);
+    if (!session->queues || !session->held)
+        return hs__no_memory(err, graph->n_queues * sizeof *session->queues, "the queues of a session");
+    for (size_t i = 0; i < graph->n_queues; i++) {
+        if (parent)
+            hs__queue_retain(parent->queues[i]);
+        session->queues[i] = parent ? parent->queues[i] : hs__queue_new(graph->queues[i], err);
+        if (!session->queues[i])
+            return HS_RESOURCE_EXHAUSTED;
+        if (!parent)
+            graph->queues[i]->living = session->queues[i];
+    }
+    return HS_OK;
+}
+
+/* With the session its queues are over: whoever waits in one goes on. */
+static void close_queues(hs__graph_session *session)
+{
+    const hs_graph *graph = session->graph;
+    for (size_t i = 0; session->queues && session->held && i < graph->n_queues; i++) {
+        hs__queue *queue = session->queues[i];
+        if (!queue)
+            continue;
+        if (!session->forked) {
+            hs__queue_close(queue, true);
+            if (graph->queues[i]->living == queue)
+                graph->queues[i]->living = NULL;
+        }
+        hs__queue_give_back(queue, session->held[i]);
+        hs__queue_release(queue);
+    }
+    hs__free(&graph->env, session->queues);
+    hs__free(&graph->env, session->held);
+}
+
+void hs__graph_session_free(hs__graph_session *session)
 {
     hs_graph *graph = session->graph;
     const hs_env *env = &graph->env;
-    hs__graph_close_queues(session);
+    close_queues(session);
     for (size_t i = 0; session->owned && i < session->graph->n_slots; i++)
         hs__free(env, session->owned[i]);
     void *const blocks[] = {session->tensors, session->owned,  session->initialized, (void *)session->fed,
@@ -103,49 +145,9 @@ hs_code hs__graph_session_make(hs_graph *graph, const hs__graph_session *parent,
     hs_code code = allocate(made, err);
     for (size_t i = 0; !code && i < graph->n_nodes; i++)
         code = place(made, graph->nodes[i], err);
-    if (code || (code = hs__graph_open_queues(made, parent, err)))
-        free_session(made);
+    if (code || (code = open_queues(made, parent, err)))
+        hs__graph_session_free(made);
     else
         *session = made;
     return code;
-}
-
-static hs_code check_alone(const hs_graph *graph, hs_error *err)
-{
-    if (!graph->live_sessions || (!graph->program_memory && !graph->has_position))
-        return HS_OK;
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the graph has %s, so it can have only one open session; close that session first",
-                        graph->program_memory ? "variables in the program's memory" : "a queue with a position");
-}
-
-hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
-{
-    hs_graph *graph = self;
-    (void)config;
-    if (graph->error.code)
-        return hs__error_copy(err, &graph->error);
-    if (target && *target && strcmp(target, "local") != 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "the graph backend cannot connect to target '%s'; its sessions run in this process", target);
-    hs__graph_session *made = NULL;
-    hs_code code;
-    /* No op is added any more while the session, or a fork of it, lives. */
-    if ((code = check_alone(graph, err)) || (code = hs__graph_ensure_builtins(graph, err)) ||
-        (code = hs__graph_resolve(graph, err)) || (code = hs__graph_session_make(graph, NULL, &made, err)))
-        return code;
-    graph->live_sessions++;
-    *session = made;
-    return HS_OK;
-}
-
-hs_code hs__graph_session_close(void *session, hs_error *err)
-{
-    (void)err;
-    hs__graph_session *closing = session;
-    hs__graph_guard(session, (hs_write_guard){NULL, NULL, NULL});
-    if (!closing->forked)
-        closing->graph->live_sessions--;
-    free_session(closing);
-    return HS_OK;
 }
