@@ -146,37 +146,37 @@ const hs_backend_ops hs__graph_backend_ops = HS_INIT(
 
 /* What hs_graph_backend gives where there is no graph: opening a session on it says why. */
 
-static hs_code nothing_status(void *self, hs_error *err)
+static hs_code no_graph_status(void *self, hs_error *err)
 {
     (void)self;
     return hs_graph_error(NULL, err);
 }
 
-static hs_code nothing_find(void *self, const char *name, hs_node *node, hs_error *err)
+static hs_code no_graph_find(void *self, const char *name, hs_node *node, hs_error *err)
 {
     (void)name, (void)node;
-    return nothing_status(self, err);
+    return no_graph_status(self, err);
 }
 
-static hs_code nothing_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+static hs_code no_graph_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     (void)target, (void)config, (void)session;
-    return nothing_status(self, err);
+    return no_graph_status(self, err);
 }
 
-static hs_code nothing_run(void *session, hs_backend_call *call, hs_error *err)
+static hs_code no_graph_run(void *session, hs_backend_call *call, hs_error *err)
 {
     (void)call;
-    return nothing_status(session, err);
+    return no_graph_status(session, err);
 }
 
-static const hs_backend_ops nothing_ops =
-    HS_INIT(hs_backend_ops, .name = "no graph", .status = nothing_status, .find = nothing_find, .open = nothing_open,
-            .run = nothing_run, .close = nothing_status);
+static const hs_backend_ops no_graph_ops =
+    HS_INIT(hs_backend_ops, .name = "no graph", .status = no_graph_status, .find = no_graph_find, .open = no_graph_open,
+            .run = no_graph_run, .close = no_graph_status);
 
 hs_backend hs_graph_backend(hs_graph *graph)
 {
-    return graph ? (hs_backend){&hs__graph_backend_ops, graph} : (hs_backend){&nothing_ops, NULL};
+    return graph ? (hs_backend){&hs__graph_backend_ops, graph} : (hs_backend){&no_graph_ops, NULL};
 }
 
 hs_graph *hs_graph_of(hs_backend backend)

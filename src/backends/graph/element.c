@@ -130,7 +130,7 @@ hs_code hs__element_set(const hs__queue_def *def, hs__element *element, size_t c
     return code;
 }
 
-hs_code hs__element_keep(const hs__queue_def *def, hs__element *element, hs_error *err)
+hs_code hs__element_copy_views(const hs__queue_def *def, hs__element *element, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < def->element.n_outputs; i++) {

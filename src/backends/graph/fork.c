@@ -3,17 +3,17 @@
  * queues, and touches no variable, so that nothing has to be agreed upon between the threads. */
 #include "backends/graph/queue.h"
 
-hs_code hs__graph_session_fork(void *self, void **forked, hs_error *err)
+hs_code hs__graph_session_fork(void *self, void **is_fork, hs_error *err)
 {
     const hs__graph_session *parent = self;
     hs__graph_session *made = NULL;
     hs_code code = hs__graph_session_make(parent->graph, parent, &made, err);
-    *forked = made;
+    *is_fork = made;
     return code;
 }
 
 /* Where something asked for reads or writes a variable: which one. NULL: nowhere. */
-static const hs__graph_node *touched(const hs__graph_session *session, const hs__graph_node *op)
+static const hs__graph_node *accessed_variable(const hs__graph_session *session, const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_writes; i++)
         if (op->writes[i]->kind == HS__VARIABLE)
@@ -29,7 +29,7 @@ static const hs__graph_node *touched(const hs__graph_session *session, const hs_
 static hs_code check_op(const hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     static const char rule[] = "which only the session's own thread may do, not a thread that fills a queue";
-    const hs__graph_node *variable = touched(session, op);
+    const hs__graph_node *variable = accessed_variable(session, op);
     if (variable)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "op '%s' reads or writes variable '%s', %s", op->name,
                             variable->name, rule);

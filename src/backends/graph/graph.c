@@ -62,8 +62,8 @@ static void free_collections(hs_graph *graph)
 void hs__queue_def_free(hs__queue_def *def)
 {
     const hs_env *env = &def->graph->env;
-    if (def->takes_turns)
-        hs__turn_destroy(&def->turn);
+    if (def->locks_producer)
+        hs__producer_lock_destroy(&def->producer_lock);
     hs__free(env, def->element.outputs);
     hs__free(env, def->name);
     hs__free(env, def);

@@ -42,7 +42,7 @@ struct hs__graph_node {
     /* an op */
     char *type; /* what viewers of the graph are told; NULL: nothing */
     hs_op_fn run;
-    bool advances_step, tells_writes;
+    bool advances_step, lists_writes;
     hs_output_def *outputs;
     size_t n_outputs;
     const char *const *input_names, *const *control_names, *const *write_names;
@@ -52,9 +52,9 @@ struct hs__graph_node {
     size_t rank;                  /* its place in the order of execution */
     size_t index;                 /* its place among the nodes */
     size_t variable;              /* its place among the variables, if it is one */
-    size_t waits;                 /* while ops are put in order: for how many */
+    size_t n_unordered;           /* while ops are put in order: for how many */
     bool sets_views, reads_views; /* outputs without memory of their own; inputs that are such */
-    bool lends;                   /* a dequeue: its outputs are the memory of what it took */
+    bool is_dequeue;              /* a dequeue: its outputs are the memory of what it took */
     bool builtin;                 /* one of those below: all variables are its business */
     bool is_summary;              /* made by hs_graph_add_summary, or merges summaries */
 };
@@ -156,7 +156,7 @@ void hs__queue_def_free(hs__queue_def *def);
  * error; and adding. */
 hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name);
 hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err);
-hs_code hs__graph_keep(hs_graph *graph, const hs_error *error);
+hs_code hs__graph_record_error(hs_graph *graph, const hs_error *error);
 hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *def, hs_error *err);
 hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *provider, hs_error *err);
 /* Adds an op under a name that is free, its own or one that begins so, even to a finalized graph. */
@@ -202,11 +202,11 @@ typedef struct hs__graph_session {
     int64_t step;                /* the global step before it */
     int64_t advanced;            /* how many ops that advance it have been executed in this run */
     const hs_tensor *step_at;    /* the global step; NULL: it was not initialized when it was last looked for */
-    bool watches_step;           /* advance_step was called: from then on the program does not change the step */
+    bool tracks_step;            /* advance_step was called: from then on the program does not change the step */
     uint64_t expected_step;      /* the step, unless the program has changed it */
     const hs_backend_call *call; /* what it was asked for; NULL: none is being made */
     bool check_inputs;           /* it needs a variable that was not initialized when it began */
-    bool forked;                 /* for a thread beside the session's: it has no variables */
+    bool is_fork;                /* for a thread beside the session's: it has no variables */
     hs_write_guard guard;        /* of somebody who copies the variables */
     int64_t *trace;              /* two times an op, while a run is traced */
     hs__buffer metadata;
@@ -221,7 +221,7 @@ static inline const hs_tensor *hs__graph_tensor_at(const hs__graph_session *sess
 }
 
 /* op.c. Tells the session that its run begins or stops waiting for data. */
-void hs__op_waits(const hs_op *op, bool waiting);
+void hs__op_report_wait(const hs_op *op, bool waiting);
 
 extern const hs_backend_ops hs__graph_backend_ops;
 
@@ -246,14 +246,14 @@ hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, 
 hs_code hs__graph_lend_value(void *session, hs_node node, hs_tensor *memory, hs_error *err);
 
 /* fork.c */
-hs_code hs__graph_session_fork(void *session, void **forked, hs_error *err);
+hs_code hs__graph_session_fork(void *session, void **is_fork, hs_error *err);
 /* Once it is known which ops are needed: may a fork execute them? Makes the memory for what they give. */
 hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err);
 
 /* queue_state.c: a run failed. The queues that it was to fill remember why. */
 /* The run ends before it is made (HS_STOP): what it has taken of queues is there for the next one. */
-void hs__graph_untake(hs__graph_session *session);
-void hs__graph_blame_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err);
+void hs__graph_requeue(hs__graph_session *session);
+void hs__graph_fail_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err);
 
 /* metadata.c: the run's RunMetadata, from session->trace and the graph. */
 hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs_error *err);

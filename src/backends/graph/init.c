@@ -41,7 +41,7 @@ static hs_code run_local_init(void *self, hs_op *op, hs_error *err)
 }
 
 /* Gives the names of variables that are not initialized. The list lies in the slot's own memory, made for all of them. */
-static hs_code report(hs_op *op, bool with_local, hs_error *err)
+static hs_code report_uninitialized(hs_op *op, bool with_local, hs_error *err)
 {
     hs__graph_session *session = op->session;
     const hs_graph *graph = session->graph;
@@ -62,13 +62,13 @@ static hs_code report(hs_op *op, bool with_local, hs_error *err)
 static hs_code report_all(void *self, hs_op *op, hs_error *err)
 {
     (void)self;
-    return report(op, true, err);
+    return report_uninitialized(op, true, err);
 }
 
 static hs_code report_global(void *self, hs_op *op, hs_error *err)
 {
     (void)self;
-    return report(op, false, err);
+    return report_uninitialized(op, false, err);
 }
 
 static const struct {

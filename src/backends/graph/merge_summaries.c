@@ -69,7 +69,7 @@ static size_t list_summaries(const hs_graph *graph, const char **names)
     return n;
 }
 
-static hs_code take_inputs(hs_graph *graph, const char **names, size_t n, hs_error *err)
+static hs_code set_inputs(hs_graph *graph, const char **names, size_t n, hs_error *err)
 {
     const hs_env *env = &graph->env;
     hs__graph_node *merge = graph->merge_summaries;
@@ -96,7 +96,7 @@ hs_code hs__graph_update_merge(hs_graph *graph, hs_error *err)
     if (!names)
         return hs__no_memory(err, graph->n_collected * sizeof *names, "the summaries of a graph");
     size_t n = list_summaries(graph, names);
-    hs_code code = n == graph->merge_summaries->n_inputs ? HS_OK : take_inputs(graph, names, n, err);
+    hs_code code = n == graph->merge_summaries->n_inputs ? HS_OK : set_inputs(graph, names, n, err);
     hs__free(&graph->env, names);
     return code;
 }
@@ -156,7 +156,7 @@ hs_code hs_graph_merge_all_summaries(hs_graph *graph, const char **name)
         *name = NULL;
     if (!graph || !is_collected(graph)) {
         hs_code code = hs__graph_check_open(graph, "op", "Merge/MergeSummary");
-        if (code || (merge_all(graph, &error), code = hs__graph_keep(graph, &error)))
+        if (code || (merge_all(graph, &error), code = hs__graph_record_error(graph, &error)))
             return code;
     }
     if (name)

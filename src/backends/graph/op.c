@@ -52,9 +52,9 @@ int64_t hs_op_global_step(const hs_op *op, hs_error *err)
     if (op && op->session->step >= 0)
         return op->session->step;
     hs_error_set(err, HS_FAILED_PRECONDITION, "%s",
-                 !op                   ? "op is NULL"
-                 : op->session->forked ? "threads that fill a queue have no global step"
-                                       : "the global step is negative");
+                 !op                    ? "op is NULL"
+                 : op->session->is_fork ? "threads that fill a queue have no global step"
+                                        : "the global step is negative");
     return -1;
 }
 
@@ -64,7 +64,7 @@ bool hs_op_stop_requested(const hs_op *op)
     return call && call->size > offsetof(hs_backend_call, user) && call->stop_requested && call->stop_requested(call->user);
 }
 
-void hs__op_waits(const hs_op *op, bool waiting)
+void hs__op_report_wait(const hs_op *op, bool waiting)
 {
     const hs_backend_call *call = op ? op->session->call : NULL;
     if (call && call->size > offsetof(hs_backend_call, waits) && call->waits)
@@ -93,7 +93,7 @@ static hs_code check(const hs_op *op, size_t index, hs_error *err)
                             op->node->n_outputs, index);
     const hs_output_def *output = &op->node->outputs[index];
     bool sets_view = !output->data && (output->dtype == HS_STRING || hs_shape_elements(&output->shape) < 0);
-    if (!sets_view || op->node->lends || !op->session->owned)
+    if (!sets_view || op->node->is_dequeue || !op->session->owned)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "output %zu already has memory", index);
     return HS_OK;
 }

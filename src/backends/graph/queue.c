@@ -72,9 +72,9 @@ static hs_code fill_def(hs__queue_def *def, const hs_queue_def *given, size_t n,
         return HS_OK;
     hs_state_provider saved = {.save = NULL};
     hs_code code = given->position ? hs__state_provider_take(&saved, given->position, "position", err) : HS_OK;
-    if (code || (code = hs__turn_init(&def->turn, err)))
+    if (code || (code = hs__producer_lock_init(&def->producer_lock, err)))
         return code;
-    def->takes_turns = true;
+    def->locks_producer = true;
     def->saved = saved;
     return HS_OK;
 }
@@ -119,12 +119,12 @@ hs_code hs__queue_run_enqueue(void *self, hs_op *op, hs_error *err)
     const hs__queue_def *def = self;
     hs__queue *queue = queue_of(self, op);
     hs__element *element = NULL;
-    hs_code code = hs__queue_begin(queue, &element, err);
+    hs_code code = hs__queue_begin_enqueue(queue, &element, err);
     if (code)
         return code;
     if (def->produce)
         return hs__queue_produce(queue, op, element, err);
-    return hs__queue_end(queue, element, copy_inputs(def, op, element, err), err);
+    return hs__queue_end_enqueue(queue, element, copy_inputs(def, op, element, err), err);
 }
 
 /* What it gives is the element's own memory, which is held until the next dequeue. */
@@ -132,7 +132,7 @@ hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err)
 {
     const hs__queue_def *def = self;
     hs__element **held = &op->session->held[def->index];
-    hs_code code = hs__queue_take(queue_of(self, op), op, held, err);
+    hs_code code = hs__queue_dequeue(queue_of(self, op), op, held, err);
     for (size_t i = 0; !code && i < def->element.n_outputs; i++)
         *hs_op_output(op, i) = (*held)->values[i];
     return code;
@@ -186,7 +186,7 @@ static hs_code add_ops(hs__queue_def *def, const hs_queue_def *given, hs_error *
         (code = add_op(def, "dequeue", hs__queue_run_dequeue, NULL, given->components, &dequeue, err)))
         return code;
     def->element.name = def->enqueue->name;
-    dequeue->lends = true;
+    dequeue->is_dequeue = true;
     if ((code = add_op(def, "close", hs__queue_run_close, NULL, NULL, &other, err)) ||
         (code = add_op(def, "cancel", hs__queue_run_cancel, NULL, NULL, &other, err)))
         return code;
@@ -259,5 +259,5 @@ hs_code hs_graph_add_queue(hs_graph *graph, const hs_queue_def *def)
         return code;
     hs_error error = {0};
     add_queue(graph, def, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }

@@ -15,7 +15,7 @@ typedef struct {
     pthread_cond_t changed;
     bool taken;
     size_t loads_waiting;
-} hs__turn;
+} hs__producer_lock;
 
 /* A queue of a graph's. */
 struct hs__queue_def {
@@ -25,12 +25,12 @@ struct hs__queue_def {
     int64_t capacity;
     hs_op_fn produce; /* NULL: elements are copied from inputs */
     void *self;
-    hs__graph_node *enqueue;  /* its op */
-    hs__graph_node element;   /* what `produce` sees for its op: its outputs are the components */
-    hs_state_provider saved;  /* the position; save NULL: it has none */
-    bool takes_turns;         /* it has a position, or one thread alone fills it */
-    hs__turn turn;            /* if so */
-    struct hs__queue *living; /* the one live session's, of a queue with a position */
+    hs__graph_node *enqueue;         /* its op */
+    hs__graph_node element;          /* what `produce` sees for its op: its outputs are the components */
+    hs_state_provider saved;         /* the position; save NULL: it has none */
+    bool locks_producer;             /* it has a position, or one thread alone fills it */
+    hs__producer_lock producer_lock; /* if so */
+    struct hs__queue *live;          /* the one live session's, of a queue with a position */
 };
 
 /* One element. Its memory is made when it is filled for the first time, and used again. */
@@ -48,7 +48,7 @@ hs__element *hs__element_new(const hs__queue_def *def, hs_error *err);
 void hs__element_free(const hs__queue_def *def, hs__element *element);
 void hs__element_clear(const hs__queue_def *def, hs__element *element);
 /* What was set as views is copied. INTERNAL: something was not set. */
-hs_code hs__element_keep(const hs__queue_def *def, hs__element *element, hs_error *err);
+hs_code hs__element_copy_views(const hs__queue_def *def, hs__element *element, hs_error *err);
 /* Copies the value into the element's memory. */
 hs_code hs__element_set(const hs__queue_def *def, hs__element *element, size_t component, const hs_tensor *value,
                         hs_error *err);
@@ -64,10 +64,10 @@ typedef struct hs__queue {
     int64_t n_ready, n_filling;
     size_t n_pending; /* enqueues that have begun: they wait for room, or fill an element */
     bool closed, cancelled;
-    bool ended;        /* the last enqueue failed: whoever made it does not go on */
-    bool stale;        /* a position was loaded after the end, and nobody has produced from it */
-    hs_error cause;    /* the first error of a run that was to fill it */
-    bool has_position; /* `position` is that of what was consumed last; else it is asked for */
+    bool ended;              /* the last enqueue failed: whoever made it does not go on */
+    bool stale;              /* a position was loaded after the end, and nobody has produced from it */
+    hs_error producer_error; /* the first error of a run that was to fill it */
+    bool has_position;       /* `position` is that of what was consumed last; else it is asked for */
     hs__buffer position;
 } hs__queue;
 
@@ -75,16 +75,15 @@ typedef struct hs__queue {
 hs__queue *hs__queue_new(hs__queue_def *def, hs_error *err);
 void hs__queue_retain(hs__queue *queue);
 void hs__queue_release(hs__queue *queue);
-/* Waits for room, and gives an element to be filled, which hs__queue_end takes back. CANCELLED: the queue is closed. */
-hs_code hs__queue_begin(hs__queue *queue, hs__element **element, hs_error *err);
+/* Waits for room, and gives an element to be filled, which hs__queue_end_enqueue takes back. CANCELLED: the queue is
+ * closed. */
+hs_code hs__queue_begin_enqueue(hs__queue *queue, hs__element **element, hs_error *err);
 /* With HS_OK the element is ready; otherwise it is dropped, and the code is the result. CANCELLED as above. */
-hs_code hs__queue_end(hs__queue *queue, hs__element *element, hs_code code, hs_error *err);
+hs_code hs__queue_end_enqueue(hs__queue *queue, hs__element *element, hs_code code, hs_error *err);
 /* Waits for an element, as long as nobody has asked the op's run to stop (HS_STOP). *held, if there is one, goes back to
  * the queue. */
-hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err);
-/* It was taken by a run that is not made: it is the first again, and the position that of before it. */
-void hs__queue_untake(hs__queue *queue, hs__element **held);
-void hs__queue_give_back(hs__queue *queue, hs__element *held);
+hs_code hs__queue_dequeue(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err);
+void hs__queue_recycle(hs__queue *queue, hs__element *held);
 void hs__queue_close(hs__queue *queue, bool cancel);
 bool hs__queue_cancelled(hs__queue *queue);
 int32_t hs__queue_size(hs__queue *queue);
@@ -95,9 +94,10 @@ void hs__queue_set_position(hs__queue *queue, const hs__buffer *position, bool k
 void hs__queue_rewind(hs__queue *queue, const hs__buffer *position, bool known);
 
 /* queue_position.c */
-hs_code hs__turn_init(hs__turn *turn, hs_error *err);
-void hs__turn_destroy(hs__turn *turn);
-/* Calls the function that produces, saves the position that it has come to, and ends the enqueue (hs__queue_end). */
+hs_code hs__producer_lock_init(hs__producer_lock *turn, hs_error *err);
+void hs__producer_lock_destroy(hs__producer_lock *turn);
+/* Calls the function that produces, saves the position that it has come to, and ends the enqueue (hs__queue_end_enqueue).
+ */
 hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err);
 /* The position as the graph's state; `self` is the hs__queue_def. */
 hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err);

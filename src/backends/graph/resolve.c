@@ -110,22 +110,22 @@ static hs_code find_dependents(const hs_graph *graph, ordering *o, hs_error *err
         for (size_t k = 0; node->kind == HS__OP && k < n_dependencies(node); k++) {
             const hs__graph_node *before = dependency(node, k);
             o->dependents[ends[before->index]++] = node;
-            node->waits += before->kind == HS__OP;
+            node->n_unordered += before->kind == HS__OP;
         }
     }
     return HS_OK;
 }
 
 /* Some op waits for itself. Following what each waits for leads into the circle. */
-static hs_code tell_circle(const hs_graph *graph, hs_error *err)
+static hs_code report_cycle(const hs_graph *graph, hs_error *err)
 {
     const hs__graph_node *op = NULL, *before = NULL;
     for (size_t i = 0; !op; i++)
-        if (graph->nodes[i]->kind == HS__OP && graph->nodes[i]->waits)
+        if (graph->nodes[i]->kind == HS__OP && graph->nodes[i]->n_unordered)
             op = graph->nodes[i];
     for (size_t i = 0; i <= graph->n_nodes; i++) {
         size_t k = 0;
-        while (dependency(op, k)->kind != HS__OP || !dependency(op, k)->waits)
+        while (dependency(op, k)->kind != HS__OP || !dependency(op, k)->n_unordered)
             k++;
         before = op;
         op = dependency(op, k);
@@ -141,7 +141,7 @@ static hs_code order_ops(hs_graph *graph, hs_error *err)
     hs_code code = find_dependents(graph, &o, err);
     for (size_t i = 0; !code && i < graph->n_nodes; i++) {
         n_ops += graph->nodes[i]->kind == HS__OP;
-        if (graph->nodes[i]->kind == HS__OP && !graph->nodes[i]->waits)
+        if (graph->nodes[i]->kind == HS__OP && !graph->nodes[i]->n_unordered)
             push(&o, graph->nodes[i]);
     }
     while (!code && o.n_ready) {
@@ -149,11 +149,11 @@ static hs_code order_ops(hs_graph *graph, hs_error *err)
         op->rank = graph->n_ops;
         graph->order[graph->n_ops++] = op;
         for (size_t i = o.first[op->index]; i < o.first[op->index + 1]; i++)
-            if (--o.dependents[i]->waits == 0)
+            if (--o.dependents[i]->n_unordered == 0)
                 push(&o, o.dependents[i]);
     }
     if (!code && graph->n_ops < n_ops)
-        code = tell_circle(graph, err);
+        code = report_cycle(graph, err);
     hs__free(&graph->env, o.dependents);
     hs__free(&graph->env, o.first);
     hs__free(&graph->env, o.ready);
@@ -169,7 +169,7 @@ static bool sets_views(const hs__graph_node *op)
     return false;
 }
 
-static void note_views(hs__graph_node *op)
+static void classify_op(hs__graph_node *op)
 {
     op->sets_views = sets_views(op);
     op->reads_views = op->moves = false;
@@ -190,7 +190,7 @@ static void number_tensors(hs_graph *graph)
         node->slot = graph->n_slots;
         graph->n_slots += node->kind == HS__OP ? node->n_outputs : 1;
         if (node->kind == HS__OP)
-            note_views(node);
+            classify_op(node);
         if (node->kind == HS__VARIABLE) {
             node->variable = graph->n_variables;
             graph->variables[graph->n_variables++] = node;
@@ -249,7 +249,7 @@ hs_code hs__graph_resolve(hs_graph *graph, hs_error *err)
     hs_code code = graph->order && graph->variables ? HS_OK : hs__no_memory(err, graph->n_nodes, "ordering the graph");
     for (size_t i = 0; !code && i < graph->n_nodes; i++) {
         graph->nodes[i]->index = i;
-        graph->nodes[i]->waits = 0;
+        graph->nodes[i]->n_unordered = 0;
         if (graph->nodes[i]->kind == HS__OP)
             code = resolve_op(graph, graph->nodes[i], err);
     }

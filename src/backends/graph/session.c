@@ -10,28 +10,28 @@
 /* Guards. */
 
 /* Somebody who copies variables is asked before they change. */
-static void ask_guard(hs__graph_session *session, size_t variable)
+static void call_guard(hs__graph_session *session, size_t variable)
 {
     if (session->guard.before_write && !session->guard.before_write(session->guard.user, variable))
         session->guard.before_write = NULL;
 }
 
-static void ask_guard_for(hs__graph_session *session, const hs__graph_node *op)
+static void call_guard_for_op(hs__graph_session *session, const hs__graph_node *op)
 {
     bool writes_moving = false; /* which may be memory that another variable has, too */
     for (size_t i = 0; i < op->n_writes; i++)
         writes_moving |= op->writes[i]->moves;
-    if (!op->tells_writes || session->graph->shares_memory || writes_moving)
-        ask_guard(session, HS_ANY_VARIABLE);
+    if (!op->lists_writes || session->graph->shares_memory || writes_moving)
+        call_guard(session, HS_ANY_VARIABLE);
     for (size_t i = 0; i < op->n_writes; i++)
         if (op->writes[i]->kind == HS__VARIABLE)
-            ask_guard(session, op->writes[i]->variable);
+            call_guard(session, op->writes[i]->variable);
 }
 
 void hs__graph_guard(void *self, hs_write_guard guard)
 {
     hs__graph_session *session = self;
-    ask_guard(session, HS_ANY_VARIABLE);
+    call_guard(session, HS_ANY_VARIABLE);
     if (session->guard.before_write)
         session->guard.released(session->guard.user);
     session->guard = guard;
@@ -44,7 +44,7 @@ static bool is_fed(const hs__graph_session *session, size_t slot)
     return session->fed_in[slot] == session->run;
 }
 
-static hs_code take_feed(hs__graph_session *session, const hs_backend_feed *feed, hs_error *err)
+static hs_code set_feed(hs__graph_session *session, const hs_backend_feed *feed, hs_error *err)
 {
     const hs__graph_node *node = feed->node.op;
     if (feed->node.output < 0)
@@ -98,7 +98,7 @@ static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size
 }
 
 /* Which ops are needed for what was asked for. */
-static hs_code mark(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
+static hs_code mark_needed(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
 {
     size_t depth = 0;
     for (size_t i = 0; i < call->n_fetches; i++) {
@@ -135,19 +135,19 @@ static hs_code check_inputs(const hs__graph_session *session, const hs__graph_no
 
 /* Memory that moves: before it is used, it is looked for. */
 
-static hs_code look_up(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
+static hs_code locate(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
 {
     return hs__variable_place(&variable->def, false, &session->tensors[variable->slot], err);
 }
 
-static hs_code look_up_inputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+static hs_code locate_inputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     for (size_t i = 0; i < op->n_inputs; i++) {
         const hs__graph_node *node = op->inputs[i].node;
         if (node->kind != HS__VARIABLE || !node->moves || is_fed(session, node->slot))
             continue;
         const hs_tensor *value = &session->tensors[node->slot];
-        hs_code code = look_up(session, node, err);
+        hs_code code = locate(session, node, err);
         if (code)
             return code;
         if (!value->data && value->bytes)
@@ -157,12 +157,12 @@ static hs_code look_up_inputs(hs__graph_session *session, const hs__graph_node *
     return HS_OK;
 }
 
-static hs_code look_up_operands(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+static hs_code locate_operands(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
-    hs_code code = look_up_inputs(session, op, err);
+    hs_code code = locate_inputs(session, op, err);
     for (size_t i = 0; !code && i < op->n_writes; i++)
         if (op->writes[i]->moves)
-            code = look_up(session, op->writes[i], err);
+            code = locate(session, op->writes[i], err);
     return code;
 }
 
@@ -172,7 +172,7 @@ HS__COLD static hs_code check_fetched(hs__graph_session *session, const hs__grap
     const hs_tensor *value = &session->tensors[variable->slot];
     if (!session->initialized[variable->slot])
         return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is not initialized", variable->name);
-    hs_code code = look_up(session, variable, err);
+    hs_code code = locate(session, variable, err);
     if (!code && !value->data && value->bytes)
         code = hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has no memory yet", variable->name);
     return code;
@@ -189,7 +189,7 @@ static bool is_view(const hs_output_def *output)
 }
 
 /* A view is good for one run: what was set in the last one is forgotten. */
-static void forget_views(hs__graph_session *session, const hs__graph_node *op)
+static void reset_views(hs__graph_session *session, const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
         hs_tensor *tensor = &session->tensors[op->slot + i];
@@ -215,15 +215,15 @@ HS__COLD static hs_code prepare(hs__graph_session *session, const hs__graph_node
 {
     hs_code code = session->check_inputs ? check_inputs(session, op, err) : HS_OK;
     if (!code && op->moves)
-        code = look_up_operands(session, op, err);
+        code = locate_operands(session, op, err);
     if (!code && op->reads_views)
         code = check_views(session, op, err);
     if (code)
         return code;
     if (op->sets_views)
-        forget_views(session, op);
+        reset_views(session, op);
     if (session->guard.before_write)
-        ask_guard_for(session, op);
+        call_guard_for_op(session, op);
     return HS_OK;
 }
 
@@ -258,7 +258,7 @@ static inline hs_code execute(hs__graph_session *session, const hs__graph_node *
 }
 
 /* When a run of at most `secs` has to be over. */
-static int64_t limit_of(const hs_env *env, double secs)
+static int64_t deadline_of(const hs_env *env, double secs)
 {
     int64_t now = hs_env_monotonic_ns(env);
     return secs * 1e9 < (double)(INT64_MAX - now) ? now + (int64_t)(secs * 1e9) : INT64_MAX;
@@ -285,7 +285,7 @@ __attribute__((noinline)) static hs_code execute_with(hs__graph_session *session
 static hs_code execute_all(hs__graph_session *session, const hs_run_options *options, hs_error *err)
 {
     const hs_graph *graph = session->graph;
-    int64_t limit = options && options->timeout_secs > 0 ? limit_of(&graph->env, options->timeout_secs) : 0;
+    int64_t limit = options && options->timeout_secs > 0 ? deadline_of(&graph->env, options->timeout_secs) : 0;
     for (size_t word = 0; word * 64 < graph->n_ops; word++) {
         for (uint64_t bits = session->needed[word]; bits; bits &= bits - 1) {
             const hs__graph_node *op = graph->order[word * 64 + (size_t)__builtin_ctzll(bits)];
@@ -318,12 +318,12 @@ static hs_code advance(hs__graph_session *session, int64_t *step, int64_t by, hs
     if (!step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step '%s' is not initialized",
                             session->graph->global_step->name);
-    ask_guard(session, session->graph->global_step->variable);
+    call_guard(session, session->graph->global_step->variable);
     *step += by;
     return HS_OK;
 }
 
-static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_error *err)
+static hs_code collect_values(hs__graph_session *session, hs_backend_call *call, hs_error *err)
 {
     for (size_t i = 0; i < call->n_fetches; i++) {
         const hs__graph_node *node = call->fetches[i].op;
@@ -346,18 +346,18 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
 }
 
 /* Executes what was marked. */
-static hs_code run_marked(hs__graph_session *session, hs_backend_call *call, hs_error *err)
+static hs_code run_needed(hs__graph_session *session, hs_backend_call *call, hs_error *err)
 {
     hs_code code = execute_all(session, call->options, err);
     /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
     int64_t *step = step_of(session);
     hs_code late = advance(session, step, session->advanced, code ? NULL : err);
-    if (session->watches_step) /* what the run made of it */
+    if (session->tracks_step) /* what the run made of it */
         session->expected_step += (uint64_t)*step - (uint64_t)session->step;
-    if (code || (code = late) || (code = collect(session, call, err)))
+    if (code || (code = late) || (code = collect_values(session, call, err)))
         return code;
     const hs_run_options *options = call->options;
-    if (options && (options->trace_level >= HS_TRACE_SOFTWARE || options->output_partition_graphs) && !session->forked)
+    if (options && (options->trace_level >= HS_TRACE_SOFTWARE || options->output_partition_graphs) && !session->is_fork)
         code = hs__graph_metadata(session, call, err);
     return code;
 }
@@ -374,16 +374,17 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
     else
         memset(session->needed, 0, words * sizeof *session->needed);
     const int64_t *step = step_of(session);
-    session->step = step ? *step : session->forked ? -1 : 0;
+    session->step = step ? *step : session->is_fork ? -1 : 0;
     session->call = call;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < call->n_feeds; i++)
-        code = take_feed(session, &call->feeds[i], err);
-    if (code || (code = mark(session, call, err)) ||
-        (session->forked && (code = hs__graph_prepare_fork(session, call, err))) || (code = run_marked(session, call, err)))
-        hs__graph_blame_queues(session, call, code, err);
+        code = set_feed(session, &call->feeds[i], err);
+    if (code || (code = mark_needed(session, call, err)) ||
+        (session->is_fork && (code = hs__graph_prepare_fork(session, call, err))) ||
+        (code = run_needed(session, call, err)))
+        hs__graph_fail_queues(session, call, code, err);
     if (code == HS_STOP)
-        hs__graph_untake(session);
+        hs__graph_requeue(session);
     session->call = NULL;
     return code;
 }
@@ -424,7 +425,7 @@ hs_code hs__graph_session_close(void *session, hs_error *err)
     (void)err;
     hs__graph_session *closing = session;
     hs__graph_guard(session, (hs_write_guard){NULL, NULL, NULL});
-    if (!closing->forked)
+    if (!closing->is_fork)
         closing->graph->live_sessions--;
     hs__graph_session_free(closing);
     return HS_OK;
@@ -438,7 +439,7 @@ hs_code hs__graph_read_variable(void *self, size_t index, hs_tensor *value, hs_e
     const hs__graph_node *variable = session->graph->variables[index];
     if (!session->initialized[variable->slot])
         return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is not initialized", variable->name);
-    hs_code code = variable->moves ? look_up(session, variable, err) : HS_OK;
+    hs_code code = variable->moves ? locate(session, variable, err) : HS_OK;
     *value = session->tensors[variable->slot];
     return code;
 }
@@ -448,7 +449,7 @@ hs_code hs__graph_write_variable(void *self, size_t index, const hs_tensor *valu
     hs__graph_session *session = self;
     const hs__graph_node *variable = session->graph->variables[index];
     hs_tensor *to = &session->tensors[variable->slot];
-    ask_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
+    call_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
     hs_code code = hs__variable_write(&variable->def, to, value, err);
     if (code)
         return code;
@@ -469,7 +470,7 @@ hs_code hs__graph_lend_variable(void *self, size_t index, hs_tensor *memory, hs_
         return code;
     if (memory->memory)
         return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is not in host memory", variable->name);
-    ask_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
+    call_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
     return HS_OK;
 }
 
@@ -489,11 +490,11 @@ hs_code hs__graph_advance_step(void *self, int64_t by, hs_error *err)
     if (!session->graph->global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has no global step");
     int64_t *step = step_of(session);
-    if (step && session->watches_step && (uint64_t)*step != session->expected_step)
+    if (step && session->tracks_step && (uint64_t)*step != session->expected_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the program changed the global step from %lld to %lld; only hs_step_end advances it",
                             (long long)session->expected_step, (long long)*step);
-    session->watches_step = step != NULL;
+    session->tracks_step = step != NULL;
     if (!step)
         return advance(session, NULL, by, err);
     hs_code code = advance(session, step, by, err);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static hs_code own(hs__graph_session *session, size_t slot, size_t bytes, hs_error *err)
+static hs_code allocate_tensor(hs__graph_session *session, size_t slot, size_t bytes, hs_error *err)
 {
     hs_tensor *tensor = &session->tensors[slot];
     session->owned[slot] = hs__alloc(&session->graph->env, bytes, 1);
@@ -18,17 +18,17 @@ static hs_code own(hs__graph_session *session, size_t slot, size_t bytes, hs_err
 hs_code hs__graph_own_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && !op->lends && i < op->n_outputs; i++) {
+    for (size_t i = 0; !code && !op->is_dequeue && i < op->n_outputs; i++) {
         const hs_output_def *output = &op->outputs[i];
         size_t slot = op->slot + i;
         if (!output->data && !session->owned[slot] && output->dtype != HS_STRING && hs_shape_elements(&output->shape) >= 0)
-            code = own(session, slot, session->tensors[slot].bytes, err);
+            code = allocate_tensor(session, slot, session->tensors[slot].bytes, err);
     }
     return code;
 }
 
 /* A fork executes few of the ops, and gets memory for those that it does. */
-static hs_code place_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+static hs_code init_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
         const hs_output_def *output = &op->outputs[i];
@@ -38,25 +38,25 @@ static hs_code place_outputs(hs__graph_session *session, const hs__graph_node *o
         if (hs_shape_elements(&output->shape) < 0)
             tensor->rank = -1; /* until it is set */
     }
-    return session->forked ? HS_OK : hs__graph_own_outputs(session, op, err);
+    return session->is_fork ? HS_OK : hs__graph_own_outputs(session, op, err);
 }
 
-static hs_code place(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
+static hs_code init_tensor(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
 {
     if (node->kind == HS__OP)
-        return place_outputs(session, node, err);
+        return init_outputs(session, node, err);
     hs_tensor *tensor = &session->tensors[node->slot];
     *tensor = hs_tensor_of(node->dtype, node->shape, node->data);
     tensor->memory = node->memory;
-    if (session->forked && node->kind == HS__VARIABLE)
+    if (session->is_fork && node->kind == HS__VARIABLE)
         return HS_OK; /* which nobody looks at */
     session->initialized[node->slot] = node->kind != HS__VARIABLE || node->data || node->moves;
     if (session->initialized[node->slot])
         return HS_OK;
-    return own(session, node->slot, tensor->bytes, err);
+    return allocate_tensor(session, node->slot, tensor->bytes, err);
 }
 
-/* The session's own queues, or those of the one that it is forked from. */
+/* Makes the session's queues, or retains those of the parent. */
 static hs_code open_queues(hs__graph_session *session, const hs__graph_session *parent, hs_error *err)
 {
     hs_graph *graph = session->graph;
@@ -73,7 +73,7 @@ static hs_code open_queues(hs__graph_session *session, const hs__graph_session *
         if (!session->queues[i])
             return HS_RESOURCE_EXHAUSTED;
         if (!parent)
-            graph->queues[i]->living = session->queues[i];
+            graph->queues[i]->live = session->queues[i];
     }
     return HS_OK;
 }
@@ -86,12 +86,12 @@ static void close_queues(hs__graph_session *session)
         hs__queue *queue = session->queues[i];
         if (!queue)
             continue;
-        if (!session->forked) {
+        if (!session->is_fork) {
             hs__queue_close(queue, true);
-            if (graph->queues[i]->living == queue)
-                graph->queues[i]->living = NULL;
+            if (graph->queues[i]->live == queue)
+                graph->queues[i]->live = NULL;
         }
-        hs__queue_give_back(queue, session->held[i]);
+        hs__queue_recycle(queue, session->held[i]);
         hs__queue_release(queue);
     }
     hs__free(&graph->env, session->queues);
@@ -139,12 +139,12 @@ hs_code hs__graph_session_make(hs_graph *graph, const hs__graph_session *parent,
     if (!made)
         return hs__no_memory(err, sizeof *made, "a session of the graph");
     made->graph = graph;
-    made->forked = parent != NULL;
+    made->is_fork = parent != NULL;
     atomic_fetch_add(&graph->references, 1);
     hs__buffer_init(&made->metadata, &graph->env);
     hs_code code = allocate(made, err);
     for (size_t i = 0; !code && i < graph->n_nodes; i++)
-        code = place(made, graph->nodes[i], err);
+        code = init_tensor(made, graph->nodes[i], err);
     if (code || (code = open_queues(made, parent, err)))
         hs__graph_session_free(made);
     else
