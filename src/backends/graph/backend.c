@@ -144,7 +144,7 @@ const hs_backend_ops hs__graph_backend_ops = HS_INIT(
     .guard = hs__graph_guard, .lend_variable = hs__graph_lend_variable, .fork = hs__graph_session_fork,
     .lend_value = hs__graph_lend_value);
 
-/* What hs_graph_backend gives where there is no graph: opening a session on it says why. */
+/* The backend of a graph that is NULL. Opening a session on it reports the error. */
 
 static hs_code no_graph_status(void *self, hs_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building a graph. */
+/* Adds nodes, state and items of collections to a graph. */
 #include "backends/graph/graph.h"
 
 #include "base/state.h"
@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Keeps the graph's first error, and hands it on to whoever asked with an `err` of their own. */
 hs_code hs__graph_record_error(hs_graph *graph, const hs_error *error)
 {
     if (error->code && !graph->error.code)
@@ -42,7 +41,6 @@ hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char
     return HS_OK;
 }
 
-/* May the graph be added to? Being too late is the caller's error, and not one of the graph. */
 hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name)
 {
     if (!graph)
@@ -55,7 +53,7 @@ hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name
     return HS_FAILED_PRECONDITION;
 }
 
-/* Adds the node, which the graph then owns; frees it on failure. */
+/* Adds the node to the graph, or frees it on failure. */
 static hs_code add_node(hs_graph *graph, hs__graph_node *node, const char *name, hs_error *err)
 {
     hs_code code;
@@ -139,7 +137,7 @@ hs_code(hs_graph_variable)(hs_graph *graph, const char *name, hs_dtype dtype, hs
     return hs__graph_record_error(graph, &error);
 }
 
-/* A value or a placeholder. */
+/* Adds a value or a placeholder. */
 static hs_code add_tensor(hs_graph *graph, hs__node_kind kind, const char *what, const char *name, hs_dtype dtype,
                           const hs_shape *shape, void *data, hs_error *err)
 {
@@ -223,7 +221,7 @@ static hs_code check_outputs(const char *name, const hs_output_def *outputs, siz
     return code;
 }
 
-/* The lists of an op, copied. */
+/* Copies the functions and lists of an op's definition. */
 static hs_code copy_lists(const hs_graph *graph, hs__graph_node *node, const hs_op_def *def, hs_error *err)
 {
     const hs_env *env = &graph->env;
@@ -367,7 +365,7 @@ hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save,
     return hs_graph_add_state(graph, HS_STATE_PROVIDER(.name = name, .save = save, .load = load, .self = self));
 }
 
-/* State that is bytes of the program's. */
+/* State of hs_graph_bytes. */
 typedef struct {
     void *data;
     size_t size;

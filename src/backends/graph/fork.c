@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forks of a session: for threads that run ops beside the one that trains. A fork has outputs of its own, shares the
- * queues, and touches no variable, so that nothing has to be agreed upon between the threads. */
+/* Forks of a session: handles for threads that run ops concurrently with training. A fork has private outputs, shares the
+ * session's queues and cannot access variables, so that runs need no lock. */
 #include "backends/graph/queue.h"
 
 hs_code hs__graph_session_fork(void *self, void **is_fork, hs_error *err)
@@ -12,7 +12,7 @@ hs_code hs__graph_session_fork(void *self, void **is_fork, hs_error *err)
     return code;
 }
 
-/* Where something asked for reads or writes a variable: which one. NULL: nowhere. */
+/* Returns a variable that the op reads or writes, or NULL. */
 static const hs__graph_node *accessed_variable(const hs__graph_session *session, const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_writes; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph's life. */
+/* Creates, frees and searches a graph. */
 #include "backends/graph/queue.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ hs_graph *hs_graph_new(const hs_env *env)
     hs_env taken;
     hs_error error = {0};
     if (hs__env_take(&taken, env, &error))
-        taken = *hs_env_default(); /* the error is kept, and reported when a session is opened */
+        taken = *hs_env_default(); /* opening a session reports the error */
     hs_graph *graph = hs__alloc(&taken, 1, sizeof *graph);
     if (!graph)
         return NULL;
@@ -69,7 +69,7 @@ void hs__queue_def_free(hs__queue_def *def)
     hs__free(env, def);
 }
 
-/* Memory of hooks. */
+/* Memory for hooks. */
 
 static void free_memory(const hs_env *env, hs__graph_memory *memory)
 {
@@ -140,7 +140,7 @@ void hs__graph_release(hs_graph *graph)
     hs__free(&env, graph);
 }
 
-/* A thread that fills a queue may not have ended yet: it needs the graph, but not what is collected in it. */
+/* A thread that fills a queue may still run. It needs the graph, but not the collections. */
 void hs_graph_free(hs_graph *graph)
 {
     if (!graph)

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* The version of the format: all that is written here has been there since TensorFlow's version 27 of it. Those from 21 on
- * are held to the output shapes that they tell. */
+/* The version of the format. All fields that are written here exist since version 27. From version 21 on, TensorFlow checks
+ * the output shapes. */
 enum { GRAPH_VERSIONS = 4, VERSION_PRODUCER = 1, PRODUCER = 27 };
 
 static void define_tensor(hs__node_def *def, const hs__graph_node *node, const char *op)
@@ -19,7 +19,7 @@ static void define_tensor(hs__node_def *def, const hs__graph_node *node, const c
     hs__node_def_shapes(def, HS__OUTPUT_SHAPES, &output, 1);
 }
 
-/* Has the op an input from this node, among the first `n`? */
+/* Returns true if one of the op's first `n` inputs is of the node. */
 static bool reads(const hs__graph_node *op, const hs__graph_node *node, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -28,7 +28,7 @@ static bool reads(const hs__graph_node *op, const hs__graph_node *node, size_t n
     return false;
 }
 
-/* Does the op write this node, among the first `n`? */
+/* Returns true if one of the first `n` nodes that the op writes is the node. */
 static bool writes(const hs__graph_node *op, const hs__graph_node *node, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -37,7 +37,7 @@ static bool writes(const hs__graph_node *op, const hs__graph_node *node, size_t 
     return false;
 }
 
-/* A group brings about what it names, and reads nothing. */
+/* An op without a function: its inputs become control inputs. */
 static void define_group(hs__node_def *def, const hs__graph_node *op)
 {
     hs__node_def_begin(def, op->name, op->type ? op->type : "NoOp");
@@ -47,7 +47,7 @@ static void define_group(hs__node_def *def, const hs__graph_node *op)
     hs__node_def_controls(def, op);
 }
 
-/* One of the ops that initialize: all variables are its business, and its edges are drawn aside. */
+/* An op that initializes variables: they become control inputs, which viewers draw separately. */
 static void define_init(hs__node_def *def, const hs_graph *graph, const hs__graph_node *op)
 {
     uint64_t local = op->name == graph->builtins[HS__BUILTIN_LOCAL_INIT] ? HS_VARIABLE_LOCAL : 0;
@@ -57,9 +57,10 @@ static void define_init(hs__node_def *def, const hs_graph *graph, const hs__grap
             hs__node_def_control(def, graph->variables[i]->name);
 }
 
-/* What an op changes is drawn as an input, as TensorFlow's ops take the variables that they change. */
 typedef void (*edge_visitor)(hs__node_def *def, const hs__graph_node *node, size_t output);
 
+/* Visits the inputs of an op, and the nodes that it writes: TensorFlow's ops have the variables that they change as inputs.
+ */
 static void each_data_input(hs__node_def *def, const hs_graph *graph, const hs__graph_node *op, edge_visitor visit)
 {
     const hs__graph_node *step = op->advances_step ? graph->global_step : NULL;

@@ -4,14 +4,13 @@
 
 #include "backends/graph/node_def.h"
 
-/* The parts of the graph's definition. */
-
-/* TensorFlow has the shapes of outputs under this key. */
+/* TensorFlow's attribute for the shapes of outputs. */
 #define HS__OUTPUT_SHAPES "_output_shapes"
 
-/* graph_def_queue.c. Is it the op of a queue? If so, defines it as TensorFlow's op of that kind; with the first of them,
- * the queue itself and what produces for it. */
+/* graph_def_queue.c */
+/* Returns true if a queue has the op. */
 bool hs__is_queue_op(const hs__graph_node *op);
+/* Writes TensorFlow's op of the same kind. With the enqueue op, also writes the queue and its producer. */
 hs_code hs__define_queue_op(hs__node_def *def, const hs__graph_node *op, hs_error *err);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A queue in the graph's definition: what produces, the queue, and its ops, under the names that TensorFlow has for them.
- */
+/* Queues in the GraphDef: the producer, the queue and its ops, as TensorFlow's ops. */
 #include "backends/graph/graph_def.h"
 #include "backends/graph/queue.h"
 
-/* A name for a node that is in the definition alone. */
+/* Returns an unused name for a node that only the GraphDef has. */
 static char *free_name(const hs__queue_def *queue, const char *what)
 {
     const hs_env *env = &queue->graph->env;
@@ -22,7 +21,7 @@ bool hs__is_queue_op(const hs__graph_node *op)
            op->run == hs__queue_run_cancel || op->run == hs__queue_run_size;
 }
 
-/* Shapes are told where all are closed, as TensorFlow wants it. */
+/* Writes the shapes only if all are fully known, as TensorFlow requires. */
 static void define_queue(hs__node_def *def, const hs__queue_def *queue, const char *name)
 {
     static const hs_output_def handle = {.shape = {.rank = 0}};

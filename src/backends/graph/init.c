@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that every graph has: those that initialize its variables, and those that name the ones that are not. */
+/* The ops that every graph has: they initialize variables, and list uninitialized ones. */
 #include "backends/graph/graph.h"
 
 #include <string.h>
 
-/* The program's own memory without an initializer has its first value already, or does not exist yet. */
+/* Memory of the program without `initialize` and `initial` keeps its value, or does not exist yet. */
 static hs_code initialize(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
 {
     const hs_variable_def *def = &variable->def;
@@ -40,7 +40,7 @@ static hs_code run_local_init(void *self, hs_op *op, hs_error *err)
     return initialize_all(op, HS_VARIABLE_LOCAL, err);
 }
 
-/* Gives the names of variables that are not initialized. The list lies in the slot's own memory, made for all of them. */
+/* Sets the output to the names of uninitialized variables. The list is allocated once, for all variables. */
 static hs_code report_uninitialized(hs_op *op, bool with_local, hs_error *err)
 {
     hs__graph_session *session = op->session;

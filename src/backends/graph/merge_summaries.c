@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The op that merges all summaries of a graph. A Summary is a list of values, so that serialized ones are merged by putting
- * them one after the other. */
+/* The op that merges all summaries of a graph. It concatenates them: a serialized Summary is a list of values. */
 #include "backends/graph/graph.h"
 
 #include <hooksess/graph_summary.h>
@@ -54,7 +53,7 @@ static hs_code run_merge(void *self, hs_op *op, hs_error *err)
     return hs_op_set_output(op, 0, &value, err);
 }
 
-/* The summaries' names, each once. */
+/* Sets `names` to the summaries, without duplicates. Returns their number. */
 static size_t list_summaries(const hs_graph *graph, const char **names)
 {
     size_t n = 0;
@@ -139,7 +138,7 @@ static hs_code merge_all(hs_graph *graph, hs_error *err)
     return code ? code : hs__graph_collect(graph, HS_SUMMARY_OP, graph->merge_summaries->name, true, NULL, err);
 }
 
-/* Was it made, and collected? */
+/* Returns true if the op exists and is in the collection HS_SUMMARY_OP. */
 static bool is_collected(const hs_graph *graph)
 {
     for (size_t i = 0; graph->merge_summaries && i < graph->n_collected; i++)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The fields that are written here; their messages are in base/wire/graph.proto. */
+/* Fields of the messages in base/wire/graph.proto. */
 enum { GRAPH_NODE = 1, NODE_NAME = 1, NODE_OP = 2, NODE_INPUT = 3, NODE_ATTR = 5, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 enum { VALUE_LIST = 1, VALUE_INT = 3, VALUE_BOOL = 5, VALUE_TYPE = 6, VALUE_SHAPE = 7 };
 
@@ -26,7 +26,7 @@ void hs__node_def_free(hs__node_def *def)
     hs__buffer_free(&def->entry);
 }
 
-/* An empty buffer forgets that it failed. */
+/* hs__buffer_clear resets `failed`, so it is copied first. */
 static void clear(hs__node_def *def, hs__buffer *buffer)
 {
     def->graph->failed |= buffer->failed;
@@ -52,7 +52,7 @@ void hs__node_def_begin(hs__node_def *def, const char *name, const char *op)
     put_text(&def->node, NODE_OP, op);
 }
 
-/* "NAME", "NAME:1" or "^NAME". */
+/* Writes an input: "NAME", "NAME:1" or "^NAME". */
 static void put_edge(hs__buffer *node, const char *before, const char *name, size_t output)
 {
     char number[24] = "", *digit = number + sizeof number - 1;
@@ -85,7 +85,7 @@ void hs__node_def_controls(hs__node_def *def, const hs__graph_node *op)
         hs__node_def_control(def, op->controls[i]->name);
 }
 
-/* What is in `value` becomes the attribute. */
+/* Writes `value` as the attribute `key`. */
 static void end_attr(hs__node_def *def, const char *key)
 {
     clear(def, &def->entry);
@@ -143,7 +143,7 @@ void hs__node_def_bool(hs__node_def *def, const char *key, bool value)
     end_attr(def, key);
 }
 
-/* In a list they have the fields that they have alone. */
+/* A list has the same fields as a single value. */
 
 void hs__node_def_type_of_list(hs__node_def *def, hs_dtype dtype)
 {

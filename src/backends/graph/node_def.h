@@ -4,11 +4,12 @@
 
 #include "backends/graph/graph.h"
 
-/* Writes the nodes of a GraphDef, field by field: begin, then inputs and attributes in any number, then end. That memory
- * was wanting is found out when the graph's buffer is checked. */
+/* Writes the nodes of a GraphDef: begin, then inputs and attributes, then end. If memory is exhausted, graph->failed is
+ * set.
+ */
 typedef struct {
-    hs__buffer *graph;             /* to which nodes are appended */
-    hs__buffer node, value, entry; /* of the node; of the attribute; of that with its key */
+    hs__buffer *graph;             /* nodes are appended to it */
+    hs__buffer node, value, entry; /* current node, value of the current attribute, attribute with its key */
 } hs__node_def;
 
 void hs__node_def_init(hs__node_def *def, hs__buffer *graph);
@@ -24,10 +25,10 @@ void hs__node_def_type(hs__node_def *def, const char *key, hs_dtype dtype);
 void hs__node_def_shape(hs__node_def *def, const char *key, const hs_shape *shape);
 void hs__node_def_int(hs__node_def *def, const char *key, int64_t value);
 void hs__node_def_bool(hs__node_def *def, const char *key, bool value);
-/* Lists of the types, and of the shapes, of outputs. */
+/* Lists of the types and shapes of outputs. */
 void hs__node_def_types(hs__node_def *def, const char *key, const hs_output_def *outputs, size_t n);
 void hs__node_def_shapes(hs__node_def *def, const char *key, const hs_output_def *outputs, size_t n);
-/* A list of types that are told one by one, and then the key. */
+/* Write a list of types: its elements, then its key. */
 void hs__node_def_type_of_list(hs__node_def *def, hs_dtype dtype);
 void hs__node_def_end_list(hs__node_def *def, const char *key);
 void hs__node_def_end(hs__node_def *def);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an op's function can call. */
+/* Functions that an op's function calls. */
 #include "backends/graph/graph.h"
 
 #include <stddef.h>
@@ -78,7 +78,7 @@ const char *hs_op_name(const hs_op *op)
 
 /* Memory of outputs. */
 
-/* Stands before it, in the slot's block. */
+/* Precedes the memory of an output in its block. */
 typedef union {
     size_t capacity;
     max_align_t aligned;

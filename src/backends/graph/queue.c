@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding queues to a graph. */
+/* Adds queues to a graph: their ops, position and queue runner. */
 #include "backends/graph/queue.h"
 
 #include <hooksess/tf1/queue_runner.h>
@@ -79,7 +79,7 @@ static hs_code fill_def(hs__queue_def *def, const hs_queue_def *given, size_t n,
     return HS_OK;
 }
 
-/* The graph owns it from then on. */
+/* Makes a definition. The caller adds it to graph->queues, which has room. */
 static hs_code new_def(hs_graph *graph, const hs_queue_def *given, size_t n, hs__queue_def **out, hs_error *err)
 {
     hs_code code =
@@ -127,7 +127,7 @@ hs_code hs__queue_run_enqueue(void *self, hs_op *op, hs_error *err)
     return hs__queue_end_enqueue(queue, element, copy_inputs(def, op, element, err), err);
 }
 
-/* What it gives is the element's own memory, which is held until the next dequeue. */
+/* The outputs are the element's memory, which stays valid until the next dequeue. */
 hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err)
 {
     const hs__queue_def *def = self;
@@ -159,9 +159,9 @@ hs_code hs__queue_run_size(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Adding. */
+/* Adding a queue. */
 
-/* Adds NAME/what. None of a queue's ops changes variables. */
+/* Adds the op NAME/what. It writes no variables. */
 static hs_code add_op(hs__queue_def *def, const char *what, hs_op_fn run, const char *const *inputs,
                       const hs_output_def *outputs, hs__graph_node **node, hs_error *err)
 {
@@ -202,7 +202,7 @@ static hs_code add_position(hs__queue_def *def, hs_error *err)
     state.load = hs__queue_load_position;
     state.self = def;
     def->graph->has_position = true;
-    def->saved.name = def->saved.identity = NULL; /* the caller's */
+    def->saved.name = def->saved.identity = NULL; /* the caller owns them */
     return hs__graph_add_state(def->graph, &state, err);
 }
 

@@ -1,45 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The position of a queue's producer: it rides with the elements, and what is saved is that of the last one consumed. */
+/* Calls the producer of a queue, and saves and loads its position (queue.h). */
 #include "backends/graph/queue.h"
 
 #include "base/state.h"
 
-hs_code hs__producer_lock_init(hs__producer_lock *turn, hs_error *err)
+hs_code hs__producer_lock_init(hs__producer_lock *producer, hs_error *err)
 {
-    if (pthread_mutex_init(&turn->lock, NULL) != 0)
-        return hs__no_memory(err, sizeof turn->lock, "a lock");
-    if (pthread_cond_init(&turn->changed, NULL) == 0)
+    if (pthread_mutex_init(&producer->lock, NULL) != 0)
+        return hs__no_memory(err, sizeof producer->lock, "a lock");
+    if (pthread_cond_init(&producer->changed, NULL) == 0)
         return HS_OK;
-    pthread_mutex_destroy(&turn->lock);
-    return hs__no_memory(err, sizeof turn->changed, "a lock");
+    pthread_mutex_destroy(&producer->lock);
+    return hs__no_memory(err, sizeof producer->changed, "a lock");
 }
 
-void hs__producer_lock_destroy(hs__producer_lock *turn)
+void hs__producer_lock_destroy(hs__producer_lock *producer)
 {
-    pthread_cond_destroy(&turn->changed);
-    pthread_mutex_destroy(&turn->lock);
+    pthread_cond_destroy(&producer->changed);
+    pthread_mutex_destroy(&producer->lock);
 }
 
-static void lock_producer(hs__producer_lock *turn, bool loads)
+static void lock_producer(hs__producer_lock *producer, bool priority)
 {
-    pthread_mutex_lock(&turn->lock);
-    turn->loads_waiting += loads;
-    while (turn->taken || (!loads && turn->loads_waiting))
-        pthread_cond_wait(&turn->changed, &turn->lock);
-    turn->loads_waiting -= loads;
-    turn->taken = true;
-    pthread_mutex_unlock(&turn->lock);
+    pthread_mutex_lock(&producer->lock);
+    producer->priority_waiting += priority;
+    while (producer->held || (!priority && producer->priority_waiting))
+        pthread_cond_wait(&producer->changed, &producer->lock);
+    producer->priority_waiting -= priority;
+    producer->held = true;
+    pthread_mutex_unlock(&producer->lock);
 }
 
-static void unlock_producer(hs__producer_lock *turn)
+static void unlock_producer(hs__producer_lock *producer)
 {
-    pthread_mutex_lock(&turn->lock);
-    turn->taken = false;
-    pthread_cond_broadcast(&turn->changed);
-    pthread_mutex_unlock(&turn->lock);
+    pthread_mutex_lock(&producer->lock);
+    producer->held = false;
+    pthread_cond_broadcast(&producer->changed);
+    pthread_mutex_unlock(&producer->lock);
 }
 
-/* Where the producer is now, in its turn. */
+/* Sets *position to the producer's position. The caller holds the producer's lock. */
 static hs_code save_producer_position(const hs__queue_def *def, hs__buffer *position, hs_error *err)
 {
     hs_state_writer writer = hs__state_writer_to(position);
@@ -48,8 +48,7 @@ static hs_code save_producer_position(const hs__queue_def *def, hs__buffer *posi
     return code ? code : hs__error_copy(err, &writer.error);
 }
 
-/* Before anything was consumed, the position is the one to begin with: asked for, in the producer's turn, before anything
- * is produced from it. */
+/* Asks the producer for its first position, before its first call. The caller holds the producer's lock. */
 static hs_code ensure_position(hs__queue *queue, hs_error *err)
 {
     if (!queue->def->saved.save || hs__queue_has_position(queue))
@@ -64,7 +63,7 @@ static hs_code ensure_position(hs__queue *queue, hs_error *err)
     return code;
 }
 
-/* What `produce` sees is an op whose outputs are the element's tensors. */
+/* Calls `produce` with an op whose outputs are the element's values. */
 static hs_code call_producer(const hs__queue_def *def, const hs_op *op, hs__element *element, hs_error *err)
 {
     hs__graph_session inside = {.graph = def->graph, .tensors = element->values, .step = op->session->step};
@@ -76,7 +75,7 @@ static hs_code call_producer(const hs__queue_def *def, const hs_op *op, hs__elem
 static hs_code produce_locked(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
 {
     const hs__queue_def *def = queue->def;
-    if (hs__queue_cancelled(queue)) /* while it waited: the producer may be another session's now */
+    if (hs__queue_cancelled(queue)) /* during the wait for the lock: another session may use the producer now */
         return hs_error_set(err, HS_CANCELLED, "cannot enqueue to queue '%s': it is closed", def->name);
     hs_code code = ensure_position(queue, err);
     if (!code && !(code = call_producer(def, op, element, err)) && def->saved.save)
@@ -87,7 +86,7 @@ static hs_code produce_locked(hs__queue *queue, const hs_op *op, hs__element *el
 hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
 {
     hs__queue_def *def = queue->def;
-    if (!def->locks_producer) /* nobody waits for anybody */
+    if (!def->locks_producer)
         return hs__queue_end_enqueue(queue, element, call_producer(def, op, element, err), err);
     lock_producer(&def->producer_lock, false);
     hs_code code = hs__queue_end_enqueue(queue, element, produce_locked(queue, op, element, err), err);
@@ -109,7 +108,7 @@ hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err)
     if (code)
         return code;
     hs__queue *queue = def->live;
-    if (!hs__queue_has_position(queue)) { /* else nobody has to wait for a slow producer */
+    if (!hs__queue_has_position(queue)) { /* otherwise do not wait for a slow producer */
         lock_producer(&def->producer_lock, true);
         code = ensure_position(queue, err);
         unlock_producer(&def->producer_lock);
@@ -122,7 +121,7 @@ hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err)
     return code;
 }
 
-/* What is left goes to `to`, from where it is read afterwards. */
+/* Copies the remaining bytes to `to`, and makes `in` read them from there. */
 static hs_code read_remaining(hs_state_reader *in, hs__buffer *to, hs_error *err)
 {
     size_t bytes = in->left;
@@ -136,7 +135,8 @@ static hs_code read_remaining(hs_state_reader *in, hs__buffer *to, hs_error *err
     return code;
 }
 
-/* What was loaded is the position, until something was consumed; but in the form of today. */
+/* The loaded bytes are the position until an element is dequeued. If they are of an older version, the producer is asked
+ * for its position instead, so that a save has the current version. */
 static hs_code load_locked(hs__queue *queue, hs_state_reader *in, hs_error *err)
 {
     const hs__queue_def *def = queue->def;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's queue: who waits for whom. */
+/* A session's queue: enqueue, dequeue, close. */
 #include "backends/graph/queue.h"
 
 #include <hooksess/coordinator.h>
@@ -80,14 +80,14 @@ void hs__queue_release(hs__queue *queue)
     hs__free(&queue->def->graph->env, queue);
 }
 
-/* Filling. */
+/* Enqueue. */
 
 static hs_code set_closed_error(const hs__queue *queue, hs_error *err)
 {
     return hs_error_set(err, HS_CANCELLED, "cannot enqueue to queue '%s': it is closed", queue->def->name);
 }
 
-/* An enqueue is over. Those that wait for an element of a closed queue may have waited for this one. */
+/* Ends an enqueue. The last one of a closed queue wakes threads that wait for an element. */
 static void finish_enqueue(hs__queue *queue)
 {
     queue->n_pending--;
@@ -95,7 +95,7 @@ static void finish_enqueue(hs__queue *queue)
         pthread_cond_broadcast(&queue->filled);
 }
 
-/* Under the lock; CANCELLED if it is closed and may not be opened again. */
+/* The caller holds the lock. HS_CANCELLED: the queue is closed and cannot be reopened. */
 static hs_code wait_for_room(hs__queue *queue, hs_error *err)
 {
     if (queue->closed && (queue->cancelled || !queue->stale))
@@ -164,7 +164,7 @@ hs_code hs__queue_end_enqueue(hs__queue *queue, hs__element *element, hs_code co
     return code;
 }
 
-/* Emptying. */
+/* Dequeue. */
 
 static hs__element *pop_first(hs__queue *queue)
 {
@@ -196,7 +196,7 @@ static hs_code set_end_error(const hs__queue *queue, hs_error *err)
     return hs_error_set(err, HS_OUT_OF_RANGE, "queue '%s' is closed and empty", queue->def->name);
 }
 
-/* Until something changes, or it is time to look again whether a stop was requested. */
+/* Waits for a change, at most 50 ms: the caller polls for a stop request. */
 static void wait_filled(hs__queue *queue)
 {
     enum { SLICE_NS = 50000000, NS = 1000000000 };

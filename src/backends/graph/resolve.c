@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From names to nodes: edges, the order of execution, a slot for each tensor. */
+/* Resolves a graph: finds nodes by their names, orders the ops, numbers the slots of tensors. */
 #include "backends/graph/graph.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* "loss:1" is node "loss", output 1; without a number, output 0. */
+/* "loss:1" is output 1 of node "loss"; "loss" is output 0. */
 static hs_code find_edge(const hs_graph *graph, const hs__graph_node *op, const char *name, hs__edge *edge, hs_error *err)
 {
     const char *colon = strrchr(name, ':');
@@ -57,8 +57,8 @@ static hs__graph_node *dependency(const hs__graph_node *op, size_t index)
     return index < op->n_inputs ? op->inputs[index].node : op->controls[index - op->n_inputs];
 }
 
-/* While ops are put in order. `dependents` has for each op those that wait for it, from `first` of its index on; `ready` is
- * a heap of the ops that wait for none any more, the first defined on top. */
+/* A topological sort. dependents[first[i]] to dependents[first[i + 1] - 1] depend on node i. `ready` is a heap of the ops
+ * without unordered dependencies; the op that was added first is on top. */
 typedef struct {
     hs__graph_node **dependents, **ready;
     size_t *first;
@@ -88,7 +88,7 @@ static hs__graph_node *pop(ordering *o)
     return top;
 }
 
-/* Counts, then fills. */
+/* Counts the dependents of each node, then lists them. */
 static hs_code find_dependents(const hs_graph *graph, ordering *o, hs_error *err)
 {
     size_t n = graph->n_nodes;
@@ -96,7 +96,7 @@ static hs_code find_dependents(const hs_graph *graph, ordering *o, hs_error *err
     o->ready = hs__alloc(&graph->env, n, sizeof *o->ready);
     if (!o->first || !o->ready)
         return hs__no_memory(err, n * sizeof *o->first, "ordering the graph");
-    size_t *ends = o->first + 1; /* each becomes the end of its op's part, and so the first of the next one's */
+    size_t *ends = o->first + 1; /* ends[i] moves to the end of node i's part, where the next one begins */
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; graph->nodes[i]->kind == HS__OP && k < n_dependencies(graph->nodes[i]); k++)
             ends[dependency(graph->nodes[i], k)->index + 1]++;
@@ -116,7 +116,7 @@ static hs_code find_dependents(const hs_graph *graph, ordering *o, hs_error *err
     return HS_OK;
 }
 
-/* Some op waits for itself. Following what each waits for leads into the circle. */
+/* Reports an op of a cycle. Following unordered dependencies for n_nodes steps ends in a cycle. */
 static hs_code report_cycle(const hs_graph *graph, hs_error *err)
 {
     const hs__graph_node *op = NULL, *before = NULL;
@@ -133,7 +133,7 @@ static hs_code report_cycle(const hs_graph *graph, hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' depends on itself through '%s'", op->name, before->name);
 }
 
-/* Dependencies first, and otherwise as they were defined. */
+/* Orders ops after their dependencies, and otherwise in the order of their addition. */
 static hs_code order_ops(hs_graph *graph, hs_error *err)
 {
     ordering o = {.n_ready = 0};
@@ -160,7 +160,7 @@ static hs_code order_ops(hs_graph *graph, hs_error *err)
     return code;
 }
 
-/* A run checks ops that set a view for an output, ops that read such a view, and ops that use memory that moves. */
+/* Returns true if the op's function sets a view for an output. */
 static bool sets_views(const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_outputs; i++)
@@ -169,6 +169,7 @@ static bool sets_views(const hs__graph_node *op)
     return false;
 }
 
+/* Sets the flags for which a run calls prepare() before the op. */
 static void classify_op(hs__graph_node *op)
 {
     op->sets_views = sets_views(op);
@@ -198,7 +199,7 @@ static void number_tensors(hs_graph *graph)
     }
 }
 
-/* The program's memory, as far as the graph knows it. */
+/* Memory of the program that a node uses. */
 typedef struct {
     uintptr_t begin, end;
 } span;
@@ -217,7 +218,7 @@ static void add_span(span *spans, size_t *n, const void *data, hs_dtype dtype, c
         spans[(*n)++] = (span){(uintptr_t)data, (uintptr_t)data + bytes};
 }
 
-/* Is any of it known by two names? What an op says it changes then tells not all of what it changes. */
+/* Sets shares_memory if the memory of two nodes overlaps: an op may then change more than it lists in `writes`. */
 static hs_code find_shared_memory(hs_graph *graph, hs_error *err)
 {
     size_t n = 0, most = graph->n_slots;

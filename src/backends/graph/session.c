@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of the embedded graph: running ops. */
+/* Opens, runs and closes sessions of the embedded graph. */
 #include "backends/graph/graph.h"
 
 #include "base/cold.h"
@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Guards. */
+/* The write guard. */
 
-/* Somebody who copies variables is asked before they change. */
+/* Calls the guard before a variable changes. The guard is dropped when its copy is complete. */
 static void call_guard(hs__graph_session *session, size_t variable)
 {
     if (session->guard.before_write && !session->guard.before_write(session->guard.user, variable))
@@ -18,7 +18,7 @@ static void call_guard(hs__graph_session *session, size_t variable)
 
 static void call_guard_for_op(hs__graph_session *session, const hs__graph_node *op)
 {
-    bool writes_moving = false; /* which may be memory that another variable has, too */
+    bool writes_moving = false; /* their memory may overlap that of other variables */
     for (size_t i = 0; i < op->n_writes; i++)
         writes_moving |= op->writes[i]->moves;
     if (!op->lists_writes || session->graph->shares_memory || writes_moving)
@@ -69,7 +69,7 @@ static hs_code set_feed(hs__graph_session *session, const hs_backend_feed *feed,
     return HS_OK;
 }
 
-/* Marks an op as needed, and puts it on the stack if it was not. */
+/* Marks an op as needed. Pushes it if it was not marked. */
 static void need(hs__graph_session *session, hs__graph_node *op, size_t *depth)
 {
     uint64_t *word = &session->needed[op->rank / 64], bit = (uint64_t)1 << op->rank % 64;
@@ -79,7 +79,7 @@ static void need(hs__graph_session *session, hs__graph_node *op, size_t *depth)
     session->stack[(*depth)++] = op;
 }
 
-/* A value that somebody wants to read: what has to be there, or be done, for it. `by` is NULL where it is fetched. */
+/* Marks or checks the node that computes a value. `by` is the op that reads it; NULL: it is fetched. */
 static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size_t output, const hs__graph_node *by,
                           size_t *depth, hs_error *err)
 {
@@ -92,12 +92,12 @@ static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size
         return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' must be fed; %s%s%s", node->name,
                             by ? "op '" : "it", by ? by->name : "", by ? "' needs it" : " is fetched");
     } else if (!session->initialized[slot]) {
-        session->check_inputs = true; /* an op that comes before may initialize it */
+        session->check_inputs = true; /* an earlier op of the run may initialize it */
     }
     return HS_OK;
 }
 
-/* Which ops are needed for what was asked for. */
+/* Marks all ops that the fetches need. */
 static hs_code mark_needed(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
 {
     size_t depth = 0;
@@ -133,7 +133,7 @@ static hs_code check_inputs(const hs__graph_session *session, const hs__graph_no
     return HS_OK;
 }
 
-/* Memory that moves: before it is used, it is looked for. */
+/* Memory that moves is located before each use. */
 
 static hs_code locate(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
 {
@@ -166,7 +166,7 @@ static hs_code locate_operands(hs__graph_session *session, const hs__graph_node 
     return code;
 }
 
-/* A variable that is fetched. */
+/* Checks a fetched variable. */
 HS__COLD static hs_code check_fetched(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
 {
     const hs_tensor *value = &session->tensors[variable->slot];
@@ -188,7 +188,7 @@ static bool is_view(const hs_output_def *output)
     return !output->data && (output->dtype == HS_STRING || hs_shape_elements(&output->shape) < 0);
 }
 
-/* A view is good for one run: what was set in the last one is forgotten. */
+/* Resets outputs that are views: a view is valid for one run. */
 static void reset_views(hs__graph_session *session, const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
@@ -210,7 +210,7 @@ static hs_code check_views(const hs__graph_session *session, const hs__graph_nod
     return HS_OK;
 }
 
-/* What few ops need before they are executed. */
+/* Does the checks and calls that only few ops need. */
 HS__COLD static hs_code prepare(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     hs_code code = session->check_inputs ? check_inputs(session, op, err) : HS_OK;
@@ -257,14 +257,14 @@ static inline hs_code execute(hs__graph_session *session, const hs__graph_node *
     return code;
 }
 
-/* When a run of at most `secs` has to be over. */
+/* Returns the time in `secs` seconds, or INT64_MAX. */
 static int64_t deadline_of(const hs_env *env, double secs)
 {
     int64_t now = hs_env_monotonic_ns(env);
     return secs * 1e9 < (double)(INT64_MAX - now) ? now + (int64_t)(secs * 1e9) : INT64_MAX;
 }
 
-/* Executes an op of a run with options: the run may be traced, and may have a limit (0: none). */
+/* Executes an op of a run that has options. limit: deadline in nanoseconds; 0: none. */
 __attribute__((noinline)) static hs_code execute_with(hs__graph_session *session, const hs__graph_node *op,
                                                       const hs_run_options *options, int64_t limit, hs_error *err)
 {
@@ -281,7 +281,7 @@ __attribute__((noinline)) static hs_code execute_with(hs__graph_session *session
     return code;
 }
 
-/* Executes the needed ops in their order. */
+/* Executes the needed ops by rank. */
 static hs_code execute_all(hs__graph_session *session, const hs_run_options *options, hs_error *err)
 {
     const hs_graph *graph = session->graph;
@@ -345,14 +345,14 @@ static hs_code collect_values(hs__graph_session *session, hs_backend_call *call,
     return HS_OK;
 }
 
-/* Executes what was marked. */
+/* Executes the needed ops and collects the fetches. */
 static hs_code run_needed(hs__graph_session *session, hs_backend_call *call, hs_error *err)
 {
     hs_code code = execute_all(session, call->options, err);
-    /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
+    /* Advance the step also if a later op failed, as the training was done. Fetched views of the step see the new value. */
     int64_t *step = step_of(session);
     hs_code late = advance(session, step, session->advanced, code ? NULL : err);
-    if (session->tracks_step) /* what the run made of it */
+    if (session->tracks_step) /* ops of the run may have changed it */
         session->expected_step += (uint64_t)*step - (uint64_t)session->step;
     if (code || (code = late) || (code = collect_values(session, call, err)))
         return code;
@@ -370,7 +370,7 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
     session->check_inputs = false;
     size_t words = (session->graph->n_ops + 63) / 64;
     if (words == 1)
-        session->needed[0] = 0; /* memset would write so few bytes in a way that the next read has to wait for */
+        session->needed[0] = 0; /* faster than memset of 8 bytes, whose store the next load would wait for */
     else
         memset(session->needed, 0, words * sizeof *session->needed);
     const int64_t *step = step_of(session);
@@ -411,7 +411,7 @@ hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, 
                             "the graph backend cannot connect to target '%s'; its sessions run in this process", target);
     hs__graph_session *made = NULL;
     hs_code code;
-    /* No op is added any more while the session, or a fork of it, lives. */
+    /* Add all ops now: none can be added while a session or a fork is open. */
     if ((code = check_alone(graph, err)) || (code = hs__graph_ensure_builtins(graph, err)) ||
         (code = hs__graph_prepare(graph, err)) || (code = hs__graph_session_make(graph, NULL, &made, err)))
         return code;

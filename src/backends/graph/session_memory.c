@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing sessions of the embedded graph: their memory. */
+/* Makes and frees sessions of the embedded graph, with the memory of their tensors. */
 #include "backends/graph/queue.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ hs_code hs__graph_own_outputs(hs__graph_session *session, const hs__graph_node *
     return code;
 }
 
-/* A fork executes few of the ops, and gets memory for those that it does. */
+/* A fork executes few ops. hs__graph_prepare_fork allocates the outputs of those. */
 static hs_code init_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
@@ -36,7 +36,7 @@ static hs_code init_outputs(hs__graph_session *session, const hs__graph_node *op
         *tensor = hs_tensor_of(output->dtype, output->shape, output->data);
         tensor->memory = output->memory;
         if (hs_shape_elements(&output->shape) < 0)
-            tensor->rank = -1; /* until it is set */
+            tensor->rank = -1; /* unset */
     }
     return session->is_fork ? HS_OK : hs__graph_own_outputs(session, op, err);
 }
@@ -49,7 +49,7 @@ static hs_code init_tensor(hs__graph_session *session, const hs__graph_node *nod
     *tensor = hs_tensor_of(node->dtype, node->shape, node->data);
     tensor->memory = node->memory;
     if (session->is_fork && node->kind == HS__VARIABLE)
-        return HS_OK; /* which nobody looks at */
+        return HS_OK; /* a fork does not access variables */
     session->initialized[node->slot] = node->kind != HS__VARIABLE || node->data || node->moves;
     if (session->initialized[node->slot])
         return HS_OK;
@@ -78,7 +78,7 @@ static hs_code open_queues(hs__graph_session *session, const hs__graph_session *
     return HS_OK;
 }
 
-/* With the session its queues are over: whoever waits in one goes on. */
+/* Releases the queues. A session that is not a fork also cancels them, which wakes waiting threads. */
 static void close_queues(hs__graph_session *session)
 {
     const hs_graph *graph = session->graph;
