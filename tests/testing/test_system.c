@@ -110,7 +110,7 @@ static hs_code write_digits(fixture *f, const char *path)
     return code ? code : closed;
 }
 
-static void files_are_those_of_the_disk(void **state)
+static void files_are_on_the_disk(void **state)
 {
     fixture *f = *state;
     const char *path = test_path(f->directory, "digits");
@@ -299,7 +299,7 @@ int main(void)
         test(a_long_log_is_kept),
         test(allocations_are_counted),
         test(one_allocation_fails),
-        test(files_are_those_of_the_disk),
+        test(files_are_on_the_disk),
         test(an_open_file_is_counted),
         test(one_file_call_fails),
         test(all_later_file_calls_fail),
