@@ -24,7 +24,7 @@
  *   merge_summaries.c  the op that merges summaries
  *   resolve.c          order of execution, slots
  *   init.c             ops that initialize variables; prepares a graph for a session
- *   node_def.c, graph_def_queue.c, graph_def.c    the graph as a GraphDef
+ *   graph_def.c        the graph as a GraphDef
  *   metadata.c         RunMetadata of a run
  *   session_memory.c   makes and frees sessions
  *   fork.c             handles for threads that fill queues
