@@ -307,19 +307,6 @@ hs_code hs__graph_add_unique(hs_graph *graph, const hs_op_def *wanted, hs__graph
     return code;
 }
 
-hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
-                              const char **given, hs_error *err)
-{
-    hs__graph_node *node;
-    const hs_op_def def = HS_INIT(hs_op_def, .name = name, .run = run, .user = graph, .outputs = outputs);
-    hs_code code = hs__graph_add_unique(graph, &def, &node, err);
-    if (!code) {
-        node->builtin = true;
-        *given = node->name;
-    }
-    return code;
-}
-
 hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *given, hs_error *err)
 {
     hs_state_provider state;

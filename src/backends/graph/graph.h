@@ -182,9 +182,6 @@ hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *def, hs_error *err);
 hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *provider, hs_error *err);
 /* Adds an op, also to a finalized graph. If the name is in use, appends "_1", "_2" ... */
 hs_code hs__graph_add_unique(hs_graph *graph, const hs_op_def *def, hs__graph_node **added, hs_error *err);
-/* Adds one of the ops that every graph has. Sets *given to its name. */
-hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
-                              const char **given, hs_error *err);
 /* Adds a global step to a graph whose only ops are summaries: its program computes the steps itself. Does nothing if the
  * graph has one, is finalized or has an error. Records errors. */
 void hs__graph_ensure_step(hs_graph *graph);

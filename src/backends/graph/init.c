@@ -82,6 +82,20 @@ static const struct {
     [HS__BUILTIN_READY_FOR_LOCAL] = {"report_uninitialized_global_variables", report_global, true},
 };
 
+/* Adds one of the ops. Sets *given to its name. */
+static hs_code add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
+                           const char **given, hs_error *err)
+{
+    hs__graph_node *node;
+    const hs_op_def def = HS_INIT(hs_op_def, .name = name, .run = run, .user = graph, .outputs = outputs);
+    hs_code code = hs__graph_add_unique(graph, &def, &node, err);
+    if (!code) {
+        node->builtin = true;
+        *given = node->name;
+    }
+    return code;
+}
+
 hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err)
 {
     static const hs_output_def list[] = {{.dtype = HS_STRING, .shape = {.rank = 1, .dims = {-1}}},
@@ -89,8 +103,8 @@ hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err)
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < HS__BUILTINS; i++)
         if (!graph->builtins[i])
-            code = hs__graph_add_builtin(graph, builtins[i].name, builtins[i].run, builtins[i].reports ? list : NULL,
-                                         &graph->builtins[i], err);
+            code = add_builtin(graph, builtins[i].name, builtins[i].run, builtins[i].reports ? list : NULL,
+                               &graph->builtins[i], err);
     return code;
 }
 
