@@ -20,7 +20,7 @@
  *   queue_position.c   the position of a queue's producer
  *   graph.c            creates, frees and searches a graph
  *   build.c            adds nodes, state and items of collections
- *   queue.c            adds queues
+ *   graph_queue.c      adds queues
  *   merge_summaries.c  the op that merges summaries
  *   resolve.c          order of execution, slots
  *   init.c             ops that initialize variables; prepares a graph for a session
@@ -28,8 +28,8 @@
  *   metadata.c         RunMetadata of a run
  *   session_memory.c   makes and frees sessions
  *   fork.c             handles for threads that fill queues
- *   session.c          opens, runs and closes sessions
- *   backend.c          the functions of the backend */
+ *   graph_session.c    opens, runs and closes sessions
+ *   graph_backend.c    the functions of the backend */
 
 typedef struct hs__graph_node hs__graph_node;
 
@@ -266,7 +266,7 @@ hs_code hs__graph_session_fork(void *session, void **forked, hs_error *err);
  * variable. */
 hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err);
 
-/* session.c: functions of hs_backend_ops. */
+/* graph_session.c: functions of hs_backend_ops. */
 hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
 hs_code hs__graph_session_close(void *session, hs_error *err);
 hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *err);

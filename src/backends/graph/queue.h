@@ -113,7 +113,7 @@ hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *elemen
 hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err);
 hs_code hs__queue_load_position(void *self, hs_state_reader *in, hs_error *err);
 
-/* queue.c: functions of a queue's ops. `self` is the hs__queue_def. */
+/* graph_queue.c: functions of a queue's ops. `self` is the hs__queue_def. */
 hs_code hs__queue_run_enqueue(void *self, hs_op *op, hs_error *err);
 hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err);
 hs_code hs__queue_run_close(void *self, hs_op *op, hs_error *err);
