@@ -49,8 +49,8 @@ HS_API hs_code hs_script_op(hs_script *script, const char *name);
 HS_API hs_code hs_script_fail_at(hs_script *script, size_t run, hs_code code, const char *message);
 HS_API hs_code hs_script_delay_at(hs_script *script, size_t run, double secs);
 HS_API hs_code hs_script_metadata_at(hs_script *script, size_t run, hs_bytes metadata);
-/* Makes the open of session number `open` (from 1) fail with `code`. A recovery opens a session too. */
-HS_API hs_code hs_script_fail_open_at(hs_script *script, size_t open, hs_code code, const char *message);
+/* Makes open number `n` (from 1) of the backend fail with `code`. A recovery opens the backend again. */
+HS_API hs_code hs_script_fail_open_at(hs_script *script, size_t n, hs_code code, const char *message);
 /* Set the steps by which "train" advances the global step (1 by default), and the global step. */
 HS_API void hs_script_steps_per_run(hs_script *script, int64_t steps);
 HS_API void hs_script_set_step(hs_script *script, int64_t step);
@@ -75,7 +75,7 @@ HS_API const char *hs_script_last_run(const hs_script *script);
  *   allocator  malloc. Counts allocations; one can fail
  *   clock      stands still. hs_test_system_advance() and sleeping move it
  *   logger     keeps the lines
- *   files      POSIX files. Counts calls; one can fail, or all from one on
+ *   files      POSIX files, without sync. Counts calls; one can fail, or all from one on
  *
  * This runs a test once for each allocation, which then fails:
  *

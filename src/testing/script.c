@@ -296,9 +296,9 @@ hs_code hs_script_fail_at(hs_script *script, size_t run, hs_code code, const cha
     return fail_at(script, RUN_EVENT, run, code, message);
 }
 
-hs_code hs_script_fail_open_at(hs_script *script, size_t open, hs_code code, const char *message)
+hs_code hs_script_fail_open_at(hs_script *script, size_t n, hs_code code, const char *message)
 {
-    return fail_at(script, OPEN_EVENT, open, code, message);
+    return fail_at(script, OPEN_EVENT, n, code, message);
 }
 
 hs_code hs_script_delay_at(hs_script *script, size_t run, double secs)
