@@ -6,11 +6,11 @@ set(hooksess_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hooksess)
 install(DIRECTORY include/hooksess DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# An export set for each kind of library: who wants the shared one needs none of what the static one is linked with.
+# An export set for each kind of library: a program that uses the shared ones needs none of the static ones' dependencies.
 foreach(kind IN ITEMS shared static)
   if(TARGET hooksess_${kind})
     install(
-      TARGETS hooksess_${kind}
+      TARGETS hooksess_${kind} hooksess_testing_${kind}
       EXPORT hooksess-${kind}
       LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
       ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -49,5 +49,7 @@ install(FILES ${PROJECT_BINARY_DIR}/hooksessConfig.cmake ${PROJECT_BINARY_DIR}/h
 cmake_path(SET pc_dir NORMALIZE "/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 file(RELATIVE_PATH hooksess_pc_to_prefix "${pc_dir}" "/")
 string(REGEX REPLACE "/$" "" hooksess_pc_to_prefix "${hooksess_pc_to_prefix}")
-configure_file(cmake/hooksess.pc.in ${PROJECT_BINARY_DIR}/hooksess.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/hooksess.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name IN ITEMS hooksess hooksess_testing)
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

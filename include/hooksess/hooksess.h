@@ -119,7 +119,7 @@
 
 /* Not included:
  *   hooksess.hpp                 C++17: objects that free themselves, lambdas, exceptions
- *   testing.h                    tests of hooks: a scripted backend, and a clock that the test sets
+ *   testing.h                    tests of hooks: a scripted backend, and a test environment; a separate library
  *   dlpack.h                     tensors to and from DLPack
  *   tensorflow.h                 TensorFlow's graphs as a backend; a separate library
  *   tensorflow_server.h          servers of a TensorFlow cluster

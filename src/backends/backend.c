@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What callers see of any backend, with the defaults for what it has left out. */
+/* Calls functions of any backend. Returns the defaults of functions that it lacks. */
 #include "backends/backend.h"
 
 #include <string.h>
 
-/* A member that a backend compiled against older headers does not have is left out, too. */
+/* True if the backend has the function. One that was compiled with older headers has a smaller struct. */
 #define HAS(backend, member)                                                                                               \
     ((backend).ops && (backend).ops->size >= offsetof(hs_backend_ops, member) + sizeof(backend).ops->member &&             \
      (backend).ops->member)

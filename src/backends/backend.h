@@ -6,9 +6,9 @@
 
 #include "base/env.h"
 
-/* A complete copy of the backend's functions; what it left out is NULL. INVALID_ARGUMENT if a required one is missing. */
+/* Copies the backend's functions. Those that it lacks are NULL. HS_INVALID_ARGUMENT: a required one is missing. */
 hs_code hs__backend_take(hs_backend_ops *ops, hs_backend backend, hs_error *err);
-/* How many items a collection has. */
+/* Returns the number of items of a collection. */
 size_t hs__collection_size(hs_backend backend, const char *key);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
-/* The description of a queue's threads, which a backend puts into the collection HS_QUEUE_RUNNERS, and what became of the
- * threads that src/threads has made of it. */
+/* The description of a queue's threads, which a backend adds to the collection HS_QUEUE_RUNNERS, and the threads that
+ * src/threads started from it. */
 struct hs_queue_runner {
     hs_env env;
     char *name, *close_op, *cancel_op;

@@ -19,7 +19,7 @@ void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend bac
 
 hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes config, hs_error *err)
 {
-    /* Of the process: a later session may have the address of an earlier one that a thread still knows. */
+    /* Number of sessions that the process has opened. A thread may know a closed session at the address of a new one. */
     static atomic_uint_fast64_t opened;
     hs_code code = raw->ops.open(raw->backend.self, target, config, &raw->handle, err);
     if (hs__normalize_error(code, "opening the backend's session", err))
@@ -46,7 +46,7 @@ void hs__raw_session_free(hs_raw_session *raw)
     hs__free(&raw->env, raw->restored_from);
 }
 
-/* Facts. */
+/* Getters. */
 
 hs_backend hs_raw_session_backend(const hs_raw_session *raw)
 {

@@ -8,22 +8,22 @@
 #include "backends/backend.h"
 #include "base/state.h"
 
-/* A backend's open session, and the facts about it that outlive a run: its saved state, its last restore, its last save.
+/* A backend's open session, and facts that outlive a run: its state providers, last restore and last save.
  *
- * raw_session.c  opening and closing, the global step, what was saved and restored
- * raw_states.c   the pieces of state that belong to its checkpoints
- * raw_variables.c  its variables: the backend's, and those that were added late
- * raw_sharing.c  the lock for sessions that several threads run
+ *   raw_session.c    opens and closes; the global step; records saves and restores
+ *   raw_states.c     providers of state for its checkpoints
+ *   raw_variables.c  variables: the backend's, and those added while the session is open
+ *   raw_sharing.c    the lock of a session that several threads run
  *
  * These files alone write its fields, but for `waiting`, `loading_states` and `told_without_memory`, which belong to
  * src/checkpoint, and `runs_queues`, which belongs to src/session. */
 
-/* A provider that has its place. */
+/* A registered provider of state. */
 typedef struct hs__state_slot {
     char *key;      /* in the checkpoint, with the prefix */
     char *identity; /* NULL: none */
     int64_t version;
-    size_t bytes; /* about; 0: not known */
+    size_t bytes; /* estimate; 0: unknown */
     bool varies;  /* HS_HOOK_STATE_VARIES */
     hs_save_state_fn save;
     hs_load_state_fn load;
@@ -33,8 +33,8 @@ typedef struct hs__state_slot {
 /* A variable that was added while the session was open. */
 typedef struct hs__late_variable {
     char *name;
-    hs_variable_def def; /* complete; its name is this one */
-    bool recovered;      /* known since before a recovery: it may be added again */
+    hs_variable_def def; /* complete. def.name is `name` */
+    bool recovered;      /* restored by a recovery: the program may add it again */
 } hs__late_variable;
 
 /* A piece of state as a checkpoint has it, or a variable that is added late. */
@@ -59,7 +59,7 @@ typedef struct hs__stored_states {
     bool untold;       /* there are some that nobody takes, and nobody was told yet */
 } hs__stored_states;
 
-/* What lower floors need of the session around it, `owner`. */
+/* Functions that lower folders call of the session that owns the raw session, `owner`. */
 typedef struct hs__raw_session_owner_ops {
     hs_code (*run)(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
     void (*saved)(void *owner);               /* a checkpoint is complete */
@@ -101,44 +101,44 @@ void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend bac
 hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes config, hs_error *err);
 /* Closes the backend's session, if it is open, and removes its states and late variables. */
 hs_code hs__raw_session_close(hs_raw_session *raw, hs_error *err);
-/* Frees what hs__raw_session_close leaves. */
+/* Frees the rest of a closed session. */
 void hs__raw_session_free(hs_raw_session *raw);
 
-/* The error of hs__raw_session_read_step. */
+/* Sets the error of hs__raw_session_read_step. */
 hs_code hs__raw_session_step_unread(const hs_raw_session *raw, hs_code code, const int64_t *step, hs_error *err);
-/* hs_raw_session_global_step of an open session, with a code, and without hs_raw_session_enter. */
+/* Reads the global step of an open session. The caller has called hs_raw_session_enter, if the session is shared. */
 static inline hs_code hs__raw_session_read_step(const hs_raw_session *raw, int64_t *step, hs_error *error)
 {
     hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, step, error) : HS_OK;
     return code || !raw->ops.global_step || *step < 0 ? hs__raw_session_step_unread(raw, code, step, error) : HS_OK;
 }
 
-/* Records that the global step may have changed. Facts that were read before must be read again. */
+/* Records that the global step may have changed outside of the hooked run. */
 static inline void hs__raw_session_moved(hs_raw_session *raw)
 {
     raw->moves++;
 }
-/* Records a restore of the checkpoint `path`, which is adopted. Returns the path of the restore before, for hs__free. */
+/* Records a restore of the checkpoint `path`, which it adopts. Returns the previous path; free it with hs__free. */
 char *hs__raw_session_restored(hs_raw_session *raw, char *path);
-/* Records that the values came from memory and not from a checkpoint. `step` -1: not known. */
+/* Records a restore from memory. step -1: unknown. */
 void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step);
-/* Forgets the last restore and refused saves: the session is opened again. */
+/* Drops the path of the last restore and the refusal of saves, before the session is opened again. */
 void hs__raw_session_forget_restore(hs_raw_session *raw);
 
 /* raw_states.c */
 
-/* A slot for a provider, complete, under a key that is adopted. */
+/* Copies a complete provider to *slot. Adopts the key; NULL: HS_RESOURCE_EXHAUSTED. */
 hs_code hs__state_slot_init(hs__state_slot *slot, const hs_env *env, char *key, const hs_state_provider *provider,
                             hs_error *err);
 void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env);
-/* Fails if another slot has the key. On success hs__raw_session_add_slot cannot fail. */
+/* Makes room for a slot, so that hs__raw_session_add_slot cannot fail. HS_ALREADY_EXISTS: another slot has the key. */
 hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_error *err);
 void hs__raw_session_add_slot(hs_raw_session *raw, const hs__state_slot *slot);
 void hs__raw_session_free_states(hs_raw_session *raw);
 
 /* raw_sharing.c */
 
-/* Does this thread run a shared session of another thread? */
+/* Returns true if another thread shared the session with this one. */
 bool hs__raw_session_is_borrowed(const hs_raw_session *raw);
 void hs__raw_session_unshare(hs_raw_session *raw);
 

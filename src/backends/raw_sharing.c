@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A raw session that several threads run. */
+/* The lock of a raw session that several threads run. */
 #include "backends/raw_session.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 struct hs__sharing {
     pthread_t owner; /* the thread that shared its session */
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* of all below */
+    pthread_cond_t changed; /* of the members below */
     pthread_t holder;
     size_t depth; /* number of enters of the holder; 0: free */
     uint64_t next_ticket, served;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What belongs into the checkpoints of a raw session besides the backend's variables. */
+/* State providers of a raw session: the state that its checkpoints hold in addition to variables. */
 #include "backends/raw_session.h"
 
 #include "base/error.h"

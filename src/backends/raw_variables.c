@@ -89,7 +89,7 @@ hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, cons
     return code;
 }
 
-/* Late variables: n_late of the session, and behind them n_lost that a recovery has not brought back yet. */
+/* `late` has n_late variables of the session, then n_lost variables that a recovery has not brought back yet. */
 
 static size_t find_late(const hs_raw_session *raw, const char *name)
 {
@@ -115,14 +115,14 @@ void hs__raw_session_add_late(hs_raw_session *raw, const hs__late_variable *late
 {
     hs_variable variable;
     size_t at = find_late(raw, late->name), end = raw->n_late + raw->n_lost;
-    if (!raw->n_late) /* the graph is finalized: it gets no more */
+    if (!raw->n_late) /* the graph is finalized: the number of its variables is final */
         for (raw->late_from = 0; hs__session_variable(raw, raw->late_from, &variable);)
             raw->late_from++;
     if (at < end)
         hs__free(&raw->env, raw->late[at].name);
     else
         raw->n_lost++;
-    if (at >= raw->n_late) { /* the first lost one takes the place of the one that is added, and gives it its own */
+    if (at >= raw->n_late) { /* swap with the first lost one */
         raw->late[at] = raw->late[raw->n_late];
         at = raw->n_late++;
         raw->n_lost--;

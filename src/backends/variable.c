@@ -64,7 +64,7 @@ uint64_t hs__variable_flags(const hs_variable_def *def)
     return flags;
 }
 
-/* Memory that the program frees with free(). It is aligned as a program may align it that uses vector instructions. */
+/* Allocates memory that the program frees with free(). Its alignment suits vector instructions. */
 static void *allocate_host(size_t bytes)
 {
     enum { ALIGNMENT = 64 };
@@ -85,7 +85,7 @@ static hs_code allocate_at(const hs_variable_def *def, size_t bytes, void **data
     return *data ? HS_OK : hs__no_memory(err, bytes, "it");
 }
 
-/* The program's pointer has a type that is not known here. */
+/* Reads the program's pointer with memcpy, as its type is unknown. */
 static hs_code follow_pointer(const hs_variable_def *def, size_t bytes, bool allocate, void **data, hs_error *err)
 {
     memcpy(data, def->data_at, sizeof *data);
@@ -120,7 +120,7 @@ hs_code hs__variable_place(const hs_variable_def *def, bool allocate, hs_tensor 
     return code;
 }
 
-static hs_code bring_to_device(const hs_tensor *to, const void *from, hs_error *err)
+static hs_code copy_to_device(const hs_tensor *to, const void *from, hs_error *err)
 {
     return hs__normalize_error(to->memory->from_host(to->memory->user, to->data, from, to->bytes, err),
                                "hs_memory.from_host", err);
@@ -131,7 +131,7 @@ static hs_code clear_device(const hs_tensor *to, hs_error *err)
     void *zeros = calloc(to->bytes, 1);
     if (!zeros)
         return hs__no_memory(err, to->bytes, "it");
-    hs_code code = bring_to_device(to, zeros, err);
+    hs_code code = copy_to_device(to, zeros, err);
     free(zeros);
     return code;
 }
@@ -142,7 +142,7 @@ hs_code hs__variable_reset(const hs_variable_def *def, const hs_tensor *to, hs_e
     if (def->initialize)
         code = hs__normalize_error(def->initialize(def->user, to, err), "initialize", err);
     else if (to->memory)
-        code = def->initial ? bring_to_device(to, def->initial, err) : clear_device(to, err);
+        code = def->initial ? copy_to_device(to, def->initial, err) : clear_device(to, err);
     else if (to->bytes && def->initial)
         memcpy(to->data, def->initial, to->bytes);
     else if (to->bytes)
@@ -155,7 +155,7 @@ hs_code hs__variable_reset(const hs_variable_def *def, const hs_tensor *to, hs_e
 static hs_code set(const hs_variable_def *def, const hs_tensor *to, const hs_tensor *value, hs_error *err)
 {
     if (to->memory) {
-        hs_code code = bring_to_device(to, value->data, err);
+        hs_code code = copy_to_device(to, value->data, err);
         if (code)
             hs_error_prefix(err, "cannot write variable '%s'", def->name);
         return code;
@@ -167,7 +167,7 @@ static hs_code set(const hs_variable_def *def, const hs_tensor *to, const hs_ten
 
 hs_code hs__variable_write(const hs_variable_def *def, hs_tensor *to, const hs_tensor *value, hs_error *err)
 {
-    bool had_none = !value->data && to->bytes; /* no memory, when it was saved */
+    bool had_none = !value->data && to->bytes; /* no memory when it was saved */
     hs_code code = hs__variable_moves(def) ? hs__variable_place(def, !had_none, to, err) : HS_OK;
     if (code)
         return code;

@@ -239,7 +239,7 @@ hs_code hs_graph_add_summary(hs_graph *graph, hs_summary_kind kind, const hs_gra
         return code;
     hs_error error = {0};
     add_summary(graph, kind, def, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }
 
 static hs_code add(hs_graph *graph, hs_summary_kind kind, const char *name, const char *tensor)

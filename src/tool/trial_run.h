@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Runs trials of a resume as child processes (src/drivers/trial.h describes what the library does in a trial). */
+/* Runs trials of a resume as child processes (src/drivers/resume_trial.h describes what the library does in a trial). */
 
 typedef struct trials {
     char **program;      /* the program and its arguments, terminated by NULL */

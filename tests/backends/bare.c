@@ -64,7 +64,7 @@ hs_code bare_run(bare *b, const char *const *names, const hs_feed *feeds, const 
         .values = b->values,
     };
     hs_error_clear(&b->err);
-    memset(b->values, 0x5a, sizeof b->values); /* a run writes all that it is asked for */
+    memset(b->values, 0x5a, sizeof b->values); /* the run must set all fetched values */
     hs_code code = b->ops->run(b->session, &call, &b->err);
     b->metadata = call.metadata;
     return code;

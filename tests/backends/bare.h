@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_BACKENDS_BARE_H
 #define HS_TESTS_BACKENDS_BARE_H
 
-/* A graph and a session of it without the hooked session around: what the backend itself does. */
+/* A graph and a session of its backend, without a hooked session. */
 
 #include "support/test.h"
 
@@ -17,7 +17,7 @@ typedef struct bare {
     hs_tensor values[BARE_MAX]; /* of the last run */
     hs_bytes metadata;
     hs_error err;
-    char trace[256]; /* names of the ops that were executed, separated by spaces */
+    char trace[256]; /* names of executed ops, separated by spaces */
 } bare;
 
 /* cmocka's setup and teardown: *state is a bare with an empty graph. */
@@ -27,20 +27,21 @@ int bare_teardown(void **state);
 /* Finalizes the graph and opens a session on it. */
 hs_code bare_try_open(bare *b);
 void bare_open(bare *b);
-/* Closes the session, and lets the graph be changed. */
+/* Closes the session, so that the graph can be changed. */
 void bare_close(bare *b);
-/* A run of the session. */
+/* Runs the session. */
 hs_code bare_run(bare *b, const char *const *names, const hs_feed *feeds, const hs_run_options *options);
-/* A run of one name that succeeds; its value as a number, NaN if it has none. */
+/* Runs one name, which must succeed. Returns its value, or NaN for an op. */
 double bare_number(bare *b, const char *name);
 
-/* Ops' functions. `self` is the bare for bare_traced: it appends its name to the trace. */
+/* Functions of ops. */
+/* Appends the op's name to the trace. `self` is the bare. */
 hs_code bare_traced(void *self, hs_op *op, hs_error *err);
-/* Output 0 is one more than input 0; all are doubles. */
+/* Sets output 0 to input 0 plus one. Both are doubles. */
 hs_code bare_add_one(void *self, hs_op *op, hs_error *err);
-/* Output 0 is the sum of all inputs. */
+/* Sets output 0 to the sum of all inputs. */
 hs_code bare_sum(void *self, hs_op *op, hs_error *err);
-/* Adds one to the first thing that it writes, a double. */
+/* Adds one to the first node that it writes, a double. */
 hs_code bare_bump(void *self, hs_op *op, hs_error *err);
 /* Fails with HS_ABORTED and the message "no luck". */
 hs_code bare_fail(void *self, hs_op *op, hs_error *err);

@@ -11,59 +11,59 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Produces begun + 1, begun + 2, ... until `last`, and then says that it is at its end. Its position is `at`. */
+/* A producer of at + 1, at + 2 ... `last`, which then ends. Its position is `at`. */
 typedef struct counter {
     int64_t at, last;
-    int64_t fails_at;      /* this one is HS_ABORTED instead, "no luck"; 0: none */
-    atomic_int_fast64_t n; /* how many times it was called */
-    atomic_bool inside;    /* somebody is producing, saving or loading; */
-    atomic_bool met;       /* two did at once */
+    int64_t fails_at;      /* instead of this number: HS_ABORTED, "no luck". 0: none */
+    atomic_int_fast64_t n; /* number of calls */
+    atomic_bool inside;    /* a thread is producing, saving or loading */
+    atomic_bool met;       /* two threads did at the same time */
 } counter;
 hs_code counter_produce(void *self, hs_op *op, hs_error *err);
 hs_code counter_save(void *self, hs_state_writer *out, hs_error *err);
 hs_code counter_load(void *self, hs_state_reader *in, hs_error *err);
 #define COUNTER(upto) ((counter){.last = (upto)})
 
-/* Lets whoever produces wait: a counter's producer that comes to it. `self` is the gate. */
+/* A counter whose producer waits until may_leave is set. `self` is the gate. */
 typedef struct gate {
     counter c;
     atomic_bool entered, may_leave;
 } gate;
 hs_code gate_produce(void *self, hs_op *op, hs_error *err);
-/* Waits until somebody is in there. */
+/* Waits until a producer waits in the gate. */
 void gate_await(gate *g);
 
-/* As bare_setup; but threads may use the graph, as it has the system's environment. */
+/* The same as bare_setup, with the system's environment, so that threads may use the graph. */
 int queued_setup(void **state);
 
 #define QUEUED_NUMBER HS_OUTPUTS({.dtype = HS_INT64})
 
-/* Adds the queue "q" of numbers, which `c` produces, and which only the test fills. */
+/* Adds the queue "q" of numbers with the producer `c` and without threads. */
 void queued_add(bare *b, counter *c, int64_t capacity);
 /* The same with the position "reader". */
 void queued_add_position(bare *b, counter *c, int64_t capacity);
 
-/* A run of one name on a session or a fork; `value` may be NULL. */
+/* Runs one name on a session or a fork. `value` may be NULL. */
 hs_code queued_run(bare *b, void *session, const char *name, hs_tensor *value, hs_error *err);
-/* Runs of the session that succeed. */
+/* Run ops of "q" in the session. They must succeed. */
 void queued_enqueue(bare *b, int times);
 void queued_close(bare *b);
 int64_t queued_dequeue(bare *b);
 int64_t queued_size(bare *b);
-/* The code of a dequeue that fails; the error is in b->err. */
+/* Returns the code of a dequeue that fails. Sets b->err. */
 hs_code queued_failing_dequeue(bare *b);
 void *queued_fork(bare *b);
 
-/* A thread that runs q/enqueue on a fork until that fails; then it runs q/close, and closes the fork. */
+/* A thread that runs q/enqueue on a fork until a run fails, then runs q/close and closes the fork. */
 typedef struct filler {
     const hs_backend_ops *ops;
     void *fork;
     hs_node enqueue, close;
     pthread_t thread;
-    hs_error err; /* why it ended */
+    hs_error err; /* of the failed run */
 } filler;
 void filler_start(filler *f, bare *b);
-/* Its code. */
+/* Joins the thread. Returns the code of the failed run. */
 hs_code filler_join(filler *f);
 
 #endif

@@ -4,13 +4,13 @@
 
 #include "support/test.h"
 
-/* The call, which has `err` as its last argument, fails with this code: with a message for who asks, and without a crash
- * for who does not. */
+/* Asserts that the call, whose last argument is `err`, fails with this code: with an error that gets a message, and with
+ * NULL. */
 #define assert_refused(expected, call)                                                                                     \
     do {                                                                                                                   \
-        hs_error asked_ = {0}, *err = &asked_;                                                                             \
+        hs_error error_ = {0}, *err = &error_;                                                                             \
         assert_fails(call, expected, err, "");                                                                             \
-        assert_true(asked_.message[0]);                                                                                    \
+        assert_true(error_.message[0]);                                                                                    \
         err = NULL;                                                                                                        \
         assert_int_equal(call, expected);                                                                                  \
     } while (0)

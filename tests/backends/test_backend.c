@@ -30,11 +30,11 @@ static hs_code close_session(void *session, hs_error *err)
     return HS_OK;
 }
 
-/* All that is required and nothing else. */
+/* The required functions only. */
 static const hs_backend_ops least =
     HS_INIT(hs_backend_ops, .name = "least", .find = find, .open = open_session, .run = run, .close = close_session);
 
-static void functions_left_out_have_defaults(void **state)
+static void missing_functions_have_defaults(void **state)
 {
     (void)state;
     hs_backend backend = {&least, NULL};
@@ -58,7 +58,7 @@ static void no_graph_to_show_is_unimplemented(void **state)
     assert_fails(hs_backend_graph_def((hs_backend){NULL, NULL}, &graph, &err), HS_UNIMPLEMENTED, &err, "?");
 }
 
-static void find_passes_on_and_refuses_null(void **state)
+static void find_calls_the_backend_and_refuses_null(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -76,7 +76,7 @@ static bool one_variable(void *self, size_t index, hs_variable *out)
     return index == 0;
 }
 
-/* Two of them, as the header asks for it. */
+/* A collection of two items. */
 static bool two_items(void *self, const char *key, size_t index, const void **item)
 {
     (void)self;
@@ -84,7 +84,7 @@ static bool two_items(void *self, const char *key, size_t index, const void **it
     return index < 2 && strcmp(key, HS_SAVERS) == 0;
 }
 
-static void null_wherever_a_pointer_is_taken(void **state)
+static void null_arguments_are_refused(void **state)
 {
     (void)state;
     const hs_backend none = {NULL, NULL};
@@ -111,7 +111,7 @@ static void null_wherever_a_pointer_is_taken(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_backend_graph_def(none, NULL, err));
 }
 
-static void each_required_function_is_missed(void **state)
+static void a_missing_required_function_is_named(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -125,7 +125,7 @@ static void each_required_function_is_missed(void **state)
     }
 }
 
-static void no_functions_and_no_size_are_refused(void **state)
+static void a_backend_without_functions_or_size_is_refused(void **state)
 {
     (void)state;
     hs_backend_ops ops = least, taken;
@@ -136,14 +136,14 @@ static void no_functions_and_no_size_are_refused(void **state)
                  "HS_INIT(hs_backend_ops");
 }
 
-/* No session opens on a backend of a size that no release had, and what is beyond the size is not read. */
+/* A size that no release had is refused. The memory after the size is not read. */
 static void a_backend_that_is_too_small_is_refused(void **state)
 {
     (void)state;
     hs_backend_ops old = least, taken;
     hs_error err = {0};
     old.size = offsetof(hs_backend_ops, read_variable);
-    memset((char *)&old + old.size, 0x5a, sizeof old - old.size); /* not its memory */
+    memset((char *)&old + old.size, 0x5a, sizeof old - old.size); /* must not be read */
     assert_fails(hs__backend_take(&taken, (hs_backend){&old, NULL}, &err), HS_INVALID_ARGUMENT, &err,
                  "hs_backend_ops.size");
     old.size = offsetof(hs_backend_ops, graph_def);
@@ -181,12 +181,12 @@ static void a_session_runs_on_the_least_backend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_left_out_have_defaults),
+        cmocka_unit_test(missing_functions_have_defaults),
         cmocka_unit_test(no_graph_to_show_is_unimplemented),
-        cmocka_unit_test(find_passes_on_and_refuses_null),
-        cmocka_unit_test(null_wherever_a_pointer_is_taken),
-        cmocka_unit_test(each_required_function_is_missed),
-        cmocka_unit_test(no_functions_and_no_size_are_refused),
+        cmocka_unit_test(find_calls_the_backend_and_refuses_null),
+        cmocka_unit_test(null_arguments_are_refused),
+        cmocka_unit_test(a_missing_required_function_is_named),
+        cmocka_unit_test(a_backend_without_functions_or_size_is_refused),
         cmocka_unit_test(a_backend_that_is_too_small_is_refused),
         cmocka_unit_test(a_session_on_an_incomplete_backend_does_not_open),
         cmocka_unit_test(a_session_runs_on_the_least_backend),

@@ -5,8 +5,8 @@
 
 #include <hooksess/testing.h>
 
-/* The graph kept this as its first error. */
-#define assert_kept(b, code, text) assert_says(test_graph_error((b)->graph), code, text)
+/* The graph recorded this as its first error. */
+#define assert_recorded(b, code, text) assert_says(test_graph_error((b)->graph), code, text)
 
 static void an_empty_graph_has_no_error_and_opens(void **state)
 {
@@ -16,7 +16,7 @@ static void an_empty_graph_has_no_error_and_opens(void **state)
     bare_open(b);
 }
 
-static void names_of_the_allowed_letters_are_taken(void **state)
+static void names_of_allowed_letters_are_accepted(void **state)
 {
     bare *b = *state;
     double x;
@@ -42,7 +42,7 @@ static void names_reserved_for_state_are_refused(void **state)
     bare *b = *state;
     double x;
     hs_graph_variable(b->graph, "hooksess/hook/x", HS_DOUBLE, HS_SCALAR, &x);
-    assert_kept(b, HS_INVALID_ARGUMENT, "'hooksess/hook/x': names that begin with hooksess/ are reserved");
+    assert_recorded(b, HS_INVALID_ARGUMENT, "'hooksess/hook/x': names that begin with hooksess/ are reserved");
 }
 
 static void names_are_copied(void **state)
@@ -59,7 +59,7 @@ static void names_are_copied(void **state)
     assert_true(bare_number(b, "more") == 4);
 }
 
-static void a_name_is_taken_once_whatever_it_names(void **state)
+static void two_nodes_cannot_have_one_name(void **state)
 {
     bare *b = *state;
     double x;
@@ -67,7 +67,7 @@ static void a_name_is_taken_once_whatever_it_names(void **state)
     assert_int_equal(bare_op(b, .name = "x"), HS_ALREADY_EXISTS);
     assert_int_equal(hs_graph_variable(b->graph, "x", HS_DOUBLE, HS_SCALAR, &x), HS_ALREADY_EXISTS);
     assert_int_equal(hs_graph_placeholder(b->graph, "x", HS_DOUBLE, HS_SCALAR), HS_ALREADY_EXISTS);
-    assert_kept(b, HS_ALREADY_EXISTS, "op 'x'"); /* the first error of the three */
+    assert_recorded(b, HS_ALREADY_EXISTS, "op 'x'"); /* the first of three errors */
 }
 
 static void opening_reports_the_first_building_error(void **state)
@@ -84,7 +84,7 @@ static void opening_reports_the_first_building_error(void **state)
                  "'first'");
 }
 
-/* As it is before the first step has allocated it. */
+/* The pointer of memory that the first step allocates is NULL. */
 static void a_variable_without_memory_is_refused(void **state)
 {
     bare *b = *state;
@@ -96,7 +96,7 @@ static void a_variable_without_memory_is_refused(void **state)
                 "separate memory in each session hs_graph_add_variable");
 }
 
-/* Hooks that are not begun are destroyed all the same, so the error comes before them. */
+/* The hooks are destroyed, and their begin is not called. */
 static void a_building_error_comes_before_the_hooks(void **state)
 {
     bare *b = *state;
@@ -159,8 +159,8 @@ static hs_code no_load(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-/* A graph that was not made for want of memory is built all the same by a program that looks at no code. */
-static void no_graph_is_built(void **state)
+/* A program that checks no codes builds on the NULL of hs_graph_new. */
+static void building_a_null_graph_returns_an_error(void **state)
 {
     double x;
     (void)state;
@@ -185,7 +185,7 @@ static void no_graph_is_built(void **state)
     hs_graph_free(NULL);
 }
 
-static void what_is_null_in_a_definition_is_refused(void **state)
+static void null_in_a_definition_is_refused(void **state)
 {
     bare *b = *state;
     double x;
@@ -207,12 +207,12 @@ static void what_is_null_in_a_definition_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         assert_int_equal(codes[i], HS_INVALID_ARGUMENT);
-    assert_kept(b, HS_INVALID_ARGUMENT, "hs_graph_add_variable: def is NULL"); /* the first of them */
+    assert_recorded(b, HS_INVALID_ARGUMENT, "hs_graph_add_variable: def is NULL"); /* the first error */
     assert_false(hs_graph_has(g, NULL));
     assert_int_equal(test_collection_size(hs_graph_backend(g), HS_SUMMARY_OP), 0);
 }
 
-static void outside_of_an_op_there_is_nothing(void **state)
+static void functions_of_an_op_accept_null(void **state)
 {
     (void)state;
     const double one = 1;
@@ -271,7 +271,7 @@ static void a_second_global_step_is_refused(void **state)
     assert_int_equal(hs_graph_global_step(b->graph, "steps", NULL), HS_OK);
     assert_string_equal(hs_backend_global_step_name(hs_graph_backend(b->graph)), "steps");
     assert_int_equal(hs_graph_global_step(b->graph, NULL, NULL), HS_ALREADY_EXISTS);
-    assert_kept(b, HS_ALREADY_EXISTS, "the graph already has the global step 'steps'");
+    assert_recorded(b, HS_ALREADY_EXISTS, "the graph already has the global step 'steps'");
 }
 
 static void a_fitting_variable_is_the_global_step(void **state)
@@ -288,14 +288,14 @@ static void a_fitting_variable_is_the_global_step(void **state)
     assert_int_equal(step, 42);
 }
 
-static void an_unfit_global_step_is_found_when_it_is_needed(void **state)
+static void an_invalid_global_step_is_reported_when_an_op_advances_it(void **state)
 {
     bare *b = *state;
     double step = 0;
     assert_int_equal(hs_graph_variable(b->graph, "global_step", HS_DOUBLE, HS_SCALAR, &step), HS_OK);
     assert_null(hs_backend_global_step_name(hs_graph_backend(b->graph)));
     assert_int_equal(bare_op(b, .name = "train", .advances_step = true), HS_ALREADY_EXISTS);
-    assert_kept(b, HS_ALREADY_EXISTS, "global_step");
+    assert_recorded(b, HS_ALREADY_EXISTS, "global_step");
 }
 
 static void states_are_checked(void **state)
@@ -303,7 +303,7 @@ static void states_are_checked(void **state)
     bare *b = *state;
     assert_int_equal(hs_graph_state(b->graph, "rng", no_save, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_graph_state(b->graph, "rng", NULL, no_load, NULL), HS_INVALID_ARGUMENT);
-    assert_kept(b, HS_INVALID_ARGUMENT, "state 'rng': save or load is NULL");
+    assert_recorded(b, HS_INVALID_ARGUMENT, "state 'rng': save or load is NULL");
     assert_int_equal(hs_graph_state(b->graph, "a b", no_save, no_load, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_graph_state(b->graph, NULL, no_save, no_load, NULL), HS_INVALID_ARGUMENT);
 }
@@ -338,16 +338,16 @@ static void collections_keep_copies_in_their_order(void **state)
     assert_false(hs_backend_collection_item(backend, "nothing", 0, &item));
 }
 
-/* Its items are savers, and a name would be taken for one. */
+/* The items of the collection are savers, not names. */
 static void a_name_in_the_collection_of_savers_is_refused(void **state)
 {
     bare *b = *state;
     assert_int_equal(hs_graph_collect(b->graph, HS_SAVERS, "my_saver"), HS_INVALID_ARGUMENT);
     assert_int_equal(test_collection_size(hs_graph_backend(b->graph), HS_SAVERS), 0);
-    assert_kept(b, HS_INVALID_ARGUMENT, "savers");
+    assert_recorded(b, HS_INVALID_ARGUMENT, "savers");
 }
 
-static void no_graph_is_a_backend_that_does_not_open(void **state)
+static void the_backend_of_a_null_graph_does_not_open(void **state)
 {
     bare *b = *state;
     assert_int_equal(hs_graph_error(NULL, NULL), HS_RESOURCE_EXHAUSTED);
@@ -384,27 +384,27 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(a_variable_without_memory_is_refused),
         test(an_empty_graph_has_no_error_and_opens),
-        test(names_of_the_allowed_letters_are_taken),
+        test(names_of_allowed_letters_are_accepted),
         test(names_with_other_letters_are_refused),
         test(names_reserved_for_state_are_refused),
         test(names_are_copied),
-        test(a_name_is_taken_once_whatever_it_names),
+        test(two_nodes_cannot_have_one_name),
         test(opening_reports_the_first_building_error),
         test(a_building_error_comes_before_the_hooks),
         test(variables_are_checked),
-        cmocka_unit_test(no_graph_is_built),
-        test(what_is_null_in_a_definition_is_refused),
-        cmocka_unit_test(outside_of_an_op_there_is_nothing),
+        cmocka_unit_test(building_a_null_graph_returns_an_error),
+        test(null_in_a_definition_is_refused),
+        cmocka_unit_test(functions_of_an_op_accept_null),
         test(an_output_that_is_set_to_null_is_refused),
         test(outputs_are_checked),
         test(a_second_global_step_is_refused),
         test(a_fitting_variable_is_the_global_step),
-        test(an_unfit_global_step_is_found_when_it_is_needed),
+        test(an_invalid_global_step_is_reported_when_an_op_advances_it),
         test(states_are_checked),
         test(states_are_listed_in_their_order),
         test(collections_keep_copies_in_their_order),
         test(a_name_in_the_collection_of_savers_is_refused),
-        test(no_graph_is_a_backend_that_does_not_open),
+        test(the_backend_of_a_null_graph_does_not_open),
         test(a_backend_knows_its_graph),
         test(a_half_filled_env_is_reported_by_opening),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the graph and its runs say of themselves in TensorFlow's messages. */
+/* TensorFlow's GraphDef and RunMetadata of the embedded graph and its runs. */
 #include "backends/bare.h"
 
 #include "run_metadata.pb-c.h"
@@ -81,7 +81,7 @@ static void types_and_shapes_are_shown(void **state)
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void what_ops_take_and_give_is_shown(void **state)
+static void inputs_and_outputs_of_ops_are_shown(void **state)
 {
     bare *b = *state;
     add_model(b);
@@ -94,14 +94,14 @@ static void what_ops_take_and_give_is_shown(void **state)
     assert_int_equal(out->n_type, 2);
     assert_int_equal(out->type[0], HS_DOUBLE);
     assert_int_equal(out->type[1], HS_INT64);
-    assert_int_equal(in->n_type, 4); /* an input each, and what it writes */
+    assert_int_equal(in->n_type, 4); /* its inputs and the variable that it writes */
     assert_int_equal(in->type[2], HS_INT64);
     assert_int_equal(attr_of(node_of(def, "x"), "_output_shapes")->list->shape[0]->n_dim, 2);
     assert_null(attr_of(node_of(def, "train"), "_output_shapes"));
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void an_op_that_advances_the_step_is_connected_with_it(void **state)
+static void an_op_that_advances_the_step_is_connected_to_it(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "train", .advances_step = true);
@@ -114,7 +114,7 @@ static void an_op_that_advances_the_step_is_connected_with_it(void **state)
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void a_group_waits_and_reads_nothing(void **state)
+static void a_group_has_control_inputs_only(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "pair", .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_INT64}));
@@ -126,7 +126,7 @@ static void a_group_waits_and_reads_nothing(void **state)
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void ops_that_initialize_know_their_variables(void **state)
+static void ops_that_initialize_are_connected_to_their_variables(void **state)
 {
     bare *b = *state;
     static double w;
@@ -142,7 +142,7 @@ static void ops_that_initialize_know_their_variables(void **state)
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void an_op_has_the_type_that_it_was_given(void **state)
+static void the_type_of_an_op_is_shown(void **state)
 {
     bare *b = *state;
     char type[] = "MatMul";
@@ -153,7 +153,7 @@ static void an_op_has_the_type_that_it_was_given(void **state)
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void a_type_is_written_as_a_name_is(void **state)
+static void an_invalid_type_is_refused(void **state)
 {
     bare *b = *state;
     assert_int_equal(bare_op(b, .name = "product", .type = "mat mul"), HS_INVALID_ARGUMENT);
@@ -172,7 +172,7 @@ static void add_queue(bare *b, const char *name)
                    .components = HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(2)}, {.dtype = HS_INT64}));
 }
 
-static void a_queue_stands_between_what_fills_it_and_what_takes(void **state)
+static void a_queue_is_shown_between_its_enqueue_and_dequeue(void **state)
 {
     bare *b = *state;
     add_queue(b, "in");
@@ -192,7 +192,7 @@ static void a_queue_stands_between_what_fills_it_and_what_takes(void **state)
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void a_queue_that_is_filled_from_ops_is_connected_with_them(void **state)
+static void a_queue_filled_from_ops_is_connected_to_them(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "pair", .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_INT64}));
@@ -203,7 +203,7 @@ static void a_queue_that_is_filled_from_ops_is_connected_with_them(void **state)
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void what_is_only_shown_takes_a_name_that_is_free(void **state)
+static void nodes_added_to_the_graph_def_get_unused_names(void **state)
 {
     bare *b = *state;
     add_queue(b, "in");
@@ -273,7 +273,7 @@ static void every_allocation_of_a_definition(void **state)
     test_each_allocation(define_graph, NULL);
 }
 
-static void a_graph_that_grew_is_shown_anew(void **state)
+static void a_graph_def_is_made_again_after_a_node_is_added(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "first");
@@ -285,7 +285,7 @@ static void a_graph_that_grew_is_shown_anew(void **state)
     hs__pb__graph_def__free_unpacked(after, NULL);
 }
 
-static void a_graph_that_makes_no_sense_is_not_shown(void **state)
+static void an_invalid_graph_is_not_shown(void **state)
 {
     bare *b = *state;
     hs_bytes bytes = {"x", 1};
@@ -310,7 +310,7 @@ static Hs__Pb__RunMetadata *metadata_of(bare *b, const char *op, const hs_run_op
     return metadata;
 }
 
-static void a_traced_run_tells_how_long_each_op_took(void **state)
+static void a_traced_run_has_the_time_of_each_op(void **state)
 {
     bare *b = *state;
     hs_graph_op(b->graph, .name = "slow", .run = wait, .user = &b->t);
@@ -323,7 +323,7 @@ static void a_traced_run_tells_how_long_each_op_took(void **state)
     assert_int_equal(metadata->step_stats->n_dev_stats, 1);
     const Hs__Pb__DeviceStepStats *device = metadata->step_stats->dev_stats[0];
     assert_contains(device->device, "CPU:0");
-    assert_int_equal(device->n_node_stats, 2); /* the group does nothing, "unused" was not needed */
+    assert_int_equal(device->n_node_stats, 2); /* without the group, which has no function, and "unused" */
     assert_string_equal(device->node_stats[0]->node_name, "slow");
     assert_int_equal(device->node_stats[0]->all_start_nanos, before);
     assert_int_equal(device->node_stats[0]->all_start_micros, before / 1000);
@@ -331,7 +331,7 @@ static void a_traced_run_tells_how_long_each_op_took(void **state)
     assert_int_equal(device->node_stats[0]->op_end_rel_micros, 250000);
     assert_int_equal(device->node_stats[1]->all_start_nanos, before + 250000000);
     assert_int_equal(device->node_stats[1]->all_end_rel_nanos, 0);
-    assert_int_equal(device->node_stats[1]->all_end_rel_micros, 1); /* 0 is not executed, for TensorBoard */
+    assert_int_equal(device->node_stats[1]->all_end_rel_micros, 1); /* TensorBoard shows 0 as not executed */
     assert_int_equal(metadata->n_partition_graphs, 0);
     hs__pb__run_metadata__free_unpacked(metadata, NULL);
 }
@@ -345,7 +345,7 @@ static const Hs__Pb__NodeExecStats *stats_of(const Hs__Pb__RunMetadata *metadata
     return NULL;
 }
 
-static void a_traced_run_tells_what_memory_was_used(void **state)
+static void a_traced_run_has_the_memory_of_each_output(void **state)
 {
     bare *b = *state;
     static float w[6], unused;
@@ -363,7 +363,7 @@ static void a_traced_run_tells_what_memory_was_used(void **state)
     assert_int_equal(train->output[0]->tensor_description->shape->dim[0]->size, 5);
     assert_int_equal(train->output[1]->tensor_description->dtype, HS_INT32);
     assert_int_equal(variable->memory[0]->total_bytes, 6 * 4);
-    assert_int_equal(variable->all_start_micros, 0); /* it is no op */
+    assert_int_equal(variable->all_start_micros, 0); /* not an op */
     assert_null(stats_of(metadata, "unused"));
     hs__pb__run_metadata__free_unpacked(metadata, NULL);
 }
@@ -380,13 +380,13 @@ static void the_graph_of_a_run_is_shown_on_demand(void **state)
     hs__pb__run_metadata__free_unpacked(metadata, NULL);
 }
 
-static void stats_and_graph_go_together(void **state)
+static void a_run_can_have_stats_and_graph(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "train");
     bare_open(b);
     hs_run_options options = HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL, .output_partition_graphs = true);
-    for (int i = 0; i < 2; i++) { /* the second is as the first */
+    for (int i = 0; i < 2; i++) { /* the second result is the same */
         Hs__Pb__RunMetadata *metadata = metadata_of(b, "train", &options);
         assert_int_equal(metadata->step_stats->dev_stats[0]->n_node_stats, 1);
         assert_int_equal(metadata->n_partition_graphs, 1);
@@ -394,7 +394,7 @@ static void stats_and_graph_go_together(void **state)
     }
 }
 
-static void a_run_that_is_not_asked_says_nothing(void **state)
+static void a_run_without_options_has_no_metadata(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "train");
@@ -414,24 +414,24 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(nodes_and_edges_are_shown),
         test(types_and_shapes_are_shown),
-        test(what_ops_take_and_give_is_shown),
-        test(an_op_that_advances_the_step_is_connected_with_it),
-        test(a_group_waits_and_reads_nothing),
-        test(ops_that_initialize_know_their_variables),
-        test(an_op_has_the_type_that_it_was_given),
-        test(a_type_is_written_as_a_name_is),
-        test(a_queue_stands_between_what_fills_it_and_what_takes),
-        test(a_queue_that_is_filled_from_ops_is_connected_with_them),
-        test(what_is_only_shown_takes_a_name_that_is_free),
-        test(a_traced_run_tells_what_memory_was_used),
+        test(inputs_and_outputs_of_ops_are_shown),
+        test(an_op_that_advances_the_step_is_connected_to_it),
+        test(a_group_has_control_inputs_only),
+        test(ops_that_initialize_are_connected_to_their_variables),
+        test(the_type_of_an_op_is_shown),
+        test(an_invalid_type_is_refused),
+        test(a_queue_is_shown_between_its_enqueue_and_dequeue),
+        test(a_queue_filled_from_ops_is_connected_to_them),
+        test(nodes_added_to_the_graph_def_get_unused_names),
+        test(a_traced_run_has_the_memory_of_each_output),
         cmocka_unit_test(every_allocation_of_a_definition),
         cmocka_unit_test(every_allocation_of_metadata),
-        test(a_graph_that_grew_is_shown_anew),
-        test(a_graph_that_makes_no_sense_is_not_shown),
-        test(a_traced_run_tells_how_long_each_op_took),
+        test(a_graph_def_is_made_again_after_a_node_is_added),
+        test(an_invalid_graph_is_not_shown),
+        test(a_traced_run_has_the_time_of_each_op),
         test(the_graph_of_a_run_is_shown_on_demand),
-        test(stats_and_graph_go_together),
-        test(a_run_that_is_not_asked_says_nothing),
+        test(a_run_can_have_stats_and_graph),
+        test(a_run_without_options_has_no_metadata),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

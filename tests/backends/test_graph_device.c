@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is not the host's: everything goes through its copy functions. */
+/* Device memory is accessed by its copy functions only. */
 #include "backends/bare.h"
 
-/* A device whose memory is read only through these. What lies there is the complement of what is meant, so that a reader
- * that forgets to copy is found out. */
+/* A device. Its memory holds the complement of the values, so that a read without a copy has wrong values. */
 typedef struct {
     hs_memory memory;
     unsigned char bytes[64];
@@ -57,7 +56,7 @@ static double on_host(const hs_tensor *value, size_t index)
     return number;
 }
 
-static void an_initial_value_is_brought_to_the_device(void **state)
+static void an_initial_value_is_copied_to_the_device(void **state)
 {
     bare *b = *state;
     device d;
@@ -72,7 +71,7 @@ static void an_initial_value_is_brought_to_the_device(void **state)
     assert_true(on_host(&b->values[0], 1) == 3);
 }
 
-static void without_an_initial_value_the_device_is_left_alone(void **state)
+static void without_an_initial_value_device_memory_is_unchanged(void **state)
 {
     bare *b = *state;
     device d;
@@ -117,7 +116,7 @@ static hs_code produce(void *self, hs_op *op, hs_error *err)
     return out->memory->from_host(out->memory->user, out->data, &three, sizeof three, err);
 }
 
-static void an_output_may_lie_on_the_device(void **state)
+static void an_output_may_be_in_device_memory(void **state)
 {
     bare *b = *state;
     device d;
@@ -148,7 +147,7 @@ static void a_queue_copies_from_the_device(void **state)
     assert_true(bare_number(b, "q/size") == 0);
 }
 
-/* The number of a value on the device is read by bringing just that element home. */
+/* hs_run_values_number copies one element to the host. */
 static void a_session_reads_numbers_of_the_device(void **state)
 {
     bare *b = *state;
@@ -164,7 +163,7 @@ static void a_session_reads_numbers_of_the_device(void **state)
     hs_session_close(session, NULL);
 }
 
-static void only_the_hosts_memory_is_lent(void **state)
+static void device_memory_is_not_lent(void **state)
 {
     bare *b = *state;
     device d;
@@ -191,7 +190,7 @@ static void a_variable_on_the_device_is_never_the_global_step(void **state)
     assert_null(hs_backend_global_step_name(hs_graph_backend(b->graph)));
 }
 
-static void device_memory_is_the_programs(void **state)
+static void device_memory_needs_an_address(void **state)
 {
     bare *b = *state;
     device d;
@@ -206,16 +205,16 @@ static void device_memory_is_the_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(an_initial_value_is_brought_to_the_device),
-        test(without_an_initial_value_the_device_is_left_alone),
+        test(an_initial_value_is_copied_to_the_device),
+        test(without_an_initial_value_device_memory_is_unchanged),
         test(a_variable_is_written_through_the_device),
         test(a_broken_device_is_reported_with_the_variable),
-        test(an_output_may_lie_on_the_device),
+        test(an_output_may_be_in_device_memory),
         test(a_queue_copies_from_the_device),
         test(a_session_reads_numbers_of_the_device),
-        test(only_the_hosts_memory_is_lent),
+        test(device_memory_is_not_lent),
         test(a_variable_on_the_device_is_never_the_global_step),
-        test(device_memory_is_the_programs),
+        test(device_memory_needs_an_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

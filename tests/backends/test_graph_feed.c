@@ -8,14 +8,14 @@ static hs_tensor scalar(const double *value)
 
 static const double fifty_one = 51, two = 2;
 
-/* "x", a placeholder, and "more", which is one more. */
+/* Adds the placeholder "x" and the op "more", which returns x + 1. */
 static void add_placeholder(bare *b)
 {
     hs_graph_placeholder(b->graph, "x", HS_DOUBLE, HS_SCALAR);
     hs_graph_op(b->graph, .name = "more", .run = bare_add_one, .inputs = HS_NAMES("x"), .outputs = BARE_SCALAR);
 }
 
-static void what_is_fed_is_fetched_and_used(void **state)
+static void a_fed_value_is_fetched_and_read(void **state)
 {
     bare *b = *state;
     add_placeholder(b);
@@ -25,7 +25,7 @@ static void what_is_fed_is_fetched_and_used(void **state)
     assert_true(hs_tensor_number(&b->values[1], 0) == 52);
 }
 
-static void a_feed_is_gone_in_the_next_run(void **state)
+static void a_feed_is_valid_for_one_run(void **state)
 {
     bare *b = *state;
     add_placeholder(b);
@@ -36,7 +36,7 @@ static void a_feed_is_gone_in_the_next_run(void **state)
     assert_fails(bare_run(b, HS_NAMES("x"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "it is fetched");
 }
 
-static void a_placeholder_that_nobody_needs_need_not_be_fed(void **state)
+static void an_unneeded_placeholder_need_not_be_fed(void **state)
 {
     bare *b = *state;
     add_placeholder(b);
@@ -45,7 +45,7 @@ static void a_placeholder_that_nobody_needs_need_not_be_fed(void **state)
     assert_ok(bare_run(b, HS_NAMES("other"), NULL, NULL), &b->err);
 }
 
-/* Type, rank and dimensions are those of the placeholder. */
+/* Dtype, rank and dimensions must be those of the placeholder. */
 static void a_feed_that_does_not_fit_is_refused(void **state)
 {
     bare *b = *state;
@@ -69,7 +69,7 @@ static void a_feed_that_does_not_fit_is_refused(void **state)
     assert_ok(bare_run(b, HS_NAMES("x"), HS_FEEDS({"x", hs_tensor_of(HS_DOUBLE, HS_SHAPE(2, 3), numbers)}), NULL), &b->err);
 }
 
-static void an_open_shape_takes_any(void **state)
+static void a_placeholder_of_unknown_shape_accepts_any_shape(void **state)
 {
     bare *b = *state;
     double numbers[6] = {0};
@@ -83,7 +83,7 @@ static void an_open_shape_takes_any(void **state)
     }
 }
 
-static void a_fed_output_spares_its_op(void **state)
+static void the_op_of_a_fed_output_is_not_executed(void **state)
 {
     bare *b = *state;
     hs_graph_op(b->graph, .name = "bad", .run = bare_fail, .outputs = BARE_SCALAR);
@@ -101,8 +101,8 @@ static hs_code two_outputs(void *self, hs_op *op, hs_error *err)
     return bare_traced(self, op, err);
 }
 
-/* One output is fed, the other is computed; the feed stays. */
-static void a_fed_output_stays_where_its_op_is_executed(void **state)
+/* One output is fed, the op computes the other: the feed is not overwritten. */
+static void a_feed_replaces_the_output_of_an_executed_op(void **state)
 {
     bare *b = *state;
     hs_graph_op(b->graph, .name = "pair", .run = two_outputs, .user = b,
@@ -127,7 +127,7 @@ static void a_fed_output_is_checked_against_its_definition(void **state)
                  "cannot feed op 'train'");
 }
 
-/* A variable that is fed shows the feed in this run, and is itself as it was. */
+/* A run reads the feed instead of the variable, which does not change. */
 static void a_fed_variable_hides_its_memory(void **state)
 {
     bare *b = *state;
@@ -153,7 +153,7 @@ static void strings_are_fed(void **state)
     assert_memory_equal(got[0].data, "one", 3);
 }
 
-static void the_sum_of_several_feeds(void **state)
+static void several_feeds_are_read(void **state)
 {
     bare *b = *state;
     const double a = 5, c = 20, d = 10;
@@ -171,17 +171,17 @@ static void the_sum_of_several_feeds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(what_is_fed_is_fetched_and_used),
-        test(a_feed_is_gone_in_the_next_run),
-        test(a_placeholder_that_nobody_needs_need_not_be_fed),
+        test(a_fed_value_is_fetched_and_read),
+        test(a_feed_is_valid_for_one_run),
+        test(an_unneeded_placeholder_need_not_be_fed),
         test(a_feed_that_does_not_fit_is_refused),
-        test(an_open_shape_takes_any),
-        test(a_fed_output_spares_its_op),
-        test(a_fed_output_stays_where_its_op_is_executed),
+        test(a_placeholder_of_unknown_shape_accepts_any_shape),
+        test(the_op_of_a_fed_output_is_not_executed),
+        test(a_feed_replaces_the_output_of_an_executed_op),
         test(a_fed_output_is_checked_against_its_definition),
         test(a_fed_variable_hides_its_memory),
         test(strings_are_fed),
-        test(the_sum_of_several_feeds),
+        test(several_feeds_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

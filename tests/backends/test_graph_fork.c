@@ -3,7 +3,7 @@
 
 static const double two = 2;
 
-static void a_fork_has_outputs_of_its_own(void **state)
+static void a_fork_has_private_outputs(void **state)
 {
     bare *b = *state;
     hs_tensor value;
@@ -20,7 +20,7 @@ static void a_fork_has_outputs_of_its_own(void **state)
     b->ops->close(fork, NULL);
 }
 
-static void a_fork_has_the_memory_that_it_needs_alone(void **state)
+static void a_fork_allocates_only_outputs_that_it_needs(void **state)
 {
     bare *b = *state;
     enum { LARGE = 1 << 20 };
@@ -34,8 +34,8 @@ static void a_fork_has_the_memory_that_it_needs_alone(void **state)
     b->ops->close(fork, NULL);
 }
 
-/* Whatever would race with the thread that trains is refused. */
-static void a_fork_touches_no_variable(void **state)
+/* An access to a variable would be a race with the training thread. */
+static void a_fork_cannot_access_variables(void **state)
 {
     bare *b = *state;
     double w = 1;
@@ -72,7 +72,7 @@ static hs_code keep_step(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void closing_a_fork_closes_no_session(void **state)
+static void closing_a_fork_leaves_the_session_open(void **state)
 {
     bare *b = *state;
     double w = 1;
@@ -83,7 +83,7 @@ static void closing_a_fork_closes_no_session(void **state)
     assert_int_equal(b->ops->open(b->graph, "", (hs_bytes){NULL, 0}, &other, &b->err), HS_FAILED_PRECONDITION);
 }
 
-static void a_fork_does_not_know_the_step(void **state)
+static void a_fork_has_no_global_step(void **state)
 {
     bare *b = *state;
     int64_t seen = 0;
@@ -96,7 +96,7 @@ static void a_fork_does_not_know_the_step(void **state)
     b->ops->close(fork, NULL);
 }
 
-static void a_graph_stays_as_it_is_while_a_fork_lives(void **state)
+static void a_graph_cannot_change_while_a_fork_is_open(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "look");
@@ -108,8 +108,8 @@ static void a_graph_stays_as_it_is_while_a_fork_lives(void **state)
     assert_int_equal(bare_op(b, .name = "late"), HS_OK);
 }
 
-/* The ops that every graph has are there from its first session on, whoever finalizes it later. */
-static void a_graph_stays_as_it_is_while_a_session_is_open(void **state)
+/* The first session adds the ops that every graph has. Finalizing later adds none. */
+static void a_graph_cannot_change_while_a_session_is_open(void **state)
 {
     bare *b = *state;
     void *session = NULL;
@@ -121,7 +121,7 @@ static void a_graph_stays_as_it_is_while_a_session_is_open(void **state)
     b->ops->close(session, NULL);
 }
 
-/* What a run in the fork needs of graph and queues is there until the fork is closed, too. */
+/* A fork holds references to the graph and its queues. */
 static void a_fork_outlives_session_and_graph(void **state)
 {
     bare *b = *state;
@@ -146,7 +146,7 @@ static void a_fork_outlives_session_and_graph(void **state)
 
 /* Threads. */
 
-/* Closes session and graph under the threads, which then end by themselves. */
+/* Closes session and graph while threads use the queue. The threads then end. */
 static void close_all(bare *b)
 {
     bare_close(b);
@@ -154,7 +154,7 @@ static void close_all(bare *b)
     b->graph = hs_graph_new(NULL);
 }
 
-static void threads_that_wait_for_room_end_with_the_session(void **state)
+static void closing_the_session_ends_threads_that_wait_for_room(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(INT64_MAX);
@@ -167,7 +167,7 @@ static void threads_that_wait_for_room_end_with_the_session(void **state)
     assert_int_equal(filler_join(&f), HS_CANCELLED);
 }
 
-static void threads_that_wait_for_an_element_end_with_the_session(void **state)
+static void closing_the_session_ends_threads_that_wait_for_an_element(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(9);
@@ -180,8 +180,8 @@ static void threads_that_wait_for_an_element_end_with_the_session(void **state)
     assert_int_not_equal(filler_join(&f), HS_OK);
 }
 
-/* It is in the program's own function when all is closed: what it writes into is still there. */
-static void a_thread_that_produces_may_outlive_session_and_graph(void **state)
+/* `produce` is running when session and graph are closed. Its element stays valid. */
+static void a_producing_thread_may_outlive_session_and_graph(void **state)
 {
     bare *b = *state;
     gate g = {.c = COUNTER(9)};
@@ -195,8 +195,8 @@ static void a_thread_that_produces_may_outlive_session_and_graph(void **state)
     assert_int_equal(filler_join(&f), HS_CANCELLED);
 }
 
-/* The session trains while a fork fills: nothing is shared but the queue. */
-static void a_fork_runs_beside_the_session(void **state)
+/* The session runs while a fork fills the queue. */
+static void a_fork_runs_concurrently_with_the_session(void **state)
 {
     bare *b = *state;
     enum { STEPS = 1000 };
@@ -224,18 +224,18 @@ static void a_fork_runs_beside_the_session(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(a_fork_has_outputs_of_its_own),
-        test(a_fork_has_the_memory_that_it_needs_alone),
-        test(a_fork_touches_no_variable),
-        test(closing_a_fork_closes_no_session),
-        test(a_fork_does_not_know_the_step),
-        test(a_graph_stays_as_it_is_while_a_fork_lives),
-        test(a_graph_stays_as_it_is_while_a_session_is_open),
+        test(a_fork_has_private_outputs),
+        test(a_fork_allocates_only_outputs_that_it_needs),
+        test(a_fork_cannot_access_variables),
+        test(closing_a_fork_leaves_the_session_open),
+        test(a_fork_has_no_global_step),
+        test(a_graph_cannot_change_while_a_fork_is_open),
+        test(a_graph_cannot_change_while_a_session_is_open),
         test(a_fork_outlives_session_and_graph),
-        threaded(threads_that_wait_for_room_end_with_the_session),
-        threaded(threads_that_wait_for_an_element_end_with_the_session),
-        threaded(a_thread_that_produces_may_outlive_session_and_graph),
-        threaded(a_fork_runs_beside_the_session),
+        threaded(closing_the_session_ends_threads_that_wait_for_room),
+        threaded(closing_the_session_ends_threads_that_wait_for_an_element),
+        threaded(a_producing_thread_may_outlive_session_and_graph),
+        threaded(a_fork_runs_concurrently_with_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables, and how they get their first values. */
+/* Initialization of variables. */
 #include "backends/bare.h"
 
 static void add_owned(bare *b, const char *name, const double *initial, uint64_t flags)
@@ -17,7 +17,7 @@ static hs_code set_to_seven(void *self, const hs_tensor *value, hs_error *err)
     return HS_OK;
 }
 
-/* The names that the op gives, separated by spaces. */
+/* Returns the names that the op reports, separated by spaces. */
 static const char *reported(bare *b, const char *op)
 {
     static char text[256];
@@ -33,7 +33,7 @@ static const char *reported(bare *b, const char *op)
 static const char ready[] = "report_uninitialized_variables";
 static const char ready_for_local[] = "report_uninitialized_global_variables";
 
-static void the_librarys_variables_start_as_they_are_told(void **state)
+static void the_librarys_variables_get_their_initial_values(void **state)
 {
     bare *b = *state;
     double initial = 3;
@@ -44,7 +44,7 @@ static void the_librarys_variables_start_as_they_are_told(void **state)
         HS_INIT(hs_variable_def, .name = "seven", .dtype = HS_DOUBLE, .initialize = set_to_seven, .user = &called);
     hs_graph_add_variable(b->graph, &seven);
     bare_open(b);
-    initial = 4; /* what counts is the moment of the init op */
+    initial = 4; /* the init op reads it */
     bare_number(b, "init");
     assert_true(bare_number(b, "zero") == 0);
     assert_true(bare_number(b, "three") == 4);
@@ -63,7 +63,7 @@ static void the_programs_memory_keeps_its_value(void **state)
     assert_true(w == 5);
 }
 
-static void the_programs_memory_may_be_initialized_too(void **state)
+static void the_programs_memory_may_be_initialized(void **state)
 {
     bare *b = *state;
     double given = 1, called = 1, initial = 2;
@@ -105,7 +105,7 @@ static void an_op_that_writes_a_variable_initializes_it(void **state)
     assert_string_equal(reported(b, ready), "");
 }
 
-/* A program's own init op: b's first value is made of a's. */
+/* An init op of the program: b's first value depends on a's. */
 static void one_op_may_read_what_another_has_initialized_before(void **state)
 {
     bare *b = *state;
@@ -144,7 +144,7 @@ static void a_failing_initializer_is_named(void **state)
     assert_string_equal(reported(b, ready), "w v");
 }
 
-static void local_variables_have_an_init_op_of_their_own(void **state)
+static void local_variables_have_a_separate_init_op(void **state)
 {
     bare *b = *state;
     double initial = 2;
@@ -170,7 +170,7 @@ static void a_graph_without_variables_is_ready(void **state)
     assert_string_equal(reported(b, ready), "");
 }
 
-static void the_graphs_own_names_give_way(void **state)
+static void the_graphs_builtin_ops_get_unused_names(void **state)
 {
     bare *b = *state;
     const char *name;
@@ -179,7 +179,7 @@ static void the_graphs_own_names_give_way(void **state)
     assert_ok(b->ops->default_op(b->graph, HS_INIT_OP, &name, &b->err), &b->err);
     assert_string_equal(name, "init_2");
     assert_ok(b->ops->default_op(b->graph, HS_SUMMARY_OP, &name, &b->err), &b->err);
-    assert_null(name); /* there is no default summary */
+    assert_null(name); /* the graph has no summaries */
     bare_open(b);
     bare_number(b, "init");
     assert_string_equal(b->trace, "init");
@@ -235,7 +235,7 @@ static void writing_a_variable_initializes_it(void **state)
     assert_string_equal(reported(b, ready), "");
 }
 
-static void each_session_has_the_librarys_variables_for_itself(void **state)
+static void each_session_has_private_variables_of_the_library(void **state)
 {
     bare *b = *state;
     add_owned(b, "w", NULL, 0);
@@ -267,15 +267,15 @@ static void the_programs_memory_has_one_session_at_a_time(void **state)
     bare_open(b);
 }
 
-/* A graph with a session on it stays as it is, even where another session has let it go. */
-static void a_live_session_keeps_the_graph_closed(void **state)
+/* The graph cannot change while one of two sessions is open. */
+static void a_graph_stays_finalized_while_a_session_is_open(void **state)
 {
     bare *b = *state;
     add_owned(b, "w", NULL, 0);
     hs_session *first = hs_session_open(hs_graph_backend(b->graph), NULL, &b->err);
     hs_session *second = hs_session_open(hs_graph_backend(b->graph), NULL, &b->err);
     assert_non_null(second);
-    hs_session_close(first, NULL); /* it was the one that finalized the graph */
+    hs_session_close(first, NULL); /* this session finalized the graph */
     assert_int_equal(bare_op(b, .name = "late"), HS_FAILED_PRECONDITION);
     assert_ok(hs_session_run(second, "w", &b->err), &b->err);
     hs_session_close(second, NULL);
@@ -298,23 +298,23 @@ static void only_this_process_is_a_target(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(the_librarys_variables_start_as_they_are_told),
+        test(the_librarys_variables_get_their_initial_values),
         test(the_programs_memory_keeps_its_value),
-        test(the_programs_memory_may_be_initialized_too),
+        test(the_programs_memory_may_be_initialized),
         test(reading_before_the_init_op_is_refused),
         test(an_op_that_writes_a_variable_initializes_it),
         test(one_op_may_read_what_another_has_initialized_before),
         test(a_failed_op_initializes_nothing),
         test(a_failing_initializer_is_named),
-        test(local_variables_have_an_init_op_of_their_own),
+        test(local_variables_have_a_separate_init_op),
         test(a_graph_without_variables_is_ready),
-        test(the_graphs_own_names_give_way),
+        test(the_graphs_builtin_ops_get_unused_names),
         test(variables_are_listed_in_their_order),
         test(a_graph_that_grew_has_its_new_variables),
         test(writing_a_variable_initializes_it),
-        test(each_session_has_the_librarys_variables_for_itself),
+        test(each_session_has_private_variables_of_the_library),
         test(the_programs_memory_has_one_session_at_a_time),
-        test(a_live_session_keeps_the_graph_closed),
+        test(a_graph_stays_finalized_while_a_session_is_open),
         test(only_this_process_is_a_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that ops ask for while they run. */
+/* Memory that ops request during a run (hs_op_memory), and memory of the graph. */
 #include "backends/bare.h"
 
-/* Gives `n` numbers, the first of which counts executions. */
+/* An op that returns `n` numbers. The first counts executions. */
 typedef struct {
     int64_t n;
     void *last;
@@ -28,13 +28,13 @@ static void add_giver(bare *b, giver *g)
                 .outputs = HS_OUTPUTS({.dtype = HS_INT64, .shape = HS_SHAPE(-1)}));
 }
 
-static void it_is_kept_from_one_execution_to_the_next(void **state)
+static void memory_is_kept_between_executions(void **state)
 {
     bare *b = *state;
     giver g = {.n = 1};
     add_giver(b, &g);
     bare_open(b);
-    assert_int_equal(bare_number(b, "give"), 1); /* it was zero before */
+    assert_int_equal(bare_number(b, "give"), 1); /* zeroed at first */
     const void *first = g.last;
     size_t before = b->t.allocations;
     assert_int_equal(bare_number(b, "give"), 2);
@@ -43,7 +43,7 @@ static void it_is_kept_from_one_execution_to_the_next(void **state)
     assert_int_equal((uintptr_t)first % _Alignof(max_align_t), 0);
 }
 
-static void it_grows_with_what_is_in_it(void **state)
+static void memory_grows_and_keeps_its_contents(void **state)
 {
     bare *b = *state;
     giver g = {.n = 1};
@@ -58,7 +58,7 @@ static void it_grows_with_what_is_in_it(void **state)
     assert_int_equal(b->values[0].dims[0], 5);
 }
 
-static void sessions_have_memory_of_their_own(void **state)
+static void each_session_has_private_memory(void **state)
 {
     bare *b = *state;
     giver g = {.n = 1};
@@ -74,7 +74,7 @@ static void sessions_have_memory_of_their_own(void **state)
     b->session = session;
 }
 
-static void an_output_that_is_not_set_is_not_what_it_was(void **state)
+static void an_output_is_unset_before_each_execution(void **state)
 {
     bare *b = *state;
     giver g = {.n = 1};
@@ -99,29 +99,29 @@ static void refuses(bare *b, const hs_output_def *outputs, size_t index, size_t 
     assert_fails(bare_run(b, HS_NAMES("ask"), NULL, NULL), code, &b->err, message);
 }
 
-static void an_output_that_is_not_there(void **state)
+static void a_missing_output_is_refused(void **state)
 {
     refuses(*state, HS_OUTPUTS({.dtype = HS_STRING}), 1, 8, HS_INVALID_ARGUMENT,
             "has 1 outputs, so output 1 does not exist");
 }
 
-static void an_output_of_a_fixed_shape(void **state)
+static void an_output_of_known_shape_is_refused(void **state)
 {
     refuses(*state, HS_OUTPUTS({.dtype = HS_INT64}), 0, 8, HS_INVALID_ARGUMENT, "already has memory");
 }
 
-static void an_output_in_the_programs_memory(void **state)
+static void an_output_in_the_programs_memory_is_refused(void **state)
 {
     static hs_string text;
     refuses(*state, HS_OUTPUTS({.dtype = HS_STRING, .data = &text}), 0, 8, HS_INVALID_ARGUMENT, "already has memory");
 }
 
-static void more_than_there_can_be(void **state)
+static void too_many_bytes_are_refused(void **state)
 {
     refuses(*state, HS_OUTPUTS({.dtype = HS_STRING}), 0, SIZE_MAX, HS_RESOURCE_EXHAUSTED, "output");
 }
 
-static void no_op(void **state)
+static void a_null_op_is_refused(void **state)
 {
     hs_error err = {0};
     (void)state;
@@ -149,7 +149,7 @@ static void a_name_has_memory_until_the_graph_is_freed(void **state)
     assert_non_null(hs_graph_memory(b->graph, "a third", 1, NULL)); /* while a session is open */
 }
 
-static void memory_of_the_graph_that_is_refused(void **state)
+static void invalid_memory_of_the_graph_is_refused(void **state)
 {
     bare *b = *state;
     assert_non_null(hs_graph_memory(b->graph, "x", 8, &b->err));
@@ -182,17 +182,17 @@ static void memory_of_the_graph_that_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(it_is_kept_from_one_execution_to_the_next),
-        test(it_grows_with_what_is_in_it),
-        test(sessions_have_memory_of_their_own),
-        test(an_output_that_is_not_set_is_not_what_it_was),
+        test(memory_is_kept_between_executions),
+        test(memory_grows_and_keeps_its_contents),
+        test(each_session_has_private_memory),
+        test(an_output_is_unset_before_each_execution),
         test(a_name_has_memory_until_the_graph_is_freed),
-        test(memory_of_the_graph_that_is_refused),
-        test(an_output_that_is_not_there),
-        test(an_output_of_a_fixed_shape),
-        test(an_output_in_the_programs_memory),
-        test(more_than_there_can_be),
-        cmocka_unit_test(no_op),
+        test(invalid_memory_of_the_graph_is_refused),
+        test(a_missing_output_is_refused),
+        test(an_output_of_known_shape_is_refused),
+        test(an_output_in_the_programs_memory_is_refused),
+        test(too_many_bytes_are_refused),
+        cmocka_unit_test(a_null_op_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

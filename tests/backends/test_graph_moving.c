@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables in memory that moves, or is allocated by a step. */
+/* Variables in memory that moves, or that a step allocates. */
 #include "backends/bare.h"
 
 enum { N = 3 };
@@ -17,7 +17,7 @@ static void write(bare *b, const double *numbers)
     assert_ok(b->ops->write_variable(b->session, 0, &value, &b->err), &b->err);
 }
 
-static void it_is_read_where_the_pointer_points_to(void **state)
+static void a_moving_variable_is_read_where_its_pointer_points(void **state)
 {
     bare *b = *state;
     double first[N] = {1, 2, 3}, second[N] = {4, 5, 6}, *m = first;
@@ -43,8 +43,8 @@ static hs_code swap(void *user, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Also by an op of the same run. */
-static void an_op_may_move_it(void **state)
+/* An op of the same run moves the memory. */
+static void an_op_may_move_a_variable(void **state)
 {
     bare *b = *state;
     double first = 1, second = 2, *pointers[] = {&first, &second};
@@ -69,7 +69,7 @@ static hs_code allocate(void *user, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void an_op_may_allocate_it(void **state)
+static void an_op_may_allocate_a_variable(void **state)
 {
     bare *b = *state;
     double *m = NULL;
@@ -88,7 +88,7 @@ static void an_op_may_allocate_it(void **state)
     free(m);
 }
 
-static void what_is_fed_needs_no_memory(void **state)
+static void a_fed_variable_needs_no_memory(void **state)
 {
     bare *b = *state;
     double *m = NULL;
@@ -101,7 +101,7 @@ static void what_is_fed_needs_no_memory(void **state)
     assert_true(hs_tensor_number(&b->values[0], 0) == 5);
 }
 
-static void no_variable_is_reported_as_uninitialized(void **state)
+static void a_moving_variable_is_never_uninitialized(void **state)
 {
     bare *b = *state;
     double *m = NULL;
@@ -111,8 +111,8 @@ static void no_variable_is_reported_as_uninitialized(void **state)
     assert_int_equal(b->values[0].dims[0], 0);
 }
 
-/* The program frees what was allocated for it. */
-static void a_value_that_is_restored_gets_memory(void **state)
+/* The program frees the memory that the restore allocated. */
+static void a_restored_value_gets_memory(void **state)
 {
     bare *b = *state;
     double *m = NULL;
@@ -139,8 +139,8 @@ static hs_code set_to_half(void *user, const hs_tensor *value, hs_error *err)
     return HS_OK;
 }
 
-/* It had no memory when it was saved. */
-static void restored_without_memory_it_gets_its_first_value(void **state)
+/* The variable had no memory when it was saved. */
+static void a_variable_saved_without_memory_gets_its_first_value(void **state)
 {
     bare *b = *state;
     double initial[N] = {7, 8, 9}, memory[3][N] = {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
@@ -159,7 +159,7 @@ static void restored_without_memory_it_gets_its_first_value(void **state)
     assert_true(halves[0] == 0.5 && halves[2] == 0.5);
 }
 
-static void the_init_op_sets_what_has_memory(void **state)
+static void the_init_op_sets_variables_that_have_memory(void **state)
 {
     bare *b = *state;
     double initial = 7, memory = 1, *m = &memory, *none = NULL;
@@ -172,7 +172,7 @@ static void the_init_op_sets_what_has_memory(void **state)
     assert_null(none);
 }
 
-static void definitions_that_contradict_themselves(void **state)
+static void contradictory_definitions_are_refused(void **state)
 {
     bare *b = *state;
     double data = 0, *m = &data;
@@ -196,7 +196,7 @@ static void null_data_names_the_other_function(void **state)
                 "memory in each session hs_graph_add_variable");
 }
 
-/* The type of what a void * points to is not known. */
+/* A void * does not have the type of the elements. */
 static void the_size_of_elements_need_not_be_known(void **state)
 {
     bare *b = *state;
@@ -207,7 +207,7 @@ static void the_size_of_elements_need_not_be_known(void **state)
     assert_true(bare_number(b, "m") == 5);
 }
 
-static void it_is_the_programs_memory(void **state)
+static void a_moving_variable_is_in_the_programs_memory(void **state)
 {
     bare *b = *state;
     double *m = NULL;
@@ -221,7 +221,7 @@ static void it_is_the_programs_memory(void **state)
                  "program's memory");
 }
 
-/* Without elements there is nothing to allocate. */
+/* A variable without elements is not allocated. */
 static void an_empty_variable_needs_no_memory(void **state)
 {
     bare *b = *state;
@@ -235,7 +235,7 @@ static void an_empty_variable_needs_no_memory(void **state)
     assert_null(m);
 }
 
-/* A function that finds the memory. */
+/* A function that locates the memory. */
 
 typedef struct {
     double memory[N];
@@ -254,7 +254,7 @@ static hs_code locate(void *user, size_t bytes, bool allocate_it, void **data, h
     return HS_OK;
 }
 
-static void a_function_may_find_it(void **state)
+static void a_function_may_locate_a_variable(void **state)
 {
     bare *b = *state;
     place p = {.exists = false};
@@ -297,7 +297,7 @@ static hs_code allocate_there(void *user, size_t bytes, void **device, hs_error 
     return HS_OK;
 }
 
-static void the_device_allocates(void **state)
+static void a_variable_on_a_device_is_allocated_there(void **state)
 {
     bare *b = *state;
     double *m = NULL;
@@ -334,21 +334,21 @@ static void a_device_that_cannot_allocate_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(it_is_read_where_the_pointer_points_to, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(an_op_may_move_it, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(an_op_may_allocate_it, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(what_is_fed_needs_no_memory, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(no_variable_is_reported_as_uninitialized, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(a_value_that_is_restored_gets_memory, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(restored_without_memory_it_gets_its_first_value, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(the_init_op_sets_what_has_memory, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(definitions_that_contradict_themselves, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(a_moving_variable_is_read_where_its_pointer_points, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(an_op_may_move_a_variable, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(an_op_may_allocate_a_variable, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(a_fed_variable_needs_no_memory, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(a_moving_variable_is_never_uninitialized, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(a_restored_value_gets_memory, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(a_variable_saved_without_memory_gets_its_first_value, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(the_init_op_sets_variables_that_have_memory, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(contradictory_definitions_are_refused, bare_setup, bare_teardown),
         cmocka_unit_test_setup_teardown(null_data_names_the_other_function, bare_setup, bare_teardown),
         cmocka_unit_test_setup_teardown(the_size_of_elements_need_not_be_known, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(it_is_the_programs_memory, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(a_moving_variable_is_in_the_programs_memory, bare_setup, bare_teardown),
         cmocka_unit_test_setup_teardown(an_empty_variable_needs_no_memory, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(a_function_may_find_it, bare_setup, bare_teardown),
-        cmocka_unit_test_setup_teardown(the_device_allocates, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(a_function_may_locate_a_variable, bare_setup, bare_teardown),
+        cmocka_unit_test_setup_teardown(a_variable_on_a_device_is_allocated_there, bare_setup, bare_teardown),
         cmocka_unit_test_setup_teardown(a_device_that_cannot_allocate_refuses, bare_setup, bare_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

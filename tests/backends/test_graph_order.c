@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops are executed in the order of their definition, wherever what they wait for allows it. */
+/* Ops run in the order of their addition, if their dependencies allow it. */
 #include "backends/bare.h"
 
 enum { OPS = 6, BEFORE = 3 };
 
-/* Graphs of few ops, each followed by those that it waits for, and the order in which they are executed. */
+/* Small graphs: each op with its dependencies, and the expected order. */
 static const struct {
     const char *ops[OPS][1 + BEFORE + 1];
     const char *order;
 } shapes[] = {
-    /* who waits for the last does not drag it to the front */
+    /* a dependent of the last op runs after it */
     {{{"a", "z"}, {"b"}, {"c"}, {"z"}}, "b c z a"},
-    /* and comes as soon as that is done */
+    /* and immediately after it */
     {{{"a", "c"}, {"b"}, {"c"}, {"d"}}, "b c a d"},
     {{{"a", "b", "z"}, {"b"}, {"c"}, {"z"}, {"e"}}, "b c z a e"},
     /* a chain from the last to the first */
@@ -19,14 +19,15 @@ static const struct {
     /* two chains, each backwards */
     {{{"a2", "a1"}, {"b2", "b1"}, {"a1"}, {"b1"}}, "a1 a2 b1 b2"},
     {{{"a2", "a1"}, {"b2", "b1"}, {"b1"}, {"a1"}}, "b1 b2 a1 a2"},
-    /* where two are free, the first defined */
+    /* of two ops without dependencies: the one added first */
     {{{"end", "left", "right"}, {"right", "start"}, {"left", "start"}, {"start"}, {"x"}}, "start right left end x"},
     {{{"a"}, {"c", "z"}, {"b"}, {"d", "c"}, {"z", "b"}}, "a b z c d"},
-    /* one that is named twice is waited for once */
+    /* repeated dependencies count once */
     {{{"a", "z", "z", "z"}, {"b"}, {"z"}}, "b z a"},
 };
 
-/* The shape, with what ops wait for as their inputs or as their control inputs. All are fetched, last first. */
+/* Runs a shape, with the dependencies as inputs or as control inputs. Fetches all ops, the last first. Returns the order.
+ */
 static const char *executed(bare *b, size_t shape, bool by_inputs)
 {
     const char *names[OPS + 1] = {NULL};
@@ -53,19 +54,19 @@ static void assert_shapes(bool by_inputs)
     }
 }
 
-static void ops_wait_for_their_control_inputs_and_no_longer(void **state)
+static void ops_run_right_after_their_control_inputs(void **state)
 {
     (void)state;
     assert_shapes(false);
 }
 
-static void ops_wait_for_their_inputs_and_no_longer(void **state)
+static void ops_run_right_after_their_inputs(void **state)
 {
     (void)state;
     assert_shapes(true);
 }
 
-/* Else a model that reads what the last step wrote would depend on itself. */
+/* Otherwise a model that reads the result of the last step would depend on itself. */
 static void reading_does_not_wait_for_writing(void **state)
 {
     bare *b = *state;
@@ -80,8 +81,8 @@ static void reading_does_not_wait_for_writing(void **state)
     assert_string_equal(b->trace, "read write write_after read_after");
 }
 
-/* Ops that are added when the graph was put in order already. */
-static void a_graph_is_put_in_order_again(void **state)
+/* Ops are added after the graph was ordered. */
+static void a_graph_is_ordered_again_after_ops_are_added(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "b", .control_inputs = HS_NAMES("a"));
@@ -95,13 +96,13 @@ static void a_graph_is_put_in_order_again(void **state)
     assert_string_equal(b->trace, "a b c d");
 }
 
-/* A large graph at random, and what is expected of it. */
+/* A large random graph and its expected order. */
 
 enum { N = 20000 };
 
 typedef struct {
     int before[BEFORE], n_before;
-    int age; /* it waits for younger ones only, so that there is no circle */
+    int age; /* it depends on younger ops only, so that no cycle exists */
     bool wanted, done;
     char name[16];
 } random_op;
@@ -145,7 +146,7 @@ static void fill_random(random_graph *r)
         }
 }
 
-/* The first that an op waits for is its input, the others are its control inputs. */
+/* The first dependency is an input, the others are control inputs. */
 static void add_random(bare *b, random_graph *r)
 {
     for (int i = 0; i < N; i++) {
@@ -158,7 +159,7 @@ static void add_random(bare *b, random_graph *r)
     }
 }
 
-/* A group of every so many-th op. */
+/* Adds a group of every `every`-th op. */
 static void add_group(bare *b, const random_graph *r, const char *name, int every)
 {
     const char **members = calloc(N + 1, sizeof *members);
@@ -168,7 +169,7 @@ static void add_group(bare *b, const random_graph *r, const char *name, int ever
     free(members);
 }
 
-/* Those of the group and whatever they wait for, to the last. */
+/* Marks the ops of the group and all their dependencies. */
 static void mark_wanted(random_graph *r, int every)
 {
     int *by_age = malloc(N * sizeof *by_age);
@@ -193,7 +194,7 @@ static bool may_go(const random_graph *r, const random_op *op)
     return op->wanted && !op->done;
 }
 
-/* As one would do it by hand: again and again the first that may go. */
+/* Computes the order by a simple search: repeatedly the first op whose dependencies have run. */
 static void assert_order(random_graph *r)
 {
     int first = 0, n = 0;
@@ -212,7 +213,7 @@ static void assert_order(random_graph *r)
     assert_int_equal(n, r->n);
 }
 
-static void many_ops_at_random_are_ordered_as_by_hand(void **state)
+static void random_graphs_are_ordered_as_by_a_simple_search(void **state)
 {
     bare *b = *state;
     random_graph *r = calloc(1, sizeof *r);
@@ -239,11 +240,11 @@ static void many_ops_at_random_are_ordered_as_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ops_wait_for_their_control_inputs_and_no_longer),
-        cmocka_unit_test(ops_wait_for_their_inputs_and_no_longer),
+        cmocka_unit_test(ops_run_right_after_their_control_inputs),
+        cmocka_unit_test(ops_run_right_after_their_inputs),
         test(reading_does_not_wait_for_writing),
-        test(a_graph_is_put_in_order_again),
-        test(many_ops_at_random_are_ordered_as_by_hand),
+        test(a_graph_is_ordered_again_after_ops_are_added),
+        test(random_graphs_are_ordered_as_by_a_simple_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

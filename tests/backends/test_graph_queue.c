@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-static void what_is_enqueued_first_is_dequeued_first(void **state)
+static void elements_are_dequeued_in_the_order_of_enqueues(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(9);
@@ -17,7 +17,7 @@ static void what_is_enqueued_first_is_dequeued_first(void **state)
     assert_int_equal(queued_size(b), 0);
 }
 
-static void a_full_queue_takes_no_more(void **state)
+static void a_full_queue_blocks_enqueues(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(9);
@@ -31,7 +31,7 @@ static void a_full_queue_takes_no_more(void **state)
     assert_int_equal(filler_join(&f), HS_CANCELLED);
 }
 
-/* Whoever reads it in a run reads the same element. */
+/* All readers of a run get the same element. */
 static void a_run_dequeues_once(void **state)
 {
     bare *b = *state;
@@ -46,12 +46,12 @@ static void a_run_dequeues_once(void **state)
     assert_int_equal(queued_size(b), 1);
 }
 
-static void a_queue_brings_its_runner(void **state)
+static void a_queue_adds_its_runner(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(1);
     const void *item = NULL;
-    queued_add(b, &c, 1); /* HS_NEVER: none */
+    queued_add(b, &c, 1); /* without a runner: threads is HS_NEVER */
     assert_false(b->ops->collection_item(b->graph, HS_QUEUE_RUNNERS, 0, &item));
     assert_ok(hs_graph_queue(b->graph, .name = "input/batch", .components = QUEUED_NUMBER, .produce = counter_produce,
                              .user = &c, .threads = 3),
@@ -61,7 +61,7 @@ static void a_queue_brings_its_runner(void **state)
     assert_false(b->ops->collection_item(b->graph, HS_QUEUE_RUNNERS, 1, &item));
 }
 
-static void a_closed_queue_is_drained_and_then_at_its_end(void **state)
+static void a_closed_queue_is_drained_and_then_ends(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(9);
@@ -75,7 +75,7 @@ static void a_closed_queue_is_drained_and_then_at_its_end(void **state)
     assert_fails(queued_failing_dequeue(b), HS_OUT_OF_RANGE, &b->err, "queue 'q' is closed and empty");
 }
 
-static void the_end_of_the_producer_is_no_error(void **state)
+static void the_end_of_the_producer_is_not_an_error(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(1);
@@ -88,7 +88,7 @@ static void the_end_of_the_producer_is_no_error(void **state)
     assert_fails(queued_failing_dequeue(b), HS_OUT_OF_RANGE, &b->err, "'q' is closed");
 }
 
-static void a_producers_error_comes_after_what_it_has_produced(void **state)
+static void a_producers_error_follows_its_elements(void **state)
 {
     bare *b = *state;
     counter c = {.last = 9, .fails_at = 2};
@@ -101,8 +101,8 @@ static void a_producers_error_comes_after_what_it_has_produced(void **state)
     assert_fails(queued_failing_dequeue(b), HS_ABORTED, &b->err, "cannot fill queue 'q': op 'q/enqueue': no luck");
 }
 
-/* Whoever fills it may know an end by another code. */
-static void an_end_by_another_code_is_one_for_the_consumer(void **state)
+/* closed_codes of the runner names another code for the end. */
+static void an_end_code_of_the_producer_is_an_end_for_the_consumer(void **state)
 {
     bare *b = *state;
     counter c = {.last = 9, .fails_at = 2};
@@ -122,7 +122,7 @@ static void an_end_by_another_code_is_one_for_the_consumer(void **state)
     hs_queue_runner_free(runner);
 }
 
-static void so_does_the_error_of_an_op_on_the_way(void **state)
+static void the_error_of_an_op_before_the_enqueue_follows_the_elements(void **state)
 {
     bare *b = *state;
     hs_graph_op(b->graph, .name = "read", .run = bare_fail, .outputs = BARE_SCALAR);
@@ -138,7 +138,7 @@ static void so_does_the_error_of_an_op_on_the_way(void **state)
     assert_int_equal(bare_run(b, HS_NAMES("other/dequeue"), NULL, NULL), HS_OUT_OF_RANGE);
 }
 
-/* Elements are copies of what is fed; each has a shape of its own. */
+/* Elements are copies of fed values. Each has its own shape. */
 static void elements_are_copied_from_inputs(void **state)
 {
     bare *b = *state;
@@ -158,7 +158,7 @@ static void elements_are_copied_from_inputs(void **state)
     }
 }
 
-/* Sets views of memory that it uses again. */
+/* Sets views of memory that it reuses. */
 static hs_code produce_words(void *self, hs_op *op, hs_error *err)
 {
     static char text[16];
@@ -198,7 +198,7 @@ static hs_code set_nothing(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void what_is_not_set_is_an_error(void **state)
+static void an_unset_component_is_an_error(void **state)
 {
     bare *b = *state;
     hs_graph_queue(b->graph, .name = "q", .produce = set_nothing, .threads = HS_NEVER,
@@ -209,7 +209,7 @@ static void what_is_not_set_is_an_error(void **state)
     assert_int_equal(queued_size(b), 0);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void a_component_that_does_not_fit_is_refused(void **state)
 {
     bare *b = *state;
     double number = 1;
@@ -221,7 +221,7 @@ static void what_does_not_fit_is_refused(void **state)
                  HS_INVALID_ARGUMENT, &b->err, "component 0 of queue 'q' is double [2], but its value is double []");
 }
 
-static void what_was_dequeued_stays_until_the_next_dequeue(void **state)
+static void a_dequeued_element_is_valid_until_the_next_dequeue(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(99);
@@ -233,11 +233,11 @@ static void what_was_dequeued_stays_until_the_next_dequeue(void **state)
     queued_enqueue(b, 1);
     assert_int_equal(*given, 1);
     assert_int_equal(queued_dequeue(b), 2);
-    queued_enqueue(b, 1); /* into the memory of the first one */
+    queued_enqueue(b, 1); /* reuses the memory of the first element */
     assert_int_equal(*given, 3);
 }
 
-static void each_session_has_a_queue_of_its_own(void **state)
+static void each_session_has_a_private_queue(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(99);
@@ -285,7 +285,7 @@ static void a_thread_fills_what_the_session_consumes(void **state)
     filler_start(&f, b);
     for (int64_t i = 1; i <= ALL; i++) {
         assert_int_equal(queued_dequeue(b), i);
-        assert_true(atomic_load(&c.n) <= i + CAPACITY); /* no more than fit are produced ahead */
+        assert_true(atomic_load(&c.n) <= i + CAPACITY); /* at most CAPACITY elements are ready */
     }
     assert_int_equal(queued_failing_dequeue(b), HS_OUT_OF_RANGE);
     assert_int_equal(filler_join(&f), HS_OUT_OF_RANGE);
@@ -300,7 +300,8 @@ static hs_code count_atomically(void *self, hs_op *op, hs_error *err)
 
 enum { FILLERS = 4 };
 
-/* Each closes the queue at its end, as the last one of a runner does: what others have begun is kept. */
+/* Each thread closes the queue at its end, as the last thread of a runner does. Unfinished enqueues of others still count.
+ */
 static void many_threads_fill_a_queue(void **state)
 {
     bare *b = *state;
@@ -328,8 +329,8 @@ static hs_code open_gate(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* The queue is closed while an element is being made, and the gate opened just before the dequeue. */
-/* The first one who produces waits there until it may leave, or another one comes. */
+/* The queue is closed during a call of `produce`. The gate opens just before the dequeue. */
+/* The first producer waits until may_leave is set or a second producer enters. */
 typedef struct {
     atomic_int inside;
     atomic_bool entered, met, may_leave;
@@ -349,7 +350,7 @@ static hs_code produce_alone(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void one_thread_produces_alone_even_beside_one_of_a_former_session(void **state)
+static void one_thread_produces_at_a_time_even_with_one_of_a_former_session(void **state)
 {
     bare *b = *state;
     room r = {.inside = 0};
@@ -372,7 +373,7 @@ static void one_thread_produces_alone_even_beside_one_of_a_former_session(void *
     assert_false(atomic_load(&r.met));
 }
 
-static void a_closed_queue_waits_for_what_is_being_made(void **state)
+static void a_closed_queue_waits_for_unfinished_enqueues(void **state)
 {
     bare *b = *state;
     gate g = {.c = COUNTER(1)};
@@ -391,7 +392,7 @@ static void a_closed_queue_waits_for_what_is_being_made(void **state)
     }
 }
 
-static void what_is_being_made_when_the_queue_is_cancelled_is_dropped(void **state)
+static void cancelling_drops_the_elements_of_unfinished_enqueues(void **state)
 {
     bare *b = *state;
     gate g = {.c = COUNTER(9)};
@@ -406,7 +407,7 @@ static void what_is_being_made_when_the_queue_is_cancelled_is_dropped(void **sta
     assert_int_equal(queued_size(b), 0);
 }
 
-static void cancelling_ends_enqueues_that_wait(void **state)
+static void cancelling_ends_waiting_enqueues(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(INT64_MAX);
@@ -418,7 +419,7 @@ static void cancelling_ends_enqueues_that_wait(void **state)
     bare_number(b, "q/cancel");
     assert_int_equal(filler_join(&f), HS_CANCELLED);
     while (!bare_run(b, HS_NAMES("q/dequeue"), NULL, NULL))
-        ; /* what was ready is still there */
+        ; /* the ready elements remain */
     assert_int_equal(b->err.code, HS_OUT_OF_RANGE);
 }
 
@@ -447,28 +448,28 @@ static void a_queue_may_be_filled_from_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(what_is_enqueued_first_is_dequeued_first),
-        test(a_full_queue_takes_no_more),
+        test(elements_are_dequeued_in_the_order_of_enqueues),
+        test(a_full_queue_blocks_enqueues),
         test(a_run_dequeues_once),
-        test(a_queue_brings_its_runner),
-        test(a_closed_queue_is_drained_and_then_at_its_end),
-        test(the_end_of_the_producer_is_no_error),
-        test(a_producers_error_comes_after_what_it_has_produced),
-        threaded(an_end_by_another_code_is_one_for_the_consumer),
-        test(so_does_the_error_of_an_op_on_the_way),
+        test(a_queue_adds_its_runner),
+        test(a_closed_queue_is_drained_and_then_ends),
+        test(the_end_of_the_producer_is_not_an_error),
+        test(a_producers_error_follows_its_elements),
+        threaded(an_end_code_of_the_producer_is_an_end_for_the_consumer),
+        test(the_error_of_an_op_before_the_enqueue_follows_the_elements),
         test(elements_are_copied_from_inputs),
         test(strings_and_open_shapes_are_copied),
-        test(what_is_not_set_is_an_error),
-        test(what_does_not_fit_is_refused),
-        test(what_was_dequeued_stays_until_the_next_dequeue),
-        test(each_session_has_a_queue_of_its_own),
+        test(an_unset_component_is_an_error),
+        test(a_component_that_does_not_fit_is_refused),
+        test(a_dequeued_element_is_valid_until_the_next_dequeue),
+        test(each_session_has_a_private_queue),
         test(the_graph_def_names_the_ops),
         threaded(a_thread_fills_what_the_session_consumes),
         threaded(many_threads_fill_a_queue),
-        threaded(one_thread_produces_alone_even_beside_one_of_a_former_session),
-        threaded(a_closed_queue_waits_for_what_is_being_made),
-        threaded(what_is_being_made_when_the_queue_is_cancelled_is_dropped),
-        threaded(cancelling_ends_enqueues_that_wait),
+        threaded(one_thread_produces_at_a_time_even_with_one_of_a_former_session),
+        threaded(a_closed_queue_waits_for_unfinished_enqueues),
+        threaded(cancelling_drops_the_elements_of_unfinished_enqueues),
+        threaded(cancelling_ends_waiting_enqueues),
         threaded(a_queue_may_be_filled_from_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions that make no sense, and want of memory. */
+/* Invalid definitions, and exhausted memory. */
 #include "backends/queued.h"
 
 static const hs_state_provider reader =
@@ -20,8 +20,8 @@ static const hs_state_provider halved = HS_INIT(hs_state_provider, .name = "half
 #define PRODUCED   NUMBER, .produce = counter_produce
 #define QUEUE(...) HS_INIT(hs_queue_def, .name = "q", __VA_ARGS__)
 
-/* Each is refused with a message that says why, and no session opens on such a graph. */
-static void nonsense_is_refused(void **state)
+/* Each is refused with a reason, and no session opens on the graph. */
+static void invalid_definitions_are_refused(void **state)
 {
     (void)state;
     static double memory;
@@ -63,7 +63,7 @@ static void nonsense_is_refused(void **state)
     hs_graph_free(graph);
 }
 
-static void names_are_taken_once(void **state)
+static void names_of_queues_and_positions_are_unique(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(1);
@@ -88,8 +88,8 @@ static void runners_are_not_collected_by_name(void **state)
                  "it holds queue runners, not names such as");
 }
 
-/* Memory for what is never produced is never made. */
-static void a_deep_queue_costs_what_is_in_it(void **state)
+/* No memory is allocated for elements that are never produced. */
+static void a_deep_queue_allocates_only_its_elements(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(9);
@@ -108,7 +108,7 @@ static hs_code produce_words(void *self, hs_op *op, hs_error *err)
     return hs_op_set_output(op, 0, &list, err);
 }
 
-/* Adds two queues, opens a session and a fork, fills in the one and consumes in the other. */
+/* Adds two queues and opens a session and a fork. The fork fills, the session dequeues. */
 static hs_code go_through_all(bare *b)
 {
     counter c = COUNTER(9);
@@ -153,9 +153,9 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nonsense_is_refused),           test(names_are_taken_once),
-        test(no_queue_is_added_while_a_session_is_open), test(runners_are_not_collected_by_name),
-        test(a_deep_queue_costs_what_is_in_it),          cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(invalid_definitions_are_refused), test(names_of_queues_and_positions_are_unique),
+        test(no_queue_is_added_while_a_session_is_open),   test(runners_are_not_collected_by_name),
+        test(a_deep_queue_allocates_only_its_elements),    cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is saved of a producer is where the consumer is. */
+/* The saved position of a producer is that of the last dequeued element. */
 #include "backends/queued.h"
 
 #include "backends/graph/queue.h"
@@ -46,7 +46,7 @@ static void load(bare *b, int64_t at)
     assert_ok(try_load(b, at, 0), &b->err);
 }
 
-static void before_anything_is_consumed_it_is_where_the_producer_began(void **state)
+static void the_first_position_is_where_the_producer_began(void **state)
 {
     bare *b = *state;
     counter c = {.at = 5, .last = 99};
@@ -57,7 +57,7 @@ static void before_anything_is_consumed_it_is_where_the_producer_began(void **st
     assert_int_equal(save(b), 5);
 }
 
-static void so_it_is_where_nobody_asked_before_it_produced(void **state)
+static void the_first_position_is_known_after_the_producer_has_begun(void **state)
 {
     bare *b = *state;
     counter c = {.at = 5, .last = 99};
@@ -67,7 +67,7 @@ static void so_it_is_where_nobody_asked_before_it_produced(void **state)
     assert_int_equal(save(b), 5);
 }
 
-static void it_is_that_of_the_element_consumed_last(void **state)
+static void the_position_is_that_of_the_last_dequeued_element(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(99);
@@ -81,8 +81,8 @@ static void it_is_that_of_the_element_consumed_last(void **state)
     assert_int_equal(c.at, 4);
 }
 
-/* Elements were produced ahead in the session that saved, and the next one begins with the first of them. */
-static void what_was_not_consumed_is_produced_again(void **state)
+/* The session that saved had ready elements. The next session begins with the first of them. */
+static void elements_that_were_not_dequeued_are_produced_again(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(99), fresh = COUNTER(99);
@@ -105,7 +105,7 @@ static void what_was_not_consumed_is_produced_again(void **state)
     assert_int_equal(queued_dequeue(b), 3);
 }
 
-static void a_restore_in_mid_run_throws_away_what_is_ready(void **state)
+static void a_restore_drops_ready_elements(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(99);
@@ -116,13 +116,13 @@ static void a_restore_in_mid_run_throws_away_what_is_ready(void **state)
     load(b, 50);
     assert_int_equal(queued_size(b), 0);
     assert_int_equal(save(b), 50);
-    queued_enqueue(b, 4); /* there is room again */
+    queued_enqueue(b, 4); /* the queue has room */
     assert_int_equal(queued_dequeue(b), 51);
     assert_int_equal(save(b), 51);
 }
 
-/* Bytes of an older form are not saved as those of today: the producer is asked what it has made of them. */
-static void an_older_position_is_saved_in_the_form_of_today(void **state)
+/* Bytes of an older version are not saved again: after the load, the producer saves its position. */
+static void an_older_position_is_saved_in_the_current_version(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(99);
@@ -135,7 +135,7 @@ static void an_older_position_is_saved_in_the_form_of_today(void **state)
     assert_int_equal(provider(b)->bytes, 8);
     bare_open(b);
     assert_ok(try_load(b, 7, 2), &b->err);
-    c.at = 8; /* what another form would look like */
+    c.at = 8; /* what another version would contain */
     assert_int_equal(save(b), 8);
     queued_enqueue(b, 1);
     assert_int_equal(save(b), 8);
@@ -156,8 +156,8 @@ static void after_the_end_a_restore_waits_for_a_producer(void **state)
     assert_int_equal(queued_dequeue(b), 2);
 }
 
-/* The runner closes the queue a moment after the producer's end; the restore may come in between. */
-static void so_it_does_where_the_queue_is_closed_after_it(void **state)
+/* The runner closes the queue shortly after the producer's end. The restore may come in between. */
+static void a_restore_before_the_close_waits_for_a_producer(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(1);
@@ -170,7 +170,7 @@ static void so_it_does_where_the_queue_is_closed_after_it(void **state)
     assert_int_equal(queued_failing_dequeue(b), HS_FAILED_PRECONDITION);
 }
 
-/* What was an error must not become the end of the input. */
+/* An error must not become the end of the input. */
 static void after_a_failure_a_restore_waits_for_a_producer(void **state)
 {
     bare *b = *state;
@@ -183,7 +183,7 @@ static void after_a_failure_a_restore_waits_for_a_producer(void **state)
     assert_int_equal(queued_failing_dequeue(b), HS_FAILED_PRECONDITION);
 }
 
-static void a_restore_forgets_the_error(void **state)
+static void a_restore_clears_the_error(void **state)
 {
     bare *b = *state;
     counter c = {.last = 9, .fails_at = 1};
@@ -224,7 +224,7 @@ static void failures_of_the_position_are_reported(void **state)
     assert_int_equal(queued_size(b), 0);
 }
 
-/* There is one producer, and one position. */
+/* The graph has one producer with one position. */
 static void one_session_at_a_time(void **state)
 {
     bare *b = *state;
@@ -265,8 +265,8 @@ static void every_allocation_may_fail(void **state)
     test_each_allocation(save_and_load, NULL);
 }
 
-/* Whenever a position is saved, it is that of what was consumed; whenever it is restored, the next one follows it. */
-static void saves_and_restores_beside_a_thread_that_fills(void **state)
+/* A saved position is always that of the last dequeued element. After a restore, the next element follows it. */
+static void saves_and_restores_run_concurrently_with_a_filling_thread(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(INT64_MAX);
@@ -283,10 +283,10 @@ static void saves_and_restores_beside_a_thread_that_fills(void **state)
     }
     bare_close(b);
     assert_int_equal(filler_join(&f), HS_CANCELLED);
-    assert_false(atomic_load(&c.met)); /* nobody produces while somebody saves or loads */
+    assert_false(atomic_load(&c.met)); /* no call of `produce` during a save or load */
 }
 
-/* How many enqueues have begun, and not ended. */
+/* Returns the number of enqueues that have begun and not ended. */
 static size_t pending(const bare *b)
 {
     hs__queue *queue = ((hs__graph_session *)b->session)->queues[0];
@@ -296,8 +296,8 @@ static size_t pending(const bare *b)
     return n;
 }
 
-/* Threads of the session before are still there, one of them producing: the new session's position is not their affair. */
-static void stragglers_do_not_move_the_next_sessions_position(void **state)
+/* Threads of a former session still run, one in `produce`. They do not change the new session's position. */
+static void threads_of_a_former_session_do_not_change_the_position(void **state)
 {
     bare *b = *state;
     gate g = {.c = COUNTER(99)};
@@ -330,21 +330,21 @@ static void stragglers_do_not_move_the_next_sessions_position(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(before_anything_is_consumed_it_is_where_the_producer_began),
-        test(so_it_is_where_nobody_asked_before_it_produced),
-        test(it_is_that_of_the_element_consumed_last),
-        test(what_was_not_consumed_is_produced_again),
-        test(a_restore_in_mid_run_throws_away_what_is_ready),
-        test(an_older_position_is_saved_in_the_form_of_today),
+        test(the_first_position_is_where_the_producer_began),
+        test(the_first_position_is_known_after_the_producer_has_begun),
+        test(the_position_is_that_of_the_last_dequeued_element),
+        test(elements_that_were_not_dequeued_are_produced_again),
+        test(a_restore_drops_ready_elements),
+        test(an_older_position_is_saved_in_the_current_version),
         test(after_the_end_a_restore_waits_for_a_producer),
-        test(so_it_does_where_the_queue_is_closed_after_it),
+        test(a_restore_before_the_close_waits_for_a_producer),
         test(after_a_failure_a_restore_waits_for_a_producer),
-        test(a_restore_forgets_the_error),
+        test(a_restore_clears_the_error),
         test(failures_of_the_position_are_reported),
         test(one_session_at_a_time),
         cmocka_unit_test(every_allocation_may_fail),
-        threaded(saves_and_restores_beside_a_thread_that_fills),
-        threaded(stragglers_do_not_move_the_next_sessions_position),
+        threaded(saves_and_restores_run_concurrently_with_a_filling_thread),
+        threaded(threads_of_a_former_session_do_not_change_the_position),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From names to nodes, and the order in which ops are executed. */
+/* Resolving names, and which ops run. */
 #include "backends/bare.h"
 
-/* Runs the names and says which ops were executed. */
+/* Runs the names and returns the executed ops. */
 static const char *executed(bare *b, const char *const *names)
 {
     b->trace[0] = '\0';
@@ -10,7 +10,7 @@ static const char *executed(bare *b, const char *const *names)
     return b->trace;
 }
 
-/* A traced op with an output of its own. */
+/* A traced op that sets its output to 1. */
 static hs_code traced_one(void *self, hs_op *op, hs_error *err)
 {
     *(double *)hs_op_output(op, 0)->data = 1;
@@ -19,7 +19,7 @@ static hs_code traced_one(void *self, hs_op *op, hs_error *err)
 
 #define value_op(b, ...) hs_graph_op((b)->graph, .run = traced_one, .user = (b), .outputs = BARE_SCALAR, __VA_ARGS__)
 
-static void independent_ops_go_in_the_order_of_definition(void **state)
+static void independent_ops_run_in_the_order_of_their_addition(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "c");
@@ -29,7 +29,7 @@ static void independent_ops_go_in_the_order_of_definition(void **state)
     assert_string_equal(executed(b, HS_NAMES("b", "a", "c")), "c a b");
 }
 
-static void inputs_and_control_inputs_come_first(void **state)
+static void inputs_and_control_inputs_run_first(void **state)
 {
     bare *b = *state;
     value_op(b, .name = "loss", .inputs = HS_NAMES("logits"), .control_inputs = HS_NAMES("check"));
@@ -40,7 +40,7 @@ static void inputs_and_control_inputs_come_first(void **state)
     assert_string_equal(executed(b, HS_NAMES("loss")), "batch logits check loss");
 }
 
-static void nothing_is_executed_that_nobody_needs(void **state)
+static void unneeded_ops_are_not_executed(void **state)
 {
     bare *b = *state;
     value_op(b, .name = "batch");
@@ -64,7 +64,7 @@ static void each_op_is_executed_once_a_run(void **state)
     assert_string_equal(executed(b, HS_NAMES("both", "batch", "left")), "batch left right both");
 }
 
-static void a_group_brings_its_inputs_about(void **state)
+static void a_group_executes_its_inputs(void **state)
 {
     bare *b = *state;
     value_op(b, .name = "a");
@@ -95,7 +95,7 @@ static void a_long_chain_is_ordered_without_recursion(void **state)
     char name[16], before[16];
     double x = 0;
     hs_graph_value(b->graph, "op0", HS_DOUBLE, HS_SCALAR, &x);
-    for (int i = N; i > 0; i--) { /* each refers to one that comes later */
+    for (int i = N; i > 0; i--) { /* each refers to the next one */
         snprintf(name, sizeof name, "op%d", i);
         snprintf(before, sizeof before, "op%d", i - 1);
         hs_graph_op(b->graph, .name = name, .run = bare_add_one, .inputs = HS_NAMES(before), .outputs = BARE_SCALAR);
@@ -115,8 +115,8 @@ static void a_cycle_is_named(void **state)
     assert_says(&b->err, HS_INVALID_ARGUMENT, "depends on itself");
 }
 
-/* The search begins outside of the cycle, and must not run round in it. */
-static void a_cycle_that_others_lead_to_is_named(void **state)
+/* The search begins outside of the cycle, and must end. */
+static void a_cycle_reached_from_other_ops_is_named(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "train", .control_inputs = HS_NAMES("a"));
@@ -125,7 +125,7 @@ static void a_cycle_that_others_lead_to_is_named(void **state)
     assert_fails(bare_try_open(b), HS_INVALID_ARGUMENT, &b->err, "op 'b' depends on itself through 'a'");
 }
 
-static void a_graph_that_nobody_finalized_is_checked_too(void **state)
+static void opening_checks_a_graph_that_is_not_finalized(void **state)
 {
     bare *b = *state;
     value_op(b, .name = "a", .inputs = HS_NAMES("a"));
@@ -134,7 +134,7 @@ static void a_graph_that_nobody_finalized_is_checked_too(void **state)
     assert_null(b->session);
 }
 
-static void an_op_that_needs_itself_is_named(void **state)
+static void an_op_that_depends_on_itself_is_named(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "fine");
@@ -142,7 +142,7 @@ static void an_op_that_needs_itself_is_named(void **state)
     assert_fails(bare_try_open(b), HS_INVALID_ARGUMENT, &b->err, "op 'selfish' depends on itself");
 }
 
-static void an_op_may_read_what_it_writes(void **state)
+static void an_op_may_read_a_variable_that_it_writes(void **state)
 {
     bare *b = *state;
     double w = 5;
@@ -153,7 +153,7 @@ static void an_op_may_read_what_it_writes(void **state)
     assert_true(w == 6);
 }
 
-static void references_that_lead_nowhere_are_named(void **state)
+static void references_to_missing_nodes_are_named(void **state)
 {
     bare *b = *state;
     const struct {
@@ -183,14 +183,14 @@ static void references_that_lead_nowhere_are_named(void **state)
         hs_graph_value(graph, "v", HS_DOUBLE, HS_SCALAR, &v);
         hs_graph_op(graph, .name = "one", .run = traced_one, .user = b, .outputs = BARE_SCALAR);
         hs_graph_op(graph, .name = "none", .run = bare_traced, .user = b);
-        assert_int_equal(hs_graph_add_op(graph, &cases[i].def), HS_OK); /* it might still be defined */
+        assert_int_equal(hs_graph_add_op(graph, &cases[i].def), HS_OK); /* the name may still be added */
         assert_null(hs_session_open(hs_graph_backend(graph), NULL, &b->err));
         assert_says(&b->err, cases[i].code, cases[i].says);
         hs_graph_free(graph);
     }
 }
 
-/* What was refused because of a name that is missing can be mended. */
+/* After the failed open, the missing node can be added. */
 static void a_missing_name_may_be_added_after_a_failed_opening(void **state)
 {
     bare *b = *state;
@@ -241,7 +241,7 @@ static void a_global_step_is_checked(void **state)
     assert_ok(hs_backend_check_global_step(backend, &b->err), &b->err);
 }
 
-static void names_that_are_not_there_are_not_found(void **state)
+static void unknown_names_are_not_found(void **state)
 {
     bare *b = *state;
     hs_backend backend = hs_graph_backend(b->graph);
@@ -280,24 +280,24 @@ static void names_that_are_not_there_are_not_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(independent_ops_go_in_the_order_of_definition),
-        test(inputs_and_control_inputs_come_first),
-        test(nothing_is_executed_that_nobody_needs),
+        test(independent_ops_run_in_the_order_of_their_addition),
+        test(inputs_and_control_inputs_run_first),
+        test(unneeded_ops_are_not_executed),
         test(each_op_is_executed_once_a_run),
-        test(a_group_brings_its_inputs_about),
+        test(a_group_executes_its_inputs),
         test(variables_and_values_need_no_op),
         test(a_long_chain_is_ordered_without_recursion),
         test(a_cycle_is_named),
-        test(a_cycle_that_others_lead_to_is_named),
-        test(a_graph_that_nobody_finalized_is_checked_too),
-        test(an_op_that_needs_itself_is_named),
-        test(an_op_may_read_what_it_writes),
-        test(references_that_lead_nowhere_are_named),
+        test(a_cycle_reached_from_other_ops_is_named),
+        test(opening_checks_a_graph_that_is_not_finalized),
+        test(an_op_that_depends_on_itself_is_named),
+        test(an_op_may_read_a_variable_that_it_writes),
+        test(references_to_missing_nodes_are_named),
         test(a_missing_name_may_be_added_after_a_failed_opening),
         test(names_resolve_to_ops_and_outputs),
         test(a_tensor_is_checked_by_name),
         test(a_global_step_is_checked),
-        test(names_that_are_not_there_are_not_found),
+        test(unknown_names_are_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static int64_t step_of(bare *b)
     return step;
 }
 
-/* Initializes what the library owns. */
+/* Opens a session and runs the init op. */
 static void open_initialized(bare *b)
 {
     bare_open(b);
@@ -35,7 +35,7 @@ static void variables_and_values_are_read_after_all_ops(void **state)
     assert_null(b->values[2].data);
 }
 
-static void the_step_is_one_more_after_a_good_run(void **state)
+static void a_successful_run_advances_the_step(void **state)
 {
     bare *b = *state;
     bare_op(b, .name = "train", .advances_step = true);
@@ -68,10 +68,10 @@ static void a_failing_op_ends_the_run(void **state)
     open_initialized(b);
     assert_fails(bare_run(b, HS_NAMES("late", "bad", "train"), NULL, NULL), HS_ABORTED, &b->err, "op 'bad': no luck");
     assert_string_equal(b->trace, "train");
-    assert_int_equal(step_of(b), 1); /* what it counts was done */
+    assert_int_equal(step_of(b), 1); /* its op has run */
 }
 
-static void a_step_that_was_not_reached_is_not_counted(void **state)
+static void an_op_that_was_not_reached_does_not_advance_the_step(void **state)
 {
     bare *b = *state;
     hs_graph_op(b->graph, .name = "bad", .run = bare_fail);
@@ -95,8 +95,8 @@ static void an_op_that_fails_without_a_message_is_named(void **state)
     assert_fails(bare_run(b, HS_NAMES("bad"), NULL, NULL), HS_USER + 1, &b->err, "op 'bad': its function failed with USER");
 }
 
-/* The function may be given no error to write to. */
-static void an_op_may_fail_where_nobody_asks_why(void **state)
+/* The function's `err` is NULL. */
+static void an_op_may_fail_in_a_run_without_err(void **state)
 {
     bare *b = *state;
     hs_graph_op(b->graph, .name = "bad", .run = bare_fail);
@@ -145,8 +145,8 @@ static hs_code set_once(void *self, hs_op *op, hs_error *err)
     return hs_op_set_output(op, 0, &view, err);
 }
 
-/* Its data may be gone. */
-static void a_view_is_good_for_one_run(void **state)
+/* The data of a view may be freed after the run. */
+static void a_view_is_valid_for_one_run(void **state)
 {
     bare *b = *state;
     bool done = false;
@@ -213,7 +213,7 @@ static void a_view_that_does_not_fit_is_refused(void **state)
     assert_ok(bare_run(b, HS_NAMES("batch"), NULL, NULL), &b->err);
 }
 
-static void an_output_with_memory_of_its_own_is_not_set(void **state)
+static void an_output_with_memory_cannot_be_set(void **state)
 {
     bare *b = *state;
     double own = 7, other = 8;
@@ -293,7 +293,7 @@ static void a_run_that_takes_too_long_fails(void **state)
     assert_int_equal(step_of(b), 2);
 }
 
-static void the_longest_timeout_is_none(void **state)
+static void a_timeout_of_zero_or_infinity_does_not_end_a_run(void **state)
 {
     bare *b = *state;
     hs_graph_op(b->graph, .name = "slow", .run = wait, .user = &b->t);
@@ -305,7 +305,7 @@ static void the_longest_timeout_is_none(void **state)
     }
 }
 
-static void a_finalized_graph_refuses_what_is_added(void **state)
+static void a_finalized_graph_refuses_additions(void **state)
 {
     bare *b = *state;
     double x;
@@ -319,13 +319,13 @@ static void a_finalized_graph_refuses_what_is_added(void **state)
     assert_int_equal(hs_graph_collect(b->graph, HS_SUMMARY_OP, "x"), HS_FAILED_PRECONDITION);
     assert_int_equal(hs_graph_state(b->graph, "x", NULL, NULL, NULL), HS_FAILED_PRECONDITION);
     assert_false(hs_graph_has(b->graph, "op"));
-    assert_int_equal(hs_graph_error(b->graph, NULL), HS_OK); /* the graph is as it was */
+    assert_int_equal(hs_graph_error(b->graph, NULL), HS_OK); /* the graph has no error */
     assert_contains(
         b->t.log,
         "cannot add op 'op': the graph is finalized, it has an open session, or a thread of a session still runs");
 }
 
-/* More than fit into one word of the needed ops. */
+/* More ops than bits in one word of hs__graph_session.needed. */
 static void many_ops_run_in_one_graph(void **state)
 {
     bare *b = *state;
@@ -347,23 +347,23 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(variables_and_values_are_read_after_all_ops),
-        test(the_step_is_one_more_after_a_good_run),
+        test(a_successful_run_advances_the_step),
         test(a_group_may_advance_the_step),
         test(a_failing_op_ends_the_run),
-        test(a_step_that_was_not_reached_is_not_counted),
+        test(an_op_that_was_not_reached_does_not_advance_the_step),
         test(an_op_that_fails_without_a_message_is_named),
-        test(an_op_may_fail_where_nobody_asks_why),
+        test(an_op_may_fail_in_a_run_without_err),
         test(an_output_that_was_not_set_fails_the_run),
-        test(a_view_is_good_for_one_run),
+        test(a_view_is_valid_for_one_run),
         test(an_output_without_elements_need_not_be_set),
         test(an_open_output_is_a_view_set_each_time),
         test(a_view_that_does_not_fit_is_refused),
-        test(an_output_with_memory_of_its_own_is_not_set),
+        test(an_output_with_memory_cannot_be_set),
         test(an_output_in_the_programs_memory_is_fetched_there),
         test(an_op_sees_its_inputs_outputs_and_the_step_before),
         test(a_run_that_takes_too_long_fails),
-        test(the_longest_timeout_is_none),
-        test(a_finalized_graph_refuses_what_is_added),
+        test(a_timeout_of_zero_or_infinity_does_not_end_a_run),
+        test(a_finalized_graph_refuses_additions),
         test(many_ops_run_in_one_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,4 +7,3 @@ foreach(module IN ITEMS graph_queue graph_queue_hostile graph_queue_position gra
 endforeach()
 hooksess_count_waits(backends graph_queue)
 hooksess_test(backends backend)
-hooksess_test(backends script)

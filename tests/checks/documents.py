@@ -36,6 +36,7 @@ documents = (
     "examples/adopt/cpp/README.md",
     "examples/adopt/jacobi/README.md",
     "examples/adopt/late/README.md",
+    "examples/hook_test/README.md",
     "examples/tensorflow/README.md",
     "tests/conformance/deviations.md",
 )

@@ -3,12 +3,12 @@
 # exports.sh VERSION SHARED STATIC INCLUDE: the shared library has the soname LIBRARY.so.VERSION. It exports exactly what the public
 # headers declare, except functions of other libraries, and each symbol has the version HOOKSESS_VERSION. The static library defines
 # nothing that is not hs_... or hs__...
-# exports.sh VERSION SHARED "" HEADER...: the same for another library, without a static one.
+# exports.sh VERSION SHARED STATIC HEADER...: the same for another library. STATIC "": it has no static library.
 set -eu
 version=$1 shared=$2 static=$3 include=$4
 shift 3
 headers=$*
-[ ! -d "$include" ] || headers=$(find "$include" -name '*.h' ! -name 'tensorflow*.h')
+[ ! -d "$include" ] || headers=$(find "$include" -name '*.h' ! -name 'tensorflow*.h' ! -name testing.h)
 status=0
 library=$(basename "$shared")
 soname=$(readelf -d "$shared" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')

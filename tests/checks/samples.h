@@ -41,6 +41,7 @@ extern struct { int position; } reader, my_engine, first_batch, test;
 void train_step(void *model);
 void allocate_moments(struct model *model);
 void save_model(void);
+void run_test(const hs_env *env);
 bool is_good_enough(const struct model *model);
 void use(const void *data, size_t size);
 

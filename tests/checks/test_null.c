@@ -31,6 +31,7 @@ static void every_free_accepts_null(void **state)
     hs_state_copy_free(NULL);
     hs_summary_free(NULL);
     hs_supervisor_free(NULL);
+    hs_test_system_free(NULL);
     hs_thread_free(NULL);
     hs_threads_free(NULL);
     hs_timer_free(NULL);

@@ -28,7 +28,7 @@ endforeach()
 add_test(
   NAME checks/floors
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${CMAKE_NM} ${PROJECT_SOURCE_DIR}/src
-          $<TARGET_OBJECTS:hooksess_objects> "$<$<TARGET_EXISTS:hooksess_tensorflow>:$<TARGET_OBJECTS:hooksess_tensorflow>>"
+          $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_testing_objects> "$<$<TARGET_EXISTS:hooksess_tensorflow>:$<TARGET_OBJECTS:hooksess_tensorflow>>"
   COMMAND_EXPAND_LISTS)
 add_test(NAME checks/tiers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/tiers.py ${PROJECT_SOURCE_DIR}/include)
 add_test(
@@ -56,6 +56,8 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
   add_test(NAME checks/cuda COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/cuda.sh $<TARGET_FILE:hooksess_shared>
                                     ${PROJECT_SOURCE_DIR}/include)
   set_tests_properties(checks/cuda PROPERTIES SKIP_RETURN_CODE 77)
+  add_test(NAME checks/exports_testing COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh ${abi} $<TARGET_FILE:hooksess_testing_shared>
+                                               $<TARGET_FILE:hooksess_testing_static> ${PROJECT_SOURCE_DIR}/include/hooksess/testing.h)
   if(TARGET hooksess_tensorflow)
     add_test(NAME checks/exports_tensorflow COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
                                                     ${abi} $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h

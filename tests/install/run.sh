@@ -26,6 +26,13 @@ try "find_package, run" "$work/alone/custom_hook" "$work/model"
 try "find_package, run again" "$work/alone/custom_hook" "$work/model"
 grep -q "already done" "$work/log" || { echo "FAILED: the second run did not find the first"; cat "$work/log"; exit 1; }
 
+test=$source/examples/hook_test
+try "hook_test, configure" cmake -S "$test" -B "$work/test" -DCMAKE_PREFIX_PATH="$prefix"
+try "hook_test, build" cmake --build "$work/test"
+try "hook_test, run" ctest --test-dir "$work/test"
+try "hook_test, pkg-config" cc "$test/best_loss.c" "$test/test_best_loss.c" -o "$work/hook_test" $(pkg-config --cflags --libs hooksess_testing) -lm
+try "hook_test, pkg-config, run" "$work/hook_test" "$work/best_loss.txt"
+
 ahead=$source/examples/read_ahead
 try "read_ahead, configure" cmake -S "$ahead" -B "$work/ahead" -DCMAKE_PREFIX_PATH="$prefix"
 try "read_ahead, build" cmake --build "$work/ahead"
@@ -60,6 +67,11 @@ for kind in shared static; do
     try "find_package $kind, run C" "$work/$kind/build/client_c"
     try "find_package $kind, run C++" "$work/$kind/build/client_cpp"
 done
+cp -r "$test" "$work/static_test"
+sed -i 's/COMPONENTS testing/COMPONENTS static testing/; s/hooksess::testing hooksess::hooksess/hooksess::testing_static/' "$work/static_test/CMakeLists.txt"
+try "hook_test static, configure" cmake -S "$work/static_test" -B "$work/static_test/build" -DCMAKE_PREFIX_PATH="$prefix"
+try "hook_test static, build" cmake --build "$work/static_test/build"
+try "hook_test static, run" env -u LD_LIBRARY_PATH "$work/static_test/build/hook_test" "$work/best_loss.txt"
 
 for compiler in cc c++; do
     language=$([ $compiler = cc ] && echo c || echo c++)

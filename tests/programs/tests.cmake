@@ -40,6 +40,10 @@ if(TARGET first_program AND TARGET first_program_cpp)
                                                $<TARGET_FILE:first_program_cpp>)
 endif()
 
+if(TARGET hook_test)
+  add_test(NAME programs/hook_test COMMAND hook_test ${CMAKE_CURRENT_BINARY_DIR}/best_loss.txt)
+endif()
+
 if(TARGET trainer)
   add_test(NAME programs/full_disk COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_full_disk.py -v)
   set_tests_properties(programs/full_disk PROPERTIES TIMEOUT 300 ENVIRONMENT "TRAINER=$<TARGET_FILE:trainer>;PYTHONDONTWRITEBYTECODE=1")

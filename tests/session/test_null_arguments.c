@@ -123,6 +123,7 @@ static void testing_h(void **state)
     assert_int_equal(hs_script_placeholder(NULL, "x"), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_op(NULL, "x"), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_fail_at(NULL, 1, HS_INTERNAL, "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_fail_open_at(NULL, 1, HS_INTERNAL, "x"), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_delay_at(NULL, 1, 1), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_metadata_at(NULL, 1, (hs_bytes){NULL, 0}), HS_INVALID_ARGUMENT);
     hs_script_steps_per_run(NULL, 2);
@@ -134,6 +135,13 @@ static void testing_h(void **state)
     hs_script_note(NULL, "x");
     assert_int_equal(hs_script_runs(NULL), 0);
     assert_string_equal(hs_script_last_run(NULL), "");
+    assert_ptr_equal(hs_test_system_env(NULL), hs_env_default());
+    hs_test_system_advance(NULL, 1);
+    assert_string_equal(hs_test_system_log(NULL), "");
+    hs_test_system_fail_allocation(NULL, 1);
+    hs_test_system_fail_file_call(NULL, 1, HS_INTERNAL, true);
+    assert_int_equal(hs_test_system_allocations(NULL) + hs_test_system_live_blocks(NULL), 0);
+    assert_int_equal(hs_test_system_file_calls(NULL) + hs_test_system_open_files(NULL), 0);
 }
 
 static void scaffold_h(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building a graph. */
+/* Adds nodes, state and items of collections to a graph. */
 #include "backends/graph/graph.h"
 
 #include "base/state.h"
@@ -7,8 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Keeps the graph's first error, and hands it on to whoever asked with an `err` of their own. */
-hs_code hs__graph_keep(hs_graph *graph, const hs_error *error)
+hs_code hs__graph_record_error(hs_graph *graph, const hs_error *error)
 {
     if (error->code && !graph->error.code)
         hs__error_copy(&graph->error, error);
@@ -42,7 +41,6 @@ hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char
     return HS_OK;
 }
 
-/* May the graph be added to? Being too late is the caller's error, and not one of the graph. */
 hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name)
 {
     if (!graph)
@@ -55,7 +53,7 @@ hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name
     return HS_FAILED_PRECONDITION;
 }
 
-/* Adds the node, which the graph then owns; frees it on failure. */
+/* Adds the node to the graph, or frees it on failure. */
 static hs_code add_node(hs_graph *graph, hs__graph_node *node, const char *name, hs_error *err)
 {
     hs_code code;
@@ -124,7 +122,7 @@ hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def)
         return code;
     hs_error error = {0};
     add_variable(graph, def, false, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }
 
 hs_code(hs_graph_variable)(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
@@ -136,10 +134,10 @@ hs_code(hs_graph_variable)(hs_graph *graph, const char *name, hs_dtype dtype, hs
         return code;
     hs_error error = {0};
     add_variable(graph, &def, true, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }
 
-/* A value or a placeholder. */
+/* Adds a value or a placeholder. */
 static hs_code add_tensor(hs_graph *graph, hs__node_kind kind, const char *what, const char *name, hs_dtype dtype,
                           const hs_shape *shape, void *data, hs_error *err)
 {
@@ -165,7 +163,7 @@ hs_code(hs_graph_value)(hs_graph *graph, const char *name, hs_dtype dtype, hs_sh
         return code;
     hs_error error = {0};
     add_tensor(graph, HS__VALUE, "value", name, dtype, &shape, data, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }
 
 hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape)
@@ -175,7 +173,7 @@ hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype dtype, 
         return code;
     hs_error error = {0};
     add_tensor(graph, HS__PLACEHOLDER, "placeholder", name, dtype, &shape, NULL, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }
 
 static hs_code add_global_step(hs_graph *graph, const char *name, int64_t *data, hs_error *err)
@@ -197,7 +195,7 @@ hs_code hs_graph_global_step(hs_graph *graph, const char *name, int64_t *data)
         return code;
     hs_error error = {0};
     add_global_step(graph, name ? name : "global_step", data, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }
 
 void hs__graph_ensure_step(hs_graph *graph)
@@ -223,8 +221,8 @@ static hs_code check_outputs(const char *name, const hs_output_def *outputs, siz
     return code;
 }
 
-/* The lists of an op, copied. */
-static hs_code fill_op(const hs_graph *graph, hs__graph_node *node, const hs_op_def *def, hs_error *err)
+/* Copies the functions and lists of an op's definition. */
+static hs_code copy_lists(const hs_graph *graph, hs__graph_node *node, const hs_op_def *def, hs_error *err)
 {
     const hs_env *env = &graph->env;
     node->run = def->run;
@@ -237,7 +235,7 @@ static hs_code fill_op(const hs_graph *graph, hs__graph_node *node, const hs_op_
     node->input_names = hs__names_copy(env, def->inputs);
     node->control_names = hs__names_copy(env, def->control_inputs);
     node->write_names = hs__names_copy(env, def->writes);
-    node->tells_writes = def->writes != NULL;
+    node->lists_writes = def->writes != NULL;
     node->inputs = hs__alloc(env, node->n_inputs, sizeof *node->inputs);
     node->controls = hs__alloc(env, node->n_controls, sizeof(void *));
     node->writes = hs__alloc(env, node->n_writes, sizeof(void *));
@@ -273,7 +271,7 @@ hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
     if (!node)
         return HS_RESOURCE_EXHAUSTED;
     node->n_outputs = n_outputs;
-    if ((code = fill_op(graph, node, &def, err))) {
+    if ((code = copy_lists(graph, node, &def, err))) {
         hs__graph_free_node(&graph->env, node);
         return code;
     }
@@ -287,7 +285,7 @@ hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def)
         return code;
     hs_error error = {0};
     hs__graph_add_op(graph, def, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }
 
 hs_code hs__graph_add_unique(hs_graph *graph, const hs_op_def *wanted, hs__graph_node **added, hs_error *err)
@@ -306,19 +304,6 @@ hs_code hs__graph_add_unique(hs_graph *graph, const hs_op_def *wanted, hs__graph
     if (!code)
         *added = hs__graph_node_of(graph, unique);
     hs__free(&graph->env, unique);
-    return code;
-}
-
-hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
-                              const char **given, hs_error *err)
-{
-    hs__graph_node *node;
-    const hs_op_def def = HS_INIT(hs_op_def, .name = name, .run = run, .user = graph, .outputs = outputs);
-    hs_code code = hs__graph_add_unique(graph, &def, &node, err);
-    if (!code) {
-        node->builtin = true;
-        *given = node->name;
-    }
     return code;
 }
 
@@ -359,7 +344,7 @@ hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider)
         return code;
     hs_error error = {0};
     hs__graph_add_state(graph, provider, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }
 
 hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self)
@@ -367,7 +352,7 @@ hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save,
     return hs_graph_add_state(graph, HS_STATE_PROVIDER(.name = name, .save = save, .load = load, .self = self));
 }
 
-/* State that is bytes of the program's. */
+/* State of hs_graph_bytes. */
 typedef struct {
     void *data;
     size_t size;
@@ -414,7 +399,7 @@ hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t byt
         return code;
     hs_error error = {0};
     add_bytes(graph, name, data, bytes, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }
 
 hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),
@@ -435,8 +420,8 @@ hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bo
         return hs__no_memory(err, strlen(key), "an item of a collection");
     }
     graph->collected[graph->n_collected++] = added;
-    if (strcmp(key, HS_SUMMARIES) == 0)
-        hs__graph_note_summary(graph);
+    if (strcmp(key, HS_SUMMARIES) == 0 && graph->merge_summaries && hs__graph_may_change(graph))
+        hs__graph_unresolve(graph);
     return HS_OK;
 }
 
@@ -451,5 +436,5 @@ hs_code hs_graph_collect(hs_graph *graph, const char *key, const char *name)
                      strcmp(key, HS_SAVERS) == 0 ? "savers" : "queue runners", name ? name : "(NULL)");
     else
         hs__graph_collect(graph, key, name, true, NULL, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of the graph's queues: tensors in memory of their own. */
+/* Elements of queues: tensors with their memory. */
 #include "backends/graph/queue.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ void hs__element_clear(const hs__queue_def *def, hs__element *element)
         bool open = is_open(component);
         element->values[i] = hs_tensor_of(component->dtype, component->shape, open ? NULL : element->owned[i]);
         if (open)
-            element->values[i].rank = -1; /* until it is set */
+            element->values[i].rank = -1; /* unset */
     }
     hs__buffer_clear(&element->position);
 }
@@ -75,7 +75,7 @@ hs__element *hs__element_new(const hs__queue_def *def, hs_error *err)
     return NULL;
 }
 
-/* The strings' bytes come after the list of them. */
+/* Copies the list of strings, followed by their bytes. */
 static hs_code copy_strings(const hs__queue_def *def, hs__element *element, size_t component, const hs_tensor *value,
                             hs_error *err)
 {
@@ -130,7 +130,7 @@ hs_code hs__element_set(const hs__queue_def *def, hs__element *element, size_t c
     return code;
 }
 
-hs_code hs__element_keep(const hs__queue_def *def, hs__element *element, hs_error *err)
+hs_code hs__element_copy_views(const hs__queue_def *def, hs__element *element, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < def->element.n_outputs; i++) {

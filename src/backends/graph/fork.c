@@ -1,61 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forks of a session: for threads that run ops beside the one that trains. A fork has outputs of its own, shares the
- * queues, and touches no variable, so that nothing has to be agreed upon between the threads. */
+/* Forks of a session: handles for threads that run ops concurrently with training. A fork has private outputs, shares the
+ * session's queues and cannot access variables, so that runs need no lock. */
 #include "backends/graph/queue.h"
 
-/* The session's own queues, or those of the one that it is forked from. */
-hs_code hs__graph_open_queues(hs__graph_session *session, const hs__graph_session *parent, hs_error *err)
-{
-    hs_graph *graph = session->graph;
-    if (!graph->n_queues)
-        return HS_OK;
-    session->queues = hs__alloc(&graph->env, graph->n_queues, sizeof *session->queues);
-    session->held = hs__alloc(&graph->env, graph->n_queues, sizeof *session->held);
-    if (!session->queues || !session->held)
-        return hs__no_memory(err, graph->n_queues * sizeof *session->queues, "the queues of a session");
-    for (size_t i = 0; i < graph->n_queues; i++) {
-        if (parent)
-            hs__queue_retain(parent->queues[i]);
-        session->queues[i] = parent ? parent->queues[i] : hs__queue_new(graph->queues[i], err);
-        if (!session->queues[i])
-            return HS_RESOURCE_EXHAUSTED;
-        if (!parent)
-            graph->queues[i]->living = session->queues[i];
-    }
-    return HS_OK;
-}
-
-/* With the session its queues are over: whoever waits in one goes on. */
-void hs__graph_close_queues(hs__graph_session *session)
-{
-    const hs_graph *graph = session->graph;
-    for (size_t i = 0; session->queues && session->held && i < graph->n_queues; i++) {
-        hs__queue *queue = session->queues[i];
-        if (!queue)
-            continue;
-        if (!session->forked) {
-            hs__queue_close(queue, true);
-            if (graph->queues[i]->living == queue)
-                graph->queues[i]->living = NULL;
-        }
-        hs__queue_give_back(queue, session->held[i]);
-        hs__queue_release(queue);
-    }
-    hs__free(&graph->env, session->queues);
-    hs__free(&graph->env, session->held);
-}
-
-hs_code hs__graph_session_fork(void *self, void **forked, hs_error *err)
+hs_code hs__graph_session_fork(void *self, void **is_fork, hs_error *err)
 {
     const hs__graph_session *parent = self;
     hs__graph_session *made = NULL;
     hs_code code = hs__graph_session_make(parent->graph, parent, &made, err);
-    *forked = made;
+    *is_fork = made;
     return code;
 }
 
-/* Where something asked for reads or writes a variable: which one. NULL: nowhere. */
-static const hs__graph_node *touched(const hs__graph_session *session, const hs__graph_node *op)
+/* Returns a variable that the op reads or writes, or NULL. */
+static const hs__graph_node *accessed_variable(const hs__graph_session *session, const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_writes; i++)
         if (op->writes[i]->kind == HS__VARIABLE)
@@ -71,7 +29,7 @@ static const hs__graph_node *touched(const hs__graph_session *session, const hs_
 static hs_code check_op(const hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     static const char rule[] = "which only the session's own thread may do, not a thread that fills a queue";
-    const hs__graph_node *variable = touched(session, op);
+    const hs__graph_node *variable = accessed_variable(session, op);
     if (variable)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "op '%s' reads or writes variable '%s', %s", op->name,
                             variable->name, rule);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph's life. */
-#include "backends/graph/graph.h"
+/* Creates, frees and searches a graph. */
+#include "backends/graph/queue.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@ hs_graph *hs_graph_new(const hs_env *env)
     hs_env taken;
     hs_error error = {0};
     if (hs__env_take(&taken, env, &error))
-        taken = *hs_env_default(); /* the error is kept, and reported when a session is opened */
+        taken = *hs_env_default(); /* opening a session reports the error */
     hs_graph *graph = hs__alloc(&taken, 1, sizeof *graph);
     if (!graph)
         return NULL;
@@ -59,7 +59,17 @@ static void free_collections(hs_graph *graph)
     graph->n_collected = graph->collected_capacity = 0;
 }
 
-/* Memory of hooks. */
+void hs__queue_def_free(hs__queue_def *def)
+{
+    const hs_env *env = &def->graph->env;
+    if (def->locks_producer)
+        hs__producer_lock_destroy(&def->producer_lock);
+    hs__free(env, def->element.outputs);
+    hs__free(env, def->name);
+    hs__free(env, def);
+}
+
+/* Memory for hooks. */
 
 static void free_memory(const hs_env *env, hs__graph_memory *memory)
 {
@@ -130,7 +140,7 @@ void hs__graph_release(hs_graph *graph)
     hs__free(&env, graph);
 }
 
-/* A thread that fills a queue may not have ended yet: it needs the graph, but not what is collected in it. */
+/* A thread that fills a queue may still run. It needs the graph, but not the collections. */
 void hs_graph_free(hs_graph *graph)
 {
     if (!graph)
@@ -149,4 +159,32 @@ hs_code hs_graph_error(const hs_graph *graph, hs_error *out)
 bool hs_graph_has(const hs_graph *graph, const char *name)
 {
     return graph && name && hs__graph_node_of(graph, name);
+}
+
+hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name)
+{
+    size_t at = hs__map_find(&graph->names, name);
+    return at == HS__NONE ? NULL : graph->nodes[at];
+}
+
+void hs__graph_unresolve(hs_graph *graph)
+{
+    hs__free(&graph->env, graph->order);
+    hs__free(&graph->env, graph->variables);
+    graph->order = graph->variables = NULL;
+    graph->resolved = false;
+    hs__buffer_clear(&graph->graph_def);
+}
+
+bool hs__graph_may_change(const hs_graph *graph)
+{
+    return !graph->live_sessions && atomic_load(&graph->references) == 1;
+}
+
+const void *hs__graph_collected(const hs_graph *graph, const char *key, size_t index)
+{
+    for (size_t i = 0; i < graph->n_collected; i++)
+        if (strcmp(graph->collected[i].key, key) == 0 && index-- == 0)
+            return graph->collected[i].item;
+    return NULL;
 }

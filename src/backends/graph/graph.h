@@ -11,52 +11,72 @@
 
 #include <stdatomic.h>
 
-/* The embedded graph: nodes in the order of their definition, and what was made of them when the graph was resolved. */
+/* The embedded graph: its nodes, and the order of execution that hs__graph_resolve computes from them.
+ *
+ * Each file uses only files above it in this list:
+ *   op.c               functions that an op's function calls
+ *   element.c          elements of queues
+ *   queue_state.c      a session's queue: enqueue, dequeue, close
+ *   queue_position.c   the position of a queue's producer
+ *   graph.c            creates, frees and searches a graph
+ *   build.c            adds nodes, state and items of collections
+ *   graph_queue.c      adds queues
+ *   merge_summaries.c  the op that merges summaries
+ *   resolve.c          order of execution, slots
+ *   init.c             ops that initialize variables; prepares a graph for a session
+ *   graph_def.c        the graph as a GraphDef
+ *   metadata.c         RunMetadata of a run
+ *   session_memory.c   makes and frees sessions
+ *   fork.c             handles for threads that fill queues
+ *   graph_session.c    opens, runs and closes sessions
+ *   graph_backend.c    the functions of the backend */
 
 typedef struct hs__graph_node hs__graph_node;
 
 typedef enum { HS__VARIABLE, HS__VALUE, HS__PLACEHOLDER, HS__OP } hs__node_kind;
 
-/* One of an op's inputs. */
+/* An input of an op. */
 typedef struct {
     hs__graph_node *node;
     size_t output;
 } hs__edge;
 
 struct hs__graph_node {
-    const char *name; /* the graph's map owns it */
+    const char *name; /* owned by hs_graph.names */
     hs__node_kind kind;
-    size_t slot; /* its tensors in a session: one, or one an output */
+    size_t index; /* in hs_graph.nodes */
+    size_t slot;  /* index of its first tensor in a session: one for each output of an op, one for another node */
 
     /* a variable, a value, a placeholder */
     hs_dtype dtype;
     hs_shape shape;
-    void *data; /* the program's; NULL: the session's */
+    void *data; /* memory of the program, or NULL */
     const hs_memory *memory;
-    hs_variable_def def; /* of a variable; its name is the node's */
-    bool moves;          /* a variable whose memory may move; an op that reads or writes one */
+    hs_variable_def def; /* of a variable. def.name is the node's name */
+    size_t variable;     /* index among the variables */
+    bool moves;          /* a variable whose memory may move, or an op that reads or writes one */
 
-    void *self;                    /* of run */
-    void (*free_self)(void *self); /* NULL: it is the program's */
+    void *self;                    /* of `run` */
+    void (*free_self)(void *self); /* NULL: the graph does not own self */
 
     /* an op */
-    char *type; /* what viewers of the graph are told; NULL: nothing */
+    char *type; /* shown by graph viewers. NULL: none */
     hs_op_fn run;
-    bool advances_step, tells_writes;
+    bool advances_step;
+    bool lists_writes; /* hs_op_def.writes was not NULL */
     hs_output_def *outputs;
     size_t n_outputs;
     const char *const *input_names, *const *control_names, *const *write_names;
     hs__edge *inputs;
     hs__graph_node **controls, **writes;
     size_t n_inputs, n_controls, n_writes;
-    size_t rank;                  /* its place in the order of execution */
-    size_t index;                 /* its place among the nodes */
-    size_t variable;              /* its place among the variables, if it is one */
-    size_t waits;                 /* while ops are put in order: for how many */
-    bool sets_views, reads_views; /* outputs without memory of their own; inputs that are such */
-    bool lends;                   /* a dequeue: its outputs are the memory of what it took */
-    bool builtin;                 /* one of those below: all variables are its business */
-    bool is_summary;              /* made by hs_graph_add_summary, or merges summaries */
+    size_t rank;        /* index in hs_graph.order */
+    size_t n_unordered; /* during ordering: dependencies that have no rank yet */
+    bool sets_views;    /* has outputs whose memory its function sets */
+    bool reads_views;   /* has inputs that are such outputs */
+    bool is_dequeue;    /* its outputs are the memory of the dequeued element */
+    bool builtin;       /* one of the ops below: uses all variables */
+    bool is_summary;    /* added by hs_graph_add_summary, or merges summaries */
 };
 
 /* The ops that every graph has (init.c). */
@@ -68,10 +88,9 @@ enum {
     HS__BUILTINS,
 };
 
-/* A piece of state. */
 typedef struct {
-    hs_state_provider provider; /* its name and identity are copies */
-    void *owned;                /* its self, if that is the graph's; NULL: the program's */
+    hs_state_provider provider; /* name and identity are copies */
+    void *owned;                /* provider.self if the graph owns it, or NULL */
 } hs__graph_state;
 
 /* An item of a collection. */
@@ -79,10 +98,10 @@ typedef struct {
     char *key;
     const void *item;
     void (*release)(void *item);
-    bool is_copy; /* a name of the graph's own, freed with it */
+    bool is_copy; /* the item is a name that the graph owns */
 } hs__collected;
 
-/* Memory that hooks have asked for. */
+/* Memory from hs_graph_memory. */
 typedef struct hs__graph_memory {
     struct hs__graph_memory *next;
     char *name;
@@ -90,16 +109,16 @@ typedef struct hs__graph_memory {
     size_t bytes;
 } hs__graph_memory;
 
-/* A queue of the graph's, what a session has of it, and what lies in it (queue.h). */
+/* A queue of the graph, a session's queue, and an element in it (queue.h). */
 typedef struct hs__queue_def hs__queue_def;
 struct hs__queue;
 struct hs__element;
 
 struct hs_graph {
     hs_env env;
-    hs_error error; /* the first of building */
+    hs_error error; /* the first error of building the graph */
     hs__map names;
-    hs__graph_node **nodes;
+    hs__graph_node **nodes; /* in the order of their addition */
     size_t n_nodes, nodes_capacity;
     hs__collected *collected;
     size_t n_collected, collected_capacity;
@@ -107,120 +126,149 @@ struct hs_graph {
     size_t n_states, states_capacity;
     hs__graph_memory *memory;
     hs__graph_node *global_step;
-    hs__graph_node *merge_summaries;    /* NULL: not made yet */
-    const char *builtins[HS__BUILTINS]; /* their names; NULL: not made yet */
-    bool program_memory;                /* a variable is the program's memory: one live session */
+    hs__graph_node *merge_summaries;    /* NULL: not added yet */
+    const char *builtins[HS__BUILTINS]; /* names. NULL: not added yet */
+    bool program_memory;                /* a variable is in the program's memory: at most one open session */
     bool finalized;
-    bool has_position; /* a queue has one, as there is one producer: one live session */
+    bool has_position; /* a queue has a position, so a single producer: at most one open session */
     size_t live_sessions;
 
-    /* made by hs__graph_resolve, good until a node is added */
+    /* set by hs__graph_resolve, until a node is added */
     bool resolved;
     hs__graph_node **order; /* ops by rank */
     size_t n_ops, n_slots;
     hs__graph_node **variables;
     size_t n_variables;
-    bool shares_memory; /* some of the program's memory is known by two names */
+    bool shares_memory; /* two nodes overlap in the program's memory */
     hs__buffer graph_def;
 
     hs__queue_def **queues;
     size_t n_queues, queues_capacity;
-    atomic_size_t references; /* the program's, and one of each session and fork; forks may outlive the others */
+    atomic_size_t references; /* one of the program, and one of each session and fork. The last one frees the graph */
 };
 
 struct hs__graph_session;
 
-/* What an op's function sees. */
+/* The op during a call of its function. */
 struct hs_op {
     struct hs__graph_session *session;
     const hs__graph_node *node;
 };
 
-/* graph.c. Lets go of the graph; with the last one it is freed. */
+/* graph.c */
+/* Drops a reference. The last one frees the graph. */
 void hs__graph_release(hs_graph *graph);
 void hs__graph_free_node(const hs_env *env, hs__graph_node *node);
 void hs__graph_free_state(const hs_env *env, const hs__graph_state *state);
+void hs__queue_def_free(hs__queue_def *def);
+/* Returns the node of this name, or NULL. */
+hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
+/* Returns an item of a collection, or NULL after the last. */
+const void *hs__graph_collected(const hs_graph *graph, const char *key, size_t index);
+/* Returns true if the graph has no session and no fork, so that slots may change. */
+bool hs__graph_may_change(const hs_graph *graph);
+/* Drops the results of hs__graph_resolve. */
+void hs__graph_unresolve(hs_graph *graph);
 
 /* build.c */
-hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
-/* What the functions share that add to a graph: may it be added to, is the name one that it can have, keeping the first
- * error; and adding. */
+/* Checks that nodes can be added: HS_INVALID_ARGUMENT if `graph` is NULL; logs the error and returns HS_FAILED_PRECONDITION
+ * if the graph is finalized or in use. `what` and `name` are for the message. */
 hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name);
+/* Checks that a new node can have the name. */
 hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err);
-hs_code hs__graph_keep(hs_graph *graph, const hs_error *error);
+/* Copies the error to graph->error, unless the graph has one already. Returns its code. */
+hs_code hs__graph_record_error(hs_graph *graph, const hs_error *error);
 hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *def, hs_error *err);
-/* The run begins to wait for data, or has them. */
-void hs__op_waits(const hs_op *op, bool waiting);
 hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *provider, hs_error *err);
-/* Adds an op under a name that is free, its own or one that begins so, even to a finalized graph. */
+/* Adds an op, also to a finalized graph. If the name is in use, appends "_1", "_2" ... */
 hs_code hs__graph_add_unique(hs_graph *graph, const hs_op_def *def, hs__graph_node **added, hs_error *err);
-/* The same for the library's own use. */
-hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
-                              const char **given, hs_error *err);
-
-/* A graph without ops of the program's own (summaries are not) is one of a program that computes its steps itself: makes
- * the global step for it, if it has none. An error is kept. */
+/* Adds a global step to a graph whose only ops are summaries: its program computes the steps itself. Does nothing if the
+ * graph has one, is finalized or has an error. Records errors. */
 void hs__graph_ensure_step(hs_graph *graph);
-
-/* Adds an item to a collection; a name is copied. */
+/* Adds an item to a collection. Copies it if it is a name. */
 hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),
                           hs_error *err);
 
-/* resolve.c: names to nodes, order of execution, slots. Does nothing if nothing was added since. */
-hs_code hs__graph_resolve(hs_graph *graph, hs_error *err);
-void hs__graph_unresolve(hs_graph *graph);
-
-/* init.c: the ops that initialize, and those that report what is not initialized. Makes them once. */
-hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err);
-
-/* merge_summaries.c. The name of the op that merges all summaries; NULL where there are none. Makes it once. */
+/* merge_summaries.c */
+/* Sets *name to the op that merges all summaries, which it adds at the first call. NULL: the graph has no summaries. */
 hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *err);
-/* There is one summary more: the op merges it when the graph is resolved the next time. Not while a session is open, whose
- * slots would move. */
-void hs__graph_note_summary(hs_graph *graph);
-/* Before the graph is resolved. */
+/* Makes all summaries inputs of that op, unless the graph is in use. */
 hs_code hs__graph_update_merge(hs_graph *graph, hs_error *err);
 
-/* graph_def.c */
+/* resolve.c. Finds nodes by their names, orders the ops and numbers the slots. */
+hs_code hs__graph_resolve(hs_graph *graph, hs_error *err);
+
+/* init.c */
+/* Adds the ops that every graph has, at the first call. */
+hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err);
+/* Updates the op that merges summaries, and resolves the graph. Does nothing if the graph is resolved. */
+hs_code hs__graph_prepare(hs_graph *graph, hs_error *err);
+
+/* graph_def.c. Sets *out to the GraphDef, which is valid until a node is added. */
 hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err);
 
+/* An open session, or a fork of one. Arrays are indexed by slot, unless stated. */
 typedef struct hs__graph_session {
     hs_graph *graph;
-    hs_tensor *tensors;          /* by slot: where each value is */
-    void **owned;                /* by slot: the session's memory, or NULL */
-    bool *initialized;           /* by slot: of variables */
-    const hs_tensor **fed;       /* by slot: what was fed */
-    uint64_t *fed_in;            /* by slot: in which run */
-    uint64_t *needed;            /* a bit an op, by rank */
-    hs__graph_node **stack;      /* of ops whose inputs are to be looked at */
-    uint64_t run;                /* the number of this run */
-    int64_t step;                /* the global step before it */
-    int64_t advanced;            /* how many ops that advance it have been executed in this run */
-    const hs_tensor *step_at;    /* the global step; NULL: it was not initialized when it was last looked for */
-    bool watches_step;           /* advance_step was called: from then on the program does not change the step */
-    uint64_t expected_step;      /* the step, unless the program has changed it */
-    const hs_backend_call *call; /* what it was asked for; NULL: none is being made */
-    bool check_inputs;           /* it needs a variable that was not initialized when it began */
-    bool forked;                 /* for a thread beside the session's: it has no variables */
-    hs_write_guard guard;        /* of somebody who copies the variables */
-    int64_t *trace;              /* two times an op, while a run is traced */
+    hs_tensor *tensors;
+    void **owned;                /* memory that the session allocated, or NULL */
+    bool *initialized;           /* false: a variable without a value */
+    const hs_tensor **fed;       /* values that are fed */
+    uint64_t *fed_in;            /* number of the run in which they are */
+    uint64_t *needed;            /* bits by rank: ops that this run executes */
+    hs__graph_node **stack;      /* needed ops whose inputs are not visited yet */
+    uint64_t run;                /* number of this run */
+    int64_t step;                /* global step before the run. Without one: 0, in a fork -1 */
+    int64_t advanced;            /* executed ops that advance the global step */
+    const hs_tensor *step_at;    /* the global step. NULL: not initialized at the last call of find_step */
+    bool tracks_step;            /* hs__graph_advance_step was called: the program must not change the step */
+    uint64_t expected_step;      /* with tracks_step: value of the step, unless the program changed it */
+    const hs_backend_call *call; /* during a run */
+    bool check_inputs;           /* a needed variable was not initialized when the run began */
+    bool is_fork;                /* a handle of a thread that fills a queue: cannot access variables */
+    hs_write_guard guard;
+    int64_t *trace; /* by rank: begin and end of each op, in a traced run */
     hs__buffer metadata;
-    struct hs__queue **queues; /* of all queues of the graph; shared with forks */
-    struct hs__element **held; /* what was dequeued last of each, or NULL */
+    struct hs__queue **queues; /* by queue; shared with forks */
+    struct hs__element **held; /* by queue: the element that was dequeued last, or NULL */
 } hs__graph_session;
 
-extern const hs_backend_ops hs__graph_backend_ops;
+/* Returns the value of a slot in this run. */
+static inline const hs_tensor *hs__graph_tensor_at(const hs__graph_session *session, size_t slot)
+{
+    return session->fed_in[slot] == session->run ? session->fed[slot] : &session->tensors[slot];
+}
 
-/* open.c */
-hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
-hs_code hs__graph_session_close(void *session, hs_error *err);
-/* A session, or a fork of `parent`. */
+/* op.c. Calls hs_backend_call.waits of the run, if set. */
+void hs__op_report_wait(const hs_op *op, bool waiting);
+
+/* queue_state.c */
+/* Returns the elements that this run dequeued to the front of their queues. For a run that ends with HS_STOP. */
+void hs__graph_requeue(hs__graph_session *session);
+/* Records the error of a failed run in the queues that the run should have filled. Ignores the end of the input, HS_STOP
+ * and HS_CANCELLED. */
+void hs__graph_fail_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err);
+
+/* metadata.c. Sets call->metadata to the run's RunMetadata. */
+hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs_error *err);
+
+/* session_memory.c */
+/* Makes a session, or a fork if `parent` is not NULL. */
 hs_code hs__graph_session_make(hs_graph *graph, const hs__graph_session *parent, hs__graph_session **session,
                                hs_error *err);
-/* Makes the memory of an op's outputs where it has not been made yet. */
+void hs__graph_session_free(hs__graph_session *session);
+/* Allocates the outputs of an op that have no memory yet. */
 hs_code hs__graph_own_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err);
 
-/* session.c */
+/* fork.c */
+hs_code hs__graph_session_fork(void *session, void **forked, hs_error *err);
+/* Checks that a fork can execute the needed ops, and allocates their outputs. HS_FAILED_PRECONDITION: one accesses a
+ * variable. */
+hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err);
+
+/* graph_session.c: functions of hs_backend_ops. */
+hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
+hs_code hs__graph_session_close(void *session, hs_error *err);
 hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *err);
 hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
 hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
@@ -229,22 +277,5 @@ hs_code hs__graph_advance_step(void *session, int64_t by, hs_error *err);
 void hs__graph_guard(void *session, hs_write_guard guard);
 hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
 hs_code hs__graph_lend_value(void *session, hs_node node, hs_tensor *memory, hs_error *err);
-
-/* fork.c */
-hs_code hs__graph_open_queues(hs__graph_session *session, const hs__graph_session *parent, hs_error *err);
-void hs__graph_close_queues(hs__graph_session *session);
-hs_code hs__graph_session_fork(void *session, void **forked, hs_error *err);
-/* Once it is known which ops are needed: may a fork execute them? Makes the memory for what they give. */
-hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err);
-
-/* queue.c */
-void hs__queue_def_free(hs__queue_def *def);
-/* queue_state.c: a run failed. The queues that it was to fill remember why. */
-/* The run ends before it is made (HS_STOP): what it has taken of queues is there for the next one. */
-void hs__graph_untake(hs__graph_session *session);
-void hs__graph_blame_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err);
-
-/* metadata.c: the run's RunMetadata, from session->trace and the graph. */
-hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs_error *err);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that every graph has: those that initialize its variables, and those that name the ones that are not. */
+/* The ops that every graph has: they initialize variables, and list uninitialized ones. */
 #include "backends/graph/graph.h"
 
 #include <string.h>
 
-/* The program's own memory without an initializer has its first value already, or does not exist yet. */
+/* Memory of the program without `initialize` and `initial` keeps its value, or does not exist yet. */
 static hs_code initialize(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
 {
     const hs_variable_def *def = &variable->def;
@@ -40,8 +40,8 @@ static hs_code run_local_init(void *self, hs_op *op, hs_error *err)
     return initialize_all(op, HS_VARIABLE_LOCAL, err);
 }
 
-/* Gives the names of variables that are not initialized. The list lies in the slot's own memory, made for all of them. */
-static hs_code report(hs_op *op, bool with_local, hs_error *err)
+/* Sets the output to the names of uninitialized variables. The list is allocated once, for all variables. */
+static hs_code report_uninitialized(hs_op *op, bool with_local, hs_error *err)
 {
     hs__graph_session *session = op->session;
     const hs_graph *graph = session->graph;
@@ -62,13 +62,13 @@ static hs_code report(hs_op *op, bool with_local, hs_error *err)
 static hs_code report_all(void *self, hs_op *op, hs_error *err)
 {
     (void)self;
-    return report(op, true, err);
+    return report_uninitialized(op, true, err);
 }
 
 static hs_code report_global(void *self, hs_op *op, hs_error *err)
 {
     (void)self;
-    return report(op, false, err);
+    return report_uninitialized(op, false, err);
 }
 
 static const struct {
@@ -82,6 +82,20 @@ static const struct {
     [HS__BUILTIN_READY_FOR_LOCAL] = {"report_uninitialized_global_variables", report_global, true},
 };
 
+/* Adds one of the ops. Sets *given to its name. */
+static hs_code add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
+                           const char **given, hs_error *err)
+{
+    hs__graph_node *node;
+    const hs_op_def def = HS_INIT(hs_op_def, .name = name, .run = run, .user = graph, .outputs = outputs);
+    hs_code code = hs__graph_add_unique(graph, &def, &node, err);
+    if (!code) {
+        node->builtin = true;
+        *given = node->name;
+    }
+    return code;
+}
+
 hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err)
 {
     static const hs_output_def list[] = {{.dtype = HS_STRING, .shape = {.rank = 1, .dims = {-1}}},
@@ -89,7 +103,15 @@ hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err)
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < HS__BUILTINS; i++)
         if (!graph->builtins[i])
-            code = hs__graph_add_builtin(graph, builtins[i].name, builtins[i].run, builtins[i].reports ? list : NULL,
-                                         &graph->builtins[i], err);
+            code = add_builtin(graph, builtins[i].name, builtins[i].run, builtins[i].reports ? list : NULL,
+                               &graph->builtins[i], err);
     return code;
+}
+
+hs_code hs__graph_prepare(hs_graph *graph, hs_error *err)
+{
+    if (graph->resolved)
+        return HS_OK;
+    hs_code code = hs__graph_update_merge(graph, err);
+    return code ? code : hs__graph_resolve(graph, err);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The op that merges all summaries of a graph. A Summary is a list of values, so that serialized ones are merged by putting
- * them one after the other. */
+/* The op that merges all summaries of a graph. It concatenates them: a serialized Summary is a list of values. */
 #include "backends/graph/graph.h"
 
 #include <hooksess/graph_summary.h>
@@ -54,7 +53,7 @@ static hs_code run_merge(void *self, hs_op *op, hs_error *err)
     return hs_op_set_output(op, 0, &value, err);
 }
 
-/* The summaries' names, each once. */
+/* Sets `names` to the summaries, without duplicates. Returns their number. */
 static size_t list_summaries(const hs_graph *graph, const char **names)
 {
     size_t n = 0;
@@ -69,13 +68,7 @@ static size_t list_summaries(const hs_graph *graph, const char **names)
     return n;
 }
 
-/* No session has slots that would move. */
-static bool may_change(const hs_graph *graph)
-{
-    return !graph->live_sessions && atomic_load(&graph->references) == 1;
-}
-
-static hs_code take_inputs(hs_graph *graph, const char **names, size_t n, hs_error *err)
+static hs_code set_inputs(hs_graph *graph, const char **names, size_t n, hs_error *err)
 {
     const hs_env *env = &graph->env;
     hs__graph_node *merge = graph->merge_summaries;
@@ -94,21 +87,15 @@ static hs_code take_inputs(hs_graph *graph, const char **names, size_t n, hs_err
     return HS_OK;
 }
 
-void hs__graph_note_summary(hs_graph *graph)
-{
-    if (graph->merge_summaries && may_change(graph))
-        hs__graph_unresolve(graph);
-}
-
 hs_code hs__graph_update_merge(hs_graph *graph, hs_error *err)
 {
-    if (!graph->merge_summaries || !may_change(graph))
+    if (!graph->merge_summaries || !hs__graph_may_change(graph))
         return HS_OK;
     const char **names = hs__alloc(&graph->env, graph->n_collected + 1, sizeof *names);
     if (!names)
         return hs__no_memory(err, graph->n_collected * sizeof *names, "the summaries of a graph");
     size_t n = list_summaries(graph, names);
-    hs_code code = n == graph->merge_summaries->n_inputs ? HS_OK : take_inputs(graph, names, n, err);
+    hs_code code = n == graph->merge_summaries->n_inputs ? HS_OK : set_inputs(graph, names, n, err);
     hs__free(&graph->env, names);
     return code;
 }
@@ -130,10 +117,9 @@ static hs_code make_merge(hs_graph *graph, hs_error *err)
 
 hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *err)
 {
-    const void *item;
     hs_code code = HS_OK;
-    bool any = hs__graph_backend_ops.collection_item(graph, HS_SUMMARIES, 0, &item);
-    if (any && !graph->merge_summaries && !may_change(graph))
+    bool any = hs__graph_collected(graph, HS_SUMMARIES, 0) != NULL;
+    if (any && !graph->merge_summaries && !hs__graph_may_change(graph))
         hs_log(&graph->env, HS_LOG_WARNING, "the graph's summaries are not merged: the graph has an open session");
     else if (any && !graph->merge_summaries)
         code = make_merge(graph, err);
@@ -143,16 +129,16 @@ hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *er
 
 static hs_code merge_all(hs_graph *graph, hs_error *err)
 {
-    const void *item = NULL;
-    if (hs__graph_backend_ops.collection_item(graph, HS_SUMMARY_OP, 0, &item))
+    const char *item = hs__graph_collected(graph, HS_SUMMARY_OP, 0);
+    if (item)
         return hs_error_set(err, HS_ALREADY_EXISTS,
                             "cannot merge all summaries: the graph's collection '%s' already has '%s'", HS_SUMMARY_OP,
-                            (const char *)item);
+                            item);
     hs_code code = graph->merge_summaries ? HS_OK : make_merge(graph, err);
     return code ? code : hs__graph_collect(graph, HS_SUMMARY_OP, graph->merge_summaries->name, true, NULL, err);
 }
 
-/* Was it made, and collected? */
+/* Returns true if the op exists and is in the collection HS_SUMMARY_OP. */
 static bool is_collected(const hs_graph *graph)
 {
     for (size_t i = 0; graph->merge_summaries && i < graph->n_collected; i++)
@@ -169,7 +155,7 @@ hs_code hs_graph_merge_all_summaries(hs_graph *graph, const char **name)
         *name = NULL;
     if (!graph || !is_collected(graph)) {
         hs_code code = hs__graph_check_open(graph, "op", "Merge/MergeSummary");
-        if (code || (merge_all(graph, &error), code = hs__graph_keep(graph, &error)))
+        if (code || (merge_all(graph, &error), code = hs__graph_record_error(graph, &error)))
             return code;
     }
     if (name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run tells of itself: TensorFlow's RunMetadata, with the time of each op and the memory of what it gave. */
+/* TensorFlow's RunMetadata of a run: the time of each op, and the memory of its outputs. */
 #include "backends/graph/graph.h"
 
 #include "run_metadata.pb-c.h"
@@ -13,15 +13,10 @@ static const char device_name[] = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 typedef struct {
     const hs__graph_session *session;
-    int64_t offset; /* from the monotonic clock's times to the calendar's */
-    bool *used;     /* by node: what is no op, and is read or written */
+    int64_t offset; /* real time minus monotonic time */
+    bool *used;     /* by node: is fetched, read or written */
     hs__buffer node, device;
 } stats;
-
-static const hs_tensor *value_at(const hs__graph_session *session, size_t slot)
-{
-    return session->fed_in[slot] == session->run ? session->fed[slot] : &session->tensors[slot];
-}
 
 static void put_output(hs__buffer *node, size_t slot, const hs_tensor *value)
 {
@@ -43,8 +38,7 @@ static void put_output(hs__buffer *node, size_t slot, const hs_tensor *value)
     hs__proto_put_message(node, NODE_OUTPUT, &output.base);
 }
 
-/* TensorFlow's microseconds are those of a clock that ticks so slowly. Here they are rounded up: of an op that took none
- * TensorBoard says that it was not executed. */
+/* Microseconds are rounded up, because TensorBoard shows an op of 0 us as not executed. */
 static void set_times(Hs__Pb__NodeExecStats *message, const stats *of, const hs__graph_node *op)
 {
     const int64_t *times = &of->session->trace[2 * op->rank];
@@ -55,14 +49,14 @@ static void set_times(Hs__Pb__NodeExecStats *message, const stats *of, const hs_
     message->op_end_rel_micros = message->all_end_rel_micros = length < 1000 ? 1 : (length + 999) / 1000;
 }
 
-/* An empty buffer forgets that it failed. */
+/* hs__buffer_clear resets `failed`, so it is copied first. */
 static void clear_node(stats *of)
 {
     of->device.failed |= of->node.failed;
     hs__buffer_clear(&of->node);
 }
 
-/* A node, with all that it gives. */
+/* Writes a node with its outputs. */
 static void put_node(stats *of, const hs__graph_node *node)
 {
     Hs__Pb__NodeExecStats message = HS__PB__NODE_EXEC_STATS__INIT;
@@ -71,7 +65,7 @@ static void put_node(stats *of, const hs__graph_node *node)
     memory.allocator_name = hs__proto_string("cpu");
     clear_node(of);
     for (size_t i = 0; i < n_outputs; i++) {
-        const hs_tensor *value = value_at(of->session, node->slot + i);
+        const hs_tensor *value = hs__graph_tensor_at(of->session, node->slot + i);
         put_output(&of->node, i, value);
         memory.total_bytes += (int64_t)value->bytes;
         if (value->memory)
@@ -97,7 +91,7 @@ static void use_operands(stats *of, const hs__graph_node *op)
         of->used[step->index] = true;
 }
 
-/* Ops without a function take no time and are left out. So are times of what is no op. */
+/* Skips ops without a function. Nodes that are not ops have no times. */
 static void put_nodes(stats *of)
 {
     const hs__graph_session *session = of->session;

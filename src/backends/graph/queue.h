@@ -6,104 +6,114 @@
 
 #include <pthread.h>
 
-/* The graph's queues: what a graph knows of one, what a session has of it, and what moves through it. */
+/* Queues of the embedded graph.
+ *
+ * A queue belongs to the graph (hs__queue_def). Each session has its own contents of it (hs__queue), which it shares with
+ * its forks. Threads that fill a queue run its enqueue op in a fork.
+ *
+ * A queue with a position saves where its producer continues. The producer's position after each element is saved with the
+ * element, and a checkpoint saves the position of the element that was dequeued last. */
 
-/* One after another: the function that produces, and what saves and loads its position. A thread of a former session may
- * still be in there; who loads comes before those that go on producing. */
+/* Lets one thread at a time call the producer of a queue, or save and load its position. Saves and loads go before
+ * waiting producers. A thread of a former session may still hold it. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool taken;
-    size_t loads_waiting;
-} hs__turn;
+    bool held;
+    size_t priority_waiting;
+} hs__producer_lock;
 
-/* A queue of a graph's. */
 struct hs__queue_def {
     hs_graph *graph;
     char *name;
-    size_t index; /* among the graph's queues */
+    size_t index; /* in hs_graph.queues */
     int64_t capacity;
-    hs_op_fn produce; /* NULL: elements are copied from inputs */
-    void *self;
-    hs__graph_node *enqueue;  /* its op */
-    hs__graph_node element;   /* what `produce` sees for its op: its outputs are the components */
-    hs_state_provider saved;  /* the position; save NULL: it has none */
-    bool takes_turns;         /* it has a position, or one thread alone fills it */
-    hs__turn turn;            /* if so */
-    struct hs__queue *living; /* the one live session's, of a queue with a position */
+    hs_op_fn produce; /* NULL: elements are copied from the inputs of the enqueue op */
+    void *self;       /* of `produce` */
+    hs__graph_node *enqueue;
+    hs__graph_node element;          /* the op that `produce` is called with: its outputs are the components */
+    hs_state_provider saved;         /* the position. save NULL: the queue has none */
+    bool locks_producer;             /* the queue has a position, or one thread fills it */
+    hs__producer_lock producer_lock; /* with locks_producer */
+    struct hs__queue *live;          /* of a queue with a position: that of the open session, or NULL */
 };
 
-/* One element. Its memory is made when it is filled for the first time, and used again. */
+/* An element. Its memory is allocated when it is first filled, and reused. */
 typedef struct hs__element {
     struct hs__element *next;
-    hs_tensor *values;   /* by component */
-    void **owned;        /* by component: the memory of its own */
-    size_t *capacity;    /* and how much that is */
-    hs__buffer position; /* the producer's, after it; once it is taken, before it */
-    uint64_t run;        /* of the session, that has taken it */
+    hs_tensor *values; /* by component */
+    void **owned;      /* by component: memory */
+    size_t *capacity;  /* by component: its size in bytes */
+    /* While the element is in the queue: the producer's position after it. While it is dequeued: the queue's position
+     * before it. */
+    hs__buffer position;
+    uint64_t run; /* number of the session's run that dequeued it */
 } hs__element;
 
-/* element.c. `values` of a new one, or one that was cleared: views of its own memory, or not set where they are open. */
+/* element.c */
 hs__element *hs__element_new(const hs__queue_def *def, hs_error *err);
 void hs__element_free(const hs__queue_def *def, hs__element *element);
+/* Points the values to the element's memory. Values of unknown size become unset (rank -1). */
 void hs__element_clear(const hs__queue_def *def, hs__element *element);
-/* What was set as views is copied. INTERNAL: something was not set. */
-hs_code hs__element_keep(const hs__queue_def *def, hs__element *element, hs_error *err);
-/* Copies the value into the element's memory. */
+/* Copies values that the producer set as views to the element's memory. HS_INTERNAL: a value is unset. */
+hs_code hs__element_copy_views(const hs__queue_def *def, hs__element *element, hs_error *err);
+/* Copies a value to the element's memory. */
 hs_code hs__element_set(const hs__queue_def *def, hs__element *element, size_t component, const hs_tensor *value,
                         hs_error *err);
 
-/* What a session has of a queue, and shares with its forks. */
+/* A session's queue. `lock` protects all members except `def`. */
 typedef struct hs__queue {
     hs__queue_def *def;
-    size_t references; /* under the lock, as all below */
+    size_t references; /* one of the session and one of each fork */
     pthread_mutex_t lock;
     pthread_cond_t filled, emptied;
-    hs__element *first, *last; /* those that are ready */
-    hs__element *spare;        /* memory to be used again */
+    hs__element *first, *last; /* elements that are ready */
+    hs__element *spare;        /* unused elements */
     int64_t n_ready, n_filling;
-    size_t n_pending; /* enqueues that have begun: they wait for room, or fill an element */
+    size_t n_pending; /* enqueues that have begun and not ended */
     bool closed, cancelled;
-    bool ended;        /* the last enqueue failed: whoever made it does not go on */
-    bool stale;        /* a position was loaded after the end, and nobody has produced from it */
-    hs_error cause;    /* the first error of a run that was to fill it */
-    bool has_position; /* `position` is that of what was consumed last; else it is asked for */
-    hs__buffer position;
+    bool ended;              /* the last enqueue failed, so its thread has ended */
+    bool stale;              /* a position was loaded after the queue was closed or had ended. An enqueue reopens it */
+    hs_error producer_error; /* the first error of a run that should have filled the queue */
+    bool has_position;       /* false: `position` is not known yet; the producer has it */
+    hs__buffer position;     /* of the element that was dequeued last */
 } hs__queue;
 
 /* queue_state.c */
 hs__queue *hs__queue_new(hs__queue_def *def, hs_error *err);
 void hs__queue_retain(hs__queue *queue);
 void hs__queue_release(hs__queue *queue);
-/* Waits for room, and gives an element to be filled, which hs__queue_end takes back. CANCELLED: the queue is closed. */
-hs_code hs__queue_begin(hs__queue *queue, hs__element **element, hs_error *err);
-/* With HS_OK the element is ready; otherwise it is dropped, and the code is the result. CANCELLED as above. */
-hs_code hs__queue_end(hs__queue *queue, hs__element *element, hs_code code, hs_error *err);
-/* Waits for an element, as long as nobody has asked the op's run to stop (HS_STOP). *held, if there is one, goes back to
- * the queue. */
-hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err);
-/* It was taken by a run that is not made: it is the first again, and the position that of before it. */
-void hs__queue_untake(hs__queue *queue, hs__element **held);
-void hs__queue_give_back(hs__queue *queue, hs__element *held);
+/* Waits for room and sets *element to an element to fill. hs__queue_end_enqueue must follow. HS_CANCELLED: the queue is
+ * closed. */
+hs_code hs__queue_begin_enqueue(hs__queue *queue, hs__element **element, hs_error *err);
+/* With HS_OK: appends the element, or returns HS_CANCELLED if the queue was cancelled. With another code: drops the element
+ * and returns the code. */
+hs_code hs__queue_end_enqueue(hs__queue *queue, hs__element *element, hs_code code, hs_error *err);
+/* Waits for an element and sets *held to it. The former *held returns to the queue's spare elements. HS_STOP: a stop of the
+ * op's run was requested. Other codes: the queue has ended. */
+hs_code hs__queue_dequeue(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err);
+/* Returns a dequeued element, or NULL, to the spare elements. */
+void hs__queue_recycle(hs__queue *queue, hs__element *held);
+/* Closes the queue. With `cancel`, waiting enqueues fail and ready elements remain. */
 void hs__queue_close(hs__queue *queue, bool cancel);
 bool hs__queue_cancelled(hs__queue *queue);
 int32_t hs__queue_size(hs__queue *queue);
 bool hs__queue_has_position(hs__queue *queue);
-/* Takes the bytes over. Not `known`: they are to be asked for before something is produced. */
+/* Sets the position; adopts its memory. If not `known`, the producer is asked for it before its next call. */
 void hs__queue_set_position(hs__queue *queue, const hs__buffer *position, bool known);
-/* The same after a load: what was produced ahead is thrown away, and the queue forgets its error. */
+/* The same after a load. Drops ready elements and the producer's error. */
 void hs__queue_rewind(hs__queue *queue, const hs__buffer *position, bool known);
 
 /* queue_position.c */
-hs_code hs__turn_init(hs__turn *turn, hs_error *err);
-void hs__turn_destroy(hs__turn *turn);
-/* Calls the function that produces, saves the position that it has come to, and ends the enqueue (hs__queue_end). */
+hs_code hs__producer_lock_init(hs__producer_lock *producer, hs_error *err);
+void hs__producer_lock_destroy(hs__producer_lock *producer);
+/* Calls `produce`, saves the producer's position to the element, and ends the enqueue (hs__queue_end_enqueue). */
 hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err);
-/* The position as the graph's state; `self` is the hs__queue_def. */
+/* The position as state of the graph. `self` is the hs__queue_def. */
 hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err);
 hs_code hs__queue_load_position(void *self, hs_state_reader *in, hs_error *err);
 
-/* queue_ops.c: the functions of a queue's ops; `self` is the hs__queue_def. */
+/* graph_queue.c: functions of a queue's ops. `self` is the hs__queue_def. */
 hs_code hs__queue_run_enqueue(void *self, hs_op *op, hs_error *err);
 hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err);
 hs_code hs__queue_run_close(void *self, hs_op *op, hs_error *err);

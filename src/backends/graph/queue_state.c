@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's queue: who waits for whom. */
+/* A session's queue: enqueue, dequeue, close. */
 #include "backends/graph/queue.h"
 
 #include <hooksess/coordinator.h>
@@ -80,57 +80,57 @@ void hs__queue_release(hs__queue *queue)
     hs__free(&queue->def->graph->env, queue);
 }
 
-/* Filling. */
+/* Enqueue. */
 
-static hs_code tell_closed(const hs__queue *queue, hs_error *err)
+static hs_code set_closed_error(const hs__queue *queue, hs_error *err)
 {
     return hs_error_set(err, HS_CANCELLED, "cannot enqueue to queue '%s': it is closed", queue->def->name);
 }
 
-/* An enqueue is over. Those that wait for an element of a closed queue may have waited for this one. */
-static void leave(hs__queue *queue)
+/* Ends an enqueue. The last one of a closed queue wakes threads that wait for an element. */
+static void finish_enqueue(hs__queue *queue)
 {
     queue->n_pending--;
     if (queue->closed && !queue->n_pending)
         pthread_cond_broadcast(&queue->filled);
 }
 
-/* Under the lock; CANCELLED if it is closed and may not be opened again. */
-static hs_code enter(hs__queue *queue, hs_error *err)
+/* The caller holds the lock. HS_CANCELLED: the queue is closed and cannot be reopened. */
+static hs_code wait_for_room(hs__queue *queue, hs_error *err)
 {
     if (queue->closed && (queue->cancelled || !queue->stale))
-        return tell_closed(queue, err);
+        return set_closed_error(queue, err);
     queue->closed = queue->stale = queue->ended = false;
     queue->n_pending++;
     while (!queue->cancelled && queue->n_ready + queue->n_filling >= queue->def->capacity)
         pthread_cond_wait(&queue->emptied, &queue->lock);
     if (queue->cancelled) {
-        leave(queue);
-        return tell_closed(queue, err);
+        finish_enqueue(queue);
+        return set_closed_error(queue, err);
     }
     queue->n_filling++;
     return HS_OK;
 }
 
-hs_code hs__queue_begin(hs__queue *queue, hs__element **out, hs_error *err)
+hs_code hs__queue_begin_enqueue(hs__queue *queue, hs__element **out, hs_error *err)
 {
     pthread_mutex_lock(&queue->lock);
     hs__element *element = NULL;
-    hs_code code = enter(queue, err);
+    hs_code code = wait_for_room(queue, err);
     if (!code && (element = queue->spare))
         queue->spare = element->next;
     pthread_mutex_unlock(&queue->lock);
     if (code)
         return code;
     if (!element && !(element = hs__element_new(queue->def, err)))
-        return hs__queue_end(queue, NULL, HS_RESOURCE_EXHAUSTED, err);
+        return hs__queue_end_enqueue(queue, NULL, HS_RESOURCE_EXHAUSTED, err);
     element->next = NULL;
     hs__element_clear(queue->def, element);
     *out = element;
     return HS_OK;
 }
 
-static void keep_spare(hs__queue *queue, hs__element *element)
+static void add_spare(hs__queue *queue, hs__element *element)
 {
     if (!element)
         return;
@@ -145,28 +145,28 @@ static void append(hs__queue *queue, hs__element *element)
     queue->n_ready++;
 }
 
-hs_code hs__queue_end(hs__queue *queue, hs__element *element, hs_code code, hs_error *err)
+hs_code hs__queue_end_enqueue(hs__queue *queue, hs__element *element, hs_code code, hs_error *err)
 {
     pthread_mutex_lock(&queue->lock);
     queue->n_filling--;
     queue->ended |= code != HS_OK;
     if (!code && queue->cancelled)
-        code = tell_closed(queue, err);
+        code = set_closed_error(queue, err);
     if (code) {
-        keep_spare(queue, element);
+        add_spare(queue, element);
         pthread_cond_signal(&queue->emptied);
     } else {
         append(queue, element);
         pthread_cond_signal(&queue->filled);
     }
-    leave(queue);
+    finish_enqueue(queue);
     pthread_mutex_unlock(&queue->lock);
     return code;
 }
 
-/* Emptying. */
+/* Dequeue. */
 
-static hs__element *take_first(hs__queue *queue)
+static hs__element *pop_first(hs__queue *queue)
 {
     hs__element *element = queue->first;
     if (!(queue->first = element->next))
@@ -176,17 +176,17 @@ static hs__element *take_first(hs__queue *queue)
     return element;
 }
 
-static bool is_over(const hs__queue *queue)
+static bool is_exhausted(const hs__queue *queue)
 {
     return queue->closed && (queue->cancelled || !queue->n_pending);
 }
 
-static hs_code tell_over(const hs__queue *queue, hs_error *err)
+static hs_code set_end_error(const hs__queue *queue, hs_error *err)
 {
-    if (queue->cause.code) {
-        hs__error_copy(err, &queue->cause);
+    if (queue->producer_error.code) {
+        hs__error_copy(err, &queue->producer_error);
         hs_error_prefix(err, "cannot fill queue '%s'", queue->def->name);
-        return queue->cause.code;
+        return queue->producer_error.code;
     }
     if (queue->stale)
         return hs_error_set(
@@ -196,7 +196,7 @@ static hs_code tell_over(const hs__queue *queue, hs_error *err)
     return hs_error_set(err, HS_OUT_OF_RANGE, "queue '%s' is closed and empty", queue->def->name);
 }
 
-/* Until something changes, or it is time to look again whether a stop was requested. */
+/* Waits for a change, at most 50 ms: the caller polls for a stop request. */
 static void wait_filled(hs__queue *queue)
 {
     enum { SLICE_NS = 50000000, NS = 1000000000 };
@@ -220,23 +220,23 @@ static void swap_position(hs__queue *queue, hs__element *element)
     queue->has_position = true;
 }
 
-hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err)
+hs_code hs__queue_dequeue(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err)
 {
     pthread_mutex_lock(&queue->lock);
-    bool stopped = false, waits = !queue->first && !is_over(queue);
+    bool stopped = false, waits = !queue->first && !is_exhausted(queue);
     if (waits)
-        hs__op_waits(op, true);
-    while (!queue->first && !is_over(queue) && !(stopped = hs_op_stop_requested(op)))
+        hs__op_report_wait(op, true);
+    while (!queue->first && !is_exhausted(queue) && !(stopped = hs_op_stop_requested(op)))
         wait_filled(queue);
     if (waits)
-        hs__op_waits(op, false);
+        hs__op_report_wait(op, false);
     hs_code code =
         queue->first ? HS_OK
         : stopped ? hs_error_set(err, HS_STOP, "a stop was requested while a run waited for queue '%s'", queue->def->name)
-                  : tell_over(queue, err);
+                  : set_end_error(queue, err);
     if (!code) {
-        keep_spare(queue, *held);
-        *held = take_first(queue);
+        add_spare(queue, *held);
+        *held = pop_first(queue);
         pthread_cond_signal(&queue->emptied);
     }
     if (!code) {
@@ -247,7 +247,7 @@ hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs
     return code;
 }
 
-void hs__queue_untake(hs__queue *queue, hs__element **held)
+static void requeue(hs__queue *queue, hs__element **held)
 {
     pthread_mutex_lock(&queue->lock);
     hs__element *element = *held;
@@ -262,10 +262,10 @@ void hs__queue_untake(hs__queue *queue, hs__element **held)
     pthread_mutex_unlock(&queue->lock);
 }
 
-void hs__queue_give_back(hs__queue *queue, hs__element *held)
+void hs__queue_recycle(hs__queue *queue, hs__element *held)
 {
     pthread_mutex_lock(&queue->lock);
-    keep_spare(queue, held);
+    add_spare(queue, held);
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -323,9 +323,9 @@ void hs__queue_rewind(hs__queue *queue, const hs__buffer *position, bool known)
     pthread_mutex_lock(&queue->lock);
     set_position(queue, position, known);
     while (queue->first)
-        keep_spare(queue, take_first(queue));
+        add_spare(queue, pop_first(queue));
     queue->stale = queue->closed || queue->ended;
-    queue->cause = (hs_error){.code = HS_OK};
+    queue->producer_error = (hs_error){.code = HS_OK};
     pthread_cond_broadcast(&queue->emptied);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -339,14 +339,14 @@ static bool is_end(const hs_backend_call *call, hs_code code)
     return false;
 }
 
-void hs__graph_untake(hs__graph_session *session)
+void hs__graph_requeue(hs__graph_session *session)
 {
     for (size_t i = 0; i < session->graph->n_queues; i++)
         if (session->held[i] && session->held[i]->run == session->run)
-            hs__queue_untake(session->queues[i], &session->held[i]);
+            requeue(session->queues[i], &session->held[i]);
 }
 
-void hs__graph_blame_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err)
+void hs__graph_fail_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err)
 {
     if (code == HS_CANCELLED || code == HS_STOP || is_end(call, code))
         return;
@@ -359,8 +359,8 @@ void hs__graph_blame_queues(hs__graph_session *session, const hs_backend_call *c
         if (!(session->needed[rank / 64] >> rank % 64 & 1))
             continue;
         pthread_mutex_lock(&queue->lock);
-        if (!queue->cause.code)
-            hs__error_copy(&queue->cause, &cause);
+        if (!queue->producer_error.code)
+            hs__error_copy(&queue->producer_error, &cause);
         pthread_mutex_unlock(&queue->lock);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From names to nodes: edges, the order of execution, a slot for each tensor. */
+/* Resolves a graph: finds nodes by their names, orders the ops, numbers the slots of tensors. */
 #include "backends/graph/graph.h"
 
 #include "backends/output_name.h"
@@ -7,22 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name)
-{
-    size_t at = hs__map_find(&graph->names, name);
-    return at == HS__NONE ? NULL : graph->nodes[at];
-}
-
-void hs__graph_unresolve(hs_graph *graph)
-{
-    hs__free(&graph->env, graph->order);
-    hs__free(&graph->env, graph->variables);
-    graph->order = graph->variables = NULL;
-    graph->resolved = false;
-    hs__buffer_clear(&graph->graph_def);
-}
-
-/* "loss:1" is node "loss", output 1; without a number, output 0. */
+/* "loss:1" is output 1 of node "loss"; "loss" is output 0. */
 static hs_code find_edge(const hs_graph *graph, const hs__graph_node *op, const char *name, hs__edge *edge, hs_error *err)
 {
     hs__output_name parsed = hs__parse_output_name(name);
@@ -71,8 +56,8 @@ static hs__graph_node *dependency(const hs__graph_node *op, size_t index)
     return index < op->n_inputs ? op->inputs[index].node : op->controls[index - op->n_inputs];
 }
 
-/* While ops are put in order. `dependents` has for each op those that wait for it, from `first` of its index on; `ready` is
- * a heap of the ops that wait for none any more, the first defined on top. */
+/* A topological sort. dependents[first[i]] to dependents[first[i + 1] - 1] depend on node i. `ready` is a heap of the ops
+ * without unordered dependencies; the op that was added first is on top. */
 typedef struct {
     hs__graph_node **dependents, **ready;
     size_t *first;
@@ -102,7 +87,7 @@ static hs__graph_node *pop(ordering *o)
     return top;
 }
 
-/* Counts, then fills. */
+/* Counts the dependents of each node, then lists them. */
 static hs_code find_dependents(const hs_graph *graph, ordering *o, hs_error *err)
 {
     size_t n = graph->n_nodes;
@@ -110,7 +95,7 @@ static hs_code find_dependents(const hs_graph *graph, ordering *o, hs_error *err
     o->ready = hs__alloc(&graph->env, n, sizeof *o->ready);
     if (!o->first || !o->ready)
         return hs__no_memory(err, n * sizeof *o->first, "ordering the graph");
-    size_t *ends = o->first + 1; /* each becomes the end of its op's part, and so the first of the next one's */
+    size_t *ends = o->first + 1; /* ends[i] moves to the end of node i's part, where the next one begins */
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; graph->nodes[i]->kind == HS__OP && k < n_dependencies(graph->nodes[i]); k++)
             ends[dependency(graph->nodes[i], k)->index + 1]++;
@@ -124,22 +109,22 @@ static hs_code find_dependents(const hs_graph *graph, ordering *o, hs_error *err
         for (size_t k = 0; node->kind == HS__OP && k < n_dependencies(node); k++) {
             const hs__graph_node *before = dependency(node, k);
             o->dependents[ends[before->index]++] = node;
-            node->waits += before->kind == HS__OP;
+            node->n_unordered += before->kind == HS__OP;
         }
     }
     return HS_OK;
 }
 
-/* Some op waits for itself. Following what each waits for leads into the circle. */
-static hs_code tell_circle(const hs_graph *graph, hs_error *err)
+/* Reports an op of a cycle. Following unordered dependencies for n_nodes steps ends in a cycle. */
+static hs_code report_cycle(const hs_graph *graph, hs_error *err)
 {
     const hs__graph_node *op = NULL, *before = NULL;
     for (size_t i = 0; !op; i++)
-        if (graph->nodes[i]->kind == HS__OP && graph->nodes[i]->waits)
+        if (graph->nodes[i]->kind == HS__OP && graph->nodes[i]->n_unordered)
             op = graph->nodes[i];
     for (size_t i = 0; i <= graph->n_nodes; i++) {
         size_t k = 0;
-        while (dependency(op, k)->kind != HS__OP || !dependency(op, k)->waits)
+        while (dependency(op, k)->kind != HS__OP || !dependency(op, k)->n_unordered)
             k++;
         before = op;
         op = dependency(op, k);
@@ -147,7 +132,7 @@ static hs_code tell_circle(const hs_graph *graph, hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' depends on itself through '%s'", op->name, before->name);
 }
 
-/* Dependencies first, and otherwise as they were defined. */
+/* Orders ops after their dependencies, and otherwise in the order of their addition. */
 static hs_code order_ops(hs_graph *graph, hs_error *err)
 {
     ordering o = {.n_ready = 0};
@@ -155,7 +140,7 @@ static hs_code order_ops(hs_graph *graph, hs_error *err)
     hs_code code = find_dependents(graph, &o, err);
     for (size_t i = 0; !code && i < graph->n_nodes; i++) {
         n_ops += graph->nodes[i]->kind == HS__OP;
-        if (graph->nodes[i]->kind == HS__OP && !graph->nodes[i]->waits)
+        if (graph->nodes[i]->kind == HS__OP && !graph->nodes[i]->n_unordered)
             push(&o, graph->nodes[i]);
     }
     while (!code && o.n_ready) {
@@ -163,18 +148,18 @@ static hs_code order_ops(hs_graph *graph, hs_error *err)
         op->rank = graph->n_ops;
         graph->order[graph->n_ops++] = op;
         for (size_t i = o.first[op->index]; i < o.first[op->index + 1]; i++)
-            if (--o.dependents[i]->waits == 0)
+            if (--o.dependents[i]->n_unordered == 0)
                 push(&o, o.dependents[i]);
     }
     if (!code && graph->n_ops < n_ops)
-        code = tell_circle(graph, err);
+        code = report_cycle(graph, err);
     hs__free(&graph->env, o.dependents);
     hs__free(&graph->env, o.first);
     hs__free(&graph->env, o.ready);
     return code;
 }
 
-/* A run checks ops that set a view for an output, ops that read such a view, and ops that use memory that moves. */
+/* Returns true if the op's function sets a view for an output. */
 static bool sets_views(const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_outputs; i++)
@@ -183,7 +168,8 @@ static bool sets_views(const hs__graph_node *op)
     return false;
 }
 
-static void note_views(hs__graph_node *op)
+/* Sets the flags for which a run calls prepare() before the op. */
+static void classify_op(hs__graph_node *op)
 {
     op->sets_views = sets_views(op);
     op->reads_views = op->moves = false;
@@ -204,7 +190,7 @@ static void number_tensors(hs_graph *graph)
         node->slot = graph->n_slots;
         graph->n_slots += node->kind == HS__OP ? node->n_outputs : 1;
         if (node->kind == HS__OP)
-            note_views(node);
+            classify_op(node);
         if (node->kind == HS__VARIABLE) {
             node->variable = graph->n_variables;
             graph->variables[graph->n_variables++] = node;
@@ -212,7 +198,7 @@ static void number_tensors(hs_graph *graph)
     }
 }
 
-/* The program's memory, as far as the graph knows it. */
+/* Memory of the program that a node uses. */
 typedef struct {
     uintptr_t begin, end;
 } span;
@@ -231,7 +217,7 @@ static void add_span(span *spans, size_t *n, const void *data, hs_dtype dtype, c
         spans[(*n)++] = (span){(uintptr_t)data, (uintptr_t)data + bytes};
 }
 
-/* Is any of it known by two names? What an op says it changes then tells not all of what it changes. */
+/* Sets shares_memory if the memory of two nodes overlaps: an op may then change more than it lists in `writes`. */
 static hs_code find_shared_memory(hs_graph *graph, hs_error *err)
 {
     size_t n = 0, most = graph->n_slots;
@@ -256,19 +242,14 @@ static hs_code find_shared_memory(hs_graph *graph, hs_error *err)
 
 hs_code hs__graph_resolve(hs_graph *graph, hs_error *err)
 {
-    if (graph->resolved)
-        return HS_OK;
-    hs_code code = hs__graph_update_merge(graph, err);
-    if (code)
-        return code;
     hs__graph_unresolve(graph);
     graph->order = hs__alloc(&graph->env, graph->n_nodes, sizeof *graph->order);
     graph->variables = hs__alloc(&graph->env, graph->n_nodes, sizeof *graph->variables);
     graph->n_ops = 0;
-    code = graph->order && graph->variables ? HS_OK : hs__no_memory(err, graph->n_nodes, "ordering the graph");
+    hs_code code = graph->order && graph->variables ? HS_OK : hs__no_memory(err, graph->n_nodes, "ordering the graph");
     for (size_t i = 0; !code && i < graph->n_nodes; i++) {
         graph->nodes[i]->index = i;
-        graph->nodes[i]->waits = 0;
+        graph->nodes[i]->n_unordered = 0;
         if (graph->nodes[i]->kind == HS__OP)
             code = resolve_op(graph, graph->nodes[i], err);
     }

@@ -1,59 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scripted backend, for tests of hooks. */
+/* The scripted backend. It uses public functions of the library only. */
 #include <hooksess/testing.h>
 
-#include "base/buffer.h"
-#include "base/map.h"
-#include "base/tensor.h"
+#include "testing/words.h"
 
+#include <math.h>
 #include <string.h>
 
-enum { ROOM_FOR_CALLS = 1 << 12 }; /* words of usual tests fit without asking for memory */
+enum { ROOM_FOR_CALLS = 1 << 12 }; /* bytes; enough for most tests, so that runs allocate nothing */
 
 typedef enum { OP, STEP, SERIES, CONSTANT, PLACEHOLDER } kind;
 
-typedef struct {
+/* An op or a tensor. */
+typedef struct item {
+    struct item *next;
     kind kind;
-    const char *name;
     double *series;
     size_t n;
-    double current; /* of a series, in this run */
+    double current; /* value of a series in this run */
     hs_tensor value;
+    char name[];
 } item;
 
-/* What is to happen in a run. */
-typedef struct {
-    size_t run;
+typedef enum { RUN_EVENT, OPEN_EVENT } event_type;
+
+/* What happens in a run, or when a session is opened. */
+typedef struct event {
+    struct event *next;
+    event_type type;
+    size_t n; /* number of the run or open, from 1 */
     hs_code code;
     char *message;
-    double delay;
+    double delay_secs;
     hs_bytes metadata;
 } event;
 
-typedef struct {
-    char *key;
+/* An item of a collection. */
+typedef struct collected {
+    struct collected *next;
     const void *item;
     void (*release)(void *item);
+    char key[];
 } collected;
 
 struct hs_script {
-    hs_env env;
+    hs_env env; /* complete */
     bool own_clock;
     int64_t now_ns;
-    item **items;
-    size_t n_items, items_capacity;
-    hs__map names;
+    item *items;
     event *events;
-    size_t n_events, events_capacity;
-    collected *collected;
-    size_t n_collected, collected_capacity;
+    collected *collected; /* the newest first */
     int64_t step, steps_per_run;
-    size_t runs;
+    size_t runs, opens;
     bool finalized;
-    hs__buffer calls, last_run;
+    hs__words calls, last_run;
 };
 
-/* The clock that stands still. */
+static char *copy_text(const hs_env *env, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = hs_env_alloc(env, bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+static hs_code no_memory(hs_error *err, size_t bytes, const char *what)
+{
+    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %s (%zu bytes)", what, bytes);
+}
+
+/* The clock. */
 
 static int64_t script_now(void *user)
 {
@@ -67,62 +82,95 @@ static void script_sleep(void *user, int64_t ns)
 
 void hs_script_advance(hs_script *script, double secs)
 {
-    if (script)
-        script->now_ns += (int64_t)(secs * 1e9);
+    int64_t ns = llround(secs * 1e9);
+    if (script && script->own_clock)
+        script->now_ns += ns;
+    else if (script)
+        hs_env_sleep_ns(&script->env, ns);
 }
 
-/* Making one. */
+/* Building a script. */
+
+/* Sets `env` to `given`, completed by the system's parts. Returns false if `given` is invalid. */
+static bool complete_env(hs_env *env, const hs_env *given)
+{
+    const hs_env *system = hs_env_default();
+    *env = *system;
+    if (!given)
+        return true;
+    if (HS_STRUCT_TAKE(hs_env, files, env, given, NULL))
+        return false;
+    const hs_allocator *memory = &env->allocator;
+    const hs_clock *clock = &env->clock;
+    if (!memory->alloc != !memory->realloc || !memory->alloc != !memory->free ||
+        !clock->monotonic_ns != !clock->realtime_ns || !clock->monotonic_ns != !clock->sleep_ns)
+        return false;
+    if (!memory->alloc)
+        env->allocator = system->allocator;
+    if (!clock->monotonic_ns)
+        env->clock = system->clock;
+    if (!env->logger.write)
+        env->logger = system->logger;
+    if (!env->files.ops)
+        env->files = system->files;
+    return true;
+}
 
 static hs_code not_added(const hs_script *script, const char *name)
 {
     return script && name ? HS_RESOURCE_EXHAUSTED : HS_INVALID_ARGUMENT;
 }
 
+static item *find_item(const hs_script *script, const char *name, size_t length)
+{
+    item *at = script->items;
+    while (at && (strncmp(at->name, name, length) != 0 || at->name[length]))
+        at = at->next;
+    return at;
+}
+
+/* Adds an item, or replaces the one of this name. */
 static item *add_item(hs_script *script, kind what, const char *name)
 {
-    size_t at = script && name ? hs__map_find(&script->names, name) : HS__NONE;
     if (!script || !name)
         return NULL;
-    if (at != HS__NONE) {
-        item *old = script->items[at];
-        hs__free(&script->env, old->series);
-        *old = (item){.kind = what, .name = old->name};
-        return old;
+    item *added = find_item(script, name, strlen(name));
+    if (added) {
+        hs_env_free(&script->env, added->series);
+    } else {
+        added = hs_env_alloc(&script->env, sizeof *added + strlen(name) + 1);
+        if (!added)
+            return NULL;
+        strcpy(added->name, name);
+        added->next = script->items;
+        script->items = added;
     }
-    item *made = hs__alloc(&script->env, 1, sizeof *made);
-    if (!made)
-        return NULL;
-    made->kind = what;
-    if (hs__reserve(&script->env, &script->items, &script->items_capacity, script->n_items + 1, sizeof *script->items,
-                    NULL) ||
-        hs__map_add(&script->names, name, script->n_items, &made->name, NULL)) {
-        hs__free(&script->env, made);
-        return NULL;
-    }
-    script->items[script->n_items++] = made;
-    return made;
+    added->kind = what;
+    added->series = NULL;
+    added->n = 0;
+    added->value = (hs_tensor){.data = NULL};
+    return added;
 }
 
 hs_script *hs_script_new(const hs_env *given)
 {
     hs_env env;
-    if (hs__env_take(&env, given, NULL))
+    if (!complete_env(&env, given))
         return NULL;
-    hs_script *script = hs__alloc(&env, 1, sizeof *script);
+    hs_script *script = hs_env_alloc(&env, sizeof *script);
     if (!script)
         return NULL;
     script->env = env;
     script->own_clock = !given || !given->clock.monotonic_ns;
     if (script->own_clock)
         script->env.clock = (hs_clock){script_now, script_now, script_sleep, script};
-    script->now_ns = 1000000000000000000; /* some day in 2001 */
+    script->now_ns = 1000000000000000000; /* in 2001 */
     script->steps_per_run = 1;
-    hs__map_init(&script->names, &script->env);
-    hs__buffer_init(&script->calls, &script->env);
-    hs__buffer_init(&script->last_run, &script->env);
+    hs__words_init(&script->calls, &script->env);
+    hs__words_init(&script->last_run, &script->env);
     item *step = add_item(script, STEP, "global_step");
-    if (!step || !add_item(script, OP, "train") || !hs__buffer_room(&script->calls, ROOM_FOR_CALLS) ||
-        !hs__buffer_room(&script->last_run, ROOM_FOR_CALLS)) {
+    if (!step || !add_item(script, OP, "train") || !hs__words_reserve(&script->calls, ROOM_FOR_CALLS) ||
+        !hs__words_reserve(&script->last_run, ROOM_FOR_CALLS)) {
         hs_script_free(script);
         return NULL;
     }
@@ -130,29 +178,45 @@ hs_script *hs_script_new(const hs_env *given)
     return script;
 }
 
+static void free_collections(hs_script *script)
+{
+    for (collected *at = script->collected, *next; at; at = next) {
+        next = at->next;
+        if (at->release)
+            at->release((void *)at->item);
+        hs_env_free(&script->env, at);
+    }
+}
+
+static void free_items(hs_script *script)
+{
+    for (item *at = script->items, *next; at; at = next) {
+        next = at->next;
+        hs_env_free(&script->env, at->series);
+        hs_env_free(&script->env, at);
+    }
+}
+
+static void free_events(hs_script *script)
+{
+    for (event *at = script->events, *next; at; at = next) {
+        next = at->next;
+        hs_env_free(&script->env, at->message);
+        hs_env_free(&script->env, at);
+    }
+}
+
 void hs_script_free(hs_script *script)
 {
     if (!script)
         return;
+    free_collections(script);
+    free_items(script);
+    free_events(script);
+    hs__words_free(&script->calls);
+    hs__words_free(&script->last_run);
     hs_env env = script->env;
-    for (size_t i = script->n_collected; i-- > 0;) {
-        if (script->collected[i].release)
-            script->collected[i].release((void *)script->collected[i].item);
-        hs__free(&env, script->collected[i].key);
-    }
-    for (size_t i = 0; i < script->n_items; i++) {
-        hs__free(&env, script->items[i]->series);
-        hs__free(&env, script->items[i]);
-    }
-    for (size_t i = 0; i < script->n_events; i++)
-        hs__free(&env, script->events[i].message);
-    hs__free(&env, script->items);
-    hs__free(&env, script->events);
-    hs__free(&env, script->collected);
-    hs__map_free(&script->names);
-    hs__buffer_free(&script->calls);
-    hs__buffer_free(&script->last_run);
-    hs__free(&env, script);
+    hs_env_free(&env, script);
 }
 
 const hs_env *hs_script_env(const hs_script *script)
@@ -162,11 +226,11 @@ const hs_env *hs_script_env(const hs_script *script)
 
 hs_code hs_script_series(hs_script *script, const char *name, const double *values, size_t n)
 {
-    double *copy = script ? hs__alloc(&script->env, n, sizeof *copy) : NULL;
+    double *copy = script && n <= SIZE_MAX / sizeof *copy ? hs_env_alloc(&script->env, n * sizeof *copy) : NULL;
     item *series = copy ? add_item(script, SERIES, name) : NULL;
     if (!series) {
         if (copy)
-            hs__free(&script->env, copy);
+            hs_env_free(&script->env, copy);
         return not_added(script, name);
     }
     if (n)
@@ -196,43 +260,59 @@ hs_code hs_script_op(hs_script *script, const char *name)
     return add_item(script, OP, name) ? HS_OK : not_added(script, name);
 }
 
-static event *event_at(hs_script *script, size_t run)
+static event *find_event(const hs_script *script, event_type type, size_t n)
 {
-    for (size_t i = 0; script && i < script->n_events; i++)
-        if (script->events[i].run == run)
-            return &script->events[i];
-    if (!script || hs__reserve(&script->env, &script->events, &script->events_capacity, script->n_events + 1,
-                               sizeof *script->events, NULL))
-        return NULL;
-    event *added = &script->events[script->n_events++];
-    *added = (event){.run = run};
-    return added;
+    event *at = script->events;
+    while (at && (at->type != type || at->n != n))
+        at = at->next;
+    return at;
 }
 
-hs_code hs_script_fail_at(hs_script *script, size_t run, hs_code code, const char *message)
+/* Returns the event of a run or open, a new one if it has none. */
+static event *event_at(hs_script *script, event_type type, size_t n)
 {
-    event *at = event_at(script, run);
-    char *copy = at ? hs__strdup(&script->env, message ? message : "") : NULL;
+    event *at = script ? find_event(script, type, n) : NULL;
+    if (at || !script || !(at = hs_env_alloc(&script->env, sizeof *at)))
+        return at;
+    *at = (event){.next = script->events, .type = type, .n = n};
+    script->events = at;
+    return at;
+}
+
+static hs_code fail_at(hs_script *script, event_type type, size_t n, hs_code code, const char *message)
+{
+    event *at = event_at(script, type, n);
+    char *copy = at ? copy_text(&script->env, message ? message : "") : NULL;
     if (!copy)
         return not_added(script, "");
-    hs__free(&script->env, at->message);
+    hs_env_free(&script->env, at->message);
     at->message = copy;
     at->code = code;
     return HS_OK;
 }
 
+hs_code hs_script_fail_at(hs_script *script, size_t run, hs_code code, const char *message)
+{
+    return fail_at(script, RUN_EVENT, run, code, message);
+}
+
+hs_code hs_script_fail_open_at(hs_script *script, size_t n, hs_code code, const char *message)
+{
+    return fail_at(script, OPEN_EVENT, n, code, message);
+}
+
 hs_code hs_script_delay_at(hs_script *script, size_t run, double secs)
 {
-    event *at = event_at(script, run);
+    event *at = event_at(script, RUN_EVENT, run);
     if (!at)
         return not_added(script, "");
-    at->delay = secs;
+    at->delay_secs = secs;
     return HS_OK;
 }
 
 hs_code hs_script_metadata_at(hs_script *script, size_t run, hs_bytes metadata)
 {
-    event *at = event_at(script, run);
+    event *at = event_at(script, RUN_EVENT, run);
     if (!at)
         return not_added(script, "");
     at->metadata = metadata;
@@ -251,23 +331,23 @@ void hs_script_set_step(hs_script *script, int64_t step)
         script->step = step;
 }
 
-/* What was called. */
+/* The record of calls. */
 
 void hs_script_note(hs_script *script, const char *word)
 {
     if (script)
-        hs__buffer_text(&script->calls, script->calls.size ? " %s" : "%s", word);
+        hs__words_add(&script->calls, script->calls.length ? " %s" : "%s", word);
 }
 
 const char *hs_script_calls(hs_script *script)
 {
-    return script && script->calls.size ? (const char *)script->calls.data : "";
+    return script ? hs__words_text(&script->calls) : "";
 }
 
 void hs_script_clear_calls(hs_script *script)
 {
     if (script)
-        hs__buffer_clear(&script->calls);
+        hs__words_clear(&script->calls);
 }
 
 size_t hs_script_runs(const hs_script *script)
@@ -277,7 +357,7 @@ size_t hs_script_runs(const hs_script *script)
 
 const char *hs_script_last_run(const hs_script *script)
 {
-    return script && script->last_run.size ? (const char *)script->last_run.data : "";
+    return script ? hs__words_text(&script->last_run) : "";
 }
 
 /* The backend. */
@@ -300,16 +380,13 @@ static hs_code backend_find(void *self, const char *name, hs_node *node, hs_erro
     if (!script)
         return backend_status(self, err);
     size_t length = strlen(name);
-    bool is_output = length > 2 && strcmp(name + length - 2, ":0") == 0;
-    char *base = is_output ? hs__strndup(&script->env, name, length - 2) : NULL;
-    if (is_output && !base)
-        return hs__no_memory(err, length, "a name");
-    size_t at = hs__map_find(&script->names, base ? base : name);
-    hs__free(&script->env, base);
-    if (at == HS__NONE)
+    if (length > 2 && strcmp(name + length - 2, ":0") == 0)
+        length -= 2;
+    item *found = find_item(script, name, length);
+    if (!found)
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the script", name);
-    bool is_op = script->items[at]->kind == OP;
-    *node = (hs_node){.op = script->items[at], .output = is_op ? -1 : 0, .n_outputs = !is_op};
+    bool is_op = found->kind == OP;
+    *node = (hs_node){.op = found, .output = is_op ? -1 : 0, .n_outputs = !is_op};
     return HS_OK;
 }
 
@@ -334,12 +411,17 @@ static const char *backend_step_name(void *self)
 static bool backend_collection_item(void *self, const char *key, size_t index, const void **out)
 {
     const hs_script *script = self;
-    for (size_t i = 0; script && i < script->n_collected; i++)
-        if (strcmp(script->collected[i].key, key) == 0 && index-- == 0) {
-            *out = script->collected[i].item;
-            return true;
+    size_t n = 0; /* items of this collection */
+    for (const collected *at = script ? script->collected : NULL; at; at = at->next)
+        n += strcmp(at->key, key) == 0;
+    if (index >= n)
+        return false;
+    for (const collected *at = script->collected; at; at = at->next)
+        if (strcmp(at->key, key) == 0 && --n == index) {
+            *out = at->item;
+            break;
         }
-    return false;
+    return true;
 }
 
 static hs_code backend_add_to_collection(void *self, const char *key, const void *value, void (*release)(void *item),
@@ -348,12 +430,14 @@ static hs_code backend_add_to_collection(void *self, const char *key, const void
     hs_script *script = self;
     if (!script)
         return backend_status(self, err);
-    hs_code code = hs__reserve(&script->env, &script->collected, &script->collected_capacity, script->n_collected + 1,
-                               sizeof *script->collected, err);
-    char *copy = code ? NULL : hs__strdup(&script->env, key);
-    if (!copy)
-        return code ? code : hs__no_memory(err, strlen(key), "a name");
-    script->collected[script->n_collected++] = (collected){copy, value, release};
+    collected *added = hs_env_alloc(&script->env, sizeof *added + strlen(key) + 1);
+    if (!added)
+        return no_memory(err, strlen(key), "an item of a collection");
+    strcpy(added->key, key);
+    added->item = value;
+    added->release = release;
+    added->next = script->collected;
+    script->collected = added;
     return HS_OK;
 }
 
@@ -366,7 +450,11 @@ static bool backend_variable(void *self, size_t index, hs_variable *out)
 
 static hs_code backend_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
-    (void)target, (void)config, (void)err;
+    hs_script *script = self;
+    const event *at = find_event(script, OPEN_EVENT, ++script->opens);
+    (void)target, (void)config;
+    if (at && at->code)
+        return hs_error_set(err, at->code, "%s", at->message);
     *session = self;
     return HS_OK;
 }
@@ -398,26 +486,25 @@ static hs_code backend_step(void *session, int64_t *step, hs_error *err)
     return HS_OK;
 }
 
-/* Says in words what the run was asked for. */
+/* Describes the fetches, feeds and options of a run. */
 static void describe(hs_script *script, const hs_backend_call *call)
 {
-    hs__buffer *text = &script->last_run;
-    hs__buffer_clear(text);
-    hs__buffer_text(text, "fetch");
+    hs__words *text = &script->last_run;
+    hs__words_clear(text);
+    hs__words_add(text, "fetch");
     for (size_t i = 0; i < call->n_fetches; i++)
-        hs__buffer_text(text, " %s", ((const item *)call->fetches[i].op)->name);
-    hs__buffer_text(text, "; feed");
+        hs__words_add(text, " %s", ((const item *)call->fetches[i].op)->name);
+    hs__words_add(text, "; feed");
     for (size_t i = 0; i < call->n_feeds; i++)
-        hs__buffer_text(text, " %s", ((const item *)call->feeds[i].node.op)->name);
+        hs__words_add(text, " %s", ((const item *)call->feeds[i].node.op)->name);
     const hs_run_options *options = call->options;
     if (!options)
         return;
-    hs__buffer_text(text, "; trace %lld timeout %g pool %lld graphs %d oom %d disk %d watch",
-                    (long long)options->trace_level, options->timeout_secs, (long long)options->inter_op_thread_pool,
-                    options->output_partition_graphs, options->report_tensor_allocations_upon_oom,
-                    options->reset_disk_byte_usage);
+    hs__words_add(text, "; trace %lld timeout %g pool %lld graphs %d oom %d disk %d watch", (long long)options->trace_level,
+                  options->timeout_secs, (long long)options->inter_op_thread_pool, options->output_partition_graphs,
+                  options->report_tensor_allocations_upon_oom, options->reset_disk_byte_usage);
     for (const hs_debug_watch *watch = options->debug_watches; watch && watch->node_name; watch++)
-        hs__buffer_text(text, " %s", watch->node_name);
+        hs__words_add(text, " %s", watch->node_name);
 }
 
 static const hs_tensor *feed_of(const hs_backend_call *call, const item *fetched)
@@ -450,18 +537,16 @@ static hs_code play(hs_script *script, item *fetched, const hs_tensor *fed, hs_t
 static hs_code backend_run(void *session, hs_backend_call *call, hs_error *err)
 {
     hs_script *script = session;
-    const event *at = NULL;
     script->runs++;
     hs_script_note(script, "run");
     describe(script, call);
-    if (hs__buffer_check(&script->calls, "the record of the calls", err) ||
-        hs__buffer_check(&script->last_run, "the description of the run", err))
-        return HS_RESOURCE_EXHAUSTED;
-    for (size_t i = 0; i < script->n_events; i++)
-        if (script->events[i].run == script->runs)
-            at = &script->events[i];
+    if (script->calls.failed)
+        return no_memory(err, script->calls.length, "the record of the calls");
+    if (script->last_run.failed)
+        return no_memory(err, script->last_run.length, "the description of the run");
+    const event *at = find_event(script, RUN_EVENT, script->runs);
     if (at) {
-        script->now_ns += (int64_t)(at->delay * 1e9);
+        hs_script_advance(script, at->delay_secs);
         call->metadata = at->metadata;
         if (at->code)
             return hs_error_set(err, at->code, "%s", at->message);

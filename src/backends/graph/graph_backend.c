@@ -48,7 +48,7 @@ static hs_code graph_finalize(void *self, bool finalized, hs_error *err)
         if (graph->error.code)
             return hs__error_copy(err, &graph->error);
         if (!(code = hs__graph_ensure_builtins(graph, err)))
-            code = hs__graph_resolve(graph, err);
+            code = hs__graph_prepare(graph, err);
     }
     if (!code)
         graph->finalized = finalized;
@@ -68,13 +68,10 @@ static const char *graph_step_name(void *self)
 
 static bool graph_collection_item(void *self, const char *key, size_t index, const void **item)
 {
-    const hs_graph *graph = self;
-    for (size_t i = 0; i < graph->n_collected; i++)
-        if (strcmp(graph->collected[i].key, key) == 0 && index-- == 0) {
-            *item = graph->collected[i].item;
-            return true;
-        }
-    return false;
+    const void *found = hs__graph_collected(self, key, index);
+    if (found)
+        *item = found;
+    return found != NULL;
 }
 
 static hs_code graph_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item),
@@ -145,39 +142,39 @@ const hs_backend_ops hs__graph_backend_ops = HS_INIT(
     .guard = hs__graph_guard, .lend_variable = hs__graph_lend_variable, .fork = hs__graph_session_fork,
     .lend_value = hs__graph_lend_value);
 
-/* What hs_graph_backend gives where there is no graph: opening a session on it says why. */
+/* The backend of a graph that is NULL. Opening a session on it reports the error. */
 
-static hs_code nothing_status(void *self, hs_error *err)
+static hs_code no_graph_status(void *self, hs_error *err)
 {
     (void)self;
     return hs_graph_error(NULL, err);
 }
 
-static hs_code nothing_find(void *self, const char *name, hs_node *node, hs_error *err)
+static hs_code no_graph_find(void *self, const char *name, hs_node *node, hs_error *err)
 {
     (void)name, (void)node;
-    return nothing_status(self, err);
+    return no_graph_status(self, err);
 }
 
-static hs_code nothing_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+static hs_code no_graph_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     (void)target, (void)config, (void)session;
-    return nothing_status(self, err);
+    return no_graph_status(self, err);
 }
 
-static hs_code nothing_run(void *session, hs_backend_call *call, hs_error *err)
+static hs_code no_graph_run(void *session, hs_backend_call *call, hs_error *err)
 {
     (void)call;
-    return nothing_status(session, err);
+    return no_graph_status(session, err);
 }
 
-static const hs_backend_ops nothing_ops =
-    HS_INIT(hs_backend_ops, .name = "no graph", .status = nothing_status, .find = nothing_find, .open = nothing_open,
-            .run = nothing_run, .close = nothing_status);
+static const hs_backend_ops no_graph_ops =
+    HS_INIT(hs_backend_ops, .name = "no graph", .status = no_graph_status, .find = no_graph_find, .open = no_graph_open,
+            .run = no_graph_run, .close = no_graph_status);
 
 hs_backend hs_graph_backend(hs_graph *graph)
 {
-    return graph ? (hs_backend){&hs__graph_backend_ops, graph} : (hs_backend){&nothing_ops, NULL};
+    return graph ? (hs_backend){&hs__graph_backend_ops, graph} : (hs_backend){&no_graph_ops, NULL};
 }
 
 hs_graph *hs_graph_of(hs_backend backend)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of the embedded graph: running ops. */
+/* Opens, runs and closes sessions of the embedded graph. */
 #include "backends/graph/graph.h"
 
 #include "base/cold.h"
@@ -7,31 +7,31 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Guards. */
+/* The write guard. */
 
-/* Somebody who copies variables is asked before they change. */
-static void ask_guard(hs__graph_session *session, size_t variable)
+/* Calls the guard before a variable changes. The guard is dropped when its copy is complete. */
+static void call_guard(hs__graph_session *session, size_t variable)
 {
     if (session->guard.before_write && !session->guard.before_write(session->guard.user, variable))
         session->guard.before_write = NULL;
 }
 
-static void ask_guard_for(hs__graph_session *session, const hs__graph_node *op)
+static void call_guard_for_op(hs__graph_session *session, const hs__graph_node *op)
 {
-    bool writes_moving = false; /* which may be memory that another variable has, too */
+    bool writes_moving = false; /* their memory may overlap that of other variables */
     for (size_t i = 0; i < op->n_writes; i++)
         writes_moving |= op->writes[i]->moves;
-    if (!op->tells_writes || session->graph->shares_memory || writes_moving)
-        ask_guard(session, HS_ANY_VARIABLE);
+    if (!op->lists_writes || session->graph->shares_memory || writes_moving)
+        call_guard(session, HS_ANY_VARIABLE);
     for (size_t i = 0; i < op->n_writes; i++)
         if (op->writes[i]->kind == HS__VARIABLE)
-            ask_guard(session, op->writes[i]->variable);
+            call_guard(session, op->writes[i]->variable);
 }
 
 void hs__graph_guard(void *self, hs_write_guard guard)
 {
     hs__graph_session *session = self;
-    ask_guard(session, HS_ANY_VARIABLE);
+    call_guard(session, HS_ANY_VARIABLE);
     if (session->guard.before_write)
         session->guard.released(session->guard.user);
     session->guard = guard;
@@ -39,17 +39,12 @@ void hs__graph_guard(void *self, hs_write_guard guard)
 
 /* Running. */
 
-static const hs_tensor *tensor_at(const hs__graph_session *session, size_t slot)
-{
-    return session->fed_in[slot] == session->run ? session->fed[slot] : &session->tensors[slot];
-}
-
 static bool is_fed(const hs__graph_session *session, size_t slot)
 {
     return session->fed_in[slot] == session->run;
 }
 
-static hs_code take_feed(hs__graph_session *session, const hs_backend_feed *feed, hs_error *err)
+static hs_code set_feed(hs__graph_session *session, const hs_backend_feed *feed, hs_error *err)
 {
     const hs__graph_node *node = feed->node.op;
     if (feed->node.output < 0)
@@ -74,7 +69,7 @@ static hs_code take_feed(hs__graph_session *session, const hs_backend_feed *feed
     return HS_OK;
 }
 
-/* Marks an op as needed, and puts it on the stack if it was not. */
+/* Marks an op as needed. Pushes it if it was not marked. */
 static void need(hs__graph_session *session, hs__graph_node *op, size_t *depth)
 {
     uint64_t *word = &session->needed[op->rank / 64], bit = (uint64_t)1 << op->rank % 64;
@@ -84,7 +79,7 @@ static void need(hs__graph_session *session, hs__graph_node *op, size_t *depth)
     session->stack[(*depth)++] = op;
 }
 
-/* A value that somebody wants to read: what has to be there, or be done, for it. `by` is NULL where it is fetched. */
+/* Marks or checks the node that computes a value. `by` is the op that reads it; NULL: it is fetched. */
 static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size_t output, const hs__graph_node *by,
                           size_t *depth, hs_error *err)
 {
@@ -97,13 +92,13 @@ static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size
         return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' must be fed; %s%s%s", node->name,
                             by ? "op '" : "it", by ? by->name : "", by ? "' needs it" : " is fetched");
     } else if (!session->initialized[slot]) {
-        session->check_inputs = true; /* an op that comes before may initialize it */
+        session->check_inputs = true; /* an earlier op of the run may initialize it */
     }
     return HS_OK;
 }
 
-/* Which ops are needed for what was asked for. */
-static hs_code mark(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
+/* Marks all ops that the fetches need. */
+static hs_code mark_needed(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
 {
     size_t depth = 0;
     for (size_t i = 0; i < call->n_fetches; i++) {
@@ -138,21 +133,21 @@ static hs_code check_inputs(const hs__graph_session *session, const hs__graph_no
     return HS_OK;
 }
 
-/* Memory that moves: before it is used, it is looked for. */
+/* Memory that moves is located before each use. */
 
-static hs_code look_up(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
+static hs_code locate(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
 {
     return hs__variable_place(&variable->def, false, &session->tensors[variable->slot], err);
 }
 
-static hs_code look_up_inputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+static hs_code locate_inputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     for (size_t i = 0; i < op->n_inputs; i++) {
         const hs__graph_node *node = op->inputs[i].node;
         if (node->kind != HS__VARIABLE || !node->moves || is_fed(session, node->slot))
             continue;
         const hs_tensor *value = &session->tensors[node->slot];
-        hs_code code = look_up(session, node, err);
+        hs_code code = locate(session, node, err);
         if (code)
             return code;
         if (!value->data && value->bytes)
@@ -162,22 +157,22 @@ static hs_code look_up_inputs(hs__graph_session *session, const hs__graph_node *
     return HS_OK;
 }
 
-static hs_code look_up_operands(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+static hs_code locate_operands(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
-    hs_code code = look_up_inputs(session, op, err);
+    hs_code code = locate_inputs(session, op, err);
     for (size_t i = 0; !code && i < op->n_writes; i++)
         if (op->writes[i]->moves)
-            code = look_up(session, op->writes[i], err);
+            code = locate(session, op->writes[i], err);
     return code;
 }
 
-/* A variable that is fetched. */
+/* Checks a fetched variable. */
 HS__COLD static hs_code check_fetched(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
 {
     const hs_tensor *value = &session->tensors[variable->slot];
     if (!session->initialized[variable->slot])
         return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is not initialized", variable->name);
-    hs_code code = look_up(session, variable, err);
+    hs_code code = locate(session, variable, err);
     if (!code && !value->data && value->bytes)
         code = hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has no memory yet", variable->name);
     return code;
@@ -193,8 +188,8 @@ static bool is_view(const hs_output_def *output)
     return !output->data && (output->dtype == HS_STRING || hs_shape_elements(&output->shape) < 0);
 }
 
-/* A view is good for one run: what was set in the last one is forgotten. */
-static void forget_views(hs__graph_session *session, const hs__graph_node *op)
+/* Resets outputs that are views: a view is valid for one run. */
+static void reset_views(hs__graph_session *session, const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
         hs_tensor *tensor = &session->tensors[op->slot + i];
@@ -209,26 +204,26 @@ static void forget_views(hs__graph_session *session, const hs__graph_node *op)
 static hs_code check_views(const hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     for (size_t i = 0; i < op->n_inputs; i++)
-        if (!is_set(tensor_at(session, op->inputs[i].node->slot + op->inputs[i].output)))
+        if (!is_set(hs__graph_tensor_at(session, op->inputs[i].node->slot + op->inputs[i].output)))
             return hs_error_set(err, HS_INTERNAL, "op '%s' did not set its output %zu, which op '%s' reads",
                                 op->inputs[i].node->name, op->inputs[i].output, op->name);
     return HS_OK;
 }
 
-/* What few ops need before they are executed. */
+/* Does the checks and calls that only few ops need. */
 HS__COLD static hs_code prepare(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     hs_code code = session->check_inputs ? check_inputs(session, op, err) : HS_OK;
     if (!code && op->moves)
-        code = look_up_operands(session, op, err);
+        code = locate_operands(session, op, err);
     if (!code && op->reads_views)
         code = check_views(session, op, err);
     if (code)
         return code;
     if (op->sets_views)
-        forget_views(session, op);
+        reset_views(session, op);
     if (session->guard.before_write)
-        ask_guard_for(session, op);
+        call_guard_for_op(session, op);
     return HS_OK;
 }
 
@@ -262,14 +257,14 @@ static inline hs_code execute(hs__graph_session *session, const hs__graph_node *
     return code;
 }
 
-/* When a run of at most `secs` has to be over. */
-static int64_t limit_of(const hs_env *env, double secs)
+/* Returns the time in `secs` seconds, or INT64_MAX. */
+static int64_t deadline_of(const hs_env *env, double secs)
 {
     int64_t now = hs_env_monotonic_ns(env);
     return secs * 1e9 < (double)(INT64_MAX - now) ? now + (int64_t)(secs * 1e9) : INT64_MAX;
 }
 
-/* Executes an op of a run with options: the run may be traced, and may have a limit (0: none). */
+/* Executes an op of a run that has options. limit: deadline in nanoseconds; 0: none. */
 __attribute__((noinline)) static hs_code execute_with(hs__graph_session *session, const hs__graph_node *op,
                                                       const hs_run_options *options, int64_t limit, hs_error *err)
 {
@@ -286,11 +281,11 @@ __attribute__((noinline)) static hs_code execute_with(hs__graph_session *session
     return code;
 }
 
-/* Executes the needed ops in their order. */
+/* Executes the needed ops by rank. */
 static hs_code execute_all(hs__graph_session *session, const hs_run_options *options, hs_error *err)
 {
     const hs_graph *graph = session->graph;
-    int64_t limit = options && options->timeout_secs > 0 ? limit_of(&graph->env, options->timeout_secs) : 0;
+    int64_t limit = options && options->timeout_secs > 0 ? deadline_of(&graph->env, options->timeout_secs) : 0;
     for (size_t word = 0; word * 64 < graph->n_ops; word++) {
         for (uint64_t bits = session->needed[word]; bits; bits &= bits - 1) {
             const hs__graph_node *op = graph->order[word * 64 + (size_t)__builtin_ctzll(bits)];
@@ -323,12 +318,12 @@ static hs_code advance(hs__graph_session *session, int64_t *step, int64_t by, hs
     if (!step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step '%s' is not initialized",
                             session->graph->global_step->name);
-    ask_guard(session, session->graph->global_step->variable);
+    call_guard(session, session->graph->global_step->variable);
     *step += by;
     return HS_OK;
 }
 
-static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_error *err)
+static hs_code collect_values(hs__graph_session *session, hs_backend_call *call, hs_error *err)
 {
     for (size_t i = 0; i < call->n_fetches; i++) {
         const hs__graph_node *node = call->fetches[i].op;
@@ -338,7 +333,7 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
             continue;
         }
         size_t slot = node->slot + (size_t)output;
-        const hs_tensor *value = tensor_at(session, slot);
+        const hs_tensor *value = hs__graph_tensor_at(session, slot);
         hs_code code;
         if (node->kind == HS__VARIABLE && !is_fed(session, slot) && (!session->initialized[slot] || node->moves) &&
             (code = check_fetched(session, node, err)))
@@ -350,19 +345,19 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
     return HS_OK;
 }
 
-/* Executes what was marked. */
-static hs_code run_marked(hs__graph_session *session, hs_backend_call *call, hs_error *err)
+/* Executes the needed ops and collects the fetches. */
+static hs_code run_needed(hs__graph_session *session, hs_backend_call *call, hs_error *err)
 {
     hs_code code = execute_all(session, call->options, err);
-    /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
+    /* Advance the step also if a later op failed, as the training was done. Fetched views of the step see the new value. */
     int64_t *step = step_of(session);
     hs_code late = advance(session, step, session->advanced, code ? NULL : err);
-    if (session->watches_step) /* what the run made of it */
+    if (session->tracks_step) /* ops of the run may have changed it */
         session->expected_step += (uint64_t)*step - (uint64_t)session->step;
-    if (code || (code = late) || (code = collect(session, call, err)))
+    if (code || (code = late) || (code = collect_values(session, call, err)))
         return code;
     const hs_run_options *options = call->options;
-    if (options && (options->trace_level >= HS_TRACE_SOFTWARE || options->output_partition_graphs) && !session->forked)
+    if (options && (options->trace_level >= HS_TRACE_SOFTWARE || options->output_partition_graphs) && !session->is_fork)
         code = hs__graph_metadata(session, call, err);
     return code;
 }
@@ -375,95 +370,65 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
     session->check_inputs = false;
     size_t words = (session->graph->n_ops + 63) / 64;
     if (words == 1)
-        session->needed[0] = 0; /* memset would write so few bytes in a way that the next read has to wait for */
+        session->needed[0] = 0; /* faster than memset of 8 bytes, whose store the next load would wait for */
     else
         memset(session->needed, 0, words * sizeof *session->needed);
     const int64_t *step = step_of(session);
-    session->step = step ? *step : session->forked ? -1 : 0;
+    session->step = step ? *step : session->is_fork ? -1 : 0;
     session->call = call;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < call->n_feeds; i++)
-        code = take_feed(session, &call->feeds[i], err);
-    if (code || (code = mark(session, call, err)) ||
-        (session->forked && (code = hs__graph_prepare_fork(session, call, err))) || (code = run_marked(session, call, err)))
-        hs__graph_blame_queues(session, call, code, err);
+        code = set_feed(session, &call->feeds[i], err);
+    if (code || (code = mark_needed(session, call, err)) ||
+        (session->is_fork && (code = hs__graph_prepare_fork(session, call, err))) ||
+        (code = run_needed(session, call, err)))
+        hs__graph_fail_queues(session, call, code, err);
     if (code == HS_STOP)
-        hs__graph_untake(session);
+        hs__graph_requeue(session);
     session->call = NULL;
     return code;
 }
 
-/* Inside an op's function. */
+/* Opening and closing. */
 
-const hs_tensor *hs_op_input(const hs_op *op, size_t index)
+static hs_code check_alone(const hs_graph *graph, hs_error *err)
 {
-    if (!op || index >= op->node->n_inputs)
-        return NULL;
-    const hs__edge *edge = &op->node->inputs[index];
-    return tensor_at(op->session, edge->node->slot + edge->output);
+    if (!graph->live_sessions || (!graph->program_memory && !graph->has_position))
+        return HS_OK;
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "the graph has %s, so it can have only one open session; close that session first",
+                        graph->program_memory ? "variables in the program's memory" : "a queue with a position");
 }
 
-hs_tensor *hs_op_output(hs_op *op, size_t index)
+hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
-    return op && index < op->node->n_outputs ? &op->session->tensors[op->node->slot + index] : NULL;
-}
-
-hs_tensor *hs_op_written(hs_op *op, size_t index)
-{
-    return op && index < op->node->n_writes ? &op->session->tensors[op->node->writes[index]->slot] : NULL;
-}
-
-hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err)
-{
-    hs_error_clear(err);
-    if (!op)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_set_output: op is NULL");
-    if (index >= op->node->n_outputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the op has %zu outputs, so output %zu does not exist",
-                            op->node->n_outputs, index);
-    const hs_output_def *output = &op->node->outputs[index];
-    hs_shape shape = hs_tensor_shape(value);
-    hs_code code = hs_tensor_check(value, err);
-    if (code)
+    hs_graph *graph = self;
+    (void)config;
+    if (graph->error.code)
+        return hs__error_copy(err, &graph->error);
+    if (target && *target && strcmp(target, "local") != 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "the graph backend cannot connect to target '%s'; its sessions run in this process", target);
+    hs__graph_session *made = NULL;
+    hs_code code;
+    /* Add all ops now: none can be added while a session or a fork is open. */
+    if ((code = check_alone(graph, err)) || (code = hs__graph_ensure_builtins(graph, err)) ||
+        (code = hs__graph_prepare(graph, err)) || (code = hs__graph_session_make(graph, NULL, &made, err)))
         return code;
-    char wanted[HS_SHAPE_TEXT_SIZE], given[HS_SHAPE_TEXT_SIZE];
-    if (output->data || value->dtype != output->dtype || !hs__shape_fits(&output->shape, &shape))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "output %zu %s %s %s, but was set to %s %s", index,
-                            output->data ? "has its own memory," : "is", hs_dtype_name(output->dtype),
-                            hs_shape_text(&output->shape, wanted, sizeof wanted), hs_dtype_name(value->dtype),
-                            hs_shape_text(&shape, given, sizeof given));
-    op->session->tensors[op->node->slot + index] = *value;
+    graph->live_sessions++;
+    *session = made;
     return HS_OK;
 }
 
-int64_t hs_op_global_step(const hs_op *op, hs_error *err)
+hs_code hs__graph_session_close(void *session, hs_error *err)
 {
-    hs_error_clear(err);
-    if (op && op->session->step >= 0)
-        return op->session->step;
-    hs_error_set(err, HS_FAILED_PRECONDITION, "%s",
-                 !op                   ? "op is NULL"
-                 : op->session->forked ? "threads that fill a queue have no global step"
-                                       : "the global step is negative");
-    return -1;
-}
-
-bool hs_op_stop_requested(const hs_op *op)
-{
-    const hs_backend_call *call = op ? op->session->call : NULL;
-    return call && call->size > offsetof(hs_backend_call, user) && call->stop_requested && call->stop_requested(call->user);
-}
-
-void hs__op_waits(const hs_op *op, bool waiting)
-{
-    const hs_backend_call *call = op ? op->session->call : NULL;
-    if (call && call->size > offsetof(hs_backend_call, waits) && call->waits)
-        call->waits(call->user, waiting);
-}
-
-const char *hs_op_name(const hs_op *op)
-{
-    return op ? op->node->name : NULL;
+    (void)err;
+    hs__graph_session *closing = session;
+    hs__graph_guard(session, (hs_write_guard){NULL, NULL, NULL});
+    if (!closing->is_fork)
+        closing->graph->live_sessions--;
+    hs__graph_session_free(closing);
+    return HS_OK;
 }
 
 /* Variables. */
@@ -474,7 +439,7 @@ hs_code hs__graph_read_variable(void *self, size_t index, hs_tensor *value, hs_e
     const hs__graph_node *variable = session->graph->variables[index];
     if (!session->initialized[variable->slot])
         return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is not initialized", variable->name);
-    hs_code code = variable->moves ? look_up(session, variable, err) : HS_OK;
+    hs_code code = variable->moves ? locate(session, variable, err) : HS_OK;
     *value = session->tensors[variable->slot];
     return code;
 }
@@ -484,7 +449,7 @@ hs_code hs__graph_write_variable(void *self, size_t index, const hs_tensor *valu
     hs__graph_session *session = self;
     const hs__graph_node *variable = session->graph->variables[index];
     hs_tensor *to = &session->tensors[variable->slot];
-    ask_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
+    call_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
     hs_code code = hs__variable_write(&variable->def, to, value, err);
     if (code)
         return code;
@@ -505,7 +470,7 @@ hs_code hs__graph_lend_variable(void *self, size_t index, hs_tensor *memory, hs_
         return code;
     if (memory->memory)
         return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is not in host memory", variable->name);
-    ask_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
+    call_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
     return HS_OK;
 }
 
@@ -525,11 +490,11 @@ hs_code hs__graph_advance_step(void *self, int64_t by, hs_error *err)
     if (!session->graph->global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has no global step");
     int64_t *step = step_of(session);
-    if (step && session->watches_step && (uint64_t)*step != session->expected_step)
+    if (step && session->tracks_step && (uint64_t)*step != session->expected_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the program changed the global step from %lld to %lld; only hs_step_end advances it",
                             (long long)session->expected_step, (long long)*step);
-    session->watches_step = step != NULL;
+    session->tracks_step = step != NULL;
     if (!step)
         return advance(session, NULL, by, err);
     hs_code code = advance(session, step, by, err);

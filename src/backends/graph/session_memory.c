@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing sessions of the embedded graph: their memory. */
-#include "backends/graph/graph.h"
+/* Makes and frees sessions of the embedded graph, with the memory of their tensors. */
+#include "backends/graph/queue.h"
 
 #include <string.h>
 
-static hs_code own(hs__graph_session *session, size_t slot, size_t bytes, hs_error *err)
+static hs_code allocate_tensor(hs__graph_session *session, size_t slot, size_t bytes, hs_error *err)
 {
     hs_tensor *tensor = &session->tensors[slot];
     session->owned[slot] = hs__alloc(&session->graph->env, bytes, 1);
@@ -18,17 +18,17 @@ static hs_code own(hs__graph_session *session, size_t slot, size_t bytes, hs_err
 hs_code hs__graph_own_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && !op->lends && i < op->n_outputs; i++) {
+    for (size_t i = 0; !code && !op->is_dequeue && i < op->n_outputs; i++) {
         const hs_output_def *output = &op->outputs[i];
         size_t slot = op->slot + i;
         if (!output->data && !session->owned[slot] && output->dtype != HS_STRING && hs_shape_elements(&output->shape) >= 0)
-            code = own(session, slot, session->tensors[slot].bytes, err);
+            code = allocate_tensor(session, slot, session->tensors[slot].bytes, err);
     }
     return code;
 }
 
-/* A fork executes few of the ops, and gets memory for those that it does. */
-static hs_code place_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+/* A fork executes few ops. hs__graph_prepare_fork allocates the outputs of those. */
+static hs_code init_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
         const hs_output_def *output = &op->outputs[i];
@@ -36,31 +36,73 @@ static hs_code place_outputs(hs__graph_session *session, const hs__graph_node *o
         *tensor = hs_tensor_of(output->dtype, output->shape, output->data);
         tensor->memory = output->memory;
         if (hs_shape_elements(&output->shape) < 0)
-            tensor->rank = -1; /* until it is set */
+            tensor->rank = -1; /* unset */
     }
-    return session->forked ? HS_OK : hs__graph_own_outputs(session, op, err);
+    return session->is_fork ? HS_OK : hs__graph_own_outputs(session, op, err);
 }
 
-static hs_code place(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
+static hs_code init_tensor(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
 {
     if (node->kind == HS__OP)
-        return place_outputs(session, node, err);
+        return init_outputs(session, node, err);
     hs_tensor *tensor = &session->tensors[node->slot];
     *tensor = hs_tensor_of(node->dtype, node->shape, node->data);
     tensor->memory = node->memory;
-    if (session->forked && node->kind == HS__VARIABLE)
-        return HS_OK; /* which nobody looks at */
+    if (session->is_fork && node->kind == HS__VARIABLE)
+        return HS_OK; /* a fork does not access variables */
     session->initialized[node->slot] = node->kind != HS__VARIABLE || node->data || node->moves;
     if (session->initialized[node->slot])
         return HS_OK;
-    return own(session, node->slot, tensor->bytes, err);
+    return allocate_tensor(session, node->slot, tensor->bytes, err);
 }
 
-static void free_session(hs__graph_session *session)
+/* Makes the session's queues, or retains those of the parent. */
+static hs_code open_queues(hs__graph_session *session, const hs__graph_session *parent, hs_error *err)
+{
+    hs_graph *graph = session->graph;
+    if (!graph->n_queues)
+        return HS_OK;
+    session->queues = hs__alloc(&graph->env, graph->n_queues, sizeof *session->queues);
+    session->held = hs__alloc(&graph->env, graph->n_queues, sizeof *session->held);
+    if (!session->queues || !session->held)
+        return hs__no_memory(err, graph->n_queues * sizeof *session->queues, "the queues of a session");
+    for (size_t i = 0; i < graph->n_queues; i++) {
+        if (parent)
+            hs__queue_retain(parent->queues[i]);
+        session->queues[i] = parent ? parent->queues[i] : hs__queue_new(graph->queues[i], err);
+        if (!session->queues[i])
+            return HS_RESOURCE_EXHAUSTED;
+        if (!parent)
+            graph->queues[i]->live = session->queues[i];
+    }
+    return HS_OK;
+}
+
+/* Releases the queues. A session that is not a fork also cancels them, which wakes waiting threads. */
+static void close_queues(hs__graph_session *session)
+{
+    const hs_graph *graph = session->graph;
+    for (size_t i = 0; session->queues && session->held && i < graph->n_queues; i++) {
+        hs__queue *queue = session->queues[i];
+        if (!queue)
+            continue;
+        if (!session->is_fork) {
+            hs__queue_close(queue, true);
+            if (graph->queues[i]->live == queue)
+                graph->queues[i]->live = NULL;
+        }
+        hs__queue_recycle(queue, session->held[i]);
+        hs__queue_release(queue);
+    }
+    hs__free(&graph->env, session->queues);
+    hs__free(&graph->env, session->held);
+}
+
+void hs__graph_session_free(hs__graph_session *session)
 {
     hs_graph *graph = session->graph;
     const hs_env *env = &graph->env;
-    hs__graph_close_queues(session);
+    close_queues(session);
     for (size_t i = 0; session->owned && i < session->graph->n_slots; i++)
         hs__free(env, session->owned[i]);
     void *const blocks[] = {session->tensors, session->owned,  session->initialized, (void *)session->fed,
@@ -97,55 +139,15 @@ hs_code hs__graph_session_make(hs_graph *graph, const hs__graph_session *parent,
     if (!made)
         return hs__no_memory(err, sizeof *made, "a session of the graph");
     made->graph = graph;
-    made->forked = parent != NULL;
+    made->is_fork = parent != NULL;
     atomic_fetch_add(&graph->references, 1);
     hs__buffer_init(&made->metadata, &graph->env);
     hs_code code = allocate(made, err);
     for (size_t i = 0; !code && i < graph->n_nodes; i++)
-        code = place(made, graph->nodes[i], err);
-    if (code || (code = hs__graph_open_queues(made, parent, err)))
-        free_session(made);
+        code = init_tensor(made, graph->nodes[i], err);
+    if (code || (code = open_queues(made, parent, err)))
+        hs__graph_session_free(made);
     else
         *session = made;
     return code;
-}
-
-static hs_code check_alone(const hs_graph *graph, hs_error *err)
-{
-    if (!graph->live_sessions || (!graph->program_memory && !graph->has_position))
-        return HS_OK;
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the graph has %s, so it can have only one open session; close that session first",
-                        graph->program_memory ? "variables in the program's memory" : "a queue with a position");
-}
-
-hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
-{
-    hs_graph *graph = self;
-    (void)config;
-    if (graph->error.code)
-        return hs__error_copy(err, &graph->error);
-    if (target && *target && strcmp(target, "local") != 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "the graph backend cannot connect to target '%s'; its sessions run in this process", target);
-    hs__graph_session *made = NULL;
-    hs_code code;
-    /* No op is added any more while the session, or a fork of it, lives. */
-    if ((code = check_alone(graph, err)) || (code = hs__graph_ensure_builtins(graph, err)) ||
-        (code = hs__graph_resolve(graph, err)) || (code = hs__graph_session_make(graph, NULL, &made, err)))
-        return code;
-    graph->live_sessions++;
-    *session = made;
-    return HS_OK;
-}
-
-hs_code hs__graph_session_close(void *session, hs_error *err)
-{
-    (void)err;
-    hs__graph_session *closing = session;
-    hs__graph_guard(session, (hs_write_guard){NULL, NULL, NULL});
-    if (!closing->forked)
-        closing->graph->live_sessions--;
-    free_session(closing);
-    return HS_OK;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hook around a hook, which records what is called. */
+/* A hook that wraps another hook and records its callbacks. */
 #include <hooksess/testing.h>
-
-#include "base/env.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +9,8 @@ typedef struct {
     hs_script *script;
     char *label;
     hs_hook hook;
-    hs_hook_ops inner; /* the hook's, complete */
-    hs_hook_ops ops;   /* ours, with those members that the hook has */
+    hs_hook_ops inner; /* a copy of the hook's callbacks, complete */
+    hs_hook_ops ops;   /* of the wrapper */
 } watch;
 
 static void note(const watch *w, const char *word)
@@ -96,20 +94,22 @@ static void watch_destroy(void *self)
     watch *w = self;
     hs_env env = *hs_script_env(w->script);
     hs_hooks_free(HS_HOOKS(w->hook));
-    hs__free(&env, w->label);
-    hs__free(&env, w);
+    hs_env_free(&env, w->label);
+    hs_env_free(&env, w);
 }
 
 hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
 {
     const hs_env *env = hs_script_env(script);
-    watch *w = script ? hs__alloc(env, 1, sizeof *w) : NULL;
-    char *copy = w && label ? hs__strdup(env, label) : NULL;
+    watch *w = script ? hs_env_alloc(env, sizeof *w) : NULL;
+    char *copy = w && label ? hs_env_alloc(env, strlen(label) + 1) : NULL;
     if (!w || (label && !copy) || !hook.ops || HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &w->inner, hook.ops, NULL)) {
-        hs__free(env, copy);
-        hs__free(env, w);
-        return hook; /* unwatched; what is wrong with it, the session says */
+        hs_env_free(env, copy);
+        hs_env_free(env, w);
+        return hook; /* not recorded; if the hook is invalid, opening a session reports it */
     }
+    if (copy)
+        strcpy(copy, label);
     w->script = script;
     w->label = copy;
     w->hook = hook;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding queues to a graph. */
+/* Adds queues to a graph: their ops, position and queue runner. */
 #include "backends/graph/queue.h"
 
 #include <hooksess/tf1/queue_runner.h>
@@ -9,16 +9,6 @@
 #include <string.h>
 
 enum { DEFAULT_CAPACITY = 32, MOST_THREADS = 1024 };
-
-void hs__queue_def_free(hs__queue_def *def)
-{
-    const hs_env *env = &def->graph->env;
-    if (def->takes_turns)
-        hs__turn_destroy(&def->turn);
-    hs__free(env, def->element.outputs);
-    hs__free(env, def->name);
-    hs__free(env, def);
-}
 
 static hs_code check_components(const hs_queue_def *def, size_t *n, hs_error *err)
 {
@@ -82,14 +72,14 @@ static hs_code fill_def(hs__queue_def *def, const hs_queue_def *given, size_t n,
         return HS_OK;
     hs_state_provider saved = {.save = NULL};
     hs_code code = given->position ? hs__state_provider_copy(&saved, given->position, "position", err) : HS_OK;
-    if (code || (code = hs__turn_init(&def->turn, err)))
+    if (code || (code = hs__producer_lock_init(&def->producer_lock, err)))
         return code;
-    def->takes_turns = true;
+    def->locks_producer = true;
     def->saved = saved;
     return HS_OK;
 }
 
-/* The graph owns it from then on. */
+/* Makes a definition. The caller adds it to graph->queues, which has room. */
 static hs_code new_def(hs_graph *graph, const hs_queue_def *given, size_t n, hs__queue_def **out, hs_error *err)
 {
     hs_code code =
@@ -109,7 +99,69 @@ static hs_code new_def(hs_graph *graph, const hs_queue_def *given, size_t n, hs_
     return HS_OK;
 }
 
-/* Adds NAME/what. None of a queue's ops changes variables. */
+/* The functions of a queue's ops. */
+
+static hs__queue *queue_of(const void *self, const hs_op *op)
+{
+    return op->session->queues[((const hs__queue_def *)self)->index];
+}
+
+static hs_code copy_inputs(const hs__queue_def *def, const hs_op *op, hs__element *element, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < def->element.n_outputs; i++)
+        code = hs__element_set(def, element, i, hs_op_input(op, i), err);
+    return code;
+}
+
+hs_code hs__queue_run_enqueue(void *self, hs_op *op, hs_error *err)
+{
+    const hs__queue_def *def = self;
+    hs__queue *queue = queue_of(self, op);
+    hs__element *element = NULL;
+    hs_code code = hs__queue_begin_enqueue(queue, &element, err);
+    if (code)
+        return code;
+    if (def->produce)
+        return hs__queue_produce(queue, op, element, err);
+    return hs__queue_end_enqueue(queue, element, copy_inputs(def, op, element, err), err);
+}
+
+/* The outputs are the element's memory, which stays valid until the next dequeue. */
+hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err)
+{
+    const hs__queue_def *def = self;
+    hs__element **held = &op->session->held[def->index];
+    hs_code code = hs__queue_dequeue(queue_of(self, op), op, held, err);
+    for (size_t i = 0; !code && i < def->element.n_outputs; i++)
+        *hs_op_output(op, i) = (*held)->values[i];
+    return code;
+}
+
+hs_code hs__queue_run_close(void *self, hs_op *op, hs_error *err)
+{
+    (void)err;
+    hs__queue_close(queue_of(self, op), false);
+    return HS_OK;
+}
+
+hs_code hs__queue_run_cancel(void *self, hs_op *op, hs_error *err)
+{
+    (void)err;
+    hs__queue_close(queue_of(self, op), true);
+    return HS_OK;
+}
+
+hs_code hs__queue_run_size(void *self, hs_op *op, hs_error *err)
+{
+    (void)err;
+    *(int32_t *)hs_op_output(op, 0)->data = hs__queue_size(queue_of(self, op));
+    return HS_OK;
+}
+
+/* Adding a queue. */
+
+/* Adds the op NAME/what. It writes no variables. */
 static hs_code add_op(hs__queue_def *def, const char *what, hs_op_fn run, const char *const *inputs,
                       const hs_output_def *outputs, hs__graph_node **node, hs_error *err)
 {
@@ -134,7 +186,7 @@ static hs_code add_ops(hs__queue_def *def, const hs_queue_def *given, hs_error *
         (code = add_op(def, "dequeue", hs__queue_run_dequeue, NULL, given->components, &dequeue, err)))
         return code;
     def->element.name = def->enqueue->name;
-    dequeue->lends = true;
+    dequeue->is_dequeue = true;
     if ((code = add_op(def, "close", hs__queue_run_close, NULL, NULL, &other, err)) ||
         (code = add_op(def, "cancel", hs__queue_run_cancel, NULL, NULL, &other, err)))
         return code;
@@ -150,7 +202,7 @@ static hs_code add_position(hs__queue_def *def, hs_error *err)
     state.load = hs__queue_load_position;
     state.self = def;
     def->graph->has_position = true;
-    def->saved.name = def->saved.identity = NULL; /* the caller's */
+    def->saved.name = def->saved.identity = NULL; /* the caller owns them */
     return hs__graph_add_state(def->graph, &state, err);
 }
 
@@ -207,5 +259,5 @@ hs_code hs_graph_add_queue(hs_graph *graph, const hs_queue_def *def)
         return code;
     hs_error error = {0};
     add_queue(graph, def, &error);
-    return hs__graph_keep(graph, &error);
+    return hs__graph_record_error(graph, &error);
 }

@@ -60,14 +60,14 @@ static void a_series_plays_one_value_a_run(void **state)
     played *p = *state;
     double values[] = {3, 2};
     assert_int_equal(hs_script_series(p->script, "loss", values, 2), HS_OK);
-    values[0] = 9; /* it was copied */
+    values[0] = 9; /* the script has a copy */
     assert_ok(run(p, HS_NAMES("loss"), NULL), &p->err);
     assert_true(hs_run_values_number(p->values, 0) == 3);
     assert_ok(run(p, HS_NAMES("loss:0"), NULL), &p->err);
     assert_true(hs_run_values_number(p->values, 0) == 2);
     assert_fails(run(p, HS_NAMES("loss"), NULL), HS_OUT_OF_RANGE, &p->err,
                  "'loss' of the script has 2 values, but this is run 3");
-    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err); /* who does not fetch it goes on */
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err); /* runs that do not fetch it succeed */
 }
 
 static void a_series_is_replaced_by_another(void **state)
@@ -81,7 +81,7 @@ static void a_series_is_replaced_by_another(void **state)
     assert_int_equal(run(p, HS_NAMES("empty"), NULL), HS_OUT_OF_RANGE);
 }
 
-static void constants_and_placeholders_give_what_they_are_given(void **state)
+static void constants_and_placeholders_return_their_values(void **state)
 {
     played *p = *state;
     const double three = 3, four = 4;
@@ -95,7 +95,7 @@ static void constants_and_placeholders_give_what_they_are_given(void **state)
     assert_fails(run(p, HS_NAMES("x"), NULL), HS_INVALID_ARGUMENT, &p->err, "placeholder 'x' must be fed");
 }
 
-static void a_run_fails_where_the_script_says(void **state)
+static void the_script_makes_a_run_fail(void **state)
 {
     played *p = *state;
     hs_script_fail_at(p->script, 2, HS_ABORTED, "first thought");
@@ -103,10 +103,33 @@ static void a_run_fails_where_the_script_says(void **state)
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
     assert_fails(run(p, HS_NAMES("train"), NULL), HS_UNAVAILABLE, &p->err, "worker lost");
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
-    assert_int_equal(hs_session_global_step(p->session, NULL), 2); /* the failed run did not train */
+    assert_int_equal(hs_session_global_step(p->session, NULL), 2); /* the failed run did not advance the step */
 }
 
-static void a_run_may_take_long_and_fail(void **state)
+static void the_script_makes_an_open_fail(void **state)
+{
+    played *p = *state;
+    assert_int_equal(hs_script_fail_open_at(p->script, 1, HS_UNAVAILABLE, "first thought"), HS_OK);
+    hs_script_fail_open_at(p->script, 1, HS_INTERNAL, "no engine");
+    assert_null(hs_session_open(hs_script_backend(p->script), NULL, &p->err));
+    assert_says(&p->err, HS_INTERNAL, "no engine");
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+}
+
+static void a_recovery_repeats_a_failed_open(void **state)
+{
+    played *p = *state;
+    hs_script_fail_at(p->script, 2, HS_UNAVAILABLE, "worker lost");
+    hs_script_fail_open_at(p->script, 2, HS_UNAVAILABLE, "no worker yet");
+    hs_session_options options = HS_INIT(hs_session_options, .recovery = HS_RECOVERY(.max_attempts = 2));
+    p->session = hs_session_open(hs_script_backend(p->script), &options, &p->err);
+    assert_non_null(p->session);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_string_equal(hs_script_calls(p->script), "run run run");
+}
+
+static void a_run_may_be_delayed_and_fail(void **state)
 {
     played *p = *state;
     int64_t start = hs_env_monotonic_ns(hs_script_env(p->script));
@@ -116,7 +139,7 @@ static void a_run_may_take_long_and_fail(void **state)
     assert_int_equal(hs_env_monotonic_ns(hs_script_env(p->script)) - start, 2000000000);
 }
 
-static void time_passes_where_the_script_says(void **state)
+static void delays_and_advances_move_the_clock(void **state)
 {
     played *p = *state;
     int64_t start = hs_env_monotonic_ns(hs_script_env(p->script));
@@ -127,6 +150,36 @@ static void time_passes_where_the_script_says(void **state)
     hs_script_advance(p->script, 1);
     hs_env_sleep_ns(hs_script_env(p->script), 7);
     assert_int_equal(hs_env_realtime_ns(hs_script_env(p->script)) - start, 1500000007);
+}
+
+static void seconds_are_rounded_to_nanoseconds(void **state)
+{
+    played *p = *state;
+    int64_t start = hs_env_monotonic_ns(hs_script_env(p->script));
+    hs_script_advance(p->script, 0.57); /* 0.57 * 1e9 is below 570000000 */
+    hs_script_delay_at(p->script, 1, 0.57);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    hs_script_advance(p->script, -1e-9);
+    assert_int_equal(hs_env_monotonic_ns(hs_script_env(p->script)) - start, 1139999999);
+}
+
+static void delays_and_advances_move_the_clock_of_the_environment(void **state)
+{
+    played *p = *state;
+    hs_test_system *system = hs_test_system_new();
+    hs_script_free(p->script);
+    p->script = hs_script_new(hs_test_system_env(system));
+    int64_t start = hs_env_monotonic_ns(hs_test_system_env(system));
+    hs_script_advance(p->script, 2);
+    hs_script_delay_at(p->script, 1, 3);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_int_equal(hs_env_monotonic_ns(hs_test_system_env(system)) - start, 5000000000);
+    hs_session_close(p->session, NULL);
+    p->session = NULL;
+    hs_script_free(p->script);
+    p->script = NULL;
+    assert_int_equal(hs_test_system_live_blocks(system), 0);
+    hs_test_system_free(system);
 }
 
 static void metadata_is_played(void **state)
@@ -158,7 +211,7 @@ static void the_last_run_is_described(void **state)
     assert_int_equal(hs_script_runs(p->script), 2);
 }
 
-static void names_that_are_not_there_are_not_found(void **state)
+static void unknown_names_are_not_found(void **state)
 {
     played *p = *state;
     hs_script_op(p->script, "op");
@@ -168,7 +221,7 @@ static void names_that_are_not_there_are_not_found(void **state)
     assert_int_equal(run(p, HS_NAMES("global_step:1"), NULL), HS_NOT_FOUND);
 }
 
-static void notes_and_calls_stand_in_their_order(void **state)
+static void notes_and_calls_are_recorded_in_order(void **state)
 {
     played *p = *state;
     assert_string_equal(hs_script_calls(p->script), "");
@@ -193,7 +246,7 @@ static void collections_are_kept_in_their_order(void **state)
     assert_false(hs_backend_collection_item(backend, "key", 2, &item));
 }
 
-/* Watching. */
+/* hs_script_watch. */
 
 static hs_code do_nothing(void *self, hs_run_context *context, hs_error *err)
 {
@@ -240,14 +293,14 @@ static void a_held_hook_outlives_its_watch(void **state)
     int destroyed = 0;
     hs_hook held = hs_hook_hold((hs_hook){.ops = &counting, .self = &destroyed, .flags = HS_HOOK_EVAL});
     hs_hook watched = hs_script_watch(p->script, NULL, held);
-    assert_int_equal(watched.flags, HS_HOOK_EVAL); /* the watch itself is not held */
+    assert_int_equal(watched.flags, HS_HOOK_EVAL); /* the wrapper is not held */
     hs_hook_free(watched);
     assert_int_equal(destroyed, 0);
     hs_hook_free(held);
     assert_int_equal(destroyed, 1);
 }
 
-/* What cannot be watched is given back; the session says what is wrong with it. */
+/* An invalid hook is returned unchanged: opening a session reports it. */
 static void a_hook_without_functions_is_not_watched(void **state)
 {
     played *p = *state;
@@ -266,8 +319,7 @@ static hs_code load_int(void *self, hs_state_reader *in, hs_error *err)
     return hs_state_reader_read(in, self, sizeof(int), err);
 }
 
-/* The state of a watched hook rides in the checkpoint as ever. */
-static void a_watched_hook_keeps_its_state(void **state)
+static void the_state_of_a_watched_hook_is_saved(void **state)
 {
     played *p = *state;
     static const hs_hook_ops stateful =
@@ -290,17 +342,17 @@ static void a_watched_hook_keeps_its_state(void **state)
     test_remove_directory(directory);
 }
 
-static void what_a_script_cannot_be_made_of(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
     played *p = *state;
     hs_env env = HS_INIT(hs_env, .allocator = {.alloc = hs_env_default()->allocator.alloc});
-    assert_null(hs_script_new(&env)); /* a half-filled allocator */
+    assert_null(hs_script_new(&env)); /* an allocator with one of three functions */
     assert_int_equal(hs_script_op(p->script, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_series(p->script, NULL, NULL, 0), HS_INVALID_ARGUMENT);
     hs_script_free(NULL);
 }
 
-/* Every allocation. */
+/* Failed allocations. */
 
 static hs_code whole_script(test_env *t, void *user)
 {
@@ -313,7 +365,7 @@ static hs_code whole_script(test_env *t, void *user)
     if (!code)
         code = hs_script_fail_at(script, 2, HS_RESOURCE_EXHAUSTED, "as planned");
     hs_hook hook = hs_script_watch(script, "h", (hs_hook){.ops = &counting, .self = user});
-    if (hook.ops == &counting) /* it is not watched */
+    if (hook.ops == &counting) /* not wrapped */
         code = HS_RESOURCE_EXHAUSTED;
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
@@ -340,21 +392,25 @@ int main(void)
         test(train_advances_the_step),
         test(a_series_plays_one_value_a_run),
         test(a_series_is_replaced_by_another),
-        test(constants_and_placeholders_give_what_they_are_given),
-        test(a_run_fails_where_the_script_says),
-        test(a_run_may_take_long_and_fail),
-        test(time_passes_where_the_script_says),
+        test(constants_and_placeholders_return_their_values),
+        test(the_script_makes_a_run_fail),
+        test(the_script_makes_an_open_fail),
+        test(a_recovery_repeats_a_failed_open),
+        test(a_run_may_be_delayed_and_fail),
+        test(delays_and_advances_move_the_clock),
+        test(seconds_are_rounded_to_nanoseconds),
+        test(delays_and_advances_move_the_clock_of_the_environment),
         test(metadata_is_played),
         test(the_last_run_is_described),
-        test(names_that_are_not_there_are_not_found),
-        test(notes_and_calls_stand_in_their_order),
+        test(unknown_names_are_not_found),
+        test(notes_and_calls_are_recorded_in_order),
         test(collections_are_kept_in_their_order),
         test(a_watched_hook_is_recorded_with_its_label),
         test(without_a_label_the_words_stand_alone),
         test(a_held_hook_outlives_its_watch),
         test(a_hook_without_functions_is_not_watched),
-        test(a_watched_hook_keeps_its_state),
-        test(what_a_script_cannot_be_made_of),
+        test(the_state_of_a_watched_hook_is_saved),
+        test(invalid_arguments_are_refused),
         cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+hooksess_test(testing script)
+hooksess_test(testing system)
