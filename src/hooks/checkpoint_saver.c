@@ -492,8 +492,9 @@ static const hs_hook_ops ops =
             .after_run = after_run, .boundary = boundary, .close = close_hook, .save_state = save_state,
             .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_checkpoint_saver_options *options = given;
     const char *basename = options->checkpoint_basename;
     if (!options->checkpoint_dir || !*options->checkpoint_dir)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
@@ -515,8 +516,10 @@ static hs_code set_timer(checkpoint_saver *hook, const hs_checkpoint_saver_optio
     return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
-static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    checkpoint_saver *hook = self;
+    const hs_checkpoint_saver_options *options = given;
     const char *basename = options->checkpoint_basename ? options->checkpoint_basename : "model.ckpt";
     size_t length = strlen(options->checkpoint_dir);
     while (length > 1 && options->checkpoint_dir[length - 1] == '/')
@@ -547,14 +550,5 @@ static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *o
 
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
 {
-    hs_checkpoint_saver_options options = {0};
-    checkpoint_saver *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_checkpoint_saver_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, check, fill, given);
 }

@@ -177,8 +177,9 @@ static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "control", .begin = begin, .after_create_session = after_create_session, .after_run = after_run,
     .close = close_control, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_control_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_control_options *options = given;
     if (!options->path || !*options->path)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "path is missing; name the file that orders are written to");
     if (!(options->poll_secs >= 0))
@@ -198,9 +199,12 @@ static hs_code copy_knobs(control *hook, const hs_control_options *options, hs_e
     return HS_OK;
 }
 
-static hs_code fill(control *hook, const hs_control_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    control *hook = self;
+    const hs_control_options *options = given;
     static const char ending[] = ".taken";
+    hook->file.fifo = -1;
     double poll = options->poll_secs > 0 ? options->poll_secs : 1;
     hook->poll_ns = (int64_t)((poll < LONGEST_POLL ? poll : LONGEST_POLL) * 1e9);
     size_t length = strlen(options->path);
@@ -220,16 +224,5 @@ static hs_code fill(control *hook, const hs_control_options *options, hs_error *
 
 hs_hook hs_control_hook(const hs_control_options *given)
 {
-    hs_control_options options = {0};
-    control *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_control_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook)
-        hook->file.fifo = -1;
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, control, hs_control_options, check, fill, given);
 }

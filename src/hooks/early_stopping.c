@@ -286,8 +286,9 @@ static const hs_hook_ops ops =
             .save_state = save_state, .load_state = load_state, .destroy = destroy, .state_identity = state_identity,
             .state_bytes = sizeof(record));
 
-static hs_code check(const hs_early_stopping_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_early_stopping_options *options = given;
     bool metric = options->metric && *options->metric, tensor = options->tensor && *options->tensor;
     if (metric == tensor)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s of metric and tensor is given; give exactly one of the two",
@@ -300,8 +301,10 @@ static hs_code check(const hs_early_stopping_options *options, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill(early_stopping *hook, const hs_early_stopping_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    early_stopping *hook = self;
+    const hs_early_stopping_options *options = given;
     static const char form[] = "the %s %s";
     const char *extreme = options->larger_is_better ? "largest" : "smallest";
     hook->patience = options->patience ? options->patience : 1;
@@ -325,14 +328,5 @@ static hs_code fill(early_stopping *hook, const hs_early_stopping_options *optio
 
 hs_hook hs_early_stopping_hook(const hs_early_stopping_options *given)
 {
-    hs_early_stopping_options options = {0};
-    early_stopping *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_early_stopping_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, early_stopping, hs_early_stopping_options, check, fill, given);
 }

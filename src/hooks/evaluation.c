@@ -299,8 +299,9 @@ static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
     return HS_OK;
 }
 
-static hs_code check(const hs_evaluation_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_evaluation_options *options = given;
     if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "none of every_n_steps, every_n_secs, trigger and at_end is given; give at least one");
@@ -330,8 +331,10 @@ static hs_code make_tags(evaluation *hook, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill(evaluation *hook, const hs_evaluation_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    evaluation *hook = self;
+    const hs_evaluation_options *options = given;
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
@@ -353,14 +356,5 @@ static hs_code fill(evaluation *hook, const hs_evaluation_options *options, hs_e
 
 hs_hook hs_evaluation_hook(const hs_evaluation_options *given)
 {
-    hs_evaluation_options options = {0};
-    evaluation *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_evaluation_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, evaluation, hs_evaluation_options, check, fill, given);
 }

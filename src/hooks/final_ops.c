@@ -44,8 +44,9 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "final_ops", .begin = begin, .end = end, .destroy = destroy);
 
-static hs_code check(const hs_final_ops_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_final_ops_options *options = given;
     if (options->names && options->fetches)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "each of names and fetches is given; give at most one of the two");
     if (options->names && !options->names[0])
@@ -53,8 +54,10 @@ static hs_code check(const hs_final_ops_options *options, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill(final_ops *hook, const hs_final_ops_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    final_ops *hook = self;
+    const hs_final_ops_options *options = given;
     hook->done = options->done;
     hook->user = options->user;
     if (options->names && !(hook->names = hs__hook_names(hook, options->names, err)))
@@ -66,14 +69,5 @@ static hs_code fill(final_ops *hook, const hs_final_ops_options *options, hs_err
 
 hs_hook hs_final_ops_hook(const hs_final_ops_options *given)
 {
-    hs_final_ops_options options = {0};
-    final_ops *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_final_ops_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, final_ops, hs_final_ops_options, check, fill, given);
 }

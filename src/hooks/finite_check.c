@@ -96,8 +96,9 @@ static hs_code check_spikes(const hs_finite_guard_options *o, hs_error *err)
     return HS_OK;
 }
 
-hs_code hs__finite_check(const hs_finite_guard_options *o, hs_error *err)
+hs_code hs__finite_check(const void *options, hs_error *err)
 {
+    const hs_finite_guard_options *o = options;
     hs_code code;
     if (!has_names(o->inputs) && !has_names(o->activations) && !has_names(o->gradients) && !has_names(o->parameters) &&
         !has_names(o->losses))

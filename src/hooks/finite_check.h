@@ -5,6 +5,6 @@
 #include <hooksess/hooks/finite_guard.h>
 
 /* HS_INVALID_ARGUMENT for a guard's options that contradict each other, or make no sense. */
-hs_code hs__finite_check(const hs_finite_guard_options *options, hs_error *err);
+hs_code hs__finite_check(const void *options, hs_error *err);
 
 #endif

@@ -309,8 +309,10 @@ static hs_code make_spikes(finite_guard *hook, const hs_finite_guard_options *o,
                            o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err);
 }
 
-static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    finite_guard *hook = self;
+    const hs_finite_guard_options *o = given;
     hook->policy = o->policy;
     const hs__timing_options timing = {
         .secs = o->every_n_secs, .steps = o->every_n_steps, .trigger = o->trigger, .first = true};
@@ -333,22 +335,12 @@ static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_err
         !(code = copy_text(hook, &hook->dump.directory, o->dump_dir, err)) &&
         !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))
         code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);
+    hook->base.flags =
+        hook->timing.by_secs && o->losses ? HS_HOOK_STATE_VARIES : 0; /* the clock says which losses are seen */
     return code;
 }
 
 hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
 {
-    hs_finite_guard_options options = {0};
-    finite_guard *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_finite_guard_options, env, &options, given, &error) && !hs__finite_check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    bool varies = hook->timing.by_secs && options.losses; /* it depends on the clock which losses are in the window */
-    return (hs_hook){.ops = &ops, .self = hook, .flags = varies ? HS_HOOK_STATE_VARIES : 0};
+    return HS__HOOK_MAKE(&ops, finite_guard, hs_finite_guard_options, hs__finite_check, fill, given);
 }

@@ -60,8 +60,9 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "global_step_waiter", .begin = begin, .before_run = before_run, .destroy = hs__hook_free);
 
-static hs_code check(const hs_global_step_waiter_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_global_step_waiter_options *options = given;
     if (options->wait_until_step < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "wait_until_step is %lld; it must be at least 0",
                             (long long)options->wait_until_step);
@@ -71,16 +72,17 @@ static hs_code check(const hs_global_step_waiter_options *options, hs_error *err
     return HS_OK;
 }
 
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    global_step_waiter *hook = self;
+    const hs_global_step_waiter_options *options = given;
+    (void)err;
+    hook->wait_until_step = options->wait_until_step;
+    hook->poll_ns = options->poll_secs > 0 ? (int64_t)(options->poll_secs * 1e9) : DEFAULT_POLL_NS;
+    return HS_OK;
+}
+
 hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *given)
 {
-    hs_global_step_waiter_options options = {0};
-    global_step_waiter *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_global_step_waiter_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->wait_until_step = options.wait_until_step;
-    hook->poll_ns = options.poll_secs > 0 ? (int64_t)(options.poll_secs * 1e9) : DEFAULT_POLL_NS;
-    return (hs_hook){.ops = &ops, .self = hook};
+    return HS__HOOK_MAKE(&ops, global_step_waiter, hs_global_step_waiter_options, check, fill, given);
 }

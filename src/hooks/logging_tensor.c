@@ -170,8 +170,9 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "logging_tensor", .begin = begin, .before_run = before_run, .after_run = after_run,
             .end = end, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_logging_tensor_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_logging_tensor_options *options = given;
     size_t tensors = 0, labels = 0;
     while (options->tensors && options->tensors[tensors])
         tensors++;
@@ -197,8 +198,10 @@ static hs_code set_timer(logging_tensor *hook, const hs_logging_tensor_options *
     return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
-static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    logging_tensor *hook = self;
+    const hs_logging_tensor_options *options = given;
     hook->formatter = options->formatter;
     hook->user = options->user;
     hook->at_end = options->at_end;
@@ -214,14 +217,5 @@ static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *optio
 
 hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *given)
 {
-    hs_logging_tensor_options options = {0};
-    logging_tensor *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_logging_tensor_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, logging_tensor, hs_logging_tensor_options, check, fill, given);
 }

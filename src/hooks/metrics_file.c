@@ -132,8 +132,9 @@ static int64_t format_of(const hs_metrics_file_options *options)
                                                                                    : HS_METRICS_BY_NAME;
 }
 
-static hs_code check(const hs_metrics_file_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_metrics_file_options *options = given;
     if (!options->path || !*options->path)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "path is missing");
     if (options->format < HS_METRICS_BY_NAME || options->format > HS_METRICS_JSON_LINES)
@@ -188,8 +189,10 @@ static hs_code make_row(metrics_file *hook, const char *path, hs_error *err)
     return hook->file ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
-static hs_code fill(metrics_file *hook, const hs_metrics_file_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    metrics_file *hook = self;
+    const hs_metrics_file_options *options = given;
     const hs__scalar_rows_options rows = {
         .tensors = options->tensors,
         .labels = options->labels,
@@ -207,15 +210,5 @@ static hs_code fill(metrics_file *hook, const hs_metrics_file_options *options, 
 
 hs_hook hs_metrics_file_hook(const hs_metrics_file_options *given)
 {
-    hs_metrics_file_options options = {0};
-    metrics_file *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_metrics_file_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        hs__scalar_rows_destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hs__scalar_rows_flags(&hook->rows)}
-                : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, metrics_file, hs_metrics_file_options, check, fill, given);
 }

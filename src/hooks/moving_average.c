@@ -411,8 +411,9 @@ static const hs_hook_ops ops =
             .before_run = before_run, .after_run = after_run, .end = end, .close = close_hook, .save_state = save_state,
             .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_moving_average_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_moving_average_options *options = given;
     if (!options->variables || !options->variables[0])
         return hs_error_set(err, HS_INVALID_ARGUMENT, "variables is missing; name the variables to average");
     for (size_t i = 0; options->variables[i]; i++)
@@ -424,9 +425,12 @@ static hs_code check(const hs_moving_average_options *options, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill(moving_average *hook, const hs_moving_average_options *given, hs_error *err)
+static hs_code fill(void *self, const void *options, hs_error *err)
 {
+    moving_average *hook = self;
+    const hs_moving_average_options *given = options;
     const hs_env *env = &hook->base.env;
+    hook->base.flags = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX;
     hook->options = *given;
     hook->n = hs__names_count(given->variables);
     if (!(hook->options.variables = hs__hook_names(hook, given->variables, err)) ||
@@ -442,17 +446,7 @@ static hs_code fill(moving_average *hook, const hs_moving_average_options *given
 
 hs_hook hs_moving_average_hook(const hs_moving_average_options *given)
 {
-    hs_moving_average_options options = {0};
-    moving_average *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_moving_average_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX}
-                : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, moving_average, hs_moving_average_options, check, fill, given);
 }
 
 hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err)

@@ -175,8 +175,9 @@ static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "profiler", .begin = begin, .after_create_session = after_create_session, .before_run = before_run,
     .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_profiler_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_profiler_options *options = given;
     if (options->max_bytes < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "max_bytes is %lld; it must be at least 0",
                             (long long)options->max_bytes);
@@ -194,8 +195,10 @@ static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_
     return code;
 }
 
-static hs_code fill(profiler *hook, const hs_profiler_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    profiler *hook = self;
+    const hs_profiler_options *options = given;
     bool somewhere = options->trace_dir && *options->trace_dir;
     hs_code code = set_timer(hook, options, err);
     if (code)
@@ -208,14 +211,5 @@ static hs_code fill(profiler *hook, const hs_profiler_options *options, hs_error
 
 hs_hook hs_profiler_hook(const hs_profiler_options *given)
 {
-    hs_profiler_options options = {0};
-    profiler *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_profiler_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, profiler, hs_profiler_options, check, fill, given);
 }

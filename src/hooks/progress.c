@@ -128,8 +128,9 @@ static const hs_scalar_sink_ops sink = HS_INIT(hs_scalar_sink_ops, .name = "prog
 
 static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "progress", HS__SCALAR_ROWS_CALLBACKS);
 
-static hs_code check(const hs_progress_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_progress_options *options = given;
     double often = options->times_a_second;
     if (options->descriptor < 0 || options->descriptor > INT32_MAX)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -164,8 +165,10 @@ static hs_code check_plain(const hs_progress_options *options, const hs_env *env
     return code;
 }
 
-static hs_code fill(progress *hook, const hs_progress_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    progress *hook = self;
+    const hs_progress_options *options = given;
     hs__progress_line_init(&hook->line, options->descriptor ? (int)options->descriptor : STDERR_FILENO, options->plain);
     hook->last_step = options->last_step;
     hook->begin_step = hook->begin_ns = -1;
@@ -179,16 +182,7 @@ static hs_code fill(progress *hook, const hs_progress_options *options, hs_error
 
 hs_hook hs_progress_hook(const hs_progress_options *given)
 {
-    hs_progress_options options = {0};
-    progress *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_progress_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        hs__scalar_rows_destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, progress, hs_progress_options, check, fill, given);
 }
 
 void hs_progress_print(hs_hook hook, const char *text)

@@ -110,23 +110,23 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "run_status", .begin = begin, .after_create_session = after_create_session,
             .before_run = before_run, .boundary = boundary, .close = close_status, .destroy = destroy);
 
-static hs_code check(const hs_run_status_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_run_status_options *options = given;
     if (!options->status_dir || !*options->status_dir)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "status_dir is missing; give the directory of the checkpoints");
     return HS_OK;
 }
 
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    run_status *hook = self;
+    const hs_run_status_options *options = given;
+    hook->directory = hs__hook_text(hook, options->status_dir, err);
+    return hook->directory ? HS_OK : HS_RESOURCE_EXHAUSTED;
+}
+
 hs_hook hs_run_status_hook(const hs_run_status_options *given)
 {
-    hs_run_status_options options = {0};
-    run_status *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_run_status_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && !(hook->directory = hs__hook_text(hook, options.status_dir, &error))) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, run_status, hs_run_status_options, check, fill, given);
 }

@@ -43,12 +43,6 @@ typedef struct hs__scalar_rows_options {
  * hs__scalar_rows_destroy frees all. */
 hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_options *options, hs_error *err);
 
-/* By seconds, it depends on the clock which rows there are. */
-static inline uint32_t hs__scalar_rows_flags(const hs__scalar_rows *rows)
-{
-    return rows->sampler.timing.by_secs ? HS_HOOK_STATE_VARIES : 0;
-}
-
 /* The callbacks of the hook. */
 hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err);
 hs_code hs__scalar_rows_create(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err);

@@ -89,6 +89,5 @@ hs_hook hs_scalars_hook(const hs_scalars_options *given)
         hs__scalar_rows_destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hs__scalar_rows_flags(&hook->rows)}
-                : hs_hook_broken(ops.name, &error);
+    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hook->rows.base.flags} : hs_hook_broken(ops.name, &error);
 }

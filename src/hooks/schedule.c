@@ -80,8 +80,9 @@ static hs_code check_points(const hs_schedule_options *o, hs_error *err)
     return HS_OK;
 }
 
-static hs_code check(const hs_schedule_options *o, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_schedule_options *o = given;
     const int64_t most = INT64_MAX / 4;
     const struct {
         const char *name;
@@ -319,21 +320,20 @@ static hs_code copy_points(schedule *hook, const hs_schedule_point *given, hs_er
     return HS_OK;
 }
 
-hs_hook hs_schedule_hook(const hs_schedule_options *given)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
-    hs_schedule_options options = {0};
-    schedule *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_schedule_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && (!(hook->name = hs__hook_text(hook, options.value, &error)) || copy_points(hook, options.points, &error))) {
-        destroy(hook);
-        hook = NULL;
-    }
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->options = options;
+    schedule *hook = self;
+    const hs_schedule_options *options = given;
+    if (!(hook->name = hs__hook_text(hook, options->value, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    hs_code code = copy_points(hook, options->points, err);
+    hook->options = *options;
     hook->options.value = hook->name;
     hook->options.points = hook->points;
-    return (hs_hook){.ops = &ops, .self = hook};
+    return code;
+}
+
+hs_hook hs_schedule_hook(const hs_schedule_options *given)
+{
+    return HS__HOOK_MAKE(&ops, schedule, hs_schedule_options, check, fill, given);
 }

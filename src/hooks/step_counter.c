@@ -222,8 +222,9 @@ static hs_code check_units(const hs_step_counter_options *o, hs_error *err)
     return HS_OK;
 }
 
-static hs_code check(const hs_step_counter_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_step_counter_options *options = given;
     if (options->summary_dir && options->summary_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "each of summary_dir and summary_writer is given; give at most one of the two");
@@ -240,8 +241,10 @@ static hs_code fill_units(step_counter *hook, const hs_step_counter_options *opt
     return HS_OK;
 }
 
-static hs_code fill(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    step_counter *hook = self;
+    const hs_step_counter_options *options = given;
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
@@ -253,14 +256,5 @@ static hs_code fill(step_counter *hook, const hs_step_counter_options *options, 
 
 hs_hook hs_step_counter_hook(const hs_step_counter_options *given)
 {
-    hs_step_counter_options options = {0};
-    step_counter *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_step_counter_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, step_counter, hs_step_counter_options, check, fill, given);
 }

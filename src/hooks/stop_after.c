@@ -213,15 +213,16 @@ static const hs_hook_ops ops =
             .before_run = before_run, .after_run = after_run, .boundary = boundary, .save_state = save_state,
             .load_state = load_state, .destroy = hs__hook_free);
 
-static hs_code check(const hs_stop_after_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
-    const double given[N_LIMITS] = {options->total_secs, options->this_run_secs, options->deadline_unix_secs};
+    const hs_stop_after_options *options = given;
+    const double limits[N_LIMITS] = {options->total_secs, options->this_run_secs, options->deadline_unix_secs};
     bool any = false;
     for (int i = 0; i < N_LIMITS; i++) {
-        if (!(given[i] >= 0) && given[i] != HS_NEVER)
+        if (!(limits[i] >= 0) && limits[i] != HS_NEVER)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be positive, or HS_NEVER", limit_names[i],
-                                given[i]);
-        any |= given[i] > 0;
+                                limits[i]);
+        any |= limits[i] > 0;
     }
     if (!any)
         return hs_error_set(
@@ -232,18 +233,20 @@ static hs_code check(const hs_stop_after_options *options, hs_error *err)
     return HS_OK;
 }
 
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    stop_after *hook = self;
+    const hs_stop_after_options *options = given;
+    (void)err;
+    hook->limits[TOTAL] = options->total_secs;
+    hook->limits[THIS_RUN] = options->this_run_secs;
+    hook->limits[DEADLINE] = options->deadline_unix_secs;
+    hook->margin_secs = options->margin_secs;
+    hook->base.flags = HS_HOOK_STATE_VARIES;
+    return HS_OK;
+}
+
 hs_hook hs_stop_after_hook(const hs_stop_after_options *given)
 {
-    hs_stop_after_options options = {0};
-    stop_after *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_stop_after_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->limits[TOTAL] = options.total_secs;
-    hook->limits[THIS_RUN] = options.this_run_secs;
-    hook->limits[DEADLINE] = options.deadline_unix_secs;
-    hook->margin_secs = options.margin_secs;
-    return (hs_hook){.ops = &ops, .self = hook, .flags = HS_HOOK_STATE_VARIES};
+    return HS__HOOK_MAKE(&ops, stop_after, hs_stop_after_options, check, fill, given);
 }

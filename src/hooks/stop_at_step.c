@@ -45,8 +45,9 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "stop_at_step", .begin = begin, .after_create_session = after_create_session,
             .after_run = after_run, .destroy = hs__hook_free);
 
-static hs_code check(const hs_stop_at_step_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_stop_at_step_options *options = given;
     if (options->num_steps && options->last_step)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "each of num_steps and last_step is given; give at most one of the two");
@@ -57,16 +58,17 @@ static hs_code check(const hs_stop_at_step_options *options, hs_error *err)
     return HS_OK;
 }
 
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    stop_at_step *hook = self;
+    const hs_stop_at_step_options *options = given;
+    (void)err;
+    hook->num_steps = options->num_steps;
+    hook->last_step = options->num_steps ? -1 : options->last_step;
+    return HS_OK;
+}
+
 hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *given)
 {
-    hs_stop_at_step_options options = {0};
-    stop_at_step *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_stop_at_step_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->num_steps = options.num_steps;
-    hook->last_step = options.num_steps ? -1 : options.last_step;
-    return (hs_hook){.ops = &ops, .self = hook};
+    return HS__HOOK_MAKE(&ops, stop_at_step, hs_stop_at_step_options, check, fill, given);
 }

@@ -135,8 +135,9 @@ static const hs_hook_ops ops =
             .before_run = before_run, .after_run = after_run, .end = end, .save_state = save_state,
             .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_summary_saver_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_summary_saver_options *options = given;
     if (!options->scaffold == !options->summary_ops)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "%s of scaffold and summary_ops is given; give exactly one of the two",
@@ -157,8 +158,10 @@ static hs_code set_timer(summary_saver *hook, const hs_summary_saver_options *op
     return hs__timing_init(&hook->sampler.timing, &timing, &hook->base.env, err);
 }
 
-static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    summary_saver *hook = self;
+    const hs_summary_saver_options *options = given;
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
@@ -173,14 +176,5 @@ static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options
 
 hs_hook hs_summary_saver_hook(const hs_summary_saver_options *given)
 {
-    hs_summary_saver_options options = {0};
-    summary_saver *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_summary_saver_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, summary_saver, hs_summary_saver_options, check, fill, given);
 }

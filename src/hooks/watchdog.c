@@ -302,8 +302,10 @@ static hs_code take_floors(watchdog *w, const hs_watchdog_options *options, hs_e
     return code;
 }
 
-static hs_code take(watchdog *w, const hs_watchdog_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    watchdog *w = self;
+    const hs_watchdog_options *options = given;
     hs_code code = take_floors(w, options, err);
     if (code)
         return code;
@@ -317,6 +319,7 @@ static hs_code take(watchdog *w, const hs_watchdog_options *options, hs_error *e
                             options->heartbeat_secs);
     if (options->heartbeat && !*options->heartbeat)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "heartbeat is empty; name a file, or leave it out");
+    w->base.flags = HS_HOOK_STATE_VARIES;
     w->factor = options->factor == HS_NEVER ? 0 : options->factor > 0 ? options->factor : 10;
     w->aborts = options->action == HS_WATCHDOG_ABORT_RUN;
     w->heartbeat_secs = options->heartbeat_secs > 0 ? options->heartbeat_secs : 10;
@@ -327,14 +330,5 @@ static hs_code take(watchdog *w, const hs_watchdog_options *options, hs_error *e
 
 hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
 {
-    hs_watchdog_options options = {0};
-    watchdog *w = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_watchdog_options, env, &options, given, &error))
-        w = hs__hook_new(options.env, sizeof *w, &error);
-    if (w && take(w, &options, &error)) {
-        destroy(w);
-        w = NULL;
-    }
-    return w ? (hs_hook){.ops = &ops, .self = w, .flags = HS_HOOK_STATE_VARIES} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, watchdog, hs_watchdog_options, NULL, fill, given);
 }
