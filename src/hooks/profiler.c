@@ -2,12 +2,11 @@
 #include <hooksess/hooks/profiler.h>
 
 #include "hooks/make.h"
+#include "hooks/step_clock.h"
 #include "hooks/timing.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const int64_t MOST_PER_RUN = INT64_MAX / 2;
 
 typedef struct {
     hs__hook_base base;
@@ -16,8 +15,7 @@ typedef struct {
     int64_t max_bytes;
     bool show_memory;
     const hs_env *session_env;
-    int64_t step, per_run; /* by steps: after the last run, and what the last run that moved it added */
-    bool has_step;
+    hs__step_clock clock;        /* used if the schedule is by steps */
     bool traces_now, writes_now; /* in this run; in its boundary */
     void *metadata;              /* a copy: what other hooks run until the boundary may replace the backend's */
     size_t metadata_bytes;
@@ -27,8 +25,8 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     profiler *hook = self;
     hook->session_env = hs_backend_env(backend);
-    hook->per_run = 1;
-    hook->has_step = hook->traces_now = hook->writes_now = false;
+    hs__step_clock_reset(&hook->clock);
+    hook->traces_now = hook->writes_now = false;
     hs_timer_reset(hook->timing.timer);
     return hs_backend_check_global_step(backend, err);
 }
@@ -36,7 +34,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     (void)session, (void)coordinator, (void)err;
-    ((profiler *)self)->has_step = false; /* after a recovery it is another */
+    ((profiler *)self)->clock.has_step = false; /* a recovery may have changed the step */
     return HS_OK;
 }
 
@@ -47,15 +45,15 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     profiler *hook = self;
     hs_timer *timer = hook->timing.timer;
     hook->traces_now = hook->writes_now = false;
-    if (hook->timing.by_steps && !hook->has_step) {
+    if (hook->timing.by_steps && !hook->clock.has_step) {
         int64_t step = hs_run_context_global_step(run, err);
         if (step < 0)
             return err->code;
-        hook->step = step;
-        hook->has_step = true;
+        hook->clock.step = step;
+        hook->clock.has_step = true;
         hs_timer_start(timer, step);
     }
-    hook->traces_now = hs_timer_due(timer, run, hook->step + hook->per_run);
+    hook->traces_now = hs_timer_due(timer, run, hs__step_clock_next(&hook->clock));
     if (hook->traces_now) {
         *args = &traced;
         hs_run_context_record_spans(run);
@@ -72,7 +70,7 @@ static void drop_metadata(profiler *hook)
 
 static void skip_profile(const profiler *hook, const char *why)
 {
-    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->step, why);
+    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->clock.step, why);
 }
 
 /* Keeps what the boundary needs. */
@@ -96,14 +94,12 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     profiler *hook = self;
     hs_timer *timer = hook->timing.timer;
-    int64_t before = hook->step;
+    int64_t before = hook->clock.step;
     bool by_steps = hook->timing.by_steps;
     int64_t step = by_steps || hook->traces_now ? hs_run_context_global_step(run, err) : before;
     if (step < 0)
         return err->code;
-    hook->step = step;
-    if (by_steps && step > before)
-        hook->per_run = step - before;
+    hs__step_clock_advance(&hook->clock, step, by_steps);
     hs_timer_begin(timer, run, before);
     if (!hook->traces_now)
         return HS_OK;
@@ -118,9 +114,9 @@ static hs_code add_event(const profiler *hook, hs_raw_session *session, hs_error
     char tag[32];
     hs_summary_writer *writer;
     hs_bytes metadata = {hook->metadata, hook->metadata_bytes};
-    snprintf(tag, sizeof tag, "step_%lld", (long long)hook->step);
+    snprintf(tag, sizeof tag, "step_%lld", (long long)hook->clock.step);
     hs_code code = hs_raw_session_summary_writer(session, hook->trace_dir, &writer, err);
-    return code ? code : hs_summary_writer_run_metadata(writer, tag, metadata, hook->step, err);
+    return code ? code : hs_summary_writer_run_metadata(writer, tag, metadata, hook->clock.step, err);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
@@ -133,7 +129,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     const hs_trace_options options =
         HS_INIT(hs_trace_options, .trace_dir = hook->trace_dir, .metadata = {hook->metadata, hook->metadata_bytes},
                 .max_bytes = hook->max_bytes, .show_memory = hook->show_memory);
-    if (hs_run_context_write_trace(run, hook->step, &options, &error) ||
+    if (hs_run_context_write_trace(run, hook->clock.step, &options, &error) ||
         add_event(hook, hs_run_context_session(run), &error))
         skip_profile(hook, error.message);
     hook->writes_now = false;
@@ -144,22 +140,13 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const profiler *hook = self;
-    hs_code code = hs_state_writer_write(out, &hook->per_run, sizeof hook->per_run, err);
-    return code ? code : hs_timer_save(hook->timing.timer, out, err);
+    return hs__step_clock_save(&hook->clock, hook->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     profiler *hook = self;
-    int64_t per_run;
-    hs_code code = hs_state_reader_read(in, &per_run, sizeof per_run, err);
-    if (code)
-        return code;
-    if (per_run < 1 || per_run > MOST_PER_RUN)
-        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld steps per run", (long long)per_run);
-    hook->per_run = per_run;
-    hook->has_step = false;
-    return hs_timer_load(hook->timing.timer, in, err);
+    return hs__step_clock_load(&hook->clock, hook->timing.timer, in, err);
 }
 
 static void destroy(void *self)

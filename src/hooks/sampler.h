@@ -2,16 +2,16 @@
 #ifndef HS_HOOKS_SAMPLER_H
 #define HS_HOOKS_SAMPLER_H
 
+#include "hooks/step_clock.h"
 #include "hooks/timing.h"
 
 /* For hooks that fetch names in some runs: decides before each run whether its values are fetched, and when it fires again
  * after a resume. */
 typedef struct hs__sampler {
     hs__timing timing;
-    hs_run_args args;     /* the names that are fetched; none: the schedule alone */
-    bool unsaved;         /* nothing is saved: `first` of the trigger fires after each restart */
-    int64_t step;         /* the global step after the last run */
-    int64_t per_run;      /* steps that the last run that advanced it made */
+    hs_run_args args; /* the names that are fetched; none: the schedule alone */
+    bool unsaved;     /* nothing is saved: `first` of the trigger fires after each restart */
+    hs__step_clock clock;
     int64_t sampled_step; /* of the last sample; -1: none */
     /* Before the first run since the creation of the session, a restore, or a step that decreased */
     int64_t begin_step, begin_ns;
@@ -45,10 +45,10 @@ void hs__sampler_go_back(hs__sampler *sampler, hs_run_context *run, int64_t step
 
 static inline hs_code hs__sampler_before(hs__sampler *s, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    hs_code code = s->has_step ? HS_OK : hs__sampler_find_step(s, run, err);
+    hs_code code = s->clock.has_step ? HS_OK : hs__sampler_find_step(s, run, err);
     if (code)
         return code;
-    s->samples_now = hs_timer_due(s->timing.timer, run, s->step + s->per_run) || s->fires_first;
+    s->samples_now = hs_timer_due(s->timing.timer, run, hs__step_clock_next(&s->clock)) || s->fires_first;
     if (s->samples_now)
         hs__sampler_begin_sample(s, run, args);
     return HS_OK;
@@ -60,15 +60,13 @@ static inline hs_code hs__sampler_after(hs__sampler *s, hs_run_context *run, boo
     *samples = false;
     if (!s->samples_now && !s->timing.by_steps)
         return HS_OK;
-    int64_t step = hs_run_context_global_step(run, err), before = s->step;
+    int64_t step = hs_run_context_global_step(run, err), before = s->clock.step;
     bool sampled = s->samples_now;
     if (step < 0)
         return err->code;
-    s->step = step;
+    hs__step_clock_advance(&s->clock, step, s->timing.by_steps);
     if (step < before)
         hs__sampler_go_back(s, run, step);
-    else if (s->timing.by_steps && step > before)
-        s->per_run = step - before;
     if (sampled)
         hs__sampler_end_sample(s, run, samples);
     return HS_OK;

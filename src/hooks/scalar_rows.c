@@ -104,7 +104,7 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
         hs_code code = value ? hs_tensor_host(value, &rows->copy, &host, err) : HS_OK;
         if (code)
             return code;
-        rows->scalars[i].step = rows->sampler.step;
+        rows->scalars[i].step = rows->sampler.clock.step;
         if (!value || (!hs__scalar_read(&rows->scalars[i], &host) && !rows->for_people))
             return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has more than one element; fetch, for example, its mean",
                                 rows->tensors[i]);
@@ -134,7 +134,7 @@ static void return_metrics(hs__scalar_rows *rows)
 static hs_scalar_row make_row(const hs__scalar_rows *rows, int64_t now_ns)
 {
     return (hs_scalar_row){.size = sizeof(hs_scalar_row),
-                           .step = rows->sampler.step,
+                           .step = rows->sampler.clock.step,
                            .scalars = rows->scalars,
                            .unix_ns = hs_env_realtime_ns(rows->session_env),
                            .now_ns = now_ns,
@@ -183,7 +183,7 @@ hs_code hs__scalar_rows_after(void *self, hs_run_context *run, const hs_run_valu
     if (!code && samples)
         code = write_row(rows, values, hs_run_context_now(run), err);
     if (code)
-        rows->sampler.has_step = false; /* a hook of best effort may not be called for some steps */
+        rows->sampler.clock.has_step = false; /* a hook of best effort may not be called for some steps */
     return code;
 }
 

@@ -68,7 +68,7 @@ static hs_code write_summary(const summary_saver *hook, const hs_tensor *value, 
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary op '%s' does not return a string (a serialized Summary)",
                             hook->sampler.args.names[index]);
     const hs_string *summary = value->data;
-    return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->sampler.step, err) : HS_OK;
+    return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->sampler.clock.step, err) : HS_OK;
 }
 
 static hs_code write_summaries(const summary_saver *hook, const hs_run_values *values, hs_error *err)
@@ -89,7 +89,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (code || !samples)
         return code;
     if ((code = write_summaries(hook, values, err)))
-        hook->sampler.has_step = false; /* it may be left alone for some steps */
+        hook->sampler.clock.has_step = false; /* it may be left alone for some steps */
     return code;
 }
 
