@@ -7,12 +7,32 @@
 #include "hooks/graph_events.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
-#include "hooks/save_listeners.h"
-#include "hooks/save_policy.h"
-#include "hooks/save_time.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* The listeners, which are called before and after each save. */
+typedef struct {
+    hs_saver_listener *items;
+    hs_saver_listener_ops *ops; /* their functions, complete */
+    size_t n;
+} listener_list;
+
+/* What happens after a save failed by a transient error, as of the disk. */
+typedef struct {
+    hs_save_failure on_failure;
+    int failures;     /* in a row */
+    int64_t retry_ns; /* when the next attempt is made, by the monotonic clock. Valid after a failure */
+} failure_policy;
+
+/* How long saves take, and whether one fits into the time after a signal (hs_raw_session_grace_secs). If it does not fit,
+ * the hook saves more often, so that fewer steps are lost. */
+typedef struct {
+    int64_t began_ns;
+    int64_t extra_ns; /* interval of the additional saves. 0: none */
+    int64_t last_ns;  /* end of the last save. Valid if extra_ns is set */
+    bool reported, fits;
+} save_time;
 
 enum { NOT_SAVED = -1 };
 
@@ -23,16 +43,16 @@ typedef struct {
     hs_saver *saver;
     hs_saver *holder; /* of the directory, from begin to after_create_session */
     hs_scaffold *scaffold;
-    hs__listeners listeners;
+    listener_list listeners;
     bool no_graph_def;
     bool due, requested; /* in the next boundary */
     int64_t requests;    /* seen so far */
     int64_t saved_step;
     int64_t restores; /* of the session, when that was so */
     bool left;        /* what is on its way in the background is of a history that was left since */
-    hs__save_policy policy;
+    failure_policy policy;
     bool listener_failed; /* in the last save: the policy does not decide */
-    hs__save_time time;
+    save_time time;
     bool background, overlap;
     hs_busy_policy busy;
     int64_t copy_limit;
@@ -43,6 +63,205 @@ typedef struct {
     hs_summary_writer *writer;
     const hs_env *log; /* the backend's: where there is no session any more */
 } checkpoint_saver;
+
+/* Listeners. */
+
+static hs_code copy_listeners(listener_list *to, const hs_env *env, const hs_saver_listener *from, hs_error *err)
+{
+    size_t n = 0;
+    while (from && from[n].ops)
+        n++;
+    to->items = hs_env_alloc(env, (n + 1) * sizeof *to->items);
+    to->ops = hs_env_alloc(env, (n + 1) * sizeof *to->ops);
+    if (!to->items || !to->ops)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu listeners", n);
+    for (size_t i = 0; i < n; i++) {
+        to->items[i] = from[i];
+        hs_code code = HS_STRUCT_TAKE(hs_saver_listener_ops, end, &to->ops[i], from[i].ops, err);
+        if (code)
+            return code;
+    }
+    to->n = n;
+    return HS_OK;
+}
+
+static void free_listeners(listener_list *listeners, const hs_env *env)
+{
+    hs_env_free(env, listeners->items);
+    hs_env_free(env, listeners->ops);
+}
+
+static hs_code begin_listeners(const listener_list *all, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < all->n; i++)
+        if (all->ops[i].begin && (code = all->ops[i].begin(all->items[i].self, err)))
+            hs__part_failed(code, "listener", i, "begin", err);
+    return code;
+}
+
+static hs_code call_before_save(const listener_list *all, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < all->n; i++)
+        if (all->ops[i].before_save && (code = all->ops[i].before_save(all->items[i].self, session, step, err)))
+            hs__part_failed(code, "listener", i, "before_save", err);
+    return code;
+}
+
+static hs_code call_after_save(const listener_list *all, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < all->n; i++) {
+        bool stop = false;
+        if (all->ops[i].after_save && (code = all->ops[i].after_save(all->items[i].self, session, step, &stop, err)))
+            hs__part_failed(code, "listener", i, "after_save", err);
+        if (stop)
+            hs_run_context_request_stop(run);
+    }
+    return code;
+}
+
+static hs_code end_listeners(const listener_list *all, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < all->n; i++)
+        if (all->ops[i].end && (code = all->ops[i].end(all->items[i].self, session, step, err)))
+            hs__part_failed(code, "listener", i, "end", err);
+    return code;
+}
+
+/* Failed saves. */
+
+static const hs_env *env_of_run(const hs_run_context *run)
+{
+    return hs_backend_env(hs_raw_session_backend(hs_run_context_session(run)));
+}
+
+/* Is it a failure of the file system, or of memory? A later save may succeed. A lost session is the session's to recover.
+ */
+static bool is_transient(hs_code code, const hs_error *error)
+{
+    if (code == HS_ABORTED || code == HS_UNAVAILABLE)
+        return false;
+    return code == HS_RESOURCE_EXHAUSTED || (code && error->os_error);
+}
+
+static int64_t backoff_ns(const failure_policy *policy)
+{
+    enum { MOST_DOUBLINGS = 6 };
+    const int64_t SECOND = 1000000000;
+    return SECOND << (policy->failures - 1 < MOST_DOUBLINGS ? policy->failures - 1 : MOST_DOUBLINGS);
+}
+
+/* After a signal the process may be killed soon. There must be time to wait, to save and to close the session. */
+static bool is_time_left(const hs_raw_session *session, double left_secs, double wait_secs)
+{
+    enum { CLOSING_SECS = 5 };
+    return left_secs == HS_NEVER || left_secs >= wait_secs + hs_raw_session_save_secs(session) + CLOSING_SECS;
+}
+
+static bool wait_to_retry(const failure_policy *policy, hs_run_context *run, hs_code code, hs_error *error)
+{
+    enum { MOST_FAILURES = 5 };
+    hs_raw_session *session = hs_run_context_session(run);
+    if (!is_transient(code, error))
+        return false;
+    bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    bool pauses = policy->on_failure == HS_SAVE_FAILURE_PAUSE;
+    bool stops = !ends && hs_raw_session_stop_requested(session);
+    int64_t wait_ns = pauses ? 1000000000 : backoff_ns(policy);
+    if (pauses ? stops : !(ends && policy->on_failure == HS_SAVE_FAILURE_RETRY && policy->failures < MOST_FAILURES))
+        return false;
+    if (ends && !is_time_left(session, hs_raw_session_grace_left_secs(session), (double)wait_ns / 1e9)) {
+        hs_error_prefix(error, "not saved; after the request to stop there is no time to retry");
+        return false;
+    }
+    if (policy->failures == 1)
+        hs_log(env_of_run(run), HS_LOG_WARNING, "%s; retrying", error->message);
+    hs_env_sleep_ns(env_of_run(run), wait_ns);
+    return true;
+}
+
+static bool may_skip(const failure_policy *policy, hs_code code, const hs_error *error)
+{
+    return policy->on_failure != HS_SAVE_FAILURE_FAIL && is_transient(code, error);
+}
+
+static void record_skipped_save(failure_policy *policy, hs_run_context *run, int64_t step, const hs_error *error)
+{
+    policy->retry_ns = hs_run_context_now(run) + backoff_ns(policy);
+    hs_raw_session_report_failure(hs_run_context_session(run), "checkpoint_saver", error);
+    hs_log(env_of_run(run), HS_LOG_WARNING, "step %lld: not saved, training continues: %s", (long long)step,
+           error->message);
+}
+
+/* PAUSE waits in the boundary, and comes here only where a stop cut the waiting short. */
+static bool retry_pending(const failure_policy *policy)
+{
+    return policy->failures && (policy->on_failure == HS_SAVE_FAILURE_PAUSE || policy->on_failure == HS_SAVE_FAILURE_RETRY);
+}
+
+static bool is_retry_due(const failure_policy *policy, hs_run_context *run)
+{
+    return policy->on_failure == HS_SAVE_FAILURE_PAUSE || hs_run_context_now(run) >= policy->retry_ns;
+}
+
+/* The time that saves take. */
+
+/* A save is given so much more time than the longest of the last few took; the longest is forgotten by so much at each
+ * save; and where it does not fit, saving takes at most one part in so many of the time. */
+static const double MARGIN = 1.25, KEPT = 0.9;
+enum { SHARE = 20 };
+
+static void begin_save_time(save_time *time, const hs_run_context *run)
+{
+    time->began_ns = time->last_ns = hs_env_monotonic_ns(env_of_run(run)); /* also where it fails */
+}
+
+static double last_save_secs(const save_time *time)
+{
+    return (double)(time->last_ns - time->began_ns) / 1e9;
+}
+
+static void report_save_time(save_time *time, const hs_run_context *run)
+{
+    const hs_raw_session *session = hs_run_context_session(run);
+    double grace = hs_raw_session_grace_secs(session), secs = hs_raw_session_save_secs(session);
+    if (!(grace > 0) || !(secs > 0))
+        return;
+    bool fits = secs * MARGIN <= grace;
+    time->extra_ns = fits ? 0 : (int64_t)(secs * SHARE * 1e9);
+    if (time->reported ? fits == time->fits : secs * 2 < grace)
+        return;
+    time->reported = true;
+    time->fits = fits;
+    if (!fits)
+        hs_log(env_of_run(run), HS_LOG_WARNING,
+               "a save takes %.3g s, but the process may be killed %.3g s after a signal (signal_grace_secs), so the last "
+               "steps may be lost; saving at least every %.3g s until saves are faster",
+               secs, grace, secs * SHARE);
+    else
+        hs_log(env_of_run(run), HS_LOG_INFO,
+               "a save takes %.3g s of the %.3g s that the process has after a signal (signal_grace_secs)", secs, grace);
+}
+
+static void end_save_time(save_time *time, const hs_run_context *run)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    time->last_ns = hs_env_monotonic_ns(env_of_run(run));
+    double secs = last_save_secs(time), before = hs_raw_session_save_secs(session) * KEPT;
+    hs_raw_session_set_save_secs(session, secs > before ? secs : before);
+    report_save_time(time, run);
+}
+
+static bool is_extra_save_due(const save_time *time, hs_run_context *run)
+{
+    return time->extra_ns && hs_run_context_now(run) - time->last_ns >= time->extra_ns;
+}
+
+/* The hook. */
 
 /* What is no tensor may still come to the board. */
 static hs_code find_metric(checkpoint_saver *hook, hs_backend backend, hs_error *err)
@@ -83,14 +302,14 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->requests = 0;
     hook->writer = NULL;
     hook->log = hs_backend_env(backend);
-    hook->policy.tries = 0;
+    hook->policy.failures = 0;
     hs_timer_reset(hook->timing.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
     if (!code && hook->metric)
         code = find_metric(hook, backend, err);
     if (!code)
         code = hold_directory(hook, err);
-    return code ? code : hs__listeners_begin(&hook->listeners, err);
+    return code ? code : begin_listeners(&hook->listeners, err);
 }
 
 /* The saver that was given, the scaffold's, or the only one of the graph. */
@@ -159,8 +378,7 @@ static void log_saved(const checkpoint_saver *hook, const hs_saver *saver, int64
 {
     char bytes[HS__NUMBER_TEXT], secs[HS__NUMBER_TEXT];
     hs_log(hook->log, HS_LOG_INFO, "step %lld: saved %s (%s, %s)", (long long)step, hs_saver_last_path(saver),
-           hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)),
-           hs__secs_text(secs, hs__save_time_last(&hook->time)));
+           hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)), hs__secs_text(secs, last_save_secs(&hook->time)));
 }
 
 static hs_code note_listeners(checkpoint_saver *hook, hs_code code)
@@ -175,13 +393,13 @@ static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver
     if (!hook->left)
         hook->saved_step = step;
     hook->left = false;
-    hook->policy.tries = 0;
-    hs__save_time_end(&hook->time, run);
+    hook->policy.failures = 0;
+    end_save_time(&hook->time, run);
     log_saved(hook, saver, step);
     hs_raw_session_record_save(hs_run_context_session(run), step);
     hs_code code =
         hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
-    return code ? code : note_listeners(hook, hs__listeners_after_save(&hook->listeners, run, step, err));
+    return code ? code : note_listeners(hook, call_after_save(&hook->listeners, run, step, err));
 }
 
 /* What was said of another step says nothing of this one. */
@@ -224,7 +442,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
                 .overlap = background && hook->overlap, .busy = (int64_t)hook->busy, .copy_limit = hook->copy_limit);
     hs_saver *saver;
     hook->listener_failed = false;
-    hs__save_time_begin(&hook->time, run);
+    begin_save_time(&hook->time, run);
     hs_code code = find_saver(hook, session, &saver, err);
     if (code)
         return code;
@@ -233,7 +451,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         return HS_OK;
     }
     if ((code = open_writer(hook, session, err)) ||
-        (code = note_listeners(hook, hs__listeners_before_save(&hook->listeners, session, step, err))) ||
+        (code = note_listeners(hook, call_before_save(&hook->listeners, session, step, err))) ||
         (code = take_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
@@ -266,17 +484,17 @@ static void notice_restore(checkpoint_saver *hook, const hs_raw_session *session
 }
 
 /* Tries again, as long as the policy has it. */
-static hs_code insist(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
+static hs_code retry_save(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
 {
-    while (!hook->listener_failed && hs__save_again(&hook->policy, run, code, error)) {
+    while (!hook->listener_failed && wait_to_retry(&hook->policy, run, code, error)) {
         hs_error_clear(error);
         if ((code = save(hook, run, step, false, error)))
-            hook->policy.tries++;
+            hook->policy.failures++;
     }
     return code;
 }
 
-static hs_code give_up(hs_code code, const hs_error *error, hs_error *err)
+static hs_code fail_save(hs_code code, const hs_error *error, hs_error *err)
 {
     if (err)
         *err = *error;
@@ -293,10 +511,10 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
     hook->pending = NULL;
     if (!result.error.code)
         return saved(hook, run, saver, result.step, err);
-    hook->policy.tries++;
-    if (!hs__save_passes(&hook->policy, result.error.code, &result.error))
-        return give_up(result.error.code, &result.error, err);
-    hs__go_on_unsaved(&hook->policy, run, result.step, &result.error);
+    hook->policy.failures++;
+    if (!may_skip(&hook->policy, result.error.code, &result.error))
+        return fail_save(result.error.code, &result.error, err);
+    record_skipped_save(&hook->policy, run, result.step, &result.error);
     return HS_OK;
 }
 
@@ -307,8 +525,8 @@ static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs
     bool requested = requests != hook->requests;
     hook->requests = requests;
     hook->requested |= requested;
-    if (hs__save_retries(&hook->policy)) {
-        *due = hook->requested || hs__save_retry_due(&hook->policy, run);
+    if (retry_pending(&hook->policy)) {
+        *due = hook->requested || is_retry_due(&hook->policy, run);
         return HS_OK;
     }
     hs_code code = hs_timer_fires(hook->timing.timer, run, due, err);
@@ -333,7 +551,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (code)
         return code;
     /* It stays due if another hook's failure keeps the boundary from coming. */
-    hook->due |= fires || hs__save_time_due(&hook->time, run);
+    hook->due |= fires || is_extra_save_due(&hook->time, run);
     if (hook->due)
         hs_run_context_request_boundary(run);
     return HS_OK;
@@ -343,7 +561,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_error error = {0};
-    bool again = hook->policy.tries > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    bool again = hook->policy.failures > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
     bool background = hook->background && !again && !ends;
     bool waits = hook->busy == HS_BUSY_WAIT || (hook->busy == HS_BUSY_SKIP && hook->requested);
     if (hook->pending && waits) { /* nobody is to miss what came of it */
@@ -354,13 +572,13 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
     }
     hs_code code = save(hook, run, step, background, &error);
     if (code && !hook->listener_failed) {
-        hook->policy.tries++;
-        code = insist(hook, run, step, code, &error);
+        hook->policy.failures++;
+        code = retry_save(hook, run, step, code, &error);
     }
-    if (code && (ends || hook->listener_failed || !hs__save_passes(&hook->policy, code, &error)))
-        return give_up(code, &error, err);
+    if (code && (ends || hook->listener_failed || !may_skip(&hook->policy, code, &error)))
+        return fail_save(code, &error, err);
     if (code)
-        hs__go_on_unsaved(&hook->policy, run, step, &error);
+        record_skipped_save(&hook->policy, run, step, &error);
     else if (again) { /* the intervals begin with the save that came late */
         hs_timer_reset(hook->timing.timer);
         hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
@@ -376,7 +594,7 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
     hook->due = hook->requested = false; /* what was due when a session was lost is not, in the one that is made for it */
     hs_timer_start(timer, step);
     bool saves = !restored && (hook->timing.first || hs_timer_due(timer, run, step));
-    hs__save_time_tell(&hook->time, run);
+    report_save_time(&hook->time, run);
     if (restored)
         hook->saved_step = step;
     else if (saves)
@@ -396,7 +614,7 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
         hs_log(hook->log, HS_LOG_WARNING,
                "keep_best ignores the checkpoints of this session: metric '%s' is not a tensor and was never set",
                hook->metric);
-    return code ? code : hs__listeners_end(&hook->listeners, hs_run_context_session(run), step, err);
+    return code ? code : end_listeners(&hook->listeners, hs_run_context_session(run), step, err);
 }
 
 /* What must not be saved is not: neither now nor at the end. */
@@ -483,7 +701,7 @@ static void destroy(void *self)
     hs_env_free(env, hook->prefix);
     hs_env_free(env, hook->metric);
     hs_timer_free(hook->timing.timer);
-    hs__listeners_free(&hook->listeners, env);
+    free_listeners(&hook->listeners, env);
     hs__hook_free(hook);
 }
 
@@ -545,7 +763,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
     snprintf(hook->prefix, bytes, "%.*s%s%s", (int)length, hook->directory, hook->directory[length - 1] == '/' ? "" : "/",
              basename);
-    return hs__listeners_take(&hook->listeners, &hook->base.env, options->listeners, err);
+    return copy_listeners(&hook->listeners, &hook->base.env, options->listeners, err);
 }
 
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
