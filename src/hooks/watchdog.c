@@ -1,14 +1,163 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/watchdog.h>
 
-#include "hooks/heartbeat.h"
+#include "base/files.h"
 #include "hooks/make.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { N_PHASES = HS_PHASE_END + 1, THREADS = 400 };
 static const double NS = 1e9;
+
+/* The heartbeat. */
+
+enum { LINE = 512, NAME = 128 };
+/* How long a heartbeat that hangs may hold up the closing. */
+static const double PATIENCE_SECS = 10;
+
+/* What the heartbeat file reports. The watchdog's thread writes it; each field is atomic by itself. */
+typedef struct {
+    atomic_int phase;           /* an hs_phase */
+    _Atomic(const char *) hook; /* valid as long as the session */
+    atomic_llong progress;
+    atomic_llong since_ns; /* time of the last progress, by the monotonic clock */
+    atomic_bool stalled;
+} pulse;
+
+/* A thread writes the heartbeat file, so that a blocked file system does not keep the watchdog from reporting a stall. */
+typedef struct {
+    hs_env env;
+    pulse pulse;
+    hs_thread *thread;
+    double every_n_secs;
+    bool failed;      /* and somebody was told */
+    atomic_bool left; /* nobody waits for it any more: what it writes with may be gone */
+    char *tmp;        /* "PATH.tmp" */
+    char path[];
+} heartbeat;
+
+/* As JSON has it; what is no plain character becomes a '?'. */
+static void quote_json(char *to, size_t size, const char *text)
+{
+    size_t used = 0;
+    for (; *text && used + 2 < size; text++) {
+        if (*text == '"' || *text == '\\')
+            to[used++] = '\\';
+        to[used++] = *text;
+        if ((unsigned char)*text < ' ')
+            to[used - 1] = '?';
+    }
+    to[used] = '\0';
+}
+
+static size_t format_heartbeat(heartbeat *h, bool closed, char *line)
+{
+    char hook[NAME];
+    pulse *p = &h->pulse;
+    int64_t since = atomic_load(&p->since_ns), still = hs_env_monotonic_ns(&h->env) - since;
+    quote_json(hook, sizeof hook, closed ? "" : atomic_load(&p->hook));
+    return (size_t)snprintf(line, LINE,
+                            "{\"time\": %.3f, \"pid\": %ld, \"phase\": \"%s\", \"hook\": \"%s\", \"progress\": %lld, "
+                            "\"still_secs\": %.3f, \"stalled\": %s}\n",
+                            (double)hs_env_realtime_ns(&h->env) / 1e9, (long)getpid(),
+                            closed ? "closed" : hs_phase_name((hs_phase)atomic_load(&p->phase)), hook,
+                            atomic_load(&p->progress), still > 0 ? (double)still / 1e9 : 0.0,
+                            !closed && atomic_load(&p->stalled) ? "true" : "false");
+}
+
+static void write_heartbeat(heartbeat *h, bool closed)
+{
+    char line[LINE];
+    hs_error error = {0};
+    hs_code code = hs__file_replace_by(&h->env, h->tmp, h->path, line, format_heartbeat(h, closed, line), false, &error);
+    if (code && !h->failed && !atomic_load(&h->left))
+        hs_log(&h->env, HS_LOG_WARNING, "watchdog: cannot write the heartbeat: %s", error.message);
+    h->failed |= code != HS_OK;
+}
+
+static void make_directory(const heartbeat *h)
+{
+    const hs_file_system *files = &h->env.files;
+    char *slash = strrchr(h->tmp, '/');
+    if (!slash || slash == h->tmp)
+        return;
+    *slash = '\0';
+    files->ops->make_directory(files->user, h->tmp, NULL); /* the file will show whether it is there */
+    *slash = '/';
+}
+
+static hs_code write_heartbeats(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    heartbeat *h = user;
+    (void)err;
+    make_directory(h);
+    do
+        write_heartbeat(h, false);
+    while (!hs_coordinator_wait_for_stop(coordinator, h->every_n_secs));
+    if (!atomic_load(&h->left))
+        write_heartbeat(h, true);
+    return HS_OK;
+}
+
+static hs_code start_writing(heartbeat *h, hs_coordinator *threads, hs_error *err)
+{
+    const hs_thread_options options =
+        HS_INIT(hs_thread_options, .name = "heartbeat", .run = write_heartbeats, .user = h, .env = &h->env);
+    hs_code code;
+    if (!(h->thread = hs_thread_new(&options, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    if (!(code = hs_coordinator_register(threads, h->thread, err)))
+        code = hs_thread_start(h->thread, err);
+    return code;
+}
+
+static heartbeat *start_heartbeat(const hs_env *env, const char *path, double every_n_secs, hs_coordinator *threads,
+                                   hs_error *err)
+{
+    static const char ending[] = ".tmp";
+    size_t bytes = strlen(path) + 1;
+    heartbeat *h = hs_env_alloc(env, sizeof *h + 2 * bytes + sizeof ending);
+    if (!h) {
+        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a heartbeat");
+        return NULL;
+    }
+    h->env = *env;
+    h->every_n_secs = every_n_secs;
+    atomic_init(&h->left, false);
+    h->tmp = h->path + bytes;
+    memcpy(h->path, path, bytes);
+    snprintf(h->tmp, bytes + sizeof ending, "%s%s", path, ending);
+    atomic_init(&h->pulse.phase, HS_PHASE_INIT);
+    atomic_init(&h->pulse.hook, "");
+    atomic_init(&h->pulse.progress, 0);
+    atomic_init(&h->pulse.since_ns, hs_env_monotonic_ns(env));
+    atomic_init(&h->pulse.stalled, false);
+    if (start_writing(h, threads, err)) {
+        hs_thread_free(h->thread);
+        hs_env_free(env, h);
+        return NULL;
+    }
+    return h;
+}
+
+static void end_heartbeat(heartbeat *h)
+{
+    if (!h)
+        return;
+    hs_env env = h->env;
+    bool ended = hs_thread_wait(h->thread, PATIENCE_SECS);
+    hs_thread_free(h->thread);
+    if (ended) {
+        hs_env_free(&env, h);
+        return;
+    }
+    hs_log(&env, HS_LOG_WARNING, "watchdog: writing '%s' hangs; its thread is abandoned", h->path);
+    atomic_store(&h->left, true);
+}
 
 /* A time in which nothing moved. */
 typedef struct {
@@ -28,7 +177,7 @@ typedef struct {
     const hs_env *env;       /* the backend's: that of the threads */
     hs_coordinator *threads; /* of this hook; the session's are joined before it has ended */
     hs_thread *watch;
-    hs__heartbeat *heartbeat;
+    heartbeat *heartbeat;
     /* What the watching thread and the session's share. */
     _Atomic(hs_raw_session *) session; /* NULL: hooks are not told of it yet */
     _Atomic(hs_coordinator *) coordinator;
@@ -110,12 +259,12 @@ static void publish(watchdog *w)
 {
     if (!w->heartbeat)
         return;
-    hs__pulse *pulse = hs__heartbeat_pulse(w->heartbeat);
-    atomic_store(&pulse->phase, (int)w->now.phase);
-    atomic_store(&pulse->hook, w->now.hook);
-    atomic_store(&pulse->progress, w->now.progress);
-    atomic_store(&pulse->since_ns, w->now.since_ns);
-    atomic_store(&pulse->stalled, w->now.told);
+    pulse *p = &w->heartbeat->pulse;
+    atomic_store(&p->phase, (int)w->now.phase);
+    atomic_store(&p->hook, w->now.hook);
+    atomic_store(&p->progress, w->now.progress);
+    atomic_store(&p->since_ns, w->now.since_ns);
+    atomic_store(&p->stalled, w->now.told);
 }
 
 static void begin_stay(watchdog *w, const stay *next, int64_t now)
@@ -206,7 +355,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     atomic_store(&w->coordinator, NULL);
     if (!(w->threads = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = w->env), err)))
         return HS_RESOURCE_EXHAUSTED;
-    if (w->path && !(w->heartbeat = hs__heartbeat_start(w->env, w->path, w->heartbeat_secs, w->threads, err)))
+    if (w->path && !(w->heartbeat = start_heartbeat(w->env, w->path, w->heartbeat_secs, w->threads, err)))
         code = HS_RESOURCE_EXHAUSTED;
     if (code || (code = start_watch(w, err)))
         hs_coordinator_request_stop(w->threads, NULL); /* close_hook frees what there is */
@@ -232,7 +381,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
     hs_coordinator_request_stop(w->threads, NULL);
     hs_thread_wait(w->watch, HS_NEVER); /* first: it writes what the heartbeat reads */
     hs_thread_free(w->watch);
-    hs__heartbeat_end(w->heartbeat);
+    end_heartbeat(w->heartbeat);
     hs_coordinator_free(w->threads);
     w->watch = NULL;
     w->heartbeat = NULL;
