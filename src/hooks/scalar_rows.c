@@ -7,7 +7,64 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEFAULT_STEPS = 100, SINK_NAME = 32 };
+enum { DEFAULT_STEPS = 100, SINK_NAME = 32, MOST_METRICS = 1 << 20 };
+
+/* The board. */
+
+static void clear_board(hs__metrics_board *board)
+{
+    for (size_t i = 0; i < board->n; i++)
+        board->metrics[i] = (hs__board_metric){0};
+}
+
+static void read_board(hs__metrics_board *board, const hs_raw_session *session)
+{
+    for (size_t i = 0; i < board->n; i++) {
+        hs__board_metric *metric = &board->metrics[i];
+        int64_t step;
+        double value;
+        if (!hs_raw_session_metric(session, board->names[i], &value, &step))
+            continue;
+        if (metric->known && metric->step == step && memcmp(&metric->value, &value, sizeof value) == 0)
+            continue;
+        *metric = (hs__board_metric){.known = 1, .step = step, .value = value};
+    }
+}
+
+static bool take_from_board(hs__metrics_board *board, size_t index, double *value, int64_t *step)
+{
+    hs__board_metric *metric = &board->metrics[index];
+    bool fresh = metric->known && !metric->shown;
+    *value = metric->value;
+    *step = metric->step;
+    metric->shown = metric->known;
+    return fresh;
+}
+
+static hs_code save_board(const hs__metrics_board *board, hs_state_writer *out, hs_error *err)
+{
+    int64_t n = (int64_t)board->n;
+    hs_code code = hs_state_writer_write(out, &n, sizeof n, err);
+    return code ? code : hs_state_writer_write(out, board->metrics, board->n * sizeof *board->metrics, err);
+}
+
+static hs_code load_board(hs__metrics_board *board, hs_state_reader *in, hs_error *err)
+{
+    hs__board_metric read;
+    int64_t n;
+    hs_code code = hs_state_reader_read(in, &n, sizeof n, err);
+    if (!code && (n < 0 || n > MOST_METRICS))
+        code = hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld metrics", (long long)n);
+    clear_board(board);
+    for (int64_t i = 0; !code && i < n; i++) {
+        code = hs_state_reader_read(in, &read, sizeof read, err);
+        if (!code && n == (int64_t)board->n)
+            board->metrics[i] = (hs__board_metric){read.known != 0, read.shown != 0, read.step, read.value};
+    }
+    return code;
+}
+
+/* The beginning. */
 
 hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err)
 {
@@ -17,7 +74,7 @@ hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err)
         code = hs_backend_check_tensor(backend, rows->tensors[i], err);
     rows->session_env = hs_backend_env(backend);
     rows->opened = rows->is_open = rows->full = rows->failing = false;
-    hs__metrics_board_clear(&rows->board);
+    clear_board(&rows->board);
     hs__sampler_reset(&rows->sampler);
     return code;
 }
@@ -114,10 +171,10 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
 
 static void read_metrics(hs__scalar_rows *rows)
 {
-    hs__metrics_board_look(&rows->board, rows->session);
+    read_board(&rows->board, rows->session);
     for (size_t i = 0; i < rows->n_metrics; i++) {
         hs_scalar *to = &rows->scalars[rows->n_tensors + i];
-        to->known = hs__metrics_board_take(&rows->board, i, &to->value, &to->step);
+        to->known = take_from_board(&rows->board, i, &to->value, &to->step);
         if (!to->known)
             to->value = (double)NAN;
     }
@@ -128,7 +185,7 @@ static void return_metrics(hs__scalar_rows *rows)
 {
     for (size_t i = 0; i < rows->n_metrics; i++)
         if (rows->scalars[rows->n_tensors + i].known)
-            rows->board.said[i].shown = 0;
+            rows->board.metrics[i].shown = 0;
 }
 
 static hs_scalar_row make_row(const hs__scalar_rows *rows, int64_t now_ns)
@@ -254,10 +311,10 @@ hs_code hs__scalar_rows_save(void *self, hs_state_writer *out, hs_error *err)
     if (code)
         return code;
     if (rows->session)
-        hs__metrics_board_look(&rows->board, rows->session);
+        read_board(&rows->board, rows->session);
     if ((code = hs__sampler_save(&rows->sampler, out, err)) ||
         (code = hs_state_writer_write(out, &rows->sampler.sampled_step, sizeof rows->sampler.sampled_step, err)) ||
-        (code = hs__metrics_board_save(&rows->board, out, err)))
+        (code = save_board(&rows->board, out, err)))
         return code;
     return save_sink(rows, out, err);
 }
@@ -279,7 +336,7 @@ hs_code hs__scalar_rows_load(void *self, hs_state_reader *in, hs_error *err)
     hs__scalar_rows *rows = self;
     hs_code code = hs__sampler_load(&rows->sampler, in, err);
     if (code || (code = hs_state_reader_read(in, &rows->sampler.sampled_step, sizeof rows->sampler.sampled_step, err)) ||
-        (code = hs__metrics_board_load(&rows->board, in, err)))
+        (code = load_board(&rows->board, in, err)))
         return code;
     return load_sink(rows, in, err);
 }
@@ -296,7 +353,7 @@ void hs__scalar_rows_destroy(void *self)
         hs_env_free(env, (void *)rows->labels);
     hs_env_free(env, (void *)rows->tensors);
     hs_env_free(env, (void *)rows->metrics);
-    hs_env_free(env, rows->board.said);
+    hs_env_free(env, rows->board.metrics);
     hs_env_free(env, rows->scalars);
     hs__hook_free(rows);
 }
@@ -327,9 +384,9 @@ static hs_code make_scalars(hs__scalar_rows *rows, hs_error *err)
     const hs_env *env = &rows->base.env;
     size_t n = rows->n_tensors + rows->n_metrics + 1;
     rows->board = (hs__metrics_board){.names = rows->metrics, .n = rows->n_metrics};
-    rows->board.said = hs__alloc(env, rows->n_metrics + 1, sizeof *rows->board.said);
+    rows->board.metrics = hs__alloc(env, rows->n_metrics + 1, sizeof *rows->board.metrics);
     rows->scalars = hs__alloc(env, n, sizeof *rows->scalars);
-    if (!rows->board.said || !rows->scalars)
+    if (!rows->board.metrics || !rows->scalars)
         return hs__no_memory(err, n * sizeof *rows->scalars, "a row");
     for (size_t i = 0; i < rows->n_tensors; i++)
         rows->scalars[i].name = rows->labels[i];

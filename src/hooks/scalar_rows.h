@@ -5,11 +5,24 @@
 #include <hooksess/scalar_sink.h>
 
 #include "hooks/make.h"
-#include "hooks/metrics_board.h"
 #include "hooks/sampler.h"
 
 /* What hs_scalars, hs_metrics_file and hs_progress share: fetches numbers on a schedule and gives them to a sink, row by
  * row. */
+
+/* The last value of each metric of the session's board, and whether a row has it. A restore clears the session's board, so
+ * the metrics that no row has are saved in the checkpoint. */
+typedef struct hs__board_metric {
+    int64_t known, shown; /* 0 or 1. known: the metric was set; shown: a row has it */
+    int64_t step;
+    double value;
+} hs__board_metric;
+
+typedef struct hs__metrics_board {
+    const char *const *names;
+    hs__board_metric *metrics; /* in the order of the names */
+    size_t n;
+} hs__metrics_board;
 
 /* The state of such a hook begins with this. The sinks of the three have the hook as their `self`. */
 typedef struct hs__scalar_rows {
