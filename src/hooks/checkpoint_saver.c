@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/checkpoint_saver.h>
-#include <hooksess/tf1/scaffold.h>
 
 #include "base/files.h"
 #include "base/text.h"
 #include "hooks/graph_events.h"
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
 
@@ -136,7 +136,7 @@ static hs_code end_listeners(const listener_list *all, hs_raw_session *session, 
 
 static const hs_env *env_of_run(const hs_run_context *run)
 {
-    return hs_backend_env(hs_raw_session_backend(hs_run_context_session(run)));
+    return hs__session_env(hs_run_context_session(run));
 }
 
 /* Is it a failure of the file system, or of memory? A later save may succeed. A lost session is the session's to recover.
@@ -312,23 +312,15 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code ? code : begin_listeners(&hook->listeners, err);
 }
 
-/* The saver that was given, the scaffold's, or the only one of the graph. */
 static hs_code find_saver(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver **saver, hs_error *err)
 {
-    const hs_backend backend = hs_raw_session_backend(session);
-    const void *item = NULL;
-    size_t n = 0;
-    *saver = hook->saver ? hook->saver : hook->scaffold ? hs_scaffold_saver(hook->scaffold) : NULL;
-    if (*saver)
-        return HS_OK;
-    while (hs_backend_collection_item(backend, HS_SAVERS, n, &item))
-        n++;
-    if (n != 1)
+    size_t n;
+    *saver = hs__find_saver(hs_raw_session_backend(session), hook->saver, hook->scaffold, &n);
+    if (!*saver)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "neither saver nor scaffold is given, and the graph's collection '%s' has %zu items instead of "
                             "1",
                             HS_SAVERS, n);
-    *saver = (hs_saver *)item;
     return HS_OK;
 }
 
@@ -624,8 +616,7 @@ static bool is_refused(const hs_run_context *run, int64_t step)
     hs_error why;
     if (!hs_raw_session_save_refusal(session, &why))
         return false;
-    hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING, "step %lld: not saved: %s", (long long)step,
-           why.message);
+    hs_log(hs__session_env(session), HS_LOG_WARNING, "step %lld: not saved: %s", (long long)step, why.message);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/final_ops.h>
 
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
 typedef struct {
@@ -30,7 +31,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         return HS_OK;
     hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
     if (code == HS_OUT_OF_RANGE)
-        hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING,
+        hs_log(hs__session_env(session), HS_LOG_WARNING,
                "final_ops: the input has ended; final ops must not depend on an op that draws a batch");
     return code || !hook->done ? code : hook->done(hook->user, values, err);
 }

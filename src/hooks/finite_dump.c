@@ -6,6 +6,7 @@
 #include <hooksess/session.h>
 
 #include "base/files.h"
+#include "hooks/lookup.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static hs_code save(const hs__dump *dump, const loan *l, hs_raw_session *session
     hs_code code = hs_safetensors_save(hs_session_raw(l->session), path, &options, err);
     if (code)
         return code;
-    const hs_env *env = hs_backend_env(hs_raw_session_backend(session));
+    const hs_env *env = hs__session_env(session);
     hs_log(env, HS_LOG_INFO, "step %s: dumped the watched tensors to %s", step, path);
     options.names = NULL;
     find_path(path, dump, found->step, number, ".variables");
@@ -118,7 +119,7 @@ static hs_code save(const hs__dump *dump, const loan *l, hs_raw_session *session
 void hs__dump_make(hs__dump *dump, const hs__watched *watched, hs_raw_session *session, const hs_run_values *values,
                    const hs__finding *found)
 {
-    const hs_env *env = hs_backend_env(hs_raw_session_backend(session));
+    const hs_env *env = hs__session_env(session);
     hs_error error = {0};
     loan l = {0};
     if (!dump->directory || (dump->most != HS_NEVER && dump->made >= dump->most))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/finite_rollback.h"
 
-#include <hooksess/tf1/scaffold.h>
-
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
 #include <math.h>
@@ -11,21 +10,14 @@
 
 static const int64_t MOST = INT64_MAX / 4; /* of what is counted: no sum of two overflows */
 
-static const hs_env *env_of(const hs_raw_session *session)
-{
-    return hs_backend_env(hs_raw_session_backend(session));
-}
-
 /* The beginning. */
 
 static hs_code find_learning_rate(hs__rollback *rollback, hs_backend backend, hs_error *err)
 {
     const char *name = rollback->learning_rate;
     hs_variable found;
-    size_t i = 0;
-    while (hs_backend_variable(backend, i, &found) && strcmp(found.name, name) != 0)
-        i++;
-    if (!hs_backend_variable(backend, i, &found))
+    size_t i;
+    if (!hs__find_variable(backend, name, &i, &found))
         return hs_error_set(err, HS_NOT_FOUND, "learning_rate '%s' is not a variable", name);
     if (!hs__is_number(found.dtype, found.shape.rank))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is not a scalar of type float or double", name);
@@ -52,17 +44,10 @@ hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error 
 
 /* What there is to go back to. */
 
-/* The saver that was given, the scaffold's, or the only one of the graph; NULL: there is none. */
 static hs_saver *find_saver(const hs__rollback *rollback, const hs_raw_session *session)
 {
-    const hs_backend backend = hs_raw_session_backend(session);
-    const void *item = NULL;
-    hs_saver *saver = rollback->saver ? rollback->saver : rollback->scaffold ? hs_scaffold_saver(rollback->scaffold) : NULL;
-    if (saver)
-        return saver;
-    bool only_one = hs_backend_collection_item(backend, HS_SAVERS, 0, &item) &&
-                    !hs_backend_collection_item(backend, HS_SAVERS, 1, NULL);
-    return only_one ? (hs_saver *)item : NULL;
+    size_t n;
+    return hs__find_saver(hs_raw_session_backend(session), rollback->saver, rollback->scaffold, &n);
 }
 
 /* What a checkpoint would take for variables. */
@@ -86,7 +71,7 @@ hs_code hs__rollback_prepare(hs__rollback *rollback, hs_raw_session *session, hs
     if (rollback->snapshot_limit == HS_NEVER || bytes <= (uint64_t)rollback->snapshot_limit)
         return hs_raw_session_copy_state(session, &rollback->copy, err);
     hs_log(
-        env_of(session), HS_LOG_WARNING,
+        hs__session_env(session), HS_LOG_WARNING,
         "state of %llu bytes is not copied (snapshot_limit is %lld): no rollback is possible until a checkpoint is saved",
         (unsigned long long)bytes, (long long)rollback->snapshot_limit);
     return HS_OK;
@@ -114,7 +99,7 @@ static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const ch
     hs_code code = hs_saver_restore(saver, session, prefix, NULL, err);
     if (code != HS_DATA_LOSS && code != HS_NOT_FOUND)
         return code;
-    hs_log(env_of(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", prefix, err->message);
+    hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", prefix, err->message);
     return HS_NOT_FOUND;
 }
 
@@ -173,7 +158,7 @@ static hs_code skip(hs__rollback *rollback, hs_run_context *run, int64_t batches
     for (int64_t i = 0; i < batches && !hs_raw_session_stop_requested(session); i++) {
         hs_code code = hs_raw_session_run(session, &args, NULL, err);
         if (code == HS_OUT_OF_RANGE) {
-            hs_log(env_of(session), HS_LOG_WARNING, "the input ended while skipping batches; stopping");
+            hs_log(hs__session_env(session), HS_LOG_WARNING, "the input ended while skipping batches; stopping");
             hs_run_context_request_stop(run);
             return HS_OK;
         }
@@ -208,7 +193,7 @@ static void tell(const hs__rollback *rollback, hs_raw_session *session, int64_t 
     char most[32] = "";
     if (rollback->most != HS_NEVER)
         snprintf(most, sizeof most, " of at most %lld", (long long)rollback->most);
-    hs_log(env_of(session), HS_LOG_WARNING,
+    hs_log(hs__session_env(session), HS_LOG_WARNING,
            "step %lld: %s; rolled back to step %lld (%s), rollback %lld%s%s; %lld batches skipped", (long long)bad_step,
            why, (long long)step, from ? from : "the copy in memory", (long long)rollback->count.rollbacks, most, rate,
            (long long)skipped);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/global_step_waiter.h>
 
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
 static const int64_t TELL_EVERY_NS = INT64_C(60000000000);
@@ -28,7 +29,7 @@ static void sleep_between(const global_step_waiter *hook, const hs_raw_session *
 
 static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, hs_error *err)
 {
-    const hs_env *env = hs_backend_env(hs_raw_session_backend(session));
+    const hs_env *env = hs__session_env(session);
     long long wanted = hook->wait_until_step;
     int64_t told_ns = hs_env_monotonic_ns(env);
     hs_log(env, HS_LOG_INFO, "waiting for global step %lld before training begins", wanted);

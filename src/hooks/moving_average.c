@@ -4,6 +4,7 @@
 #include <hooksess/graph.h>
 
 #include "base/env.h"
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
 #include <math.h>
@@ -144,10 +145,7 @@ static bool is_missing(const average *a)
 
 static hs_code find_variable(hs_backend backend, const char *name, size_t *index, hs_variable *found, hs_error *err)
 {
-    *index = 0;
-    while (hs_backend_variable(backend, *index, found) && strcmp(found->name, name) != 0)
-        ++*index;
-    if (!hs_backend_variable(backend, *index, found))
+    if (!hs__find_variable(backend, name, index, found))
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not a variable", name);
     if (found->dtype != HS_FLOAT && found->dtype != HS_DOUBLE)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' is of type %s; only float and double can be averaged",
@@ -366,8 +364,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
     hs_error error = {0};
     (void)outcome;
     if (hook->session && place(hook, false, &error))
-        hs_log(hs_backend_env(hs_raw_session_backend(hook->session)), HS_LOG_ERROR,
-               "the variables still hold the averages: %s", error.message);
+        hs_log(hs__session_env(hook->session), HS_LOG_ERROR, "the variables still hold the averages: %s", error.message);
     hook->session = NULL;
 }
 

@@ -2,6 +2,7 @@
 #include <hooksess/hooks/schedule.h>
 
 #include "base/env.h"
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/number.h"
 
@@ -133,7 +134,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     schedule *hook = self;
     hs_variable found;
     hs_node node;
-    size_t i = 0;
+    size_t i;
     hook->backend = backend;
     hook->factor = 1;
     hook->written = NAN;
@@ -142,9 +143,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = hs_backend_check_global_step(backend, err);
     if (code || (code = hs_backend_find(backend, hook->name, &node, err)))
         return code;
-    while (hs_backend_variable(backend, i, &found) && strcmp(found.name, hook->name) != 0)
-        i++;
-    hook->is_variable = hs_backend_variable(backend, i, &found);
+    hook->is_variable = hs__find_variable(backend, hook->name, &i, &found);
     if (!hook->is_variable)
         return backend.ops->lend_value
                    ? HS_OK

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/stop_at_step.h>
 
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
 typedef struct {
@@ -24,8 +25,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (hook->last_step < 0)
         hook->last_step = step > INT64_MAX - hook->num_steps ? INT64_MAX : step + hook->num_steps;
     if (step >= hook->last_step) {
-        hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_INFO,
-               "step %lld: training is already done: last_step is %lld", (long long)step, (long long)hook->last_step);
+        hs_log(hs__session_env(session), HS_LOG_INFO, "step %lld: training is already done: last_step is %lld",
+               (long long)step, (long long)hook->last_step);
         hs_coordinator_request_stop(coordinator, NULL);
     }
     return HS_OK;
