@@ -52,7 +52,7 @@ static int64_t step_of(hs_run_context *run)
 
 static void refuse(control *hook, const char *order, const char *why)
 {
-    hs__control_refuse(&hook->file, order, strlen(order), why);
+    hs__control_log_refusal(&hook->file, order, strlen(order), why);
 }
 
 static void add_event(const control *hook, const hs__knob *knob, int64_t step)
@@ -140,7 +140,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hook->has_looked = true;
     hook->looked_ns = now_ns;
     hook->run = run;
-    hs__control_file_look(&hook->file);
+    hs__control_file_poll(&hook->file);
     hook->run = NULL;
     return HS_OK;
 }

@@ -27,7 +27,7 @@ static void quote(char *to, size_t room, const char *text, size_t bytes)
     to[used] = '\0';
 }
 
-void hs__control_refuse(hs__control_file *file, const char *text, size_t bytes, const char *why)
+void hs__control_log_refusal(hs__control_file *file, const char *text, size_t bytes, const char *why)
 {
     char quoted[4 * MOST_QUOTED + 9];
     if (++file->refusals > MOST_TOLD)
@@ -47,9 +47,9 @@ static void end_line(hs__control_file *file)
 {
     file->text[file->bytes] = '\0';
     if (file->too_long)
-        hs__control_refuse(file, file->text, file->bytes, "the line is too long");
+        hs__control_log_refusal(file, file->text, file->bytes, "the line is too long");
     else if (memchr(file->text, '\0', file->bytes))
-        hs__control_refuse(file, file->text, file->bytes, "the line contains a zero byte");
+        hs__control_log_refusal(file, file->text, file->bytes, "the line contains a zero byte");
     else
         file->line(file->user, file->text);
     file->bytes = 0;
@@ -72,7 +72,7 @@ static void take(hs__control_file *file, const char *data, size_t bytes)
 static void end_text(hs__control_file *file)
 {
     if (file->bytes)
-        hs__control_refuse(file, file->text, file->bytes, "the line does not end with a newline");
+        hs__control_log_refusal(file, file->text, file->bytes, "the line does not end with a newline");
     file->bytes = 0;
     file->too_long = false;
 }
@@ -197,7 +197,7 @@ static void read_file(hs__control_file *file, const struct stat *found)
     unlink(hs__redirected(file->aside, aside));
 }
 
-void hs__control_file_look(hs__control_file *file)
+void hs__control_file_poll(hs__control_file *file)
 {
     struct stat found;
     char buffer[PATH_MAX];

@@ -24,11 +24,11 @@ typedef struct hs__control_file {
 } hs__control_file;
 
 /* Looks once, and calls `line` with each whole line, without its end. */
-void hs__control_file_look(hs__control_file *file);
+void hs__control_file_poll(hs__control_file *file);
 /* Lets go of a FIFO, and forgets what it was told of. */
 void hs__control_file_reset(hs__control_file *file);
 /* A line in the log: `text` is refused, and why. It is quoted so that the log stays whole whatever is in it, and cut. After
  * some in one look it falls silent. */
-void hs__control_refuse(hs__control_file *file, const char *text, size_t bytes, const char *why);
+void hs__control_log_refusal(hs__control_file *file, const char *text, size_t bytes, const char *why);
 
 #endif

@@ -116,8 +116,8 @@ static hs_code save(const hs__dump *dump, const loan *l, hs_raw_session *session
     return hs_safetensors_save(session, path, &options, err);
 }
 
-void hs__dump_make(hs__dump *dump, const hs__watched *watched, hs_raw_session *session, const hs_run_values *values,
-                   const hs__finding *found)
+void hs__dump_write(hs__dump *dump, const hs__watched *watched, hs_raw_session *session, const hs_run_values *values,
+                    const hs__finding *found)
 {
     const hs_env *env = hs__session_env(session);
     hs_error error = {0};

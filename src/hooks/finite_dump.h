@@ -2,7 +2,7 @@
 #ifndef HS_HOOKS_FINITE_DUMP_H
 #define HS_HOOKS_FINITE_DUMP_H
 
-#include "hooks/finite_look.h"
+#include "hooks/finite_inspect.h"
 
 /* Files of what a bad step had in memory. A failure is a warning in the log. */
 typedef struct hs__dump {
@@ -11,7 +11,7 @@ typedef struct hs__dump {
     int64_t made;
 } hs__dump;
 
-void hs__dump_make(hs__dump *dump, const hs__watched *watched, hs_raw_session *session, const hs_run_values *values,
-                   const hs__finding *found);
+void hs__dump_write(hs__dump *dump, const hs__watched *watched, hs_raw_session *session, const hs_run_values *values,
+                    const hs__finding *found);
 
 #endif

@@ -2,7 +2,7 @@
 #include <hooksess/hooks/finite_guard.h>
 
 #include "hooks/finite_dump.h"
-#include "hooks/finite_look.h"
+#include "hooks/finite_inspect.h"
 #include "hooks/finite_rollback.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
@@ -81,11 +81,11 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 {
     finite_guard *hook = self;
     if (hook->rollback.wants_copy) {
-        hs_code code = hs__rollback_prepare(&hook->rollback, hs_run_context_session(run), err);
+        hs_code code = hs__rollback_snapshot(&hook->rollback, hs_run_context_session(run), err);
         if (code)
             return code;
     } else if (hook->rollback.copy) {
-        hs__rollback_release(&hook->rollback, hs_run_context_session(run));
+        hs__rollback_drop_outdated(&hook->rollback, hs_run_context_session(run));
     }
     if (hook->periodic && !hook->started) {
         hs_timer_start(hook->timing.timer, hook->runs);
@@ -124,7 +124,7 @@ static hs_code stop(const finite_guard *hook, hs_run_context *run)
 static hs_code go_back_later(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     const hs__rollback *rollback = &hook->rollback;
-    if (!hs__rollback_is_left(rollback)) {
+    if (!hs__rollback_allowed(rollback)) {
         fail(hook, run, "", err);
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; all %lld rollbacks (max_rollbacks) are used%s%s",
                             hook->found.first, (long long)rollback->most, rollback->history[0] ? ": " : "",
@@ -168,7 +168,7 @@ static hs_code trip(finite_guard *hook, hs_run_context *run, const hs_run_values
     if (found->offenders > 1)
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %zu more of the %zu watched tensors are bad: %s",
                (long long)found->step, found->offenders - 1, hook->watched.ends[HS__PARAMETERS], found->further);
-    hs__dump_make(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
+    hs__dump_write(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
     switch (hook->policy) {
     case HS_GUARD_STOP:
         return stop(hook, run);
@@ -192,7 +192,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         return HS_OK;
     if (hook->periodic)
         hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
-    hs_code code = hs__look(&hook->watched, &hook->spikes, run, values, &hook->copy, &hook->found, err);
+    hs_code code = hs__inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, &hook->found, err);
     if (code)
         return code;
     if (hook->found.offenders)
@@ -207,7 +207,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
         return HS_OK;
     hook->goes_back = false;
     hs__spikes_reset(&hook->spikes); /* the restored state has those before its step, if it has any */
-    return hs__rollback_make(&hook->rollback, run, hook->found.step, hook->found.first, err);
+    return hs__rollback_restore(&hook->rollback, run, hook->found.step, hook->found.first, err);
 }
 
 static void close_hook(void *self, const hs_outcome *outcome)

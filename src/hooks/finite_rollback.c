@@ -61,7 +61,7 @@ static uint64_t state_bytes(hs_backend backend)
     return bytes;
 }
 
-hs_code hs__rollback_prepare(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
     hs_saver *saver = find_saver(rollback, session);
     uint64_t bytes = state_bytes(hs_raw_session_backend(session));
@@ -82,13 +82,13 @@ static bool is_copy_outdated(const hs__rollback *rollback, const hs_raw_session 
     return hs_raw_session_last_saved_step(session) > hs_state_copy_step(rollback->copy);
 }
 
-void hs__rollback_release(hs__rollback *rollback, const hs_raw_session *session)
+void hs__rollback_drop_outdated(hs__rollback *rollback, const hs_raw_session *session)
 {
     if (is_copy_outdated(rollback, session))
         hs__rollback_close(rollback);
 }
 
-bool hs__rollback_is_left(const hs__rollback *rollback)
+bool hs__rollback_allowed(const hs__rollback *rollback)
 {
     return rollback->most == HS_NEVER || rollback->count.rollbacks < rollback->most;
 }
@@ -226,7 +226,7 @@ static hs_code change_course(hs__rollback *rollback, hs_run_context *run, int64_
     return HS_OK;
 }
 
-hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t bad_step, const char *why, hs_error *err)
+hs_code hs__rollback_restore(hs__rollback *rollback, hs_run_context *run, int64_t bad_step, const char *why, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     hs_error error = {0};

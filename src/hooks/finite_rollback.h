@@ -30,13 +30,13 @@ typedef struct hs__rollback {
 
 hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error *err);
 /* Before the first run after a creation: copies the state where there is nothing else to go back to. */
-hs_code hs__rollback_prepare(hs__rollback *rollback, hs_raw_session *session, hs_error *err);
+hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, hs_error *err);
 /* Before any other run: lets go of the copy where a later state was saved. */
-void hs__rollback_release(hs__rollback *rollback, const hs_raw_session *session);
+void hs__rollback_drop_outdated(hs__rollback *rollback, const hs_raw_session *session);
 /* Is there one left? */
-bool hs__rollback_is_left(const hs__rollback *rollback);
+bool hs__rollback_allowed(const hs__rollback *rollback);
 /* Goes back from the bad step. On failure the state is not to be trained on. */
-hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t bad_step, const char *why, hs_error *err);
+hs_code hs__rollback_restore(hs__rollback *rollback, hs_run_context *run, int64_t bad_step, const char *why, hs_error *err);
 /* For load_state. */
 hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *loaded, hs_error *err);
 void hs__rollback_close(hs__rollback *rollback);

@@ -72,7 +72,7 @@ static double measure(const hs__spikes *spikes, const hs__spike_series *series, 
     return deviation > 0 ? (value - *mean) / deviation : 0;
 }
 
-bool hs__spikes_look(hs__spikes *spikes, size_t index, double value, double *mean, double *zscore)
+bool hs__spikes_check(hs__spikes *spikes, size_t index, double value, double *mean, double *zscore)
 {
     hs__spike_series *series = &spikes->series[index];
     if (!isfinite(value) || spikes->zscore == HS_NEVER)

@@ -28,7 +28,7 @@ void hs__spikes_reset(hs__spikes *spikes);
 
 /* Looks at the next value of a series, and accepts it unless it is one of the first spikes in a row. Returns whether it is
  * a spike; then *mean and *zscore are set. A value that is not finite is neither a spike nor accepted. */
-bool hs__spikes_look(hs__spikes *spikes, size_t index, double value, double *mean, double *zscore);
+bool hs__spikes_check(hs__spikes *spikes, size_t index, double value, double *mean, double *zscore);
 
 /* For the hook's state. A window of another length takes the last values that fit. */
 hs_code hs__spikes_save(const hs__spikes *spikes, hs_state_writer *out, hs_error *err);

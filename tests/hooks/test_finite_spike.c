@@ -57,7 +57,7 @@ static void spikes_are_those_of_the_formula(void **state)
         double mean, zscore = 0, level = i < VALUES / 2 ? 4 : 9;
         double value = level + noise(&random) + (noise(&random) < 0.05 ? 6 : 0),
                wanted = reference_zscore(accepted, n, value);
-        bool is_spike = hs__spikes_look(&spikes, 0, value, &mean, &zscore);
+        bool is_spike = hs__spikes_check(&spikes, 0, value, &mean, &zscore);
         assert_true(fabs(zscore - wanted) <= 1e-9 * (1 + fabs(wanted)));
         in_a_row = wanted > 3 ? in_a_row + 1 : 0;
         assert_int_equal(is_spike, in_a_row > 0 && in_a_row <= 2);
@@ -72,7 +72,7 @@ static void spikes_are_those_of_the_formula(void **state)
 static void look(hs__spikes *spikes, double value, bool is_spike)
 {
     double mean, zscore;
-    if (hs__spikes_look(spikes, 0, value, &mean, &zscore) != is_spike)
+    if (hs__spikes_check(spikes, 0, value, &mean, &zscore) != is_spike)
         fail_msg("%g is %s spike", value, is_spike ? "no" : "a");
 }
 

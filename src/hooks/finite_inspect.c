@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hooks/finite_look.h"
+#include "hooks/finite_inspect.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -129,7 +129,7 @@ static hs_code look_for_spike(const hs__watched *watched, size_t index, hs__spik
     if (hs_shape_elements(&of) != 1)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "loss '%s' has shape %s; it must have one element",
                             watched->names[index], hs_shape_text(&of, shape, sizeof shape));
-    if (!hs__spikes_look(spikes, index - watched->ends[HS__LOSSES - 1], value, &mean, &zscore) ||
+    if (!hs__spikes_check(spikes, index - watched->ends[HS__LOSSES - 1], value, &mean, &zscore) ||
         !add(found, watched, index, run))
         return HS_OK;
     text t = {found->first, sizeof found->first, 0};
@@ -138,8 +138,8 @@ static hs_code look_for_spike(const hs__watched *watched, size_t index, hs__spik
     return HS_OK;
 }
 
-hs_code hs__look(const hs__watched *watched, hs__spikes *spikes, hs_run_context *run, const hs_run_values *values,
-                 hs_host_copy *copy, hs__finding *found, hs_error *err)
+hs_code hs__inspect(const hs__watched *watched, hs__spikes *spikes, hs_run_context *run, const hs_run_values *values,
+                    hs_host_copy *copy, hs__finding *found, hs_error *err)
 {
     found->offenders = 0;
     found->has_bad_parameter = false;

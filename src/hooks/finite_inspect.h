@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_HOOKS_FINITE_LOOK_H
-#define HS_HOOKS_FINITE_LOOK_H
+#ifndef HS_HOOKS_FINITE_INSPECT_H
+#define HS_HOOKS_FINITE_INSPECT_H
 
 #include "hooks/finite_spike.h"
 
@@ -31,7 +31,7 @@ typedef struct hs__finding {
 hs_code hs__watched_check(const hs__watched *watched, hs_backend backend, hs_error *err);
 /* Looks at what a run gave. HS_INVALID_ARGUMENT for such a tensor, and for a loss that is not one number; or why memory of
  * a device could not be read. */
-hs_code hs__look(const hs__watched *watched, hs__spikes *spikes, hs_run_context *run, const hs_run_values *values,
-                 hs_host_copy *copy, hs__finding *found, hs_error *err);
+hs_code hs__inspect(const hs__watched *watched, hs__spikes *spikes, hs_run_context *run, const hs_run_values *values,
+                    hs_host_copy *copy, hs__finding *found, hs_error *err);
 
 #endif
