@@ -16,7 +16,7 @@ typedef struct {
     hs__hook_base base;
     hs__control_file file;
     hs__knobs knobs;
-    char *path, *aside, *summary_dir;
+    char *path, *tmp, *summary_dir;
     int64_t poll_ns, looked_ns;
     bool has_looked;
     hs_summary_writer *writer;
@@ -168,7 +168,7 @@ static void destroy(void *self)
     hs__control_file_reset(&hook->file);
     hs_env_free(&hook->base.env, hook->knobs.list);
     hs_env_free(&hook->base.env, hook->summary_dir);
-    hs_env_free(&hook->base.env, hook->aside);
+    hs_env_free(&hook->base.env, hook->tmp);
     hs_env_free(&hook->base.env, hook->path);
     hs__hook_free(hook);
 }
@@ -211,12 +211,12 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     if (!(hook->path = hs__hook_text(hook, options->path, err)) ||
         (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err))))
         return HS_RESOURCE_EXHAUSTED;
-    if (!(hook->aside = hs_env_alloc(&hook->base.env, length + sizeof ending)))
+    if (!(hook->tmp = hs_env_alloc(&hook->base.env, length + sizeof ending)))
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
-    memcpy(hook->aside, options->path, length);
-    memcpy(hook->aside + length, ending, sizeof ending);
+    memcpy(hook->tmp, options->path, length);
+    memcpy(hook->tmp + length, ending, sizeof ending);
     hook->file.path = hook->path;
-    hook->file.aside = hook->aside;
+    hook->file.tmp = hook->tmp;
     hook->file.line = obey;
     hook->file.user = hook;
     return copy_knobs(hook, options, err);

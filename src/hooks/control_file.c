@@ -118,10 +118,10 @@ static void refuse_file(hs__control_file *file, const struct stat *found, const 
 {
     const uint64_t as[4] = {(uint64_t)found->st_dev, (uint64_t)found->st_ino, (uint64_t)found->st_mtim.tv_sec,
                             (uint64_t)found->st_mtim.tv_nsec};
-    if (file->has_refused && memcmp(as, file->refused_as, sizeof as) == 0)
+    if (file->has_refused && memcmp(as, file->refused_state, sizeof as) == 0)
         return;
     file->has_refused = true;
-    memcpy(file->refused_as, as, sizeof as);
+    memcpy(file->refused_state, as, sizeof as);
     hs_log(file->env, HS_LOG_WARNING, "%s is not read: %s", file->path, why);
 }
 
@@ -179,12 +179,12 @@ static void read_file(hs__control_file *file, const struct stat *found)
 {
     if (!found->st_size)
         return; /* it is being written */
-    char path[PATH_MAX], aside[PATH_MAX];
-    if (rename(hs__redirected(file->path, path), hs__redirected(file->aside, aside)) != 0) {
+    char path[PATH_MAX], tmp[PATH_MAX];
+    if (rename(hs__redirected(file->path, path), hs__redirected(file->tmp, tmp)) != 0) {
         refuse_errno(file, found, errno);
         return;
     }
-    int descriptor = open_safely(file, file->aside, S_IFREG);
+    int descriptor = open_safely(file, file->tmp, S_IFREG);
     if (descriptor >= 0) {
         if (!read_some(file, descriptor))
             hs_log(file->env, HS_LOG_WARNING, "%s: lines that are unreadable or beyond the first 64 KiB are ignored",
@@ -194,7 +194,7 @@ static void read_file(hs__control_file *file, const struct stat *found)
     } else if (errno) {
         refuse_errno(file, found, errno);
     }
-    unlink(hs__redirected(file->aside, aside));
+    unlink(hs__redirected(file->tmp, tmp));
 }
 
 void hs__control_file_poll(hs__control_file *file)

@@ -4,31 +4,31 @@
 
 #include <hooksess/env.h>
 
-/* The lines of a file, or a FIFO, that somebody may have put in a place, which nobody else may have written. Nothing here
- * waits, and nothing here fails: what is wrong is a line in the log. */
+/* Reads orders, line by line, from a file or a FIFO that the program's user may create at any time. Refuses files that
+ * other users could have written. Never blocks. Problems are logged, not returned. */
 
 enum { HS__CONTROL_LINE = 1000 };
 
 typedef struct hs__control_file {
-    char *path, *aside; /* the caller's */
-    const hs_env *env;  /* for the log */
+    char *path, *tmp;  /* a file is renamed to `tmp` before it is read. Borrowed */
+    const hs_env *env; /* for the log */
     void (*line)(void *user, const char *text);
     void *user;
-    int fifo; /* -1: none is open */
+    int fifo; /* -1: not open */
     char text[HS__CONTROL_LINE + 1];
-    size_t bytes;      /* of a line whose end is still to come */
-    bool too_long;     /* what is left of it is skipped */
-    uint64_t refusals; /* in this look */
-    bool has_refused;  /* what was refused last: it is told of once */
-    uint64_t refused_as[4];
+    size_t bytes;              /* of an incomplete line in `text` */
+    bool too_long;             /* the rest of this line is skipped */
+    uint64_t refusals;         /* lines refused in this poll */
+    bool has_refused;          /* refused_state is set */
+    uint64_t refused_state[4]; /* identifies the last refused file, which is logged once */
 } hs__control_file;
 
-/* Looks once, and calls `line` with each whole line, without its end. */
+/* Reads what is there, and calls `line` with each complete line, without the newline. */
 void hs__control_file_poll(hs__control_file *file);
-/* Lets go of a FIFO, and forgets what it was told of. */
+/* Closes the FIFO and forgets the last refusal. */
 void hs__control_file_reset(hs__control_file *file);
-/* A line in the log: `text` is refused, and why. It is quoted so that the log stays whole whatever is in it, and cut. After
- * some in one look it falls silent. */
+/* Logs that the order `text` is ignored. Bytes that are not printable are escaped, and long text is cut. After 20 refusals
+ * in one poll, the rest is only counted. */
 void hs__control_log_refusal(hs__control_file *file, const char *text, size_t bytes, const char *why);
 
 #endif

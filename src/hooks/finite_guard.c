@@ -73,18 +73,18 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     finite_guard *hook = self;
     (void)session, (void)coordinator, (void)err;
     hook->goes_back = false;
-    hook->rollback.wants_copy = hook->policy == HS_GUARD_ROLLBACK;
+    hook->rollback.snapshot_pending = hook->policy == HS_GUARD_ROLLBACK;
     return HS_OK;
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     finite_guard *hook = self;
-    if (hook->rollback.wants_copy) {
+    if (hook->rollback.snapshot_pending) {
         hs_code code = hs__rollback_snapshot(&hook->rollback, hs_run_context_session(run), err);
         if (code)
             return code;
-    } else if (hook->rollback.copy) {
+    } else if (hook->rollback.snapshot) {
         hs__rollback_drop_outdated(&hook->rollback, hs_run_context_session(run));
     }
     if (hook->periodic && !hook->started) {

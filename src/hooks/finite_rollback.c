@@ -35,7 +35,7 @@ hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error 
     hs_node node;
     rollback->count = rollback->restored = (hs__rollback_count){0, 0};
     rollback->history[0] = '\0';
-    rollback->wants_copy = true;
+    rollback->snapshot_pending = true;
     hs_code code = hs_backend_check_global_step(backend, err);
     if (!code && rollback->learning_rate)
         code = find_learning_rate(rollback, backend, err);
@@ -65,11 +65,11 @@ hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, h
 {
     hs_saver *saver = find_saver(rollback, session);
     uint64_t bytes = state_bytes(hs_raw_session_backend(session));
-    rollback->wants_copy = false;
+    rollback->snapshot_pending = false;
     if (saver && (hs_saver_checkpoint(saver, 0) || hs_raw_session_restored_from(session)))
         return HS_OK;
     if (rollback->snapshot_limit == HS_NEVER || bytes <= (uint64_t)rollback->snapshot_limit)
-        return hs_raw_session_copy_state(session, &rollback->copy, err);
+        return hs_raw_session_copy_state(session, &rollback->snapshot, err);
     hs_log(
         hs__session_env(session), HS_LOG_WARNING,
         "state of %llu bytes is not copied (snapshot_limit is %lld): no rollback is possible until a checkpoint is saved",
@@ -79,7 +79,7 @@ hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, h
 
 static bool is_copy_outdated(const hs__rollback *rollback, const hs_raw_session *session)
 {
-    return hs_raw_session_last_saved_step(session) > hs_state_copy_step(rollback->copy);
+    return hs_raw_session_last_saved_step(session) > hs_state_copy_step(rollback->snapshot);
 }
 
 void hs__rollback_drop_outdated(hs__rollback *rollback, const hs_raw_session *session)
@@ -124,8 +124,8 @@ static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error
     hs_code code = restore_checkpoint(rollback, session, err);
     if (code != HS_NOT_FOUND)
         return code;
-    if (rollback->copy && !is_copy_outdated(rollback, session))
-        return hs_raw_session_restore_copy(session, rollback->copy, err);
+    if (rollback->snapshot && !is_copy_outdated(rollback, session))
+        return hs_raw_session_restore_copy(session, rollback->snapshot, err);
     int64_t saved = hs_raw_session_last_saved_step(session);
     if (saved >= 0) /* to begin again would be worse than to fail */
         return hs_error_set(err, HS_FAILED_PRECONDITION,
@@ -257,6 +257,6 @@ hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *load
 
 void hs__rollback_close(hs__rollback *rollback)
 {
-    hs_state_copy_free(rollback->copy);
-    rollback->copy = NULL;
+    hs_state_copy_free(rollback->snapshot);
+    rollback->snapshot = NULL;
 }

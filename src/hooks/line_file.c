@@ -278,7 +278,7 @@ static hs_code keep_what(hs__line_file *file, const hs__line_keep *keep, hs_erro
         return code;
     if (!there)
         code = make_directory(file, err);
-    else if (keep->kind == HS__KEEP_ASIDE)
+    else if (keep->kind == HS__KEEP_NONE)
         code = begin_anew(file, s.size, err);
     else
         code = keep_lines(file, &s, err);

@@ -30,7 +30,7 @@ static hs_code plan(metrics_file *hook, hs_raw_session *session, hs_error *err)
     if (step < 0)
         return err->code;
     bool anew = !step && !hs_raw_session_restored_from(session);
-    hook->keep = (hs__line_keep){.kind = anew ? HS__KEEP_ASIDE : HS__KEEP_STEPS, .step = step};
+    hook->keep = (hs__line_keep){.kind = anew ? HS__KEEP_NONE : HS__KEEP_STEPS, .step = step};
     hook->row_step = -1;
     hook->planned = true;
     return HS_OK;

@@ -344,7 +344,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     const hs__scalar_rows_options rows = {.tensors = options->tensors,
                                           .timing = timing_of(options, hook->line.in_place),
                                           .sink = {&sink, hook},
-                                          .for_people = true};
+                                          .for_display = true};
     hs_code code = check_plain(options, &hook->rows.base.env, err);
     return code ? code : hs__scalar_rows_init(&hook->rows, &rows, err);
 }

@@ -5,28 +5,27 @@
 #include "hooks/step_clock.h"
 #include "hooks/timing.h"
 
-/* For hooks that fetch names in some runs: decides before each run whether its values are fetched, and when it fires again
- * after a resume. */
+/* For hooks that fetch names in some runs: decides before each run whether it is sampled, which means that the names are
+ * fetched. The schedule continues after a resume. */
 typedef struct hs__sampler {
     hs__timing timing;
-    hs_run_args args; /* the names that are fetched; none: the schedule alone */
-    bool unsaved;     /* nothing is saved: `first` of the trigger fires after each restart */
+    hs_run_args args; /* the names to fetch. Without names, only the schedule is used */
+    bool unsaved;     /* the state is not saved, so `first` of the trigger fires after each restart */
     hs__step_clock clock;
-    int64_t sampled_step; /* of the last sample; -1: none */
-    /* Before the first run since the creation of the session, a restore, or a step that decreased */
+    int64_t sampled_step; /* step of the last sample. -1: none */
+    /* Before the first run after the creation of the session, a restore, or a decrease of the step */
     int64_t begin_step, begin_ns;
     bool begun, has_step, fires_first, samples_now;
 } hs__sampler;
 
 /* For begin. */
 void hs__sampler_reset(hs__sampler *sampler);
-/* For after_create_session, and after a restore: the step is another. */
+/* For after_create_session, and after a restore: forgets the step. */
 void hs__sampler_restart(hs__sampler *sampler);
 /* For before_run: sets *args if this run is sampled. The errors are those of hs_run_context_global_step. */
 static inline hs_code hs__sampler_before(hs__sampler *sampler, hs_run_context *run, const hs_run_args **args,
                                          hs_error *err);
-/* For after_run: true in *samples if this run was sampled. A hook that was not called for some runs, or may not be, sets
- * has_step to false. */
+/* For after_run: sets *samples to true if this run was sampled. A hook that may miss runs sets clock.has_step to false. */
 static inline hs_code hs__sampler_after(hs__sampler *sampler, hs_run_context *run, bool *samples, hs_error *err);
 /* For end: if the trigger has `last` and this step was not sampled, fetches in a separate run. */
 hs_code hs__sampler_end(hs__sampler *sampler, hs_raw_session *session, const hs_run_values **values, bool *samples,
@@ -36,7 +35,7 @@ hs_code hs__sampler_end(hs__sampler *sampler, hs_raw_session *session, const hs_
 hs_code hs__sampler_save(const hs__sampler *sampler, hs_state_writer *out, hs_error *err);
 hs_code hs__sampler_load(hs__sampler *sampler, hs_state_reader *in, hs_error *err);
 
-/* Inside: a run that is not sampled costs no call more than that of the timer. */
+/* Private. The functions above are inline, so that the only call for a run that is not sampled is that of the timer. */
 
 hs_code hs__sampler_find_step(hs__sampler *sampler, hs_run_context *run, hs_error *err);
 void hs__sampler_begin_sample(hs__sampler *sampler, hs_run_context *run, const hs_run_args **args);
@@ -54,7 +53,7 @@ static inline hs_code hs__sampler_before(hs__sampler *s, hs_run_context *run, co
     return HS_OK;
 }
 
-/* By seconds, the step is read only when it is time. */
+/* If the schedule is by seconds, the step is read only in sampled runs. */
 static inline hs_code hs__sampler_after(hs__sampler *s, hs_run_context *run, bool *samples, hs_error *err)
 {
     *samples = false;

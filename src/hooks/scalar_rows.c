@@ -162,7 +162,7 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
         if (code)
             return code;
         rows->scalars[i].step = rows->sampler.clock.step;
-        if (!value || (!hs__scalar_read(&rows->scalars[i], &host) && !rows->for_people))
+        if (!value || (!hs__scalar_read(&rows->scalars[i], &host) && !rows->for_display))
             return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has more than one element; fetch, for example, its mean",
                                 rows->tensors[i]);
     }
@@ -365,7 +365,7 @@ static hs_code copy_names(hs__scalar_rows *rows, const hs__scalar_rows_options *
     size_t n_labels = hs__names_count(options->labels);
     rows->n_tensors = hs__names_count(options->tensors);
     rows->n_metrics = hs__names_count(options->metrics);
-    if (!rows->n_tensors && !rows->n_metrics && !rows->for_people)
+    if (!rows->n_tensors && !rows->n_metrics && !rows->for_display)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "neither tensors nor metrics is given");
     if (options->labels && n_labels != rows->n_tensors)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%zu labels are given for %zu tensors", n_labels, rows->n_tensors);
@@ -411,12 +411,12 @@ hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_option
         timing.steps = DEFAULT_STEPS;
     timing.first = true;
     rows->copy.env = &rows->base.env;
-    rows->for_people = rows->sampler.unsaved = options->for_people;
+    rows->for_display = rows->sampler.unsaved = options->for_display;
     hs_code code = take_sink(rows, options->sink, err);
     if (code || (code = hs__timing_init(&rows->sampler.timing, &timing, &rows->base.env, err)) ||
         (code = copy_names(rows, options, err)))
         return code;
-    if (rows->sampler.timing.by_secs && !rows->for_people)
+    if (rows->sampler.timing.by_secs && !rows->for_display)
         rows->base.flags = HS_HOOK_STATE_VARIES; /* the clock says which rows there are */
     rows->sampler.args = (hs_run_args)HS_INIT(hs_run_args, .names = rows->tensors);
     return make_scalars(rows, err);

@@ -361,7 +361,7 @@ static void a_synced_file_of_lines_has_its_name_on_the_disk(void **state)
     stage *s = *state;
     file_spy spy;
     const hs__line_reader reader = {.columns = "none"};
-    const hs__line_keep nothing = {.kind = HS__KEEP_ASIDE};
+    const hs__line_keep nothing = {.kind = HS__KEEP_NONE};
     file_spy_init(&spy, &s->t.env);
     spy.noted = "sync directory";
     hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
@@ -380,7 +380,7 @@ static void after_a_sync_that_failed_lines_are_copied_once(void **state)
     stage *s = *state;
     file_spy spy;
     const hs__line_reader reader = {.columns = "none"};
-    const hs__line_keep nothing = {.kind = HS__KEEP_ASIDE};
+    const hs__line_keep nothing = {.kind = HS__KEEP_NONE};
     file_spy_init(&spy, &s->t.env);
     spy.noted = "sync rename";
     spy.what = "sync";
@@ -416,7 +416,7 @@ static void a_file_of_lines_that_is_opened_again_is_closed_before(void **state)
 {
     stage *s = *state;
     const hs__line_reader reader = {.columns = "none"};
-    const hs__line_keep nothing = {.kind = HS__KEEP_ASIDE};
+    const hs__line_keep nothing = {.kind = HS__KEEP_NONE};
     hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
     int before = next_descriptor();
     for (int i = 0; i < 2; i++)
