@@ -41,27 +41,28 @@ typedef struct {
     hs__timing timing;
     char *directory, *prefix; /* "DIRECTORY/BASENAME" */
     hs_saver *saver;
-    hs_saver *holder; /* of the directory, from begin to after_create_session */
+    hs_saver *holder; /* holds the directory from begin to after_create_session */
     hs_scaffold *scaffold;
     listener_list listeners;
     bool no_graph_def;
-    bool due, requested; /* in the next boundary */
-    int64_t requests;    /* seen so far */
-    int64_t saved_step;
-    int64_t restores; /* of the session, when that was so */
-    bool left;        /* what is on its way in the background is of a history that was left since */
+    bool due, requested;        /* due: in the next boundary; requested: because the program requested it */
+    int64_t requests;           /* hs_run_context_requests at the last look */
+    int64_t saved_step;         /* NOT_SAVED: the state in memory was not saved */
+    int64_t restore_generation; /* hs_raw_session_restores when saved_step was set */
+    bool pending_abandoned;     /* the state was restored after the pending save had begun */
     failure_policy policy;
-    bool listener_failed; /* in the last save: the policy does not decide */
+    bool listener_failed; /* in the last save. The policy does not apply to it */
     save_time time;
     bool background, overlap;
     hs_busy_policy busy;
     int64_t copy_limit;
-    hs_saver *pending; /* saves in the background; NULL: nothing is on its way */
+    hs_saver *pending; /* saves in the background. NULL: no save is pending */
     int64_t pending_step;
     char *metric;
-    bool is_tensor, was_said, was_missed; /* the metric can be fetched; it was on the board; it was not */
+    bool metric_is_tensor;
+    bool metric_seen, metric_missed; /* a save found it on the session's board; a save did not */
     hs_summary_writer *writer;
-    const hs_env *log; /* the backend's: where there is no session any more */
+    const hs_env *session_env;
 } checkpoint_saver;
 
 /* Listeners. */
@@ -139,8 +140,8 @@ static const hs_env *env_of_run(const hs_run_context *run)
     return hs__session_env(hs_run_context_session(run));
 }
 
-/* Is it a failure of the file system, or of memory? A later save may succeed. A lost session is the session's to recover.
- */
+/* True for failures of the file system and of memory, after which a later save may succeed. The session itself recovers
+ * from HS_ABORTED and HS_UNAVAILABLE. */
 static bool is_transient(hs_code code, const hs_error *error)
 {
     if (code == HS_ABORTED || code == HS_UNAVAILABLE)
@@ -155,13 +156,14 @@ static int64_t backoff_ns(const failure_policy *policy)
     return SECOND << (policy->failures - 1 < MOST_DOUBLINGS ? policy->failures - 1 : MOST_DOUBLINGS);
 }
 
-/* After a signal the process may be killed soon. There must be time to wait, to save and to close the session. */
+/* After a signal the process may be killed soon. True if there is time to wait, to save and to close the session. */
 static bool is_time_left(const hs_raw_session *session, double left_secs, double wait_secs)
 {
     enum { CLOSING_SECS = 5 };
     return left_secs == HS_NEVER || left_secs >= wait_secs + hs_raw_session_save_secs(session) + CLOSING_SECS;
 }
 
+/* True after a wait: retry the save now. False: do not. If a stop leaves no time for a retry, `error` says so. */
 static bool wait_to_retry(const failure_policy *policy, hs_run_context *run, hs_code code, hs_error *error)
 {
     enum { MOST_FAILURES = 5 };
@@ -184,6 +186,7 @@ static bool wait_to_retry(const failure_policy *policy, hs_run_context *run, hs_
     return true;
 }
 
+/* True if the training may continue without this save. */
 static bool may_skip(const failure_policy *policy, hs_code code, const hs_error *error)
 {
     return policy->on_failure != HS_SAVE_FAILURE_FAIL && is_transient(code, error);
@@ -197,7 +200,8 @@ static void record_skipped_save(failure_policy *policy, hs_run_context *run, int
            error->message);
 }
 
-/* PAUSE waits in the boundary, and comes here only where a stop cut the waiting short. */
+/* True if the last save failed and is to be retried in a later boundary. PAUSE retries within the boundary, so it gets here
+ * only if a stop ended the wait. */
 static bool retry_pending(const failure_policy *policy)
 {
     return policy->failures && (policy->on_failure == HS_SAVE_FAILURE_PAUSE || policy->on_failure == HS_SAVE_FAILURE_RETRY);
@@ -210,14 +214,15 @@ static bool is_retry_due(const failure_policy *policy, hs_run_context *run)
 
 /* The time that saves take. */
 
-/* A save is given so much more time than the longest of the last few took; the longest is forgotten by so much at each
- * save; and where it does not fit, saving takes at most one part in so many of the time. */
-static const double MARGIN = 1.25, KEPT = 0.9;
+/* MARGIN  a save fits if the longest one, times this, fits
+ * DECAY   factor by which the longest time shrinks with each save
+ * SHARE   if a save does not fit, saving takes at most 1/SHARE of the time */
+static const double MARGIN = 1.25, DECAY = 0.9;
 enum { SHARE = 20 };
 
 static void begin_save_time(save_time *time, const hs_run_context *run)
 {
-    time->began_ns = time->last_ns = hs_env_monotonic_ns(env_of_run(run)); /* also where it fails */
+    time->began_ns = time->last_ns = hs_env_monotonic_ns(env_of_run(run)); /* last_ns: in case the save fails */
 }
 
 static double last_save_secs(const save_time *time)
@@ -225,6 +230,7 @@ static double last_save_secs(const save_time *time)
     return (double)(time->last_ns - time->began_ns) / 1e9;
 }
 
+/* Logs once that a save takes half of the time or more, and each time it begins or ceases to fit. */
 static void report_save_time(save_time *time, const hs_run_context *run)
 {
     const hs_raw_session *session = hs_run_context_session(run);
@@ -251,11 +257,12 @@ static void end_save_time(save_time *time, const hs_run_context *run)
 {
     hs_raw_session *session = hs_run_context_session(run);
     time->last_ns = hs_env_monotonic_ns(env_of_run(run));
-    double secs = last_save_secs(time), before = hs_raw_session_save_secs(session) * KEPT;
+    double secs = last_save_secs(time), before = hs_raw_session_save_secs(session) * DECAY;
     hs_raw_session_set_save_secs(session, secs > before ? secs : before);
     report_save_time(time, run);
 }
 
+/* True if a save is due only because one after a signal would not fit. */
 static bool is_extra_save_due(const save_time *time, hs_run_context *run)
 {
     return time->extra_ns && hs_run_context_now(run) - time->last_ns >= time->extra_ns;
@@ -263,27 +270,27 @@ static bool is_extra_save_due(const save_time *time, hs_run_context *run)
 
 /* The hook. */
 
-/* What is no tensor may still come to the board. */
+/* A name that is not a tensor may be a metric of the session's board. */
 static hs_code find_metric(checkpoint_saver *hook, hs_backend backend, hs_error *err)
 {
     hs_code code = hs_backend_check_tensor(backend, hook->metric, err);
-    hook->was_said = hook->was_missed = false;
-    hook->is_tensor = !code;
+    hook->metric_seen = hook->metric_missed = false;
+    hook->metric_is_tensor = !code;
     if (code != HS_NOT_FOUND)
         return code;
     hs_error_clear(err);
     return HS_OK;
 }
 
-/* Before anything is restored: a second process is refused while its memory is untouched. The saver of the session may not
- * be there yet, so another one holds the directory until after_create_session. */
+/* Refuses a second process before anything is restored. The session's saver may not exist yet, so a separate saver holds
+ * the directory until after_create_session. */
 static hs_code hold_directory(checkpoint_saver *hook, hs_error *err)
 {
-    hs_code code = hs__make_directories(hook->log, hook->directory, err);
+    hs_code code = hs__make_directories(hook->session_env, hook->directory, err);
     if (code)
         return code;
     hs_saver_free(hook->holder);
-    hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = hook->log), err);
+    hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = hook->session_env), err);
     return hook->holder ? hs_saver_hold(hook->holder, hook->prefix, err) : HS_RESOURCE_EXHAUSTED;
 }
 
@@ -297,11 +304,11 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     checkpoint_saver *hook = self;
     hook->saved_step = NOT_SAVED;
-    hook->left = false;
+    hook->pending_abandoned = false;
     hook->due = hook->requested = false;
     hook->requests = 0;
     hook->writer = NULL;
-    hook->log = hs_backend_env(backend);
+    hook->session_env = hs_backend_env(backend);
     hook->policy.failures = 0;
     hs_timer_reset(hook->timing.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
@@ -329,9 +336,9 @@ static hs_code open_writer(checkpoint_saver *hook, hs_raw_session *session, hs_e
     return hook->writer ? HS_OK : hs_raw_session_summary_writer(session, hook->directory, &hook->writer, err);
 }
 
-/* What was restored from the hook's directory may have been by another saver, the scaffold's; then this one knows nothing
- * of the checkpoints that are there. If the checkpoint was deleted since, it is not missed. */
-static hs_code know_directory(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver *saver, hs_error *err)
+/* Another saver, such as the scaffold's, may have restored from the hook's directory. Then this one must learn which
+ * checkpoints exist. HS_NOT_FOUND, the restored checkpoint was deleted since, is not an error. */
+static hs_code adopt_directory(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver *saver, hs_error *err)
 {
     const char *from = hs_raw_session_restored_from(session);
     size_t length = strlen(hook->prefix);
@@ -352,14 +359,14 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hs_backend backend = hs_raw_session_backend(session);
     (void)coordinator;
     hook->saved_step = NOT_SAVED;
-    hook->restores = hs_raw_session_restores(session);
+    hook->restore_generation = hs_raw_session_restores(session);
     int64_t step = hs_raw_session_global_step(session, err);
     hs_code code = step < 0 ? err->code : HS_OK;
     if (find_saver(hook, session, &saver, NULL))
-        saver = NULL; /* it is the first save that fails */
+        saver = NULL; /* the first save reports it */
     if (!code && saver)
         if (!(code = hs_saver_hold(saver, hook->prefix, err)))
-            code = know_directory(hook, session, saver, err);
+            code = adopt_directory(hook, session, saver, err);
     release_directory(hook);
     if (!code && !(code = open_writer(hook, session, err)))
         code = hs__show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
@@ -369,52 +376,52 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 static void log_saved(const checkpoint_saver *hook, const hs_saver *saver, int64_t step)
 {
     char bytes[HS__NUMBER_TEXT], secs[HS__NUMBER_TEXT];
-    hs_log(hook->log, HS_LOG_INFO, "step %lld: saved %s (%s, %s)", (long long)step, hs_saver_last_path(saver),
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saved %s (%s, %s)", (long long)step, hs_saver_last_path(saver),
            hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)), hs__secs_text(secs, last_save_secs(&hook->time)));
 }
 
-static hs_code note_listeners(checkpoint_saver *hook, hs_code code)
+static hs_code note_listener_failure(checkpoint_saver *hook, hs_code code)
 {
     hook->listener_failed = code != HS_OK;
     return code;
 }
 
-/* A checkpoint is durable. */
-static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
+/* For a checkpoint that is on disk. */
+static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
 {
-    if (!hook->left)
+    if (!hook->pending_abandoned)
         hook->saved_step = step;
-    hook->left = false;
+    hook->pending_abandoned = false;
     hook->policy.failures = 0;
     end_save_time(&hook->time, run);
     log_saved(hook, saver, step);
     hs_raw_session_record_save(hs_run_context_session(run), step);
     hs_code code =
         hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
-    return code ? code : note_listeners(hook, call_after_save(&hook->listeners, run, step, err));
+    return code ? code : note_listener_failure(hook, call_after_save(&hook->listeners, run, step, err));
 }
 
-/* What was said of another step says nothing of this one. */
-static void read_board(checkpoint_saver *hook, const hs_raw_session *session, int64_t step, hs_save_options *options)
+/* A metric of another step is not used. */
+static void read_board_metric(checkpoint_saver *hook, const hs_raw_session *session, int64_t step, hs_save_options *options)
 {
     int64_t of;
     bool said = hs_raw_session_metric(session, hook->metric, &options->metric, &of);
-    hook->was_said |= said;
-    hook->was_missed |= !said;
+    hook->metric_seen |= said;
+    hook->metric_missed |= !said;
     options->has_metric = said && of == step;
     if (!options->has_metric)
-        hs_log(hook->log, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which is not set at this step",
+        hs_log(hook->session_env, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which is not set at this step",
                (long long)step, hook->metric);
 }
 
-static hs_code take_metric(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_save_options *options,
+static hs_code read_metric(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_save_options *options,
                            hs_error *err)
 {
     const hs_run_values *values;
     if (!hook->metric)
         return HS_OK;
-    if (!hook->is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL)) {
-        read_board(hook, session, step, options);
+    if (!hook->metric_is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL)) {
+        read_board_metric(hook, session, step, options);
         return HS_OK;
     }
     hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(hook->metric)), &values, err);
@@ -425,7 +432,7 @@ static hs_code take_metric(checkpoint_saver *hook, hs_raw_session *session, int6
     return HS_OK;
 }
 
-/* One in the background is on its way afterwards. */
+/* A background save is pending on return. */
 static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, bool background, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
@@ -439,23 +446,24 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     if (code)
         return code;
     if (background && hook->busy == HS_BUSY_SKIP && hs_saver_busy(saver)) {
-        hs_log(hook->log, HS_LOG_INFO, "step %lld: not saved: the previous save is still being written", (long long)step);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: not saved: the previous save is still being written",
+               (long long)step);
         return HS_OK;
     }
     if ((code = open_writer(hook, session, err)) ||
-        (code = note_listeners(hook, call_before_save(&hook->listeners, session, step, err))) ||
-        (code = take_metric(hook, session, step, &options, err)) ||
+        (code = note_listener_failure(hook, call_before_save(&hook->listeners, session, step, err))) ||
+        (code = read_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
     if (background) {
         hook->pending = saver;
         hook->pending_step = step;
     }
-    return background ? HS_OK : saved(hook, run, saver, step, err);
+    return background ? HS_OK : finish_save(hook, run, saver, step, err);
 }
 
-/* Is this very checkpoint what the session was restored from? */
-static bool just_restored(const checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
+/* True if the session was restored from this hook's checkpoint of `step`. */
+static bool is_restored_from_step(const checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
 {
     const char *from = hs_raw_session_restored_from(session);
     size_t length = strlen(hook->prefix);
@@ -464,18 +472,18 @@ static bool just_restored(const checkpoint_saver *hook, const hs_raw_session *se
     return from && strncmp(from, hook->prefix, length) == 0 && strcmp(from + length, suffix) == 0;
 }
 
-/* Where the session was restored since, what was saved before says nothing of where it is now. */
+/* After a restore, earlier saves are not of the state in memory. */
 static void notice_restore(checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
 {
     int64_t restores = hs_raw_session_restores(session);
-    if (restores == hook->restores)
+    if (restores == hook->restore_generation)
         return;
-    hook->restores = restores;
-    hook->saved_step = just_restored(hook, session, step) ? step : NOT_SAVED;
-    hook->left = hook->pending != NULL;
+    hook->restore_generation = restores;
+    hook->saved_step = is_restored_from_step(hook, session, step) ? step : NOT_SAVED;
+    hook->pending_abandoned = hook->pending != NULL;
 }
 
-/* Tries again, as long as the policy has it. */
+/* Retries as long as the policy allows. */
 static hs_code retry_save(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
 {
     while (!hook->listener_failed && wait_to_retry(&hook->policy, run, code, error)) {
@@ -493,8 +501,8 @@ static hs_code fail_save(hs_code code, const hs_error *error, hs_error *err)
     return code;
 }
 
-/* Has the save in the background come to something? */
-static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
+/* Handles the result of the pending save, if it is complete. */
+static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
     hs_save_result result;
     hs_saver *saver = hook->pending;
@@ -502,7 +510,7 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
         return HS_OK;
     hook->pending = NULL;
     if (!result.error.code)
-        return saved(hook, run, saver, result.step, err);
+        return finish_save(hook, run, saver, result.step, err);
     hook->policy.failures++;
     if (!may_skip(&hook->policy, result.error.code, &result.error))
         return fail_save(result.error.code, &result.error, err);
@@ -510,8 +518,9 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
     return HS_OK;
 }
 
-/* Marks before it is saved: a save that fails is not tried again at once, unless the policy has it, or it is requested. */
-static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
+/* Marks the timer before the save, so that a failed save is repeated only by the policy, by a request, or when the timer
+ * fires next. */
+static hs_code check_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
 {
     int64_t requests = hs_run_context_requests(run);
     bool requested = requests != hook->requests;
@@ -527,7 +536,7 @@ static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL); /* whatever the trigger says */
+    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL); /* requests save even if the trigger does not include them */
     *due = true;
     return HS_OK;
 }
@@ -537,28 +546,28 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     checkpoint_saver *hook = self;
     bool fires;
     (void)values;
-    hs_code code = collect(hook, run, err);
+    hs_code code = poll_pending(hook, run, err);
     if (!code)
-        code = is_due(hook, run, &fires, err);
+        code = check_due(hook, run, &fires, err);
     if (code)
         return code;
-    /* It stays due if another hook's failure keeps the boundary from coming. */
+    /* `due` remains set if another hook fails before the boundary. */
     hook->due |= fires || is_extra_save_due(&hook->time, run);
     if (hook->due)
         hs_run_context_request_boundary(run);
     return HS_OK;
 }
 
-/* A save in the course of the training, or at its end. After a failure the next ones are made in the foreground. */
-static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+/* For a save during training or at its end. After a failed save, the next ones run in the foreground. */
+static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_error error = {0};
     bool again = hook->policy.failures > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
     bool background = hook->background && !again && !ends;
     bool waits = hook->busy == HS_BUSY_WAIT || (hook->busy == HS_BUSY_SKIP && hook->requested);
-    if (hook->pending && waits) { /* nobody is to miss what came of it */
+    if (hook->pending && waits) { /* handle its result before the next save replaces it */
         hs_saver_wait(hook->pending);
-        hs_code before = collect(hook, run, err);
+        hs_code before = poll_pending(hook, run, err);
         if (before)
             return before;
     }
@@ -571,19 +580,19 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
         return fail_save(code, &error, err);
     if (code)
         record_skipped_save(&hook->policy, run, step, &error);
-    else if (again) { /* the intervals begin with the save that came late */
+    else if (again) { /* the intervals begin with the late save */
         hs_timer_reset(hook->timing.timer);
         hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
     }
     return HS_OK;
 }
 
-static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = HS_OK;
     hs_timer *timer = hook->timing.timer;
-    bool restored = just_restored(hook, hs_run_context_session(run), step);
-    hook->due = hook->requested = false; /* what was due when a session was lost is not, in the one that is made for it */
+    bool restored = is_restored_from_step(hook, hs_run_context_session(run), step);
+    hook->due = hook->requested = false; /* a recovery cancels a save that was due */
     hs_timer_start(timer, step);
     bool saves = !restored && (hook->timing.first || hs_timer_due(timer, run, step));
     report_save_time(&hook->time, run);
@@ -591,7 +600,7 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
         hook->saved_step = step;
     else if (saves)
         code = save(hook, run, step, false, err);
-    if (!code && (restored || saves)) { /* a rhythm that was restored goes on as it stood */
+    if (!code && (restored || saves)) { /* otherwise a restored schedule continues */
         hs_timer_mark(timer, run, step, NULL, NULL);
         hook->requests = hs_run_context_requests(run);
     }
@@ -601,15 +610,15 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
 
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
-    hs_code code = step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
-    if (hook->was_missed && !hook->was_said)
-        hs_log(hook->log, HS_LOG_WARNING,
+    hs_code code = step != hook->saved_step ? save_or_skip(hook, run, step, err) : HS_OK;
+    if (hook->metric_missed && !hook->metric_seen)
+        hs_log(hook->session_env, HS_LOG_WARNING,
                "keep_best ignores the checkpoints of this session: metric '%s' is not a tensor and was never set",
                hook->metric);
     return code ? code : end_listeners(&hook->listeners, hs_run_context_session(run), step, err);
 }
 
-/* What must not be saved is not: neither now nor at the end. */
+/* True if the session refuses saves, as after a NaN. Logs the reason. */
 static bool is_refused(const hs_run_context *run, int64_t step)
 {
     const hs_raw_session *session = hs_run_context_session(run);
@@ -620,13 +629,13 @@ static bool is_refused(const hs_run_context *run, int64_t step)
     return true;
 }
 
-/* Or is it on its way? */
+/* True also if the save of this step is pending. */
 static bool is_saved(const checkpoint_saver *hook, int64_t step)
 {
-    return step == hook->saved_step || (hook->pending && !hook->left && step == hook->pending_step);
+    return step == hook->saved_step || (hook->pending && !hook->pending_abandoned && step == hook->pending_step);
 }
 
-static hs_code in_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
+static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
@@ -634,30 +643,30 @@ static hs_code in_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error
     notice_restore(hook, hs_run_context_session(run), step);
     if (hs_run_context_boundary(run) == HS_BOUNDARY_END && hook->pending)
         hs_saver_wait(hook->pending);
-    hs_code code = collect(hook, run, err);
+    hs_code code = poll_pending(hook, run, err);
     if (code)
         return code;
     if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN) {
         if (hs_run_context_agree(run, hook->due) && !is_saved(hook, step) && !is_refused(run, step))
-            code = save_or_go_on(hook, run, step, err);
+            code = save_or_skip(hook, run, step, err);
         hook->due = hook->requested = false;
         return code;
     }
     if (step != hook->saved_step && is_refused(run, step))
         return HS_OK;
     bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
-    return ends ? save_at_end(hook, run, step, err) : save_created(hook, run, step, err);
+    return ends ? save_at_end(hook, run, step, err) : save_after_creation(hook, run, step, err);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     hs_phase before = hs_raw_session_enter_phase(hs_run_context_session(run), HS_PHASE_SAVE);
-    hs_code code = in_boundary(self, run, err);
+    hs_code code = handle_boundary(self, run, err);
     hs_raw_session_enter_phase(hs_run_context_session(run), before);
     return code;
 }
 
-/* However the session ended: what is on its way still belongs to it, and what comes of it is not lost. */
+/* Waits for the pending save, also if the session has failed, and logs its failure. */
 static void close_hook(void *self, const hs_outcome *outcome)
 {
     checkpoint_saver *hook = self;
@@ -668,7 +677,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
         return;
     hs_saver_wait(hook->pending);
     if (hs_saver_poll(hook->pending, &result) && result.error.code)
-        hs_log(hook->log, HS_LOG_ERROR, "step %lld: not saved: %s", (long long)result.step, result.error.message);
+        hs_log(hook->session_env, HS_LOG_ERROR, "step %lld: not saved: %s", (long long)result.step, result.error.message);
     hook->pending = NULL;
 }
 

@@ -17,11 +17,11 @@ typedef struct {
     hs__control_file file;
     hs__knobs knobs;
     char *path, *tmp, *summary_dir;
-    int64_t poll_ns, looked_ns;
-    bool has_looked;
+    int64_t poll_ns, polled_ns;
+    bool has_polled;
     hs_summary_writer *writer;
     const hs_env *session_env;
-    hs_run_context *run; /* while orders are read */
+    hs_run_context *run; /* valid while orders are read */
 } control;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -29,7 +29,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     control *hook = self;
     (void)err;
     hook->session_env = hook->file.env = hs_backend_env(backend);
-    hook->has_looked = false;
+    hook->has_polled = false;
     hook->writer = NULL;
     hs__knobs_reset(&hook->knobs);
     hs__control_file_reset(&hook->file);
@@ -50,7 +50,7 @@ static int64_t step_of(hs_run_context *run)
     return hs_run_context_global_step(run, NULL);
 }
 
-static void refuse(control *hook, const char *order, const char *why)
+static void refuse_order(control *hook, const char *order, const char *why)
 {
     hs__control_log_refusal(&hook->file, order, strlen(order), why);
 }
@@ -74,7 +74,7 @@ static void set_knob(control *hook, hs__knob *knob, const char *value, const cha
     int64_t step = step_of(hook->run);
     hs__knob_text(knob, before, sizeof before);
     if (hs__knob_set_text(knob, value, &error)) {
-        refuse(hook, order, error.message);
+        refuse_order(hook, order, error.message);
         return;
     }
     hs__knob_text(knob, now, sizeof now);
@@ -83,14 +83,14 @@ static void set_knob(control *hook, hs__knob *knob, const char *value, const cha
     add_event(hook, knob, step);
 }
 
-/* NAME=VALUE, with spaces around them or without. */
-static void set(control *hook, const char *assignment, const char *order)
+/* Parses NAME=VALUE. Spaces around both are allowed. */
+static void parse_set(control *hook, const char *assignment, const char *order)
 {
     char name[HS__KNOB_NAME + 1];
     const char *equals = strchr(assignment, '=');
     size_t length = strcspn(assignment, " \t\r=");
     if (!equals || strspn(assignment + length, SPACES) != (size_t)(equals - assignment) - length) {
-        refuse(hook, order, "expected 'set NAME=VALUE'");
+        refuse_order(hook, order, "expected 'set NAME=VALUE'");
         return;
     }
     hs__knob *knob = NULL;
@@ -102,7 +102,7 @@ static void set(control *hook, const char *assignment, const char *order)
     if (knob)
         set_knob(hook, knob, equals + 1, order);
     else
-        refuse(hook, order, "no knob has this name");
+        refuse_order(hook, order, "no knob has this name");
 }
 
 static bool is_word(const char *text, const char *word)
@@ -111,7 +111,7 @@ static bool is_word(const char *text, const char *word)
     return strncmp(text, word, length) == 0 && text[length + strspn(text + length, SPACES)] == '\0';
 }
 
-static void obey(void *user, const char *text)
+static void execute_order(void *user, const char *text)
 {
     control *hook = user;
     const char *order = text + strspn(text, SPACES);
@@ -124,9 +124,9 @@ static void obey(void *user, const char *text)
                hook->path);
         hs_run_context_interrupt(hook->run);
     } else if (strncmp(order, "set", 3) == 0 && (order[3] == ' ' || order[3] == '\t')) {
-        set(hook, order + 3 + strspn(order + 3, SPACES), order);
+        parse_set(hook, order + 3 + strspn(order + 3, SPACES), order);
     } else if (*order) {
-        refuse(hook, order, "expected 'save', 'stop' or 'set NAME=VALUE'");
+        refuse_order(hook, order, "expected 'save', 'stop' or 'set NAME=VALUE'");
     }
 }
 
@@ -135,10 +135,10 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     control *hook = self;
     int64_t now_ns = hs_run_context_now(run);
     (void)values, (void)err;
-    if (hook->has_looked && now_ns - hook->looked_ns < hook->poll_ns)
+    if (hook->has_polled && now_ns - hook->polled_ns < hook->poll_ns)
         return HS_OK;
-    hook->has_looked = true;
-    hook->looked_ns = now_ns;
+    hook->has_polled = true;
+    hook->polled_ns = now_ns;
     hook->run = run;
     hs__control_file_poll(&hook->file);
     hook->run = NULL;
@@ -217,7 +217,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     memcpy(hook->tmp + length, ending, sizeof ending);
     hook->file.path = hook->path;
     hook->file.tmp = hook->tmp;
-    hook->file.line = obey;
+    hook->file.line = execute_order;
     hook->file.user = hook;
     return copy_knobs(hook, options, err);
 }

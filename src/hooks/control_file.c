@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 64 << 10, MOST_QUOTED = 60, MOST_TOLD = 20 };
+enum { MOST_BYTES = 64 << 10, MOST_QUOTED = 60, MOST_LOGGED = 20 };
 
 /* Lines. */
 
-/* Printable characters as they are, any other byte as \xNN. */
+/* Copies printable characters, and escapes other bytes as \xNN. */
 static void quote(char *to, size_t room, const char *text, size_t bytes)
 {
     size_t used = 0;
@@ -30,17 +30,17 @@ static void quote(char *to, size_t room, const char *text, size_t bytes)
 void hs__control_log_refusal(hs__control_file *file, const char *text, size_t bytes, const char *why)
 {
     char quoted[4 * MOST_QUOTED + 9];
-    if (++file->refusals > MOST_TOLD)
+    if (++file->refusals > MOST_LOGGED)
         return;
     quote(quoted, sizeof quoted, text, bytes < MOST_QUOTED ? bytes : MOST_QUOTED);
     hs_log(file->env, HS_LOG_WARNING, "%s: '%s%s' ignored: %s", file->path, quoted, bytes > MOST_QUOTED ? "..." : "", why);
 }
 
-static void tell_refusals(const hs__control_file *file)
+static void log_refusal_count(const hs__control_file *file)
 {
-    if (file->refusals > MOST_TOLD)
+    if (file->refusals > MOST_LOGGED)
         hs_log(file->env, HS_LOG_WARNING, "%s: %llu more lines ignored", file->path,
-               (unsigned long long)(file->refusals - MOST_TOLD));
+               (unsigned long long)(file->refusals - MOST_LOGGED));
 }
 
 static void end_line(hs__control_file *file)
@@ -56,7 +56,7 @@ static void end_line(hs__control_file *file)
     file->too_long = false;
 }
 
-static void take(hs__control_file *file, const char *data, size_t bytes)
+static void parse(hs__control_file *file, const char *data, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
         if (data[i] == '\n')
@@ -68,7 +68,7 @@ static void take(hs__control_file *file, const char *data, size_t bytes)
     }
 }
 
-/* No more comes: an order that may be cut is none. */
+/* At the end of the input. A line without a newline may be incomplete, so it is refused. */
 static void end_text(hs__control_file *file)
 {
     if (file->bytes)
@@ -77,7 +77,7 @@ static void end_text(hs__control_file *file)
     file->too_long = false;
 }
 
-/* What is there by now, but hardly more than MOST_BYTES. True: no more can come. */
+/* Reads what is available, but not much more than MOST_BYTES. Returns true at the end of the input. */
 static bool read_some(hs__control_file *file, int descriptor)
 {
     char data[4096];
@@ -87,7 +87,7 @@ static bool read_some(hs__control_file *file, int descriptor)
             continue;
         if (n <= 0)
             return n == 0;
-        take(file, data, (size_t)n);
+        parse(file, data, (size_t)n);
         left -= (size_t)n;
     }
     return false;
@@ -95,8 +95,8 @@ static bool read_some(hs__control_file *file, int descriptor)
 
 /* Files. */
 
-/* Why this is not to be read; NULL: it may be. */
-static const char *objection(const struct stat *found)
+/* Returns the reason why the file must not be read. NULL: it may be read. */
+static const char *reason_to_refuse(const struct stat *found)
 {
     if (S_ISLNK(found->st_mode))
         return "it is a symbolic link";
@@ -113,7 +113,7 @@ static const char *objection(const struct stat *found)
     return NULL;
 }
 
-/* Once for each state of it. */
+/* Logs each refusal once per state of the file: inode and modification time. */
 static void refuse_file(hs__control_file *file, const struct stat *found, const char *why)
 {
     const uint64_t as[4] = {(uint64_t)found->st_dev, (uint64_t)found->st_ino, (uint64_t)found->st_mtim.tv_sec,
@@ -132,7 +132,8 @@ static void refuse_errno(hs__control_file *file, const struct stat *found, int o
     refuse_file(file, found, error.message);
 }
 
-/* -1: errno, or what was opened is refused. What the name meant when it was looked at may be another file by now. */
+/* Opens the file and checks it again, because another file may have replaced it since. -1: it was refused, or the call
+ * failed and errno is set. */
 static int open_safely(hs__control_file *file, const char *path, mode_t type)
 {
     struct stat found;
@@ -142,7 +143,7 @@ static int open_safely(hs__control_file *file, const char *path, mode_t type)
         return -1;
     const char *why = fstat(descriptor, &found) != 0     ? "its status cannot be read"
                       : (found.st_mode & S_IFMT) != type ? "another file has replaced it"
-                                                         : objection(&found);
+                                                         : reason_to_refuse(&found);
     if (!why)
         return descriptor;
     close(descriptor);
@@ -164,21 +165,21 @@ static void read_fifo(hs__control_file *file, const struct stat *found)
 {
     struct stat ours;
     if (file->fifo >= 0 && (fstat(file->fifo, &ours) != 0 || ours.st_dev != found->st_dev || ours.st_ino != found->st_ino))
-        close_fifo(file); /* there is another one now */
+        close_fifo(file); /* another FIFO has replaced it */
     if (file->fifo < 0 && (file->fifo = open_safely(file, file->path, S_IFIFO)) < 0) {
         if (errno)
             refuse_errno(file, found, errno);
         return;
     }
-    if (read_some(file, file->fifo)) /* nobody has it open for writing */
+    if (read_some(file, file->fifo)) /* no process has it open for writing */
         end_text(file);
 }
 
-/* Taken before it is read, so that the next one that is put in its place is not lost. */
+/* Renames the file before it reads it, so that orders in a file that replaces it are not lost. */
 static void read_file(hs__control_file *file, const struct stat *found)
 {
     if (!found->st_size)
-        return; /* it is being written */
+        return; /* the writer has just created it */
     char path[PATH_MAX], tmp[PATH_MAX];
     if (rename(hs__redirected(file->path, path), hs__redirected(file->tmp, tmp)) != 0) {
         refuse_errno(file, found, errno);
@@ -205,7 +206,7 @@ void hs__control_file_poll(hs__control_file *file)
     if (lstat(hs__redirected(file->path, buffer), &found) != 0) {
         close_fifo(file);
     } else {
-        const char *why = objection(&found);
+        const char *why = reason_to_refuse(&found);
         if (why || !S_ISFIFO(found.st_mode))
             close_fifo(file);
         if (why)
@@ -215,7 +216,7 @@ void hs__control_file_poll(hs__control_file *file)
         else
             read_file(file, &found);
     }
-    tell_refusals(file);
+    log_refusal_count(file);
 }
 
 void hs__control_file_reset(hs__control_file *file)

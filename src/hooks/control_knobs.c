@@ -73,7 +73,7 @@ hs__knob *hs__knob_find(const hs__knobs *knobs, const char *name)
 
 /* Values. */
 
-/* False: only the program knows. */
+/* Returns false if the value is not known: the knob has no `value`, and was not set. */
 static bool value_of(const hs__knob *knob, double *value)
 {
     const void *at = knob->knob.value;
@@ -99,8 +99,8 @@ void hs__knob_text(const hs__knob *knob, char *to, size_t room)
         snprintf(to, room, "%.16g", value);
 }
 
-/* Is this a value for the knob? */
-static hs_code fits(const hs__knob *knob, double value, hs_error *err)
+/* Refuses values that the knob cannot have. */
+static hs_code check_value(const hs__knob *knob, double value, hs_error *err)
 {
     const hs_knob *k = &knob->knob;
     bool limited = k->min != 0 || k->max != 0;
@@ -122,8 +122,8 @@ static hs_knob_value of_kind(hs_knob_kind kind, double value)
     return kind == HS_KNOB_INTEGER ? (hs_knob_value){.integer = (int64_t)value} : (hs_knob_value){.truth = value != 0};
 }
 
-/* The function first: what it refuses is not written. */
-static hs_code put(hs__knob *knob, double number, hs_error *err)
+/* Calls the knob's `set` first: a value that it refuses is not stored. */
+static hs_code store(hs__knob *knob, double number, hs_error *err)
 {
     void *at = knob->knob.value;
     const hs_knob_value value = of_kind(knob->knob.kind, number);
@@ -146,8 +146,8 @@ static hs_code set(hs__knob *knob, double value, hs_error *err)
 {
     double before;
     bool knows = value_of(knob, &before);
-    hs_code code = fits(knob, value, err);
-    if (code || (code = put(knob, value, err)))
+    hs_code code = check_value(knob, value, err);
+    if (code || (code = store(knob, value, err)))
         return code;
     if (!knob->is_set) {
         knob->has_before = knows;
@@ -158,7 +158,7 @@ static hs_code set(hs__knob *knob, double value, hs_error *err)
     return HS_OK;
 }
 
-/* As JSON writes numbers, which no locale changes. */
+/* Parses JSON, so that the locale does not matter. */
 hs_code hs__knob_set_text(hs__knob *knob, const char *text, hs_error *err)
 {
     json_error_t cause;
@@ -175,7 +175,7 @@ hs_code hs__knob_set_text(hs__knob *knob, const char *text, hs_error *err)
     return set(knob, number, err);
 }
 
-/* State: how many, and for each the length of its name, the name, the value. */
+/* State: the number of knobs that are set, and for each the length of its name, the name and the value. */
 
 hs_code hs__knobs_save(const hs__knobs *knobs, hs_state_writer *out, hs_error *err)
 {
@@ -214,7 +214,7 @@ static hs_code read_one(hs_state_reader *in, char *name, double *value, hs_error
     return hs_state_reader_read(in, value, sizeof *value, err);
 }
 
-/* What does not fit any more is the program's change, and no damage. */
+/* A value that no longer fits is not an error: the program has changed the knob's limits. */
 static void restore(hs__knob *knob, double value, const hs_env *env)
 {
     char before[32], now[32];
@@ -229,7 +229,7 @@ static void restore(hs__knob *knob, double value, const hs_env *env)
     hs_log(env, HS_LOG_INFO, "control: '%s' set from %s to %s, as in the checkpoint", knob->name, before, now);
 }
 
-/* It was set after the checkpoint was saved. */
+/* For a knob that was set after the checkpoint was saved. */
 static void undo(hs__knob *knob, const hs_env *env)
 {
     char before[32], now[32];
@@ -237,7 +237,7 @@ static void undo(hs__knob *knob, const hs_env *env)
     if (!knob->has_before)
         return;
     hs__knob_text(knob, before, sizeof before);
-    if (put(knob, knob->before, &error)) {
+    if (store(knob, knob->before, &error)) {
         hs_log(env, HS_LOG_WARNING, "control: '%s' not changed (still %s): %s", knob->name, before, error.message);
         return;
     }
