@@ -77,7 +77,7 @@ static void end_text(hs__control_file *file)
     file->too_long = false;
 }
 
-/* Reads what is available, but not much more than MOST_BYTES. Returns true at the end of the input. */
+/* Reads the available bytes, but not much more than MOST_BYTES. Returns true at the end of the input. */
 static bool read_some(hs__control_file *file, int descriptor)
 {
     char data[4096];

@@ -23,7 +23,7 @@ typedef struct hs__control_file {
     uint64_t refused_state[4]; /* identifies the last refused file, which is logged once */
 } hs__control_file;
 
-/* Reads what is there, and calls `line` with each complete line, without the newline. */
+/* Reads the available lines, and calls `line` with each complete line, without the newline. */
 void hs__control_file_poll(hs__control_file *file);
 /* Closes the FIFO and forgets the last refusal. */
 void hs__control_file_reset(hs__control_file *file);

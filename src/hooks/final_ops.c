@@ -6,13 +6,13 @@
 
 typedef struct {
     hs__hook_base base;
-    const char *const *names; /* a copy; NULL: the tree, or nothing */
+    const char *const *names; /* a copy. NULL: args.fetches, or nothing to run */
     hs_run_args args;
     hs_final_values_fn done;
     void *user;
 } final_ops;
 
-/* A name that is not there is told of before the training, not after it. */
+/* Reports an unknown name before the training, not after it. */
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     const final_ops *hook = self;

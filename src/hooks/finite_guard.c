@@ -21,11 +21,11 @@ enum {
 
 static const int64_t MOST_RUNS = INT64_MAX / 2;
 
-/* What rides in checkpoints beside the timer and the values of losses. */
+/* The part of the hook's state in checkpoints besides the timer and the losses. */
 typedef struct {
     hs__rollback_count rollback;
     int64_t skips; /* in a row */
-    int64_t runs;  /* what the timer counts */
+    int64_t runs;  /* the timer counts them */
 } record;
 
 typedef struct {
@@ -37,8 +37,8 @@ typedef struct {
     hs__timing timing;
     int64_t runs, skips, max_skips;
     char *update_op;
-    bool looks_now;
-    bool goes_back; /* at the boundary */
+    bool inspects_now;
+    bool rollback_pending; /* in the next boundary */
     hs__finding found;
     hs__spikes spikes;
     hs__dump dump;
@@ -54,7 +54,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = HS_OK;
     hook->session_env = hs_backend_env(backend);
     hook->runs = hook->skips = hook->dump.made = 0;
-    hook->goes_back = hook->started = false;
+    hook->rollback_pending = hook->started = false;
     hs__spikes_reset(&hook->spikes);
     hs_timer_reset(hook->timing.timer);
     for (size_t i = 0; !code && hook->watched.names[i]; i++)
@@ -72,7 +72,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     finite_guard *hook = self;
     (void)session, (void)coordinator, (void)err;
-    hook->goes_back = false;
+    hook->rollback_pending = false;
     hook->rollback.snapshot_pending = hook->policy == HS_GUARD_ROLLBACK;
     return HS_OK;
 }
@@ -92,8 +92,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         hs_timer_begin(hook->timing.timer, run, hook->runs);
         hook->started = true;
     }
-    hook->looks_now = !hook->periodic || hs_timer_due(hook->timing.timer, run, hook->runs + 1);
-    if (hook->looks_now)
+    hook->inspects_now = !hook->periodic || hs_timer_due(hook->timing.timer, run, hook->runs + 1);
+    if (hook->inspects_now)
         *args = &hook->args;
     return HS_OK;
 }
@@ -105,14 +105,14 @@ static void refuse_saves(const finite_guard *hook, hs_run_context *run)
     hs_raw_session_refuse_saves(hs_run_context_session(run), &why);
 }
 
-/* What is in memory stays there, and there it ends. */
-static hs_code fail(const finite_guard *hook, hs_run_context *run, const char *why, hs_error *err)
+/* Ends the session with an error, and refuses to save the bad state. */
+static hs_code fail_training(const finite_guard *hook, hs_run_context *run, const char *why, hs_error *err)
 {
     refuse_saves(hook, run);
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s%s", hook->found.first, why);
 }
 
-static hs_code stop(const finite_guard *hook, hs_run_context *run)
+static hs_code stop_training(const finite_guard *hook, hs_run_context *run)
 {
     refuse_saves(hook, run);
     hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; stopping without a save", (long long)hook->found.step,
@@ -121,29 +121,31 @@ static hs_code stop(const finite_guard *hook, hs_run_context *run)
     return HS_OK;
 }
 
-static hs_code go_back_later(finite_guard *hook, hs_run_context *run, hs_error *err)
+static hs_code request_rollback(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     const hs__rollback *rollback = &hook->rollback;
     if (!hs__rollback_allowed(rollback)) {
-        fail(hook, run, "", err);
+        fail_training(hook, run, "", err);
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; all %lld rollbacks (max_rollbacks) are used%s%s",
                             hook->found.first, (long long)rollback->most, rollback->history[0] ? ": " : "",
                             rollback->history);
     }
     refuse_saves(hook, run);
-    hs_run_context_request_boundary(run); /* savers may come first there */
-    hook->goes_back = true;
+    hs_run_context_request_boundary(run); /* savers whose boundary is called first must not save */
+    hook->rollback_pending = true;
     return HS_OK;
 }
 
-static hs_code leave_out(finite_guard *hook, hs_run_context *run, hs_error *err)
+static hs_code skip_update(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     if (hook->found.has_bad_parameter)
-        return fail(hook, run, "; skipping the update does not help, because a parameter is already affected", err);
+        return fail_training(hook, run, "; skipping the update does not help, because a parameter is already affected",
+                             err);
     if (hook->max_skips != HS_NEVER && hook->skips >= hook->max_skips)
-        return hs_error_set(err, fail(hook, run, "", err), "%s; the %lld previous updates were skipped (max_skips)",
-                            hook->found.first, (long long)hook->skips);
+        return hs_error_set(err, fail_training(hook, run, "", err),
+                            "%s; the %lld previous updates were skipped (max_skips)", hook->found.first,
+                            (long long)hook->skips);
     hook->skips++;
     hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; update skipped, %lld in a row", (long long)hook->found.step,
            hook->found.first, (long long)hook->skips);
@@ -151,7 +153,7 @@ static hs_code leave_out(finite_guard *hook, hs_run_context *run, hs_error *err)
     return HS_OK;
 }
 
-static hs_code update(finite_guard *hook, hs_run_context *run, hs_error *err)
+static hs_code run_update_op(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     const hs_run_args args =
         HS_INIT(hs_run_args, .names = HS_NAMES(hook->update_op), .feeds = hs_run_context_original_args(run)->feeds);
@@ -162,7 +164,7 @@ static hs_code update(finite_guard *hook, hs_run_context *run, hs_error *err)
     return code;
 }
 
-static hs_code trip(finite_guard *hook, hs_run_context *run, const hs_run_values *values, hs_error *err)
+static hs_code handle_finding(finite_guard *hook, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     const hs__finding *found = &hook->found;
     if (found->offenders > 1)
@@ -171,16 +173,16 @@ static hs_code trip(finite_guard *hook, hs_run_context *run, const hs_run_values
     hs__dump_write(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
     switch (hook->policy) {
     case HS_GUARD_STOP:
-        return stop(hook, run);
+        return stop_training(hook, run);
     case HS_GUARD_ROLLBACK:
-        return go_back_later(hook, run, err);
+        return request_rollback(hook, run, err);
     case HS_GUARD_SKIP_STEP:
-        return leave_out(hook, run, err);
+        return skip_update(hook, run, err);
     case HS_GUARD_WARN:
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s", (long long)found->step, found->first);
         return HS_OK;
     default:
-        return fail(hook, run, "", err);
+        return fail_training(hook, run, "", err);
     }
 }
 
@@ -188,7 +190,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     finite_guard *hook = self;
     hook->runs++;
-    if (!hook->looks_now)
+    if (!hook->inspects_now)
         return HS_OK;
     if (hook->periodic)
         hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
@@ -196,17 +198,17 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (code)
         return code;
     if (hook->found.offenders)
-        return trip(hook, run, values, err);
-    return hook->update_op ? update(hook, run, err) : HS_OK;
+        return handle_finding(hook, run, values, err);
+    return hook->update_op ? run_update_op(hook, run, err) : HS_OK;
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     finite_guard *hook = self;
-    if (!hook->goes_back || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+    if (!hook->rollback_pending || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    hook->goes_back = false;
-    hs__spikes_reset(&hook->spikes); /* the restored state has those before its step, if it has any */
+    hook->rollback_pending = false;
+    hs__spikes_reset(&hook->spikes); /* the restored state has the values before its step */
     return hs__rollback_restore(&hook->rollback, run, hook->found.step, hook->found.first, err);
 }
 
@@ -268,22 +270,22 @@ static const hs_hook_ops ops = HS_INIT(
 
 /* Options. */
 
-/* The first of those that are set, though they are of no use without another one. */
+/* An option that has no effect without another one. */
 typedef struct {
     const char *name;
     bool set;
 } given_option;
 
-static hs_code refuse_idle(const given_option *options, size_t n, const char *without, hs_error *err)
+static hs_code refuse_unused(const given_option *options, size_t n, const char *without, hs_error *err)
 {
     for (size_t i = 0; i < n; i++)
         if (options[i].set)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "%s has no effect without %s", options[i].name, without);
     return HS_OK;
 }
-#define REFUSE_IDLE(without, err, ...)                                                                                     \
-    refuse_idle((const given_option[]){__VA_ARGS__}, sizeof((const given_option[]){__VA_ARGS__}) / sizeof(given_option),   \
-                without, err)
+#define REFUSE_UNUSED(without, err, ...)                                                                                   \
+    refuse_unused((const given_option[]){__VA_ARGS__}, sizeof((const given_option[]){__VA_ARGS__}) / sizeof(given_option), \
+                  without, err)
 
 static hs_code check_count(const char *name, int64_t count, bool may_be_never, hs_error *err)
 {
@@ -293,7 +295,7 @@ static hs_code check_count(const char *name, int64_t count, bool may_be_never, h
                         may_be_never ? ", or HS_NEVER for no limit" : "");
 }
 
-static bool is_there(const char *text)
+static bool is_given(const char *text)
 {
     return text && *text;
 }
@@ -302,20 +304,20 @@ static hs_code check_rollback(const hs_finite_guard_options *o, hs_error *err)
 {
     hs_code code;
     if (o->policy != HS_GUARD_ROLLBACK)
-        return REFUSE_IDLE("HS_GUARD_ROLLBACK", err, {"saver", o->saver}, {"scaffold", o->scaffold},
-                           {"max_rollbacks", o->max_rollbacks}, {"learning_rate", is_there(o->learning_rate)},
-                           {"learning_rate_factor", o->learning_rate_factor != 0}, {"skip_op", is_there(o->skip_op)},
-                           {"skip_batches", o->skip_batches}, {"snapshot_limit", o->snapshot_limit});
+        return REFUSE_UNUSED("HS_GUARD_ROLLBACK", err, {"saver", o->saver}, {"scaffold", o->scaffold},
+                             {"max_rollbacks", o->max_rollbacks}, {"learning_rate", is_given(o->learning_rate)},
+                             {"learning_rate_factor", o->learning_rate_factor != 0}, {"skip_op", is_given(o->skip_op)},
+                             {"skip_batches", o->skip_batches}, {"snapshot_limit", o->snapshot_limit});
     if (o->saver && o->scaffold)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
     if ((code = check_count("max_rollbacks", o->max_rollbacks, true, err)) ||
         (code = check_count("snapshot_limit", o->snapshot_limit, true, err)) ||
         (code = check_count("skip_batches", o->skip_batches, false, err)))
         return code;
-    if (!is_there(o->learning_rate) &&
-        (code = REFUSE_IDLE("learning_rate", err, {"learning_rate_factor", o->learning_rate_factor != 0})))
+    if (!is_given(o->learning_rate) &&
+        (code = REFUSE_UNUSED("learning_rate", err, {"learning_rate_factor", o->learning_rate_factor != 0})))
         return code;
-    if (!is_there(o->skip_op) && (code = REFUSE_IDLE("skip_op", err, {"skip_batches", o->skip_batches})))
+    if (!is_given(o->skip_op) && (code = REFUSE_UNUSED("skip_op", err, {"skip_batches", o->skip_batches})))
         return code;
     if (!(o->learning_rate_factor >= 0 && o->learning_rate_factor <= 1))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate_factor is %g; it must be above 0 and at most 1",
@@ -326,8 +328,8 @@ static hs_code check_rollback(const hs_finite_guard_options *o, hs_error *err)
 static hs_code check_skip(const hs_finite_guard_options *o, hs_error *err)
 {
     if (o->policy != HS_GUARD_SKIP_STEP)
-        return REFUSE_IDLE("HS_GUARD_SKIP_STEP", err, {"update_op", is_there(o->update_op)}, {"max_skips", o->max_skips});
-    if (!is_there(o->update_op))
+        return REFUSE_UNUSED("HS_GUARD_SKIP_STEP", err, {"update_op", is_given(o->update_op)}, {"max_skips", o->max_skips});
+    if (!is_given(o->update_op))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
             "HS_GUARD_SKIP_STEP requires update_op: let the training run only compute gradients, and name the op that "
@@ -350,7 +352,7 @@ static hs_code check_spikes(const hs_finite_guard_options *o, hs_error *err)
 {
     hs_code code;
     if (!has_names(o->losses) &&
-        (code = REFUSE_IDLE("losses", err, {"spike_zscore", o->spike_zscore != 0}, {"spike_window", o->spike_window})))
+        (code = REFUSE_UNUSED("losses", err, {"spike_zscore", o->spike_zscore != 0}, {"spike_window", o->spike_window})))
         return code;
     if (!(o->spike_zscore >= 0 || o->spike_zscore == HS_NEVER))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "spike_zscore is %g; it must be above 0, or HS_NEVER",
@@ -371,8 +373,8 @@ static hs_code check(const void *options, hs_error *err)
                             "nothing to watch; name tensors in inputs, activations, gradients, parameters or losses");
     if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_WARN)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %d, not an hs_guard_policy", (int)o->policy);
-    if (!is_there(o->dump_dir) &&
-        (code = REFUSE_IDLE("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"max_dumps", o->max_dumps})))
+    if (!is_given(o->dump_dir) &&
+        (code = REFUSE_UNUSED("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"max_dumps", o->max_dumps})))
         return code;
     if ((code = check_count("max_dumps", o->max_dumps, true, err)) || (code = check_spikes(o, err)) ||
         (code = check_rollback(o, err)))
@@ -380,7 +382,7 @@ static hs_code check(const void *options, hs_error *err)
     return check_skip(o, err);
 }
 
-/* All the names in one list. */
+/* Copies all names to one list. */
 static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
     const char *const *const lists[HS__STAGES] = {o->inputs,    o->activations, o->losses,
@@ -404,9 +406,9 @@ static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, 
     return hook->watched.names ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
-static int64_t or_default(int64_t given, int64_t otherwise)
+static int64_t value_or(int64_t given, int64_t default_value)
 {
-    return given ? given : otherwise;
+    return given ? given : default_value;
 }
 
 static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_error *err)
@@ -417,7 +419,7 @@ static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_err
 static hs_code make_spikes(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
     size_t n = hook->watched.ends[HS__LOSSES] - hook->watched.ends[HS__LOSSES - 1];
-    return hs__spikes_init(&hook->spikes, n, or_default(o->spike_window, SPIKE_WINDOW),
+    return hs__spikes_init(&hook->spikes, n, value_or(o->spike_window, SPIKE_WINDOW),
                            o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err);
 }
 
@@ -429,15 +431,15 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     const hs__timing_options timing = {
         .secs = o->every_n_secs, .steps = o->every_n_steps, .trigger = o->trigger, .first = true};
     hook->periodic = o->every_n_steps || o->every_n_secs != 0 || o->trigger;
-    hook->max_skips = or_default(o->max_skips, MOST_SKIPS);
-    hook->dump.most = or_default(o->max_dumps, MOST_DUMPS);
+    hook->max_skips = value_or(o->max_skips, MOST_SKIPS);
+    hook->dump.most = value_or(o->max_dumps, MOST_DUMPS);
     hook->copy.env = &hook->base.env;
     hook->rollback = (hs__rollback){.saver = o->saver,
                                     .scaffold = o->scaffold,
-                                    .most = or_default(o->max_rollbacks, MOST_ROLLBACKS),
+                                    .most = value_or(o->max_rollbacks, MOST_ROLLBACKS),
                                     .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
                                     .skip_batches = o->skip_batches,
-                                    .snapshot_limit = or_default(o->snapshot_limit, SNAPSHOT_LIMIT)};
+                                    .snapshot_limit = value_or(o->snapshot_limit, SNAPSHOT_LIMIT)};
     hs_code code = hook->periodic ? hs__timing_init(&hook->timing, &timing, &hook->base.env, err) : HS_OK;
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -448,7 +450,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))
         code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);
     hook->base.flags =
-        hook->timing.by_secs && o->losses ? HS_HOOK_STATE_VARIES : 0; /* the clock says which losses are seen */
+        hook->timing.by_secs && o->losses ? HS_HOOK_STATE_VARIES : 0; /* the clock decides which losses are seen */
     return code;
 }
 

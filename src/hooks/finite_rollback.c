@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const int64_t MOST = INT64_MAX / 4; /* of what is counted: no sum of two overflows */
+static const int64_t MOST = INT64_MAX / 4; /* of each count, so that the sum of two cannot overflow */
 
-/* The beginning. */
+/* Begin. */
 
 static hs_code find_learning_rate(hs__rollback *rollback, hs_backend backend, hs_error *err)
 {
@@ -42,7 +42,7 @@ hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error 
     return code || !rollback->skip_op ? code : hs_backend_find(backend, rollback->skip_op, &node, err);
 }
 
-/* What there is to go back to. */
+/* The last good state. */
 
 static hs_saver *find_saver(const hs__rollback *rollback, const hs_raw_session *session)
 {
@@ -50,7 +50,7 @@ static hs_saver *find_saver(const hs__rollback *rollback, const hs_raw_session *
     return hs__find_saver(hs_raw_session_backend(session), rollback->saver, rollback->scaffold, &n);
 }
 
-/* What a checkpoint would take for variables. */
+/* The bytes of the variables in a checkpoint. */
 static uint64_t state_bytes(hs_backend backend)
 {
     hs_variable variable;
@@ -77,14 +77,14 @@ hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, h
     return HS_OK;
 }
 
-static bool is_copy_outdated(const hs__rollback *rollback, const hs_raw_session *session)
+static bool is_snapshot_outdated(const hs__rollback *rollback, const hs_raw_session *session)
 {
     return hs_raw_session_last_saved_step(session) > hs_state_copy_step(rollback->snapshot);
 }
 
 void hs__rollback_drop_outdated(hs__rollback *rollback, const hs_raw_session *session)
 {
-    if (is_copy_outdated(rollback, session))
+    if (is_snapshot_outdated(rollback, session))
         hs__rollback_close(rollback);
 }
 
@@ -93,7 +93,7 @@ bool hs__rollback_allowed(const hs__rollback *rollback)
     return rollback->most == HS_NEVER || rollback->count.rollbacks < rollback->most;
 }
 
-/* HS_NOT_FOUND: it cannot be read, and another one is to be tried. */
+/* HS_NOT_FOUND: the checkpoint cannot be read; try another one. */
 static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err)
 {
     hs_code code = hs_saver_restore(saver, session, prefix, NULL, err);
@@ -120,14 +120,14 @@ static hs_code restore_checkpoint(const hs__rollback *rollback, hs_raw_session *
 
 static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
-    rollback->restored = (hs__rollback_count){0, 0}; /* unless the state says otherwise */
+    rollback->restored = (hs__rollback_count){0, 0}; /* if the state has no counts; hs__rollback_load sets them */
     hs_code code = restore_checkpoint(rollback, session, err);
     if (code != HS_NOT_FOUND)
         return code;
-    if (rollback->snapshot && !is_copy_outdated(rollback, session))
+    if (rollback->snapshot && !is_snapshot_outdated(rollback, session))
         return hs_raw_session_restore_copy(session, rollback->snapshot, err);
     int64_t saved = hs_raw_session_last_saved_step(session);
-    if (saved >= 0) /* to begin again would be worse than to fail */
+    if (saved >= 0) /* an older snapshot would repeat saved steps */
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "step %lld was saved, but the guard's saver has no readable checkpoint; give the guard the "
                             "same saver or scaffold",
@@ -136,22 +136,23 @@ static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error
                         "no checkpoint was saved, and no copy is in memory; save sooner, or raise snapshot_limit");
 }
 
-/* What follows is to be another than it was. */
+/* Changes to the training that follows. */
 
-/* Times the factor for each rollback that the restored state does not know of. */
-static hs_code slow_down(const hs__rollback *rollback, hs_raw_session *session, char *told, size_t bytes, hs_error *err)
+/* Multiplies the learning rate by the factor, once for each rollback since the restored state was saved. */
+static hs_code reduce_learning_rate(const hs__rollback *rollback, hs_raw_session *session, char *message, size_t bytes,
+                                    hs_error *err)
 {
     double before;
     hs_code code = hs__number_read(&rollback->number, session, &before, err);
     if (code)
         return code;
     double now = before * pow(rollback->factor, (double)(rollback->count.rollbacks - rollback->restored.rollbacks));
-    snprintf(told, bytes, "; %.64s is %.6g instead of %.6g", rollback->learning_rate, now, before);
+    snprintf(message, bytes, "; %.64s is %.6g instead of %.6g", rollback->learning_rate, now, before);
     return hs__number_write(&rollback->number, session, now, err);
 }
 
-/* Up to the end of the data, which ends the training, or a stop request. */
-static hs_code skip(hs__rollback *rollback, hs_run_context *run, int64_t batches, hs_error *err)
+/* Stops early at a stop request, or at the end of the input, which stops the training. */
+static hs_code skip_batches_now(hs__rollback *rollback, hs_run_context *run, int64_t batches, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(rollback->skip_op));
@@ -171,7 +172,8 @@ static hs_code skip(hs__rollback *rollback, hs_run_context *run, int64_t batches
     return HS_OK;
 }
 
-/* The batch of the bad step is that of its number, and so many later as were skipped before. */
+/* Batches that were skipped since the restored state was saved are skipped again. Then come skip_batches, or those up to
+ * the batch of the bad step. */
 static int64_t batches_to_skip(const hs__rollback *rollback, int64_t skipped_before, int64_t bad_step, int64_t step)
 {
     int64_t again = skipped_before - rollback->restored.skipped;
@@ -179,15 +181,15 @@ static int64_t batches_to_skip(const hs__rollback *rollback, int64_t skipped_bef
     return (again > 0 ? again : 0) + (more > 0 ? more : 0);
 }
 
-static void remember(hs__rollback *rollback, int64_t from, int64_t to)
+static void add_to_history(hs__rollback *rollback, int64_t from, int64_t to)
 {
     size_t used = strlen(rollback->history);
     snprintf(rollback->history + used, sizeof rollback->history - used, "%sstep %lld to %lld", used ? ", " : "",
              (long long)from, (long long)to);
 }
 
-static void tell(const hs__rollback *rollback, hs_raw_session *session, int64_t bad_step, int64_t step, int64_t skipped,
-                 const char *rate, const char *why)
+static void log_rollback(const hs__rollback *rollback, hs_raw_session *session, int64_t bad_step, int64_t step,
+                         int64_t skipped, const char *rate, const char *why)
 {
     const char *from = hs_raw_session_restored_from(session);
     char most[32] = "";
@@ -200,18 +202,18 @@ static void tell(const hs__rollback *rollback, hs_raw_session *session, int64_t 
     hs_raw_session_set_metric(session, "finite_guard/rollbacks", (double)rollback->count.rollbacks, step, NULL);
 }
 
-static hs_code change_course(hs__rollback *rollback, hs_run_context *run, int64_t skipped_before, int64_t bad_step,
-                             const char *why, hs_error *err)
+static hs_code change_training(hs__rollback *rollback, hs_run_context *run, int64_t skipped_before, int64_t bad_step,
+                               const char *why, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     char rate[192] = "";
     int64_t batches = 0, step = hs_raw_session_global_step(session, err);
     if (step < 0)
         return err->code;
-    hs_code code = rollback->learning_rate ? slow_down(rollback, session, rate, sizeof rate, err) : HS_OK;
+    hs_code code = rollback->learning_rate ? reduce_learning_rate(rollback, session, rate, sizeof rate, err) : HS_OK;
     if (!code && rollback->skip_op) {
         batches = batches_to_skip(rollback, skipped_before, bad_step, step);
-        code = skip(rollback, run, batches, err);
+        code = skip_batches_now(rollback, run, batches, err);
     }
     if (code)
         return code;
@@ -221,8 +223,8 @@ static hs_code change_course(hs__rollback *rollback, hs_run_context *run, int64_
     if (after != step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "skip_op '%s' advances the global step; name an op that only draws a batch", rollback->skip_op);
-    remember(rollback, bad_step, step);
-    tell(rollback, session, bad_step, step, rollback->count.skipped - rollback->restored.skipped, rate, why);
+    add_to_history(rollback, bad_step, step);
+    log_rollback(rollback, session, bad_step, step, rollback->count.skipped - rollback->restored.skipped, rate, why);
     return HS_OK;
 }
 
@@ -234,15 +236,15 @@ hs_code hs__rollback_restore(hs__rollback *rollback, hs_run_context *run, int64_
     hs_code code = restore(rollback, session, &error);
     rollback->count = (hs__rollback_count){rollbacks, rollback->restored.skipped};
     if (!code)
-        code = change_course(rollback, run, skipped_before, bad_step, why, &error);
+        code = change_training(rollback, run, skipped_before, bad_step, why, &error);
     if (!code)
         return HS_OK;
     hs_error_set(err, code, "%s; cannot roll back step %lld: %s", why, (long long)bad_step, error.message);
-    hs_raw_session_refuse_saves(session, err); /* what is in memory is not known */
+    hs_raw_session_refuse_saves(session, err); /* the state in memory is undefined */
     return code;
 }
 
-/* Going back, in whatever way, never gives rollbacks back; the position in the data is that of the state. */
+/* No restore decreases the number of rollbacks. The number of skipped batches is that of the state. */
 hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *loaded, hs_error *err)
 {
     if (loaded->rollbacks < 0 || loaded->rollbacks > MOST || loaded->skipped < 0 || loaded->skipped > MOST)

@@ -4,7 +4,7 @@
 #include "hooks/lookup.h"
 #include "hooks/make.h"
 
-static const int64_t TELL_EVERY_NS = INT64_C(60000000000);
+static const int64_t LOG_EVERY_NS = INT64_C(60000000000);
 static const int64_t DEFAULT_POLL_NS = 500000000;
 static const int64_t LONGEST_SLEEP_NS = 1000000000;
 
@@ -20,29 +20,30 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return hs_backend_check_global_step(backend, err);
 }
 
-/* Sleeps until the next look, but not beyond a stop. */
+/* Sleeps until the next poll, or until a stop is requested. */
 static void sleep_between(const global_step_waiter *hook, const hs_raw_session *session, const hs_env *env)
 {
-    for (int64_t left = hook->poll_ns; left > 0 && !hs_raw_session_stop_requested(session); left -= LONGEST_SLEEP_NS)
-        hs_env_sleep_ns(env, left < LONGEST_SLEEP_NS ? left : LONGEST_SLEEP_NS);
+    for (int64_t remaining_ns = hook->poll_ns; remaining_ns > 0 && !hs_raw_session_stop_requested(session);
+         remaining_ns -= LONGEST_SLEEP_NS)
+        hs_env_sleep_ns(env, remaining_ns < LONGEST_SLEEP_NS ? remaining_ns : LONGEST_SLEEP_NS);
 }
 
 static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, hs_error *err)
 {
     const hs_env *env = hs__session_env(session);
-    long long wanted = hook->wait_until_step;
-    int64_t told_ns = hs_env_monotonic_ns(env);
-    hs_log(env, HS_LOG_INFO, "waiting for global step %lld before training begins", wanted);
+    long long wait_until = hook->wait_until_step;
+    int64_t logged_ns = hs_env_monotonic_ns(env);
+    hs_log(env, HS_LOG_INFO, "waiting for global step %lld before training begins", wait_until);
     while (!hs_raw_session_stop_requested(session)) {
         int64_t step = hs_raw_session_global_step(session, err);
         hook->released = step >= hook->wait_until_step;
         if (step < 0 || hook->released)
             return err->code;
         int64_t now_ns = hs_env_monotonic_ns(env);
-        if (now_ns - told_ns >= TELL_EVERY_NS) {
-            hs_log(env, HS_LOG_INFO, "still waiting for global step %lld; the current step is %lld", wanted,
+        if (now_ns - logged_ns >= LOG_EVERY_NS) {
+            hs_log(env, HS_LOG_INFO, "still waiting for global step %lld; the current step is %lld", wait_until,
                    (long long)step);
-            told_ns = now_ns;
+            logged_ns = now_ns;
         }
         sleep_between(hook, session, env);
     }

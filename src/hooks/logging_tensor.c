@@ -19,8 +19,8 @@ typedef struct {
     void *user;
     bool at_end;
     hs__timing timing;
-    int64_t runs;   /* what the timer counts */
-    int64_t logged; /* after which of them there was a line */
+    int64_t runs;   /* the timer counts them */
+    int64_t logged; /* the run of the last line */
     bool started, logs_now, has_step;
     hs_run_args args;
     const hs_env *session_env;
@@ -41,7 +41,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code;
 }
 
-/* What is not a number is shown by its type and shape. */
+/* Tensors that are not real numbers are shown by type and shape. */
 static void append_value(char *line, size_t *used, const hs_tensor *value)
 {
     hs_host_copy copy = {0};
@@ -67,7 +67,8 @@ static void append_value(char *line, size_t *used, const hs_tensor *value)
     hs_host_copy_free(&copy);
 }
 
-/* A graph may have no global step. `elapsed` is NULL in the first line. */
+/* step     -1: the graph has no global step
+ * elapsed  seconds since the last line. NULL in the first line */
 static void log_values(const logging_tensor *hook, const hs_run_values *values, int64_t step, const double *elapsed)
 {
     char line[LINE], secs[HS__NUMBER_TEXT];
