@@ -74,7 +74,7 @@ static bool find_path(char *path, const hs__dump *dump, int64_t step, int try, c
     return length > 0 && length < PATH;
 }
 
-/* True also if the file system cannot tell. */
+/* True also if this cannot be determined. */
 static bool file_may_exist(const hs_env *given, const char *path)
 {
     hs_env env;

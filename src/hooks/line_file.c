@@ -350,7 +350,7 @@ static hs_code reopen(hs__line_file *file, hs_error *err)
     return code;
 }
 
-/* After a failure: the file's size tells how much of the pending line was written. */
+/* After a failure: the file's size shows how much of the pending line was written. */
 static hs_code resume_pending(hs__line_file *file, hs_error *err)
 {
     bool exists;

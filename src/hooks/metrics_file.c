@@ -121,7 +121,7 @@ static bool ends_with(const char *path, const char *ending)
     return n > m && strcasecmp(path + n - m, ending) == 0;
 }
 
-/* HS_METRICS_BY_NAME: the name does not tell the format. */
+/* HS_METRICS_BY_NAME: the name has no known ending. */
 static int64_t format_of(const hs_metrics_file_options *options)
 {
     if (options->format != HS_METRICS_BY_NAME)

@@ -12,8 +12,8 @@ typedef struct {
     char *tensor;
     const char *names[2];
     bool stop;
-    hs__timing timing; /* without a timer every run is checked */
-    int64_t runs;      /* what the timer counts */
+    hs__timing timing; /* without a timer, every run is checked */
+    int64_t runs;      /* the timer counts them */
     bool started, checks_now;
     hs_run_args args;
     hs_host_copy copy;
@@ -75,7 +75,7 @@ static bool has_nonfinite_values(hs_dtype dtype)
            dtype == HS_COMPLEX128;
 }
 
-/* A loss is mostly one number, and is looked at in every step: no call. */
+/* Fast path: a loss is usually one number on the host, checked in every step. */
 static bool is_finite_number(const hs_tensor *value)
 {
     if (value->memory)

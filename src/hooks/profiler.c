@@ -16,8 +16,8 @@ typedef struct {
     bool show_memory;
     const hs_env *session_env;
     hs__step_clock clock;        /* used if the schedule is by steps */
-    bool traces_now, writes_now; /* in this run; in its boundary */
-    void *metadata;              /* a copy: what other hooks run until the boundary may replace the backend's */
+    bool traces_now, writes_now; /* traces: in this run; writes: in its boundary */
+    void *metadata;              /* a copy, because runs of other hooks may replace the backend's before the boundary */
     size_t metadata_bytes;
 } profiler;
 
@@ -73,8 +73,8 @@ static void skip_profile(const profiler *hook, const char *why)
     hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->clock.step, why);
 }
 
-/* Keeps what the boundary needs. */
-static void keep(profiler *hook, hs_run_context *run, const hs_run_values *values)
+/* Copies the metadata for the boundary. */
+static void copy_metadata(profiler *hook, hs_run_context *run, const hs_run_values *values)
 {
     hs_bytes metadata = hs_run_values_metadata(values);
     drop_metadata(hook);
@@ -104,11 +104,11 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (!hook->traces_now)
         return HS_OK;
     hs_timer_mark(timer, run, step, NULL, NULL);
-    keep(hook, run, values);
+    copy_metadata(hook, run, values);
     return HS_OK;
 }
 
-/* What the run tells of itself, for TensorBoard. */
+/* Writes the run's metadata as an event for TensorBoard. */
 static hs_code add_event(const profiler *hook, hs_raw_session *session, hs_error *err)
 {
     char tag[32];

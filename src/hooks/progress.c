@@ -53,29 +53,29 @@ static void write_once(progress_line *line, const char *text, size_t bytes)
         line->dead = true;
 }
 
-/* A pipe without a reader raises SIGPIPE in the thread that writes. Here it is held back and taken away, unless it was
- * waiting before. */
+/* A write to a pipe without a reader raises SIGPIPE in this thread. The signal is blocked and removed, unless one was
+ * pending before. */
 static void put(progress_line *line, const char *text, size_t bytes)
 {
-    sigset_t pipe, before, waiting;
-    int taken;
+    sigset_t pipe, before, pending;
+    int received;
     if (line->dead)
         return;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
-    sigemptyset(&waiting);
-    if (sigpending(&waiting) != 0 || sigismember(&waiting, SIGPIPE) == 1 ||
+    sigemptyset(&pending);
+    if (sigpending(&pending) != 0 || sigismember(&pending, SIGPIPE) == 1 ||
         pthread_sigmask(SIG_BLOCK, &pipe, &before) != 0) {
-        write_once(line, text, bytes); /* one more is not noticed */
+        write_once(line, text, bytes); /* a second pending SIGPIPE has no effect */
         return;
     }
     write_once(line, text, bytes);
-    if (sigpending(&waiting) == 0 && sigismember(&waiting, SIGPIPE) == 1)
-        sigwait(&pipe, &taken);
+    if (sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1)
+        sigwait(&pipe, &received);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Asked each time, for windows are pulled about. */
+/* Queried each time, because the window may be resized. */
 static int columns(const progress_line *line)
 {
     int found = 0;
@@ -89,7 +89,7 @@ static int columns(const progress_line *line)
     return found < MOST_COLUMNS ? found : MOST_COLUMNS;
 }
 
-/* Copies text of at most so many columns, in whole characters. Returns its bytes. */
+/* Copies complete characters of text, up to `most` columns. Control characters become '?'. Returns the bytes. */
 static size_t copy(char *to, const char *text, int most, int *used)
 {
     size_t n = 0;
@@ -102,7 +102,7 @@ static size_t copy(char *to, const char *text, int most, int *used)
             break;
         }
         if (continues && n >= (size_t)most * UTF8)
-            break; /* no text at all */
+            break; /* not UTF-8 */
         to[n++] = byte < ' ' || byte == 0x7F ? '?' : *at;
     }
     return n;
@@ -119,7 +119,7 @@ static void show_line(progress_line *line, const char *text)
         put(line, out, n);
         return;
     }
-    int width = columns(line) - 1; /* a line that is full is wrapped by some */
+    int width = columns(line) - 1; /* some terminals wrap a full line */
     out[n++] = '\r';
     n += copy(out + n, text, width, &used);
     pthread_mutex_lock(&line->lock);
@@ -132,7 +132,7 @@ static void show_line(progress_line *line, const char *text)
     pthread_mutex_unlock(&line->lock);
 }
 
-/* The lock is held. */
+/* Call with the lock held. */
 static void erase(progress_line *line)
 {
     char out[MOST_COLUMNS + 2];
@@ -179,19 +179,19 @@ static void end_line(progress_line *line)
 
 enum { TEXT = 2000 };
 
-/* Seconds after which what was measured counts half. */
+/* Seconds after which the weight of a measurement is halved. */
 static const double HALF_LIFE = 30;
 
 typedef struct {
     hs__scalar_rows rows;
     progress_line line;
-    int64_t last_step;            /* 0: not known */
-    int64_t begin_step, begin_ns; /* those of the last row; -1: none */
-    int64_t seen_step, seen_ns;   /* where the rate is measured from */
-    double steps, secs;           /* of late; their quotient is the rate */
+    int64_t last_step;            /* 0: unknown */
+    int64_t begin_step, begin_ns; /* of the last row. -1: none */
+    int64_t seen_step, seen_ns;   /* the rate is measured from here */
+    double steps, secs;           /* weighted; steps / secs is the rate */
 } progress;
 
-/* A session that has begun to run again begins its rate anew. */
+/* Measures the rate. After a recovery, the measurement starts again. */
 static void measure(progress *hook, const hs_scalar_row *row)
 {
     if (row->begin_ns != hook->begin_ns || row->begin_step != hook->begin_step) {
@@ -206,7 +206,7 @@ static void measure(progress *hook, const hs_scalar_row *row)
     hook->seen_ns = row->now_ns;
 }
 
-/* Text that is longer than the room for it is cut. */
+/* Appends, and cuts text that is too long. */
 static void HS_PRINTF(3, 4) append(char *text, size_t *used, const char *format, ...)
 {
     va_list arguments;
@@ -313,7 +313,7 @@ static hs_code check(const void *given, hs_error *err)
     return HS_OK;
 }
 
-/* On a terminal the line is rewritten as often as may be; the schedule is that of plain lines. */
+/* On a terminal, times_a_second sets the schedule. every_n_steps, every_n_secs and trigger are for plain lines. */
 static hs__timing_options timing_of(const hs_progress_options *options, bool in_place)
 {
     double often = options->times_a_second != 0 ? options->times_a_second : 5;
@@ -324,7 +324,7 @@ static hs__timing_options timing_of(const hs_progress_options *options, bool in_
         .secs = neither ? 10 : options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
 }
 
-/* Options for plain lines must be valid on a terminal, too. */
+/* Checks the options for plain lines also on a terminal. */
 static hs_code check_plain(const hs_progress_options *options, const hs_env *env, hs_error *err)
 {
     const hs__timing_options timing = timing_of(options, false);

@@ -17,7 +17,7 @@
 #define OUTCOME "outcome.json"
 
 enum { MOST_BYTES = 1 << 20 };
-static const double LONGEST_SAVE = 86400; /* what is more is no measurement */
+static const double LONGEST_SAVE = 86400; /* larger values are ignored */
 
 typedef struct {
     int64_t step, last_durable_step;
@@ -70,7 +70,7 @@ static void put_time(hs__buffer *out, int64_t ns)
                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ns / 1000000 % 1000));
 }
 
-/* When and who; the last of a file. */
+/* The last fields of each file: time, host and process. */
 static void put_origin(hs__buffer *out, const hs_env *env)
 {
     char host[256] = "";
@@ -83,7 +83,7 @@ static void put_origin(hs__buffer *out, const hs_env *env)
     hs__buffer_text(out, "\"pid\": %lld}\n", (long long)getpid());
 }
 
-/* Thousandths, whatever the locale writes between a number's parts. */
+/* Writes three decimals, independent of the locale. */
 static void put_secs(hs__buffer *out, const char *name, double secs)
 {
     long long ms = secs > 0 && secs <= LONGEST_SAVE ? (long long)(secs * 1e3 + 0.999) : 0;
@@ -202,7 +202,7 @@ static bool directory_exists(const hs_env *env, const char *directory)
     return hs__stat(env, directory, &found, NULL) == HS_OK && found.is_directory;
 }
 
-/* Whoever saves holds the directory. What cannot be found out, or is free, is nobody's. */
+/* True if another process holds the directory, as a checkpoint saver does. False also if that is unknown. */
 static bool is_saved_by_other(const hs_env *env, const char *directory)
 {
     void *lock = NULL;
@@ -215,16 +215,16 @@ static bool is_saved_by_other(const hs_env *env, const char *directory)
 
 /* The hook. */
 
-enum { NOT_TOLD = -2 }; /* no step, nor the -1 of none */
+enum { NOT_WRITTEN = -2 }; /* neither a step nor -1, which means that no step was saved */
 
 typedef struct {
     hs__hook_base base;
     char *directory;
     const hs_env *session_env;
-    hs_raw_session *session; /* NULL: none was created */
-    double earlier_save_secs;
-    int64_t told_saved_step;
-    bool is_others, warned;
+    hs_raw_session *session;    /* NULL: not created */
+    double earlier_save_secs;   /* from the status file of an earlier run. 0: unknown */
+    int64_t written_saved_step; /* the last saved step in the status file */
+    bool is_others, warned;     /* is_others: another process saves to the directory */
 } run_status;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -256,7 +256,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return HS_OK;
 }
 
-static void get_over(run_status *hook, const char *name, const hs_error *error)
+static void tolerate_failure(run_status *hook, const char *name, const hs_error *error)
 {
     hs_log(hook->session_env, hook->warned ? HS_LOG_DEBUG : HS_LOG_WARNING, "cannot write %s: %s", name, error->message);
     hook->warned = true;
@@ -268,9 +268,9 @@ static void write_status(run_status *hook, hs_phase phase, int64_t step, bool sy
     hs_error error = {0};
     status now = {step, hs_raw_session_last_saved_step(hook->session), hs_phase_name(phase),
                   hs_raw_session_save_secs(hook->session)};
-    hook->told_saved_step = now.last_durable_step;
+    hook->written_saved_step = now.last_durable_step;
     if (!hook->is_others && write_status_file(hook->session_env, hook->directory, &now, synced, &error))
-        get_over(hook, "status.json", &error);
+        tolerate_failure(hook, "status.json", &error);
 }
 
 static int64_t step_of(hs_run_context *run)
@@ -282,7 +282,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 {
     run_status *hook = self;
     (void)args, (void)err;
-    if (hs_raw_session_last_saved_step(hook->session) != hook->told_saved_step)
+    if (hs_raw_session_last_saved_step(hook->session) != hook->written_saved_step)
         write_status(hook, HS_PHASE_STEP, step_of(run), false);
     return HS_OK;
 }
@@ -293,11 +293,12 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     if (hs_run_context_boundary(run) != HS_BOUNDARY_CREATED)
         return HS_OK;
     write_status(self, HS_PHASE_INIT, step_of(run), false);
-    ((run_status *)self)->told_saved_step = NOT_TOLD; /* the first run is another phase */
+    ((run_status *)self)->written_saved_step = NOT_WRITTEN; /* the first run changes the phase */
     return HS_OK;
 }
 
-/* The session is still there; a failure of the status is in the outcome's file, and one of that only in the log. */
+/* The session still exists. If the status cannot be written, the outcome file lists the failure; if the outcome cannot be
+ * written, the log has it. */
 static void close_status(void *self, const hs_outcome *outcome)
 {
     run_status *hook = self;
@@ -306,7 +307,7 @@ static void close_status(void *self, const hs_outcome *outcome)
         write_status(hook, HS_PHASE_END, outcome->step, true);
     if (!hook->is_others && (hook->session || directory_exists(hook->session_env, hook->directory)) &&
         write_outcome_file(hook->session_env, hook->directory, outcome, hook->session, &error))
-        get_over(hook, "outcome.json", &error);
+        tolerate_failure(hook, "outcome.json", &error);
     hook->session = NULL;
 }
 

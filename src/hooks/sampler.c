@@ -40,7 +40,7 @@ hs_code hs__sampler_find_step(hs__sampler *s, hs_run_context *run, hs_error *err
 
 void hs__sampler_begin_sample(hs__sampler *s, hs_run_context *run, const hs_run_args **args)
 {
-    if (s->timing.by_secs) /* counted from here, so that each step that takes longer is sampled */
+    if (s->timing.by_secs) /* here, so that each step longer than the interval is sampled */
         hs_timer_mark(s->timing.timer, run, hs__step_clock_next(&s->clock), NULL, NULL);
     if (s->args.names)
         *args = &s->args;
@@ -55,8 +55,8 @@ void hs__sampler_end_sample(hs__sampler *s, hs_run_context *run, bool *samples)
     *samples = true;
 }
 
-/* Not by a restore: the program has set it. */
-void hs__sampler_go_back(hs__sampler *s, hs_run_context *run, int64_t step)
+/* The step decreased without a restore: the program has set it. */
+void hs__sampler_step_decreased(hs__sampler *s, hs_run_context *run, int64_t step)
 {
     hs__sampler_restart(s);
     begin_at(s, run, step);

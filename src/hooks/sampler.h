@@ -40,7 +40,7 @@ hs_code hs__sampler_load(hs__sampler *sampler, hs_state_reader *in, hs_error *er
 hs_code hs__sampler_find_step(hs__sampler *sampler, hs_run_context *run, hs_error *err);
 void hs__sampler_begin_sample(hs__sampler *sampler, hs_run_context *run, const hs_run_args **args);
 void hs__sampler_end_sample(hs__sampler *sampler, hs_run_context *run, bool *samples);
-void hs__sampler_go_back(hs__sampler *sampler, hs_run_context *run, int64_t step);
+void hs__sampler_step_decreased(hs__sampler *sampler, hs_run_context *run, int64_t step);
 
 static inline hs_code hs__sampler_before(hs__sampler *s, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
@@ -65,7 +65,7 @@ static inline hs_code hs__sampler_after(hs__sampler *s, hs_run_context *run, boo
         return err->code;
     hs__step_clock_advance(&s->clock, step, s->timing.by_steps);
     if (step < before)
-        hs__sampler_go_back(s, run, step);
+        hs__sampler_step_decreased(s, run, step);
     if (sampled)
         hs__sampler_end_sample(s, run, samples);
     return HS_OK;

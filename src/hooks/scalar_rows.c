@@ -17,7 +17,7 @@ static void clear_board(hs__metrics_board *board)
         board->metrics[i] = (hs__board_metric){0};
 }
 
-static void read_board(hs__metrics_board *board, const hs_raw_session *session)
+static void update_board(hs__metrics_board *board, const hs_raw_session *session)
 {
     for (size_t i = 0; i < board->n; i++) {
         hs__board_metric *metric = &board->metrics[i];
@@ -31,14 +31,14 @@ static void read_board(hs__metrics_board *board, const hs_raw_session *session)
     }
 }
 
-static bool take_from_board(hs__metrics_board *board, size_t index, double *value, int64_t *step)
+static bool take_new_metric(hs__metrics_board *board, size_t index, double *value, int64_t *step)
 {
     hs__board_metric *metric = &board->metrics[index];
-    bool fresh = metric->known && !metric->shown;
+    bool is_new = metric->known && !metric->shown;
     *value = metric->value;
     *step = metric->step;
     metric->shown = metric->known;
-    return fresh;
+    return is_new;
 }
 
 static hs_code save_board(const hs__metrics_board *board, hs_state_writer *out, hs_error *err)
@@ -64,7 +64,7 @@ static hs_code load_board(hs__metrics_board *board, hs_state_reader *in, hs_erro
     return code;
 }
 
-/* The beginning. */
+/* Begin. */
 
 hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err)
 {
@@ -81,8 +81,8 @@ hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err)
 
 /* The sink. */
 
-/* A sink that cannot be opened at first fails the session. Later failures end no training: they are logged and counted, and
- * the next row is tried. */
+/* If the first opening of the sink fails, the session fails. Later failures do not end the training: they are logged and
+ * counted, and the next row tries again. */
 static hs_code tolerate(hs__scalar_rows *rows, hs_code code, hs_error *err)
 {
     if (!code)
@@ -98,12 +98,12 @@ static hs_code tolerate(hs__scalar_rows *rows, hs_code code, hs_error *err)
     return HS_OK;
 }
 
-/* Opens the sink, if the session was restored since, or if that has failed. */
+/* Opens the sink, if it is not open or the session was restored since. */
 static hs_code open_sink(hs__scalar_rows *rows, hs_error *err)
 {
     int64_t restores = hs_raw_session_restores(rows->session);
-    if (restores != rows->restores) {
-        rows->restores = restores;
+    if (restores != rows->restore_generation) {
+        rows->restore_generation = restores;
         rows->is_open = false;
         hs__sampler_restart(&rows->sampler);
     }
@@ -121,9 +121,9 @@ hs_code hs__scalar_rows_create(void *self, hs_raw_session *session, hs_coordinat
     hs__scalar_rows *rows = self;
     (void)coordinator;
     rows->session = session;
-    rows->restores = hs_raw_session_restores(session);
+    rows->restore_generation = hs_raw_session_restores(session);
     rows->is_open = false;
-    hs__sampler_restart(&rows->sampler); /* after a recovery the step may be another */
+    hs__sampler_restart(&rows->sampler); /* a recovery may have changed the step */
     return tolerate(rows, open_sink(rows, err), err);
 }
 
@@ -147,7 +147,7 @@ bool hs__scalar_read(hs_scalar *to, const hs_tensor *value)
     if (!single || !hs__is_integer(value->dtype))
         return single;
     if (value->dtype == HS_INT64 || value->dtype == HS_UINT64)
-        memcpy(&to->integer, value->data, sizeof to->integer); /* a double may be too short */
+        memcpy(&to->integer, value->data, sizeof to->integer); /* a double has too few digits */
     else
         to->integer = (int64_t)to->value;
     return true;
@@ -171,16 +171,16 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
 
 static void read_metrics(hs__scalar_rows *rows)
 {
-    read_board(&rows->board, rows->session);
+    update_board(&rows->board, rows->session);
     for (size_t i = 0; i < rows->n_metrics; i++) {
         hs_scalar *to = &rows->scalars[rows->n_tensors + i];
-        to->known = take_from_board(&rows->board, i, &to->value, &to->step);
+        to->known = take_new_metric(&rows->board, i, &to->value, &to->step);
         if (!to->known)
             to->value = (double)NAN;
     }
 }
 
-/* The row was not written: the next one is to have them. */
+/* The row was not written, so the next one gets its metrics. */
 static void return_metrics(hs__scalar_rows *rows)
 {
     for (size_t i = 0; i < rows->n_metrics; i++)
@@ -214,7 +214,7 @@ static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int
         return_metrics(rows);
         return tolerate(rows, code, err);
     }
-    hs_error_clear(err); /* of HS_STOP */
+    hs_error_clear(err); /* HS_STOP is not an error */
     if (rows->failing)
         hs_log(rows->session_env, HS_LOG_INFO, "%s: writing rows again, from step %lld", rows->sink.name,
                (long long)row.step);
@@ -225,7 +225,7 @@ static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int
 hs_code hs__scalar_rows_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     hs__scalar_rows *rows = self;
-    hs_code code = rows->failing ? HS_OK : open_sink(rows, err); /* while it fails, the next row tries again */
+    hs_code code = rows->failing ? HS_OK : open_sink(rows, err); /* while writing fails, only the next row tries again */
     if (!code && !rows->full)
         return hs__sampler_before(&rows->sampler, run, args, err);
     rows->sampler.samples_now = false;
@@ -240,7 +240,7 @@ hs_code hs__scalar_rows_after(void *self, hs_run_context *run, const hs_run_valu
     if (!code && samples)
         code = write_row(rows, values, hs_run_context_now(run), err);
     if (code)
-        rows->sampler.clock.has_step = false; /* a hook of best effort may not be called for some steps */
+        rows->sampler.clock.has_step = false; /* a best-effort hook may miss runs after a failure */
     return code;
 }
 
@@ -254,7 +254,7 @@ static hs_code write_last(hs__scalar_rows *rows, hs_raw_session *session, hs_err
 
 static hs_code end_sink(hs__scalar_rows *rows, hs_raw_session *session, hs_error *err)
 {
-    const hs_scalar *none = &rows->scalars[rows->n_tensors + rows->n_metrics];
+    const hs_scalar *end_of_list = &rows->scalars[rows->n_tensors + rows->n_metrics];
     if (!rows->sink.end || !rows->sampler.begun)
         return HS_OK;
     int64_t step = hs_raw_session_global_step(session, err);
@@ -262,7 +262,7 @@ static hs_code end_sink(hs__scalar_rows *rows, hs_raw_session *session, hs_error
         return err->code;
     hs_scalar_row row = make_row(rows, hs_env_monotonic_ns(rows->session_env));
     row.step = step;
-    row.scalars = none;
+    row.scalars = end_of_list;
     return tolerate(rows, rows->sink.end(rows->sink_self, &row, err), err);
 }
 
@@ -294,7 +294,7 @@ void hs__scalar_rows_close(void *self, const hs_outcome *outcome)
     rows->session = NULL;
 }
 
-/* State: the schedule, the metrics that no row has shown, what the sink adds. */
+/* State: the schedule, the metrics that no row has, and the state of the sink. */
 
 static hs_code save_sink(const hs__scalar_rows *rows, hs_state_writer *out, hs_error *err)
 {
@@ -311,7 +311,7 @@ hs_code hs__scalar_rows_save(void *self, hs_state_writer *out, hs_error *err)
     if (code)
         return code;
     if (rows->session)
-        read_board(&rows->board, rows->session);
+        update_board(&rows->board, rows->session);
     if ((code = hs__sampler_save(&rows->sampler, out, err)) ||
         (code = hs_state_writer_write(out, &rows->sampler.sampled_step, sizeof rows->sampler.sampled_step, err)) ||
         (code = save_board(&rows->board, out, err)))
@@ -358,7 +358,7 @@ void hs__scalar_rows_destroy(void *self)
     hs__hook_free(rows);
 }
 
-/* Making one. */
+/* The constructor. */
 
 static hs_code copy_names(hs__scalar_rows *rows, const hs__scalar_rows_options *options, hs_error *err)
 {
@@ -395,7 +395,7 @@ static hs_code make_scalars(hs__scalar_rows *rows, hs_error *err)
     return HS_OK;
 }
 
-static hs_code take_sink(hs__scalar_rows *rows, hs_scalar_sink sink, hs_error *err)
+static hs_code copy_sink(hs__scalar_rows *rows, hs_scalar_sink sink, hs_error *err)
 {
     hs_code code = HS_STRUCT_TAKE(hs_scalar_sink_ops, destroy, &rows->sink, sink.ops, err);
     rows->sink_self = sink.self;
@@ -412,7 +412,7 @@ hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_option
     timing.first = true;
     rows->copy.env = &rows->base.env;
     rows->for_display = rows->sampler.unsaved = options->for_display;
-    hs_code code = take_sink(rows, options->sink, err);
+    hs_code code = copy_sink(rows, options->sink, err);
     if (code || (code = hs__timing_init(&rows->sampler.timing, &timing, &rows->base.env, err)) ||
         (code = copy_names(rows, options, err)))
         return code;

@@ -24,7 +24,7 @@ typedef struct hs__metrics_board {
     size_t n;
 } hs__metrics_board;
 
-/* The state of such a hook begins with this. The `self` of its own sink is the hook. */
+/* The state of such a hook begins with this. The `self` of a built-in sink is the hook. */
 typedef struct hs__scalar_rows {
     hs__hook_base base;
     hs__sampler sampler;
@@ -37,11 +37,11 @@ typedef struct hs__scalar_rows {
     hs__metrics_board board;
     hs_host_copy copy;
     const hs_env *session_env;
-    hs_raw_session *session; /* NULL: not created yet, or closed */
-    int64_t restores;        /* hs_raw_session_restores at the last opening of the sink */
-    bool opened, is_open;    /* opened: at least once since begin */
-    bool full;               /* the sink accepts no more rows */
-    bool failing;            /* the last write failed and was logged */
+    hs_raw_session *session;    /* NULL: not created yet, or closed */
+    int64_t restore_generation; /* hs_raw_session_restores at the last opening of the sink */
+    bool opened, is_open;       /* opened: at least once since begin */
+    bool full;                  /* the sink accepts no more rows */
+    bool failing;               /* the last write failed and was logged */
 } hs__scalar_rows;
 
 typedef struct hs__scalar_rows_options {

@@ -72,9 +72,9 @@ static hs_code fill(scalars *hook, const hs_scalars_options *options, hs_error *
 
 static void destroy_sink(const hs_scalar_sink *sink)
 {
-    hs_scalar_sink_ops taken;
-    if (sink->ops && !HS_STRUCT_TAKE(hs_scalar_sink_ops, destroy, &taken, sink->ops, NULL) && taken.destroy)
-        taken.destroy(sink->self);
+    hs_scalar_sink_ops copy;
+    if (sink->ops && !HS_STRUCT_TAKE(hs_scalar_sink_ops, destroy, &copy, sink->ops, NULL) && copy.destroy)
+        copy.destroy(sink->self);
 }
 
 hs_hook hs_scalars_hook(const hs_scalars_options *given)

@@ -16,17 +16,17 @@ typedef struct {
     char *name;
     hs_schedule_point *points;
 
-    /* Where the number is: in a variable, or in memory that the backend lent (number.dtype is its type, too). */
+    /* The number is a variable, or in memory of the backend (lend_value). number.dtype is the type of both. */
     hs_backend backend;
     hs_raw_session *session;
     bool is_variable;
     hs__number number;
-    void *lent;
+    void *memory;
 
-    double factor;    /* what others' changes amount to */
-    double written;   /* by this hook, last; NAN: unknown */
-    int64_t restores; /* of the session, when it was written */
-    bool loaded;      /* `written` is of the checkpoint, as the variable is */
+    double factor;              /* product of the changes that others made */
+    double written;             /* the last value that this hook wrote. NAN: unknown */
+    int64_t restore_generation; /* hs_raw_session_restores when it was written */
+    bool loaded;                /* `written` is from the checkpoint, like the variable */
 } schedule;
 
 /* The schedule. */
@@ -138,7 +138,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->backend = backend;
     hook->factor = 1;
     hook->written = NAN;
-    hook->restores = -1;
+    hook->restore_generation = -1;
     hook->loaded = false;
     hs_code code = hs_backend_check_global_step(backend, err);
     if (code || (code = hs_backend_find(backend, hook->name, &node, err)))
@@ -165,7 +165,7 @@ static hs_code borrow_value(schedule *hook, hs_error *err)
         (code = check_number(hook, memory.dtype, memory.rank, err)))
         return code;
     hook->number.dtype = memory.dtype;
-    hook->lent = memory.data;
+    hook->memory = memory.data;
     return HS_OK;
 }
 
@@ -173,7 +173,7 @@ static hs_code read_number(const schedule *hook, double *number, hs_error *err)
 {
     if (hook->is_variable)
         return hs__number_read(&hook->number, hook->session, number, err);
-    *number = hook->number.dtype == HS_FLOAT ? (double)*(const float *)hook->lent : *(const double *)hook->lent;
+    *number = hook->number.dtype == HS_FLOAT ? (double)*(const float *)hook->memory : *(const double *)hook->memory;
     return HS_OK;
 }
 
@@ -182,21 +182,21 @@ static hs_code write_number(const schedule *hook, double number, hs_error *err)
     if (hook->is_variable)
         return hs__number_write(&hook->number, hook->session, number, err);
     if (hook->number.dtype == HS_FLOAT)
-        *(float *)hook->lent = (float)number;
+        *(float *)hook->memory = (float)number;
     else
-        *(double *)hook->lent = number;
+        *(double *)hook->memory = number;
     return HS_OK;
 }
 
-/* Can the number be compared with what was written? A restore sets variables, and with them this hook's state, if the
- * checkpoint has it; it does not set values. */
+/* True if the number can be compared with `written`. A restore sets variables, and this hook's state if the checkpoint has
+ * it. It does not set other values. */
 static bool is_comparable(const schedule *hook)
 {
-    bool restored = hs_raw_session_restores(hook->session) != hook->restores;
+    bool restored = hs_raw_session_restores(hook->session) != hook->restore_generation;
     return !isnan(hook->written) && (!restored || (hook->is_variable && hook->loaded));
 }
 
-/* What the factor becomes if others changed the number from what was written to `found`; 0: no factor tells. */
+/* Returns the factor if others changed the number from `written` to `found`. 0: no factor expresses the change. */
 static double changed_factor(const schedule *hook, double found)
 {
     double factor = hook->factor * (found / hook->written);
@@ -223,13 +223,14 @@ static hs_code set_number(schedule *hook, int64_t step, hs_error *err)
     hs_code code = write_number(hook, number, err);
     if (code)
         return code;
-    hook->written = hook->number.dtype == HS_FLOAT ? (double)(float)number : number; /* as it is read back */
-    hook->restores = hs_raw_session_restores(hook->session);
+    /* the value that read_number returns */
+    hook->written = hook->number.dtype == HS_FLOAT ? (double)(float)number : number;
+    hook->restore_generation = hs_raw_session_restores(hook->session);
     hook->loaded = false;
     return HS_OK;
 }
 
-/* The first checkpoint, too, holds the number and this hook's state of the same step. */
+/* Sets the number here, so that the first checkpoint has the number of its step. */
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     schedule *hook = self;
@@ -260,8 +261,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return set_number(hook, step, err);
 }
 
-/* State: the factor and the number, which the checkpoint holds too if it is a variable. A change by others since the run
- * began is in the factor. */
+/* State: the factor and the number. If the number is a variable, the checkpoint has it, too. The factor includes a change
+ * that others made since the run began. */
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {

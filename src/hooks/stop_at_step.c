@@ -6,7 +6,7 @@
 
 typedef struct {
     hs__hook_base base;
-    int64_t num_steps, last_step; /* last_step -1: not known yet */
+    int64_t num_steps, last_step; /* last_step -1: not set yet */
 } stop_at_step;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -15,7 +15,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return hs_backend_check_global_step(backend, err);
 }
 
-/* Counted from the first session that the hook sees, not from each recovery. */
+/* num_steps counts from the first creation of the session, not from each recovery. */
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     stop_at_step *hook = self;

@@ -11,8 +11,8 @@ typedef struct {
     char *summary_dir;
     hs_summary_writer *given_writer, *writer;
     hs_scaffold *scaffold;
-    const char *const *summary_ops; /* copies; NULL: the scaffold's */
-    const char *scaffold_op[2];     /* the list of the scaffold's one */
+    const char *const *summary_ops; /* copies. NULL: the scaffold's op */
+    const char *scaffold_op[2];     /* a list of the scaffold's op */
     bool started, has_ops;
 } summary_saver;
 
@@ -30,11 +30,11 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     summary_saver *hook = self;
     (void)session, (void)coordinator, (void)err;
     hook->started = false;
-    hs__sampler_restart(&hook->sampler); /* after a recovery the step may be another */
+    hs__sampler_restart(&hook->sampler); /* a recovery may have changed the step */
     return HS_OK;
 }
 
-/* What is to be fetched, if there is anything. */
+/* Sets the ops to fetch. Returns false if there are none. */
 static bool find_ops(summary_saver *hook)
 {
     const char *const *names = hook->summary_ops;
@@ -46,7 +46,7 @@ static bool find_ops(summary_saver *hook)
     return names[0];
 }
 
-/* What TensorBoard has from the next step on is of a run that crashed. */
+/* Also writes the START record, so that TensorBoard drops events of a crashed run from the next step on. */
 static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
     hs_code code = hs_raw_session_event_writer(session, hook->summary_dir, hook->given_writer, &hook->writer, err);
@@ -89,11 +89,11 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (code || !samples)
         return code;
     if ((code = write_summaries(hook, values, err)))
-        hook->sampler.clock.has_step = false; /* it may be left alone for some steps */
+        hook->sampler.clock.has_step = false; /* a best-effort hook may miss runs after a failure */
     return code;
 }
 
-/* What no run is made for any more. */
+/* The last sample has a separate run. */
 static hs_code write_last(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
     const hs_run_values *values;

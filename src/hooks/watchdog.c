@@ -16,7 +16,7 @@ static const double NS = 1e9;
 /* The heartbeat. */
 
 enum { LINE = 512, NAME = 128 };
-/* How long a heartbeat that hangs may hold up the closing. */
+/* The longest time that close waits for a blocked heartbeat thread. */
 static const double PATIENCE_SECS = 10;
 
 /* What the heartbeat file reports. The watchdog's thread writes it; each field is atomic by itself. */
@@ -34,13 +34,13 @@ typedef struct {
     pulse pulse;
     hs_thread *thread;
     double every_n_secs;
-    bool failed;      /* and somebody was told */
-    atomic_bool left; /* nobody waits for it any more: what it writes with may be gone */
-    char *tmp;        /* "PATH.tmp" */
+    bool failed;           /* a write failed, which was logged */
+    atomic_bool abandoned; /* close does not wait any more: the log may not exist */
+    char *tmp;             /* "PATH.tmp" */
     char path[];
 } heartbeat;
 
-/* As JSON has it; what is no plain character becomes a '?'. */
+/* Escapes text for JSON. Control characters become '?'. */
 static void quote_json(char *to, size_t size, const char *text)
 {
     size_t used = 0;
@@ -58,14 +58,14 @@ static size_t format_heartbeat(heartbeat *h, bool closed, char *line)
 {
     char hook[NAME];
     pulse *p = &h->pulse;
-    int64_t since = atomic_load(&p->since_ns), still = hs_env_monotonic_ns(&h->env) - since;
+    int64_t since = atomic_load(&p->since_ns), still_ns = hs_env_monotonic_ns(&h->env) - since;
     quote_json(hook, sizeof hook, closed ? "" : atomic_load(&p->hook));
     return (size_t)snprintf(line, LINE,
                             "{\"time\": %.3f, \"pid\": %ld, \"phase\": \"%s\", \"hook\": \"%s\", \"progress\": %lld, "
                             "\"still_secs\": %.3f, \"stalled\": %s}\n",
                             (double)hs_env_realtime_ns(&h->env) / 1e9, (long)getpid(),
                             closed ? "closed" : hs_phase_name((hs_phase)atomic_load(&p->phase)), hook,
-                            atomic_load(&p->progress), still > 0 ? (double)still / 1e9 : 0.0,
+                            atomic_load(&p->progress), still_ns > 0 ? (double)still_ns / 1e9 : 0.0,
                             !closed && atomic_load(&p->stalled) ? "true" : "false");
 }
 
@@ -74,7 +74,7 @@ static void write_heartbeat(heartbeat *h, bool closed)
     char line[LINE];
     hs_error error = {0};
     hs_code code = hs__file_replace_by(&h->env, h->tmp, h->path, line, format_heartbeat(h, closed, line), false, &error);
-    if (code && !h->failed && !atomic_load(&h->left))
+    if (code && !h->failed && !atomic_load(&h->abandoned))
         hs_log(&h->env, HS_LOG_WARNING, "watchdog: cannot write the heartbeat: %s", error.message);
     h->failed |= code != HS_OK;
 }
@@ -86,7 +86,7 @@ static void make_directory(const heartbeat *h)
     if (!slash || slash == h->tmp)
         return;
     *slash = '\0';
-    files->ops->make_directory(files->user, h->tmp, NULL); /* the file will show whether it is there */
+    files->ops->make_directory(files->user, h->tmp, NULL); /* writing the file reports a failure */
     *slash = '/';
 }
 
@@ -98,7 +98,7 @@ static hs_code write_heartbeats(void *user, hs_coordinator *coordinator, hs_erro
     do
         write_heartbeat(h, false);
     while (!hs_coordinator_wait_for_stop(coordinator, h->every_n_secs));
-    if (!atomic_load(&h->left))
+    if (!atomic_load(&h->abandoned))
         write_heartbeat(h, true);
     return HS_OK;
 }
@@ -116,7 +116,7 @@ static hs_code start_writing(heartbeat *h, hs_coordinator *threads, hs_error *er
 }
 
 static heartbeat *start_heartbeat(const hs_env *env, const char *path, double every_n_secs, hs_coordinator *threads,
-                                   hs_error *err)
+                                  hs_error *err)
 {
     static const char ending[] = ".tmp";
     size_t bytes = strlen(path) + 1;
@@ -127,7 +127,7 @@ static heartbeat *start_heartbeat(const hs_env *env, const char *path, double ev
     }
     h->env = *env;
     h->every_n_secs = every_n_secs;
-    atomic_init(&h->left, false);
+    atomic_init(&h->abandoned, false);
     h->tmp = h->path + bytes;
     memcpy(h->path, path, bytes);
     snprintf(h->tmp, bytes + sizeof ending, "%s%s", path, ending);
@@ -156,16 +156,16 @@ static void end_heartbeat(heartbeat *h)
         return;
     }
     hs_log(&env, HS_LOG_WARNING, "watchdog: writing '%s' hangs; its thread is abandoned", h->path);
-    atomic_store(&h->left, true);
+    atomic_store(&h->abandoned, true);
 }
 
-/* A time in which nothing moved. */
+/* A time without progress. */
 typedef struct {
     hs_phase phase;
     const char *hook;
     int64_t progress;
-    int64_t since_ns, tells_ns; /* after so long it is told, or told again */
-    bool told;
+    int64_t since_ns, warn_after_ns; /* time without progress at which the next warning is logged */
+    bool warned;
 } stay;
 
 typedef struct {
@@ -174,19 +174,19 @@ typedef struct {
     double factor, period_secs, heartbeat_secs;
     bool aborts;
     char *path;
-    const hs_env *env;       /* the backend's: that of the threads */
-    hs_coordinator *threads; /* of this hook; the session's are joined before it has ended */
+    const hs_env *env;       /* the backend's */
+    hs_coordinator *threads; /* the hook's own, because the session joins its threads before it ends */
     hs_thread *watch;
     heartbeat *heartbeat;
-    /* What the watching thread and the session's share. */
-    _Atomic(hs_raw_session *) session; /* NULL: hooks are not told of it yet */
+    /* Shared by the watching thread and the session's thread. */
+    _Atomic(hs_raw_session *) session; /* NULL: not created yet */
     _Atomic(hs_coordinator *) coordinator;
-    atomic_llong slowest_ns[N_PHASES]; /* of what has ended, and counts */
+    atomic_llong slowest_ns[N_PHASES]; /* learned: the longest time without progress in each phase */
     atomic_bool aborting;
-    /* The watching thread's own. */
+    /* Used by the watching thread only. */
     stay now;
-    int64_t looked_ns;
-    hs_error abort; /* shared once `aborting` is true */
+    int64_t polled_ns;
+    hs_error abort; /* shared after `aborting` is true */
 } watchdog;
 
 /* Limits. */
@@ -209,9 +209,9 @@ static void learn(watchdog *w, hs_phase phase, int64_t ns)
         continue;
 }
 
-/* What makes no limit higher than its floor is not learned: nearly all there is, and checkpoints of runs that are alike
- * stay alike. */
-static bool counts(const watchdog *w, hs_phase phase, int64_t ns)
+/* Times that would not raise the limit above its floor are not learned. So most are ignored, and equal runs save equal
+ * checkpoints. */
+static bool is_learned(const watchdog *w, hs_phase phase, int64_t ns)
 {
     return w->factor * (double)ns / NS > w->floor_secs[phase];
 }
@@ -238,7 +238,7 @@ static void warn(watchdog *w, double secs)
            secs, hs_phase_name(w->now.phase), hook, limit, n ? threads : "none");
 }
 
-/* Saves, and what else an end is for, are left to themselves. */
+/* Saves and the end of the session are not aborted. */
 static bool may_abort(const watchdog *w)
 {
     return w->aborts && !atomic_load(&w->aborting) && w->now.phase != HS_PHASE_SAVE && w->now.phase != HS_PHASE_END &&
@@ -250,7 +250,8 @@ static void abort_run(watchdog *w, double secs)
     hs_error_set(&w->abort, HS_DEADLINE_EXCEEDED, "watchdog: stopping the run: no progress for %.4g s in phase '%s'%s%s%s",
                  secs, hs_phase_name(w->now.phase), *w->now.hook ? ", hook '" : "", w->now.hook, *w->now.hook ? "'" : "");
     atomic_store(&w->aborting, true);
-    hs_coordinator_request_stop(atomic_load(&w->coordinator), &w->abort); /* the cause is there before anybody leaves */
+    /* before the session's stop, so that this is the cause */
+    hs_coordinator_request_stop(atomic_load(&w->coordinator), &w->abort);
     hs_raw_session_request_stop(atomic_load(&w->session));
     hs_log(w->env, HS_LOG_ERROR, "%s", w->abort.message);
 }
@@ -264,7 +265,7 @@ static void publish(watchdog *w)
     atomic_store(&p->hook, w->now.hook);
     atomic_store(&p->progress, w->now.progress);
     atomic_store(&p->since_ns, w->now.since_ns);
-    atomic_store(&p->stalled, w->now.told);
+    atomic_store(&p->stalled, w->now.warned);
 }
 
 static void begin_stay(watchdog *w, const stay *next, int64_t now)
@@ -272,51 +273,51 @@ static void begin_stay(watchdog *w, const stay *next, int64_t now)
     double limit = limit_secs(w, next->phase);
     w->now = *next;
     w->now.since_ns = now;
-    w->now.tells_ns = limit < (double)INT64_MAX / NS / 4 ? (int64_t)(limit * NS) : INT64_MAX;
+    w->now.warn_after_ns = limit < (double)INT64_MAX / NS / 4 ? (int64_t)(limit * NS) : INT64_MAX;
 }
 
 static void end_stay(watchdog *w, int64_t now)
 {
     int64_t ns = now - w->now.since_ns;
-    if (w->now.told)
+    if (w->now.warned)
         hs_log(w->env, HS_LOG_WARNING, "watchdog: progress resumed in phase '%s' after %.4g s", hs_phase_name(w->now.phase),
                (double)ns / NS);
-    if (counts(w, w->now.phase, ns))
+    if (is_learned(w, w->now.phase, ns))
         learn(w, w->now.phase, ns);
 }
 
-static void tell(watchdog *w, int64_t ns)
+static void warn_and_abort(watchdog *w, int64_t ns)
 {
     double secs = (double)ns / NS;
-    w->now.told = true;
-    w->now.tells_ns = ns < INT64_MAX / 2 ? 2 * ns : INT64_MAX;
+    w->now.warned = true;
+    w->now.warn_after_ns = ns < INT64_MAX / 2 ? 2 * ns : INT64_MAX;
     warn(w, secs);
     if (may_abort(w))
         abort_run(w, secs);
 }
 
-/* Where the watchdog itself did not come to look, the whole process stood, stopped or suspended: that is no stall. */
-static void leave_out_gap(watchdog *w, int64_t now)
+/* If the watchdog itself did not run, the process was stopped or suspended, which is not a stall. */
+static void skip_suspension(watchdog *w, int64_t now)
 {
-    int64_t gap = now - w->looked_ns;
+    int64_t gap = now - w->polled_ns;
     if (gap > 0 && (double)gap / NS > limit_secs(w, w->now.phase) / 2)
         w->now.since_ns += gap;
-    w->looked_ns = now;
+    w->polled_ns = now;
 }
 
-static void look(watchdog *w)
+static void poll_progress(watchdog *w)
 {
     stay next = {.phase = HS_PHASE_INIT, .hook = ""};
-    int64_t now = hs_env_monotonic_ns(w->env); /* first: what is seen afterwards has stood still until then */
+    int64_t now = hs_env_monotonic_ns(w->env); /* before the phase is read, so that the time is not too long */
     hs_raw_session *session = atomic_load(&w->session);
     if (session)
         next.phase = hs_raw_session_phase(session, &next.hook, &next.progress);
-    leave_out_gap(w, now);
+    skip_suspension(w, now);
     if (next.phase != w->now.phase || next.progress != w->now.progress || next.hook != w->now.hook) {
         end_stay(w, now);
         begin_stay(w, &next, now);
-    } else if (now - w->now.since_ns >= w->now.tells_ns) {
-        tell(w, now - w->now.since_ns);
+    } else if (now - w->now.since_ns >= w->now.warn_after_ns) {
+        warn_and_abort(w, now - w->now.since_ns);
     }
     publish(w);
 }
@@ -325,10 +326,10 @@ static hs_code watch(void *self, hs_coordinator *coordinator, hs_error *err)
 {
     watchdog *w = self;
     (void)err;
-    w->looked_ns = hs_env_monotonic_ns(w->env);
-    begin_stay(w, &(stay){.phase = HS_PHASE_INIT, .hook = ""}, w->looked_ns);
+    w->polled_ns = hs_env_monotonic_ns(w->env);
+    begin_stay(w, &(stay){.phase = HS_PHASE_INIT, .hook = ""}, w->polled_ns);
     do
-        look(w);
+        poll_progress(w);
     while (!hs_coordinator_wait_for_stop(coordinator, w->period_secs));
     return HS_OK;
 }
@@ -358,7 +359,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     if (w->path && !(w->heartbeat = start_heartbeat(w->env, w->path, w->heartbeat_secs, w->threads, err)))
         code = HS_RESOURCE_EXHAUSTED;
     if (code || (code = start_watch(w, err)))
-        hs_coordinator_request_stop(w->threads, NULL); /* close_hook frees what there is */
+        hs_coordinator_request_stop(w->threads, NULL); /* close_hook frees the rest */
     return code;
 }
 
@@ -366,10 +367,10 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     watchdog *w = self;
     (void)err;
-    hs_raw_session_phase(session, NULL, NULL); /* from now on steps tell of themselves */
+    hs_raw_session_phase(session, NULL, NULL); /* from now on, the session records its phases */
     atomic_store(&w->coordinator, coordinator);
     atomic_store(&w->session, session);
-    if (atomic_load(&w->aborting)) /* a session that recovered has another one, which does not know it */
+    if (atomic_load(&w->aborting)) /* a recovered session has a new coordinator */
         hs_coordinator_request_stop(coordinator, &w->abort);
     return HS_OK;
 }
@@ -379,7 +380,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
     watchdog *w = self;
     (void)outcome;
     hs_coordinator_request_stop(w->threads, NULL);
-    hs_thread_wait(w->watch, HS_NEVER); /* first: it writes what the heartbeat reads */
+    hs_thread_wait(w->watch, HS_NEVER); /* first, because it writes the values that the heartbeat reads */
     hs_thread_free(w->watch);
     end_heartbeat(w->heartbeat);
     hs_coordinator_free(w->threads);
@@ -387,7 +388,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
     w->heartbeat = NULL;
 }
 
-/* In whole seconds: it is to be much the same in each run. */
+/* Whole seconds, so that equal runs mostly save equal values. */
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     watchdog *w = self;
@@ -422,7 +423,7 @@ static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "watchdog", .begin = begin, .after_create_session = after_create_session, .close = close_hook,
     .save_state = save_state, .load_state = load_state, .destroy = destroy, .state_bytes = N_PHASES * sizeof(int64_t));
 
-static hs_code take_secs(double *to, double given, double usual, const char *name, hs_error *err)
+static hs_code read_secs(double *to, double given, double usual, const char *name, hs_error *err)
 {
     if (given != HS_NEVER && !(given >= 0 && given < 1e9))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be positive, 0 for %g, or HS_NEVER", name, given,
@@ -431,7 +432,7 @@ static hs_code take_secs(double *to, double given, double usual, const char *nam
     return HS_OK;
 }
 
-static hs_code take_floors(watchdog *w, const hs_watchdog_options *options, hs_error *err)
+static hs_code read_floors(watchdog *w, const hs_watchdog_options *options, hs_error *err)
 {
     double usual = 600, smallest = 20;
     const struct {
@@ -442,9 +443,9 @@ static hs_code take_floors(watchdog *w, const hs_watchdog_options *options, hs_e
         {options->step_floor_secs, "step_floor_secs"}, {options->eval_floor_secs, "eval_floor_secs"},
         {options->save_floor_secs, "save_floor_secs"}, {options->end_floor_secs, "end_floor_secs"},
     };
-    hs_code code = take_secs(&usual, options->floor_secs, usual, "floor_secs", err);
+    hs_code code = read_secs(&usual, options->floor_secs, usual, "floor_secs", err);
     for (int i = 0; !code && i < N_PHASES; i++) {
-        code = take_secs(&w->floor_secs[i], floors[i].given, i == HS_PHASE_INIT ? 3 * usual : usual, floors[i].name, err);
+        code = read_secs(&w->floor_secs[i], floors[i].given, i == HS_PHASE_INIT ? 3 * usual : usual, floors[i].name, err);
         smallest = fmin(smallest, w->floor_secs[i]);
     }
     w->period_secs = fmax(smallest / 20, 0.001);
@@ -455,7 +456,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     watchdog *w = self;
     const hs_watchdog_options *options = given;
-    hs_code code = take_floors(w, options, err);
+    hs_code code = read_floors(w, options, err);
     if (code)
         return code;
     if (options->factor != HS_NEVER && options->factor != 0 && !(options->factor >= 1 && options->factor < 1e6))
