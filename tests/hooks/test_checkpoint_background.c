@@ -38,7 +38,7 @@ static hs_code note_after(void *self, hs_raw_session *session, int64_t step, boo
 static const hs_saver_listener_ops telling =
     HS_INIT(hs_saver_listener_ops, .before_save = note_before, .after_save = note_after);
 
-static void saves_are_made_and_told_of(void **state)
+static void saves_are_made_and_reported(void **state)
 {
     stage *s = *state;
     told t = {.last = -1};
@@ -88,7 +88,7 @@ static void a_failing_session_waits_too(void **state)
 }
 
 /* And what came of it is told, if by the log alone. */
-static void a_failing_session_tells_of_a_save_that_failed(void **state)
+static void a_failing_session_logs_a_failed_save(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true));
@@ -142,7 +142,7 @@ static void a_failure_comes_in_the_step_after(void **state)
     hs_saver_free(saver);
 }
 
-static void training_goes_on_after_a_full_disk(void **state)
+static void training_continues_after_a_full_disk(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
@@ -297,7 +297,7 @@ static hs_code cancel_before(void *self, hs_raw_session *session, int64_t step, 
     return step ? hs_error_set(err, HS_CANCELLED, "a listener's queue is closed") : HS_OK;
 }
 
-static void a_listener_that_is_cancelled_is_no_skipped_save(void **state)
+static void a_cancelled_listener_does_not_skip_the_save(void **state)
 {
     stage *s = *state;
     const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = cancel_before);
@@ -329,19 +329,19 @@ static void a_request_saves_no_step_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(saves_are_made_and_told_of),
+        with_stage(saves_are_made_and_reported),
         with_stage(the_end_waits_and_saves_no_step_twice),
         with_stage(a_failing_session_waits_too),
-        with_stage(a_failing_session_tells_of_a_save_that_failed),
+        with_stage(a_failing_session_logs_a_failed_save),
         with_stage(after_going_back_a_step_is_saved_again),
         with_stage(a_failure_comes_in_the_step_after),
-        with_stage(training_goes_on_after_a_full_disk),
+        with_stage(training_continues_after_a_full_disk),
         with_stage(the_best_by_a_metric_stay),
         with_stage(the_best_by_the_board_stay),
         with_stage(what_the_board_knows_is_not_fetched),
         with_stage(a_metric_that_there_is_not),
         with_stage(a_requested_save_waits_where_others_are_skipped),
-        with_stage(a_listener_that_is_cancelled_is_no_skipped_save),
+        with_stage(a_cancelled_listener_does_not_skip_the_save),
         with_stage(a_request_saves_no_step_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,7 +132,7 @@ static void the_directory_is_made_and_the_name_is_as_given(void **state)
 
 /* Going on. */
 
-static void training_goes_on_where_it_was(void **state)
+static void training_resumes_at_the_saved_step(void **state)
 {
     stage *s = *state;
     model m;
@@ -147,7 +147,7 @@ static void training_goes_on_where_it_was(void **state)
 }
 
 /* TensorFlow writes it over itself. */
-static void bh_082s_what_was_just_restored_is_not_saved_again(void **state)
+static void bh_082s_a_restored_step_is_not_saved_again(void **state)
 {
     stage *s = *state;
     model m;
@@ -168,7 +168,7 @@ static void bh_082s_what_was_just_restored_is_not_saved_again(void **state)
     assert_int_equal(count_of(events_text(s->directory), "checkpoint@2"), 1);
 }
 
-static void what_was_restored_is_durable(void **state)
+static void a_restored_step_is_durable(void **state)
 {
     stage *s = *state;
     model m;
@@ -181,7 +181,7 @@ static void what_was_restored_is_durable(void **state)
     assert_int_equal(count_of(events_text(s->directory), "checkpoint@2"), 1);
 }
 
-static void what_was_restored_from_elsewhere_is_saved_here(void **state)
+static void a_step_restored_from_another_directory_is_saved_here(void **state)
 {
     stage *s = *state;
     model m;
@@ -348,10 +348,10 @@ int main(void)
         with_stage(bh_090s_the_last_event_is_in_the_file),
         with_stage(bh_085s_the_event_names_the_checkpoint),
         with_stage(the_directory_is_made_and_the_name_is_as_given),
-        with_stage(training_goes_on_where_it_was),
-        with_stage(bh_082s_what_was_just_restored_is_not_saved_again),
-        with_stage(what_was_restored_is_durable),
-        with_stage(what_was_restored_from_elsewhere_is_saved_here),
+        with_stage(training_resumes_at_the_saved_step),
+        with_stage(bh_082s_a_restored_step_is_not_saved_again),
+        with_stage(a_restored_step_is_durable),
+        with_stage(a_step_restored_from_another_directory_is_saved_here),
         with_stage(a_checkpoint_holds_every_hooks_state_of_its_step),
         with_stage(events_are_in_the_file_before_a_checkpoint_is_saved),
         with_stage(each_file_call),

@@ -158,7 +158,7 @@ static void a_stop_after_the_last_save_stops_nothing(void **state)
     assert_string_equal(s->outcome.hook, "");
 }
 
-static void bh_084s_a_stop_keeps_nobody_from_being_told(void **state)
+static void bh_084s_after_a_stop_the_other_listeners_are_called(void **state)
 {
     stage *s = *state;
     listener l[2] = {{s, "a", true, NULL}, {s, "b", false, NULL}};
@@ -209,7 +209,7 @@ static void bh_085s_before_the_files_and_after_the_event(void **state)
 }
 
 /* TensorFlow opens the event file in begin, also for a session that is not opened then. */
-static void bh_093s_begin_checks_the_step_and_tells_the_listeners(void **state)
+static void bh_093s_begin_checks_the_step_and_calls_the_listeners(void **state)
 {
     stage *s = *state;
     listener l = {s, "a", false, NULL};
@@ -249,7 +249,7 @@ static void a_before_save_that_fails_saves_nothing(void **state)
     assert_int_equal(latest_step(s->directory), -1);
 }
 
-static void an_after_save_that_fails_leaves_what_was_saved(void **state)
+static void a_failed_after_save_keeps_the_checkpoint(void **state)
 {
     stage *s = *state;
     listener l;
@@ -308,7 +308,7 @@ static void an_end_that_fails(void **state)
     assert_int_equal(s->outcome.last_saved_step, 1);
 }
 
-static void after_a_failed_run_there_is_no_end(void **state)
+static void after_a_failed_run_end_is_not_called(void **state)
 {
     stage *s = *state;
     listener l;
@@ -349,16 +349,16 @@ int main(void)
         with_stage(bh_025_a_listener_stops_the_training),
         with_stage(bh_025_a_stop_after_the_save_at_the_creation_counts),
         with_stage(a_stop_after_the_last_save_stops_nothing),
-        with_stage(bh_084s_a_stop_keeps_nobody_from_being_told),
+        with_stage(bh_084s_after_a_stop_the_other_listeners_are_called),
         with_stage(bh_085s_before_the_files_and_after_the_event),
-        with_stage(bh_093s_begin_checks_the_step_and_tells_the_listeners),
+        with_stage(bh_093s_begin_checks_the_step_and_calls_the_listeners),
         with_stage(a_begin_that_fails),
         with_stage(a_before_save_that_fails_saves_nothing),
-        with_stage(an_after_save_that_fails_leaves_what_was_saved),
+        with_stage(a_failed_after_save_keeps_the_checkpoint),
         with_stage(a_before_save_without_space_ends_the_run),
         with_stage(an_after_save_without_space_ends_the_run),
         with_stage(an_end_that_fails),
-        with_stage(after_a_failed_run_there_is_no_end),
+        with_stage(after_a_failed_run_end_is_not_called),
         with_stage(any_function_may_be_missing),
         with_stage(listeners_that_make_no_sense),
     };

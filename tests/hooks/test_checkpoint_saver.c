@@ -169,7 +169,7 @@ static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values
     return step != 3 || (*left)-- <= 0 ? err->code : hs_error_set(err, HS_ABORTED, "lost");
 }
 
-static void what_was_due_when_the_session_was_lost_is_not(void **state)
+static void a_recovery_cancels_a_save_that_was_due(void **state)
 {
     static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .after_run = lose);
     static const hs_recovery recovery = HS_INIT(hs_recovery);
@@ -253,12 +253,12 @@ static void save_around_a_raw_run(stage *s, bool saver_first)
     assert_string_equal(events_text(s->directory), "version checkpoint@0 checkpoint@2");
 }
 
-static void a_raw_run_after_the_savers_turn_is_saved_as_what_it_is(void **state)
+static void a_raw_run_after_the_saver_is_saved_under_its_step(void **state)
 {
     save_around_a_raw_run(*state, true);
 }
 
-static void a_raw_run_before_the_savers_turn_is_saved_as_what_it_is(void **state)
+static void a_raw_run_before_the_saver_is_saved_under_its_step(void **state)
 {
     save_around_a_raw_run(*state, false);
 }
@@ -593,12 +593,12 @@ int main(void)
         with_stage(bh_037_runs_of_five_steps_the_first_saves),
         with_stage(bh_039_runs_of_five_steps_the_end_saves),
         with_stage(bh_082s_creation_saves_and_marks_the_timer),
-        with_stage(what_was_due_when_the_session_was_lost_is_not),
+        with_stage(a_recovery_cancels_a_save_that_was_due),
         with_stage(a_step_is_not_saved_twice),
         with_stage(bh_089s_by_steps_the_step_is_read_once_a_run),
         with_stage(bh_089s_by_seconds_the_step_is_read_when_it_is_time),
-        with_stage(a_raw_run_after_the_savers_turn_is_saved_as_what_it_is),
-        with_stage(a_raw_run_before_the_savers_turn_is_saved_as_what_it_is),
+        with_stage(a_raw_run_after_the_saver_is_saved_under_its_step),
+        with_stage(a_raw_run_before_the_saver_is_saved_under_its_step),
         with_stage(bh_018_bh_091s_the_graphs_only_saver),
         with_stage(bh_091s_the_saver_that_is_given),
         with_stage(bh_091s_the_scaffolds_saver),

@@ -147,7 +147,7 @@ static void it_is_looked_for_now_and_then(void **state)
 
 /* Lines. */
 
-static void what_is_no_order_is_refused(void **state)
+static void lines_that_are_not_orders_are_refused(void **state)
 {
     static const char *const lines[] = {
         "halt",          "SAVE",           "save now",     "stopx",          "set",           "set lr",      "set lr 0.25",
@@ -300,14 +300,14 @@ static void another_users(void **state)
     is_refused(*state, "belongs to another user");
 }
 
-static void one_that_others_may_write(void **state)
+static void a_file_that_others_may_write_is_refused(void **state)
 {
     put(*state, "stop\n");
     chmod(path_of(*state), 0602);
     is_refused(*state, "other users may write to it (run chmod go-w)");
 }
 
-static void one_that_the_group_may_write(void **state)
+static void a_file_that_the_group_may_write_is_refused(void **state)
 {
     put(*state, "stop\n");
     chmod(path_of(*state), 0660);
@@ -329,7 +329,7 @@ static void a_huge_one(void **state)
     is_refused(*state, "it is larger than 64 KiB");
 }
 
-static void one_that_cannot_be_taken(void **state)
+static void a_file_that_cannot_be_renamed_is_refused(void **state)
 {
     stage *s = *state;
     mkdir(test_path(s->directory, "control.taken"), 0700);
@@ -337,7 +337,7 @@ static void one_that_cannot_be_taken(void **state)
     is_refused(s, "it cannot be renamed");
 }
 
-static void one_that_was_mended_is_read(void **state)
+static void a_file_is_read_after_a_change_of_its_mode(void **state)
 {
     stage *s = *state;
     put(s, "stop\n");
@@ -348,7 +348,7 @@ static void one_that_was_mended_is_read(void **state)
     assert_true(stops(s));
 }
 
-static void another_one_is_refused_anew(void **state)
+static void another_file_is_refused_again(void **state)
 {
     stage *s = *state;
     is_refused((symlink("nowhere", path_of(s)), s), "symbolic link");
@@ -512,7 +512,7 @@ static void a_fifo_foreverybody_is_refused(void **state)
 }
 
 /* It is no longer read, and what it had begun to say is none of the next one's. */
-static void another_fifo_may_take_its_place(void **state)
+static void another_fifo_may_replace_it(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -537,12 +537,12 @@ static void another_fifo_may_take_the_place_of_descriptor_0(void **state)
     int input = dup(STDIN_FILENO);
     assert_true(input >= 0);
     close(STDIN_FILENO);
-    another_fifo_may_take_its_place(state);
+    another_fifo_may_replace_it(state);
     assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
     close(input);
 }
 
-static void a_file_may_take_its_place(void **state)
+static void a_file_may_replace_it(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -563,7 +563,7 @@ int main(void)
         with_stage(it_has_it_saved),
         with_stage(it_sets),
         with_stage(it_is_looked_for_now_and_then),
-        with_stage(what_is_no_order_is_refused),
+        with_stage(lines_that_are_not_orders_are_refused),
         with_stage(the_other_lines_are_carried_out),
         with_stage(a_line_without_an_end_is_refused),
         with_stage(a_zero_byte_is_refused),
@@ -576,22 +576,22 @@ int main(void)
         with_stage(a_directory),
         with_stage(a_device),
         with_stage(another_users),
-        with_stage(one_that_others_may_write),
-        with_stage(one_that_the_group_may_write),
+        with_stage(a_file_that_others_may_write_is_refused),
+        with_stage(a_file_that_the_group_may_write_is_refused),
         with_stage(one_with_another_name),
         with_stage(a_huge_one),
-        with_stage(one_that_cannot_be_taken),
-        with_stage(one_that_was_mended_is_read),
-        with_stage(another_one_is_refused_anew),
+        with_stage(a_file_that_cannot_be_renamed_is_refused),
+        with_stage(a_file_is_read_after_a_change_of_its_mode),
+        with_stage(another_file_is_refused_again),
         with_stage(an_empty_one_is_being_written),
         with_stage(orders_of_another_process_are_each_read_once),
         with_stage(a_fifo_is_read_again_and_again),
         with_stage(its_lines_may_come_in_pieces),
         with_stage(an_endless_writer_holds_nothing_up),
         with_stage(a_fifo_foreverybody_is_refused),
-        with_stage(another_fifo_may_take_its_place),
+        with_stage(another_fifo_may_replace_it),
         with_stage(another_fifo_may_take_the_place_of_descriptor_0),
-        with_stage(a_file_may_take_its_place),
+        with_stage(a_file_may_replace_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

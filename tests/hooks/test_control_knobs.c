@@ -126,7 +126,7 @@ static void a_function_gets_a_value_of_the_knobs_kind(void **state)
     assert_int_equal(integer.integer, 8999999999999999);
 }
 
-static void what_is_of_another_kind_is_refused(void **state)
+static void values_of_another_kind_are_refused(void **state)
 {
     program p;
     begin(&p, *state, 4);
@@ -185,7 +185,7 @@ static void changes_are_in_the_event_file(void **state)
 
 /* Resuming. */
 
-static void a_resumed_run_has_what_was_set(void **state)
+static void a_resumed_run_has_the_knobs_that_were_set(void **state)
 {
     program p;
     begin(&p, *state, 4);
@@ -220,7 +220,7 @@ static void it_replays_the_same_values(void **state)
 }
 
 /* The program was started with another one, say. */
-static void what_was_not_set_is_the_programs(void **state)
+static void knobs_that_were_not_set_keep_the_programs_values(void **state)
 {
     program p;
     begin(&p, *state, 4);
@@ -232,7 +232,7 @@ static void what_was_not_set_is_the_programs(void **state)
     finish(&p);
 }
 
-static void what_is_no_knob_any_more_is_skipped(void **state)
+static void a_saved_knob_that_no_longer_exists_is_skipped(void **state)
 {
     program p;
     begin(&p, *state, 4);
@@ -262,7 +262,7 @@ static void what_does_not_fit_any_more_is_skipped(void **state)
     assert_contains(s->t.log, "WARNING: control: 'lr' not changed (still 0.5): the checkpoint's value 2 is refused: ");
 }
 
-static void going_back_undoes_what_was_set_since(void **state)
+static void a_rollback_resets_knobs_that_were_set_since(void **state)
 {
     program p;
     hs_state_copy *copy = NULL;
@@ -342,16 +342,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(each_kind_is_set),
         with_stage(a_function_gets_a_value_of_the_knobs_kind),
-        with_stage(what_is_of_another_kind_is_refused),
+        with_stage(values_of_another_kind_are_refused),
         with_stage(a_value_without_memory_is_not_called_wrong),
         with_stage(a_function_may_refuse),
         with_stage(changes_are_in_the_event_file),
-        with_stage(a_resumed_run_has_what_was_set),
+        with_stage(a_resumed_run_has_the_knobs_that_were_set),
         with_stage(it_replays_the_same_values),
-        with_stage(what_was_not_set_is_the_programs),
-        with_stage(what_is_no_knob_any_more_is_skipped),
+        with_stage(knobs_that_were_not_set_keep_the_programs_values),
+        with_stage(a_saved_knob_that_no_longer_exists_is_skipped),
         with_stage(what_does_not_fit_any_more_is_skipped),
-        with_stage(going_back_undoes_what_was_set_since),
+        with_stage(a_rollback_resets_knobs_that_were_set_since),
         with_stage(a_damaged_state_is_refused),
         with_stage(each_allocation),
     };

@@ -197,7 +197,7 @@ static void resuming_it_has_nothing_to_do(void **state)
     assert_lacks(s->t.log, "WARNING");
 }
 
-static void with_more_patience_it_goes_on_from_the_best(void **state)
+static void with_more_patience_it_continues_from_the_best(void **state)
 {
     stage *s = *state;
     resume(s, VALUES(5, 2, 3, 4, 1), restoring(2));
@@ -214,7 +214,7 @@ static void a_resumed_run_counts_on(void **state)
     assert_int_equal(resume(s, values, 9, hook), 5);
 }
 
-static void after_a_resume_the_log_tells_where_the_best_is(void **state)
+static void after_a_resume_the_log_names_the_best_checkpoint(void **state)
 {
     stage *s = *state;
     const double values[] = {5, 2, 3, 4, 5};
@@ -244,7 +244,7 @@ static void so_it_does_where_the_end_did_not_come(void **state)
     assert_contains(s->t.log, "is not in memory, so it is not restored; it is in checkpoint '");
 }
 
-static void a_stop_of_somebody_else_leaves_the_state(void **state)
+static void a_stop_by_another_hook_keeps_the_state(void **state)
 {
     stage *s = *state;
     assert_int_equal(resume(s, VALUES(5, 2, 3), restoring(9)), 3);
@@ -430,11 +430,11 @@ int main(void)
         with_stage(a_tensor_is_looked_at_in_every_run),
         with_stage(it_ends_with_the_best_state),
         with_stage(resuming_it_has_nothing_to_do),
-        with_stage(with_more_patience_it_goes_on_from_the_best),
+        with_stage(with_more_patience_it_continues_from_the_best),
         with_stage(a_resumed_run_counts_on),
-        with_stage(after_a_resume_the_log_tells_where_the_best_is),
+        with_stage(after_a_resume_the_log_names_the_best_checkpoint),
         with_stage(so_it_does_where_the_end_did_not_come),
-        with_stage(a_stop_of_somebody_else_leaves_the_state),
+        with_stage(a_stop_by_another_hook_keeps_the_state),
         with_stage(any_end_may_restore_it),
         with_stage(the_best_may_be_the_last),
         with_stage(a_late_value_is_of_no_state_that_is_there),

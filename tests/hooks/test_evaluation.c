@@ -159,7 +159,7 @@ static void it_clears_runs_and_fetches(void **state)
     finish(&x);
 }
 
-static void it_tells_log_board_and_events(void **state)
+static void it_writes_to_log_board_and_events(void **state)
 {
     subject x;
     build(&x, *state);
@@ -185,7 +185,7 @@ static void without_a_batch_op_the_metrics_are_all(void **state)
     finish(&x);
 }
 
-static void every_so_many_seconds(void **state)
+static void every_n_seconds(void **state)
 {
     subject x;
     build(&x, *state);
@@ -256,7 +256,7 @@ static void the_end_of_its_data_ends_the_evaluation(void **state)
     finish(&x);
 }
 
-static void of_no_batch_nothing_is_told(void **state)
+static void without_batches_nothing_is_reported(void **state)
 {
     subject x;
     build(&x, *state);
@@ -294,7 +294,7 @@ static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values
     return step != 3 || (*left)-- <= 0 ? err->code : hs_error_set(err, HS_ABORTED, "lost");
 }
 
-static void what_was_due_when_the_session_was_lost_is_not(void **state)
+static void a_recovery_cancels_an_evaluation_that_was_due(void **state)
 {
     static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .after_run = lose);
     static const hs_recovery recovery = HS_INIT(hs_recovery);
@@ -405,7 +405,7 @@ static void train_to(stage *s, int64_t last)
     finish(&x);
 }
 
-static void a_resumed_run_goes_on_in_its_rhythm(void **state)
+static void a_resumed_run_continues_the_schedule(void **state)
 {
     stage *s = *state;
     train_to(s, 6);
@@ -448,22 +448,22 @@ int main(void)
         with_stage(options_must_make_sense),
         with_stage(names_must_be_there),
         with_stage(it_clears_runs_and_fetches),
-        with_stage(it_tells_log_board_and_events),
+        with_stage(it_writes_to_log_board_and_events),
         with_stage(without_a_batch_op_the_metrics_are_all),
-        with_stage(every_so_many_seconds),
+        with_stage(every_n_seconds),
         with_stage(several_data_sets_are_several_hooks),
         with_stage(at_the_end_but_no_step_twice),
         with_stage(its_runs_fire_no_hooks),
         with_stage(the_end_of_its_data_ends_the_evaluation),
-        with_stage(of_no_batch_nothing_is_told),
+        with_stage(without_batches_nothing_is_reported),
         with_stage(metrics_without_data_are_no_end_of_the_training),
-        with_stage(what_was_due_when_the_session_was_lost_is_not),
+        with_stage(a_recovery_cancels_an_evaluation_that_was_due),
         with_stage(a_stop_between_batches_abandons_it),
         with_stage(a_stop_before_the_first_batch_does_too),
         with_stage(a_stop_of_a_hook_at_the_last_step_does_not),
         with_stage(the_end_evaluates_after_a_stop),
         with_stage(a_function_of_the_programs),
-        with_stage(a_resumed_run_goes_on_in_its_rhythm),
+        with_stage(a_resumed_run_continues_the_schedule),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static hs_code plus_one(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void bh_061_what_is_fed_is_computed_with(void **state)
+static void bh_061_the_run_computes_with_the_feeds(void **state)
 {
     stage *s = *state;
     input in = {.last = 9};
@@ -147,10 +147,14 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(bh_061_what_is_fed_is_computed_with), with_stage(bh_108s_it_feeds_and_fetches_nothing),
-        with_stage(bh_108s_once_for_each_attempt),       with_stage(it_may_feed_nothing),
-        with_stage(the_end_of_the_input_is_a_good_end),  with_stage(only_the_kinds_of_run_that_its_flags_name),
-        with_stage(options_that_make_no_sense),          cmocka_unit_test(each_allocation),
+        with_stage(bh_061_the_run_computes_with_the_feeds),
+        with_stage(bh_108s_it_feeds_and_fetches_nothing),
+        with_stage(bh_108s_once_for_each_attempt),
+        with_stage(it_may_feed_nothing),
+        with_stage(the_end_of_the_input_is_a_good_end),
+        with_stage(only_the_kinds_of_run_that_its_flags_name),
+        with_stage(options_that_make_no_sense),
+        cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void bh_058_a_vector(void **state)
     assert_memory_equal(r.numbers, numbers, sizeof numbers);
 }
 
-static void bh_060_what_is_fed(void **state)
+static void bh_060_the_final_ops_use_the_feeds(void **state)
 {
     static const double numbers[] = {4, -3};
     stage *s = *state;
@@ -77,7 +77,7 @@ static void a_tree_of_fetches(void **state)
     assert_true(r.numbers[0] == 0.5);
 }
 
-static void an_op_is_run_for_what_it_does(void **state)
+static void an_op_without_outputs_is_run(void **state)
 {
     stage *s = *state;
     hs_script_op(s->script, "flush");
@@ -186,9 +186,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(bh_057_a_scalar),
         with_stage(bh_058_a_vector),
-        with_stage(bh_060_what_is_fed),
+        with_stage(bh_060_the_final_ops_use_the_feeds),
         with_stage(a_tree_of_fetches),
-        with_stage(an_op_is_run_for_what_it_does),
+        with_stage(an_op_without_outputs_is_run),
         with_stage(bh_107s_not_before_the_end),
         with_stage(bh_107s_without_ops_nothing_is_run),
         with_stage(bh_107s_after_a_failure_nothing_is_run),

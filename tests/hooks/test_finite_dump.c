@@ -38,7 +38,7 @@ static bool is_dumped(const poisoned *p, const char *name)
     return dumped;
 }
 
-static void a_dump_has_what_was_fetched_and_the_variables(void **state)
+static void a_dump_has_the_fetched_tensors_and_the_variables(void **state)
 {
     poisoned *p = *state;
     float gradient[6], weight;
@@ -86,7 +86,7 @@ static void no_dump_takes_the_place_of_another(void **state)
     assert_true(is_dumped(p, "2.2") && !is_dumped(p, "2.3"));
 }
 
-static void there_are_only_so_many(void **state)
+static void there_are_at_most_max_dumps(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 1;
@@ -178,10 +178,10 @@ static void each_file_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_poisoned(a_dump_has_what_was_fetched_and_the_variables),
+        with_poisoned(a_dump_has_the_fetched_tensors_and_the_variables),
         with_poisoned(the_metadata_say_what_happened),
         with_poisoned(no_dump_takes_the_place_of_another),
-        with_poisoned(there_are_only_so_many),
+        with_poisoned(there_are_at_most_max_dumps),
         with_poisoned(failing_to_dump_is_a_warning),
         with_poisoned(memory_of_a_device_is_dumped),
         cmocka_unit_test(each_allocation),

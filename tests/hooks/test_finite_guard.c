@@ -36,7 +36,7 @@ static void the_message_has_index_counts_and_range(void **state)
                  "[1,1,1] (element 17); 1 NaN, 2 +infinity, 1 -infinity of 24, the other elements from -3 to 5");
 }
 
-static void without_a_finite_rest_there_is_no_range(void **state)
+static void without_finite_elements_no_range_is_logged(void **state)
 {
     stage *s = *state;
     hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &bad);
@@ -119,7 +119,7 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
     assert_fails(run_on_value(s, &loss), HS_UNAVAILABLE, &s->err, "tensor 'loss': no device");
 }
 
-static void it_looks_every_so_many_runs(void **state)
+static void it_checks_every_n_runs(void **state)
 {
     stage *s = *state;
     make_tensor(s, "loss", &fine);
@@ -131,7 +131,7 @@ static void it_looks_every_so_many_runs(void **state)
     stage_close(s);
 }
 
-static void it_looks_every_so_many_seconds(void **state)
+static void it_checks_every_n_seconds(void **state)
 {
     stage *s = *state;
     make_tensor(s, "loss", &fine);
@@ -239,7 +239,7 @@ static void a_bad_parameter_is_not_mended_by_leaving_out(void **state)
 }
 
 /* How many were left out in a row rides in the checkpoint that another hook has saved meanwhile. */
-static void the_row_goes_on_after_a_restart(void **state)
+static void the_count_of_skips_continues_after_a_restart(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -327,20 +327,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(the_message_has_index_counts_and_range),
-        with_stage(without_a_finite_rest_there_is_no_range),
+        with_stage(without_finite_elements_no_range_is_logged),
         with_stage(four_types_are_watched),
         with_stage(infinities_of_the_short_types),
         with_stage(no_elements_are_finite),
         with_stage(the_first_in_the_order_of_execution),
         with_stage(memory_of_a_device_is_brought_to_the_host),
-        with_stage(it_looks_every_so_many_runs),
-        with_stage(it_looks_every_so_many_seconds),
+        with_stage(it_checks_every_n_runs),
+        with_stage(it_checks_every_n_seconds),
         with_poisoned(nothing_bad_is_saved_by_a_run_that_fails),
         with_poisoned(a_stop_ends_well_and_saves_nothing_bad),
         with_poisoned(bad_updates_are_left_out),
         with_poisoned(too_many_in_a_row_fail),
         with_poisoned(a_bad_parameter_is_not_mended_by_leaving_out),
-        with_poisoned(the_row_goes_on_after_a_restart),
+        with_poisoned(the_count_of_skips_continues_after_a_restart),
         with_poisoned(options_that_make_no_sense),
         with_poisoned(names_that_are_not_there),
     };

@@ -103,7 +103,7 @@ static void each_rollback_to_one_state_leads_further(void **state)
     stage_close(p->s);
 }
 
-static void so_many_batches_as_are_asked_for(void **state)
+static void it_skips_skip_batches(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -200,7 +200,7 @@ static void a_damaged_checkpoint_is_passed_over(void **state)
 }
 
 /* The savers of the session do not know of a checkpoint, but it was restored from one. */
-static void what_was_restored_is_gone_back_to(void **state)
+static void it_rolls_back_to_the_restored_checkpoint(void **state)
 {
     poisoned *p = *state;
     hs_hook saver = poisoned_saver(p, .every_n_steps = 10);
@@ -340,7 +340,7 @@ static void a_stop_in_the_bad_run(void **state)
     assert_true(p->weight == 1 + 2 + 3 + 4);
 }
 
-static void an_op_that_trains_is_none_to_skip_with(void **state)
+static void a_skip_op_must_not_train(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -349,7 +349,7 @@ static void an_op_that_trains_is_none_to_skip_with(void **state)
     assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err, "skip_op 'train' advances");
 }
 
-static void what_is_refused_at_the_opening(void **state)
+static void options_that_are_refused_at_the_opening(void **state)
 {
     poisoned *p = *state;
     const struct {
@@ -473,20 +473,20 @@ int main(void)
         with_poisoned(going_back_to_a_checkpoint),
         with_poisoned(a_save_in_the_background_is_waited_for),
         with_poisoned(each_rollback_to_one_state_leads_further),
-        with_poisoned(so_many_batches_as_are_asked_for),
+        with_poisoned(it_skips_skip_batches),
         with_poisoned(the_learning_rate_shrinks_with_each),
         with_poisoned(without_an_op_the_same_batch_comes_again),
         with_poisoned(the_budget_is_that_of_the_whole_training),
         with_poisoned(there_may_be_no_limit),
         with_poisoned(a_damaged_checkpoint_is_passed_over),
-        with_poisoned(what_was_restored_is_gone_back_to),
+        with_poisoned(it_rolls_back_to_the_restored_checkpoint),
         with_poisoned(nothing_to_go_back_to),
         with_poisoned(a_saver_that_the_guard_does_not_know),
         with_poisoned(batches_of_a_queue),
         with_poisoned(the_data_end_while_batches_are_skipped),
         with_poisoned(a_stop_in_the_bad_run),
-        with_poisoned(an_op_that_trains_is_none_to_skip_with),
-        with_poisoned(what_is_refused_at_the_opening),
+        with_poisoned(a_skip_op_must_not_train),
+        with_poisoned(options_that_are_refused_at_the_opening),
         with_poisoned(an_evaluation_is_not_made_twice),
         with_poisoned(hooks_by_seconds_go_on),
         with_poisoned(a_damaged_count_is_refused),

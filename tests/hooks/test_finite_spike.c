@@ -345,7 +345,7 @@ static void a_training_that_is_killed_makes_the_same_decisions(void **state)
     munmap(killed, 4096);
 }
 
-static void each_loss_has_values_of_its_own(void **state)
+static void each_loss_has_its_own_values(void **state)
 {
     training *t = prepare(state);
     for (int i = 0; i < MOST; i++)
@@ -475,7 +475,7 @@ int main(void)
         with_poisoned(a_rollback_to_a_state_without_values_forgets_them),
         with_poisoned(a_training_that_is_stopped_makes_the_same_decisions),
         with_poisoned(a_training_that_is_killed_makes_the_same_decisions),
-        with_poisoned(each_loss_has_values_of_its_own),
+        with_poisoned(each_loss_has_its_own_values),
         with_poisoned(a_loss_is_one_number),
         with_poisoned(a_state_is_loaded_as_a_whole),
         with_poisoned(invalid_options_are_refused),

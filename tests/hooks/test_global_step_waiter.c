@@ -72,7 +72,7 @@ static void bh_106s_every_half_second_by_default(void **state)
     assert_true(fabs(training.slept - 1) < 1e-6);
 }
 
-static void bh_106s_as_often_as_it_is_told(void **state)
+static void bh_106s_poll_secs_sets_the_interval(void **state)
 {
     static const int64_t steps[] = {10};
     training.steps = steps;
@@ -83,7 +83,7 @@ static void bh_106s_as_often_as_it_is_told(void **state)
 }
 
 /* 150 sleeps of a second. */
-static void bh_106s_it_tells_at_most_once_a_minute(void **state)
+static void bh_106s_it_logs_at_most_once_a_minute(void **state)
 {
     static int64_t steps[150];
     stage *s = *state;
@@ -203,8 +203,8 @@ int main(void)
         with_others(bh_055_step_zero_is_not_waited_for),
         with_others(bh_056_it_waits_for_the_step),
         with_others(bh_106s_every_half_second_by_default),
-        with_others(bh_106s_as_often_as_it_is_told),
-        with_others(bh_106s_it_tells_at_most_once_a_minute),
+        with_others(bh_106s_poll_secs_sets_the_interval),
+        with_others(bh_106s_it_logs_at_most_once_a_minute),
         with_others(bh_106s_once_released_it_never_waits_again),
         with_others(a_stop_ends_the_waiting),
         with_others(it_does_not_sleep_through_a_stop),

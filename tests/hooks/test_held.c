@@ -43,7 +43,7 @@ static void play(stage *s, hs_hook hook, char *text, size_t size)
 }
 
 /* Intervals, and requests that were seen, are the session's. */
-static void begins_anew(stage *s, hs_hook hook)
+static void begins_again(stage *s, hs_hook hook)
 {
     static char first[4096], second[4096];
     play(s, hook, first, sizeof first);
@@ -62,16 +62,17 @@ static void each_hook_with_a_trigger(void **state)
     const hs_tensor loss = hs_tensor_of(HS_DOUBLE, HS_SCALAR, (void *)&number);
     int null = open("/dev/null", O_WRONLY);
     assert_int_equal(hs_script_constant(s->script, "loss", &loss), HS_OK);
-    begins_anew(s, hs_logging_tensor(.tensors = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_progress(.descriptor = null, .tensors = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_profiler(.trace_dir = s->directory, EVERY_10_SECS));
-    begins_anew(s, hs_step_counter(EVERY_10_SECS));
-    begins_anew(s, hs_evaluation(.metrics = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_evaluation(.metrics = HS_NAMES("loss"), .at_end = true, .trigger = HS_TRIGGER(.every_n_secs = 1000)));
-    begins_anew(s, hs_finite_guard(.gradients = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_scalars(.tensors = HS_NAMES("loss"), EVERY_10_SECS, .summary_dir = s->directory));
-    begins_anew(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, EVERY_10_SECS));
+    begins_again(s, hs_logging_tensor(.tensors = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s, hs_progress(.descriptor = null, .tensors = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s, hs_profiler(.trace_dir = s->directory, EVERY_10_SECS));
+    begins_again(s, hs_step_counter(EVERY_10_SECS));
+    begins_again(s, hs_evaluation(.metrics = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s,
+                 hs_evaluation(.metrics = HS_NAMES("loss"), .at_end = true, .trigger = HS_TRIGGER(.every_n_secs = 1000)));
+    begins_again(s, hs_finite_guard(.gradients = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s, hs_scalars(.tensors = HS_NAMES("loss"), EVERY_10_SECS, .summary_dir = s->directory));
+    begins_again(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, EVERY_10_SECS));
     close(null);
 }
 

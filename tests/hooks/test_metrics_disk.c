@@ -151,7 +151,7 @@ static void a_file_that_cannot_be_opened_at_first_fails_the_session(void **state
 }
 
 /* The steps that it did not see were not those of one run. */
-static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
+static void a_hook_that_is_called_again_continues_its_schedule(void **state)
 {
     stage *s = *state;
     disk d;
@@ -270,7 +270,7 @@ static void put_on_disk(disk *d, const char *text)
 }
 
 /* Goes on at step 5, until the power goes at this change of the disk. False: it did not. */
-static bool goes_on_until(stage *s, size_t change, disk_loss loss)
+static bool resume_until(stage *s, size_t change, disk_loss loss)
 {
     disk d;
     hs_env env = s->t.env;
@@ -304,7 +304,7 @@ static void a_power_cut_while_rows_are_cut_takes_no_other(void **state)
     for (int contents = 0; contents < DISK_CONTENTS_LOSSES; contents++)
         for (int names = 0; names < DISK_NAMES_LOSSES; names++) {
             size_t change = 1;
-            while (goes_on_until(*state, change, (disk_loss){contents, names, change}))
+            while (resume_until(*state, change, (disk_loss){contents, names, change}))
                 change++;
             assert_true(change > 4);
         }
@@ -473,7 +473,7 @@ int main(void)
         with_stage(a_full_disk_tears_no_row_for_good),
         with_stage(a_full_disk_ends_no_training),
         with_stage(a_file_that_cannot_be_opened_at_first_fails_the_session),
-        with_stage(a_hook_that_is_back_goes_on_in_its_rhythm),
+        with_stage(a_hook_that_is_called_again_continues_its_schedule),
         with_stage(a_file_that_cannot_be_cut_gets_no_row),
         with_stage(a_sync_that_failed_is_made_good),
         with_stage(a_closed_hook_asks_its_session_nothing),

@@ -158,7 +158,7 @@ static void the_time_is_in_thousandths_since_1970(void **state)
                         "step,wall_time,at\n1,1700000000.000,1\n3,1700000002.125,3\n");
 }
 
-static void what_is_not_one_number_is_refused(void **state)
+static void a_tensor_with_several_elements_is_refused(void **state)
 {
     stage *s = *state;
     static const float values[2] = {1, 2};
@@ -205,7 +205,7 @@ static void a_resumed_json_file_is_that_of_a_whole_run(void **state)
 }
 
 /* The restore clears the board. */
-static void what_was_said_before_a_stop_stands_in_the_row_after_it(void **state)
+static void a_metric_set_before_a_stop_is_in_the_next_row(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     train_to(&t, 5);
@@ -294,7 +294,7 @@ static void json_is_cut_by_steps_too(void **state)
     assert_file(&t, "{\"step\":8,\"loss\":1,\"accuracy\":null}\n");
 }
 
-static void a_file_larger_than_what_is_read_at_once(void **state)
+static void a_file_larger_than_one_read(void **state)
 {
     enum { ROWS = 20000, ROW = 16 };
     trainer t = ten_steps(state, "log.csv");
@@ -393,7 +393,7 @@ static void names_may_have_odd_characters(void **state)
     assert_string_equal(text_of(s->directory, "log.csv"), "step,\"a \"\"b\"\",\rc\"\n1,1\n2,2\n");
 }
 
-static void a_row_may_be_longer_than_what_is_read_at_once(void **state)
+static void a_row_may_be_longer_than_one_read(void **state)
 {
     enum { COLUMNS = 10, NAME = 10000 };
     stage *s = *state;
@@ -420,7 +420,7 @@ static void a_row_may_be_longer_than_what_is_read_at_once(void **state)
 
 /* Beginning anew. */
 
-static void an_earlier_file_is_kept_aside(void **state)
+static void an_earlier_file_is_renamed(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     t.save_steps = 0;
@@ -433,7 +433,7 @@ static void an_earlier_file_is_kept_aside(void **state)
     assert_file(&t, upto_10);
 }
 
-static void a_file_without_rows_is_none(void **state)
+static void a_file_without_rows_is_not_renamed(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     t.save_steps = 0;
@@ -516,25 +516,25 @@ int main(void)
         with_stage(a_csv_file_has_a_header_and_rows),
         with_stage(a_json_file_has_an_object_a_line),
         with_stage(the_time_is_in_thousandths_since_1970),
-        with_stage(what_is_not_one_number_is_refused),
+        with_stage(a_tensor_with_several_elements_is_refused),
         with_stage(a_tensor_that_is_not_there_is_refused_at_the_opening),
         with_stage(a_resumed_csv_file_is_that_of_a_whole_run),
         with_stage(a_resumed_json_file_is_that_of_a_whole_run),
-        with_stage(what_was_said_before_a_stop_stands_in_the_row_after_it),
+        with_stage(a_metric_set_before_a_stop_is_in_the_next_row),
         with_stage(rows_and_torn_rows_beyond_the_checkpoint_are_cut),
         with_stage(a_file_that_is_too_short_is_a_warning),
         with_stage(a_file_that_is_gone_is_made_again),
         with_stage(other_columns_are_refused),
         with_stage(a_checkpoint_that_knows_no_file_cuts_by_steps),
         with_stage(json_is_cut_by_steps_too),
-        with_stage(a_file_larger_than_what_is_read_at_once),
+        with_stage(a_file_larger_than_one_read),
         with_stage(a_rollback_takes_its_rows_back),
         with_stage(a_rollback_to_what_knows_no_file_cuts_by_steps),
         with_stage(a_rollback_at_the_end_takes_its_rows_back_too),
         with_stage(names_may_have_odd_characters),
-        with_stage(a_row_may_be_longer_than_what_is_read_at_once),
-        with_stage(an_earlier_file_is_kept_aside),
-        with_stage(a_file_without_rows_is_none),
+        with_stage(a_row_may_be_longer_than_one_read),
+        with_stage(an_earlier_file_is_renamed),
+        with_stage(a_file_without_rows_is_not_renamed),
         with_stage(a_file_with_another_name_keeps_its_rows_there),
         with_stage(a_symbolic_link_is_replaced_by_a_file_with_the_same_rows),
         with_stage(a_link_to_nothing_is_replaced_by_a_file),

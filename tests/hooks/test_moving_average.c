@@ -221,7 +221,7 @@ static void a_checkpoint_has_them_under_tensorflows_names(void **state)
     own_close(o);
 }
 
-static void they_can_be_added_to_a_training_that_has_none(void **state)
+static void they_can_be_added_to_a_training_without_averages(void **state)
 {
     own *o = *state;
     const hs_restore_options lenient = HS_INIT(hs_restore_options, .allow_missing = true);
@@ -618,7 +618,7 @@ static void a_variable_without_memory_is_not_swapped(void **state)
     own_close(o);
 }
 
-static void a_later_session_of_the_graph_begins_anew(void **state)
+static void a_later_session_of_the_graph_starts_with_new_averages(void **state)
 {
     own *o = *state;
     for (int i = 0; i < 3; i++) {
@@ -633,7 +633,7 @@ static void a_later_session_of_the_graph_begins_anew(void **state)
     own_close(o);
 }
 
-static void two_hooks_have_names_of_their_own(void **state)
+static void two_hooks_have_different_names(void **state)
 {
     own *o = *state;
     own_open(o, NULL,
@@ -740,7 +740,7 @@ int main(void)
         averages_test(a_training_that_is_stopped_has_the_same_averages),
         averages_test(a_training_that_is_killed_has_the_same_averages),
         averages_test(a_checkpoint_has_them_under_tensorflows_names),
-        averages_test(they_can_be_added_to_a_training_that_has_none),
+        averages_test(they_can_be_added_to_a_training_without_averages),
         averages_test(a_restored_copy_has_the_averages_of_its_step),
         averages_test(an_average_begins_with_the_memory),
         averages_test(a_late_average_is_restored),
@@ -757,8 +757,8 @@ int main(void)
         averages_test(an_evaluation_of_another_hooks_averages_fails),
         own_test(a_variable_on_a_device_is_averaged_on_the_host),
         averages_test(a_variable_without_memory_is_not_swapped),
-        averages_test(a_later_session_of_the_graph_begins_anew),
-        averages_test(two_hooks_have_names_of_their_own),
+        averages_test(a_later_session_of_the_graph_starts_with_new_averages),
+        averages_test(two_hooks_have_different_names),
         averages_test(invalid_options_are_refused),
         with_stage(another_backend_is_refused),
         averages_test(a_swap_needs_its_hook_and_a_session),

@@ -116,7 +116,7 @@ static void bh_098s_nan_stops_with_a_warning(void **state)
 }
 
 /* The newest checkpoint stays what it was. TensorFlow saves what it has stopped for. */
-static void what_it_stops_for_is_not_saved(void **state)
+static void the_nan_that_it_stops_for_is_not_saved(void **state)
 {
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 1, NOT_A_NUMBER}, 3);
@@ -187,7 +187,7 @@ static void nothing_is_saved_over_a_nan_whatever_the_caller_says(void **state)
 }
 
 /* The same word after good runs. */
-static void the_callers_stop_saves_what_is_good(void **state)
+static void the_callers_stop_saves_the_good_state(void **state)
 {
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 2}, 2);
@@ -336,11 +336,11 @@ int main(void)
         with_stage(the_interval_begins_with_each_session),
         with_stage(bh_098s_nan_fails_the_run),
         with_stage(bh_098s_nan_stops_with_a_warning),
-        with_stage(what_it_stops_for_is_not_saved),
+        with_stage(the_nan_that_it_stops_for_is_not_saved),
         with_stage(bh_098s_infinity_is_not_finite_either),
         with_stage(nothing_is_saved_over_a_nan),
         with_stage(nothing_is_saved_over_a_nan_whatever_the_caller_says),
-        with_stage(the_callers_stop_saves_what_is_good),
+        with_stage(the_callers_stop_saves_the_good_state),
         with_stage(every_element_is_looked_at),
         with_stage(every_kind_of_float),
         with_stage(every_type_is_taken_that_has_a_nan),

@@ -168,7 +168,7 @@ static void train(stage *s, hs_hook hook, int steps)
     hs_graph_free(graph);
 }
 
-static void bh_109s_a_resumed_run_goes_on_in_the_rhythm(void **state)
+static void bh_109s_a_resumed_run_continues_the_schedule(void **state)
 {
     stage *s = *state;
     train(s, every(s, 4), 6);
@@ -178,7 +178,7 @@ static void bh_109s_a_resumed_run_goes_on_in_the_rhythm(void **state)
     assert_true(has_timeline(s, 4) && has_timeline(s, 8));
 }
 
-static void by_seconds_a_resumed_run_begins_anew(void **state)
+static void by_seconds_a_resumed_run_starts_a_new_interval(void **state)
 {
     stage *s = *state;
     train(s, hs_profiler(.every_n_secs = 0.001, .trace_dir = s->directory), 1);
@@ -194,7 +194,7 @@ static hs_code load(stage *s, hs_hook hook, int64_t per_run, int64_t mark)
     return hook.ops->load_state(hook.self, &in, &s->err);
 }
 
-static void a_restored_mark_beyond_the_step_is_none(void **state)
+static void a_restored_mark_beyond_the_step_is_ignored(void **state)
 {
     stage *s = *state;
     hs_hook hook = every(s, 2);
@@ -268,7 +268,7 @@ static void what_the_hooks_did(void **state)
     json_decref(read);
 }
 
-static void what_finds_no_room_is_told_of(void **state)
+static void events_that_do_not_fit_are_counted(void **state)
 {
     stage *s = *state;
     train(s, hs_profiler(.every_n_steps = 2, .trace_dir = s->directory, .max_bytes = 10), 2);
@@ -368,14 +368,14 @@ int main(void)
         with_stage(bh_109s_only_runs_that_are_due_are_traced),
         with_stage(a_run_that_fails_is_not_profiled),
         with_stage(by_seconds_the_step_is_read_only_in_runs_that_are_due),
-        with_stage(bh_109s_a_resumed_run_goes_on_in_the_rhythm),
-        with_stage(by_seconds_a_resumed_run_begins_anew),
-        with_stage(a_restored_mark_beyond_the_step_is_none),
+        with_stage(bh_109s_a_resumed_run_continues_the_schedule),
+        with_stage(by_seconds_a_resumed_run_starts_a_new_interval),
+        with_stage(a_restored_mark_beyond_the_step_is_ignored),
         with_stage(steps_that_no_run_can_have_made_are_refused),
         with_stage(what_the_backends_ops_did),
         with_stage(bh_068_the_event_file_has_the_runs_metadata),
         with_stage(what_the_hooks_did),
-        with_stage(what_finds_no_room_is_told_of),
+        with_stage(events_that_do_not_fit_are_counted),
         with_stage(bh_111s_nothing_is_made_before_it_is_needed),
         with_stage(a_disk_that_is_full_is_a_warning),
         with_stage(metadata_that_are_none_are_a_warning),

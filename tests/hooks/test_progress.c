@@ -321,7 +321,7 @@ static void a_pipe_has_lines_every_ten_seconds(void **state)
     close_output(&o);
 }
 
-static void or_every_so_many_steps(void **state)
+static void or_every_n_steps(void **state)
 {
     stage *s = *state;
     output o = open_pipe();
@@ -367,7 +367,7 @@ static void a_terminal_can_have_plain_lines_too(void **state)
 
 /* Writes that fail. */
 
-static void a_pipe_without_a_reader_is_left_alone(void **state)
+static void a_pipe_without_a_reader_is_not_written_again(void **state)
 {
     stage *s = *state;
     output o = open_pipe();
@@ -470,10 +470,10 @@ int main(void)
         with_stage(after_a_resume_the_rate_is_that_of_this_run),
         with_stage(a_new_pace_is_seen_soon),
         with_stage(a_pipe_has_lines_every_ten_seconds),
-        with_stage(or_every_so_many_steps),
+        with_stage(or_every_n_steps),
         with_stage(or_as_a_trigger_says),
         with_stage(a_terminal_can_have_plain_lines_too),
-        with_stage(a_pipe_without_a_reader_is_left_alone),
+        with_stage(a_pipe_without_a_reader_is_not_written_again),
         with_stage(a_pipe_that_is_full_is_tried_again),
         with_stage(a_closed_descriptor_fails_nothing),
         with_stage(options_that_make_no_sense),

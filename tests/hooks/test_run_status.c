@@ -186,7 +186,7 @@ static void without_memory_for_json_the_earlier_status_is_not_read(void **state)
 
 /* The outcome. */
 
-static void the_outcome_is_told(void **state)
+static void the_outcome_is_written(void **state)
 {
     stage *s = *state;
     hs_hook hooks[] = {status(s), hs_stop_at_step(.last_step = 2)};
@@ -208,7 +208,7 @@ static void the_outcome_is_told(void **state)
     json_decref(root);
 }
 
-static void an_interruption_is_told(void **state)
+static void an_interruption_is_written(void **state)
 {
     stage *s = *state;
     stage_open(s, status(s));
@@ -223,7 +223,7 @@ static void an_interruption_is_told(void **state)
 }
 
 /* Whatever is in the message, a reader of JSON gets it. */
-static void an_error_is_told_in_sound_json(void **state)
+static void an_error_is_written_as_valid_json(void **state)
 {
     stage *s = *state;
     json_error_t at;
@@ -243,7 +243,7 @@ static void an_error_is_told_in_sound_json(void **state)
     json_decref(root);
 }
 
-static void failures_that_were_got_over_are_told(void **state)
+static void tolerated_failures_are_written(void **state)
 {
     static const hs_error sick = {.code = HS_UNAVAILABLE,
                                   .message = "no \"net\"\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82"};
@@ -296,7 +296,7 @@ static void a_session_that_is_not_opened_has_an_outcome(void **state)
 }
 
 /* A name that was mistyped, say. */
-static void what_was_not_opened_makes_no_directory(void **state)
+static void a_session_that_was_not_opened_makes_no_directory(void **state)
 {
     stage *s = *state;
     hs_hook hooks[] = {hs_run_status(.status_dir = test_path(s->directory, "none")), hs_stop_at_step(.last_step = -1)};
@@ -315,7 +315,7 @@ static void a_directory_is_made(void **state)
 
 /* Failing. */
 
-static void a_sick_disk_is_got_over(void **state)
+static void disk_errors_are_tolerated(void **state)
 {
     stage *s = *state;
     hs_hook_failure failure;
@@ -359,7 +359,7 @@ static pid_t hold(const stage *s)
     return child;
 }
 
-static void a_directory_that_another_process_saves_to_is_left_alone(void **state)
+static void a_directory_of_another_process_is_not_written(void **state)
 {
     stage *s = *state;
     test_write_file(test_path(s->directory, "outcome.json"), "{}", 2);
@@ -460,16 +460,16 @@ int main(void)
         with_stage(what_a_save_took_in_this_run_counts_more),
         with_stage(what_makes_no_sense_is_not_believed),
         with_stage(without_memory_for_json_the_earlier_status_is_not_read),
-        with_stage(the_outcome_is_told),
-        with_stage(an_interruption_is_told),
-        with_stage(an_error_is_told_in_sound_json),
-        with_stage(failures_that_were_got_over_are_told),
+        with_stage(the_outcome_is_written),
+        with_stage(an_interruption_is_written),
+        with_stage(an_error_is_written_as_valid_json),
+        with_stage(tolerated_failures_are_written),
         with_stage(an_earlier_runs_outcome_is_not_this_ones),
         with_stage(a_session_that_is_not_opened_has_an_outcome),
-        with_stage(what_was_not_opened_makes_no_directory),
+        with_stage(a_session_that_was_not_opened_makes_no_directory),
         with_stage(a_directory_is_made),
-        with_stage(a_sick_disk_is_got_over),
-        with_stage(a_directory_that_another_process_saves_to_is_left_alone),
+        with_stage(disk_errors_are_tolerated),
+        with_stage(a_directory_of_another_process_is_not_written),
         with_stage(each_allocation),
         with_stage(each_file_call),
         with_stage(a_training_session_has_it),

@@ -65,7 +65,7 @@ static void less_is_not(void **state)
     assert_lacks(s->t.log, "a save takes");
 }
 
-static void one_that_does_not_fit_is_made_more_often(void **state)
+static void a_save_that_does_not_fit_is_made_more_often(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 40};
@@ -80,7 +80,7 @@ static void one_that_does_not_fit_is_made_more_often(void **state)
     stage_close(s);
 }
 
-static void one_that_fails_is_not_made_again_in_every_step(void **state)
+static void a_failed_save_is_not_repeated_in_every_step(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 40};
@@ -110,7 +110,7 @@ static void a_disk_that_is_fast_again_is_known_after_a_while(void **state)
     stage_close(s);
 }
 
-static void without_signals_or_a_limit_nobody_minds(void **state)
+static void without_signals_or_a_limit_nothing_is_logged(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 40};
@@ -122,7 +122,7 @@ static void without_signals_or_a_limit_nobody_minds(void **state)
     assert_lacks(s->t.log, "a save takes");
 }
 
-static void a_grace_that_is_no_time_is_refused(void **state)
+static void an_invalid_grace_is_refused(void **state)
 {
     stage *s = *state;
     assert_null(hs_session_open(hs_script_backend(s->script), HS_SESSION_OPTIONS(.signals = true, .signal_grace_secs = -2),
@@ -135,11 +135,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(half_of_the_time_is_worth_a_line),
         with_stage(less_is_not),
-        with_stage(one_that_does_not_fit_is_made_more_often),
-        with_stage(one_that_fails_is_not_made_again_in_every_step),
+        with_stage(a_save_that_does_not_fit_is_made_more_often),
+        with_stage(a_failed_save_is_not_repeated_in_every_step),
         with_stage(a_disk_that_is_fast_again_is_known_after_a_while),
-        with_stage(without_signals_or_a_limit_nobody_minds),
-        with_stage(a_grace_that_is_no_time_is_refused),
+        with_stage(without_signals_or_a_limit_nothing_is_logged),
+        with_stage(an_invalid_grace_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

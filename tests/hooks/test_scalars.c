@@ -147,7 +147,7 @@ static void last_is_a_row_at_the_end(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 loss=0.5@2 loss=0.5@3");
 }
 
-static void what_is_not_one_number_is_refused(void **state)
+static void a_tensor_with_several_elements_is_refused(void **state)
 {
     stage *s = *state;
     static const float values[2] = {1, 2};
@@ -577,7 +577,7 @@ int main(void)
         with_stage(a_metric_is_shown_once_at_the_step_at_which_it_was_set),
         with_stage(by_seconds_each_step_that_takes_longer_has_a_row),
         with_stage(last_is_a_row_at_the_end),
-        with_stage(what_is_not_one_number_is_refused),
+        with_stage(a_tensor_with_several_elements_is_refused),
         with_stage(a_resumed_run_has_the_points_of_a_whole_one),
         with_stage(a_sink_is_opened_gets_rows_and_is_closed),
         with_stage(a_session_without_a_run_has_no_end),

@@ -275,7 +275,7 @@ static void a_restore_without_the_hooks_state_changes_no_factor(void **state)
     own_close(o);
 }
 
-static void a_held_schedule_begins_anew_in_each_session(void **state)
+static void a_held_schedule_starts_again_in_each_session(void **state)
 {
     own *o = *state;
     double number = 0;
@@ -577,7 +577,7 @@ int main(void)
         own_test(a_change_of_a_variable_continues_in_proportion),
         own_test(a_change_that_no_step_has_seen_is_saved),
         own_test(a_restore_without_the_hooks_state_changes_no_factor),
-        own_test(a_held_schedule_begins_anew_in_each_session),
+        own_test(a_held_schedule_starts_again_in_each_session),
         own_test(a_change_from_or_to_0_is_overwritten),
         own_test(control_changes_a_scheduled_number),
         own_test(a_killed_process_continues_with_the_same_value),

@@ -218,7 +218,7 @@ static void bh_042_the_tag_has_the_steps_name(void **state)
 }
 
 /* The points of a resumed run are those of a whole one, and the pause between the two is in none of the rates. */
-static void bh_040_a_resumed_run_goes_on_in_the_rhythm(void **state)
+static void bh_040_a_resumed_run_continues_the_schedule(void **state)
 {
     stage *s = *state;
     train(s, NULL, every(s, 4), 6);
@@ -231,7 +231,7 @@ static void bh_040_a_resumed_run_goes_on_in_the_rhythm(void **state)
 }
 
 /* It would be silent until the step comes there. */
-static void a_restored_mark_beyond_the_step_is_none(void **state)
+static void a_restored_mark_beyond_the_step_is_ignored(void **state)
 {
     const int64_t mark[] = {INT64_MAX, -1};
     hs_state_reader in = {.at = (const unsigned char *)mark, .left = sizeof mark};
@@ -344,8 +344,8 @@ int main(void)
         with_stage(lines_of_a_fast_training_are_a_second_apart),
         with_stage(bh_096s_a_given_writer_stays_open),
         with_stage(bh_042_the_tag_has_the_steps_name),
-        with_stage(bh_040_a_resumed_run_goes_on_in_the_rhythm),
-        with_stage(a_restored_mark_beyond_the_step_is_none),
+        with_stage(bh_040_a_resumed_run_continues_the_schedule),
+        with_stage(a_restored_mark_beyond_the_step_is_ignored),
         with_stage(bh_043_it_warns_once_for_each_standstill),
         with_stage(bh_097s_the_first_run_never_warns),
         with_stage(bh_097s_by_seconds_it_warns_after_an_interval),

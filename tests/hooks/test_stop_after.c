@@ -120,7 +120,7 @@ static void a_deadline_that_has_passed_makes_no_step(void **state)
     assert_int_equal(hs_script_runs(s->script), 0);
 }
 
-static void one_that_is_done_counts_more(void **state)
+static void a_completed_training_counts_more_than_a_time_limit(void **state)
 {
     stage *s = *state;
     hs_hook hooks[] = {hs_stop_after(.this_run_secs = 3), hs_stop_at_step(.last_step = 3)};
@@ -130,7 +130,7 @@ static void one_that_is_done_counts_more(void **state)
     assert_false(s->outcome.interrupted);
 }
 
-static void it_is_told_of_once(void **state)
+static void it_is_logged_once(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_stop_after(.this_run_secs = 1));
@@ -195,7 +195,7 @@ static void time_that_is_used_up_leaves_nothing_to_do(void **state)
 }
 
 /* Looking does not use it up, nor does it forget. */
-static void more_time_goes_on(void **state)
+static void with_more_time_training_continues(void **state)
 {
     stage *s = *state;
     resume(s, hs_stop_after(.total_secs = 100), 10, 99);
@@ -203,7 +203,7 @@ static void more_time_goes_on(void **state)
     assert_int_equal(resume(s, hs_stop_after(.total_secs = 150), 10, 99), 5);
 }
 
-static void a_run_of_its_own_time_begins_anew(void **state)
+static void this_run_secs_starts_again_in_each_run(void **state)
 {
     stage *s = *state;
     assert_int_equal(resume(s, hs_stop_after(.this_run_secs = 50), 10, 99), 5);
@@ -281,13 +281,13 @@ int main(void)
         with_stage(a_deadline_is_a_time_of_day),
         with_stage(a_clock_that_is_set_is_noticed),
         with_stage(a_deadline_that_has_passed_makes_no_step),
-        with_stage(one_that_is_done_counts_more),
-        with_stage(it_is_told_of_once),
+        with_stage(a_completed_training_counts_more_than_a_time_limit),
+        with_stage(it_is_logged_once),
         with_stage(it_needs_no_global_step),
         with_stage(time_counts_over_all_runs),
         with_stage(time_that_is_used_up_leaves_nothing_to_do),
-        with_stage(more_time_goes_on),
-        with_stage(a_run_of_its_own_time_begins_anew),
+        with_stage(with_more_time_training_continues),
+        with_stage(this_run_secs_starts_again_in_each_run),
         with_stage(a_rollback_gives_no_time_back),
         with_stage(a_damaged_state_is_refused),
         cmocka_unit_test(each_allocation),

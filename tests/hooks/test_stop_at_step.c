@@ -59,7 +59,7 @@ static void num_steps_counts_from_the_sessions_step(void **state)
     assert_true(stops_at(s, 15));
 }
 
-static void it_makes_exactly_so_many_steps(void **state)
+static void it_makes_exactly_num_steps(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_stop_at_step(.last_step = 7));
@@ -190,7 +190,7 @@ int main(void)
         with_noop(bh_007_stops_at_last_step),
         with_noop(bh_009_stops_when_the_step_jumps),
         with_noop(num_steps_counts_from_the_sessions_step),
-        with_noop(it_makes_exactly_so_many_steps),
+        with_noop(it_makes_exactly_num_steps),
         with_noop(bh_074s_a_target_of_step_0_runs_nothing),
         with_noop(bh_074s_a_target_that_is_reached_runs_nothing),
         with_noop(bh_074s_a_target_that_is_just_reached_runs_nothing),

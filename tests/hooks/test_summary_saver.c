@@ -313,7 +313,7 @@ static void bh_104s_a_scaffold_without_a_summary_op(void **state)
 }
 
 /* The steps that it did not see were not those of one run. */
-static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
+static void a_hook_that_is_called_again_continues_its_schedule(void **state)
 {
     static const hs_string empty = {0};
     stage *s = *state;
@@ -331,7 +331,7 @@ static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
     stage_close(s);
 }
 
-static void an_empty_summary_is_no_event(void **state)
+static void an_empty_summary_writes_no_event(void **state)
 {
     stage *s = *state;
     counters c;
@@ -390,7 +390,7 @@ static void hooks_of_one_directory_share_a_file(void **state)
 
 /* Failures. */
 
-static void what_is_no_summary_is_refused(void **state)
+static void a_value_that_is_not_a_summary_is_refused(void **state)
 {
     stage *s = *state;
     stage_open(s,
@@ -494,12 +494,12 @@ int main(void)
         with_stage(runs_of_several_steps),
         with_stage(bh_104s_a_scaffolds_summary_op),
         with_stage(bh_104s_a_scaffold_without_a_summary_op),
-        with_stage(a_hook_that_is_back_goes_on_in_its_rhythm),
-        with_stage(an_empty_summary_is_no_event),
+        with_stage(a_hook_that_is_called_again_continues_its_schedule),
+        with_stage(an_empty_summary_writes_no_event),
         with_stage(bh_105s_a_given_writer_is_flushed_and_stays_open),
         with_stage(bh_105s_used_again_it_starts_again),
         with_stage(hooks_of_one_directory_share_a_file),
-        with_stage(what_is_no_summary_is_refused),
+        with_stage(a_value_that_is_not_a_summary_is_refused),
         with_stage(an_op_that_is_not_there),
         with_stage(a_disk_that_fails_is_counted_and_no_failure),
         with_stage(a_writer_that_is_to_fail_makes_the_outcome_a_failure),

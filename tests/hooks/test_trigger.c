@@ -316,7 +316,7 @@ static void assert_resumes(trainer *t, const hs_trigger *trigger, int64_t at, co
     anew(t);
 }
 
-static void a_resumed_run_goes_on_in_the_rhythm(void **state)
+static void a_resumed_run_continues_the_schedule(void **state)
 {
     trainer t = begin(state);
     for (int64_t at = 1; at < LAST; at++) {
@@ -330,7 +330,7 @@ static void a_resumed_run_goes_on_in_the_rhythm(void **state)
 }
 
 /* A longer list than that of the run before, and one where there was none. */
-static void what_is_listed_anew_and_has_passed_does_not_fire(void **state)
+static void a_newly_listed_step_that_has_passed_does_not_fire(void **state)
 {
     trainer t = begin(state);
     train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2)), 5);
@@ -372,8 +372,8 @@ int main(void)
         with_stage(each_condition_fires),
         with_stage(any_of_several_fires),
         with_stage(a_request_is_for_those_who_ask_for_it),
-        with_stage(a_resumed_run_goes_on_in_the_rhythm),
-        with_stage(what_is_listed_anew_and_has_passed_does_not_fire),
+        with_stage(a_resumed_run_continues_the_schedule),
+        with_stage(a_newly_listed_step_that_has_passed_does_not_fire),
         with_stage(after_a_recovery_the_steps_fire_again_and_requests_do_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

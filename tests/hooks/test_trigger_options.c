@@ -183,7 +183,7 @@ static const char *traced(stage *s, const hs_trigger *trigger, int request_at)
     return text;
 }
 
-static void the_profiler_traces_the_first_run_if_it_is_told(void **state)
+static void the_profiler_traces_the_first_run_with_first(void **state)
 {
     assert_string_equal(traced(*state, HS_TRIGGER(.every_n_steps = 3, .first = true), 0), " 1 4");
 }
@@ -205,7 +205,7 @@ static void the_profiler_has_no_last(void **state)
 }
 
 /* Evaluated already, or logged. */
-static void last_comes_beside_at_end(void **state)
+static void last_and_at_end_log_once(void **state)
 {
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 2, 3, 4}, 4);
@@ -259,11 +259,11 @@ int main(void)
         with_stage(each_allocation),
         with_stage(the_step_counters_first_and_last),
         with_stage(the_step_counters_intervals_are_the_pairs),
-        with_stage(the_profiler_traces_the_first_run_if_it_is_told),
+        with_stage(the_profiler_traces_the_first_run_with_first),
         with_stage(the_profilers_intervals_begin_before_the_first_run),
         with_stage(the_profiler_on_request),
         with_stage(the_profiler_has_no_last),
-        with_stage(last_comes_beside_at_end),
+        with_stage(last_and_at_end_log_once),
         with_stage(last_after_the_end_of_the_input),
         with_stage(on_request_alone_never_reads_the_step),
     };

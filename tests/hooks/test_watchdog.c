@@ -226,7 +226,7 @@ static void options_must_make_sense(void **state)
 
 /* Stalls. */
 
-static void a_stalled_op_is_told_with_its_limit(void **state)
+static void a_stalled_op_is_logged_with_its_limit(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -238,7 +238,7 @@ static void a_stalled_op_is_told_with_its_limit(void **state)
     finish(&r);
 }
 
-static void a_stall_is_told_again_when_it_has_doubled(void **state)
+static void a_stall_is_logged_again_when_it_has_doubled(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -471,7 +471,7 @@ static void limits_are_resumed(void **state)
 }
 
 /* Runs of the same steps save the same bytes, unless there was something to learn. */
-static void nothing_is_saved_of_what_is_quick(void **state)
+static void times_of_fast_phases_are_not_saved(void **state)
 {
     const int64_t zero[6] = {0};
     int64_t saved[6];
@@ -676,7 +676,7 @@ static hs_code op_is_suspended(room *r, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void time_in_which_nobody_ran_is_no_stall(void **state)
+static void a_suspended_process_is_not_a_stall(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -723,7 +723,7 @@ static void the_heartbeat_names_the_hook_that_is_called(void **state)
     assert_true(beat_names(path, ""));
 }
 
-static void a_sick_disk_is_told_once(void **state)
+static void a_heartbeat_failure_is_logged_once(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -769,8 +769,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(options_must_make_sense),
-        with_stage(a_stalled_op_is_told_with_its_limit),
-        with_stage(a_stall_is_told_again_when_it_has_doubled),
+        with_stage(a_stalled_op_is_logged_with_its_limit),
+        with_stage(a_stall_is_logged_again_when_it_has_doubled),
         with_stage(a_stalled_hook_is_named),
         with_stage(a_begin_that_stalls_is_seen),
         with_stage(opening_a_session_may_take_three_times_as_long),
@@ -785,7 +785,7 @@ int main(void)
         with_stage(limits_are_learned),
         with_stage(nothing_is_learned_where_that_is_not_wanted),
         with_stage(limits_are_resumed),
-        with_stage(nothing_is_saved_of_what_is_quick),
+        with_stage(times_of_fast_phases_are_not_saved),
         with_stage(a_run_that_waits_for_data_is_ended),
         with_stage(an_op_that_polls_is_ended),
         with_stage(a_recovered_session_is_watched),
@@ -793,9 +793,9 @@ int main(void)
         with_stage(each_session_has_its_own),
         with_stage(the_heart_beats_through_a_stall),
         with_stage(the_heart_beats_rarely_by_default),
-        with_stage(time_in_which_nobody_ran_is_no_stall),
+        with_stage(a_suspended_process_is_not_a_stall),
         with_stage(the_heartbeat_names_the_hook_that_is_called),
-        with_stage(a_sick_disk_is_told_once),
+        with_stage(a_heartbeat_failure_is_logged_once),
         with_stage(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
