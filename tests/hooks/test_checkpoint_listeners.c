@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of each save. */
+/* The listeners of a checkpoint saver. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
-/* A listener that writes down what it is told: "a.before@3". */
+/* A listener that records its calls: "a.before@3". */
 typedef struct {
     stage *s;
     const char *name;
-    bool stop;           /* asks for one */
-    const char *fail_in; /* fails there */
+    bool stop;           /* requests a stop */
+    const char *fail_in; /* fails in this call */
 } listener;
 
-static hs_code told(const listener *l, const char *what, int64_t step, hs_error *err)
+static hs_code record_call(const listener *l, const char *what, int64_t step, hs_error *err)
 {
     char word[64];
     if (step < 0)
@@ -24,13 +24,13 @@ static hs_code told(const listener *l, const char *what, int64_t step, hs_error 
 
 static hs_code l_begin(void *self, hs_error *err)
 {
-    return told(self, "begin", -1, err);
+    return record_call(self, "begin", -1, err);
 }
 
 static hs_code l_before(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
     (void)session;
-    return told(self, "before", step, err);
+    return record_call(self, "before", step, err);
 }
 
 static hs_code l_after(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err)
@@ -39,13 +39,13 @@ static hs_code l_after(void *self, hs_raw_session *session, int64_t step, bool *
     const listener *l = self;
     assert_false(*request_stop);
     *request_stop = l->stop;
-    return told(l, "after", step, err);
+    return record_call(l, "after", step, err);
 }
 
 static hs_code l_end(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
     (void)session;
-    return told(self, "end", step, err);
+    return record_call(self, "end", step, err);
 }
 
 static const hs_saver_listener_ops listener_ops =
@@ -142,7 +142,7 @@ static void bh_025_a_stop_after_the_save_at_the_creation_counts(void **state)
     assert_string_equal(s->outcome.hook, "checkpoint_saver");
 }
 
-/* There is nothing left to stop: the caller has closed the session of its own accord. */
+/* A stop at the end has no effect, because the caller has closed the session. */
 static void a_stop_after_the_last_save_stops_nothing(void **state)
 {
     stage *s = *state;
@@ -169,7 +169,7 @@ static void bh_084s_after_a_stop_the_other_listeners_are_called(void **state)
     assert_contains(hs_script_calls(s->script), "a.end@0 b.end@0");
 }
 
-/* What there is at the time. */
+/* The files that exist when a listener is called. */
 
 static hs_code not_there_yet(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
@@ -220,7 +220,7 @@ static void bh_093s_begin_checks_the_step_and_calls_the_listeners(void **state)
     hs_graph *graph = hs_graph_new(&s->t.env);
     hs_hook hook = listened(s, &l, 1);
     assert_int_equal(stage_try(s, hs_graph_backend(graph), &hook, 1), HS_FAILED_PRECONDITION);
-    assert_string_equal(hs_script_calls(s->script), "a.begin"); /* not told */
+    assert_string_equal(hs_script_calls(s->script), "a.begin"); /* the others are not called */
     hs_graph_free(graph);
 }
 
@@ -257,7 +257,7 @@ static void a_failed_after_save_keeps_the_checkpoint(void **state)
     assert_int_equal(latest_step(s->directory), 0);
 }
 
-/* The listener's disk is full, and not the hook's. */
+/* The listener's own file fails, not the checkpoint's. */
 
 static hs_code copy_before(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the place of a control file, and what is in the file. */
+/* The control file: its kind, its mode and its lines. */
 #define _XOPEN_SOURCE 700 /* mkfifo, mknod */
 #include "hooks/stage.h"
 
@@ -15,7 +15,7 @@ static const char *path_of(const stage *s)
     return test_path(s->directory, "control");
 }
 
-/* A session that looks after every run. */
+/* A session whose hook polls after every run. */
 static void open_control(stage *s, double *knob)
 {
     hs_knob knobs[] = {{.name = "lr", .value = knob, .min = 0, .max = 1}, {.name = NULL}};
@@ -39,7 +39,7 @@ static void put(const stage *s, const char *text)
     put_bytes(s, text, strlen(text));
 }
 
-/* What the knob is after these are found in the file. */
+/* Returns the knob after the lines were read from the file. */
 static double after(stage *s, const char *text)
 {
     double lr = 0.5;
@@ -98,7 +98,7 @@ static void it_stops(void **state)
     assert_int_equal(test_count_files(s->directory, "control"), 0);
 }
 
-/* What has come of requests, as a hook behind it sees it. */
+/* Records the requests that a later hook sees. */
 static hs_code see(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)values, (void)err;
@@ -173,7 +173,7 @@ static void the_other_lines_are_carried_out(void **state)
     assert_int_equal(refusals(s), 3);
 }
 
-/* "set lr=0.0" may be on its way to be "set lr=0.001". */
+/* "set lr=0.0" may be the beginning of "set lr=0.001". */
 static void a_line_without_an_end_is_refused(void **state)
 {
     stage *s = *state;
@@ -245,9 +245,9 @@ static void a_flood_is_cut(void **state)
     assert_contains(s->t.log, "980 more lines ignored");
 }
 
-/* Files that are not to be read. */
+/* Files that must not be read. */
 
-/* It is refused once, however often it is looked at, stays where it is, and nothing comes of it. */
+/* The file is refused with one log line for many polls, is not removed, and has no effect. */
 static void is_refused(stage *s, const char *why)
 {
     struct stat found;
@@ -287,7 +287,7 @@ static void a_directory(void **state)
 
 static void a_device(void **state)
 {
-    if (mknod(path_of(*state), S_IFCHR | 0600, (dev_t)(1 << 8 | 5)) != 0) /* zeros without end */
+    if (mknod(path_of(*state), S_IFCHR | 0600, (dev_t)(1 << 8 | 5)) != 0) /* endless zeros */
         test_skip("mknod is not allowed here");
     is_refused(*state, "neither a file nor a FIFO");
 }
@@ -372,7 +372,7 @@ static void an_empty_one_is_being_written(void **state)
     assert_true(lr == 0.25);
 }
 
-/* Moves order after order into the place, each as soon as the one before was taken. */
+/* Creates one order file after the other, each as soon as the previous one was read. */
 static void give_orders(const stage *s, int n)
 {
     for (int i = 1; i <= n; i++) {
@@ -432,7 +432,7 @@ static void say(int writer, const char *text)
     assert_int_equal(write(writer, text, strlen(text)), strlen(text));
 }
 
-/* One that nobody writes to does not hold the training up. */
+/* A FIFO without a writer does not block the training. */
 static void open_with_fifo(stage *s, double *lr)
 {
     assert_int_equal(mkfifo(path_of(s), 0600), 0);
@@ -474,7 +474,7 @@ static void its_lines_may_come_in_pieces(void **state)
     assert_true(lr == 0.25);
     assert_int_equal(refusals(s), 0);
     close(writer);
-    look(s); /* nobody will end the line */
+    look(s); /* the line will not be completed */
     assert_int_equal(refusals(s), 1);
     writer = open_fifo(s);
     say(writer, ".75\nstop\n");
@@ -511,7 +511,7 @@ static void a_fifo_foreverybody_is_refused(void **state)
     is_refused(*state, "other users may write to it (run chmod go-w)");
 }
 
-/* It is no longer read, and what it had begun to say is none of the next one's. */
+/* The old FIFO is no longer read, and its incomplete line is not continued by the new one. */
 static void another_fifo_may_replace_it(void **state)
 {
     stage *s = *state;
@@ -547,7 +547,7 @@ static void a_file_may_replace_it(void **state)
     stage *s = *state;
     double lr = 0.5;
     open_with_fifo(s, &lr);
-    put(s, "set lr=0.75\n"); /* into the pipe, whose reader the hook is */
+    put(s, "set lr=0.75\n"); /* into the pipe, which the hook reads */
     look(s);
     unlink(path_of(s));
     put(s, "set lr=0.25\n");

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* A model that is evaluated after every step, with values that are known beforehand: that of step i is values[i - 1]. */
+/* A model that is evaluated after every step. The value of step i is values[i - 1]. */
 typedef struct {
     stage *s;
     model m;
@@ -32,7 +32,7 @@ static void open_hooks(subject *x, const hs_hook *hooks, size_t n)
     assert_non_null(x->m.session);
 }
 
-/* Trains until it is to stop, at most `most` steps, and closes. The step then. */
+/* Trains until a stop, at most `most` steps, and closes. Returns the step. */
 static int64_t train(subject *x, int most)
 {
     while (most-- > 0 && !hs_session_should_stop(x->m.session))
@@ -42,7 +42,7 @@ static int64_t train(subject *x, int most)
     return x->s->outcome.step;
 }
 
-/* The same with these values and this hook, from nothing and without checkpoints. */
+/* The same with these values and this hook, from the beginning and without checkpoints. */
 static int64_t stops_at(stage *s, const double *values, int n, hs_hook hook)
 {
     subject x = {.s = s, .values = values};
@@ -51,7 +51,7 @@ static int64_t stops_at(stage *s, const double *values, int n, hs_hook hook)
     return train(&x, n);
 }
 
-/* The same, saving every step and at the end, from where the directory is. */
+/* The same from the newest checkpoint, saving every step and at the end. */
 static int64_t resume(stage *s, const double *values, int n, hs_hook hook)
 {
     subject x = {.s = s, .values = values};
@@ -127,7 +127,7 @@ static void without_patience_it_never_stops(void **state)
     assert_int_equal(stops_at(*state, VALUES(1, 2, 3, 4), hs_early_stopping(.metric = "m", .patience = HS_NEVER)), 4);
 }
 
-/* Each step has a boundary; the program says something after the second alone. */
+/* Each step has a boundary; the program sets the metric only after the second. */
 static void a_stale_value_is_not_counted_twice(void **state)
 {
     stage *s = *state;
@@ -228,7 +228,7 @@ static void after_a_resume_the_log_names_the_best_checkpoint(void **state)
     assert_int_equal(latest_step(s->directory), 5);
 }
 
-/* The process dies when it has stopped, and not restored yet. */
+/* The process dies after the stop and before the restore. */
 static void so_it_does_where_the_end_did_not_come(void **state)
 {
     stage *s = *state;
@@ -266,7 +266,7 @@ static void the_best_may_be_the_last(void **state)
     assert_lacks(s->t.log, "best state");
 }
 
-/* The value of step 1 comes in step 2: that is not the state it was said of. */
+/* The value of step 1 is set in step 2, when the state is another one. */
 static void a_late_value_is_of_no_state_that_is_there(void **state)
 {
     stage *s = *state;
@@ -297,7 +297,7 @@ static void the_saver_knows_it_as_the_best(void **state)
     hs_saver_free(saver);
 }
 
-/* A loss that is that of the step to be made, and a session that is lost, once, in the boundary of step 4. */
+/* The loss is that of the next step, and the session is lost once, in the boundary of step 4. */
 typedef struct {
     double loss;
     int left;
@@ -321,7 +321,7 @@ static hs_code lose(void *self, hs_run_context *run, hs_error *err)
     return hs_error_set(err, HS_ABORTED, "lost");
 }
 
-/* That it has stopped is undone by the recovery, and comes again. */
+/* The recovery undoes the stop; then the hook stops again. */
 static void a_session_lost_as_it_stops_ends_with_the_best(void **state)
 {
     static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .before_run = know_loss, .boundary = lose);
@@ -392,7 +392,7 @@ static hs_code each_scenario(test_env *t, void *user)
     hs_error err = {0};
     hs_script *script = hs_script_new(&t->env);
     (void)user;
-    test_tolerate_harmless(t); /* the copy grows instead */
+    test_tolerate_harmless(t); /* the copy is made without it */
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_code code = hs_script_series(script, "loss", values, 2);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluations in the course of a training. */
+/* Evaluations during training. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
-/* A graph whose ops write down that they ran, and may do more. */
+/* A graph whose ops record their runs, and may do more. */
 typedef struct {
     stage *s;
     hs_graph *graph;
     int64_t step;
     double accuracy, loss;
-    char told[512];
-    int left;          /* batches that there are; -1: no end of them */
-    int stops_in;      /* the run of that op, counted from here, in which somebody asks for a stop; 0: never */
-    const char *stops; /* the op */
+    char ran[512];
+    int left;          /* remaining batches. -1: endless */
+    int stops_in;      /* the run of `stops`, counted from now, in which a stop is requested. 0: none */
+    const char *stops; /* an op */
     hs_code metric_fails;
 } subject;
 
@@ -23,8 +23,8 @@ typedef struct {
 
 static void note(subject *x, const char *word)
 {
-    size_t used = strlen(x->told);
-    snprintf(x->told + used, sizeof x->told - used, "%s%s", used ? " " : "", word);
+    size_t used = strlen(x->ran);
+    snprintf(x->ran + used, sizeof x->ran - used, "%s%s", used ? " " : "", word);
 }
 
 static hs_code run_part(void *self, hs_op *op, hs_error *err)
@@ -146,7 +146,7 @@ static void names_must_be_there(void **state)
                   "'lost'");
 }
 
-/* What it does. */
+/* One evaluation. */
 
 static void it_clears_runs_and_fetches(void **state)
 {
@@ -155,7 +155,7 @@ static void it_clears_runs_and_fetches(void **state)
     open_one(&x, hs_evaluation(.every_n_steps = 2, .reset_ops = HS_NAMES("clear"), .eval_op = "batch", .n_batches = 3,
                                .metrics = HS_NAMES("metric:0")));
     stage_run(x.s, "train", 4, 0);
-    assert_string_equal(x.told, "train train clear batch batch batch metric train train clear batch batch batch metric");
+    assert_string_equal(x.ran, "train train clear batch batch batch metric train train clear batch batch batch metric");
     finish(&x);
 }
 
@@ -328,7 +328,7 @@ static void a_stop_between_batches_abandons_it(void **state)
     subject x;
     open_stopping(&x, *state, "batch", 2);
     stage_run(x.s, "train", 1, 0);
-    assert_string_equal(x.told, "train batch batch");
+    assert_string_equal(x.ran, "train batch batch");
     assert_contains(x.s->t.log, "INFO: step 1: eval abandoned: a stop was requested");
     assert_true(is_silent(&x, "eval/loss"));
     assert_true(hs_session_should_stop(x.s->session));
@@ -340,7 +340,7 @@ static void a_stop_before_the_first_batch_does_too(void **state)
     subject x;
     open_stopping(&x, *state, "train", 1);
     stage_run(x.s, "train", 1, 0);
-    assert_string_equal(x.told, "train");
+    assert_string_equal(x.ran, "train");
     assert_true(is_silent(&x, "eval/loss"));
     finish(&x);
 }
@@ -366,11 +366,11 @@ static void the_end_evaluates_after_a_stop(void **state)
     stage_run(x.s, "train", 1, 0);
     hs_session_request_stop(x.s->session);
     stage_close(x.s);
-    assert_string_equal(x.told, "train batch batch");
+    assert_string_equal(x.ran, "train batch batch");
     finish(&x);
 }
 
-/* The program's own way. */
+/* The program's function. */
 
 static void a_function_of_the_programs(void **state)
 {
@@ -388,7 +388,7 @@ static void a_function_of_the_programs(void **state)
     finish(&x);
 }
 
-/* Its rhythm. */
+/* The schedule. */
 
 static void train_to(stage *s, int64_t last)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/stage.h"
 
-/* An input that feeds x with 1, 2, ... up to its last. */
+/* An input that feeds x with 1, 2 and so on, up to `last`. */
 typedef struct {
     size_t calls;
     double x, last;

@@ -8,7 +8,7 @@
     hs_finite_guard(.gradients = HS_NAMES("gradient"), .parameters = HS_NAMES("weight"), .policy = HS_GUARD_ROLLBACK,      \
                     .max_rollbacks = 9, .dump_dir = __VA_ARGS__)
 
-/* Reads a tensor of a dump by way of a checkpoint. */
+/* Reads a tensor of a dump through a checkpoint reader. */
 static void read_back(const poisoned *p, const char *file, const char *name, void *data, size_t bytes)
 {
     hs_error err;
@@ -34,7 +34,7 @@ static bool is_dumped(const poisoned *p, const char *name)
     snprintf(file, sizeof file, "finite_guard-%s.safetensors", name);
     snprintf(variables, sizeof variables, "finite_guard-%s.variables.safetensors", name);
     bool dumped = test_exists(p->s->directory, file);
-    assert_true(dumped == test_exists(p->s->directory, variables)); /* both or none */
+    assert_true(dumped == test_exists(p->s->directory, variables)); /* both exist, or neither */
     return dumped;
 }
 
@@ -72,7 +72,7 @@ static void the_metadata_say_what_happened(void **state)
     free(text);
 }
 
-/* Also those of a process before. */
+/* Also files of an earlier process are kept. */
 static void no_dump_takes_the_place_of_another(void **state)
 {
     poisoned *p = *state;
@@ -118,7 +118,7 @@ static hs_code to_host(void *user, void *host, const void *device, size_t bytes,
 static hs_code from_host(void *user, void *device, const void *host, size_t bytes, hs_error *err)
 {
     (void)user, (void)device, (void)host, (void)bytes;
-    return hs_error_set(err, HS_INTERNAL, "nobody writes to the device");
+    return hs_error_set(err, HS_INTERNAL, "the device is read-only");
 }
 
 static void memory_of_a_device_is_dumped(void **state)

@@ -5,7 +5,7 @@
 
 static const float fine = 1, bad = NAN;
 
-/* What comes of the first run of a script whose "loss" is this tensor, and is a gradient. */
+/* Returns the result of the first run of a script whose "loss" is this tensor, watched as a gradient. */
 static hs_code run_on_value(stage *s, const hs_tensor *value)
 {
     hs_script_constant(s->script, "loss", value);
@@ -16,7 +16,7 @@ static hs_code run_on_value(stage *s, const hs_tensor *value)
     return code;
 }
 
-/* A script with tensors that are bad, or not. */
+/* A script with good and bad tensors. */
 static void make_tensor(stage *s, const char *name, const float *value)
 {
     hs_tensor tensor = hs_tensor_of(HS_FLOAT, HS_SCALAR, value);
@@ -45,7 +45,7 @@ static void without_finite_elements_no_range_is_logged(void **state)
     assert_lacks(s->err.message, "others");
 }
 
-/* Zeros are finite, and bits that are all set are a NaN; what has no NaN, and what is complex, is not watched. */
+/* Zero bits are finite, and bits that are all set are a NaN. Types without NaN and complex types are refused. */
 static void four_types_are_watched(void **state)
 {
     stage *s = *state;
@@ -71,7 +71,7 @@ static void four_types_are_watched(void **state)
 static void infinities_of_the_short_types(void **state)
 {
     stage *s = *state;
-    const uint16_t half[] = {0x7bff, 0x7c00}, bfloat[] = {0x7f7f, 0xff80}; /* the largest, and an infinity */
+    const uint16_t half[] = {0x7bff, 0x7c00}, bfloat[] = {0x7f7f, 0xff80}; /* the largest number, and an infinity */
     hs_tensor loss = hs_tensor_of(HS_HALF, HS_SHAPE(2), half);
     assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err,
                  "1 +infinity, 0 -infinity of 2, the other elements from 65504");
@@ -86,7 +86,7 @@ static void no_elements_are_finite(void **state)
     assert_ok(run_on_value(s, &loss), &s->err);
 }
 
-/* Stages in the order of a step, whatever order the options have; lists in their own. */
+/* Stages are in the order of a step, independent of the options' order. Names keep the order of their list. */
 static void the_first_in_the_order_of_execution(void **state)
 {
     stage *s = *state;
@@ -238,7 +238,7 @@ static void a_bad_parameter_is_not_mended_by_leaving_out(void **state)
                  "skipping the update does not help, because a parameter is already affected");
 }
 
-/* How many were left out in a row rides in the checkpoint that another hook has saved meanwhile. */
+/* The number of consecutive skips is in a checkpoint that was saved between them. */
 static void the_count_of_skips_continues_after_a_restart(void **state)
 {
     poisoned *p = *state;

@@ -3,12 +3,12 @@
 
 #include <math.h>
 
-/* While the hook sleeps, others train: the n-th sleep brings the step to the n-th number, the last one stays. */
+/* Other processes train while the hook sleeps: the n-th sleep sets the step to the n-th number. The last number remains. */
 typedef struct {
     stage *s;
     const int64_t *steps;
     size_t n, sleeps;
-    size_t stop_at; /* in this sleep somebody asks the session to stop; 0: nobody does */
+    size_t stop_at; /* the sleep in which a stop is requested. 0: none */
     double slept;
 } others;
 
@@ -49,7 +49,7 @@ static void bh_055_step_zero_is_not_waited_for(void **state)
     stage_run(s, "train", 1, 0);
     assert_int_equal(c.step_reads, 0);
     assert_int_equal(training.sleeps, 0);
-    stage_close(s); /* while the backend is there */
+    stage_close(s); /* before the backend is freed */
 }
 
 static void bh_056_it_waits_for_the_step(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hook that is held and given to one session after the other begins anew in each. */
+/* A held hook that several sessions use one after the other starts again in each. */
 #include "hooks/stage.h"
 
 #include <fcntl.h>
@@ -15,8 +15,8 @@ static hs_code take_a_second(void *self, hs_run_context *run, const hs_run_args 
 
 static const hs_hook_ops slow = HS_INIT(hs_hook_ops, .name = "slow", .before_run = take_a_second);
 
-/* What can be seen of a session of four runs, the third of which is requested: what each fetches, the log, and which
- * checkpoints are there. */
+/* Writes a session of four runs to `text`: the fetches of each run, the log, and the checkpoints. The third run has a
+ * request. */
 static void play(stage *s, hs_hook hook, char *text, size_t size)
 {
     size_t used = 0;
@@ -42,7 +42,7 @@ static void play(stage *s, hs_hook hook, char *text, size_t size)
     snprintf(text + used, size - used, "%s", s->t.log);
 }
 
-/* Intervals, and requests that were seen, are the session's. */
+/* Intervals and seen requests belong to the session. */
 static void begins_again(stage *s, hs_hook hook)
 {
     static char first[4096], second[4096];

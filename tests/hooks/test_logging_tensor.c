@@ -14,7 +14,7 @@ static int setup(void **state)
 
 static const char line[] = ": answer = 42";
 
-/* How many lines were logged since the last time. */
+/* Returns the number of lines that were logged since the last call. */
 static size_t logged(stage *s)
 {
     size_t n = count_of(s->t.log, line);
@@ -74,7 +74,7 @@ static void ten_by_ten(stage *s)
 static void bh_012_every_ten_runs(void **state)
 {
     ten_by_ten(*state);
-    ten_by_ten(*state); /* a new hook on the same graph counts anew, wherever the step is */
+    ten_by_ten(*state); /* a new hook on the same graph counts from zero, at any step */
 }
 
 static void bh_012_a_reused_hook_counts_from_zero(void **state)
@@ -244,7 +244,7 @@ static void bh_081s_one_of_several_outputs(void **state)
     hs_graph_free(graph);
 }
 
-/* What is not one number. */
+/* Tensors that are not one number. */
 
 static void assert_logs(stage *s, const hs_tensor *value, const char *text)
 {
@@ -291,7 +291,7 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
     hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SCALAR, &number);
     value.memory = &memory;
     assert_logs(*state, &value, "INFO: step 1: value = 2.5\n");
-    memory.user = &memory; /* fails from now on: that is no reason to stop training */
+    memory.user = &memory; /* fails from now on, which must not stop the training */
     assert_logs(*state, &value, "INFO: step 1: value = float []\n");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training session writes of a graph's summaries when nobody says anything. */
+/* The summaries that a training session writes by default. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
@@ -70,7 +70,7 @@ static void a_summary_op_that_is_named_is_all_there_is(void **state)
     hs_graph_free(m.graph);
 }
 
-/* A hook that adds a summary of its own. */
+/* A hook that adds a summary to the graph. */
 
 static hs_code add_summary(void *self, hs_backend backend, hs_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of metrics on disks that fail, and lose their power. */
+/* Metrics files on disks that fail or lose power. */
 #include "base/file_spy.h"
 #include "hooks/stage.h"
 #include "support/disk.h"
@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A session on a disk of this fake, with a hook whose failures nobody hears: what happens to a hook of best effort. */
+/* A session on a faulty disk, with a wrapper that hides the hook's failures, as for a best-effort hook. */
 typedef struct {
     disk d;
-    bool keeps_quiet; /* of its creation, too; the disk is made already */
+    bool keeps_quiet; /* also of its creation; the disk already exists */
     hs_hook inner;
     hs_hook_ops ops;
     hs_error last;
@@ -150,7 +150,7 @@ static void a_file_that_cannot_be_opened_at_first_fails_the_session(void **state
     disk_free(&d);
 }
 
-/* The steps that it did not see were not those of one run. */
+/* The steps that it missed are not counted as one run. */
 static void a_hook_that_is_called_again_continues_its_schedule(void **state)
 {
     stage *s = *state;
@@ -203,7 +203,7 @@ static void a_file_that_cannot_be_cut_gets_no_row(void **state)
     disk_free(&d);
 }
 
-/* The system takes for written what a sync that failed has not written. */
+/* After a failed sync, the system regards unwritten data as written. */
 static void a_sync_that_failed_is_made_good(void **state)
 {
     stage *s = *state;
@@ -217,7 +217,8 @@ static void a_sync_that_failed_is_made_good(void **state)
     m.d.fail_what = "sync";
     m.d.fail_at = m.d.fail_until = m.d.calls + 1;
     m.d.fail_code = HS_DATA_LOSS;
-    assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err), &s->err); /* a checkpoint is worth more than the rows */
+    assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err),
+              &s->err); /* a checkpoint is more important than the rows */
     assert_contains(s->t.log, "WARNING: metrics_file: cannot write rows, training continues: /run/log.csv");
     m.d.fail_at = 0;
     assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err), &s->err);
@@ -228,7 +229,7 @@ static void a_sync_that_failed_is_made_good(void **state)
     hs__buffer_free(&state_bytes);
 }
 
-/* A hook that is held may be saved before its next session is created. */
+/* The state of a held hook may be saved before its next session is created. */
 static void a_closed_hook_asks_its_session_nothing(void **state)
 {
     stage *s = *state;
@@ -269,7 +270,7 @@ static void put_on_disk(disk *d, const char *text)
     assert_ok(ops->sync_directory(d->files.user, "/run", &err), &err);
 }
 
-/* Goes on at step 5, until the power goes at this change of the disk. False: it did not. */
+/* Resumes at step 5 until the disk loses power at this change. False: it lost no power. */
 static bool resume_until(stage *s, size_t change, disk_loss loss)
 {
     disk d;
@@ -310,7 +311,8 @@ static void a_power_cut_while_rows_are_cut_takes_no_other(void **state)
         }
 }
 
-/* A hook of best effort is created later, when its first creation has failed: what it planned then still holds. */
+/* If the first creation of a best-effort hook fails, it is created later. It keeps the rows that it decided to keep at
+ * first. */
 static void an_opening_that_failed_is_tried_again_as_it_was(void **state)
 {
     stage *s = *state;
@@ -333,7 +335,7 @@ static void an_opening_that_failed_is_tried_again_as_it_was(void **state)
     disk_free(&m.d);
 }
 
-/* The system's own limit: in a process of its own, for it holds for whatever that writes. */
+/* The system's limit of file sizes. In a child process, because it applies to all files. */
 static void a_file_that_may_not_grow_ends_no_training(void **state)
 {
     stage *s = *state;
@@ -425,12 +427,12 @@ static void a_file_of_lines_that_is_opened_again_is_closed_before(void **state)
     assert_int_equal(next_descriptor(), before);
 }
 
-/* A run that is resumed, in an environment that fails. */
+/* A resumed run in a failing environment. */
 static hs_code run_and_resume(test_env *t, void *user)
 {
     hs_error err = {0};
     char *directory = user;
-    test_tolerate(t, "; the last lines may be missing"); /* a close has no result */
+    test_tolerate(t, "; the last lines may be missing"); /* a close returns no error */
     test_tolerate(t, "'metrics_file' failed 1 time, and training continued");
     unlink(test_path(directory, "x.csv"));
     for (int round = 0; round < 2 && !err.code; round++) {

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A model with a loss, in the stage's directory, whose program says an accuracy at every fifth step. */
+/* A model with a loss, in the stage's directory, whose program sets an accuracy at every fifth step. */
 typedef struct {
     stage *s;
     const char *name; /* of the file */
@@ -78,7 +78,7 @@ static void train_to(trainer *t, int64_t last)
     assert_ok(model_close(&t->m).error.code, &t->m.err);
 }
 
-/* The same in a process that is gone after that step. */
+/* The same in a child process that is killed after that step. */
 static void train_and_die(trainer *t, int64_t last)
 {
     pid_t child = fork();
@@ -94,7 +94,7 @@ static void train_and_die(trainer *t, int64_t last)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
-/* Contents; one of a few static buffers. */
+/* Returns the contents, in one of a few static buffers. */
 static const char *text_of(const char *directory, const char *name)
 {
     static char texts[2][1 << 14];
@@ -103,7 +103,7 @@ static const char *text_of(const char *directory, const char *name)
     size_t bytes;
     char *found = test_read_file(test_path(directory, name), &bytes);
     if (!found)
-        fail_msg("there is no %s", name);
+        fail_msg("%s does not exist", name);
     assert_true(found && bytes < sizeof texts[0]);
     memcpy(text, found, bytes + 1);
     free(found);
@@ -129,7 +129,7 @@ static void assert_file(const trainer *t, const char *text)
 
 static const char upto_10[] = "step,loss,accuracy\n1,1,\n4,0.25,\n7,0.14285715,0.05\n10,0.1,\n";
 
-/* What is in it. */
+/* The contents. */
 
 static void a_csv_file_has_a_header_and_rows(void **state)
 {
@@ -302,7 +302,7 @@ static void a_file_larger_than_one_read(void **state)
     size_t used = (size_t)sprintf(big, "step,loss,accuracy\n"), bytes;
     for (int i = 0; i < ROWS; i++)
         used += (size_t)sprintf(big + used, "%d,0.5,\n", 100 + i);
-    t.name = "big.csv"; /* of 58 bytes, the checkpoint says */
+    t.name = "big.csv"; /* the checkpoint has 58 bytes */
     test_write_file(test_path(t.s->directory, t.name), big, used);
     train_to(&t, 10);
     found = test_read_file(test_path(t.s->directory, t.name), &bytes);
@@ -329,7 +329,7 @@ static void a_rollback_takes_its_rows_back(void **state)
     assert_ok(model_close(&t.m).error.code, &t.m.err);
 }
 
-/* No state of the hook says how far the file is to be cut. */
+/* The checkpoint has no state of the hook, so the step decides which rows are kept. */
 static void a_rollback_to_what_knows_no_file_cuts_by_steps(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
@@ -418,7 +418,7 @@ static void a_row_may_be_longer_than_one_read(void **state)
     assert_int_equal(json, 2 * (9 + COLUMNS * (NAME + 5) + 2));
 }
 
-/* Beginning anew. */
+/* A new training. */
 
 static void an_earlier_file_is_renamed(void **state)
 {
@@ -446,7 +446,7 @@ static void a_file_without_rows_is_not_renamed(void **state)
     assert_int_equal(test_count_files(t.s->directory, "log.csv"), 1);
 }
 
-/* Making one. */
+/* Options. */
 
 /* Links. */
 

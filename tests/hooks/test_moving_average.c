@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The loop of own.h, with a larger variable, and an op that looks at its first element. */
+/* The loop of own.h, with a larger variable, and an op that reads its first element. */
 
 enum { N = 5000, STEPS = 12 };
 
@@ -52,7 +52,7 @@ static void step(own *o)
     assert_int_equal(hs_step_end(o->session), HS_OK);
 }
 
-/* What a run of some kind fetches. */
+/* Returns the value that a run of this kind fetches. */
 static double fetch(own *o, const char *name, hs_run_kind kind, size_t index)
 {
     const hs_run_values *values;
@@ -325,7 +325,7 @@ static void a_late_average_is_restored(void **state)
     close_late(o);
 }
 
-/* To before it had begun. */
+/* A restore of a step before the average began. */
 static void a_late_average_begins_again_after_a_rollback(void **state)
 {
     own *o = *state;
@@ -374,7 +374,7 @@ static void a_program_swaps_between_its_steps(void **state)
     step(o);
     memcpy(before, weights, sizeof weights);
     for (size_t i = 0; i < N; i += 7)
-        weights[i] = NAN; /* its bits come back, too */
+        weights[i] = NAN; /* NaN bits are restored, too */
     memcpy(before, weights, sizeof weights);
     double average = average_of(o, weights_average, N - 1), weight = o->weight, mean = average_of(o, weight_average, 0);
     for (int i = 0; i < 2; i++)
@@ -421,7 +421,7 @@ static void a_save_with_the_averages_in_is_refused(void **state)
     own_close(o);
 }
 
-/* It copies the variables beside the program, which swaps meanwhile. */
+/* A background save copies the variables while the program swaps them. */
 static void a_save_of_before_the_swap_has_the_variables(void **state)
 {
     enum { LARGE = 1 << 20 };
@@ -646,7 +646,7 @@ static void two_hooks_have_different_names(void **state)
     own_close(o);
 }
 
-/* What is refused. */
+/* Refused options. */
 
 static void invalid_options_are_refused(void **state)
 {
@@ -676,7 +676,7 @@ static void invalid_options_are_refused(void **state)
          "variable 'whole' is of type int64"},
         {hs_moving_average_hook(NULL), HS_INVALID_ARGUMENT, "hs_moving_average_options is NULL"},
         {hs_moving_average(.variables = HS_NAMES("taken"), .decay = 0.5, .name = "average"), HS_ALREADY_EXISTS,
-         "'taken/average'"}, /* the last one: the graph keeps the error */
+         "'taken/average'"}, /* must be the last, because the graph keeps the error */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_null(

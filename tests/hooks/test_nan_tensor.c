@@ -6,14 +6,14 @@
 #define NOT_A_NUMBER ((double)NAN)
 #define INFINITE     ((double)INFINITY)
 
-/* A script whose loss takes these values, with the hook watching it, and each call written down. */
+/* A script whose loss has these values, watched by the hook, with a record of the calls. */
 static void open_on_series(stage *s, int64_t on_nan, const double *values, size_t n)
 {
     hs_script_series(s->script, "loss", values, n);
     stage_open(s, hs_script_watch(s->script, NULL, hs_nan_tensor(.tensor = "loss", .on_nan = on_nan)));
 }
 
-/* A script whose loss is this tensor. What comes of the first run? */
+/* Returns the result of the first run of a script whose loss is this tensor. */
 static hs_code run_on_value(stage *s, const hs_tensor *value)
 {
     hs_script_constant(s->script, "loss", value);
@@ -35,7 +35,7 @@ static void bh_098s_the_loss_is_fetched_in_every_run(void **state)
     stage_close(s);
 }
 
-/* The number of the session's run in which a loss that is NaN from the second run on is noticed. */
+/* Returns the number of the run in which the hook detects a loss that is NaN from the second run on. */
 static int noticed_in(stage *s, hs_hook hook)
 {
     double values[40];
@@ -75,7 +75,7 @@ static void other_runs_fetch_nothing(void **state)
     stage_close(s);
 }
 
-/* The hook of an earlier session begins again. */
+/* A hook of an earlier session starts again. */
 static void the_interval_begins_with_each_session(void **state)
 {
     stage *s = *state;
@@ -115,7 +115,7 @@ static void bh_098s_nan_stops_with_a_warning(void **state)
     assert_contains(hs_script_calls(s->script), "end");
 }
 
-/* The newest checkpoint stays what it was. TensorFlow saves what it has stopped for. */
+/* The newest checkpoint remains. TensorFlow saves the NaN. */
 static void the_nan_that_it_stops_for_is_not_saved(void **state)
 {
     stage *s = *state;
@@ -132,7 +132,7 @@ static void the_nan_that_it_stops_for_is_not_saved(void **state)
     assert_contains(s->t.log, "WARNING: step 3: not saved: tensor 'loss'");
 }
 
-/* TensorFlow goes on with an infinite loss. */
+/* TensorFlow continues with an infinite loss. */
 static void bh_098s_infinity_is_not_finite_either(void **state)
 {
     stage *s = *state;
@@ -161,7 +161,7 @@ static void nothing_is_saved_over_a_nan(void **state)
     assert_int_equal(s->outcome.last_saved_step, 1);
 }
 
-/* A loop that is left in any case with a clean word does not make it a good end. */
+/* The session fails, even if the program passes a code of a normal end to hs_session_fail. */
 static void nothing_is_saved_over_a_nan_whatever_the_caller_says(void **state)
 {
     stage *s = *state;
@@ -186,7 +186,7 @@ static void nothing_is_saved_over_a_nan_whatever_the_caller_says(void **state)
     }
 }
 
-/* The same word after good runs. */
+/* The same codes after good runs. */
 static void the_callers_stop_saves_the_good_state(void **state)
 {
     stage *s = *state;
@@ -236,8 +236,8 @@ static bool has_nan(hs_dtype dtype)
     return false;
 }
 
-/* Every type that can have a NaN is taken, and no other. Zeros are finite in all of them, and bits that are all set are a
- * NaN; the second half is a complex number's imaginary part. */
+/* Every type that can have a NaN is accepted, and no other one. Zero bits are finite in all of them, and bits that are all
+ * set are a NaN. The second half is a complex number's imaginary part. */
 static void every_type_is_taken_that_has_a_nan(void **state)
 {
     stage *s = *state;

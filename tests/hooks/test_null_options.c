@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks that are made of no options at all. */
+/* Hooks that are made from NULL options. */
 #include "hooks/stage.h"
 
 #define HOOKS 15
@@ -63,7 +63,7 @@ static void its_begin_says_so(void **state)
         stage_refuses(*state, of_null(i), HS_INVALID_ARGUMENT, says[i]);
 }
 
-/* The sanitizer looks for what is left. */
+/* The sanitizer reports leaks. */
 static void it_is_destroyed_as_any_other(void **state)
 {
     (void)state;

@@ -24,7 +24,7 @@ static bool has_timeline(const stage *s, int64_t step)
     return test_exists(s->directory, name);
 }
 
-/* One run, and how many files there are then. */
+/* Runs once, and returns the number of files. */
 static size_t after_one(stage *s)
 {
     stage_run(s, "train", 1, 0);
@@ -214,7 +214,7 @@ static void steps_that_no_run_can_have_made_are_refused(void **state)
     hs_hook_free(hook);
 }
 
-/* What is in the file. */
+/* The file. */
 
 static json_t *timeline(const stage *s, const char *name)
 {
@@ -225,7 +225,7 @@ static json_t *timeline(const stage *s, const char *name)
     return read;
 }
 
-/* The first span of that name; NULL: there is none. */
+/* Returns the first span with this name. NULL: not found. */
 static const json_t *work(const json_t *read, const char *name)
 {
     const json_t *events = json_object_get(read, "traceEvents");
@@ -279,7 +279,7 @@ static void events_that_do_not_fit_are_counted(void **state)
     json_decref(read);
 }
 
-/* Where to. */
+/* Directories. */
 
 static void bh_111s_nothing_is_made_before_it_is_needed(void **state)
 {
@@ -343,7 +343,7 @@ static hs_code profile_twice(test_env *t, void *user)
     return err.code;
 }
 
-/* Whatever fails, no file is left that is not whole. */
+/* After any failure, no incomplete file remains. */
 static void each_allocation_and_each_file_call(void **state)
 {
     stage *s = *state;

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* A terminal, or a pipe: what is written to `to` is read from `from`. */
+/* A terminal or a pipe: text written to `to` is read from `from`. */
 typedef struct {
     int from, to;
     char text[1 << 14];
@@ -40,7 +40,7 @@ static output open_pipe(void)
     return (output){.from = ends[0], .to = ends[1]};
 }
 
-/* All that was written since the last look: a mark is written after it, and waited for. */
+/* Returns the text that was written since the last call. Writes a mark after it, and waits for the mark. */
 static const char *written(output *o)
 {
     size_t used = 0;
@@ -62,7 +62,7 @@ static void close_output(const output *o)
     close(o->to);
 }
 
-/* A hook that makes each run take so long. */
+/* A hook that advances the clock by `secs` in each run. */
 typedef struct {
     stage *s;
     double secs;
@@ -275,7 +275,7 @@ static void any_thread_may_take_it_away(void **state)
     close_output(&o);
 }
 
-/* The step from which a run goes on is not of its making. */
+/* The steps before a resume do not count for the rate. */
 static void after_a_resume_the_rate_is_that_of_this_run(void **state)
 {
     stage *s = *state;
@@ -305,7 +305,7 @@ static void a_new_pace_is_seen_soon(void **state)
     close_output(&o);
 }
 
-/* Elsewhere. */
+/* Not on a terminal. */
 
 static void a_pipe_has_lines_every_ten_seconds(void **state)
 {
@@ -346,7 +346,7 @@ static void or_as_a_trigger_says(void **state)
     hs_session_request_save(s->session);
     stage_run(s, "train", 5, 0);
     assert_string_equal(written(&o), "step 9\nstep 12\n");
-    hs_script_set_step(s->script, 4); /* it is set back, which is no request */
+    hs_script_set_step(s->script, 4); /* a decrease of the step is not a request */
     stage_run(s, "train", 3, 0);
     assert_string_equal(written(&o), "step 6\n");
     stage_close(s);
@@ -360,7 +360,7 @@ static void a_terminal_can_have_plain_lines_too(void **state)
     pace p = {.secs = 0};
     open_paced(s, &p, hs_progress(.descriptor = o.to, .every_n_steps = 1, .plain = true));
     stage_run(s, "train", 2, 0);
-    assert_string_equal(written(&o), "step 1\r\nstep 2\r\n"); /* the terminal's own returns */
+    assert_string_equal(written(&o), "step 1\r\nstep 2\r\n"); /* the terminal adds the carriage returns */
     stage_close(s);
     close_output(&o);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run that is stopped and resumed logs, summarizes and saves at the steps at which the whole run does. */
+/* A stopped and resumed run logs, summarizes and saves at the same steps as an uninterrupted run. */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 #include "summary/events.h"
@@ -15,7 +15,7 @@ typedef struct {
     hs_summary *summary;
     hs_string text;
     char saved[256]; /* the steps that were saved */
-    int64_t every;   /* in steps; 0: by seconds, which do not pass */
+    int64_t every;   /* in steps. 0: in seconds, which do not pass */
 } trainer;
 
 static hs_code step(void *self, hs_op *op, hs_error *err)
@@ -59,7 +59,7 @@ static void build(trainer *t)
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
 }
 
-/* A session in the stage's directory, that trains up to this step and closes. */
+/* Trains up to this step in a session in the stage's directory. */
 static void train_to(trainer *t, int64_t last)
 {
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_save);
@@ -86,7 +86,7 @@ static trainer begin(void **state, int64_t every)
     return (trainer){.s = *state, .summary = hs_summary_new(NULL), .every = every};
 }
 
-/* The lines of the log that tell a loss, without the time. */
+/* The log lines with a loss, without the time. */
 static const char *losses_logged(const trainer *t)
 {
     static char text[256];
@@ -134,7 +134,7 @@ static void bh_078s_bh_082s_bh_100s_by_steps_the_schedule_continues(void **state
     assert_schedule(&t, " 1 5 9 13", " 0 4 6 7 8 12 15");
 }
 
-/* How much of a second was trained is no part of the step. */
+/* The time since a hook last acted is not saved. */
 static void by_seconds_a_new_interval_starts(void **state)
 {
     trainer t = begin(state, 0);
@@ -143,7 +143,7 @@ static void by_seconds_a_new_interval_starts(void **state)
     assert_schedule(&t, " 1 7", " 0 6 9");
 }
 
-/* A checkpoint that TensorFlow has written, say. */
+/* For example, a checkpoint that TensorFlow wrote. */
 static void without_saved_state_the_schedule_starts_again(void **state)
 {
     trainer t = begin(state, 4);
@@ -183,7 +183,7 @@ static void what_no_run_can_have_seen_is_refused(void **state)
     }
 }
 
-/* A mark beyond where the run is: it would be silent until it comes there. */
+/* With a mark beyond the step, the hook would not act until the run reached it. */
 static void a_mark_beyond_the_step_is_ignored(void **state)
 {
     trainer t = begin(state, 4);

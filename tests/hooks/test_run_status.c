@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A file of the directory, as JSON; NULL: there is none. To be let go of. */
+/* Reads a file of the directory as JSON. NULL: not found. The caller frees it with json_decref. */
 static json_t *read_json(const stage *s, const char *name)
 {
     size_t bytes;
@@ -45,7 +45,7 @@ static hs_hook status(const stage *s)
     return hs_run_status(.status_dir = s->directory);
 }
 
-/* Says that the present step is durable. */
+/* Records that the present step is durable. */
 static void save(const stage *s)
 {
     hs_raw_session_record_save(hs_session_raw(s->session), hs_session_global_step(s->session, NULL));
@@ -222,7 +222,7 @@ static void an_interruption_is_written(void **state)
     assert_int_equal(number(s, "outcome.json", "exit_code"), 75);
 }
 
-/* Whatever is in the message, a reader of JSON gets it. */
+/* Any message can be read back as JSON. */
 static void an_error_is_written_as_valid_json(void **state)
 {
     stage *s = *state;
@@ -245,15 +245,15 @@ static void an_error_is_written_as_valid_json(void **state)
 
 static void tolerated_failures_are_written(void **state)
 {
-    static const hs_error sick = {.code = HS_UNAVAILABLE,
-                                  .message = "no \"net\"\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82"};
+    static const hs_error disk_error = {.code = HS_UNAVAILABLE,
+                                        .message = "no \"net\"\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82"};
     stage *s = *state;
     stage_open(s, status(s));
     stage_run(s, "train", 1, 0);
-    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &sick);
+    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &disk_error);
     stage_run(s, "train", 1, 0);
-    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &sick);
-    hs_raw_session_report_failure(hs_session_raw(s->session), "other", &sick);
+    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &disk_error);
+    hs_raw_session_report_failure(hs_session_raw(s->session), "other", &disk_error);
     stage_close(s);
     json_t *root = read_json(s, "outcome.json");
     json_t *failures = json_object_get(root, "failures"), *first = json_array_get(failures, 0);
@@ -295,7 +295,7 @@ static void a_session_that_is_not_opened_has_an_outcome(void **state)
     assert_text(s, "outcome.json", "hook", "refusing");
 }
 
-/* A name that was mistyped, say. */
+/* For example, the name was mistyped. */
 static void a_session_that_was_not_opened_makes_no_directory(void **state)
 {
     stage *s = *state;
@@ -333,10 +333,10 @@ static void disk_errors_are_tolerated(void **state)
     assert_int_equal(failure.failures, 3);
     stage_close(s);
     assert_int_equal(s->outcome.failing_hooks, 1);
-    assert_text(s, "status.json", "phase", "init"); /* the last that could be written, whole */
+    assert_text(s, "status.json", "phase", "init"); /* the last complete file */
 }
 
-/* Another process saves to the directory, until it is killed. */
+/* Another process holds the directory until it is killed. */
 static pid_t hold(const stage *s)
 {
     int ready[2];
@@ -384,7 +384,7 @@ static hs_code each_scenario(test_env *t, void *user)
     test_tolerate(t, "cannot write outcome.json: ");
     test_tolerate(t, "cannot delete outcome.json of an earlier run: ");
     test_tolerate(t, "cannot read status.json of an earlier run: ");
-    test_tolerate_harmless(t); /* what an earlier run knew */
+    test_tolerate_harmless(t); /* the save time of an earlier run */
     test_write_file(test_path(s->directory, "outcome.json"), "{}", 2);
     hs_script *script = hs_script_new(&t->env);
     if (!script)
@@ -406,7 +406,7 @@ static void each_allocation(void **state)
     test_each_allocation(each_scenario, *state);
 }
 
-/* Whatever fails, there is a status, and it is whole. */
+/* After any failure, the status file is complete. */
 static void is_whole(void *user)
 {
     json_decref(read_json(user, "status.json"));

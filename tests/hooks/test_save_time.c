@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a save fits into the time that a signal leaves. */
+/* Saves that fit, or do not fit, into the time after a signal. */
 #include "hooks/stage.h"
 
 #include <hooksess/hooks/checkpoint_saver.h>
 
-/* A save that takes so long. */
+/* A disk whose saves take `secs`. */
 typedef struct {
     stage *s;
     double secs;
-    bool full; /* nothing more can be written */
+    bool full; /* no room remains */
     int saves;
 } slow;
 
@@ -37,7 +37,7 @@ static void open_slow(stage *s, slow *disk, bool signals, double grace)
     assert_ok(s->err.code, &s->err);
 }
 
-/* The step of the newest checkpoint after a run that comes so much later. */
+/* Runs once after `secs`. Returns the step of the newest checkpoint. */
 static int64_t saved_after(stage *s, double secs)
 {
     test_env_advance(&s->t, secs);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in event files, and in sinks of the program's own. */
+/* Numbers in event files and in the program's sinks. */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 #include "summary/events.h"
@@ -115,7 +115,7 @@ static void a_metric_is_shown_once_at_the_step_at_which_it_was_set(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 accuracy=0.25@1");
 }
 
-/* Rows are counted from where the run is decided, so that each step that takes longer than the interval has one. */
+/* The interval begins when a run is chosen, so that each step longer than the interval has a row. */
 static hs_code take_long(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)run, (void)values, (void)err;
@@ -193,15 +193,15 @@ static void a_resumed_run_has_the_points_of_a_whole_one(void **state)
     assert_string_equal(points_of_runs_to(*state, parts), wanted);
 }
 
-/* A sink that notes its calls. */
+/* A sink that records its calls. */
 
 typedef struct {
     char calls[1024];
-    const char *fails; /* this call, from now on; NULL: none */
+    const char *fails; /* the call that fails from now on. NULL: none */
     hs_code code;      /* with this code */
     int os_error;
-    int64_t saved;     /* what it saves */
-    int64_t loaded;    /* what it has loaded */
+    int64_t saved;     /* the state to save */
+    int64_t loaded;    /* the loaded state */
     hs_scalar last[4]; /* of the last row */
     bool destroyed;
 } noted;
@@ -376,7 +376,7 @@ static void what_cannot_be_opened_at_first_fails_the_session(void **state)
     assert_true(n.destroyed);
 }
 
-/* UNAVAILABLE, too: the session is not lost. */
+/* UNAVAILABLE of a sink does not mean that the session is lost. */
 static void a_row_that_fails_ends_no_training(void **state)
 {
     stage *s = *state;
@@ -511,7 +511,7 @@ static void the_state_of_another_sink_is_skipped(void **state)
     hs__buffer_free(&bytes);
 }
 
-/* Making one. */
+/* Options. */
 
 static void options_that_make_no_sense(void **state)
 {

@@ -14,7 +14,7 @@ static hs_hook every(const stage *s, int64_t steps)
 
 static const char stands[] = ": the global step does not advance";
 
-/* How often it was warned since the last time. */
+/* Returns the number of warnings since the last call. */
 static size_t warned(stage *s)
 {
     size_t n = count_of(s->t.log, stands);
@@ -150,7 +150,7 @@ static void utilization_needs_no_units(void **state)
     stage_close(s);
 }
 
-/* Where to. */
+/* Directories. */
 
 static void bh_096s_without_a_writer_it_only_logs(void **state)
 {
@@ -193,7 +193,7 @@ static hs_code slow_step(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Makes so many steps in a session of its own that saves in the stage's directory. */
+/* Trains `steps` steps in a new session that saves to the stage's directory. */
 static void train(stage *s, const char *step_name, hs_hook hook, int steps)
 {
     hs_graph *graph = hs_graph_new(&s->t.env);
@@ -217,7 +217,7 @@ static void bh_042_the_tag_has_the_steps_name(void **state)
     assert_int_equal(count_of(events_text(s->directory), "/sec="), 1);
 }
 
-/* The points of a resumed run are those of a whole one, and the pause between the two is in none of the rates. */
+/* A resumed run reports at the same steps as an uninterrupted one, and no rate includes the pause. */
 static void bh_040_a_resumed_run_continues_the_schedule(void **state)
 {
     stage *s = *state;
@@ -230,7 +230,7 @@ static void bh_040_a_resumed_run_continues_the_schedule(void **state)
     assert_int_equal(count_of(text, "/sec="), 2);
 }
 
-/* It would be silent until the step comes there. */
+/* Otherwise the hook would not report until the step reached the mark. */
 static void a_restored_mark_beyond_the_step_is_ignored(void **state)
 {
     const int64_t mark[] = {INT64_MAX, -1};
@@ -245,7 +245,7 @@ static void a_restored_mark_beyond_the_step_is_ignored(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@7 global_step/sec=2@11");
 }
 
-/* A step that stands. */
+/* A step that does not advance. */
 
 static void bh_043_it_warns_once_for_each_standstill(void **state)
 {

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Trains, each step so long after the one before, until it is to stop, or `most` are made. How many were made. */
+/* Trains until a stop, at most `most` steps, with `secs` between them. Returns the number of steps. */
 static int train(stage *s, double secs, int most)
 {
     int made = 0;
@@ -30,7 +30,7 @@ static void options_must_make_sense(void **state)
                   "HS_INIT(hs_stop_after_options");
 }
 
-/* After the fourth step 2 s are left, which is just enough for another. */
+/* After the fourth step 2 s remain, which is just enough for another one. */
 static void it_stops_while_a_step_still_fits(void **state)
 {
     stage *s = *state;
@@ -68,7 +68,7 @@ static void it_goes_by_the_longest_step(void **state)
     assert_int_equal(train(s, 1, 99), 12);
 }
 
-/* What is done between runs is a part of the step. */
+/* Time between runs is part of the step. */
 static void the_programs_own_work_counts(void **state)
 {
     stage *s = *state;
@@ -155,7 +155,7 @@ static void it_needs_no_global_step(void **state)
 
 /* Over several runs. */
 
-/* Another process, whose steps take `secs`. How many it made. */
+/* Another process, whose steps take `secs`. Returns the number of steps. */
 static int resume(stage *s, hs_hook hook, double secs, int most)
 {
     model m;
@@ -194,7 +194,7 @@ static void time_that_is_used_up_leaves_nothing_to_do(void **state)
     assert_contains(s->t.log, "INFO: training is already done: 100 s of total_secs 100 are used");
 }
 
-/* Looking does not use it up, nor does it forget. */
+/* A run that stops immediately neither uses up time nor forgets the used time. */
 static void with_more_time_training_continues(void **state)
 {
     stage *s = *state;
@@ -210,7 +210,7 @@ static void this_run_secs_starts_again_in_each_run(void **state)
     assert_int_equal(resume(s, hs_stop_after(.this_run_secs = 50), 10, 99), 5);
 }
 
-/* The time since the checkpoint that it goes back to has passed all the same. */
+/* After a rollback, the time since the checkpoint still counts. */
 static void a_rollback_gives_no_time_back(void **state)
 {
     stage *s = *state;

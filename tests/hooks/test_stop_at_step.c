@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/stage.h"
 
-/* An op that leaves the global step alone, so that the test sets it. */
+/* An op that does not change the global step, which the test sets. */
 static int setup(void **state)
 {
     stage_setup(state);
@@ -10,7 +10,7 @@ static int setup(void **state)
 }
 #define with_noop(test) cmocka_unit_test_setup_teardown(test, setup, stage_teardown)
 
-/* A run that sees the step at `step`; is a stop asked for then? */
+/* Runs with this global step. Returns true if the hook then requests a stop. */
 static bool stops_at(stage *s, int64_t step)
 {
     hs_script_set_step(s->script, step);
@@ -72,7 +72,7 @@ static void it_makes_exactly_num_steps(void **state)
     assert_int_equal(s->outcome.step, 7);
 }
 
-/* Of 0 epochs. TensorFlow refuses a hook without either number, which is the same in C. */
+/* A training of 0 epochs. TensorFlow refuses a hook without either number, which in C is the same. */
 static void bh_074s_a_target_of_step_0_runs_nothing(void **state)
 {
     stage *s = *state;

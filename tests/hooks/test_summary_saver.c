@@ -12,7 +12,7 @@ typedef struct {
     int counts[2];
     hs_string strings[2];
     int64_t step, per_run;
-    bool silent; /* the summaries have nothing in them */
+    bool silent; /* the summaries are empty */
 } counters;
 
 static hs_code inc(void *self, hs_op *op, hs_error *err)
@@ -191,7 +191,7 @@ static void bh_099s_start_is_written_before_the_first_run(void **state)
     assert_string_equal(events_text(s->directory), "version start@41");
 }
 
-/* That a recovery writes no other comes with recovery. */
+/* That a recovery writes no second START is tested with recovery. */
 static void bh_099s_start_is_written_once_a_session(void **state)
 {
     stage *s = *state;
@@ -207,7 +207,7 @@ static void bh_100s_the_first_run_fetches_whatever_the_interval(void **state)
     stage *s = *state;
     counters c;
     open_counters(s, &c, every_eight(s));
-    c.step = 1000; /* others have trained meanwhile */
+    c.step = 1000; /* another process has trained */
     stage_run(s, "inc", 1, 0);
     assert_int_equal(c.counts[0], 1);
     stage_run(s, "inc", 7, 0);
@@ -223,14 +223,14 @@ static void bh_100s_the_decision_is_made_before_the_run(void **state)
     counters c;
     open_counters(s, &c, every_eight(s));
     stage_run(s, "inc", 8, 0);
-    c.step += 100; /* not known to the hook, which goes by what it saw last */
+    c.step += 100; /* unknown to the hook, which uses the last step that it read */
     stage_run(s, "inc", 1, 0);
     assert_int_equal(c.counts[0], 2);
     close_counters(s, &c);
     assert_string_equal(events_text(s->directory), "version start@1 s1=1@1 s1=2@109");
 }
 
-/* TensorFlow goes by what it read during the run. */
+/* TensorFlow uses the step that it read during the run. */
 static void bh_101s_the_step_is_read_once_a_run(void **state)
 {
     stage *s = *state;
@@ -241,7 +241,7 @@ static void bh_101s_the_step_is_read_once_a_run(void **state)
     assert_ok(stage_try(s, count_calls(&reads, hs_graph_backend(c.graph)), hooks, 2), &s->err);
     stage_run(s, "inc", 1, 0);
     reads.step_reads = 0;
-    stage_run(s, "inc", 8, 0); /* one of which fetches */
+    stage_run(s, "inc", 8, 0); /* one of them fetches */
     assert_int_equal(reads.step_reads, 8);
     close_counters(s, &c);
 }
@@ -285,7 +285,7 @@ static void runs_of_several_steps(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 s1=1@5 s1=2@15 s1=3@25");
 }
 
-/* Where from and where to. */
+/* Ops and directories. */
 
 static void bh_104s_a_scaffolds_summary_op(void **state)
 {
@@ -312,7 +312,7 @@ static void bh_104s_a_scaffold_without_a_summary_op(void **state)
     assert_int_equal(c.counts[0], 0);
 }
 
-/* The steps that it did not see were not those of one run. */
+/* The steps that it missed are not counted as one run. */
 static void a_hook_that_is_called_again_continues_its_schedule(void **state)
 {
     static const hs_string empty = {0};
@@ -450,7 +450,7 @@ static hs_code run_twice(test_env *t, void *user)
     hs_error err = {0};
     counters c;
     const stage *s = user;
-    test_tolerate(t, "event file in "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is retried */
     test_tolerate(t, "'summary writer' failed ");
     events_remove(s->directory);
     counters_build(&c, &t->env);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watchdog: sessions that stand still by a clock that is moved by hand, until the log says so. */
+/* The watchdog. Sessions stall by a clock that the test advances, until the log reports it. */
 #include "hooks/stage.h"
 
 #include <jansson.h>
@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FLOOR  0.1   /* seconds of that clock; it is looked at 20 times in as many of the real one */
-#define MOMENT 0.005 /* by which it is moved at once */
+#define FLOOR  0.1   /* seconds of that clock. The watchdog polls 20 times in as many real seconds */
+#define MOMENT 0.005 /* seconds of one advance */
 #define WATCH  .floor_secs = FLOOR, .init_floor_secs = FLOOR
 
 typedef struct room room;
@@ -99,7 +99,7 @@ static void finish(room *r)
     hs_graph_free(r->graph);
 }
 
-/* What stands still. */
+/* Stalls. */
 
 static hs_code op_waits(room *r, hs_op *op, hs_error *err)
 {
@@ -138,7 +138,7 @@ static void producer_waits(room *r)
     stand_still_until(r->s, r->waits_for);
 }
 
-/* Until the run that waits for it has been left. */
+/* Until the waiting run has ended. */
 static void producer_stalls(room *r)
 {
     while (!atomic_load(&r->left)) {
@@ -346,7 +346,7 @@ static hs_saver *add_saver(room *r)
     return made;
 }
 
-/* What it does is what an end would be for. */
+/* A save is not aborted, because the end of an aborted run saves as well. */
 static void a_save_that_stalls_is_not_ended(void **state)
 {
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = slow_save);
@@ -386,7 +386,7 @@ static hs_code op_takes_its_time(room *r, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Though nobody polls any more, when a stop was asked for. */
+/* Runs of hooks count as progress, even if a stop was requested. */
 static void runs_of_hooks_are_signs_of_life(void **state)
 {
     room r;
@@ -409,7 +409,7 @@ static void a_phase_can_be_left_unwatched(void **state)
     open_one(&r, hs_watchdog(WATCH, .data_floor_secs = HS_NEVER, .heartbeat = test_path(r.s->directory, "beat"),
                              .heartbeat_secs = 0.002));
     char *beat = NULL;
-    for (bool seen = false; !seen; free(beat)) { /* it is looked at, and stands still for long */
+    for (bool seen = false; !seen; free(beat)) { /* the heartbeat is written, and shows a long time without progress */
         test_env_advance(&r.s->t, MOMENT);
         beat = test_read_file(test_path(r.s->directory, "beat"), NULL);
         const char *still = beat ? strstr(beat, "still_secs\": ") : NULL;
@@ -420,7 +420,7 @@ static void a_phase_can_be_left_unwatched(void **state)
     assert_lacks(r.s->t.log, "no progress");
 }
 
-/* What is learned. */
+/* Learned limits. */
 
 static void stall_once(room *r, const char *log)
 {
@@ -470,7 +470,7 @@ static void limits_are_resumed(void **state)
     finish(&r);
 }
 
-/* Runs of the same steps save the same bytes, unless there was something to learn. */
+/* Runs of the same steps save the same bytes, unless a limit was learned. */
 static void times_of_fast_phases_are_not_saved(void **state)
 {
     const int64_t zero[6] = {0};
@@ -511,7 +511,7 @@ static void a_run_that_waits_for_data_is_ended(void **state)
     r.in_produce = producer_stalls;
     open_one(&r, hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN));
     hs_code code = hs_session_run(r.s->session, "in/dequeue", &r.s->err);
-    assert_true(code == HS_STOP || code == HS_OUT_OF_RANGE); /* as it sees the stop first, or the queue that is cancelled */
+    assert_true(code == HS_STOP || code == HS_OUT_OF_RANGE); /* it may see the stop first, or the cancelled queue */
     atomic_store(&r.left, true);
     check_ended(&r, "in phase 'data'");
     finish(&r);
@@ -591,7 +591,7 @@ static bool beat_says(const char *path, const char *phase, bool stalled)
 {
     char *text = test_read_file(path, NULL);
     json_t *beat = text ? json_loads(text, 0, NULL) : NULL;
-    assert_true(!text || beat); /* never half of one */
+    assert_true(!text || beat); /* never incomplete */
     bool says = beat && strcmp(json_string_value(json_object_get(beat, "phase")), phase) == 0 &&
                 json_is_true(json_object_get(beat, "stalled")) == stalled &&
                 json_number_value(json_object_get(beat, "still_secs")) >= (stalled ? FLOOR : 0) &&
@@ -732,7 +732,7 @@ static void a_heartbeat_failure_is_logged_once(void **state)
     r.s->t.fail_file_errno = 5;
     open_one(&r, hs_watchdog(.heartbeat = test_path(r.s->directory, "beat"), .heartbeat_secs = 0.001));
     await_log(r.s, "watchdog: cannot write the heartbeat");
-    finish(&r); /* which beats once more */
+    finish(&r); /* this writes a last heartbeat */
     assert_int_equal(count_of(r.s->t.log, "watchdog: cannot write the heartbeat"), 1);
 }
 
