@@ -103,7 +103,7 @@ static void a_failing_session_logs_a_failed_save(void **state)
 }
 
 /* The session rolls back to step 2. When it reaches step 4 again, the state differs from the saved one. */
-static void after_going_back_a_step_is_saved_again(void **state)
+static void after_a_rollback_a_step_is_saved_again(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
@@ -123,7 +123,7 @@ static void after_going_back_a_step_is_saved_again(void **state)
     hs_saver_free(saver);
 }
 
-static void a_failure_comes_in_the_step_after(void **state)
+static void a_failure_is_reported_in_the_next_step(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
@@ -161,7 +161,7 @@ static void training_continues_after_a_full_disk(void **state)
     hs_saver_free(saver);
 }
 
-static void the_best_by_a_metric_stay(void **state)
+static void the_best_by_a_metric_are_kept(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
@@ -189,7 +189,7 @@ static hs_code say_in_boundary(void *user, hs_raw_session *session, int64_t step
     return step <= 3 ? hs_raw_session_set_metric(session, "eval/loss", values[step - 1], step, err) : HS_OK;
 }
 
-static void the_best_by_the_board_stay(void **state)
+static void the_best_by_the_board_are_kept(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
@@ -209,7 +209,7 @@ static void the_best_by_the_board_stay(void **state)
 }
 
 /* A tensor that is also on the board is not fetched. */
-static void what_the_board_knows_is_not_fetched(void **state)
+static void a_metric_on_the_board_is_not_fetched(void **state)
 {
     stage *s = *state;
     const double nine = 9;
@@ -224,7 +224,7 @@ static void what_the_board_knows_is_not_fetched(void **state)
     assert_int_equal(hs_script_runs(s->script) - runs, 3);
 }
 
-static void a_metric_that_there_is_not(void **state)
+static void an_invalid_metric_is_refused_and_an_unknown_one_is_logged(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .metric = "train"),
@@ -262,7 +262,7 @@ static void *open_gate(void *user)
 }
 
 /* A requested save is not skipped while another one is pending, because the request is for the present state. */
-static void a_requested_save_waits_where_others_are_skipped(void **state)
+static void a_requested_save_waits_and_is_not_skipped(void **state)
 {
     stage *s = *state;
     hs_file_system_ops ops = *hs_env_default()->files.ops;
@@ -333,14 +333,14 @@ int main(void)
         with_stage(the_end_waits_and_saves_no_step_twice),
         with_stage(a_failing_session_waits_too),
         with_stage(a_failing_session_logs_a_failed_save),
-        with_stage(after_going_back_a_step_is_saved_again),
-        with_stage(a_failure_comes_in_the_step_after),
+        with_stage(after_a_rollback_a_step_is_saved_again),
+        with_stage(a_failure_is_reported_in_the_next_step),
         with_stage(training_continues_after_a_full_disk),
-        with_stage(the_best_by_a_metric_stay),
-        with_stage(the_best_by_the_board_stay),
-        with_stage(what_the_board_knows_is_not_fetched),
-        with_stage(a_metric_that_there_is_not),
-        with_stage(a_requested_save_waits_where_others_are_skipped),
+        with_stage(the_best_by_a_metric_are_kept),
+        with_stage(the_best_by_the_board_are_kept),
+        with_stage(a_metric_on_the_board_is_not_fetched),
+        with_stage(an_invalid_metric_is_refused_and_an_unknown_one_is_logged),
+        with_stage(a_requested_save_waits_and_is_not_skipped),
         with_stage(a_cancelled_listener_does_not_skip_the_save),
         with_stage(a_request_saves_no_step_twice),
     };

@@ -120,7 +120,7 @@ static void bh_085s_the_event_names_the_checkpoint(void **state)
 
 /* Names. */
 
-static void the_directory_is_made_and_the_name_is_as_given(void **state)
+static void the_directory_is_created_and_the_basename_is_used(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = test_path(s->directory, "new//"), .every_n_steps = 1,
@@ -347,7 +347,7 @@ int main(void)
         with_stage(bh_036_bh_092s_no_graph_files_but_the_events),
         with_stage(bh_090s_the_last_event_is_in_the_file),
         with_stage(bh_085s_the_event_names_the_checkpoint),
-        with_stage(the_directory_is_made_and_the_name_is_as_given),
+        with_stage(the_directory_is_created_and_the_basename_is_used),
         with_stage(training_resumes_at_the_saved_step),
         with_stage(bh_082s_a_restored_step_is_not_saved_again),
         with_stage(a_restored_step_is_durable),

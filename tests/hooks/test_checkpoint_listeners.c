@@ -143,7 +143,7 @@ static void bh_025_a_stop_after_the_save_at_the_creation_counts(void **state)
 }
 
 /* A stop at the end has no effect, because the caller has closed the session. */
-static void a_stop_after_the_last_save_stops_nothing(void **state)
+static void a_stop_after_the_last_save_has_no_effect(void **state)
 {
     stage *s = *state;
     listener l = {s, "a", false, NULL};
@@ -331,7 +331,7 @@ static void any_function_may_be_missing(void **state)
     stage_close(s);
 }
 
-static void listeners_that_make_no_sense(void **state)
+static void invalid_listeners_are_refused(void **state)
 {
     static const hs_saver_listener_ops no_size = {.begin = l_begin};
     stage *s = *state;
@@ -348,7 +348,7 @@ int main(void)
         with_stage(bh_027_bh_085s_two_listeners_in_their_order),
         with_stage(bh_025_a_listener_stops_the_training),
         with_stage(bh_025_a_stop_after_the_save_at_the_creation_counts),
-        with_stage(a_stop_after_the_last_save_stops_nothing),
+        with_stage(a_stop_after_the_last_save_has_no_effect),
         with_stage(bh_084s_after_a_stop_the_other_listeners_are_called),
         with_stage(bh_085s_before_the_files_and_after_the_event),
         with_stage(bh_093s_begin_checks_the_step_and_calls_the_listeners),
@@ -360,7 +360,7 @@ int main(void)
         with_stage(an_end_that_fails),
         with_stage(after_a_failed_run_end_is_not_called),
         with_stage(any_function_may_be_missing),
-        with_stage(listeners_that_make_no_sense),
+        with_stage(invalid_listeners_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void bh_021_neither_secs_nor_steps(void **state)
                   "none of every_n_secs and every_n_steps");
 }
 
-static void names_that_make_no_sense(void **state)
+static void invalid_names_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_checkpoint_saver(.every_n_steps = 1), HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
@@ -403,7 +403,7 @@ static void a_lock_file_that_is_a_link_fails_the_run(void **state)
     assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, ".hooksess.lock: is not a regular file");
 }
 
-static void a_failure_may_be_tried_again_later(void **state)
+static void a_failed_save_may_be_retried_later(void **state)
 {
     stage *s = *state;
     stage_open(s, on_failure(s, HS_SAVE_FAILURE_RETRY));
@@ -492,7 +492,7 @@ static void request_stop_in_sleep(void *user, int64_t ns)
         hs_session_request_stop(sleeping->session);
 }
 
-static void a_stop_is_heard_in_a_pause_at_the_end(void **state)
+static void a_stop_is_detected_in_a_pause_at_the_end(void **state)
 {
     stage *s = sleeping = *state;
     s->t.env.clock.sleep_ns = request_stop_in_sleep;
@@ -507,7 +507,7 @@ static void a_stop_is_heard_in_a_pause_at_the_end(void **state)
     assert_int_equal(s->t.now_ns - before, 125000000000);
 }
 
-static void at_the_end_it_is_tried_five_times(void **state)
+static void at_the_end_a_save_is_tried_five_times(void **state)
 {
     stage *s = *state;
     stage_open(s, on_failure(s, HS_SAVE_FAILURE_RETRY));
@@ -520,7 +520,7 @@ static void at_the_end_it_is_tried_five_times(void **state)
     assert_int_equal(s->t.now_ns - before, 15000000000); /* 1 + 2 + 4 + 8 */
 }
 
-static void a_policy_that_there_is_not(void **state)
+static void an_unknown_policy_is_refused(void **state)
 {
     stage_refuses(*state, on_failure(*state, 4), HS_INVALID_ARGUMENT, "on_failure is 4");
 }
@@ -583,7 +583,7 @@ int main(void)
         with_stage(bh_019_both_saver_and_scaffold),
         with_stage(bh_020_both_secs_and_steps),
         with_stage(bh_021_neither_secs_nor_steps),
-        with_stage(names_that_make_no_sense),
+        with_stage(invalid_names_are_refused),
         with_stage(bh_076s_a_graph_without_a_global_step),
         with_stage(bh_022_by_seconds_the_first_run_saves),
         with_stage(bh_028_by_seconds),
@@ -607,13 +607,13 @@ int main(void)
         with_stage(bh_087s_a_save_that_failed_waits_for_the_next_interval),
         with_stage(a_failure_may_fail_the_run),
         with_stage(a_lock_file_that_is_a_link_fails_the_run),
-        with_stage(a_failure_may_be_tried_again_later),
+        with_stage(a_failed_save_may_be_retried_later),
         with_stage(a_failure_may_pause_the_training),
         with_stage(a_pause_ends_with_a_stop),
         with_stage(a_pause_at_the_end_ends_while_there_is_time_to_close),
-        with_stage(a_stop_is_heard_in_a_pause_at_the_end),
-        with_stage(at_the_end_it_is_tried_five_times),
-        with_stage(a_policy_that_there_is_not),
+        with_stage(a_stop_is_detected_in_a_pause_at_the_end),
+        with_stage(at_the_end_a_save_is_tried_five_times),
+        with_stage(an_unknown_policy_is_refused),
         with_stage(bh_087s_a_first_save_that_fails_fails_the_opening),
         with_stage(a_run_that_failed_is_not_saved),
         with_stage(a_last_save_that_fails_makes_the_outcome_a_failure),

@@ -60,7 +60,7 @@ static int refusals(const stage *s)
     return (int)count_of(s->t.log, "WARNING: ");
 }
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     double d = 0;
@@ -106,7 +106,7 @@ static hs_code see(void *self, hs_run_context *run, const hs_run_values *values,
     return HS_OK;
 }
 
-static void it_has_it_saved(void **state)
+static void it_requests_a_save(void **state)
 {
     static const hs_hook_ops seeing = HS_INIT(hs_hook_ops, .name = "seeing", .after_run = see);
     stage *s = *state;
@@ -122,7 +122,7 @@ static void it_has_it_saved(void **state)
     assert_int_equal(refusals(s), 0);
 }
 
-static void it_sets(void **state)
+static void it_sets_a_knob(void **state)
 {
     stage *s = *state;
     assert_true(after(s, "set lr=0.25\n") == 0.25);
@@ -132,7 +132,7 @@ static void it_sets(void **state)
     assert_int_equal(refusals(s), 0);
 }
 
-static void it_is_looked_for_now_and_then(void **state)
+static void it_polls_at_the_interval(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_control(.path = path_of(s), .poll_secs = 10));
@@ -166,7 +166,7 @@ static void lines_that_are_not_orders_are_refused(void **state)
     }
 }
 
-static void the_other_lines_are_carried_out(void **state)
+static void the_other_lines_are_executed(void **state)
 {
     stage *s = *state;
     assert_true(after(s, "nonsense\nset lr=7\n\nset lr=0.25\nset x=1\n") == 0.25);
@@ -174,7 +174,7 @@ static void the_other_lines_are_carried_out(void **state)
 }
 
 /* "set lr=0.0" may be the beginning of "set lr=0.001". */
-static void a_line_without_an_end_is_refused(void **state)
+static void a_line_without_a_newline_is_refused(void **state)
 {
     stage *s = *state;
     assert_true(after(s, "set lr=0.25\nset lr=0.0") == 0.25);
@@ -194,7 +194,7 @@ static void a_zero_byte_is_refused(void **state)
     assert_int_equal(refusals(s), 2);
 }
 
-static void the_log_stays_whole(void **state)
+static void unprintable_bytes_are_escaped_in_the_log(void **state)
 {
     stage *s = *state;
     after(s, "\x1b[2J\xff'\\%s%n\a\n");
@@ -231,7 +231,7 @@ static void an_endless_line_is_refused(void **state)
     assert_int_equal(test_count_files(s->directory, "control"), 0);
 }
 
-static void a_flood_is_cut(void **state)
+static void many_refusals_are_counted(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -262,7 +262,7 @@ static void is_refused(stage *s, const char *why)
     assert_int_equal(lstat(path_of(s), &found), 0);
 }
 
-static void a_symbolic_link(void **state)
+static void a_symbolic_link_is_refused(void **state)
 {
     stage *s = *state;
     test_write_file(test_path(s->directory, "other"), "stop\n", 5);
@@ -272,7 +272,7 @@ static void a_symbolic_link(void **state)
     assert_true(test_exists(s->directory, "other"));
 }
 
-static void a_dangling_link(void **state)
+static void a_dangling_link_is_refused(void **state)
 {
     stage *s = *state;
     assert_int_equal(symlink("nowhere", path_of(s)), 0);
@@ -285,14 +285,14 @@ static void a_directory(void **state)
     is_refused(*state, "neither a file nor a FIFO");
 }
 
-static void a_device(void **state)
+static void a_device_is_refused(void **state)
 {
     if (mknod(path_of(*state), S_IFCHR | 0600, (dev_t)(1 << 8 | 5)) != 0) /* endless zeros */
         test_skip("mknod is not allowed here");
     is_refused(*state, "neither a file nor a FIFO");
 }
 
-static void another_users(void **state)
+static void a_file_of_another_user_is_refused(void **state)
 {
     put(*state, "stop\n");
     if (chown(path_of(*state), 12345, (gid_t)-1) != 0)
@@ -314,7 +314,7 @@ static void a_file_that_the_group_may_write_is_refused(void **state)
     is_refused(*state, "other users may write to it (run chmod go-w)");
 }
 
-static void one_with_another_name(void **state)
+static void a_file_with_a_hard_link_is_refused(void **state)
 {
     stage *s = *state;
     put(s, "stop\n");
@@ -322,7 +322,7 @@ static void one_with_another_name(void **state)
     is_refused(s, "it has more than one name (a hard link)");
 }
 
-static void a_huge_one(void **state)
+static void a_huge_file_is_refused(void **state)
 {
     put(*state, "stop\n");
     assert_int_equal(truncate(path_of(*state), (off_t)1 << 40), 0);
@@ -359,7 +359,7 @@ static void another_file_is_refused_again(void **state)
     assert_int_equal(refusals(s), 2);
 }
 
-static void an_empty_one_is_being_written(void **state)
+static void an_empty_file_is_not_read_yet(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -458,7 +458,7 @@ static void a_fifo_is_read_again_and_again(void **state)
     assert_true(test_exists(s->directory, "control"));
 }
 
-static void its_lines_may_come_in_pieces(void **state)
+static void lines_of_a_fifo_may_come_in_pieces(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -484,7 +484,7 @@ static void its_lines_may_come_in_pieces(void **state)
     assert_true(lr == 0.25);
 }
 
-static void an_endless_writer_holds_nothing_up(void **state)
+static void an_endless_writer_does_not_block(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -504,7 +504,7 @@ static void an_endless_writer_holds_nothing_up(void **state)
     assert_int_equal(refusals(s), 1);
 }
 
-static void a_fifo_foreverybody_is_refused(void **state)
+static void a_fifo_that_others_may_write_is_refused(void **state)
 {
     assert_int_equal(mkfifo(path_of(*state), 0600), 0);
     chmod(path_of(*state), 0622);
@@ -558,37 +558,37 @@ static void a_file_may_replace_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(it_stops),
-        with_stage(it_has_it_saved),
-        with_stage(it_sets),
-        with_stage(it_is_looked_for_now_and_then),
+        with_stage(it_requests_a_save),
+        with_stage(it_sets_a_knob),
+        with_stage(it_polls_at_the_interval),
         with_stage(lines_that_are_not_orders_are_refused),
-        with_stage(the_other_lines_are_carried_out),
-        with_stage(a_line_without_an_end_is_refused),
+        with_stage(the_other_lines_are_executed),
+        with_stage(a_line_without_a_newline_is_refused),
         with_stage(a_zero_byte_is_refused),
-        with_stage(the_log_stays_whole),
+        with_stage(unprintable_bytes_are_escaped_in_the_log),
         with_stage(a_long_line_is_skipped),
         with_stage(an_endless_line_is_refused),
-        with_stage(a_flood_is_cut),
-        with_stage(a_symbolic_link),
-        with_stage(a_dangling_link),
+        with_stage(many_refusals_are_counted),
+        with_stage(a_symbolic_link_is_refused),
+        with_stage(a_dangling_link_is_refused),
         with_stage(a_directory),
-        with_stage(a_device),
-        with_stage(another_users),
+        with_stage(a_device_is_refused),
+        with_stage(a_file_of_another_user_is_refused),
         with_stage(a_file_that_others_may_write_is_refused),
         with_stage(a_file_that_the_group_may_write_is_refused),
-        with_stage(one_with_another_name),
-        with_stage(a_huge_one),
+        with_stage(a_file_with_a_hard_link_is_refused),
+        with_stage(a_huge_file_is_refused),
         with_stage(a_file_that_cannot_be_renamed_is_refused),
         with_stage(a_file_is_read_after_a_change_of_its_mode),
         with_stage(another_file_is_refused_again),
-        with_stage(an_empty_one_is_being_written),
+        with_stage(an_empty_file_is_not_read_yet),
         with_stage(orders_of_another_process_are_each_read_once),
         with_stage(a_fifo_is_read_again_and_again),
-        with_stage(its_lines_may_come_in_pieces),
-        with_stage(an_endless_writer_holds_nothing_up),
-        with_stage(a_fifo_foreverybody_is_refused),
+        with_stage(lines_of_a_fifo_may_come_in_pieces),
+        with_stage(an_endless_writer_does_not_block),
+        with_stage(a_fifo_that_others_may_write_is_refused),
         with_stage(another_fifo_may_replace_it),
         with_stage(another_fifo_may_take_the_place_of_descriptor_0),
         with_stage(a_file_may_replace_it),

@@ -145,7 +145,7 @@ static void *json_alloc(size_t bytes)
     return ++json_allocations < json_fail_at ? malloc(bytes) : NULL;
 }
 
-static void a_value_without_memory_is_not_called_wrong(void **state)
+static void exhausted_memory_is_not_reported_as_an_invalid_value(void **state)
 {
     program p;
     begin(&p, *state, 4);
@@ -244,7 +244,7 @@ static void a_saved_knob_that_no_longer_exists_is_skipped(void **state)
     finish(&p);
 }
 
-static void what_does_not_fit_any_more_is_skipped(void **state)
+static void a_saved_value_that_no_longer_fits_is_skipped(void **state)
 {
     stage *s = *state;
     program p;
@@ -343,14 +343,14 @@ int main(void)
         with_stage(each_kind_is_set),
         with_stage(a_function_gets_a_value_of_the_knobs_kind),
         with_stage(values_of_another_kind_are_refused),
-        with_stage(a_value_without_memory_is_not_called_wrong),
+        with_stage(exhausted_memory_is_not_reported_as_an_invalid_value),
         with_stage(a_function_may_refuse),
         with_stage(changes_are_in_the_event_file),
         with_stage(a_resumed_run_has_the_knobs_that_were_set),
         with_stage(it_replays_the_same_values),
         with_stage(knobs_that_were_not_set_keep_the_programs_values),
         with_stage(a_saved_knob_that_no_longer_exists_is_skipped),
-        with_stage(what_does_not_fit_any_more_is_skipped),
+        with_stage(a_saved_value_that_no_longer_fits_is_skipped),
         with_stage(a_rollback_resets_knobs_that_were_set_since),
         with_stage(a_damaged_state_is_refused),
         with_stage(each_allocation),

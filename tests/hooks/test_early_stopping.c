@@ -64,7 +64,7 @@ static int64_t resume(stage *s, const double *values, int n, hs_hook hook)
 
 /* Options. */
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_early_stopping(.patience = 1), HS_INVALID_ARGUMENT, "none of metric and tensor");
@@ -144,7 +144,7 @@ static void a_stale_value_is_not_counted_twice(void **state)
     assert_int_equal(train(&x, 9), 6);
 }
 
-static void what_the_program_says_is_seen_in_the_next_step(void **state)
+static void a_metric_that_the_program_sets_is_read_in_the_next_step(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_script_watch(s->script, NULL, hs_early_stopping(.metric = "m")));
@@ -155,7 +155,7 @@ static void what_the_program_says_is_seen_in_the_next_step(void **state)
     assert_string_equal(hs_script_calls(s->script), "before run after boundary before run after");
 }
 
-static void a_tensor_is_looked_at_in_every_run(void **state)
+static void a_tensor_is_read_in_every_run(void **state)
 {
     stage *s = *state;
     const double losses[] = {3, 2, 4, 5, 1};
@@ -186,7 +186,7 @@ static void it_ends_with_the_best_state(void **state)
     assert_false(test_exists(s->directory, "model.ckpt-4.index"));
 }
 
-static void resuming_it_has_nothing_to_do(void **state)
+static void a_resumed_run_is_already_done(void **state)
 {
     stage *s = *state;
     resume(s, VALUES(5, 2, 3, 4, 1), restoring(2));
@@ -205,7 +205,7 @@ static void with_more_patience_it_continues_from_the_best(void **state)
     assert_int_equal(s->outcome.last_saved_step, 5);
 }
 
-static void a_resumed_run_counts_on(void **state)
+static void a_resumed_run_continues_the_count(void **state)
 {
     stage *s = *state;
     const double values[] = {5, 2, 3, 4, 4, 1};
@@ -229,7 +229,7 @@ static void after_a_resume_the_log_names_the_best_checkpoint(void **state)
 }
 
 /* The process dies after the stop and before the restore. */
-static void so_it_does_where_the_end_did_not_come(void **state)
+static void the_log_names_it_also_without_an_end(void **state)
 {
     stage *s = *state;
     subject x = {.s = s, .values = (const double[]){5, 2, 3, 4}};
@@ -267,7 +267,7 @@ static void the_best_may_be_the_last(void **state)
 }
 
 /* The value of step 1 is set in step 2, when the state is another one. */
-static void a_late_value_is_of_no_state_that_is_there(void **state)
+static void a_late_value_copies_no_state(void **state)
 {
     stage *s = *state;
     subject x = {.s = s};
@@ -281,7 +281,7 @@ static void a_late_value_is_of_no_state_that_is_there(void **state)
     assert_contains(s->t.log, "the best state, of step 1 (m = 1), is not in memory");
 }
 
-static void the_saver_knows_it_as_the_best(void **state)
+static void the_saver_keeps_it_as_the_best(void **state)
 {
     stage *s = *state;
     const double values[] = {5, 2, 3, 4};
@@ -322,7 +322,7 @@ static hs_code lose(void *self, hs_run_context *run, hs_error *err)
 }
 
 /* The recovery undoes the stop; then the hook stops again. */
-static void a_session_lost_as_it_stops_ends_with_the_best(void **state)
+static void a_session_lost_during_the_stop_ends_with_the_best(void **state)
 {
     static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .before_run = know_loss, .boundary = lose);
     static const hs_recovery recovery = HS_INIT(hs_recovery);
@@ -354,7 +354,7 @@ static hs_code refuse(void *self, hs_run_context *run, const hs_run_values *valu
     return err->code;
 }
 
-static void the_best_is_saved_where_the_last_was_not_worth_it(void **state)
+static void the_best_is_saved_if_the_last_state_is_refused(void **state)
 {
     static const hs_hook_ops refusing = HS_INIT(hs_hook_ops, .name = "refusing", .after_run = refuse);
     stage *s = *state;
@@ -417,7 +417,7 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(it_stops_when_patience_is_over),
         with_stage(higher_may_be_better),
         with_stage(equal_is_not_better),
@@ -426,21 +426,21 @@ int main(void)
         with_stage(early_values_do_not_count),
         with_stage(without_patience_it_never_stops),
         with_stage(a_stale_value_is_not_counted_twice),
-        with_stage(what_the_program_says_is_seen_in_the_next_step),
-        with_stage(a_tensor_is_looked_at_in_every_run),
+        with_stage(a_metric_that_the_program_sets_is_read_in_the_next_step),
+        with_stage(a_tensor_is_read_in_every_run),
         with_stage(it_ends_with_the_best_state),
-        with_stage(resuming_it_has_nothing_to_do),
+        with_stage(a_resumed_run_is_already_done),
         with_stage(with_more_patience_it_continues_from_the_best),
-        with_stage(a_resumed_run_counts_on),
+        with_stage(a_resumed_run_continues_the_count),
         with_stage(after_a_resume_the_log_names_the_best_checkpoint),
-        with_stage(so_it_does_where_the_end_did_not_come),
+        with_stage(the_log_names_it_also_without_an_end),
         with_stage(a_stop_by_another_hook_keeps_the_state),
         with_stage(any_end_may_restore_it),
         with_stage(the_best_may_be_the_last),
-        with_stage(a_late_value_is_of_no_state_that_is_there),
-        with_stage(the_saver_knows_it_as_the_best),
-        with_stage(a_session_lost_as_it_stops_ends_with_the_best),
-        with_stage(the_best_is_saved_where_the_last_was_not_worth_it),
+        with_stage(a_late_value_copies_no_state),
+        with_stage(the_saver_keeps_it_as_the_best),
+        with_stage(a_session_lost_during_the_stop_ends_with_the_best),
+        with_stage(the_best_is_saved_if_the_last_state_is_refused),
         with_stage(another_metrics_state_is_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };

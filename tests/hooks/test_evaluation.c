@@ -98,7 +98,7 @@ static hs_code own_way(void *user, hs_raw_session *session, int64_t step, hs_err
     return *code ? hs_error_set(err, *code, "it went wrong") : HS_OK;
 }
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     const char *const *global = HS_NAMES("global_step");
@@ -136,7 +136,7 @@ static void options_must_make_sense(void **state)
     assert_ok(hs_summary_writer_close(writer, &s->err), &s->err);
 }
 
-static void names_must_be_there(void **state)
+static void unknown_names_are_refused(void **state)
 {
     stage *s = *state;
     const char *const *global = HS_NAMES("global_step");
@@ -268,7 +268,7 @@ static void without_batches_nothing_is_reported(void **state)
     finish(&x);
 }
 
-static void metrics_without_data_are_no_end_of_the_training(void **state)
+static void metrics_without_data_do_not_end_the_training(void **state)
 {
     subject x;
     build(&x, *state);
@@ -372,7 +372,7 @@ static void the_end_evaluates_after_a_stop(void **state)
 
 /* The program's function. */
 
-static void a_function_of_the_programs(void **state)
+static void the_program_may_evaluate(void **state)
 {
     subject x;
     hs_code code = HS_OUT_OF_RANGE;
@@ -445,8 +445,8 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
-        with_stage(names_must_be_there),
+        with_stage(invalid_options_are_refused),
+        with_stage(unknown_names_are_refused),
         with_stage(it_clears_runs_and_fetches),
         with_stage(it_writes_to_log_board_and_events),
         with_stage(without_a_batch_op_the_metrics_are_all),
@@ -456,13 +456,13 @@ int main(void)
         with_stage(its_runs_fire_no_hooks),
         with_stage(the_end_of_its_data_ends_the_evaluation),
         with_stage(without_batches_nothing_is_reported),
-        with_stage(metrics_without_data_are_no_end_of_the_training),
+        with_stage(metrics_without_data_do_not_end_the_training),
         with_stage(a_recovery_cancels_an_evaluation_that_was_due),
         with_stage(a_stop_between_batches_abandons_it),
         with_stage(a_stop_before_the_first_batch_does_too),
         with_stage(a_stop_of_a_hook_at_the_last_step_does_not),
         with_stage(the_end_evaluates_after_a_stop),
-        with_stage(a_function_of_the_programs),
+        with_stage(the_program_may_evaluate),
         with_stage(a_resumed_run_continues_the_schedule),
         cmocka_unit_test(every_allocation_may_fail),
     };

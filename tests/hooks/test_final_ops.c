@@ -151,7 +151,7 @@ static void a_callback_may_fail(void **state)
     assert_says(&s->err, HS_ABORTED, "hook 'final_ops', end at step 0: the result is wrong");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage_refuses(*state, hs_final_ops(.names = HS_NAMES("a"), .fetches = HS_LEAF("b")), HS_INVALID_ARGUMENT,
                   "each of names and fetches");
@@ -194,7 +194,7 @@ int main(void)
         with_stage(bh_107s_after_a_failure_nothing_is_run),
         with_stage(the_end_of_the_input_is_a_warning_and_a_failure),
         with_stage(a_callback_may_fail),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

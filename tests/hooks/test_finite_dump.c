@@ -73,7 +73,7 @@ static void the_metadata_say_what_happened(void **state)
 }
 
 /* Also files of an earlier process are kept. */
-static void no_dump_takes_the_place_of_another(void **state)
+static void no_dump_replaces_another(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -180,7 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_poisoned(a_dump_has_the_fetched_tensors_and_the_variables),
         with_poisoned(the_metadata_say_what_happened),
-        with_poisoned(no_dump_takes_the_place_of_another),
+        with_poisoned(no_dump_replaces_another),
         with_poisoned(there_are_at_most_max_dumps),
         with_poisoned(failing_to_dump_is_a_warning),
         with_poisoned(memory_of_a_device_is_dumped),

@@ -172,7 +172,7 @@ static void nothing_bad_is_saved_by_a_run_that_fails(void **state)
     }
 }
 
-static void a_stop_ends_well_and_saves_nothing_bad(void **state)
+static void a_stop_ends_normally_and_saves_nothing_bad(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 4;
@@ -195,7 +195,7 @@ static void a_stop_ends_well_and_saves_nothing_bad(void **state)
 #define SKIPPING(...)                                                                                                      \
     hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_SKIP_STEP, .update_op = "update", __VA_ARGS__)
 
-static void bad_updates_are_left_out(void **state)
+static void bad_updates_are_skipped(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -228,7 +228,7 @@ static void too_many_in_a_row_fail(void **state)
     assert_true(p->weight == 1);
 }
 
-static void a_bad_parameter_is_not_mended_by_leaving_out(void **state)
+static void skipping_does_not_help_a_bad_parameter(void **state)
 {
     poisoned *p = *state;
     hs_hook guard = SKIPPING(.parameters = HS_NAMES("weight"));
@@ -268,7 +268,7 @@ static void the_count_of_skips_continues_after_a_restart(void **state)
         message, hs_finite_guard(__VA_ARGS__)                                                                              \
     }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     poisoned *p = *state;
     static const char only_float[] = "tensor 'global_step' is of type int64; only float";
@@ -314,7 +314,7 @@ static void options_that_make_no_sense(void **state)
         assert_fails(poisoned_open(p, false, &cases[i].hook, 1), HS_INVALID_ARGUMENT, &p->s->err, cases[i].message);
 }
 
-static void names_that_are_not_there(void **state)
+static void unknown_names_are_refused(void **state)
 {
     poisoned *p = *state;
     hs_hook hooks[] = {hs_finite_guard(.inputs = HS_NAMES("unknown")),
@@ -336,13 +336,13 @@ int main(void)
         with_stage(it_checks_every_n_runs),
         with_stage(it_checks_every_n_seconds),
         with_poisoned(nothing_bad_is_saved_by_a_run_that_fails),
-        with_poisoned(a_stop_ends_well_and_saves_nothing_bad),
-        with_poisoned(bad_updates_are_left_out),
+        with_poisoned(a_stop_ends_normally_and_saves_nothing_bad),
+        with_poisoned(bad_updates_are_skipped),
         with_poisoned(too_many_in_a_row_fail),
-        with_poisoned(a_bad_parameter_is_not_mended_by_leaving_out),
+        with_poisoned(skipping_does_not_help_a_bad_parameter),
         with_poisoned(the_count_of_skips_continues_after_a_restart),
-        with_poisoned(options_that_make_no_sense),
-        with_poisoned(names_that_are_not_there),
+        with_poisoned(invalid_options_are_refused),
+        with_poisoned(unknown_names_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

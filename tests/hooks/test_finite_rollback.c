@@ -15,7 +15,7 @@ static void is_at(const poisoned *p, int64_t step, double weight, int64_t positi
     assert_int_equal(p->position, position);
 }
 
-static void going_back_without_a_checkpoint(void **state)
+static void a_rollback_without_a_checkpoint(void **state)
 {
     poisoned *p = *state;
     hs_hook guard = GUARD(.skip_op = "draw");
@@ -44,7 +44,7 @@ static void the_copy_is_freed_when_there_is_a_checkpoint(void **state)
 
 /* In any order of saver and guard, the bad state is not saved, and training continues as if the bad batch and those before
  * it had never been drawn. */
-static void going_back_to_a_checkpoint(void **state)
+static void a_rollback_to_a_checkpoint(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 6;
@@ -81,7 +81,7 @@ static void a_save_in_the_background_is_waited_for(void **state)
 }
 
 /* The second rollback must skip the batches of the first one again. */
-static void each_rollback_to_one_state_leads_further(void **state)
+static void each_rollback_to_one_state_skips_more(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -184,7 +184,7 @@ static void there_may_be_no_limit(void **state)
     stage_close(p->s);
 }
 
-static void a_damaged_checkpoint_is_passed_over(void **state)
+static void a_damaged_checkpoint_is_skipped(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 5;
@@ -215,7 +215,7 @@ static void it_rolls_back_to_the_restored_checkpoint(void **state)
     stage_close(p->s);
 }
 
-static void nothing_to_go_back_to(void **state)
+static void a_rollback_without_any_state_fails(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -393,7 +393,7 @@ static void an_evaluation_is_not_made_twice(void **state)
 }
 
 /* After a rollback, hooks by seconds fire again, but not immediately. */
-static void hooks_by_seconds_go_on(void **state)
+static void hooks_by_seconds_continue(void **state)
 {
     poisoned *p = *state;
     char steps[64] = "";
@@ -469,19 +469,19 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_poisoned(going_back_without_a_checkpoint),
+        with_poisoned(a_rollback_without_a_checkpoint),
         with_poisoned(the_copy_is_freed_when_there_is_a_checkpoint),
-        with_poisoned(going_back_to_a_checkpoint),
+        with_poisoned(a_rollback_to_a_checkpoint),
         with_poisoned(a_save_in_the_background_is_waited_for),
-        with_poisoned(each_rollback_to_one_state_leads_further),
+        with_poisoned(each_rollback_to_one_state_skips_more),
         with_poisoned(it_skips_skip_batches),
         with_poisoned(the_learning_rate_shrinks_with_each),
         with_poisoned(without_an_op_the_same_batch_comes_again),
         with_poisoned(the_budget_is_that_of_the_whole_training),
         with_poisoned(there_may_be_no_limit),
-        with_poisoned(a_damaged_checkpoint_is_passed_over),
+        with_poisoned(a_damaged_checkpoint_is_skipped),
         with_poisoned(it_rolls_back_to_the_restored_checkpoint),
-        with_poisoned(nothing_to_go_back_to),
+        with_poisoned(a_rollback_without_any_state_fails),
         with_poisoned(a_saver_that_the_guard_does_not_know),
         with_poisoned(batches_of_a_queue),
         with_poisoned(the_data_end_while_batches_are_skipped),
@@ -489,7 +489,7 @@ int main(void)
         with_poisoned(a_skip_op_must_not_train),
         with_poisoned(options_that_are_refused_at_the_opening),
         with_poisoned(an_evaluation_is_not_made_twice),
-        with_poisoned(hooks_by_seconds_go_on),
+        with_poisoned(hooks_by_seconds_continue),
         with_poisoned(a_damaged_count_is_refused),
         cmocka_unit_test(each_allocation),
     };

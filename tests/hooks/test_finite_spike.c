@@ -207,7 +207,7 @@ static void a_warning_changes_nothing(void **state)
     assert_int_equal(latest_step(t->p->s->directory), 15);
 }
 
-static void the_update_of_a_spike_is_left_out(void **state)
+static void the_update_of_a_spike_is_skipped(void **state)
 {
     training *t = prepare(state);
     t->values[12] = t->values[13] = 40;
@@ -447,7 +447,7 @@ static void invalid_options_are_refused(void **state)
         assert_fails(poisoned_open(p, false, &cases[i].hook, 1), HS_INVALID_ARGUMENT, &p->s->err, cases[i].message);
 }
 
-static void without_memory_begin_says_so(void **state)
+static void begin_reports_exhausted_memory(void **state)
 {
     poisoned *p = *state;
     for (size_t k = 1; k <= 6; k++) {
@@ -470,7 +470,7 @@ int main(void)
         cmocka_unit_test(a_level_that_stays_is_accepted_by_a_large_window),
         cmocka_unit_test(falls_and_values_that_are_not_finite_are_no_spikes),
         with_poisoned(a_warning_changes_nothing),
-        with_poisoned(the_update_of_a_spike_is_left_out),
+        with_poisoned(the_update_of_a_spike_is_skipped),
         with_poisoned(a_spike_fails_and_stops),
         with_poisoned(a_rollback_restores_the_values),
         with_poisoned(a_rollback_to_a_state_without_values_forgets_them),
@@ -480,7 +480,7 @@ int main(void)
         with_poisoned(a_loss_is_one_number),
         with_poisoned(a_state_is_loaded_as_a_whole),
         with_poisoned(invalid_options_are_refused),
-        with_poisoned(without_memory_begin_says_so),
+        with_poisoned(begin_reports_exhausted_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,7 +163,7 @@ static void a_graph_without_a_global_step(void **state)
     assert_fails(code, HS_FAILED_PRECONDITION, &s->err, "the graph has no global step");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage_refuses(*state, hs_global_step_waiter(.wait_until_step = -1), HS_INVALID_ARGUMENT, "wait_until_step is -1");
     stage_refuses(*state, hs_global_step_waiter(.wait_until_step = 1, .poll_secs = -0.5), HS_INVALID_ARGUMENT,
@@ -210,7 +210,7 @@ int main(void)
         with_others(it_does_not_sleep_through_a_stop),
         with_others(a_step_that_cannot_be_read_is_an_error),
         with_others(a_graph_without_a_global_step),
-        with_others(options_that_make_no_sense),
+        with_others(invalid_options_are_refused),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

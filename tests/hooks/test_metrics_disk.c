@@ -94,7 +94,7 @@ static void assert_on_disk(const disk *d, const char *text)
     assert_string_equal(found, text);
 }
 
-static void a_full_disk_tears_no_row_for_good(void **state)
+static void a_full_disk_leaves_no_incomplete_row(void **state)
 {
     stage *s = *state;
     static muted m; /* until the session is closed, in the teardown if the test fails */
@@ -113,7 +113,7 @@ static void a_full_disk_tears_no_row_for_good(void **state)
     disk_free(&m.d);
 }
 
-static void a_full_disk_ends_no_training(void **state)
+static void a_full_disk_does_not_end_the_training(void **state)
 {
     stage *s = *state;
     disk d;
@@ -204,7 +204,7 @@ static void a_file_that_cannot_be_cut_gets_no_row(void **state)
 }
 
 /* After a failed sync, the system regards unwritten data as written. */
-static void a_sync_that_failed_is_made_good(void **state)
+static void a_failed_sync_is_repaired(void **state)
 {
     stage *s = *state;
     static muted m; /* until the session is closed, in the teardown if the test fails */
@@ -300,7 +300,7 @@ static bool resume_until(stage *s, size_t change, disk_loss loss)
     return went;
 }
 
-static void a_power_cut_while_rows_are_cut_takes_no_other(void **state)
+static void a_power_cut_while_rows_are_cut_loses_no_other_row(void **state)
 {
     for (int contents = 0; contents < DISK_CONTENTS_LOSSES; contents++)
         for (int names = 0; names < DISK_NAMES_LOSSES; names++) {
@@ -313,7 +313,7 @@ static void a_power_cut_while_rows_are_cut_takes_no_other(void **state)
 
 /* If the first creation of a best-effort hook fails, it is created later. It keeps the rows that it decided to keep at
  * first. */
-static void an_opening_that_failed_is_tried_again_as_it_was(void **state)
+static void a_failed_opening_is_retried_with_the_same_rows(void **state)
 {
     stage *s = *state;
     static muted m;
@@ -336,7 +336,7 @@ static void an_opening_that_failed_is_tried_again_as_it_was(void **state)
 }
 
 /* The system's limit of file sizes. In a child process, because it applies to all files. */
-static void a_file_that_may_not_grow_ends_no_training(void **state)
+static void a_file_size_limit_does_not_end_the_training(void **state)
 {
     stage *s = *state;
     int status;
@@ -358,7 +358,7 @@ static void a_file_that_may_not_grow_ends_no_training(void **state)
     assert_int_equal(status, 0);
 }
 
-static void a_synced_file_of_lines_has_its_name_on_the_disk(void **state)
+static void a_synced_line_file_has_its_name_on_the_disk(void **state)
 {
     stage *s = *state;
     file_spy spy;
@@ -398,7 +398,7 @@ static void after_a_sync_that_failed_lines_are_copied_once(void **state)
     hs__line_file_free(file);
 }
 
-static void a_file_of_lines_that_is_not_open_takes_none(void **state)
+static void a_line_file_that_is_not_open_refuses_lines(void **state)
 {
     stage *s = *state;
     const hs__line_reader reader = {.columns = "none"};
@@ -414,7 +414,7 @@ static int next_descriptor(void)
     return next;
 }
 
-static void a_file_of_lines_that_is_opened_again_is_closed_before(void **state)
+static void a_line_file_that_is_opened_again_is_closed_first(void **state)
 {
     stage *s = *state;
     const hs__line_reader reader = {.columns = "none"};
@@ -472,20 +472,20 @@ static void each_allocation_and_each_file_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(a_full_disk_tears_no_row_for_good),
-        with_stage(a_full_disk_ends_no_training),
+        with_stage(a_full_disk_leaves_no_incomplete_row),
+        with_stage(a_full_disk_does_not_end_the_training),
         with_stage(a_file_that_cannot_be_opened_at_first_fails_the_session),
         with_stage(a_hook_that_is_called_again_continues_its_schedule),
         with_stage(a_file_that_cannot_be_cut_gets_no_row),
-        with_stage(a_sync_that_failed_is_made_good),
+        with_stage(a_failed_sync_is_repaired),
         with_stage(a_closed_hook_asks_its_session_nothing),
-        with_stage(a_synced_file_of_lines_has_its_name_on_the_disk),
+        with_stage(a_synced_line_file_has_its_name_on_the_disk),
         with_stage(after_a_sync_that_failed_lines_are_copied_once),
-        with_stage(a_file_of_lines_that_is_not_open_takes_none),
-        with_stage(a_file_of_lines_that_is_opened_again_is_closed_before),
-        with_stage(a_power_cut_while_rows_are_cut_takes_no_other),
-        with_stage(an_opening_that_failed_is_tried_again_as_it_was),
-        with_stage(a_file_that_may_not_grow_ends_no_training),
+        with_stage(a_line_file_that_is_not_open_refuses_lines),
+        with_stage(a_line_file_that_is_opened_again_is_closed_first),
+        with_stage(a_power_cut_while_rows_are_cut_loses_no_other_row),
+        with_stage(a_failed_opening_is_retried_with_the_same_rows),
+        with_stage(a_file_size_limit_does_not_end_the_training),
         with_stage(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

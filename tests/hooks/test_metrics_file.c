@@ -170,7 +170,7 @@ static void a_tensor_with_several_elements_is_refused(void **state)
 
 /* After a crash. */
 
-static void a_tensor_that_is_not_there_is_refused_at_the_opening(void **state)
+static void an_unknown_tensor_is_refused_at_the_opening(void **state)
 {
     stage *s = *state;
     const char *path = test_path(s->directory, "x.csv");
@@ -242,7 +242,7 @@ static void a_file_that_is_too_short_is_a_warning(void **state)
     assert_file(&t, "step,loss,accuracy\n1,1,\n13,0.07692308,0.1\n");
 }
 
-static void a_file_that_is_gone_is_made_again(void **state)
+static void a_deleted_file_is_created_again(void **state)
 {
     trainer t = ten_steps(state, "log.csv");
     unlink(test_path(t.s->directory, "log.csv"));
@@ -272,7 +272,7 @@ static void other_columns_are_refused(void **state)
     assert_refuses_others(t, "not at all\n");
 }
 
-static void a_checkpoint_that_knows_no_file_cuts_by_steps(void **state)
+static void a_checkpoint_without_the_hooks_state_cuts_by_steps(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     t.no_hook = true;
@@ -312,7 +312,7 @@ static void a_file_larger_than_one_read(void **state)
     free(big);
 }
 
-static void a_rollback_takes_its_rows_back(void **state)
+static void a_rollback_removes_its_rows(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     hs_state_copy *copy = NULL;
@@ -330,7 +330,7 @@ static void a_rollback_takes_its_rows_back(void **state)
 }
 
 /* The checkpoint has no state of the hook, so the step decides which rows are kept. */
-static void a_rollback_to_what_knows_no_file_cuts_by_steps(void **state)
+static void a_rollback_without_the_hooks_state_cuts_by_steps(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     hs_saver *saver;
@@ -352,7 +352,7 @@ static void a_rollback_to_what_knows_no_file_cuts_by_steps(void **state)
     hs_saver_free(saver);
 }
 
-static void a_rollback_at_the_end_takes_its_rows_back_too(void **state)
+static void a_rollback_at_the_end_removes_its_rows(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     hs_state_copy *copy = NULL;
@@ -492,7 +492,7 @@ static void a_fifo_is_refused(void **state)
     model_close(&t.m);
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     const char *const *loss = HS_NAMES("global_step");
@@ -517,20 +517,20 @@ int main(void)
         with_stage(a_json_file_has_an_object_a_line),
         with_stage(the_time_is_in_thousandths_since_1970),
         with_stage(a_tensor_with_several_elements_is_refused),
-        with_stage(a_tensor_that_is_not_there_is_refused_at_the_opening),
+        with_stage(an_unknown_tensor_is_refused_at_the_opening),
         with_stage(a_resumed_csv_file_is_that_of_a_whole_run),
         with_stage(a_resumed_json_file_is_that_of_a_whole_run),
         with_stage(a_metric_set_before_a_stop_is_in_the_next_row),
         with_stage(rows_and_torn_rows_beyond_the_checkpoint_are_cut),
         with_stage(a_file_that_is_too_short_is_a_warning),
-        with_stage(a_file_that_is_gone_is_made_again),
+        with_stage(a_deleted_file_is_created_again),
         with_stage(other_columns_are_refused),
-        with_stage(a_checkpoint_that_knows_no_file_cuts_by_steps),
+        with_stage(a_checkpoint_without_the_hooks_state_cuts_by_steps),
         with_stage(json_is_cut_by_steps_too),
         with_stage(a_file_larger_than_one_read),
-        with_stage(a_rollback_takes_its_rows_back),
-        with_stage(a_rollback_to_what_knows_no_file_cuts_by_steps),
-        with_stage(a_rollback_at_the_end_takes_its_rows_back_too),
+        with_stage(a_rollback_removes_its_rows),
+        with_stage(a_rollback_without_the_hooks_state_cuts_by_steps),
+        with_stage(a_rollback_at_the_end_removes_its_rows),
         with_stage(names_may_have_odd_characters),
         with_stage(a_row_may_be_longer_than_one_read),
         with_stage(an_earlier_file_is_renamed),
@@ -539,7 +539,7 @@ int main(void)
         with_stage(a_symbolic_link_is_replaced_by_a_file_with_the_same_rows),
         with_stage(a_link_to_nothing_is_replaced_by_a_file),
         with_stage(a_fifo_is_refused),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

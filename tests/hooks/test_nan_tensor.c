@@ -201,7 +201,7 @@ static void the_callers_stop_saves_the_good_state(void **state)
     assert_int_equal(latest_step(s->directory), 2);
 }
 
-static void every_element_is_looked_at(void **state)
+static void every_element_is_checked(void **state)
 {
     stage *s = *state;
     float values[1000] = {0};
@@ -238,7 +238,7 @@ static bool has_nan(hs_dtype dtype)
 
 /* Every type that can have a NaN is accepted, and no other one. Zero bits are finite in all of them, and bits that are all
  * set are a NaN. The second half is a complex number's imaginary part. */
-static void every_type_is_taken_that_has_a_nan(void **state)
+static void every_type_with_a_nan_is_accepted(void **state)
 {
     stage *s = *state;
     for (int dtype = HS_FLOAT; dtype <= HS_UINT64; dtype++) {
@@ -285,7 +285,7 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
                  "hook 'nan_tensor', after_run at step 2: tensor 'loss': no device");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage_refuses(*state, hs_nan_tensor(.tensor = NULL), HS_INVALID_ARGUMENT, "tensor is missing");
     stage_refuses(*state, hs_nan_tensor(.tensor = ""), HS_INVALID_ARGUMENT, "tensor is missing");
@@ -341,12 +341,12 @@ int main(void)
         with_stage(nothing_is_saved_over_a_nan),
         with_stage(nothing_is_saved_over_a_nan_whatever_the_caller_says),
         with_stage(the_callers_stop_saves_the_good_state),
-        with_stage(every_element_is_looked_at),
+        with_stage(every_element_is_checked),
         with_stage(every_kind_of_float),
-        with_stage(every_type_is_taken_that_has_a_nan),
+        with_stage(every_type_with_a_nan_is_accepted),
         with_stage(integers_have_no_nan),
         with_stage(memory_of_a_device_is_brought_to_the_host),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

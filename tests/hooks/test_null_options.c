@@ -40,7 +40,7 @@ static hs_hook of_null(size_t which)
     }
 }
 
-static void its_begin_says_so(void **state)
+static void begin_reports_it(void **state)
 {
     static const char *const says[HOOKS] = {
         "hook 'checkpoint_saver', begin: hs_checkpoint_saver_options is NULL",
@@ -76,6 +76,6 @@ static void it_is_destroyed_as_any_other(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {with_stage(its_begin_says_so), cmocka_unit_test(it_is_destroyed_as_any_other)};
+    const struct CMUnitTest tests[] = {with_stage(begin_reports_it), cmocka_unit_test(it_is_destroyed_as_any_other)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void bh_063_neither_secs_nor_steps(void **state)
     stage_refuses(*state, hs_profiler(.trace_dir = "x"), HS_INVALID_ARGUMENT, "none of every_n_secs and every_n_steps");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage_refuses(*state, hs_profiler(.every_n_steps = 1, .max_bytes = -1), HS_INVALID_ARGUMENT, "max_bytes is -1");
     stage_refuses(*state, hs_profiler(.every_n_steps = -1), HS_INVALID_ARGUMENT, "every_n_steps is -1");
@@ -293,7 +293,7 @@ static void bh_111s_nothing_is_made_before_it_is_needed(void **state)
 
 /* Failures. */
 
-static void a_disk_that_is_full_is_a_warning(void **state)
+static void a_full_disk_is_a_warning(void **state)
 {
     stage *s = *state;
     stage_open(s, every(s, 1));
@@ -309,7 +309,7 @@ static void a_disk_that_is_full_is_a_warning(void **state)
     assert_true(has_timeline(s, 3));
 }
 
-static void metadata_that_are_none_are_a_warning(void **state)
+static void invalid_metadata_is_a_warning(void **state)
 {
     stage *s = *state;
     hs_script_metadata_at(s->script, 2, (hs_bytes){"\x0a\x7f?", 3});
@@ -359,7 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(bh_062_both_secs_and_steps),
         with_stage(bh_063_neither_secs_nor_steps),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(a_graph_without_a_global_step),
         with_stage(bh_064_by_seconds_not_in_the_first_run),
         with_stage(bh_066_by_steps_not_in_the_first_run),
@@ -377,8 +377,8 @@ int main(void)
         with_stage(what_the_hooks_did),
         with_stage(events_that_do_not_fit_are_counted),
         with_stage(bh_111s_nothing_is_made_before_it_is_needed),
-        with_stage(a_disk_that_is_full_is_a_warning),
-        with_stage(metadata_that_are_none_are_a_warning),
+        with_stage(a_full_disk_is_a_warning),
+        with_stage(invalid_metadata_is_a_warning),
         with_stage(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,7 +236,7 @@ static void a_session_that_fails_ends_the_line(void **state)
     close_output(&o);
 }
 
-static void the_line_can_be_taken_away_for_others(void **state)
+static void the_line_can_be_cleared(void **state)
 {
     stage *s = *state;
     output o = open_terminal(80);
@@ -259,7 +259,7 @@ static void *clear_often(void *hook)
     return NULL;
 }
 
-static void any_thread_may_take_it_away(void **state)
+static void any_thread_may_clear_it(void **state)
 {
     stage *s = *state;
     output o = open_terminal(80);
@@ -417,7 +417,7 @@ static void a_closed_descriptor_fails_nothing(void **state)
 
 /* Making one. */
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_progress(.every_n_steps = 1, .every_n_secs = 1), HS_INVALID_ARGUMENT,
@@ -465,8 +465,8 @@ int main(void)
         with_stage(it_is_rewritten_five_times_a_second_at_most),
         with_stage(tensors_are_fetched_only_when_they_are_shown),
         with_stage(a_session_that_fails_ends_the_line),
-        with_stage(the_line_can_be_taken_away_for_others),
-        with_stage(any_thread_may_take_it_away),
+        with_stage(the_line_can_be_cleared),
+        with_stage(any_thread_may_clear_it),
         with_stage(after_a_resume_the_rate_is_that_of_this_run),
         with_stage(a_new_pace_is_seen_soon),
         with_stage(a_pipe_has_lines_every_ten_seconds),
@@ -476,7 +476,7 @@ int main(void)
         with_stage(a_pipe_without_a_reader_is_not_written_again),
         with_stage(a_pipe_that_is_full_is_tried_again),
         with_stage(a_closed_descriptor_fails_nothing),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

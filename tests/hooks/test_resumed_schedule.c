@@ -170,7 +170,7 @@ static hs_code load(hs_hook hook, int64_t first, int64_t second, hs_error *err)
     return code;
 }
 
-static void what_no_run_can_have_seen_is_refused(void **state)
+static void impossible_saved_numbers_are_refused(void **state)
 {
     static const int64_t wrong[] = {-1, INT64_MAX, INT64_MIN};
     hs_error err = {0};
@@ -217,7 +217,7 @@ int main(void)
         with_stage(bh_078s_bh_082s_bh_100s_by_steps_the_schedule_continues),
         with_stage(by_seconds_a_new_interval_starts),
         with_stage(without_saved_state_the_schedule_starts_again),
-        with_stage(what_no_run_can_have_seen_is_refused),
+        with_stage(impossible_saved_numbers_are_refused),
         with_stage(a_mark_beyond_the_step_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void a_directory_is_needed(void **state)
 
 /* The status. */
 
-static void it_is_there_when_the_session_is_created(void **state)
+static void it_is_written_when_the_session_is_created(void **state)
 {
     stage *s = *state;
     hs_script_set_step(s->script, 4);
@@ -101,7 +101,7 @@ static void a_step_without_a_save_writes_nothing(void **state)
     assert_int_equal(s->t.allocations, allocations);
 }
 
-static void at_the_end_it_says_so(void **state)
+static void at_the_end_the_phase_is_end(void **state)
 {
     stage *s = *state;
     stage_open(s, status(s));
@@ -129,7 +129,7 @@ static hs_code has_saved(void *self, hs_raw_session *session, hs_coordinator *co
     return HS_OK;
 }
 
-static void what_a_save_took_in_this_run_counts_more(void **state)
+static void the_save_time_of_this_run_counts_more(void **state)
 {
     stage *s = *state;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "saver", .after_create_session = has_saved);
@@ -141,7 +141,7 @@ static void what_a_save_took_in_this_run_counts_more(void **state)
     assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 3);
 }
 
-static void what_makes_no_sense_is_not_believed(void **state)
+static void invalid_save_times_are_ignored(void **state)
 {
     static const char *const texts[] = {
         "", "{", "[]", "{\"save_secs\": -1}", "{\"save_secs\": 1e30}", "{\"save_secs\": \"3\"}"};
@@ -452,13 +452,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(a_directory_is_needed),
-        with_stage(it_is_there_when_the_session_is_created),
+        with_stage(it_is_written_when_the_session_is_created),
         with_stage(it_follows_the_saves),
         with_stage(a_step_without_a_save_writes_nothing),
-        with_stage(at_the_end_it_says_so),
+        with_stage(at_the_end_the_phase_is_end),
         with_stage(a_resumed_run_knows_how_long_a_save_takes),
-        with_stage(what_a_save_took_in_this_run_counts_more),
-        with_stage(what_makes_no_sense_is_not_believed),
+        with_stage(the_save_time_of_this_run_counts_more),
+        with_stage(invalid_save_times_are_ignored),
         with_stage(without_memory_for_json_the_earlier_status_is_not_read),
         with_stage(the_outcome_is_written),
         with_stage(an_interruption_is_written),

@@ -45,7 +45,7 @@ static int64_t saved_after(stage *s, double secs)
     return latest_step(s->directory);
 }
 
-static void half_of_the_time_is_worth_a_line(void **state)
+static void a_save_of_half_the_time_is_logged(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 15};
@@ -56,7 +56,7 @@ static void half_of_the_time_is_worth_a_line(void **state)
     stage_close(s);
 }
 
-static void less_is_not(void **state)
+static void a_faster_save_is_not_logged(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 14};
@@ -97,7 +97,7 @@ static void a_failed_save_is_not_repeated_in_every_step(void **state)
     stage_close(s);
 }
 
-static void a_disk_that_is_fast_again_is_known_after_a_while(void **state)
+static void a_disk_that_is_fast_again_is_detected(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 40};
@@ -133,11 +133,11 @@ static void an_invalid_grace_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(half_of_the_time_is_worth_a_line),
-        with_stage(less_is_not),
+        with_stage(a_save_of_half_the_time_is_logged),
+        with_stage(a_faster_save_is_not_logged),
         with_stage(a_save_that_does_not_fit_is_made_more_often),
         with_stage(a_failed_save_is_not_repeated_in_every_step),
-        with_stage(a_disk_that_is_fast_again_is_known_after_a_while),
+        with_stage(a_disk_that_is_fast_again_is_detected),
         with_stage(without_signals_or_a_limit_nothing_is_logged),
         with_stage(an_invalid_grace_is_refused),
     };

@@ -367,7 +367,7 @@ static void numbers_are_exact(void **state)
 
 /* Failures. */
 
-static void what_cannot_be_opened_at_first_fails_the_session(void **state)
+static void a_sink_that_cannot_be_opened_at_first_fails_the_session(void **state)
 {
     noted n = {.fails = "open", .code = HS_UNKNOWN};
     make_loss(*state);
@@ -377,7 +377,7 @@ static void what_cannot_be_opened_at_first_fails_the_session(void **state)
 }
 
 /* UNAVAILABLE of a sink does not mean that the session is lost. */
-static void a_row_that_fails_ends_no_training(void **state)
+static void a_failed_row_does_not_end_the_training(void **state)
 {
     stage *s = *state;
     noted n = {.saved = 1};
@@ -397,7 +397,7 @@ static void a_row_that_fails_ends_no_training(void **state)
     assert_int_equal(hs_outcome_exit_code(&s->outcome), 0);
 }
 
-static void a_metric_of_a_row_that_fails_comes_with_the_next_row(void **state)
+static void a_metric_of_a_failed_row_is_in_the_next_row(void **state)
 {
     stage *s = *state;
     noted n = {.saved = 1};
@@ -513,7 +513,7 @@ static void the_state_of_another_sink_is_skipped(void **state)
 
 /* Options. */
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     const char *const *step = HS_NAMES("global_step");
@@ -584,15 +584,15 @@ int main(void)
         with_stage(only_write_is_required),
         with_stage(after_a_restore_it_is_opened_again),
         with_stage(numbers_are_exact),
-        with_stage(what_cannot_be_opened_at_first_fails_the_session),
-        with_stage(a_row_that_fails_ends_no_training),
-        with_stage(a_metric_of_a_row_that_fails_comes_with_the_next_row),
+        with_stage(a_sink_that_cannot_be_opened_at_first_fails_the_session),
+        with_stage(a_failed_row_does_not_end_the_training),
+        with_stage(a_metric_of_a_failed_row_is_in_the_next_row),
         with_stage(an_opening_that_fails_later_is_tried_again_before_the_next_row),
         with_stage(flush_and_end_may_fail),
         with_stage(a_mistake_ends_the_training),
         with_stage(a_sink_that_is_full_gets_no_more_rows),
         with_stage(the_state_of_another_sink_is_skipped),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -494,7 +494,7 @@ static void a_rollback_of_the_guard_shrinks_the_scheduled_rate(void **state)
     stage_close(p->s);
 }
 
-static void what_cannot_be_set_is_refused(void **state)
+static void numbers_that_cannot_be_set_are_refused(void **state)
 {
     own *o = *state;
     static float three[3];
@@ -552,7 +552,7 @@ static void a_damaged_state_is_refused(void **state)
     hs_hook_free(hook);
 }
 
-static void without_memory_begin_says_so(void **state)
+static void begin_reports_exhausted_memory(void **state)
 {
     stage *s = *state;
     for (size_t k = 1; k <= 3; k++) {
@@ -586,10 +586,10 @@ int main(void)
         with_poisoned(a_rollback_undoes_a_change_of_a_value),
         with_poisoned(a_rollback_undoes_a_change_of_a_variable),
         with_poisoned(a_rollback_of_the_guard_shrinks_the_scheduled_rate),
-        own_test(what_cannot_be_set_is_refused),
+        own_test(numbers_that_cannot_be_set_are_refused),
         with_stage(a_backend_without_values_has_only_variables),
         own_test(a_damaged_state_is_refused),
-        with_stage(without_memory_begin_says_so),
+        with_stage(begin_reports_exhausted_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void bh_094s_the_default_is_a_hundred_steps(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=4@101 global_step/sec=4@201");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, &s->err);
@@ -97,7 +97,7 @@ static void bh_045_runs_of_as_many_steps(void **state)
                                                    "global_step/sec=5@20 global_step/sec=5@25");
 }
 
-static void a_clock_that_stands_gives_no_rate(void **state)
+static void without_a_passing_clock_no_rate_is_written(void **state)
 {
     stage *s = *state;
     stage_open(s, every(s, 1));
@@ -247,7 +247,7 @@ static void a_restored_mark_beyond_the_step_is_ignored(void **state)
 
 /* A step that does not advance. */
 
-static void bh_043_it_warns_once_for_each_standstill(void **state)
+static void bh_043_it_warns_once_for_each_stall(void **state)
 {
     stage *s = *state;
     hs_script_steps_per_run(s->script, 0);
@@ -331,11 +331,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(bh_094s_seconds_alone_are_enough),
         with_stage(bh_094s_the_default_is_a_hundred_steps),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(bh_040_every_ten_steps),
         with_stage(bh_044_runs_of_fewer_steps),
         with_stage(bh_045_runs_of_as_many_steps),
-        with_stage(a_clock_that_stands_gives_no_rate),
+        with_stage(without_a_passing_clock_no_rate_is_written),
         with_stage(by_seconds_the_step_is_read_only_when_it_is_time),
         with_stage(units_per_second_are_logged_and_charted),
         with_stage(units_are_examples_and_need_no_flops),
@@ -346,7 +346,7 @@ int main(void)
         with_stage(bh_042_the_tag_has_the_steps_name),
         with_stage(bh_040_a_resumed_run_continues_the_schedule),
         with_stage(a_restored_mark_beyond_the_step_is_ignored),
-        with_stage(bh_043_it_warns_once_for_each_standstill),
+        with_stage(bh_043_it_warns_once_for_each_stall),
         with_stage(bh_097s_the_first_run_never_warns),
         with_stage(bh_097s_by_seconds_it_warns_after_an_interval),
         with_stage(runs_of_another_kind_do_not_count),

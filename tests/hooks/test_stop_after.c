@@ -17,7 +17,7 @@ static int train(stage *s, double secs, int most)
     return made;
 }
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_stop_after(.margin_secs = 1), HS_INVALID_ARGUMENT,
@@ -272,7 +272,7 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(it_stops_while_a_step_still_fits),
         with_stage(it_leaves_time_to_save),
         with_stage(it_leaves_a_margin),

@@ -111,7 +111,7 @@ static void bh_050_neither_secs_nor_steps(void **state)
                   "none of every_n_secs and every_n_steps");
 }
 
-static void where_to_write_is_said_once(void **state)
+static void exactly_one_of_directory_and_writer_is_given(void **state)
 {
     stage *s = *state;
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, NULL);
@@ -247,7 +247,7 @@ static void bh_101s_the_step_is_read_once_a_run(void **state)
 }
 
 /* Four runs a step: as often as where each is one. */
-static void runs_that_make_no_step_shift_nothing(void **state)
+static void runs_that_make_no_step_do_not_shift_the_schedule(void **state)
 {
     stage *s = *state;
     counters c;
@@ -399,7 +399,7 @@ static void a_value_that_is_not_a_summary_is_refused(void **state)
                  "summary op 'global_step' does not return a string (a serialized Summary)");
 }
 
-static void an_op_that_is_not_there(void **state)
+static void an_unknown_op_is_refused(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .summary_ops = HS_NAMES("unknown")));
@@ -479,7 +479,7 @@ int main(void)
         with_stage(bh_048_both_scaffold_and_summary_ops),
         with_stage(bh_049_both_secs_and_steps),
         with_stage(bh_050_neither_secs_nor_steps),
-        with_stage(where_to_write_is_said_once),
+        with_stage(exactly_one_of_directory_and_writer_is_given),
         with_stage(bh_076s_a_graph_without_a_global_step),
         with_stage(bh_051_every_eight_steps),
         with_stage(bh_052_bh_104s_several_summary_ops),
@@ -489,7 +489,7 @@ int main(void)
         with_stage(bh_100s_the_first_run_fetches_whatever_the_interval),
         with_stage(bh_100s_the_decision_is_made_before_the_run),
         with_stage(bh_101s_the_step_is_read_once_a_run),
-        with_stage(runs_that_make_no_step_shift_nothing),
+        with_stage(runs_that_make_no_step_do_not_shift_the_schedule),
         with_stage(runs_that_change_their_steps_are_followed),
         with_stage(runs_of_several_steps),
         with_stage(bh_104s_a_scaffolds_summary_op),
@@ -500,7 +500,7 @@ int main(void)
         with_stage(bh_105s_used_again_it_starts_again),
         with_stage(hooks_of_one_directory_share_a_file),
         with_stage(a_value_that_is_not_a_summary_is_refused),
-        with_stage(an_op_that_is_not_there),
+        with_stage(an_unknown_op_is_refused),
         with_stage(a_disk_that_fails_is_counted_and_no_failure),
         with_stage(a_writer_that_is_to_fail_makes_the_outcome_a_failure),
         with_stage(each_allocation_and_each_file_call),

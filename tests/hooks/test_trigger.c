@@ -152,7 +152,7 @@ static void a_request_counts_whatever_the_trigger_says(void **state)
     hs_summary_free(t.summary);
 }
 
-static void all_at_once_is_once(void **state)
+static void several_conditions_at_one_step_save_once(void **state)
 {
     trainer t = begin(state);
     t.request_at = LAST;
@@ -172,7 +172,7 @@ static void a_session_without_a_run_is_saved_once(void **state)
 }
 
 /* A request during the wait for a retry saves immediately. */
-static void a_request_tries_a_failed_save_at_once(void **state)
+static void a_request_retries_a_failed_save_immediately(void **state)
 {
     stage *s = *state;
     stage_open(
@@ -297,7 +297,7 @@ static void any_of_several_fires(void **state)
 }
 
 /* A trigger without on_request ignores requests. */
-static void a_request_is_for_those_who_ask_for_it(void **state)
+static void only_triggers_with_on_request_see_requests(void **state)
 {
     trainer t = begin(state);
     t.request_at = 2;
@@ -365,13 +365,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(the_saver_saves_at_the_end_and_no_step_twice),
         with_stage(a_request_counts_whatever_the_trigger_says),
-        with_stage(all_at_once_is_once),
+        with_stage(several_conditions_at_one_step_save_once),
         with_stage(a_session_without_a_run_is_saved_once),
-        with_stage(a_request_tries_a_failed_save_at_once),
+        with_stage(a_request_retries_a_failed_save_immediately),
         with_stage(a_request_waits_for_the_next_boundary),
         with_stage(each_condition_fires),
         with_stage(any_of_several_fires),
-        with_stage(a_request_is_for_those_who_ask_for_it),
+        with_stage(only_triggers_with_on_request_see_requests),
         with_stage(a_resumed_run_continues_the_schedule),
         with_stage(a_newly_listed_step_that_has_passed_does_not_fire),
         with_stage(after_a_recovery_the_steps_fire_again_and_requests_do_not),

@@ -59,7 +59,7 @@ static void a_trigger_that_never_fires(void **state)
                   HS_INVALID_ARGUMENT, "the trigger never fires");
 }
 
-static void numbers_that_make_no_sense(void **state)
+static void invalid_numbers_are_refused(void **state)
 {
     const struct {
         const hs_trigger *trigger;
@@ -253,7 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(the_pair_and_a_trigger),
         with_stage(a_trigger_that_never_fires),
-        with_stage(numbers_that_make_no_sense),
+        with_stage(invalid_numbers_are_refused),
         with_stage(a_trigger_is_copied),
         with_stage(each_allocation),
         with_stage(the_step_counters_first_and_last),

@@ -211,7 +211,7 @@ static void a_slow_hook(stage *s, const char *callback, const char *log)
 
 /* Options. */
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_watchdog(.floor_secs = -2), HS_INVALID_ARGUMENT, "floor_secs is -2");
@@ -254,7 +254,7 @@ static void a_stalled_hook_is_named(void **state)
     a_slow_hook(*state, "after_run", "in phase 'step'; in hook 'slow';");
 }
 
-static void a_begin_that_stalls_is_seen(void **state)
+static void a_stalled_begin_is_logged(void **state)
 {
     a_slow_hook(*state, "begin", "in phase 'init'");
 }
@@ -269,12 +269,12 @@ static void opening_a_session_may_take_three_times_as_long(void **state)
     finish(&r);
 }
 
-static void a_close_that_stalls_is_seen(void **state)
+static void a_stalled_close_is_logged(void **state)
 {
     a_slow_hook(*state, "close", "in phase 'end'; in hook 'slow';");
 }
 
-static void stalled_data_are_no_stalled_step(void **state)
+static void stalled_data_are_not_a_stalled_step(void **state)
 {
     room r;
     build(&r, *state, true);
@@ -347,7 +347,7 @@ static hs_saver *add_saver(room *r)
 }
 
 /* A save is not aborted, because the end of an aborted run saves as well. */
-static void a_save_that_stalls_is_not_ended(void **state)
+static void a_stalled_save_is_not_aborted(void **state)
 {
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = slow_save);
     room r;
@@ -365,7 +365,7 @@ static void a_save_that_stalls_is_not_ended(void **state)
     finish(&r);
 }
 
-static void who_polls_is_alive(void **state)
+static void polling_counts_as_progress(void **state)
 {
     stage *s = *state;
     room r;
@@ -387,7 +387,7 @@ static hs_code op_takes_its_time(room *r, hs_op *op, hs_error *err)
 }
 
 /* Runs of hooks count as progress, even if a stop was requested. */
-static void runs_of_hooks_are_signs_of_life(void **state)
+static void runs_of_hooks_count_as_progress(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -441,7 +441,7 @@ static void limits_are_learned(void **state)
     finish(&r);
 }
 
-static void nothing_is_learned_where_that_is_not_wanted(void **state)
+static void without_a_factor_nothing_is_learned(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -504,7 +504,7 @@ static void check_ended(room *r, const char *message)
     assert_int_equal(hs_outcome_exit_code(&r->s->outcome), 1);
 }
 
-static void a_run_that_waits_for_data_is_ended(void **state)
+static void a_run_that_waits_for_data_is_aborted(void **state)
 {
     room r;
     build(&r, *state, true);
@@ -517,7 +517,7 @@ static void a_run_that_waits_for_data_is_ended(void **state)
     finish(&r);
 }
 
-static void an_op_that_polls_is_ended(void **state)
+static void an_op_that_polls_is_aborted(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -554,7 +554,7 @@ static hs_code op_stalls_and_is_lost(room *r, hs_op *op, hs_error *err)
     return hs_error_set(err, HS_ABORTED, "lost");
 }
 
-static void a_run_that_was_ended_is_not_recovered(void **state)
+static void an_aborted_run_is_not_recovered(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -613,7 +613,7 @@ static hs_code op_waits_for_beat(room *r, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void the_heart_beats_through_a_stall(void **state)
+static void the_heartbeat_continues_during_a_stall(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -644,7 +644,7 @@ static double beat_number(const char *path, const char *name)
     return number;
 }
 
-static void the_heart_beats_rarely_by_default(void **state)
+static void by_default_the_heartbeat_is_rare(void **state)
 {
     enum { LOOKS = 100 };
     room r;
@@ -768,31 +768,31 @@ static void each_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(a_stalled_op_is_logged_with_its_limit),
         with_stage(a_stall_is_logged_again_when_it_has_doubled),
         with_stage(a_stalled_hook_is_named),
-        with_stage(a_begin_that_stalls_is_seen),
+        with_stage(a_stalled_begin_is_logged),
         with_stage(opening_a_session_may_take_three_times_as_long),
-        with_stage(a_close_that_stalls_is_seen),
-        with_stage(stalled_data_are_no_stalled_step),
+        with_stage(a_stalled_close_is_logged),
+        with_stage(stalled_data_are_not_a_stalled_step),
         with_stage(threads_that_do_not_end_are_named),
         with_stage(an_evaluation_is_a_phase),
-        with_stage(a_save_that_stalls_is_not_ended),
-        with_stage(who_polls_is_alive),
-        with_stage(runs_of_hooks_are_signs_of_life),
+        with_stage(a_stalled_save_is_not_aborted),
+        with_stage(polling_counts_as_progress),
+        with_stage(runs_of_hooks_count_as_progress),
         with_stage(a_phase_can_be_left_unwatched),
         with_stage(limits_are_learned),
-        with_stage(nothing_is_learned_where_that_is_not_wanted),
+        with_stage(without_a_factor_nothing_is_learned),
         with_stage(limits_are_resumed),
         with_stage(times_of_fast_phases_are_not_saved),
-        with_stage(a_run_that_waits_for_data_is_ended),
-        with_stage(an_op_that_polls_is_ended),
+        with_stage(a_run_that_waits_for_data_is_aborted),
+        with_stage(an_op_that_polls_is_aborted),
         with_stage(a_recovered_session_is_watched),
-        with_stage(a_run_that_was_ended_is_not_recovered),
+        with_stage(an_aborted_run_is_not_recovered),
         with_stage(each_session_has_its_own),
-        with_stage(the_heart_beats_through_a_stall),
-        with_stage(the_heart_beats_rarely_by_default),
+        with_stage(the_heartbeat_continues_during_a_stall),
+        with_stage(by_default_the_heartbeat_is_rare),
         with_stage(a_suspended_process_is_not_a_stall),
         with_stage(the_heartbeat_names_the_hook_that_is_called),
         with_stage(a_heartbeat_failure_is_logged_once),
