@@ -267,7 +267,7 @@ typedef struct {
 } knob_state;
 
 typedef struct {
-    knob_state *list; /* borrowed */
+    knob_state *list;
     size_t n;
 } knob_list;
 

@@ -1,13 +1,340 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/finite_guard.h>
 
-#include "hooks/finite_dump.h"
-#include "hooks/finite_inspect.h"
+#include <hooksess/graph.h>
+#include <hooksess/safetensors.h>
+#include <hooksess/session.h>
+
+#include "base/files.h"
 #include "hooks/finite_rollback.h"
+#include "hooks/finite_spike.h"
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+/* The inspection. Finds values that are not finite, and spikes of losses, in the tensors that a guard fetches. */
+
+/* The role of a tensor, in the order of execution. Tensors of the last stage are dumped, but not inspected. */
+enum { INPUTS, ACTIVATIONS, LOSSES, GRADIENTS, PARAMETERS, DUMP_ALSO, STAGES };
+
+typedef struct {
+    const char *const *names; /* of all stages, in their order; ended by NULL */
+    size_t ends[STAGES];      /* the index after the last name of each stage */
+} watched_list;
+
+typedef struct {
+    size_t offenders; /* bad tensors. 0: the other fields are not set */
+    int first_stage;
+    bool has_bad_parameter;
+    int64_t step;
+    char first[768];   /* describes the first bad tensor */
+    char further[512]; /* the names of the others; "" if there are none */
+} finding;
+
+/* Text that is appended to, and cut if it is too long. */
+typedef struct {
+    char *to;
+    size_t bytes, used;
+} bounded_text;
+
+HS_PRINTF(2, 3) static void append(bounded_text *t, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(t->to + t->used, t->bytes - t->used, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        t->used += (size_t)length < t->bytes - t->used ? (size_t)length : t->bytes - t->used - 1;
+}
+
+/* Returns the stage of the name with this index. */
+static int stage_of(const watched_list *watched, size_t index)
+{
+    int stage = 0;
+    while (index >= watched->ends[stage])
+        stage++;
+    return stage;
+}
+
+/* Returns "inputs", "activations" and so on. Static. */
+static const char *stage_name(int stage)
+{
+    static const char *const names[STAGES] = {"inputs", "activations", "losses", "gradients", "parameters", "dump_also"};
+    return names[stage];
+}
+
+static bool is_watchable(hs_dtype dtype)
+{
+    return dtype == HS_FLOAT || dtype == HS_DOUBLE || dtype == HS_HALF || dtype == HS_BFLOAT16;
+}
+
+static hs_code refuse_type(const char *name, hs_dtype dtype, hs_error *err)
+{
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "tensor '%s' is of type %s; only float, double, half and bfloat16 can be watched; to dump it, list "
+                        "it in dump_also",
+                        name, hs_dtype_name(dtype));
+}
+
+/* HS_INVALID_ARGUMENT: a watched variable has a type without NaN. The backend knows only the types of variables. */
+static hs_code check_watched_variables(const watched_list *watched, hs_backend backend, hs_error *err)
+{
+    hs_variable variable;
+    for (size_t i = 0; hs_backend_variable(backend, i, &variable); i++)
+        for (size_t k = 0; k < watched->ends[PARAMETERS] && !is_watchable(variable.dtype); k++)
+            if (strcmp(watched->names[k], variable.name) == 0)
+                return refuse_type(variable.name, variable.dtype, err);
+    return HS_OK;
+}
+
+static void append_index(bounded_text *t, const hs_tensor *value, int64_t index)
+{
+    int64_t at[HS_MAX_RANK], rest = index;
+    for (int i = value->rank - 1; i >= 0; i--) {
+        at[i] = rest % value->dims[i];
+        rest /= value->dims[i];
+    }
+    append(t, "[");
+    for (int i = 0; i < value->rank; i++)
+        append(t, i ? ",%lld" : "%lld", (long long)at[i]);
+    append(t, "] (element %lld)", (long long)index);
+}
+
+static void append_range(bounded_text *t, const hs_tensor *host)
+{
+    double least = INFINITY, most = -INFINITY;
+    size_t n = host->bytes / hs_dtype_size(host->dtype);
+    for (size_t i = 0; i < n; i++) {
+        double number = hs_tensor_number(host, i);
+        if (!isfinite(number))
+            continue;
+        least = number < least ? number : least;
+        most = number > most ? number : most;
+    }
+    if (least <= most)
+        append(t, ", the other elements from %.9g to %.9g", least, most);
+}
+
+static void describe_nonfinite(finding *found, const watched_list *watched, size_t index, const hs_tensor *host,
+                               const hs_nonfinite *bad)
+{
+    static const char *const stages[STAGES] = {"input", "activation", "loss", "gradient", "parameter", ""};
+    char shape[HS_SHAPE_TEXT_SIZE];
+    hs_shape of = hs_tensor_shape(host);
+    bounded_text t = {found->first, sizeof found->first, 0};
+    append(&t, "%s '%.256s', %s %s, is not finite: first at ", stages[found->first_stage], watched->names[index],
+           hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape));
+    append_index(&t, host, bad->first_index);
+    append(&t, "; %llu NaN, %llu +infinity, %llu -infinity of %zu", (unsigned long long)bad->nan,
+           (unsigned long long)bad->positive_infinity, (unsigned long long)bad->negative_infinity,
+           host->bytes / hs_dtype_size(host->dtype));
+    append_range(&t, host);
+}
+
+/* Counts a bad tensor. Returns true if it is the first one, which the caller describes. */
+static bool count_offender(finding *found, const watched_list *watched, size_t index, hs_run_context *run)
+{
+    int stage = stage_of(watched, index);
+    size_t used = strlen(found->further);
+    bounded_text further = {found->further, sizeof found->further, used};
+    found->has_bad_parameter |= stage == PARAMETERS;
+    if (found->offenders++) {
+        append(&further, "%s%s/%s", used ? ", " : "", stage_name(stage), watched->names[index]);
+        return false;
+    }
+    found->first_stage = stage;
+    found->step = hs_run_context_global_step(run, NULL);
+    return true;
+}
+
+static hs_code check_spike(const watched_list *watched, size_t index, hs__spikes *spikes, hs_run_context *run,
+                           const hs_tensor *host, finding *found, hs_error *err)
+{
+    char shape[HS_SHAPE_TEXT_SIZE];
+    double mean, zscore, value = hs_tensor_number(host, 0);
+    hs_shape of = hs_tensor_shape(host);
+    if (hs_shape_elements(&of) != 1)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "loss '%s' has shape %s; it must have one element",
+                            watched->names[index], hs_shape_text(&of, shape, sizeof shape));
+    if (!hs__spikes_check(spikes, index - watched->ends[LOSSES - 1], value, &mean, &zscore) ||
+        !count_offender(found, watched, index, run))
+        return HS_OK;
+    bounded_text t = {found->first, sizeof found->first, 0};
+    append(&t, "loss '%.256s' is %.9g, which is %.3g standard deviations above %.9g, the mean of the last %lld values",
+           watched->names[index], value, zscore, mean, (long long)spikes->window);
+    return HS_OK;
+}
+
+/* Inspects the values of a run. HS_INVALID_ARGUMENT: a tensor has a type without NaN, or a loss has several elements.
+ * Others: the code of copying from a device. */
+static hs_code inspect(const watched_list *watched, hs__spikes *spikes, hs_run_context *run, const hs_run_values *values,
+                       hs_host_copy *copy, finding *found, hs_error *err)
+{
+    found->offenders = 0;
+    found->has_bad_parameter = false;
+    found->further[0] = '\0';
+    for (size_t i = 0; i < watched->ends[PARAMETERS]; i++) {
+        const hs_tensor *value = hs_run_values_tensor(values, i);
+        hs_tensor host;
+        if (!is_watchable(value->dtype))
+            return refuse_type(watched->names[i], value->dtype, err);
+        hs_code code = hs_tensor_host(value, copy, &host, err);
+        if (code) {
+            hs_error_prefix(err, "tensor '%s'", watched->names[i]);
+            return code;
+        }
+        hs_nonfinite bad = hs_tensor_nonfinite(&host);
+        if (bad.first_index >= 0 && count_offender(found, watched, i, run))
+            describe_nonfinite(found, watched, i, &host, &bad);
+        if (stage_of(watched, i) == LOSSES && (code = check_spike(watched, i, spikes, run, &host, found, err)))
+            return code;
+    }
+    return HS_OK;
+}
+
+/* Dumps. */
+
+/* Writes the tensors of a bad step to safetensors files. A failure is a warning in the log. */
+typedef struct {
+    char *directory; /* NULL: no dumps */
+    int64_t most;    /* HS_NEVER: no limit */
+    int64_t made;
+} dump_files;
+
+enum { PATH = 4096, NAME = 32 };
+
+/* The fetched tensors become variables of a temporary graph, because hs_safetensors_save saves the variables of a session.
+ */
+typedef struct {
+    hs_graph *graph;
+    hs_session *session;
+    hs_checkpoint_name *names; /* names of the variables in the file; the text is in the same block */
+} temporary_graph;
+
+/* Not all tensors' names are allowed for variables, so the variables are "t0", "t1" and so on. */
+static hs_code make_names(temporary_graph *temporary, const hs_env *env, const watched_list *watched, hs_error *err)
+{
+    size_t n = watched->ends[DUMP_ALSO], bytes = (n + 1) * sizeof *temporary->names, room = 0;
+    for (size_t i = 0; i < n; i++)
+        room += strlen(watched->names[i]) + 2 * NAME;
+    if (!(temporary->names = hs_env_alloc(env, bytes + room)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the names of the dumped tensors");
+    char *text = (char *)(temporary->names + n + 1);
+    for (size_t i = 0; i < n; i++) {
+        temporary->names[i].variable = text;
+        text += snprintf(text, NAME, "t%zu", i) + 1;
+        temporary->names[i].name = text;
+        text += sprintf(text, "%s/%s", stage_name(stage_of(watched, i)), watched->names[i]) + 1;
+    }
+    return HS_OK;
+}
+
+static hs_code open_graph(temporary_graph *temporary, const hs_env *env, const watched_list *watched,
+                          const hs_run_values *values, hs_error *err)
+{
+    hs_code code = make_names(temporary, env, watched, err);
+    if (code)
+        return code;
+    if (!(temporary->graph = hs_graph_new(env)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the dumped tensors");
+    for (size_t i = 0; i < watched->ends[DUMP_ALSO]; i++) { /* the graph keeps its first error */
+        const hs_tensor *value = hs_run_values_tensor(values, i);
+        hs_graph_add_variable(temporary->graph, HS_VARIABLE_DEF(.name = temporary->names[i].variable, .dtype = value->dtype,
+                                                                .shape = hs_tensor_shape(value), .data = value->data,
+                                                                .memory = value->memory));
+    }
+    temporary->session = hs_session_open(hs_graph_backend(temporary->graph), HS_SESSION_OPTIONS(), err);
+    return temporary->session ? HS_OK : err->code;
+}
+
+static void close_graph(temporary_graph *temporary, const hs_env *env)
+{
+    hs_session_close(temporary->session, NULL);
+    hs_graph_free(temporary->graph);
+    hs_env_free(env, temporary->names);
+}
+
+static bool find_path(char *path, const dump_files *dump, int64_t step, int try, const char *ending)
+{
+    char number[NAME] = "";
+    if (try)
+        snprintf(number, sizeof number, ".%d", try);
+    int length =
+        snprintf(path, PATH, "%s/finite_guard-%lld%s%s.safetensors", dump->directory, (long long)step, number, ending);
+    return length > 0 && length < PATH;
+}
+
+/* True also if this cannot be determined. */
+static bool file_may_exist(const hs_env *given, const char *path)
+{
+    hs_env env;
+    return hs__env_take(&env, given, NULL) || !hs__file_missing(&env, path);
+}
+
+/* Returns the first number for which neither file exists. -1: all are used. */
+static int find_number(const dump_files *dump, const hs_env *env, int64_t step)
+{
+    enum { MOST_TRIES = 1000 };
+    char path[PATH];
+    for (int try = 0; try < MOST_TRIES; try++) {
+        bool used = false;
+        for (int i = 0; i < 2; i++) {
+            if (!find_path(path, dump, step, try, i ? ".variables" : ""))
+                return -1;
+            used |= file_may_exist(env, path);
+        }
+        if (!used)
+            return try;
+    }
+    return -1;
+}
+
+static hs_code save_files(const dump_files *dump, const temporary_graph *temporary, hs_raw_session *session,
+                          const finding *found, int number, hs_error *err)
+{
+    char path[PATH], step[NAME];
+    snprintf(step, sizeof step, "%lld", (long long)found->step);
+    hs_safetensors_options options =
+        HS_INIT(hs_safetensors_options, .names = temporary->names,
+                .metadata = HS_SAFETENSORS_METADATA({"step", step}, {"message", found->first}));
+    find_path(path, dump, found->step, number, "");
+    hs_code code = hs_safetensors_save(hs_session_raw(temporary->session), path, &options, err);
+    if (code)
+        return code;
+    const hs_env *env = hs__session_env(session);
+    hs_log(env, HS_LOG_INFO, "step %s: dumped the watched tensors to %s", step, path);
+    options.names = NULL;
+    find_path(path, dump, found->step, number, ".variables");
+    return hs_safetensors_save(session, path, &options, err);
+}
+
+/* Writes the watched tensors and the variables, unless `most` dumps were made. */
+static void write_dump(dump_files *dump, const watched_list *watched, hs_raw_session *session, const hs_run_values *values,
+                       const finding *found)
+{
+    const hs_env *env = hs__session_env(session);
+    hs_error error = {0};
+    temporary_graph temporary = {0};
+    if (!dump->directory || (dump->most != HS_NEVER && dump->made >= dump->most))
+        return;
+    dump->made++;
+    int number = find_number(dump, env, found->step);
+    hs_code code = number < 0 ? hs_error_set(&error, HS_INVALID_ARGUMENT, "all file names for this step are used in '%s'",
+                                             dump->directory)
+                              : open_graph(&temporary, env, watched, values, &error);
+    if (!code)
+        code = save_files(dump, &temporary, session, found, number, &error);
+    close_graph(&temporary, env);
+    if (code)
+        hs_log(env, HS_LOG_WARNING, "step %lld: cannot dump the watched tensors: %s", (long long)found->step,
+               error.message);
+}
+
+/* The hook. */
 
 enum {
     MOST_DUMPS = 3,
@@ -30,7 +357,7 @@ typedef struct {
 
 typedef struct {
     hs__hook_base base;
-    hs__watched watched;
+    watched_list watched;
     hs_run_args args;
     hs_guard_policy policy;
     bool periodic, started;
@@ -39,9 +366,9 @@ typedef struct {
     char *update_op;
     bool inspects_now;
     bool rollback_pending; /* in the next boundary */
-    hs__finding found;
+    finding found;
     hs__spikes spikes;
-    hs__dump dump;
+    dump_files dump;
     hs__rollback rollback;
     hs_host_copy copy;
     const hs_env *session_env;
@@ -60,7 +387,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     for (size_t i = 0; !code && hook->watched.names[i]; i++)
         code = hs_backend_check_tensor(backend, hook->watched.names[i], err);
     if (!code)
-        code = hs__watched_check(&hook->watched, backend, err);
+        code = check_watched_variables(&hook->watched, backend, err);
     if (!code && hook->update_op)
         code = hs_backend_find(backend, hook->update_op, &node, err);
     if (!code && hook->policy == HS_GUARD_ROLLBACK)
@@ -166,11 +493,11 @@ static hs_code run_update_op(finite_guard *hook, hs_run_context *run, hs_error *
 
 static hs_code handle_finding(finite_guard *hook, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    const hs__finding *found = &hook->found;
+    const finding *found = &hook->found;
     if (found->offenders > 1)
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %zu more of the %zu watched tensors are bad: %s",
-               (long long)found->step, found->offenders - 1, hook->watched.ends[HS__PARAMETERS], found->further);
-    hs__dump_write(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
+               (long long)found->step, found->offenders - 1, hook->watched.ends[PARAMETERS], found->further);
+    write_dump(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
     switch (hook->policy) {
     case HS_GUARD_STOP:
         return stop_training(hook, run);
@@ -194,7 +521,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         return HS_OK;
     if (hook->periodic)
         hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
-    hs_code code = hs__inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, &hook->found, err);
+    hs_code code = inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, &hook->found, err);
     if (code)
         return code;
     if (hook->found.offenders)
@@ -385,10 +712,10 @@ static hs_code check(const void *options, hs_error *err)
 /* Copies all names to one list. */
 static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
-    const char *const *const lists[HS__STAGES] = {o->inputs,    o->activations, o->losses,
-                                                  o->gradients, o->parameters,  o->dump_also};
+    const char *const *const lists[STAGES] = {o->inputs,    o->activations, o->losses,
+                                              o->gradients, o->parameters,  o->dump_also};
     size_t n = 0;
-    for (int stage = 0; stage < HS__STAGES; stage++) {
+    for (int stage = 0; stage < STAGES; stage++) {
         for (size_t i = 0; lists[stage] && lists[stage][i]; i++)
             n++;
         hook->watched.ends[stage] = n;
@@ -397,7 +724,7 @@ static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, 
     if (!all)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the hook's names");
     n = 0;
-    for (int stage = 0; stage < HS__STAGES; stage++)
+    for (int stage = 0; stage < STAGES; stage++)
         for (size_t i = 0; lists[stage] && lists[stage][i]; i++)
             all[n++] = lists[stage][i];
     hook->watched.names = hs__hook_names(hook, all, err);
@@ -418,7 +745,7 @@ static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_err
 
 static hs_code make_spikes(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
-    size_t n = hook->watched.ends[HS__LOSSES] - hook->watched.ends[HS__LOSSES - 1];
+    size_t n = hook->watched.ends[LOSSES] - hook->watched.ends[LOSSES - 1];
     return hs__spikes_init(&hook->spikes, n, value_or(o->spike_window, SPIKE_WINDOW),
                            o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err);
 }
