@@ -92,12 +92,20 @@ static void free_listeners(listener_list *listeners, const hs_env *env)
     hs_env_free(env, listeners->ops);
 }
 
+/* Adds the listener and the callback to the message. Sets a message if it is empty. */
+static void name_failed_listener(hs_code code, size_t index, const char *callback, hs_error *err)
+{
+    if (err && (!err->code || !err->message[0]))
+        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
+    hs_error_prefix(err, "listener %zu, %s", index, callback);
+}
+
 static hs_code begin_listeners(const listener_list *all, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < all->n; i++)
         if (all->ops[i].begin && (code = all->ops[i].begin(all->items[i].self, err)))
-            hs__part_failed(code, "listener", i, "begin", err);
+            name_failed_listener(code, i, "begin", err);
     return code;
 }
 
@@ -106,7 +114,7 @@ static hs_code call_before_save(const listener_list *all, hs_raw_session *sessio
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < all->n; i++)
         if (all->ops[i].before_save && (code = all->ops[i].before_save(all->items[i].self, session, step, err)))
-            hs__part_failed(code, "listener", i, "before_save", err);
+            name_failed_listener(code, i, "before_save", err);
     return code;
 }
 
@@ -117,7 +125,7 @@ static hs_code call_after_save(const listener_list *all, hs_run_context *run, in
     for (size_t i = 0; !code && i < all->n; i++) {
         bool stop = false;
         if (all->ops[i].after_save && (code = all->ops[i].after_save(all->items[i].self, session, step, &stop, err)))
-            hs__part_failed(code, "listener", i, "after_save", err);
+            name_failed_listener(code, i, "after_save", err);
         if (stop)
             hs_run_context_request_stop(run);
     }
@@ -129,7 +137,7 @@ static hs_code end_listeners(const listener_list *all, hs_raw_session *session, 
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < all->n; i++)
         if (all->ops[i].end && (code = all->ops[i].end(all->items[i].self, session, step, err)))
-            hs__part_failed(code, "listener", i, "end", err);
+            name_failed_listener(code, i, "end", err);
     return code;
 }
 

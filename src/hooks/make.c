@@ -56,11 +56,3 @@ char *hs__hook_text(void *self, const char *text, hs_error *err)
         hs__no_memory(err, strlen(text), "the hook's names");
     return copy;
 }
-
-hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char *callback, hs_error *err)
-{
-    if (err && (!err->code || !err->message[0]))
-        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
-    hs_error_prefix(err, "%s %zu, %s", part, index, callback);
-    return code;
-}

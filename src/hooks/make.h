@@ -44,7 +44,4 @@ void hs__hook_free(void *self);
 const char *const *hs__hook_names(void *self, const char *const *names, hs_error *err);
 char *hs__hook_text(void *self, const char *text, hs_error *err);
 
-/* Prefixes the message with the failed part of a hook, and sets a message if it is empty. Returns `code`. */
-hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char *callback, hs_error *err);
-
 #endif
