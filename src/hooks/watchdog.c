@@ -159,14 +159,14 @@ static void end_heartbeat(heartbeat *h)
     atomic_store(&h->abandoned, true);
 }
 
-/* A time without progress. */
+/* The present time without progress, in one phase and hook. */
 typedef struct {
     hs_phase phase;
     const char *hook;
     int64_t progress;
     int64_t since_ns, warn_after_ns; /* time without progress at which the next warning is logged */
     bool warned;
-} stay;
+} idle_time;
 
 typedef struct {
     hs__hook_base base;
@@ -184,7 +184,7 @@ typedef struct {
     atomic_llong slowest_ns[N_PHASES]; /* learned: the longest time without progress in each phase */
     atomic_bool aborting;
     /* Used by the watching thread only. */
-    stay now;
+    idle_time now;
     int64_t polled_ns;
     hs_error abort; /* shared after `aborting` is true */
 } watchdog;
@@ -268,7 +268,7 @@ static void publish(watchdog *w)
     atomic_store(&p->stalled, w->now.warned);
 }
 
-static void begin_stay(watchdog *w, const stay *next, int64_t now)
+static void begin_idle_time(watchdog *w, const idle_time *next, int64_t now)
 {
     double limit = limit_secs(w, next->phase);
     w->now = *next;
@@ -276,7 +276,7 @@ static void begin_stay(watchdog *w, const stay *next, int64_t now)
     w->now.warn_after_ns = limit < (double)INT64_MAX / NS / 4 ? (int64_t)(limit * NS) : INT64_MAX;
 }
 
-static void end_stay(watchdog *w, int64_t now)
+static void end_idle_time(watchdog *w, int64_t now)
 {
     int64_t ns = now - w->now.since_ns;
     if (w->now.warned)
@@ -307,15 +307,15 @@ static void skip_suspension(watchdog *w, int64_t now)
 
 static void poll_progress(watchdog *w)
 {
-    stay next = {.phase = HS_PHASE_INIT, .hook = ""};
+    idle_time next = {.phase = HS_PHASE_INIT, .hook = ""};
     int64_t now = hs_env_monotonic_ns(w->env); /* before the phase is read, so that the time is not too long */
     hs_raw_session *session = atomic_load(&w->session);
     if (session)
         next.phase = hs_raw_session_phase(session, &next.hook, &next.progress);
     skip_suspension(w, now);
     if (next.phase != w->now.phase || next.progress != w->now.progress || next.hook != w->now.hook) {
-        end_stay(w, now);
-        begin_stay(w, &next, now);
+        end_idle_time(w, now);
+        begin_idle_time(w, &next, now);
     } else if (now - w->now.since_ns >= w->now.warn_after_ns) {
         warn_and_abort(w, now - w->now.since_ns);
     }
@@ -327,7 +327,7 @@ static hs_code watch(void *self, hs_coordinator *coordinator, hs_error *err)
     watchdog *w = self;
     (void)err;
     w->polled_ns = hs_env_monotonic_ns(w->env);
-    begin_stay(w, &(stay){.phase = HS_PHASE_INIT, .hook = ""}, w->polled_ns);
+    begin_idle_time(w, &(idle_time){.phase = HS_PHASE_INIT, .hook = ""}, w->polled_ns);
     do
         poll_progress(w);
     while (!hs_coordinator_wait_for_stop(coordinator, w->period_secs));
