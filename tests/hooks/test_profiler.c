@@ -142,7 +142,7 @@ static void by_seconds_the_step_is_read_only_in_runs_that_are_due(void **state)
     stage_run(s, "train", 11, 0.125);
     assert_int_equal(c.step_reads, 1);
     assert_int_equal(timelines(s), 1);
-    stage_close(s); /* while the backend is there */
+    stage_close(s); /* before the backend is freed */
 }
 
 /* A graph whose steps take half a millisecond, in a session that saves in the stage's directory. */
@@ -325,7 +325,7 @@ static hs_code profile_twice(test_env *t, void *user)
     const stage *s = user;
     test_tolerate(t, ": profile not written: ");
     test_tolerate(t, ": cannot record its span: ");
-    test_tolerate(t, "event file in "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is retried */
     test_tolerate(t, "'summary writer' failed ");
     test_empty_directory(s->directory);
     hs_script *script = hs_script_new(&t->env);

@@ -116,7 +116,7 @@ static void by_seconds_the_step_is_read_only_when_it_is_time(void **state)
     c.step_reads = 0;
     stage_run(s, "train", 11, 0.125); /* 1.25 seconds, due once */
     assert_int_equal(c.step_reads, 1);
-    stage_close(s); /* while the backend is there */
+    stage_close(s); /* before the backend is freed */
 }
 
 /* Units. */
@@ -301,7 +301,7 @@ static hs_code count_twice(test_env *t, void *user)
 {
     hs_error err = {0};
     const stage *s = user;
-    test_tolerate(t, "event file in "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is retried */
     test_tolerate(t, "'summary writer' failed ");
     events_remove(s->directory);
     hs_script *script = hs_script_new(&t->env);
