@@ -1,18 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/checkpoint_saver.h>
-#include <hooksess/tf1/scaffold.h>
 
+#include "base/backoff.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "hooks/graph_events.h"
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
-#include "hooks/save_listeners.h"
-#include "hooks/save_policy.h"
-#include "hooks/save_time.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* The listeners, which are called before and after each save. */
+typedef struct {
+    hs_saver_listener *items;
+    hs_saver_listener_ops *ops; /* their functions, complete */
+    size_t n;
+} listener_list;
+
+/* What happens after a save failed by a transient error, as of the disk. */
+typedef struct {
+    hs_save_failure on_failure;
+    int failures;     /* in a row */
+    int64_t retry_ns; /* when the next attempt is made, by the monotonic clock. Valid after a failure */
+} failure_policy;
+
+/* How long saves take, and whether one fits into the time after a signal (hs_raw_session_grace_secs). If it does not fit,
+ * the hook saves more often, so that fewer steps are lost. */
+typedef struct {
+    int64_t began_ns;
+    int64_t extra_ns; /* interval of the additional saves. 0: none */
+    int64_t last_ns;  /* end of the last save. Valid if extra_ns is set */
+    bool reported, fits;
+} save_time;
 
 enum { NOT_SAVED = -1 };
 
@@ -21,50 +42,257 @@ typedef struct {
     hs__timing timing;
     char *directory, *prefix; /* "DIRECTORY/BASENAME" */
     hs_saver *saver;
-    hs_saver *holder; /* of the directory, from begin to after_create_session */
+    hs_saver *holder; /* holds the directory from begin to after_create_session */
     hs_scaffold *scaffold;
-    hs__listeners listeners;
+    listener_list listeners;
     bool no_graph_def;
-    bool due, requested; /* in the next boundary */
-    int64_t requests;    /* seen so far */
-    int64_t saved_step;
-    int64_t restores; /* of the session, when that was so */
-    bool left;        /* what is on its way in the background is of a history that was left since */
-    hs__save_policy policy;
-    bool listener_failed; /* in the last save: the policy does not decide */
-    hs__save_time time;
+    bool due, requested;        /* due: in the next boundary; requested: because the program requested it */
+    int64_t requests;           /* hs_run_context_requests at the last look */
+    int64_t saved_step;         /* NOT_SAVED: the state in memory was not saved */
+    int64_t restore_generation; /* hs_raw_session_restores when saved_step was set */
+    bool pending_abandoned;     /* the state was restored after the pending save had begun */
+    failure_policy policy;
+    bool listener_failed; /* in the last save. The policy does not apply to it */
+    save_time time;
     bool background, overlap;
     hs_busy_policy busy;
     int64_t copy_limit;
-    hs_saver *pending; /* saves in the background; NULL: nothing is on its way */
+    hs_saver *pending; /* saves in the background. NULL: no save is pending */
     int64_t pending_step;
     char *metric;
-    bool is_tensor, was_said, was_missed; /* the metric can be fetched; it was on the board; it was not */
+    bool metric_is_tensor;
+    bool metric_seen, metric_missed; /* a save found it on the session's board; a save did not */
     hs_summary_writer *writer;
-    const hs_env *log; /* the backend's: where there is no session any more */
+    const hs_env *session_env;
 } checkpoint_saver;
 
-/* What is no tensor may still come to the board. */
+/* Listeners. */
+
+static hs_code copy_listeners(listener_list *to, const hs_env *env, const hs_saver_listener *from, hs_error *err)
+{
+    size_t n = 0;
+    while (from && from[n].ops)
+        n++;
+    to->items = hs_env_alloc(env, (n + 1) * sizeof *to->items);
+    to->ops = hs_env_alloc(env, (n + 1) * sizeof *to->ops);
+    if (!to->items || !to->ops)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu listeners", n);
+    for (size_t i = 0; i < n; i++) {
+        to->items[i] = from[i];
+        hs_code code = HS_STRUCT_TAKE(hs_saver_listener_ops, end, &to->ops[i], from[i].ops, err);
+        if (code)
+            return code;
+    }
+    to->n = n;
+    return HS_OK;
+}
+
+static void free_listeners(listener_list *listeners, const hs_env *env)
+{
+    hs_env_free(env, listeners->items);
+    hs_env_free(env, listeners->ops);
+}
+
+/* Adds the listener and the callback to the message. Sets a message if it is empty. */
+static void name_failed_listener(hs_code code, size_t index, const char *callback, hs_error *err)
+{
+    if (err && (!err->code || !err->message[0]))
+        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
+    hs_error_prefix(err, "listener %zu, %s", index, callback);
+}
+
+static hs_code begin_listeners(const listener_list *all, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < all->n; i++)
+        if (all->ops[i].begin && (code = all->ops[i].begin(all->items[i].self, err)))
+            name_failed_listener(code, i, "begin", err);
+    return code;
+}
+
+static hs_code call_before_save(const listener_list *all, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < all->n; i++)
+        if (all->ops[i].before_save && (code = all->ops[i].before_save(all->items[i].self, session, step, err)))
+            name_failed_listener(code, i, "before_save", err);
+    return code;
+}
+
+static hs_code call_after_save(const listener_list *all, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < all->n; i++) {
+        bool stop = false;
+        if (all->ops[i].after_save && (code = all->ops[i].after_save(all->items[i].self, session, step, &stop, err)))
+            name_failed_listener(code, i, "after_save", err);
+        if (stop)
+            hs_run_context_request_stop(run);
+    }
+    return code;
+}
+
+static hs_code end_listeners(const listener_list *all, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < all->n; i++)
+        if (all->ops[i].end && (code = all->ops[i].end(all->items[i].self, session, step, err)))
+            name_failed_listener(code, i, "end", err);
+    return code;
+}
+
+/* Failed saves. */
+
+static const hs_env *env_of_run(const hs_run_context *run)
+{
+    return hs__session_env(hs_run_context_session(run));
+}
+
+/* True for failures of the file system and of memory, after which a later save may succeed. The session itself recovers
+ * from HS_ABORTED and HS_UNAVAILABLE. */
+static bool is_transient(hs_code code, const hs_error *error)
+{
+    if (code == HS_ABORTED || code == HS_UNAVAILABLE)
+        return false;
+    return code == HS_RESOURCE_EXHAUSTED || (code && error->os_error);
+}
+
+/* After a signal the process may be killed soon. True if there is time to wait, to save and to close the session. */
+static bool is_time_left(const hs_raw_session *session, double left_secs, double wait_secs)
+{
+    enum { CLOSING_SECS = 5 };
+    return left_secs == HS_NEVER || left_secs >= wait_secs + hs_raw_session_save_secs(session) + CLOSING_SECS;
+}
+
+/* True after a wait: retry the save now. False: do not. If a stop leaves no time for a retry, `error` says so. */
+static bool wait_to_retry(const failure_policy *policy, hs_run_context *run, hs_code code, hs_error *error)
+{
+    enum { MOST_FAILURES = 5 };
+    hs_raw_session *session = hs_run_context_session(run);
+    if (!is_transient(code, error))
+        return false;
+    bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    bool pauses = policy->on_failure == HS_SAVE_FAILURE_PAUSE;
+    bool stops = !ends && hs_raw_session_stop_requested(session);
+    int64_t wait_ns = pauses ? 1000000000 : hs__backoff_ns(policy->failures);
+    if (pauses ? stops : !(ends && policy->on_failure == HS_SAVE_FAILURE_RETRY && policy->failures < MOST_FAILURES))
+        return false;
+    if (ends && !is_time_left(session, hs_raw_session_grace_left_secs(session), (double)wait_ns / 1e9)) {
+        hs_error_prefix(error, "not saved; after the request to stop there is no time to retry");
+        return false;
+    }
+    if (policy->failures == 1)
+        hs_log(env_of_run(run), HS_LOG_WARNING, "%s; retrying", error->message);
+    hs_env_sleep_ns(env_of_run(run), wait_ns);
+    return true;
+}
+
+/* True if the training may continue without this save. */
+static bool may_skip(const failure_policy *policy, hs_code code, const hs_error *error)
+{
+    return policy->on_failure != HS_SAVE_FAILURE_FAIL && is_transient(code, error);
+}
+
+static void record_skipped_save(failure_policy *policy, hs_run_context *run, int64_t step, const hs_error *error)
+{
+    policy->retry_ns = hs_run_context_now(run) + hs__backoff_ns(policy->failures);
+    hs_raw_session_report_failure(hs_run_context_session(run), "checkpoint_saver", error);
+    hs_log(env_of_run(run), HS_LOG_WARNING, "step %lld: not saved, training continues: %s", (long long)step,
+           error->message);
+}
+
+/* True if the last save failed and is to be retried in a later boundary. PAUSE retries within the boundary, so it gets here
+ * only if a stop ended the wait. */
+static bool retry_pending(const failure_policy *policy)
+{
+    return policy->failures && (policy->on_failure == HS_SAVE_FAILURE_PAUSE || policy->on_failure == HS_SAVE_FAILURE_RETRY);
+}
+
+static bool is_retry_due(const failure_policy *policy, hs_run_context *run)
+{
+    return policy->on_failure == HS_SAVE_FAILURE_PAUSE || hs_run_context_now(run) >= policy->retry_ns;
+}
+
+/* The time that saves take. */
+
+/* MARGIN  a save fits if the longest one, times this, fits
+ * DECAY   factor by which the longest time shrinks with each save
+ * SHARE   if a save does not fit, saving takes at most 1/SHARE of the time */
+static const double MARGIN = 1.25, DECAY = 0.9;
+enum { SHARE = 20 };
+
+static void begin_save_time(save_time *time, const hs_run_context *run)
+{
+    time->began_ns = time->last_ns = hs_env_monotonic_ns(env_of_run(run)); /* last_ns: in case the save fails */
+}
+
+static double last_save_secs(const save_time *time)
+{
+    return (double)(time->last_ns - time->began_ns) / 1e9;
+}
+
+/* Logs once that a save takes half of the time or more, and each time it begins or ceases to fit. */
+static void report_save_time(save_time *time, const hs_run_context *run)
+{
+    const hs_raw_session *session = hs_run_context_session(run);
+    double grace = hs_raw_session_grace_secs(session), secs = hs_raw_session_save_secs(session);
+    if (!(grace > 0) || !(secs > 0))
+        return;
+    bool fits = secs * MARGIN <= grace;
+    time->extra_ns = fits ? 0 : (int64_t)(secs * SHARE * 1e9);
+    if (time->reported ? fits == time->fits : secs * 2 < grace)
+        return;
+    time->reported = true;
+    time->fits = fits;
+    if (!fits)
+        hs_log(env_of_run(run), HS_LOG_WARNING,
+               "a save takes %.3g s, but the process may be killed %.3g s after a signal (signal_grace_secs), so the last "
+               "steps may be lost; saving at least every %.3g s until saves are faster",
+               secs, grace, secs * SHARE);
+    else
+        hs_log(env_of_run(run), HS_LOG_INFO,
+               "a save takes %.3g s of the %.3g s that the process has after a signal (signal_grace_secs)", secs, grace);
+}
+
+static void end_save_time(save_time *time, const hs_run_context *run)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    time->last_ns = hs_env_monotonic_ns(env_of_run(run));
+    double secs = last_save_secs(time), before = hs_raw_session_save_secs(session) * DECAY;
+    hs_raw_session_set_save_secs(session, secs > before ? secs : before);
+    report_save_time(time, run);
+}
+
+/* True if a save is due only because one after a signal would not fit. */
+static bool is_extra_save_due(const save_time *time, hs_run_context *run)
+{
+    return time->extra_ns && hs_run_context_now(run) - time->last_ns >= time->extra_ns;
+}
+
+/* The hook. */
+
+/* A name that is not a tensor may be a metric of the session's board. */
 static hs_code find_metric(checkpoint_saver *hook, hs_backend backend, hs_error *err)
 {
     hs_code code = hs_backend_check_tensor(backend, hook->metric, err);
-    hook->was_said = hook->was_missed = false;
-    hook->is_tensor = !code;
+    hook->metric_seen = hook->metric_missed = false;
+    hook->metric_is_tensor = !code;
     if (code != HS_NOT_FOUND)
         return code;
     hs_error_clear(err);
     return HS_OK;
 }
 
-/* Before anything is restored: a second process is refused while its memory is untouched. The saver of the session may not
- * be there yet, so another one holds the directory until after_create_session. */
+/* Refuses a second process before anything is restored. The session's saver may not exist yet, so a separate saver holds
+ * the directory until after_create_session. */
 static hs_code hold_directory(checkpoint_saver *hook, hs_error *err)
 {
-    hs_code code = hs__make_directories(hook->log, hook->directory, err);
+    hs_code code = hs__make_directories(hook->session_env, hook->directory, err);
     if (code)
         return code;
     hs_saver_free(hook->holder);
-    hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = hook->log), err);
+    hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = hook->session_env), err);
     return hook->holder ? hs_saver_hold(hook->holder, hook->prefix, err) : HS_RESOURCE_EXHAUSTED;
 }
 
@@ -78,38 +306,30 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     checkpoint_saver *hook = self;
     hook->saved_step = NOT_SAVED;
-    hook->left = false;
+    hook->pending_abandoned = false;
     hook->due = hook->requested = false;
     hook->requests = 0;
     hook->writer = NULL;
-    hook->log = hs_backend_env(backend);
-    hook->policy.tries = 0;
+    hook->session_env = hs_backend_env(backend);
+    hook->policy.failures = 0;
     hs_timer_reset(hook->timing.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
     if (!code && hook->metric)
         code = find_metric(hook, backend, err);
     if (!code)
         code = hold_directory(hook, err);
-    return code ? code : hs__listeners_begin(&hook->listeners, err);
+    return code ? code : begin_listeners(&hook->listeners, err);
 }
 
-/* The saver that was given, the scaffold's, or the only one of the graph. */
 static hs_code find_saver(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver **saver, hs_error *err)
 {
-    const hs_backend backend = hs_raw_session_backend(session);
-    const void *item = NULL;
-    size_t n = 0;
-    *saver = hook->saver ? hook->saver : hook->scaffold ? hs_scaffold_saver(hook->scaffold) : NULL;
-    if (*saver)
-        return HS_OK;
-    while (hs_backend_collection_item(backend, HS_SAVERS, n, &item))
-        n++;
-    if (n != 1)
+    size_t n;
+    *saver = hs__find_saver(hs_raw_session_backend(session), hook->saver, hook->scaffold, &n);
+    if (!*saver)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "neither saver nor scaffold is given, and the graph's collection '%s' has %zu items instead of "
                             "1",
                             HS_SAVERS, n);
-    *saver = (hs_saver *)item;
     return HS_OK;
 }
 
@@ -118,9 +338,9 @@ static hs_code open_writer(checkpoint_saver *hook, hs_raw_session *session, hs_e
     return hook->writer ? HS_OK : hs_raw_session_summary_writer(session, hook->directory, &hook->writer, err);
 }
 
-/* What was restored from the hook's directory may have been by another saver, the scaffold's; then this one knows nothing
- * of the checkpoints that are there. If the checkpoint was deleted since, it is not missed. */
-static hs_code know_directory(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver *saver, hs_error *err)
+/* Another saver, such as the scaffold's, may have restored from the hook's directory. Then this one must learn which
+ * checkpoints exist. HS_NOT_FOUND, the restored checkpoint was deleted since, is not an error. */
+static hs_code adopt_directory(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver *saver, hs_error *err)
 {
     const char *from = hs_raw_session_restored_from(session);
     size_t length = strlen(hook->prefix);
@@ -141,14 +361,14 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hs_backend backend = hs_raw_session_backend(session);
     (void)coordinator;
     hook->saved_step = NOT_SAVED;
-    hook->restores = hs_raw_session_restores(session);
+    hook->restore_generation = hs_raw_session_restores(session);
     int64_t step = hs_raw_session_global_step(session, err);
     hs_code code = step < 0 ? err->code : HS_OK;
     if (find_saver(hook, session, &saver, NULL))
-        saver = NULL; /* it is the first save that fails */
+        saver = NULL; /* the first save reports it */
     if (!code && saver)
         if (!(code = hs_saver_hold(saver, hook->prefix, err)))
-            code = know_directory(hook, session, saver, err);
+            code = adopt_directory(hook, session, saver, err);
     release_directory(hook);
     if (!code && !(code = open_writer(hook, session, err)))
         code = hs__show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
@@ -158,53 +378,52 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 static void log_saved(const checkpoint_saver *hook, const hs_saver *saver, int64_t step)
 {
     char bytes[HS__NUMBER_TEXT], secs[HS__NUMBER_TEXT];
-    hs_log(hook->log, HS_LOG_INFO, "step %lld: saved %s (%s, %s)", (long long)step, hs_saver_last_path(saver),
-           hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)),
-           hs__secs_text(secs, hs__save_time_last(&hook->time)));
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saved %s (%s, %s)", (long long)step, hs_saver_last_path(saver),
+           hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)), hs__secs_text(secs, last_save_secs(&hook->time)));
 }
 
-static hs_code note_listeners(checkpoint_saver *hook, hs_code code)
+static hs_code note_listener_failure(checkpoint_saver *hook, hs_code code)
 {
     hook->listener_failed = code != HS_OK;
     return code;
 }
 
-/* A checkpoint is durable. */
-static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
+/* For a checkpoint that is on disk. */
+static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
 {
-    if (!hook->left)
+    if (!hook->pending_abandoned)
         hook->saved_step = step;
-    hook->left = false;
-    hook->policy.tries = 0;
-    hs__save_time_end(&hook->time, run);
+    hook->pending_abandoned = false;
+    hook->policy.failures = 0;
+    end_save_time(&hook->time, run);
     log_saved(hook, saver, step);
     hs_raw_session_record_save(hs_run_context_session(run), step);
     hs_code code =
         hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
-    return code ? code : note_listeners(hook, hs__listeners_after_save(&hook->listeners, run, step, err));
+    return code ? code : note_listener_failure(hook, call_after_save(&hook->listeners, run, step, err));
 }
 
-/* What was said of another step says nothing of this one. */
-static void read_board(checkpoint_saver *hook, const hs_raw_session *session, int64_t step, hs_save_options *options)
+/* A metric of another step is not used. */
+static void read_board_metric(checkpoint_saver *hook, const hs_raw_session *session, int64_t step, hs_save_options *options)
 {
     int64_t of;
     bool said = hs_raw_session_metric(session, hook->metric, &options->metric, &of);
-    hook->was_said |= said;
-    hook->was_missed |= !said;
+    hook->metric_seen |= said;
+    hook->metric_missed |= !said;
     options->has_metric = said && of == step;
     if (!options->has_metric)
-        hs_log(hook->log, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which is not set at this step",
+        hs_log(hook->session_env, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which is not set at this step",
                (long long)step, hook->metric);
 }
 
-static hs_code take_metric(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_save_options *options,
+static hs_code read_metric(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_save_options *options,
                            hs_error *err)
 {
     const hs_run_values *values;
     if (!hook->metric)
         return HS_OK;
-    if (!hook->is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL)) {
-        read_board(hook, session, step, options);
+    if (!hook->metric_is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL)) {
+        read_board_metric(hook, session, step, options);
         return HS_OK;
     }
     hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(hook->metric)), &values, err);
@@ -215,7 +434,7 @@ static hs_code take_metric(checkpoint_saver *hook, hs_raw_session *session, int6
     return HS_OK;
 }
 
-/* One in the background is on its way afterwards. */
+/* A background save is pending on return. */
 static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, bool background, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
@@ -224,28 +443,29 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
                 .overlap = background && hook->overlap, .busy = (int64_t)hook->busy, .copy_limit = hook->copy_limit);
     hs_saver *saver;
     hook->listener_failed = false;
-    hs__save_time_begin(&hook->time, run);
+    begin_save_time(&hook->time, run);
     hs_code code = find_saver(hook, session, &saver, err);
     if (code)
         return code;
     if (background && hook->busy == HS_BUSY_SKIP && hs_saver_busy(saver)) {
-        hs_log(hook->log, HS_LOG_INFO, "step %lld: not saved: the previous save is still being written", (long long)step);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: not saved: the previous save is still being written",
+               (long long)step);
         return HS_OK;
     }
     if ((code = open_writer(hook, session, err)) ||
-        (code = note_listeners(hook, hs__listeners_before_save(&hook->listeners, session, step, err))) ||
-        (code = take_metric(hook, session, step, &options, err)) ||
+        (code = note_listener_failure(hook, call_before_save(&hook->listeners, session, step, err))) ||
+        (code = read_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
     if (background) {
         hook->pending = saver;
         hook->pending_step = step;
     }
-    return background ? HS_OK : saved(hook, run, saver, step, err);
+    return background ? HS_OK : finish_save(hook, run, saver, step, err);
 }
 
-/* Is this very checkpoint what the session was restored from? */
-static bool just_restored(const checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
+/* True if the session was restored from this hook's checkpoint of `step`. */
+static bool is_restored_from_step(const checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
 {
     const char *from = hs_raw_session_restored_from(session);
     size_t length = strlen(hook->prefix);
@@ -254,37 +474,37 @@ static bool just_restored(const checkpoint_saver *hook, const hs_raw_session *se
     return from && strncmp(from, hook->prefix, length) == 0 && strcmp(from + length, suffix) == 0;
 }
 
-/* Where the session was restored since, what was saved before says nothing of where it is now. */
+/* After a restore, earlier saves are not of the state in memory. */
 static void notice_restore(checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
 {
     int64_t restores = hs_raw_session_restores(session);
-    if (restores == hook->restores)
+    if (restores == hook->restore_generation)
         return;
-    hook->restores = restores;
-    hook->saved_step = just_restored(hook, session, step) ? step : NOT_SAVED;
-    hook->left = hook->pending != NULL;
+    hook->restore_generation = restores;
+    hook->saved_step = is_restored_from_step(hook, session, step) ? step : NOT_SAVED;
+    hook->pending_abandoned = hook->pending != NULL;
 }
 
-/* Tries again, as long as the policy has it. */
-static hs_code insist(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
+/* Retries as long as the policy allows. */
+static hs_code retry_save(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
 {
-    while (!hook->listener_failed && hs__save_again(&hook->policy, run, code, error)) {
+    while (!hook->listener_failed && wait_to_retry(&hook->policy, run, code, error)) {
         hs_error_clear(error);
         if ((code = save(hook, run, step, false, error)))
-            hook->policy.tries++;
+            hook->policy.failures++;
     }
     return code;
 }
 
-static hs_code give_up(hs_code code, const hs_error *error, hs_error *err)
+static hs_code fail_save(hs_code code, const hs_error *error, hs_error *err)
 {
     if (err)
         *err = *error;
     return code;
 }
 
-/* Has the save in the background come to something? */
-static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
+/* Handles the result of the pending save, if it is complete. */
+static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
     hs_save_result result;
     hs_saver *saver = hook->pending;
@@ -292,23 +512,24 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
         return HS_OK;
     hook->pending = NULL;
     if (!result.error.code)
-        return saved(hook, run, saver, result.step, err);
-    hook->policy.tries++;
-    if (!hs__save_passes(&hook->policy, result.error.code, &result.error))
-        return give_up(result.error.code, &result.error, err);
-    hs__go_on_unsaved(&hook->policy, run, result.step, &result.error);
+        return finish_save(hook, run, saver, result.step, err);
+    hook->policy.failures++;
+    if (!may_skip(&hook->policy, result.error.code, &result.error))
+        return fail_save(result.error.code, &result.error, err);
+    record_skipped_save(&hook->policy, run, result.step, &result.error);
     return HS_OK;
 }
 
-/* Marks before it is saved: a save that fails is not tried again at once, unless the policy has it, or it is requested. */
-static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
+/* Marks the timer before the save, so that a failed save is repeated only by the policy, by a request, or when the timer
+ * fires next. */
+static hs_code check_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
 {
     int64_t requests = hs_run_context_requests(run);
     bool requested = requests != hook->requests;
     hook->requests = requests;
     hook->requested |= requested;
-    if (hs__save_retries(&hook->policy)) {
-        *due = hook->requested || hs__save_retry_due(&hook->policy, run);
+    if (retry_pending(&hook->policy)) {
+        *due = hook->requested || is_retry_due(&hook->policy, run);
         return HS_OK;
     }
     hs_code code = hs_timer_fires(hook->timing.timer, run, due, err);
@@ -317,7 +538,7 @@ static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL); /* whatever the trigger says */
+    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL); /* requests save even if the trigger does not include them */
     *due = true;
     return HS_OK;
 }
@@ -327,61 +548,61 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     checkpoint_saver *hook = self;
     bool fires;
     (void)values;
-    hs_code code = collect(hook, run, err);
+    hs_code code = poll_pending(hook, run, err);
     if (!code)
-        code = is_due(hook, run, &fires, err);
+        code = check_due(hook, run, &fires, err);
     if (code)
         return code;
-    /* It stays due if another hook's failure keeps the boundary from coming. */
-    hook->due |= fires || hs__save_time_due(&hook->time, run);
+    /* `due` remains set if another hook fails before the boundary. */
+    hook->due |= fires || is_extra_save_due(&hook->time, run);
     if (hook->due)
         hs_run_context_request_boundary(run);
     return HS_OK;
 }
 
-/* A save in the course of the training, or at its end. After a failure the next ones are made in the foreground. */
-static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+/* For a save during training or at its end. After a failed save, the next ones run in the foreground. */
+static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_error error = {0};
-    bool again = hook->policy.tries > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    bool again = hook->policy.failures > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
     bool background = hook->background && !again && !ends;
     bool waits = hook->busy == HS_BUSY_WAIT || (hook->busy == HS_BUSY_SKIP && hook->requested);
-    if (hook->pending && waits) { /* nobody is to miss what came of it */
+    if (hook->pending && waits) { /* handle its result before the next save replaces it */
         hs_saver_wait(hook->pending);
-        hs_code before = collect(hook, run, err);
+        hs_code before = poll_pending(hook, run, err);
         if (before)
             return before;
     }
     hs_code code = save(hook, run, step, background, &error);
     if (code && !hook->listener_failed) {
-        hook->policy.tries++;
-        code = insist(hook, run, step, code, &error);
+        hook->policy.failures++;
+        code = retry_save(hook, run, step, code, &error);
     }
-    if (code && (ends || hook->listener_failed || !hs__save_passes(&hook->policy, code, &error)))
-        return give_up(code, &error, err);
+    if (code && (ends || hook->listener_failed || !may_skip(&hook->policy, code, &error)))
+        return fail_save(code, &error, err);
     if (code)
-        hs__go_on_unsaved(&hook->policy, run, step, &error);
-    else if (again) { /* the intervals begin with the save that came late */
+        record_skipped_save(&hook->policy, run, step, &error);
+    else if (again) { /* the intervals begin with the late save */
         hs_timer_reset(hook->timing.timer);
         hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
     }
     return HS_OK;
 }
 
-static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = HS_OK;
     hs_timer *timer = hook->timing.timer;
-    bool restored = just_restored(hook, hs_run_context_session(run), step);
-    hook->due = hook->requested = false; /* what was due when a session was lost is not, in the one that is made for it */
+    bool restored = is_restored_from_step(hook, hs_run_context_session(run), step);
+    hook->due = hook->requested = false; /* a recovery cancels a save that was due */
     hs_timer_start(timer, step);
     bool saves = !restored && (hook->timing.first || hs_timer_due(timer, run, step));
-    hs__save_time_tell(&hook->time, run);
+    report_save_time(&hook->time, run);
     if (restored)
         hook->saved_step = step;
     else if (saves)
         code = save(hook, run, step, false, err);
-    if (!code && (restored || saves)) { /* a rhythm that was restored goes on as it stood */
+    if (!code && (restored || saves)) { /* otherwise a restored schedule continues */
         hs_timer_mark(timer, run, step, NULL, NULL);
         hook->requests = hs_run_context_requests(run);
     }
@@ -391,33 +612,32 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
 
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
-    hs_code code = step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
-    if (hook->was_missed && !hook->was_said)
-        hs_log(hook->log, HS_LOG_WARNING,
+    hs_code code = step != hook->saved_step ? save_or_skip(hook, run, step, err) : HS_OK;
+    if (hook->metric_missed && !hook->metric_seen)
+        hs_log(hook->session_env, HS_LOG_WARNING,
                "keep_best ignores the checkpoints of this session: metric '%s' is not a tensor and was never set",
                hook->metric);
-    return code ? code : hs__listeners_end(&hook->listeners, hs_run_context_session(run), step, err);
+    return code ? code : end_listeners(&hook->listeners, hs_run_context_session(run), step, err);
 }
 
-/* What must not be saved is not: neither now nor at the end. */
+/* True if the session refuses saves, as after a NaN. Logs the reason. */
 static bool is_refused(const hs_run_context *run, int64_t step)
 {
     const hs_raw_session *session = hs_run_context_session(run);
     hs_error why;
     if (!hs_raw_session_save_refusal(session, &why))
         return false;
-    hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING, "step %lld: not saved: %s", (long long)step,
-           why.message);
+    hs_log(hs__session_env(session), HS_LOG_WARNING, "step %lld: not saved: %s", (long long)step, why.message);
     return true;
 }
 
-/* Or is it on its way? */
+/* True also if the save of this step is pending. */
 static bool is_saved(const checkpoint_saver *hook, int64_t step)
 {
-    return step == hook->saved_step || (hook->pending && !hook->left && step == hook->pending_step);
+    return step == hook->saved_step || (hook->pending && !hook->pending_abandoned && step == hook->pending_step);
 }
 
-static hs_code in_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
+static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
@@ -425,30 +645,30 @@ static hs_code in_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error
     notice_restore(hook, hs_run_context_session(run), step);
     if (hs_run_context_boundary(run) == HS_BOUNDARY_END && hook->pending)
         hs_saver_wait(hook->pending);
-    hs_code code = collect(hook, run, err);
+    hs_code code = poll_pending(hook, run, err);
     if (code)
         return code;
     if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN) {
         if (hs_run_context_agree(run, hook->due) && !is_saved(hook, step) && !is_refused(run, step))
-            code = save_or_go_on(hook, run, step, err);
+            code = save_or_skip(hook, run, step, err);
         hook->due = hook->requested = false;
         return code;
     }
     if (step != hook->saved_step && is_refused(run, step))
         return HS_OK;
     bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
-    return ends ? save_at_end(hook, run, step, err) : save_created(hook, run, step, err);
+    return ends ? save_at_end(hook, run, step, err) : save_after_creation(hook, run, step, err);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     hs_phase before = hs_raw_session_enter_phase(hs_run_context_session(run), HS_PHASE_SAVE);
-    hs_code code = in_boundary(self, run, err);
+    hs_code code = handle_boundary(self, run, err);
     hs_raw_session_enter_phase(hs_run_context_session(run), before);
     return code;
 }
 
-/* However the session ended: what is on its way still belongs to it, and what comes of it is not lost. */
+/* Waits for the pending save, also if the session has failed, and logs its failure. */
 static void close_hook(void *self, const hs_outcome *outcome)
 {
     checkpoint_saver *hook = self;
@@ -459,7 +679,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
         return;
     hs_saver_wait(hook->pending);
     if (hs_saver_poll(hook->pending, &result) && result.error.code)
-        hs_log(hook->log, HS_LOG_ERROR, "step %lld: not saved: %s", (long long)result.step, result.error.message);
+        hs_log(hook->session_env, HS_LOG_ERROR, "step %lld: not saved: %s", (long long)result.step, result.error.message);
     hook->pending = NULL;
 }
 
@@ -483,7 +703,7 @@ static void destroy(void *self)
     hs_env_free(env, hook->prefix);
     hs_env_free(env, hook->metric);
     hs_timer_free(hook->timing.timer);
-    hs__listeners_free(&hook->listeners, env);
+    free_listeners(&hook->listeners, env);
     hs__hook_free(hook);
 }
 
@@ -492,8 +712,9 @@ static const hs_hook_ops ops =
             .after_run = after_run, .boundary = boundary, .close = close_hook, .save_state = save_state,
             .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_checkpoint_saver_options *options = given;
     const char *basename = options->checkpoint_basename;
     if (!options->checkpoint_dir || !*options->checkpoint_dir)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
@@ -515,8 +736,10 @@ static hs_code set_timer(checkpoint_saver *hook, const hs_checkpoint_saver_optio
     return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
-static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    checkpoint_saver *hook = self;
+    const hs_checkpoint_saver_options *options = given;
     const char *basename = options->checkpoint_basename ? options->checkpoint_basename : "model.ckpt";
     size_t length = strlen(options->checkpoint_dir);
     while (length > 1 && options->checkpoint_dir[length - 1] == '/')
@@ -542,19 +765,10 @@ static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *o
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
     snprintf(hook->prefix, bytes, "%.*s%s%s", (int)length, hook->directory, hook->directory[length - 1] == '/' ? "" : "/",
              basename);
-    return hs__listeners_take(&hook->listeners, &hook->base.env, options->listeners, err);
+    return copy_listeners(&hook->listeners, &hook->base.env, options->listeners, err);
 }
 
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
 {
-    hs_checkpoint_saver_options options = {0};
-    checkpoint_saver *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_checkpoint_saver_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, check, fill, given);
 }

@@ -1,27 +1,556 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L /* lstat, O_NOFOLLOW */
 #include <hooksess/hooks/control.h>
 
-#include "hooks/control_file.h"
-#include "hooks/control_knobs.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/redirect_posix.h"
 #include "hooks/make.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The order file. Reads orders, line by line, from a file or a FIFO that the program's user may create at any time. Refuses
+ * files that other users could have written. Never blocks. Problems are logged, not returned. */
+
+enum { LONGEST_LINE = 1000 };
+
+typedef struct {
+    char *path, *tmp;  /* a file is renamed to `tmp` before it is read. Borrowed */
+    const hs_env *env; /* for the log */
+    void (*line)(void *user, const char *text);
+    void *user;
+    int fifo; /* -1: not open */
+    char text[LONGEST_LINE + 1];
+    size_t bytes;              /* of an incomplete line in `text` */
+    bool too_long;             /* the rest of this line is skipped */
+    uint64_t refusals;         /* lines refused in this poll */
+    bool has_refused;          /* refused_state is set */
+    uint64_t refused_state[4]; /* identifies the last refused file, which is logged once */
+} order_file;
+
+enum { MOST_BYTES = 64 << 10, MOST_QUOTED = 60, MOST_LOGGED = 20 };
+
+/* Copies printable characters, and escapes other bytes as \xNN. */
+static void quote(char *to, size_t room, const char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < bytes && used + 8 < room; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool plain = c >= 0x20 && c < 0x7f && c != '\\' && c != '\'';
+        used += (size_t)snprintf(to + used, room - used, plain ? "%c" : "\\x%02x", c);
+    }
+    to[used] = '\0';
+}
+
+/* Logs that the order `text` is ignored. Bytes that are not printable are escaped, and long text is cut. After 20 refusals
+ * in one poll, the rest is only counted. */
+static void log_refusal(order_file *file, const char *text, size_t bytes, const char *why)
+{
+    char quoted[4 * MOST_QUOTED + 9];
+    if (++file->refusals > MOST_LOGGED)
+        return;
+    quote(quoted, sizeof quoted, text, bytes < MOST_QUOTED ? bytes : MOST_QUOTED);
+    hs_log(file->env, HS_LOG_WARNING, "%s: '%s%s' ignored: %s", file->path, quoted, bytes > MOST_QUOTED ? "..." : "", why);
+}
+
+static void log_refusal_count(const order_file *file)
+{
+    if (file->refusals > MOST_LOGGED)
+        hs_log(file->env, HS_LOG_WARNING, "%s: %llu more lines ignored", file->path,
+               (unsigned long long)(file->refusals - MOST_LOGGED));
+}
+
+static void end_line(order_file *file)
+{
+    file->text[file->bytes] = '\0';
+    if (file->too_long)
+        log_refusal(file, file->text, file->bytes, "the line is too long");
+    else if (memchr(file->text, '\0', file->bytes))
+        log_refusal(file, file->text, file->bytes, "the line contains a zero byte");
+    else
+        file->line(file->user, file->text);
+    file->bytes = 0;
+    file->too_long = false;
+}
+
+static void parse(order_file *file, const char *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if (data[i] == '\n')
+            end_line(file);
+        else if (file->bytes < LONGEST_LINE)
+            file->text[file->bytes++] = data[i];
+        else
+            file->too_long = true;
+    }
+}
+
+/* At the end of the input. A line without a newline may be incomplete, so it is refused. */
+static void end_text(order_file *file)
+{
+    if (file->bytes)
+        log_refusal(file, file->text, file->bytes, "the line does not end with a newline");
+    file->bytes = 0;
+    file->too_long = false;
+}
+
+/* Reads the available bytes, but not much more than MOST_BYTES. Returns true at the end of the input. */
+static bool read_some(order_file *file, int descriptor)
+{
+    char data[4096];
+    for (size_t left = MOST_BYTES + 1; left;) {
+        ssize_t n = read(descriptor, data, left < sizeof data ? left : sizeof data);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n == 0;
+        parse(file, data, (size_t)n);
+        left -= (size_t)n;
+    }
+    return false;
+}
+
+/* Returns the reason why the file must not be read. NULL: it may be read. */
+static const char *reason_to_refuse(const struct stat *found)
+{
+    if (S_ISLNK(found->st_mode))
+        return "it is a symbolic link";
+    if (!S_ISREG(found->st_mode) && !S_ISFIFO(found->st_mode))
+        return "it is neither a file nor a FIFO";
+    if (found->st_uid != geteuid())
+        return "it belongs to another user";
+    if (found->st_mode & (S_IWGRP | S_IWOTH))
+        return "other users may write to it (run chmod go-w)";
+    if (found->st_nlink > 1)
+        return "it has more than one name (a hard link)";
+    if (S_ISREG(found->st_mode) && found->st_size > MOST_BYTES)
+        return "it is larger than 64 KiB";
+    return NULL;
+}
+
+/* Logs each refusal once per state of the file: inode and modification time. */
+static void refuse_file(order_file *file, const struct stat *found, const char *why)
+{
+    const uint64_t as[4] = {(uint64_t)found->st_dev, (uint64_t)found->st_ino, (uint64_t)found->st_mtim.tv_sec,
+                            (uint64_t)found->st_mtim.tv_nsec};
+    if (file->has_refused && memcmp(as, file->refused_state, sizeof as) == 0)
+        return;
+    file->has_refused = true;
+    memcpy(file->refused_state, as, sizeof as);
+    hs_log(file->env, HS_LOG_WARNING, "%s is not read: %s", file->path, why);
+}
+
+static void refuse_errno(order_file *file, const struct stat *found, int os_error)
+{
+    hs_error error;
+    hs_error_set_errno(&error, os_error, "it cannot be renamed");
+    refuse_file(file, found, error.message);
+}
+
+/* Opens the file and checks it again, because another file may have replaced it since. -1: it was refused, or the call
+ * failed and errno is set. */
+static int open_safely(order_file *file, const char *path, mode_t type)
+{
+    struct stat found;
+    char buffer[PATH_MAX];
+    int descriptor = open(hs__redirected(path, buffer), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (descriptor < 0)
+        return -1;
+    const char *why = fstat(descriptor, &found) != 0     ? "its status cannot be read"
+                      : (found.st_mode & S_IFMT) != type ? "another file has replaced it"
+                                                         : reason_to_refuse(&found);
+    if (!why)
+        return descriptor;
+    close(descriptor);
+    refuse_file(file, &found, why);
+    errno = 0;
+    return -1;
+}
+
+static void close_fifo(order_file *file)
+{
+    if (file->fifo < 0)
+        return;
+    end_text(file);
+    close(file->fifo);
+    file->fifo = -1;
+}
+
+static void read_fifo(order_file *file, const struct stat *found)
+{
+    struct stat ours;
+    if (file->fifo >= 0 && (fstat(file->fifo, &ours) != 0 || ours.st_dev != found->st_dev || ours.st_ino != found->st_ino))
+        close_fifo(file); /* another FIFO has replaced it */
+    if (file->fifo < 0 && (file->fifo = open_safely(file, file->path, S_IFIFO)) < 0) {
+        if (errno)
+            refuse_errno(file, found, errno);
+        return;
+    }
+    if (read_some(file, file->fifo)) /* no process has it open for writing */
+        end_text(file);
+}
+
+/* Renames the file before it reads it, so that orders in a file that replaces it are not lost. */
+static void read_file(order_file *file, const struct stat *found)
+{
+    if (!found->st_size)
+        return; /* the writer has just created it */
+    char path[PATH_MAX], tmp[PATH_MAX];
+    if (rename(hs__redirected(file->path, path), hs__redirected(file->tmp, tmp)) != 0) {
+        refuse_errno(file, found, errno);
+        return;
+    }
+    int descriptor = open_safely(file, file->tmp, S_IFREG);
+    if (descriptor >= 0) {
+        if (!read_some(file, descriptor))
+            hs_log(file->env, HS_LOG_WARNING, "%s: lines that are unreadable or beyond the first 64 KiB are ignored",
+                   file->path);
+        end_text(file);
+        close(descriptor);
+    } else if (errno) {
+        refuse_errno(file, found, errno);
+    }
+    unlink(hs__redirected(file->tmp, tmp));
+}
+
+/* Reads the available lines, and calls `line` with each complete line, without the newline. */
+static void poll_order_file(order_file *file)
+{
+    struct stat found;
+    char buffer[PATH_MAX];
+    file->refusals = 0;
+    if (lstat(hs__redirected(file->path, buffer), &found) != 0) {
+        close_fifo(file);
+    } else {
+        const char *why = reason_to_refuse(&found);
+        if (why || !S_ISFIFO(found.st_mode))
+            close_fifo(file);
+        if (why)
+            refuse_file(file, &found, why);
+        else if (S_ISFIFO(found.st_mode))
+            read_fifo(file, &found);
+        else
+            read_file(file, &found);
+    }
+    log_refusal_count(file);
+}
+
+/* Closes the FIFO and forgets the last refusal. */
+static void reset_order_file(order_file *file)
+{
+    if (file->fifo >= 0)
+        close(file->fifo);
+    file->fifo = -1;
+    file->bytes = 0;
+    file->too_long = file->has_refused = false;
+}
+
+/* The knobs: numbers of the program that an order may change during training. */
+
+static const double LARGEST_INTEGER = 9007199254740992.0; /* 2^53 */
+enum { LONGEST_NAME = 64 };
+
+typedef struct {
+    hs_knob knob; /* knob.name points to `name` */
+    char name[LONGEST_NAME + 1];
+    bool is_set;      /* by an order or a checkpoint */
+    bool is_restored; /* by the checkpoint that is being loaded */
+    double now;       /* the value that was set */
+    bool has_before;  /* `before` is known: the value before the knob was first set */
+    double before;
+} knob_state;
+
+typedef struct {
+    knob_state *list;
+    size_t n;
+} knob_list;
+
+static bool is_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    size_t length = name ? strlen(name) : 0;
+    return length > 0 && length <= LONGEST_NAME && strspn(name, letters) == length;
+}
+
+static hs_code check_knob(const hs_knob *knob, hs_error *err)
+{
+    if (!is_name(knob->name))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "'%.70s' is not a knob's name; use 1 to %d letters, digits and characters of '_-./'",
+                            knob->name ? knob->name : "", LONGEST_NAME);
+    if (!knob->value && !knob->set)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s' has neither value nor set", knob->name);
+    if (knob->kind < HS_KNOB_NUMBER || knob->kind > HS_KNOB_BOOL)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s': kind is %d, not an hs_knob_kind", knob->name,
+                            (int)knob->kind);
+    if (!(knob->min <= knob->max))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s': min is %g and max is %g; min must not be above max",
+                            knob->name, knob->min, knob->max);
+    return HS_OK;
+}
+
+/* HS_INVALID_ARGUMENT: a knob is invalid, or two have the same name. */
+static hs_code check_knobs(const hs_knob *given, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && given && given[i].name; i++) {
+        code = check_knob(&given[i], err);
+        for (size_t k = 0; !code && k < i; k++)
+            if (strcmp(given[i].name, given[k].name) == 0)
+                code = hs_error_set(err, HS_INVALID_ARGUMENT, "two knobs are named '%s'", given[i].name);
+    }
+    return code;
+}
+
+static void fill_knobs(knob_list *to, const hs_knob *given)
+{
+    for (size_t i = 0; i < to->n; i++) {
+        to->list[i] = (knob_state){.knob = given[i]};
+        snprintf(to->list[i].name, sizeof to->list[i].name, "%s", given[i].name);
+        to->list[i].knob.name = to->list[i].name;
+    }
+}
+
+/* Marks all knobs as not set. */
+static void reset_knobs(knob_list *knobs)
+{
+    for (size_t i = 0; i < knobs->n; i++)
+        knobs->list[i].is_set = knobs->list[i].has_before = false;
+}
+
+/* NULL: no knob has this name. */
+static knob_state *find_knob(const knob_list *knobs, const char *name)
+{
+    for (size_t i = 0; i < knobs->n; i++)
+        if (strcmp(knobs->list[i].name, name) == 0)
+            return &knobs->list[i];
+    return NULL;
+}
+
+/* Returns false if the value is not known: the knob has no `value`, and was not set. */
+static bool value_of(const knob_state *knob, double *value)
+{
+    const void *at = knob->knob.value;
+    if (!at)
+        *value = knob->now;
+    else if (knob->knob.kind == HS_KNOB_NUMBER)
+        *value = *(const double *)at;
+    else if (knob->knob.kind == HS_KNOB_INTEGER)
+        *value = (double)*(const int64_t *)at;
+    else
+        *value = *(const bool *)at;
+    return at || knob->is_set;
+}
+
+/* Formats the value. `room` is at least 32 bytes. "unknown": the knob has no `value`, and was not set. */
+static void format_knob(const knob_state *knob, char *to, size_t room)
+{
+    double value;
+    if (!value_of(knob, &value))
+        snprintf(to, room, "unknown");
+    else if (knob->knob.kind == HS_KNOB_BOOL)
+        snprintf(to, room, "%s", value != 0 ? "true" : "false");
+    else
+        snprintf(to, room, "%.16g", value);
+}
+
+/* Refuses values that the knob cannot have. */
+static hs_code check_value(const knob_state *knob, double value, hs_error *err)
+{
+    const hs_knob *k = &knob->knob;
+    bool limited = k->min != 0 || k->max != 0;
+    if (!isfinite(value))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "it is not finite");
+    if (k->kind == HS_KNOB_BOOL && value != 0 && value != 1)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be true or false", k->name);
+    if (k->kind == HS_KNOB_INTEGER && (value != floor(value) || fabs(value) > LARGEST_INTEGER))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be an integer within +-2^53", k->name);
+    if (limited && (value < k->min || value > k->max))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be from %g to %g", k->name, k->min, k->max);
+    return HS_OK;
+}
+
+static hs_knob_value of_kind(hs_knob_kind kind, double value)
+{
+    if (kind == HS_KNOB_NUMBER)
+        return (hs_knob_value){.number = value};
+    return kind == HS_KNOB_INTEGER ? (hs_knob_value){.integer = (int64_t)value} : (hs_knob_value){.truth = value != 0};
+}
+
+/* Calls the knob's `set` first: a value that it refuses is not stored. */
+static hs_code store_value(knob_state *knob, double number, hs_error *err)
+{
+    void *at = knob->knob.value;
+    const hs_knob_value value = of_kind(knob->knob.kind, number);
+    hs_code code = knob->knob.set ? knob->knob.set(knob->knob.user, value, err) : HS_OK;
+    if (code) {
+        if (err && (!err->code || !err->message[0]))
+            hs_error_set(err, code, "set failed with %s", hs_code_name(code));
+        return code;
+    }
+    if (at && knob->knob.kind == HS_KNOB_NUMBER)
+        *(double *)at = value.number;
+    else if (at && knob->knob.kind == HS_KNOB_INTEGER)
+        *(int64_t *)at = value.integer;
+    else if (at)
+        *(bool *)at = value.truth;
+    return HS_OK;
+}
+
+static hs_code set_value(knob_state *knob, double value, hs_error *err)
+{
+    double before;
+    bool knows = value_of(knob, &before);
+    hs_code code = check_value(knob, value, err);
+    if (code || (code = store_value(knob, value, err)))
+        return code;
+    if (!knob->is_set) {
+        knob->has_before = knows;
+        knob->before = before;
+    }
+    knob->is_set = true;
+    knob->now = value;
+    return HS_OK;
+}
+
+/* Sets the knob to the VALUE of an order, as JSON, so that the locale does not matter. HS_INVALID_ARGUMENT: the value does
+ * not fit. Others: the code of the knob's `set`. */
+static hs_code set_knob_text(knob_state *knob, const char *text, hs_error *err)
+{
+    json_error_t cause;
+    json_t *value = hs__json_load(text, strlen(text), JSON_DECODE_ANY, &cause);
+    if (!value && hs__json_no_memory(&cause))
+        return hs__no_memory(err, strlen(text), "a JSON value");
+    bool is_bool = json_is_boolean(value), is_number = json_is_number(value);
+    double number = is_bool ? json_is_true(value) : json_number_value(value);
+    json_decref(value);
+    if (!is_number && !is_bool)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the value is not a finite number");
+    if (is_bool && knob->knob.kind != HS_KNOB_BOOL)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be a number", knob->name);
+    return set_value(knob, number, err);
+}
+
+/* State of the knobs: the number of knobs that are set, and for each the length of its name, the name and the value. */
+
+static hs_code save_knobs(const knob_list *knobs, hs_state_writer *out, hs_error *err)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < knobs->n; i++)
+        n += knobs->list[i].is_set;
+    hs_code code = hs_state_writer_write(out, &n, sizeof n, err);
+    for (size_t i = 0; !code && i < knobs->n; i++) {
+        const knob_state *knob = &knobs->list[i];
+        uint64_t length = strlen(knob->name);
+        double value = knob->now;
+        if (!knob->is_set)
+            continue;
+        value_of(knob, &value);
+        if ((code = hs_state_writer_write(out, &length, sizeof length, err)) ||
+            (code = hs_state_writer_write(out, knob->name, length, err)))
+            return code;
+        code = hs_state_writer_write(out, &value, sizeof value, err);
+    }
+    return code;
+}
+
+static hs_code read_knob(hs_state_reader *in, char *name, double *value, hs_error *err)
+{
+    uint64_t length;
+    hs_code code = hs_state_reader_read(in, &length, sizeof length, err);
+    if (code)
+        return code;
+    if (!length || length > LONGEST_NAME)
+        return hs_error_set(err, HS_DATA_LOSS, "a knob's name has %llu bytes", (unsigned long long)length);
+    if ((code = hs_state_reader_read(in, name, length, err)))
+        return code;
+    name[length] = '\0';
+    if (!is_name(name) || strlen(name) != length)
+        return hs_error_set(err, HS_DATA_LOSS, "a knob's name is invalid");
+    return hs_state_reader_read(in, value, sizeof *value, err);
+}
+
+/* A value that no longer fits is not an error: the program has changed the knob's limits. */
+static void restore_knob(knob_state *knob, double value, const hs_env *env)
+{
+    char before[32], now[32];
+    hs_error error = {0};
+    format_knob(knob, before, sizeof before);
+    if (set_value(knob, value, &error)) {
+        hs_log(env, HS_LOG_WARNING, "control: '%s' not changed (still %s): the checkpoint's value %.16g is refused: %s",
+               knob->name, before, value, error.message);
+        return;
+    }
+    format_knob(knob, now, sizeof now);
+    hs_log(env, HS_LOG_INFO, "control: '%s' set from %s to %s, as in the checkpoint", knob->name, before, now);
+}
+
+/* For a knob that was set after the checkpoint was saved. */
+static void undo_knob(knob_state *knob, const hs_env *env)
+{
+    char before[32], now[32];
+    hs_error error = {0};
+    if (!knob->has_before)
+        return;
+    format_knob(knob, before, sizeof before);
+    if (store_value(knob, knob->before, &error)) {
+        hs_log(env, HS_LOG_WARNING, "control: '%s' not changed (still %s): %s", knob->name, before, error.message);
+        return;
+    }
+    knob->is_set = false;
+    format_knob(knob, now, sizeof now);
+    hs_log(env, HS_LOG_WARNING, "control: '%s' reset from %s to %s", knob->name, before, now);
+}
+
+static hs_code load_knobs(knob_list *knobs, const hs_env *env, hs_state_reader *in, hs_error *err)
+{
+    uint64_t n;
+    hs_code code = hs_state_reader_read(in, &n, sizeof n, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < knobs->n; i++)
+        knobs->list[i].is_restored = false;
+    for (; n; n--) {
+        char name[LONGEST_NAME + 1];
+        double value;
+        if ((code = read_knob(in, name, &value, err)))
+            return code;
+        knob_state *knob = find_knob(knobs, name);
+        if (!knob) {
+            hs_log(env, HS_LOG_INFO, "control: the checkpoint has %s=%.16g, which is not a knob of this program; ignored",
+                   name, value);
+            continue;
+        }
+        restore_knob(knob, value, env);
+        knob->is_restored = true;
+    }
+    for (size_t i = 0; i < knobs->n; i++)
+        if (knobs->list[i].is_set && !knobs->list[i].is_restored)
+            undo_knob(&knobs->list[i], env);
+    return HS_OK;
+}
+
+/* The hook. */
 
 static const char SPACES[] = " \t\r";
 static const double LONGEST_POLL = 1e9;
 
 typedef struct {
     hs__hook_base base;
-    hs__control_file file;
-    hs__knobs knobs;
-    char *path, *aside, *summary_dir;
-    int64_t poll_ns, looked_ns;
-    bool has_looked;
+    order_file file;
+    knob_list knobs;
+    char *path, *tmp, *summary_dir;
+    int64_t poll_ns, polled_ns;
+    bool has_polled;
     hs_summary_writer *writer;
     const hs_env *session_env;
-    hs_run_context *run; /* while orders are read */
+    hs_run_context *run; /* valid while orders are read */
 } control;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -29,10 +558,10 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     control *hook = self;
     (void)err;
     hook->session_env = hook->file.env = hs_backend_env(backend);
-    hook->has_looked = false;
+    hook->has_polled = false;
     hook->writer = NULL;
-    hs__knobs_reset(&hook->knobs);
-    hs__control_file_reset(&hook->file);
+    reset_knobs(&hook->knobs);
+    reset_order_file(&hook->file);
     return HS_OK;
 }
 
@@ -50,14 +579,14 @@ static int64_t step_of(hs_run_context *run)
     return hs_run_context_global_step(run, NULL);
 }
 
-static void refuse(control *hook, const char *order, const char *why)
+static void refuse_order(control *hook, const char *order, const char *why)
 {
-    hs__control_refuse(&hook->file, order, strlen(order), why);
+    log_refusal(&hook->file, order, strlen(order), why);
 }
 
-static void add_event(const control *hook, const hs__knob *knob, int64_t step)
+static void add_event(const control *hook, const knob_state *knob, int64_t step)
 {
-    char tag[HS__KNOB_NAME + 16];
+    char tag[LONGEST_NAME + 16];
     hs_error error = {0};
     if (!hook->writer)
         return;
@@ -67,42 +596,42 @@ static void add_event(const control *hook, const hs__knob *knob, int64_t step)
                error.message);
 }
 
-static void set_knob(control *hook, hs__knob *knob, const char *value, const char *order)
+static void set_knob(control *hook, knob_state *knob, const char *value, const char *order)
 {
     char before[32], now[32];
     hs_error error = {0};
     int64_t step = step_of(hook->run);
-    hs__knob_text(knob, before, sizeof before);
-    if (hs__knob_set_text(knob, value, &error)) {
-        refuse(hook, order, error.message);
+    format_knob(knob, before, sizeof before);
+    if (set_knob_text(knob, value, &error)) {
+        refuse_order(hook, order, error.message);
         return;
     }
-    hs__knob_text(knob, now, sizeof now);
+    format_knob(knob, now, sizeof now);
     hs_log(hook->session_env, HS_LOG_INFO, "step %lld: '%s' set from %s to %s by %s", (long long)step, knob->name, before,
            now, hook->path);
     add_event(hook, knob, step);
 }
 
-/* NAME=VALUE, with spaces around them or without. */
-static void set(control *hook, const char *assignment, const char *order)
+/* Parses NAME=VALUE. Spaces around both are allowed. */
+static void parse_set(control *hook, const char *assignment, const char *order)
 {
-    char name[HS__KNOB_NAME + 1];
+    char name[LONGEST_NAME + 1];
     const char *equals = strchr(assignment, '=');
     size_t length = strcspn(assignment, " \t\r=");
     if (!equals || strspn(assignment + length, SPACES) != (size_t)(equals - assignment) - length) {
-        refuse(hook, order, "expected 'set NAME=VALUE'");
+        refuse_order(hook, order, "expected 'set NAME=VALUE'");
         return;
     }
-    hs__knob *knob = NULL;
-    if (length <= HS__KNOB_NAME) {
+    knob_state *knob = NULL;
+    if (length <= LONGEST_NAME) {
         memcpy(name, assignment, length);
         name[length] = '\0';
-        knob = hs__knob_find(&hook->knobs, name);
+        knob = find_knob(&hook->knobs, name);
     }
     if (knob)
         set_knob(hook, knob, equals + 1, order);
     else
-        refuse(hook, order, "no knob has this name");
+        refuse_order(hook, order, "no knob has this name");
 }
 
 static bool is_word(const char *text, const char *word)
@@ -111,7 +640,7 @@ static bool is_word(const char *text, const char *word)
     return strncmp(text, word, length) == 0 && text[length + strspn(text + length, SPACES)] == '\0';
 }
 
-static void obey(void *user, const char *text)
+static void execute_order(void *user, const char *text)
 {
     control *hook = user;
     const char *order = text + strspn(text, SPACES);
@@ -124,9 +653,9 @@ static void obey(void *user, const char *text)
                hook->path);
         hs_run_context_interrupt(hook->run);
     } else if (strncmp(order, "set", 3) == 0 && (order[3] == ' ' || order[3] == '\t')) {
-        set(hook, order + 3 + strspn(order + 3, SPACES), order);
+        parse_set(hook, order + 3 + strspn(order + 3, SPACES), order);
     } else if (*order) {
-        refuse(hook, order, "expected 'save', 'stop' or 'set NAME=VALUE'");
+        refuse_order(hook, order, "expected 'save', 'stop' or 'set NAME=VALUE'");
     }
 }
 
@@ -135,40 +664,40 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     control *hook = self;
     int64_t now_ns = hs_run_context_now(run);
     (void)values, (void)err;
-    if (hook->has_looked && now_ns - hook->looked_ns < hook->poll_ns)
+    if (hook->has_polled && now_ns - hook->polled_ns < hook->poll_ns)
         return HS_OK;
-    hook->has_looked = true;
-    hook->looked_ns = now_ns;
+    hook->has_polled = true;
+    hook->polled_ns = now_ns;
     hook->run = run;
-    hs__control_file_look(&hook->file);
+    poll_order_file(&hook->file);
     hook->run = NULL;
     return HS_OK;
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs__knobs_save(&((const control *)self)->knobs, out, err);
+    return save_knobs(&((const control *)self)->knobs, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     control *hook = self;
-    return hs__knobs_load(&hook->knobs, hook->session_env, in, err);
+    return load_knobs(&hook->knobs, hook->session_env, in, err);
 }
 
 static void close_control(void *self, const hs_outcome *outcome)
 {
     (void)outcome;
-    hs__control_file_reset(&((control *)self)->file);
+    reset_order_file(&((control *)self)->file);
 }
 
 static void destroy(void *self)
 {
     control *hook = self;
-    hs__control_file_reset(&hook->file);
+    reset_order_file(&hook->file);
     hs_env_free(&hook->base.env, hook->knobs.list);
     hs_env_free(&hook->base.env, hook->summary_dir);
-    hs_env_free(&hook->base.env, hook->aside);
+    hs_env_free(&hook->base.env, hook->tmp);
     hs_env_free(&hook->base.env, hook->path);
     hs__hook_free(hook);
 }
@@ -177,13 +706,14 @@ static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "control", .begin = begin, .after_create_session = after_create_session, .after_run = after_run,
     .close = close_control, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_control_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_control_options *options = given;
     if (!options->path || !*options->path)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "path is missing; name the file that orders are written to");
     if (!(options->poll_secs >= 0))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "poll_secs is %g; it must be at least 0", options->poll_secs);
-    return hs__knobs_check(options->knobs, err);
+    return check_knobs(options->knobs, err);
 }
 
 static hs_code copy_knobs(control *hook, const hs_control_options *options, hs_error *err)
@@ -194,42 +724,34 @@ static hs_code copy_knobs(control *hook, const hs_control_options *options, hs_e
     if (n && !(hook->knobs.list = hs_env_alloc(&hook->base.env, n * sizeof *hook->knobs.list)))
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu knobs", n);
     hook->knobs.n = n;
-    hs__knobs_copy(&hook->knobs, options->knobs);
+    fill_knobs(&hook->knobs, options->knobs);
     return HS_OK;
 }
 
-static hs_code fill(control *hook, const hs_control_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    control *hook = self;
+    const hs_control_options *options = given;
     static const char ending[] = ".taken";
+    hook->file.fifo = -1;
     double poll = options->poll_secs > 0 ? options->poll_secs : 1;
     hook->poll_ns = (int64_t)((poll < LONGEST_POLL ? poll : LONGEST_POLL) * 1e9);
     size_t length = strlen(options->path);
     if (!(hook->path = hs__hook_text(hook, options->path, err)) ||
         (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err))))
         return HS_RESOURCE_EXHAUSTED;
-    if (!(hook->aside = hs_env_alloc(&hook->base.env, length + sizeof ending)))
+    if (!(hook->tmp = hs_env_alloc(&hook->base.env, length + sizeof ending)))
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
-    memcpy(hook->aside, options->path, length);
-    memcpy(hook->aside + length, ending, sizeof ending);
+    memcpy(hook->tmp, options->path, length);
+    memcpy(hook->tmp + length, ending, sizeof ending);
     hook->file.path = hook->path;
-    hook->file.aside = hook->aside;
-    hook->file.line = obey;
+    hook->file.tmp = hook->tmp;
+    hook->file.line = execute_order;
     hook->file.user = hook;
     return copy_knobs(hook, options, err);
 }
 
 hs_hook hs_control_hook(const hs_control_options *given)
 {
-    hs_control_options options = {0};
-    control *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_control_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook)
-        hook->file.fifo = -1;
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, control, hs_control_options, check, fill, given);
 }

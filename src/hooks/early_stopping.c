@@ -11,30 +11,30 @@
 
 enum { NO_STEP = -1 };
 
-/* What is known so far. */
+/* The hook's state in checkpoints. */
 typedef struct {
     double best;
-    int64_t best_step; /* NO_STEP: there is none */
-    int64_t bad;       /* values since then that were not better */
-    int64_t seen_step; /* of the last value */
-    int64_t gave_up;   /* after so many it has stopped the training; 0: it has not */
+    int64_t best_step; /* NO_STEP: no value yet */
+    int64_t bad;       /* values since the best one, all of them not better */
+    int64_t seen_step; /* step of the last value */
+    int64_t gave_up;   /* the value of `bad` at which the hook stopped the training. 0: it did not */
 } record;
 
-static const record nothing = {0, NO_STEP, 0, NO_STEP, 0};
+static const record empty_record = {0, NO_STEP, 0, NO_STEP, 0};
 
 typedef struct {
     hs__hook_base base;
-    char *metric, *tensor; /* one of the two */
-    char *identity;        /* what it looks for, for the checkpoint */
+    char *metric, *tensor; /* one of the two is set */
+    char *identity;        /* "the smallest METRIC", for the checkpoint */
     const char *names[2];
     hs_run_args args;
     int64_t patience, start_step;
     double min_delta;
     bool larger_is_better, restore_best, restore_at_any_end;
     record known;
-    bool copies;         /* at the boundary the state is to be copied */
+    bool copy_pending;   /* copy the state in the next boundary */
     hs_state_copy *copy; /* NULL: none yet */
-    bool has_copy;       /* it is of the best step */
+    bool has_copy;       /* `copy` is of the best step */
     const hs_env *session_env;
 } early_stopping;
 
@@ -42,8 +42,8 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     early_stopping *hook = self;
     hook->session_env = hs_backend_env(backend);
-    hook->known = nothing;
-    hook->copies = hook->has_copy = false;
+    hook->known = empty_record;
+    hook->copy_pending = hook->has_copy = false;
     hs_code code = hs_backend_check_global_step(backend, err);
     return code || !hook->tensor ? code : hs_backend_check_tensor(backend, hook->tensor, err);
 }
@@ -53,7 +53,7 @@ static const char *name_of(const early_stopping *hook)
     return hook->metric ? hook->metric : hook->tensor;
 }
 
-static bool is_enough(const early_stopping *hook, int64_t bad)
+static bool is_patience_exhausted(const early_stopping *hook, int64_t bad)
 {
     return hook->patience != HS_NEVER && bad >= hook->patience;
 }
@@ -65,7 +65,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     (void)session, (void)err;
     if (!known->gave_up)
         return HS_OK;
-    if (!is_enough(hook, known->gave_up)) { /* there is more patience now */
+    if (!is_patience_exhausted(hook, known->gave_up)) { /* the program has raised the patience */
         known->gave_up = 0;
         return HS_OK;
     }
@@ -93,8 +93,8 @@ static bool is_better(const early_stopping *hook, double value)
     return hook->larger_is_better ? value > known->best + hook->min_delta : value < known->best - hook->min_delta;
 }
 
-/* Takes a value of that step. True: it is the best so far. */
-static bool take(early_stopping *hook, double value, int64_t step)
+/* Records the value of a step. Returns true if it is the best so far. */
+static bool record_value(early_stopping *hook, double value, int64_t step)
 {
     record *known = &hook->known;
     known->seen_step = step;
@@ -109,16 +109,16 @@ static bool take(early_stopping *hook, double value, int64_t step)
     return true;
 }
 
-/* A value that was not seen yet. */
-static bool find_fresh(const early_stopping *hook, const hs_raw_session *session, double *value, int64_t *step)
+/* Reads the metric. Returns false if it is not newer than the last value. */
+static bool read_new_metric(const early_stopping *hook, const hs_raw_session *session, double *value, int64_t *step)
 {
     return hook->metric && hs_raw_session_metric(session, hook->metric, value, step) && *step > hook->known.seen_step;
 }
 
-static void stop_if_over(early_stopping *hook, hs_run_context *run)
+static void stop_if_exhausted(early_stopping *hook, hs_run_context *run)
 {
     record *known = &hook->known;
-    if (known->gave_up || !is_enough(hook, known->bad))
+    if (known->gave_up || !is_patience_exhausted(hook, known->bad))
         return;
     known->gave_up = known->bad;
     if (known->best_step == NO_STEP)
@@ -141,25 +141,25 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     early_stopping *hook = self;
     double value;
     int64_t step;
-    if (!hook->tensor) { /* somebody has said something since the last boundary */
-        if (find_fresh(hook, hs_run_context_session(run), &value, &step))
+    if (!hook->tensor) { /* the boundary reads the metric, if it was set since */
+        if (read_new_metric(hook, hs_run_context_session(run), &value, &step))
             hs_run_context_request_boundary(run);
         return HS_OK;
     }
     if ((step = hs_run_context_global_step(run, err)) < 0)
         return err->code;
-    if (take(hook, hs_run_values_number(values, 0), step) && keeps_copies(hook)) {
-        hook->copies = true;
+    if (record_value(hook, hs_run_values_number(values, 0), step) && keeps_copies(hook)) {
+        hook->copy_pending = true;
         hs_run_context_request_boundary(run);
     }
-    stop_if_over(hook, run);
+    stop_if_exhausted(hook, run);
     return HS_OK;
 }
 
-/* A state is worth keeping only if the value was said of it. */
-static hs_code keep_copy(early_stopping *hook, hs_raw_session *session, int64_t step, hs_error *err)
+/* Copies the state, if the best value is of this very step. */
+static hs_code copy_best_state(early_stopping *hook, hs_raw_session *session, int64_t step, hs_error *err)
 {
-    hook->copies = false;
+    hook->copy_pending = false;
     if (step != hook->known.best_step)
         return HS_OK;
     hs_code code = hs_raw_session_copy_state(session, &hook->copy, err);
@@ -175,17 +175,17 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     int64_t step;
     if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    if (find_fresh(hook, session, &value, &step))
-        hook->copies = take(hook, value, step) && keeps_copies(hook);
-    stop_if_over(hook, run);
-    if (!hook->copies)
+    if (read_new_metric(hook, session, &value, &step))
+        hook->copy_pending = record_value(hook, value, step) && keeps_copies(hook);
+    stop_if_exhausted(hook, run);
+    if (!hook->copy_pending)
         return HS_OK;
     int64_t now = hs_run_context_global_step(run, err);
-    return now < 0 ? err->code : keep_copy(hook, session, now, err);
+    return now < 0 ? err->code : copy_best_state(hook, session, now, err);
 }
 
-/* Where the run was resumed, the checkpoint of the best step may lie beside the one that it was resumed from. */
-static void tell_lost(const early_stopping *hook, const hs_raw_session *session, int64_t step)
+/* If the run was resumed, the checkpoint of the best step may be in the same directory. */
+static void log_lost_state(const early_stopping *hook, const hs_raw_session *session, int64_t step)
 {
     const char *from = hs_raw_session_restored_from(session), *dash = from ? strrchr(from, '-') : NULL;
     char path[1024], where[1100] = "";
@@ -199,8 +199,8 @@ static void tell_lost(const early_stopping *hook, const hs_raw_session *session,
            (long long)step, (long long)hook->known.best_step, name_of(hook), hook->known.best, where);
 }
 
-/* What the copy has of this hook is of the moment of the copy: that it has stopped since is to be known to whoever resumes.
- */
+/* The copy also restores this hook's state. gave_up is kept, so that a resumed run knows that the hook has stopped the
+ * training. */
 static hs_code restore(early_stopping *hook, hs_raw_session *session, hs_error *err)
 {
     int64_t gave_up = hook->known.gave_up;
@@ -218,9 +218,9 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     early_stopping *hook = self;
     double value;
-    int64_t fresh;
-    if (find_fresh(hook, session, &value, &fresh)) /* of an evaluation at the end, say */
-        take(hook, value, fresh);
+    int64_t step_of_value;
+    if (read_new_metric(hook, session, &value, &step_of_value)) /* from an evaluation at the end, for example */
+        record_value(hook, value, step_of_value);
     bool restores = hook->restore_at_any_end || (hook->restore_best && hook->known.gave_up);
     if (!restores || hook->known.best_step == NO_STEP)
         return HS_OK;
@@ -229,7 +229,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         return err->code;
     if (hook->has_copy)
         return restore(hook, session, err);
-    tell_lost(hook, session, step);
+    log_lost_state(hook, session, step);
     return HS_OK;
 }
 
@@ -286,8 +286,9 @@ static const hs_hook_ops ops =
             .save_state = save_state, .load_state = load_state, .destroy = destroy, .state_identity = state_identity,
             .state_bytes = sizeof(record));
 
-static hs_code check(const hs_early_stopping_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_early_stopping_options *options = given;
     bool metric = options->metric && *options->metric, tensor = options->tensor && *options->tensor;
     if (metric == tensor)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s of metric and tensor is given; give exactly one of the two",
@@ -300,8 +301,10 @@ static hs_code check(const hs_early_stopping_options *options, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill(early_stopping *hook, const hs_early_stopping_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    early_stopping *hook = self;
+    const hs_early_stopping_options *options = given;
     static const char form[] = "the %s %s";
     const char *extreme = options->larger_is_better ? "largest" : "smallest";
     hook->patience = options->patience ? options->patience : 1;
@@ -310,7 +313,7 @@ static hs_code fill(early_stopping *hook, const hs_early_stopping_options *optio
     hook->larger_is_better = options->larger_is_better;
     hook->restore_best = options->restore_best;
     hook->restore_at_any_end = options->restore_at_any_end;
-    hook->known = nothing;
+    hook->known = empty_record;
     if ((options->metric && *options->metric && !(hook->metric = hs__hook_text(hook, options->metric, err))) ||
         (options->tensor && *options->tensor && !(hook->tensor = hs__hook_text(hook, options->tensor, err))))
         return HS_RESOURCE_EXHAUSTED;
@@ -325,14 +328,5 @@ static hs_code fill(early_stopping *hook, const hs_early_stopping_options *optio
 
 hs_hook hs_early_stopping_hook(const hs_early_stopping_options *given)
 {
-    hs_early_stopping_options options = {0};
-    early_stopping *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_early_stopping_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, early_stopping, hs_early_stopping_options, check, fill, given);
 }

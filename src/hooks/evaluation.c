@@ -18,28 +18,28 @@ typedef struct {
     bool at_end, due;
     char *name, *eval_op, *summary_dir;
     const char *const *metrics, *const *reset_ops;
-    char *tags; /* "NAME/METRIC", one behind the other with their zeros */
+    char *tags; /* "NAME/METRIC" of each metric, zero-terminated, in one block */
     double *values;
     int64_t n_batches;
     hs_summary_writer *given_writer, *writer;
     hs_evaluate_fn evaluate;
     void *user;
-    hs_hook averages;       /* without ops: the variables are evaluated */
-    int64_t evaluated_step; /* the last one */
-    int64_t restores;       /* of the session, when that was so */
+    hs_hook averages;           /* without ops: the variables are evaluated */
+    int64_t evaluated_step;     /* step of the last evaluation */
+    int64_t restore_generation; /* hs_raw_session_restores then */
     const hs_env *session_env;
 } evaluation;
 
-/* One evaluation on its way. */
+/* One evaluation. */
 typedef struct {
     evaluation *hook;
     hs_raw_session *session;
     int64_t step, begin_ns, batches;
-    bool heeds; /* a stop abandons it; else one was in force before it */
+    bool abandons; /* if a stop is requested. False: one was requested before the evaluation */
     bool abandoned;
 } pass;
 
-static hs_code need_op(hs_backend backend, const char *name, hs_error *err)
+static hs_code check_op(hs_backend backend, const char *name, hs_error *err)
 {
     hs_node node;
     return name ? hs_backend_find(backend, name, &node, err) : HS_OK;
@@ -55,11 +55,11 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     for (size_t i = 0; !code && hook->metrics && hook->metrics[i]; i++)
         code = hs_backend_check_tensor(backend, hook->metrics[i], err);
     for (size_t i = 0; !code && hook->reset_ops && hook->reset_ops[i]; i++)
-        code = need_op(backend, hook->reset_ops[i], err);
-    return code ? code : need_op(backend, hook->eval_op, err);
+        code = check_op(backend, hook->reset_ops[i], err);
+    return code ? code : check_op(backend, hook->eval_op, err);
 }
 
-/* A run of an evaluation that ends for want of input must not pass for the end of the training's. */
+/* If an evaluation's run reaches the end of the input, it is an error: HS_OUT_OF_RANGE would end the training normally. */
 static hs_code run_part(const pass *p, const hs_run_args *args, const hs_run_values **values, const char *what,
                         hs_error *err)
 {
@@ -74,7 +74,7 @@ static hs_code run_part(const pass *p, const hs_run_args *args, const hs_run_val
 
 static bool is_abandoned(pass *p)
 {
-    p->abandoned = p->heeds && hs_raw_session_stop_requested(p->session);
+    p->abandoned = p->abandons && hs_raw_session_stop_requested(p->session);
     return p->abandoned;
 }
 
@@ -117,7 +117,7 @@ static hs_code publish(const pass *p, hs_error *err)
     return code;
 }
 
-static void tell(const pass *p)
+static void log_metrics(const pass *p)
 {
     const evaluation *hook = p->hook;
     char line[LINE], batches[64] = "", secs[HS__NUMBER_TEXT];
@@ -148,11 +148,11 @@ static hs_code run_all(pass *p, hs_error *err)
     }
     if ((code = fetch(p, err)) || (code = publish(p, err)))
         return code;
-    tell(p);
+    log_metrics(p);
     return HS_OK;
 }
 
-static hs_code call(const pass *p, hs_error *err)
+static hs_code call_evaluate(const pass *p, hs_error *err)
 {
     hs_code code = p->hook->evaluate(p->hook->user, p->session, p->step, err);
     if (code != HS_OUT_OF_RANGE)
@@ -161,7 +161,7 @@ static hs_code call(const pass *p, hs_error *err)
     return HS_OK;
 }
 
-/* With the averages in the place of the variables, if there are any. */
+/* Evaluates with the averages in place of the variables, if the hook has a moving average. */
 static hs_code evaluate_averages(pass *p, hs_error *err)
 {
     const evaluation *hook = p->hook;
@@ -169,15 +169,15 @@ static hs_code evaluate_averages(pass *p, hs_error *err)
     bool averages = hook->averages.ops != NULL;
     hs_code code = averages ? hs_moving_average_swap(hook->averages, true, err) : HS_OK;
     if (!code)
-        code = hook->evaluate ? is_abandoned(p) ? HS_OK : call(p, err) : run_all(p, err);
+        code = hook->evaluate ? is_abandoned(p) ? HS_OK : call_evaluate(p, err) : run_all(p, err);
     if (averages && hs_moving_average_swap(hook->averages, false, &late) && !code)
         code = hs_error_set(err, late.code, "%s", late.message);
     return code;
 }
 
-static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step, bool heeds, hs_error *err)
+static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step, bool abandons, hs_error *err)
 {
-    pass p = {.hook = hook, .session = session, .step = step, .heeds = heeds};
+    pass p = {.hook = hook, .session = session, .step = step, .abandons = abandons};
     p.begin_ns = hs_env_monotonic_ns(hook->session_env);
     hs_phase before = hs_raw_session_enter_phase(session, HS_PHASE_EVAL);
     hs_code code = evaluate_averages(&p, err);
@@ -189,7 +189,7 @@ static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step,
                hook->name);
     } else {
         hook->evaluated_step = step;
-        hook->restores = hs_raw_session_restores(session);
+        hook->restore_generation = hs_raw_session_restores(session);
     }
     return code;
 }
@@ -200,16 +200,16 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     bool fires;
     (void)values;
     hs_code code = hs_timer_fires(hook->timing.timer, run, &fires, err);
-    hook->due |= fires; /* still, where another hook's failure has kept the boundary from coming */
+    hook->due |= fires; /* `due` remains set if another hook fails before the boundary */
     if (!code && hook->due)
         hs_run_context_request_boundary(run);
     return code;
 }
 
-/* What was restored goes on as it stood. */
-static hs_code created(evaluation *hook, hs_run_context *run, int64_t step, hs_error *err)
+/* A restored schedule continues. */
+static hs_code begin_schedule(evaluation *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
-    hook->due = false; /* what was due when a session was lost is not, in the one that is made for it */
+    hook->due = false; /* a recovery cancels an evaluation that was due */
     hs_timer_start(hook->timing.timer, step);
     hs_timer_begin(hook->timing.timer, run, step);
     return hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer,
@@ -226,7 +226,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     if (step < 0)
         return err->code;
     if (which == HS_BOUNDARY_CREATED)
-        return created(hook, run, step, err);
+        return begin_schedule(hook, run, step, err);
     bool due = hs_run_context_agree(run, hook->due);
     hook->due = false;
     return due ? evaluate(hook, hs_run_context_session(run), step, !hs_run_context_stop_requested(run), err) : HS_OK;
@@ -234,7 +234,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 
 static bool is_evaluated(const evaluation *hook, const hs_raw_session *session, int64_t step)
 {
-    return hook->evaluated_step == step && hook->restores == hs_raw_session_restores(session);
+    return hook->evaluated_step == step && hook->restore_generation == hs_raw_session_restores(session);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
@@ -256,7 +256,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     evaluation *hook = self;
-    hook->due = false; /* at a step that was left */
+    hook->due = false; /* it was due at an abandoned step */
     return hs_timer_load(hook->timing.timer, in, err);
 }
 
@@ -299,8 +299,9 @@ static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
     return HS_OK;
 }
 
-static hs_code check(const hs_evaluation_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_evaluation_options *options = given;
     if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "none of every_n_steps, every_n_secs, trigger and at_end is given; give at least one");
@@ -330,8 +331,10 @@ static hs_code make_tags(evaluation *hook, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill(evaluation *hook, const hs_evaluation_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    evaluation *hook = self;
+    const hs_evaluation_options *options = given;
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
@@ -353,14 +356,5 @@ static hs_code fill(evaluation *hook, const hs_evaluation_options *options, hs_e
 
 hs_hook hs_evaluation_hook(const hs_evaluation_options *given)
 {
-    hs_evaluation_options options = {0};
-    evaluation *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_evaluation_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, evaluation, hs_evaluation_options, check, fill, given);
 }

@@ -23,20 +23,25 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 
 static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "feed_fn", .before_run = before_run, .destroy = hs__hook_free);
 
+static hs_code check(const void *given, hs_error *err)
+{
+    const hs_feed_fn_options *options = given;
+    if (!options->feeds)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "feeds is missing; give the function that returns the feeds");
+    return HS_OK;
+}
+
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    feed_fn *hook = self;
+    const hs_feed_fn_options *options = given;
+    (void)err;
+    hook->feeds = options->feeds;
+    hook->user = options->user;
+    return HS_OK;
+}
+
 hs_hook hs_feed_fn_hook(const hs_feed_fn_options *given)
 {
-    hs_feed_fn_options options = {0};
-    feed_fn *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_feed_fn_options, env, &options, given, &error)) {
-        if (options.feeds)
-            hook = hs__hook_new(options.env, sizeof *hook, &error);
-        else
-            hs_error_set(&error, HS_INVALID_ARGUMENT, "feeds is missing; give the function that returns the feeds");
-    }
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->feeds = options.feeds;
-    hook->user = options.user;
-    return (hs_hook){.ops = &ops, .self = hook};
+    return HS__HOOK_MAKE(&ops, feed_fn, hs_feed_fn_options, check, fill, given);
 }

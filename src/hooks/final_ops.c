@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/final_ops.h>
 
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
 typedef struct {
     hs__hook_base base;
-    const char *const *names; /* a copy; NULL: the tree, or nothing */
+    const char *const *names; /* a copy. NULL: args.fetches, or nothing to run */
     hs_run_args args;
     hs_final_values_fn done;
     void *user;
 } final_ops;
 
-/* A name that is not there is told of before the training, not after it. */
+/* Reports an unknown name before the training, not after it. */
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     const final_ops *hook = self;
@@ -30,7 +31,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         return HS_OK;
     hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
     if (code == HS_OUT_OF_RANGE)
-        hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING,
+        hs_log(hs__session_env(session), HS_LOG_WARNING,
                "final_ops: the input has ended; final ops must not depend on an op that draws a batch");
     return code || !hook->done ? code : hook->done(hook->user, values, err);
 }
@@ -44,8 +45,9 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "final_ops", .begin = begin, .end = end, .destroy = destroy);
 
-static hs_code check(const hs_final_ops_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_final_ops_options *options = given;
     if (options->names && options->fetches)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "each of names and fetches is given; give at most one of the two");
     if (options->names && !options->names[0])
@@ -53,8 +55,10 @@ static hs_code check(const hs_final_ops_options *options, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill(final_ops *hook, const hs_final_ops_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    final_ops *hook = self;
+    const hs_final_ops_options *options = given;
     hook->done = options->done;
     hook->user = options->user;
     if (options->names && !(hook->names = hs__hook_names(hook, options->names, err)))
@@ -66,14 +70,5 @@ static hs_code fill(final_ops *hook, const hs_final_ops_options *options, hs_err
 
 hs_hook hs_final_ops_hook(const hs_final_ops_options *given)
 {
-    hs_final_ops_options options = {0};
-    final_ops *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_final_ops_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, final_ops, hs_final_ops_options, check, fill, given);
 }

@@ -1,14 +1,340 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/finite_guard.h>
 
-#include "hooks/finite_check.h"
-#include "hooks/finite_dump.h"
-#include "hooks/finite_look.h"
+#include <hooksess/graph.h>
+#include <hooksess/safetensors.h>
+#include <hooksess/session.h>
+
+#include "base/files.h"
 #include "hooks/finite_rollback.h"
+#include "hooks/finite_spike.h"
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+/* The inspection. Finds values that are not finite, and spikes of losses, in the tensors that a guard fetches. */
+
+/* The role of a tensor, in the order of execution. Tensors of the last stage are dumped, but not inspected. */
+enum { INPUTS, ACTIVATIONS, LOSSES, GRADIENTS, PARAMETERS, DUMP_ALSO, STAGES };
+
+typedef struct {
+    const char *const *names; /* of all stages, in their order; ended by NULL */
+    size_t ends[STAGES];      /* the index after the last name of each stage */
+} watched_list;
+
+typedef struct {
+    size_t offenders; /* bad tensors. 0: the other fields are not set */
+    int first_stage;
+    bool has_bad_parameter;
+    int64_t step;
+    char first[768];   /* describes the first bad tensor */
+    char further[512]; /* the names of the others; "" if there are none */
+} finding;
+
+/* Text that is appended to, and cut if it is too long. */
+typedef struct {
+    char *to;
+    size_t bytes, used;
+} bounded_text;
+
+HS_PRINTF(2, 3) static void append(bounded_text *t, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(t->to + t->used, t->bytes - t->used, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        t->used += (size_t)length < t->bytes - t->used ? (size_t)length : t->bytes - t->used - 1;
+}
+
+/* Returns the stage of the name with this index. */
+static int stage_of(const watched_list *watched, size_t index)
+{
+    int stage = 0;
+    while (index >= watched->ends[stage])
+        stage++;
+    return stage;
+}
+
+/* Returns "inputs", "activations" and so on. Static. */
+static const char *stage_name(int stage)
+{
+    static const char *const names[STAGES] = {"inputs", "activations", "losses", "gradients", "parameters", "dump_also"};
+    return names[stage];
+}
+
+static bool is_watchable(hs_dtype dtype)
+{
+    return dtype == HS_FLOAT || dtype == HS_DOUBLE || dtype == HS_HALF || dtype == HS_BFLOAT16;
+}
+
+static hs_code refuse_type(const char *name, hs_dtype dtype, hs_error *err)
+{
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "tensor '%s' is of type %s; only float, double, half and bfloat16 can be watched; to dump it, list "
+                        "it in dump_also",
+                        name, hs_dtype_name(dtype));
+}
+
+/* HS_INVALID_ARGUMENT: a watched variable has a type without NaN. The backend knows only the types of variables. */
+static hs_code check_watched_variables(const watched_list *watched, hs_backend backend, hs_error *err)
+{
+    hs_variable variable;
+    for (size_t i = 0; hs_backend_variable(backend, i, &variable); i++)
+        for (size_t k = 0; k < watched->ends[PARAMETERS] && !is_watchable(variable.dtype); k++)
+            if (strcmp(watched->names[k], variable.name) == 0)
+                return refuse_type(variable.name, variable.dtype, err);
+    return HS_OK;
+}
+
+static void append_index(bounded_text *t, const hs_tensor *value, int64_t index)
+{
+    int64_t at[HS_MAX_RANK], rest = index;
+    for (int i = value->rank - 1; i >= 0; i--) {
+        at[i] = rest % value->dims[i];
+        rest /= value->dims[i];
+    }
+    append(t, "[");
+    for (int i = 0; i < value->rank; i++)
+        append(t, i ? ",%lld" : "%lld", (long long)at[i]);
+    append(t, "] (element %lld)", (long long)index);
+}
+
+static void append_range(bounded_text *t, const hs_tensor *host)
+{
+    double least = INFINITY, most = -INFINITY;
+    size_t n = host->bytes / hs_dtype_size(host->dtype);
+    for (size_t i = 0; i < n; i++) {
+        double number = hs_tensor_number(host, i);
+        if (!isfinite(number))
+            continue;
+        least = number < least ? number : least;
+        most = number > most ? number : most;
+    }
+    if (least <= most)
+        append(t, ", the other elements from %.9g to %.9g", least, most);
+}
+
+static void describe_nonfinite(finding *found, const watched_list *watched, size_t index, const hs_tensor *host,
+                               const hs_nonfinite *bad)
+{
+    static const char *const stages[STAGES] = {"input", "activation", "loss", "gradient", "parameter", ""};
+    char shape[HS_SHAPE_TEXT_SIZE];
+    hs_shape of = hs_tensor_shape(host);
+    bounded_text t = {found->first, sizeof found->first, 0};
+    append(&t, "%s '%.256s', %s %s, is not finite: first at ", stages[found->first_stage], watched->names[index],
+           hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape));
+    append_index(&t, host, bad->first_index);
+    append(&t, "; %llu NaN, %llu +infinity, %llu -infinity of %zu", (unsigned long long)bad->nan,
+           (unsigned long long)bad->positive_infinity, (unsigned long long)bad->negative_infinity,
+           host->bytes / hs_dtype_size(host->dtype));
+    append_range(&t, host);
+}
+
+/* Counts a bad tensor. Returns true if it is the first one, which the caller describes. */
+static bool count_offender(finding *found, const watched_list *watched, size_t index, hs_run_context *run)
+{
+    int stage = stage_of(watched, index);
+    size_t used = strlen(found->further);
+    bounded_text further = {found->further, sizeof found->further, used};
+    found->has_bad_parameter |= stage == PARAMETERS;
+    if (found->offenders++) {
+        append(&further, "%s%s/%s", used ? ", " : "", stage_name(stage), watched->names[index]);
+        return false;
+    }
+    found->first_stage = stage;
+    found->step = hs_run_context_global_step(run, NULL);
+    return true;
+}
+
+static hs_code check_spike(const watched_list *watched, size_t index, hs__spikes *spikes, hs_run_context *run,
+                           const hs_tensor *host, finding *found, hs_error *err)
+{
+    char shape[HS_SHAPE_TEXT_SIZE];
+    double mean, zscore, value = hs_tensor_number(host, 0);
+    hs_shape of = hs_tensor_shape(host);
+    if (hs_shape_elements(&of) != 1)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "loss '%s' has shape %s; it must have one element",
+                            watched->names[index], hs_shape_text(&of, shape, sizeof shape));
+    if (!hs__spikes_check(spikes, index - watched->ends[LOSSES - 1], value, &mean, &zscore) ||
+        !count_offender(found, watched, index, run))
+        return HS_OK;
+    bounded_text t = {found->first, sizeof found->first, 0};
+    append(&t, "loss '%.256s' is %.9g, which is %.3g standard deviations above %.9g, the mean of the last %lld values",
+           watched->names[index], value, zscore, mean, (long long)spikes->window);
+    return HS_OK;
+}
+
+/* Inspects the values of a run. HS_INVALID_ARGUMENT: a tensor has a type without NaN, or a loss has several elements.
+ * Others: the code of copying from a device. */
+static hs_code inspect(const watched_list *watched, hs__spikes *spikes, hs_run_context *run, const hs_run_values *values,
+                       hs_host_copy *copy, finding *found, hs_error *err)
+{
+    found->offenders = 0;
+    found->has_bad_parameter = false;
+    found->further[0] = '\0';
+    for (size_t i = 0; i < watched->ends[PARAMETERS]; i++) {
+        const hs_tensor *value = hs_run_values_tensor(values, i);
+        hs_tensor host;
+        if (!is_watchable(value->dtype))
+            return refuse_type(watched->names[i], value->dtype, err);
+        hs_code code = hs_tensor_host(value, copy, &host, err);
+        if (code) {
+            hs_error_prefix(err, "tensor '%s'", watched->names[i]);
+            return code;
+        }
+        hs_nonfinite bad = hs_tensor_nonfinite(&host);
+        if (bad.first_index >= 0 && count_offender(found, watched, i, run))
+            describe_nonfinite(found, watched, i, &host, &bad);
+        if (stage_of(watched, i) == LOSSES && (code = check_spike(watched, i, spikes, run, &host, found, err)))
+            return code;
+    }
+    return HS_OK;
+}
+
+/* Dumps. */
+
+/* Writes the tensors of a bad step to safetensors files. A failure is a warning in the log. */
+typedef struct {
+    char *directory; /* NULL: no dumps */
+    int64_t most;    /* HS_NEVER: no limit */
+    int64_t made;
+} dump_files;
+
+enum { PATH = 4096, NAME = 32 };
+
+/* The fetched tensors become variables of a temporary graph, because hs_safetensors_save saves the variables of a session.
+ */
+typedef struct {
+    hs_graph *graph;
+    hs_session *session;
+    hs_checkpoint_name *names; /* names of the variables in the file; the text is in the same block */
+} temporary_graph;
+
+/* Not all tensors' names are allowed for variables, so the variables are "t0", "t1" and so on. */
+static hs_code make_names(temporary_graph *temporary, const hs_env *env, const watched_list *watched, hs_error *err)
+{
+    size_t n = watched->ends[DUMP_ALSO], bytes = (n + 1) * sizeof *temporary->names, room = 0;
+    for (size_t i = 0; i < n; i++)
+        room += strlen(watched->names[i]) + 2 * NAME;
+    if (!(temporary->names = hs_env_alloc(env, bytes + room)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the names of the dumped tensors");
+    char *text = (char *)(temporary->names + n + 1);
+    for (size_t i = 0; i < n; i++) {
+        temporary->names[i].variable = text;
+        text += snprintf(text, NAME, "t%zu", i) + 1;
+        temporary->names[i].name = text;
+        text += sprintf(text, "%s/%s", stage_name(stage_of(watched, i)), watched->names[i]) + 1;
+    }
+    return HS_OK;
+}
+
+static hs_code open_graph(temporary_graph *temporary, const hs_env *env, const watched_list *watched,
+                          const hs_run_values *values, hs_error *err)
+{
+    hs_code code = make_names(temporary, env, watched, err);
+    if (code)
+        return code;
+    if (!(temporary->graph = hs_graph_new(env)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the dumped tensors");
+    for (size_t i = 0; i < watched->ends[DUMP_ALSO]; i++) { /* the graph keeps its first error */
+        const hs_tensor *value = hs_run_values_tensor(values, i);
+        hs_graph_add_variable(temporary->graph, HS_VARIABLE_DEF(.name = temporary->names[i].variable, .dtype = value->dtype,
+                                                                .shape = hs_tensor_shape(value), .data = value->data,
+                                                                .memory = value->memory));
+    }
+    temporary->session = hs_session_open(hs_graph_backend(temporary->graph), HS_SESSION_OPTIONS(), err);
+    return temporary->session ? HS_OK : err->code;
+}
+
+static void close_graph(temporary_graph *temporary, const hs_env *env)
+{
+    hs_session_close(temporary->session, NULL);
+    hs_graph_free(temporary->graph);
+    hs_env_free(env, temporary->names);
+}
+
+static bool find_path(char *path, const dump_files *dump, int64_t step, int try, const char *ending)
+{
+    char number[NAME] = "";
+    if (try)
+        snprintf(number, sizeof number, ".%d", try);
+    int length =
+        snprintf(path, PATH, "%s/finite_guard-%lld%s%s.safetensors", dump->directory, (long long)step, number, ending);
+    return length > 0 && length < PATH;
+}
+
+/* True also if this cannot be determined. */
+static bool file_may_exist(const hs_env *given, const char *path)
+{
+    hs_env env;
+    return hs__env_take(&env, given, NULL) || !hs__file_missing(&env, path);
+}
+
+/* Returns the first number for which neither file exists. -1: all are used. */
+static int find_number(const dump_files *dump, const hs_env *env, int64_t step)
+{
+    enum { MOST_TRIES = 1000 };
+    char path[PATH];
+    for (int try = 0; try < MOST_TRIES; try++) {
+        bool used = false;
+        for (int i = 0; i < 2; i++) {
+            if (!find_path(path, dump, step, try, i ? ".variables" : ""))
+                return -1;
+            used |= file_may_exist(env, path);
+        }
+        if (!used)
+            return try;
+    }
+    return -1;
+}
+
+static hs_code save_files(const dump_files *dump, const temporary_graph *temporary, hs_raw_session *session,
+                          const finding *found, int number, hs_error *err)
+{
+    char path[PATH], step[NAME];
+    snprintf(step, sizeof step, "%lld", (long long)found->step);
+    hs_safetensors_options options =
+        HS_INIT(hs_safetensors_options, .names = temporary->names,
+                .metadata = HS_SAFETENSORS_METADATA({"step", step}, {"message", found->first}));
+    find_path(path, dump, found->step, number, "");
+    hs_code code = hs_safetensors_save(hs_session_raw(temporary->session), path, &options, err);
+    if (code)
+        return code;
+    const hs_env *env = hs__session_env(session);
+    hs_log(env, HS_LOG_INFO, "step %s: dumped the watched tensors to %s", step, path);
+    options.names = NULL;
+    find_path(path, dump, found->step, number, ".variables");
+    return hs_safetensors_save(session, path, &options, err);
+}
+
+/* Writes the watched tensors and the variables, unless `most` dumps were made. */
+static void write_dump(dump_files *dump, const watched_list *watched, hs_raw_session *session, const hs_run_values *values,
+                       const finding *found)
+{
+    const hs_env *env = hs__session_env(session);
+    hs_error error = {0};
+    temporary_graph temporary = {0};
+    if (!dump->directory || (dump->most != HS_NEVER && dump->made >= dump->most))
+        return;
+    dump->made++;
+    int number = find_number(dump, env, found->step);
+    hs_code code = number < 0 ? hs_error_set(&error, HS_INVALID_ARGUMENT, "all file names for this step are used in '%s'",
+                                             dump->directory)
+                              : open_graph(&temporary, env, watched, values, &error);
+    if (!code)
+        code = save_files(dump, &temporary, session, found, number, &error);
+    close_graph(&temporary, env);
+    if (code)
+        hs_log(env, HS_LOG_WARNING, "step %lld: cannot dump the watched tensors: %s", (long long)found->step,
+               error.message);
+}
+
+/* The hook. */
 
 enum {
     MOST_DUMPS = 3,
@@ -16,32 +342,33 @@ enum {
     MOST_SKIPS = 10,
     SNAPSHOT_LIMIT = 1 << 30,
     SPIKE_ZSCORE = 7,
-    SPIKE_WINDOW = 128
+    SPIKE_WINDOW = 128,
+    LARGEST_WINDOW = 1 << 20
 };
 
 static const int64_t MOST_RUNS = INT64_MAX / 2;
 
-/* What rides in checkpoints beside the timer and the values of losses. */
+/* The part of the hook's state in checkpoints besides the timer and the losses. */
 typedef struct {
     hs__rollback_count rollback;
     int64_t skips; /* in a row */
-    int64_t runs;  /* what the timer counts */
+    int64_t runs;  /* the timer counts them */
 } record;
 
 typedef struct {
     hs__hook_base base;
-    hs__watched watched;
+    watched_list watched;
     hs_run_args args;
     hs_guard_policy policy;
     bool periodic, started;
     hs__timing timing;
     int64_t runs, skips, max_skips;
     char *update_op;
-    bool looks_now;
-    bool goes_back; /* at the boundary */
-    hs__finding found;
+    bool inspects_now;
+    bool rollback_pending; /* in the next boundary */
+    finding found;
     hs__spikes spikes;
-    hs__dump dump;
+    dump_files dump;
     hs__rollback rollback;
     hs_host_copy copy;
     const hs_env *session_env;
@@ -54,13 +381,13 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = HS_OK;
     hook->session_env = hs_backend_env(backend);
     hook->runs = hook->skips = hook->dump.made = 0;
-    hook->goes_back = hook->started = false;
+    hook->rollback_pending = hook->started = false;
     hs__spikes_reset(&hook->spikes);
     hs_timer_reset(hook->timing.timer);
     for (size_t i = 0; !code && hook->watched.names[i]; i++)
         code = hs_backend_check_tensor(backend, hook->watched.names[i], err);
     if (!code)
-        code = hs__watched_check(&hook->watched, backend, err);
+        code = check_watched_variables(&hook->watched, backend, err);
     if (!code && hook->update_op)
         code = hs_backend_find(backend, hook->update_op, &node, err);
     if (!code && hook->policy == HS_GUARD_ROLLBACK)
@@ -72,28 +399,28 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     finite_guard *hook = self;
     (void)session, (void)coordinator, (void)err;
-    hook->goes_back = false;
-    hook->rollback.wants_copy = hook->policy == HS_GUARD_ROLLBACK;
+    hook->rollback_pending = false;
+    hook->rollback.snapshot_pending = hook->policy == HS_GUARD_ROLLBACK;
     return HS_OK;
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     finite_guard *hook = self;
-    if (hook->rollback.wants_copy) {
-        hs_code code = hs__rollback_prepare(&hook->rollback, hs_run_context_session(run), err);
+    if (hook->rollback.snapshot_pending) {
+        hs_code code = hs__rollback_snapshot(&hook->rollback, hs_run_context_session(run), err);
         if (code)
             return code;
-    } else if (hook->rollback.copy) {
-        hs__rollback_release(&hook->rollback, hs_run_context_session(run));
+    } else if (hook->rollback.snapshot) {
+        hs__rollback_drop_outdated(&hook->rollback, hs_run_context_session(run));
     }
     if (hook->periodic && !hook->started) {
         hs_timer_start(hook->timing.timer, hook->runs);
         hs_timer_begin(hook->timing.timer, run, hook->runs);
         hook->started = true;
     }
-    hook->looks_now = !hook->periodic || hs_timer_due(hook->timing.timer, run, hook->runs + 1);
-    if (hook->looks_now)
+    hook->inspects_now = !hook->periodic || hs_timer_due(hook->timing.timer, run, hook->runs + 1);
+    if (hook->inspects_now)
         *args = &hook->args;
     return HS_OK;
 }
@@ -105,14 +432,14 @@ static void refuse_saves(const finite_guard *hook, hs_run_context *run)
     hs_raw_session_refuse_saves(hs_run_context_session(run), &why);
 }
 
-/* What is in memory stays there, and there it ends. */
-static hs_code fail(const finite_guard *hook, hs_run_context *run, const char *why, hs_error *err)
+/* Ends the session with an error, and refuses to save the bad state. */
+static hs_code fail_training(const finite_guard *hook, hs_run_context *run, const char *why, hs_error *err)
 {
     refuse_saves(hook, run);
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s%s", hook->found.first, why);
 }
 
-static hs_code stop(const finite_guard *hook, hs_run_context *run)
+static hs_code stop_training(const finite_guard *hook, hs_run_context *run)
 {
     refuse_saves(hook, run);
     hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; stopping without a save", (long long)hook->found.step,
@@ -121,29 +448,31 @@ static hs_code stop(const finite_guard *hook, hs_run_context *run)
     return HS_OK;
 }
 
-static hs_code go_back_later(finite_guard *hook, hs_run_context *run, hs_error *err)
+static hs_code request_rollback(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     const hs__rollback *rollback = &hook->rollback;
-    if (!hs__rollback_is_left(rollback)) {
-        fail(hook, run, "", err);
+    if (!hs__rollback_allowed(rollback)) {
+        fail_training(hook, run, "", err);
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; all %lld rollbacks (max_rollbacks) are used%s%s",
                             hook->found.first, (long long)rollback->most, rollback->history[0] ? ": " : "",
                             rollback->history);
     }
     refuse_saves(hook, run);
-    hs_run_context_request_boundary(run); /* savers may come first there */
-    hook->goes_back = true;
+    hs_run_context_request_boundary(run); /* savers whose boundary is called first must not save */
+    hook->rollback_pending = true;
     return HS_OK;
 }
 
-static hs_code leave_out(finite_guard *hook, hs_run_context *run, hs_error *err)
+static hs_code skip_update(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     if (hook->found.has_bad_parameter)
-        return fail(hook, run, "; skipping the update does not help, because a parameter is already affected", err);
+        return fail_training(hook, run, "; skipping the update does not help, because a parameter is already affected",
+                             err);
     if (hook->max_skips != HS_NEVER && hook->skips >= hook->max_skips)
-        return hs_error_set(err, fail(hook, run, "", err), "%s; the %lld previous updates were skipped (max_skips)",
-                            hook->found.first, (long long)hook->skips);
+        return hs_error_set(err, fail_training(hook, run, "", err),
+                            "%s; the %lld previous updates were skipped (max_skips)", hook->found.first,
+                            (long long)hook->skips);
     hook->skips++;
     hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; update skipped, %lld in a row", (long long)hook->found.step,
            hook->found.first, (long long)hook->skips);
@@ -151,7 +480,7 @@ static hs_code leave_out(finite_guard *hook, hs_run_context *run, hs_error *err)
     return HS_OK;
 }
 
-static hs_code update(finite_guard *hook, hs_run_context *run, hs_error *err)
+static hs_code run_update_op(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     const hs_run_args args =
         HS_INIT(hs_run_args, .names = HS_NAMES(hook->update_op), .feeds = hs_run_context_original_args(run)->feeds);
@@ -162,25 +491,25 @@ static hs_code update(finite_guard *hook, hs_run_context *run, hs_error *err)
     return code;
 }
 
-static hs_code trip(finite_guard *hook, hs_run_context *run, const hs_run_values *values, hs_error *err)
+static hs_code handle_finding(finite_guard *hook, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    const hs__finding *found = &hook->found;
+    const finding *found = &hook->found;
     if (found->offenders > 1)
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %zu more of the %zu watched tensors are bad: %s",
-               (long long)found->step, found->offenders - 1, hook->watched.ends[HS__PARAMETERS], found->further);
-    hs__dump_make(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
+               (long long)found->step, found->offenders - 1, hook->watched.ends[PARAMETERS], found->further);
+    write_dump(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
     switch (hook->policy) {
     case HS_GUARD_STOP:
-        return stop(hook, run);
+        return stop_training(hook, run);
     case HS_GUARD_ROLLBACK:
-        return go_back_later(hook, run, err);
+        return request_rollback(hook, run, err);
     case HS_GUARD_SKIP_STEP:
-        return leave_out(hook, run, err);
+        return skip_update(hook, run, err);
     case HS_GUARD_WARN:
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s", (long long)found->step, found->first);
         return HS_OK;
     default:
-        return fail(hook, run, "", err);
+        return fail_training(hook, run, "", err);
     }
 }
 
@@ -188,26 +517,26 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     finite_guard *hook = self;
     hook->runs++;
-    if (!hook->looks_now)
+    if (!hook->inspects_now)
         return HS_OK;
     if (hook->periodic)
         hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
-    hs_code code = hs__look(&hook->watched, &hook->spikes, run, values, &hook->copy, &hook->found, err);
+    hs_code code = inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, &hook->found, err);
     if (code)
         return code;
     if (hook->found.offenders)
-        return trip(hook, run, values, err);
-    return hook->update_op ? update(hook, run, err) : HS_OK;
+        return handle_finding(hook, run, values, err);
+    return hook->update_op ? run_update_op(hook, run, err) : HS_OK;
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     finite_guard *hook = self;
-    if (!hook->goes_back || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+    if (!hook->rollback_pending || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    hook->goes_back = false;
-    hs__spikes_reset(&hook->spikes); /* the restored state has those before its step, if it has any */
-    return hs__rollback_make(&hook->rollback, run, hook->found.step, hook->found.first, err);
+    hook->rollback_pending = false;
+    hs__spikes_reset(&hook->spikes); /* the restored state has the values before its step */
+    return hs__rollback_restore(&hook->rollback, run, hook->found.step, hook->found.first, err);
 }
 
 static void close_hook(void *self, const hs_outcome *outcome)
@@ -266,15 +595,127 @@ static const hs_hook_ops ops = HS_INIT(
     .before_run = before_run, .after_run = after_run, .boundary = boundary, .close = close_hook, .save_state = save_state,
     .load_state = load_state, .destroy = destroy, .state_bytes = sizeof(record) + 2 * sizeof(int64_t));
 
-/* The making. */
+/* Options. */
 
-/* All the names in one list. */
+/* An option that has no effect without another one. */
+typedef struct {
+    const char *name;
+    bool set;
+} given_option;
+
+static hs_code refuse_unused(const given_option *options, size_t n, const char *without, hs_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (options[i].set)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s has no effect without %s", options[i].name, without);
+    return HS_OK;
+}
+#define REFUSE_UNUSED(without, err, ...)                                                                                   \
+    refuse_unused((const given_option[]){__VA_ARGS__}, sizeof((const given_option[]){__VA_ARGS__}) / sizeof(given_option), \
+                  without, err)
+
+static hs_code check_count(const char *name, int64_t count, bool may_be_never, hs_error *err)
+{
+    if (count >= (may_be_never ? HS_NEVER : 0))
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 1%s", name, (long long)count,
+                        may_be_never ? ", or HS_NEVER for no limit" : "");
+}
+
+static bool is_given(const char *text)
+{
+    return text && *text;
+}
+
+static hs_code check_rollback(const hs_finite_guard_options *o, hs_error *err)
+{
+    hs_code code;
+    if (o->policy != HS_GUARD_ROLLBACK)
+        return REFUSE_UNUSED("HS_GUARD_ROLLBACK", err, {"saver", o->saver}, {"scaffold", o->scaffold},
+                             {"max_rollbacks", o->max_rollbacks}, {"learning_rate", is_given(o->learning_rate)},
+                             {"learning_rate_factor", o->learning_rate_factor != 0}, {"skip_op", is_given(o->skip_op)},
+                             {"skip_batches", o->skip_batches}, {"snapshot_limit", o->snapshot_limit});
+    if (o->saver && o->scaffold)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
+    if ((code = check_count("max_rollbacks", o->max_rollbacks, true, err)) ||
+        (code = check_count("snapshot_limit", o->snapshot_limit, true, err)) ||
+        (code = check_count("skip_batches", o->skip_batches, false, err)))
+        return code;
+    if (!is_given(o->learning_rate) &&
+        (code = REFUSE_UNUSED("learning_rate", err, {"learning_rate_factor", o->learning_rate_factor != 0})))
+        return code;
+    if (!is_given(o->skip_op) && (code = REFUSE_UNUSED("skip_op", err, {"skip_batches", o->skip_batches})))
+        return code;
+    if (!(o->learning_rate_factor >= 0 && o->learning_rate_factor <= 1))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate_factor is %g; it must be above 0 and at most 1",
+                            o->learning_rate_factor);
+    return HS_OK;
+}
+
+static hs_code check_skip(const hs_finite_guard_options *o, hs_error *err)
+{
+    if (o->policy != HS_GUARD_SKIP_STEP)
+        return REFUSE_UNUSED("HS_GUARD_SKIP_STEP", err, {"update_op", is_given(o->update_op)}, {"max_skips", o->max_skips});
+    if (!is_given(o->update_op))
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "HS_GUARD_SKIP_STEP requires update_op: let the training run only compute gradients, and name the op that "
+            "applies them");
+    if (o->every_n_steps || o->every_n_secs != 0 || o->trigger)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "HS_GUARD_SKIP_STEP excludes %s, because it checks every training run",
+                            o->trigger         ? "trigger"
+                            : o->every_n_steps ? "every_n_steps"
+                                               : "every_n_secs");
+    return check_count("max_skips", o->max_skips, true, err);
+}
+
+static bool has_names(const char *const *names)
+{
+    return names && names[0];
+}
+
+static hs_code check_spikes(const hs_finite_guard_options *o, hs_error *err)
+{
+    hs_code code;
+    if (!has_names(o->losses) &&
+        (code = REFUSE_UNUSED("losses", err, {"spike_zscore", o->spike_zscore != 0}, {"spike_window", o->spike_window})))
+        return code;
+    if (!(o->spike_zscore >= 0 || o->spike_zscore == HS_NEVER))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "spike_zscore is %g; it must be above 0, or HS_NEVER",
+                            o->spike_zscore);
+    if (o->spike_window && (o->spike_window < 2 || o->spike_window > LARGEST_WINDOW))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "spike_window is %lld; it must be from 2 to %d",
+                            (long long)o->spike_window, LARGEST_WINDOW);
+    return HS_OK;
+}
+
+static hs_code check(const void *options, hs_error *err)
+{
+    const hs_finite_guard_options *o = options;
+    hs_code code;
+    if (!has_names(o->inputs) && !has_names(o->activations) && !has_names(o->gradients) && !has_names(o->parameters) &&
+        !has_names(o->losses))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "nothing to watch; name tensors in inputs, activations, gradients, parameters or losses");
+    if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_WARN)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %d, not an hs_guard_policy", (int)o->policy);
+    if (!is_given(o->dump_dir) &&
+        (code = REFUSE_UNUSED("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"max_dumps", o->max_dumps})))
+        return code;
+    if ((code = check_count("max_dumps", o->max_dumps, true, err)) || (code = check_spikes(o, err)) ||
+        (code = check_rollback(o, err)))
+        return code;
+    return check_skip(o, err);
+}
+
+/* Copies all names to one list. */
 static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
-    const char *const *const lists[HS__STAGES] = {o->inputs,    o->activations, o->losses,
-                                                  o->gradients, o->parameters,  o->dump_also};
+    const char *const *const lists[STAGES] = {o->inputs,    o->activations, o->losses,
+                                              o->gradients, o->parameters,  o->dump_also};
     size_t n = 0;
-    for (int stage = 0; stage < HS__STAGES; stage++) {
+    for (int stage = 0; stage < STAGES; stage++) {
         for (size_t i = 0; lists[stage] && lists[stage][i]; i++)
             n++;
         hook->watched.ends[stage] = n;
@@ -283,7 +724,7 @@ static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, 
     if (!all)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the hook's names");
     n = 0;
-    for (int stage = 0; stage < HS__STAGES; stage++)
+    for (int stage = 0; stage < STAGES; stage++)
         for (size_t i = 0; lists[stage] && lists[stage][i]; i++)
             all[n++] = lists[stage][i];
     hook->watched.names = hs__hook_names(hook, all, err);
@@ -292,9 +733,9 @@ static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, 
     return hook->watched.names ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
-static int64_t or_default(int64_t given, int64_t otherwise)
+static int64_t value_or(int64_t given, int64_t default_value)
 {
-    return given ? given : otherwise;
+    return given ? given : default_value;
 }
 
 static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_error *err)
@@ -304,26 +745,28 @@ static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_err
 
 static hs_code make_spikes(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
-    size_t n = hook->watched.ends[HS__LOSSES] - hook->watched.ends[HS__LOSSES - 1];
-    return hs__spikes_init(&hook->spikes, n, or_default(o->spike_window, SPIKE_WINDOW),
+    size_t n = hook->watched.ends[LOSSES] - hook->watched.ends[LOSSES - 1];
+    return hs__spikes_init(&hook->spikes, n, value_or(o->spike_window, SPIKE_WINDOW),
                            o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err);
 }
 
-static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    finite_guard *hook = self;
+    const hs_finite_guard_options *o = given;
     hook->policy = o->policy;
     const hs__timing_options timing = {
         .secs = o->every_n_secs, .steps = o->every_n_steps, .trigger = o->trigger, .first = true};
     hook->periodic = o->every_n_steps || o->every_n_secs != 0 || o->trigger;
-    hook->max_skips = or_default(o->max_skips, MOST_SKIPS);
-    hook->dump.most = or_default(o->max_dumps, MOST_DUMPS);
+    hook->max_skips = value_or(o->max_skips, MOST_SKIPS);
+    hook->dump.most = value_or(o->max_dumps, MOST_DUMPS);
     hook->copy.env = &hook->base.env;
     hook->rollback = (hs__rollback){.saver = o->saver,
                                     .scaffold = o->scaffold,
-                                    .most = or_default(o->max_rollbacks, MOST_ROLLBACKS),
+                                    .most = value_or(o->max_rollbacks, MOST_ROLLBACKS),
                                     .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
                                     .skip_batches = o->skip_batches,
-                                    .snapshot_limit = or_default(o->snapshot_limit, SNAPSHOT_LIMIT)};
+                                    .snapshot_limit = value_or(o->snapshot_limit, SNAPSHOT_LIMIT)};
     hs_code code = hook->periodic ? hs__timing_init(&hook->timing, &timing, &hook->base.env, err) : HS_OK;
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -333,22 +776,12 @@ static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_err
         !(code = copy_text(hook, &hook->dump.directory, o->dump_dir, err)) &&
         !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))
         code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);
+    hook->base.flags =
+        hook->timing.by_secs && o->losses ? HS_HOOK_STATE_VARIES : 0; /* the clock decides which losses are seen */
     return code;
 }
 
 hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
 {
-    hs_finite_guard_options options = {0};
-    finite_guard *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_finite_guard_options, env, &options, given, &error) && !hs__finite_check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    bool varies = hook->timing.by_secs && options.losses; /* it depends on the clock which losses are in the window */
-    return (hs_hook){.ops = &ops, .self = hook, .flags = varies ? HS_HOOK_STATE_VARIES : 0};
+    return HS__HOOK_MAKE(&ops, finite_guard, hs_finite_guard_options, check, fill, given);
 }

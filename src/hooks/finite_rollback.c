@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/finite_rollback.h"
 
-#include <hooksess/tf1/scaffold.h>
-
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static const int64_t MOST = INT64_MAX / 4; /* of what is counted: no sum of two overflows */
+static const int64_t MOST = INT64_MAX / 4; /* of each count, so that the sum of two cannot overflow */
 
-static const hs_env *env_of(const hs_raw_session *session)
-{
-    return hs_backend_env(hs_raw_session_backend(session));
-}
-
-/* The beginning. */
+/* Begin. */
 
 static hs_code find_learning_rate(hs__rollback *rollback, hs_backend backend, hs_error *err)
 {
     const char *name = rollback->learning_rate;
     hs_variable found;
-    size_t i = 0;
-    while (hs_backend_variable(backend, i, &found) && strcmp(found.name, name) != 0)
-        i++;
-    if (!hs_backend_variable(backend, i, &found))
+    size_t i;
+    if (!hs__find_variable(backend, name, &i, &found))
         return hs_error_set(err, HS_NOT_FOUND, "learning_rate '%s' is not a variable", name);
     if (!hs__is_number(found.dtype, found.shape.rank))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is not a scalar of type float or double", name);
@@ -43,29 +35,22 @@ hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error 
     hs_node node;
     rollback->count = rollback->restored = (hs__rollback_count){0, 0};
     rollback->history[0] = '\0';
-    rollback->wants_copy = true;
+    rollback->snapshot_pending = true;
     hs_code code = hs_backend_check_global_step(backend, err);
     if (!code && rollback->learning_rate)
         code = find_learning_rate(rollback, backend, err);
     return code || !rollback->skip_op ? code : hs_backend_find(backend, rollback->skip_op, &node, err);
 }
 
-/* What there is to go back to. */
+/* The last good state. */
 
-/* The saver that was given, the scaffold's, or the only one of the graph; NULL: there is none. */
 static hs_saver *find_saver(const hs__rollback *rollback, const hs_raw_session *session)
 {
-    const hs_backend backend = hs_raw_session_backend(session);
-    const void *item = NULL;
-    hs_saver *saver = rollback->saver ? rollback->saver : rollback->scaffold ? hs_scaffold_saver(rollback->scaffold) : NULL;
-    if (saver)
-        return saver;
-    bool only_one = hs_backend_collection_item(backend, HS_SAVERS, 0, &item) &&
-                    !hs_backend_collection_item(backend, HS_SAVERS, 1, NULL);
-    return only_one ? (hs_saver *)item : NULL;
+    size_t n;
+    return hs__find_saver(hs_raw_session_backend(session), rollback->saver, rollback->scaffold, &n);
 }
 
-/* What a checkpoint would take for variables. */
+/* The bytes of the variables in a checkpoint. */
 static uint64_t state_bytes(hs_backend backend)
 {
     hs_variable variable;
@@ -76,45 +61,45 @@ static uint64_t state_bytes(hs_backend backend)
     return bytes;
 }
 
-hs_code hs__rollback_prepare(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
     hs_saver *saver = find_saver(rollback, session);
     uint64_t bytes = state_bytes(hs_raw_session_backend(session));
-    rollback->wants_copy = false;
+    rollback->snapshot_pending = false;
     if (saver && (hs_saver_checkpoint(saver, 0) || hs_raw_session_restored_from(session)))
         return HS_OK;
     if (rollback->snapshot_limit == HS_NEVER || bytes <= (uint64_t)rollback->snapshot_limit)
-        return hs_raw_session_copy_state(session, &rollback->copy, err);
+        return hs_raw_session_copy_state(session, &rollback->snapshot, err);
     hs_log(
-        env_of(session), HS_LOG_WARNING,
+        hs__session_env(session), HS_LOG_WARNING,
         "state of %llu bytes is not copied (snapshot_limit is %lld): no rollback is possible until a checkpoint is saved",
         (unsigned long long)bytes, (long long)rollback->snapshot_limit);
     return HS_OK;
 }
 
-static bool is_copy_outdated(const hs__rollback *rollback, const hs_raw_session *session)
+static bool is_snapshot_outdated(const hs__rollback *rollback, const hs_raw_session *session)
 {
-    return hs_raw_session_last_saved_step(session) > hs_state_copy_step(rollback->copy);
+    return hs_raw_session_last_saved_step(session) > hs_state_copy_step(rollback->snapshot);
 }
 
-void hs__rollback_release(hs__rollback *rollback, const hs_raw_session *session)
+void hs__rollback_drop_outdated(hs__rollback *rollback, const hs_raw_session *session)
 {
-    if (is_copy_outdated(rollback, session))
+    if (is_snapshot_outdated(rollback, session))
         hs__rollback_close(rollback);
 }
 
-bool hs__rollback_is_left(const hs__rollback *rollback)
+bool hs__rollback_allowed(const hs__rollback *rollback)
 {
     return rollback->most == HS_NEVER || rollback->count.rollbacks < rollback->most;
 }
 
-/* HS_NOT_FOUND: it cannot be read, and another one is to be tried. */
+/* HS_NOT_FOUND: the checkpoint cannot be read; try another one. */
 static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err)
 {
     hs_code code = hs_saver_restore(saver, session, prefix, NULL, err);
     if (code != HS_DATA_LOSS && code != HS_NOT_FOUND)
         return code;
-    hs_log(env_of(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", prefix, err->message);
+    hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", prefix, err->message);
     return HS_NOT_FOUND;
 }
 
@@ -135,14 +120,14 @@ static hs_code restore_checkpoint(const hs__rollback *rollback, hs_raw_session *
 
 static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
-    rollback->restored = (hs__rollback_count){0, 0}; /* unless the state says otherwise */
+    rollback->restored = (hs__rollback_count){0, 0}; /* if the state has no counts; hs__rollback_load sets them */
     hs_code code = restore_checkpoint(rollback, session, err);
     if (code != HS_NOT_FOUND)
         return code;
-    if (rollback->copy && !is_copy_outdated(rollback, session))
-        return hs_raw_session_restore_copy(session, rollback->copy, err);
+    if (rollback->snapshot && !is_snapshot_outdated(rollback, session))
+        return hs_raw_session_restore_copy(session, rollback->snapshot, err);
     int64_t saved = hs_raw_session_last_saved_step(session);
-    if (saved >= 0) /* to begin again would be worse than to fail */
+    if (saved >= 0) /* an older snapshot would repeat saved steps */
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "step %lld was saved, but the guard's saver has no readable checkpoint; give the guard the "
                             "same saver or scaffold",
@@ -151,29 +136,30 @@ static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error
                         "no checkpoint was saved, and no copy is in memory; save sooner, or raise snapshot_limit");
 }
 
-/* What follows is to be another than it was. */
+/* Changes to the training that follows. */
 
-/* Times the factor for each rollback that the restored state does not know of. */
-static hs_code slow_down(const hs__rollback *rollback, hs_raw_session *session, char *told, size_t bytes, hs_error *err)
+/* Multiplies the learning rate by the factor, once for each rollback since the restored state was saved. */
+static hs_code reduce_learning_rate(const hs__rollback *rollback, hs_raw_session *session, char *message, size_t bytes,
+                                    hs_error *err)
 {
     double before;
     hs_code code = hs__number_read(&rollback->number, session, &before, err);
     if (code)
         return code;
     double now = before * pow(rollback->factor, (double)(rollback->count.rollbacks - rollback->restored.rollbacks));
-    snprintf(told, bytes, "; %.64s is %.6g instead of %.6g", rollback->learning_rate, now, before);
+    snprintf(message, bytes, "; %.64s is %.6g instead of %.6g", rollback->learning_rate, now, before);
     return hs__number_write(&rollback->number, session, now, err);
 }
 
-/* Up to the end of the data, which ends the training, or a stop request. */
-static hs_code skip(hs__rollback *rollback, hs_run_context *run, int64_t batches, hs_error *err)
+/* Stops early at a stop request, or at the end of the input, which stops the training. */
+static hs_code skip_batches_now(hs__rollback *rollback, hs_run_context *run, int64_t batches, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(rollback->skip_op));
     for (int64_t i = 0; i < batches && !hs_raw_session_stop_requested(session); i++) {
         hs_code code = hs_raw_session_run(session, &args, NULL, err);
         if (code == HS_OUT_OF_RANGE) {
-            hs_log(env_of(session), HS_LOG_WARNING, "the input ended while skipping batches; stopping");
+            hs_log(hs__session_env(session), HS_LOG_WARNING, "the input ended while skipping batches; stopping");
             hs_run_context_request_stop(run);
             return HS_OK;
         }
@@ -186,7 +172,8 @@ static hs_code skip(hs__rollback *rollback, hs_run_context *run, int64_t batches
     return HS_OK;
 }
 
-/* The batch of the bad step is that of its number, and so many later as were skipped before. */
+/* Batches that were skipped since the restored state was saved are skipped again. Then come skip_batches, or those up to
+ * the batch of the bad step. */
 static int64_t batches_to_skip(const hs__rollback *rollback, int64_t skipped_before, int64_t bad_step, int64_t step)
 {
     int64_t again = skipped_before - rollback->restored.skipped;
@@ -194,39 +181,39 @@ static int64_t batches_to_skip(const hs__rollback *rollback, int64_t skipped_bef
     return (again > 0 ? again : 0) + (more > 0 ? more : 0);
 }
 
-static void remember(hs__rollback *rollback, int64_t from, int64_t to)
+static void add_to_history(hs__rollback *rollback, int64_t from, int64_t to)
 {
     size_t used = strlen(rollback->history);
     snprintf(rollback->history + used, sizeof rollback->history - used, "%sstep %lld to %lld", used ? ", " : "",
              (long long)from, (long long)to);
 }
 
-static void tell(const hs__rollback *rollback, hs_raw_session *session, int64_t bad_step, int64_t step, int64_t skipped,
-                 const char *rate, const char *why)
+static void log_rollback(const hs__rollback *rollback, hs_raw_session *session, int64_t bad_step, int64_t step,
+                         int64_t skipped, const char *rate, const char *why)
 {
     const char *from = hs_raw_session_restored_from(session);
     char most[32] = "";
     if (rollback->most != HS_NEVER)
         snprintf(most, sizeof most, " of at most %lld", (long long)rollback->most);
-    hs_log(env_of(session), HS_LOG_WARNING,
+    hs_log(hs__session_env(session), HS_LOG_WARNING,
            "step %lld: %s; rolled back to step %lld (%s), rollback %lld%s%s; %lld batches skipped", (long long)bad_step,
            why, (long long)step, from ? from : "the copy in memory", (long long)rollback->count.rollbacks, most, rate,
            (long long)skipped);
     hs_raw_session_set_metric(session, "finite_guard/rollbacks", (double)rollback->count.rollbacks, step, NULL);
 }
 
-static hs_code change_course(hs__rollback *rollback, hs_run_context *run, int64_t skipped_before, int64_t bad_step,
-                             const char *why, hs_error *err)
+static hs_code change_training(hs__rollback *rollback, hs_run_context *run, int64_t skipped_before, int64_t bad_step,
+                               const char *why, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     char rate[192] = "";
     int64_t batches = 0, step = hs_raw_session_global_step(session, err);
     if (step < 0)
         return err->code;
-    hs_code code = rollback->learning_rate ? slow_down(rollback, session, rate, sizeof rate, err) : HS_OK;
+    hs_code code = rollback->learning_rate ? reduce_learning_rate(rollback, session, rate, sizeof rate, err) : HS_OK;
     if (!code && rollback->skip_op) {
         batches = batches_to_skip(rollback, skipped_before, bad_step, step);
-        code = skip(rollback, run, batches, err);
+        code = skip_batches_now(rollback, run, batches, err);
     }
     if (code)
         return code;
@@ -236,12 +223,12 @@ static hs_code change_course(hs__rollback *rollback, hs_run_context *run, int64_
     if (after != step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "skip_op '%s' advances the global step; name an op that only draws a batch", rollback->skip_op);
-    remember(rollback, bad_step, step);
-    tell(rollback, session, bad_step, step, rollback->count.skipped - rollback->restored.skipped, rate, why);
+    add_to_history(rollback, bad_step, step);
+    log_rollback(rollback, session, bad_step, step, rollback->count.skipped - rollback->restored.skipped, rate, why);
     return HS_OK;
 }
 
-hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t bad_step, const char *why, hs_error *err)
+hs_code hs__rollback_restore(hs__rollback *rollback, hs_run_context *run, int64_t bad_step, const char *why, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     hs_error error = {0};
@@ -249,15 +236,15 @@ hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t b
     hs_code code = restore(rollback, session, &error);
     rollback->count = (hs__rollback_count){rollbacks, rollback->restored.skipped};
     if (!code)
-        code = change_course(rollback, run, skipped_before, bad_step, why, &error);
+        code = change_training(rollback, run, skipped_before, bad_step, why, &error);
     if (!code)
         return HS_OK;
     hs_error_set(err, code, "%s; cannot roll back step %lld: %s", why, (long long)bad_step, error.message);
-    hs_raw_session_refuse_saves(session, err); /* what is in memory is not known */
+    hs_raw_session_refuse_saves(session, err); /* the state in memory is undefined */
     return code;
 }
 
-/* Going back, in whatever way, never gives rollbacks back; the position in the data is that of the state. */
+/* No restore decreases the number of rollbacks. The number of skipped batches is that of the state. */
 hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *loaded, hs_error *err)
 {
     if (loaded->rollbacks < 0 || loaded->rollbacks > MOST || loaded->skipped < 0 || loaded->skipped > MOST)
@@ -272,6 +259,6 @@ hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *load
 
 void hs__rollback_close(hs__rollback *rollback)
 {
-    hs_state_copy_free(rollback->copy);
-    rollback->copy = NULL;
+    hs_state_copy_free(rollback->snapshot);
+    rollback->snapshot = NULL;
 }

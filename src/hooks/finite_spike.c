@@ -5,8 +5,7 @@
 
 #include <math.h>
 
-/* At most this many values in a row are spikes. Later ones are accepted, however far they are from the mean, so that values
- * which stay on another level become the normal ones. */
+/* At most this many values in a row are spikes. Later ones are accepted, so that values on a new level become normal. */
 enum { MOST_REJECTED = 2 };
 
 static const int64_t MOST = INT64_MAX / 2;
@@ -49,13 +48,13 @@ static void accept(const hs__spikes *spikes, hs__spike_series *series, double va
     series->count += series->count < spikes->window;
 }
 
-/* The k-th of the values, oldest first. Sums are made in this order, so that a restored series gives the same ones. */
+/* Returns the k-th value, oldest first. Sums use this order, so that a restored series gives the same sums. */
 static double value_at(const hs__spikes *spikes, const hs__spike_series *series, int64_t k)
 {
     return series->values[(series->next - series->count + k + spikes->window) % spikes->window];
 }
 
-/* How many standard deviations `value` is above the mean. 0 if there are too few values, or all are the same. */
+/* Returns how many standard deviations `value` is above the mean. 0: there are too few values, or all are equal. */
 static double measure(const hs__spikes *spikes, const hs__spike_series *series, double value, double *mean)
 {
     double sum = 0, squares = 0, n = (double)series->count;
@@ -72,7 +71,7 @@ static double measure(const hs__spikes *spikes, const hs__spike_series *series, 
     return deviation > 0 ? (value - *mean) / deviation : 0;
 }
 
-bool hs__spikes_look(hs__spikes *spikes, size_t index, double value, double *mean, double *zscore)
+bool hs__spikes_check(hs__spikes *spikes, size_t index, double value, double *mean, double *zscore)
 {
     hs__spike_series *series = &spikes->series[index];
     if (!isfinite(value) || spikes->zscore == HS_NEVER)
@@ -85,7 +84,8 @@ bool hs__spikes_look(hs__spikes *spikes, size_t index, double value, double *mea
     return is_spike;
 }
 
-/* State: how many series, and of each the number of its values, of its spikes in a row, and the values, oldest first. */
+/* State: the number of series, and for each the number of values, the number of spikes in a row, and the values, oldest
+ * first. */
 
 hs_code hs__spikes_save(const hs__spikes *spikes, hs_state_writer *out, hs_error *err)
 {
@@ -103,7 +103,7 @@ hs_code hs__spikes_save(const hs__spikes *spikes, hs_state_writer *out, hs_error
     return code;
 }
 
-/* `series` NULL: there is none for it any more. */
+/* `series` NULL: the checkpoint has more series than the hook; the values are skipped. */
 static hs_code load_series(const hs__spikes *spikes, hs__spike_series *series, hs_state_reader *in, hs_error *err)
 {
     int64_t counts[2];

@@ -4,12 +4,12 @@
 
 #include <hooksess/hook.h>
 
-/* Finds numbers that are far above the ones before them. */
+/* Finds numbers that are far above their predecessors. */
 
-/* The last values of one tensor that were accepted: a ring. */
+/* The last accepted values of one tensor, in a ring. */
 typedef struct hs__spike_series {
-    int64_t count, next; /* values in the ring; where the next one goes */
-    int64_t in_a_row;    /* spikes since the last value that was not one */
+    int64_t count, next; /* values in the ring; index of the next one */
+    int64_t in_a_row;    /* consecutive spikes so far */
     double *values;
 } hs__spike_series;
 
@@ -26,11 +26,11 @@ void hs__spikes_free(hs__spikes *spikes, const hs_env *env);
 /* Forgets all values. */
 void hs__spikes_reset(hs__spikes *spikes);
 
-/* Looks at the next value of a series, and accepts it unless it is one of the first spikes in a row. Returns whether it is
- * a spike; then *mean and *zscore are set. A value that is not finite is neither a spike nor accepted. */
-bool hs__spikes_look(hs__spikes *spikes, size_t index, double value, double *mean, double *zscore);
+/* Checks the next value of a series, and accepts it unless it is one of the first consecutive spikes. Returns true if it is
+ * a spike, and then sets *mean and *zscore. A value that is not finite is neither a spike nor accepted. */
+bool hs__spikes_check(hs__spikes *spikes, size_t index, double value, double *mean, double *zscore);
 
-/* For the hook's state. A window of another length takes the last values that fit. */
+/* For the hook's state. If the window has another length, the last values that fit are loaded. */
 hs_code hs__spikes_save(const hs__spikes *spikes, hs_state_writer *out, hs_error *err);
 hs_code hs__spikes_load(hs__spikes *spikes, hs_state_reader *in, hs_error *err);
 

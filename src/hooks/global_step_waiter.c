@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/global_step_waiter.h>
 
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
-static const int64_t TELL_EVERY_NS = INT64_C(60000000000);
+static const int64_t LOG_EVERY_NS = INT64_C(60000000000);
 static const int64_t DEFAULT_POLL_NS = 500000000;
 static const int64_t LONGEST_SLEEP_NS = 1000000000;
 
@@ -19,29 +20,30 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return hs_backend_check_global_step(backend, err);
 }
 
-/* Sleeps until the next look, but not beyond a stop. */
+/* Sleeps until the next poll, or until a stop is requested. */
 static void sleep_between(const global_step_waiter *hook, const hs_raw_session *session, const hs_env *env)
 {
-    for (int64_t left = hook->poll_ns; left > 0 && !hs_raw_session_stop_requested(session); left -= LONGEST_SLEEP_NS)
-        hs_env_sleep_ns(env, left < LONGEST_SLEEP_NS ? left : LONGEST_SLEEP_NS);
+    for (int64_t remaining_ns = hook->poll_ns; remaining_ns > 0 && !hs_raw_session_stop_requested(session);
+         remaining_ns -= LONGEST_SLEEP_NS)
+        hs_env_sleep_ns(env, remaining_ns < LONGEST_SLEEP_NS ? remaining_ns : LONGEST_SLEEP_NS);
 }
 
 static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, hs_error *err)
 {
-    const hs_env *env = hs_backend_env(hs_raw_session_backend(session));
-    long long wanted = hook->wait_until_step;
-    int64_t told_ns = hs_env_monotonic_ns(env);
-    hs_log(env, HS_LOG_INFO, "waiting for global step %lld before training begins", wanted);
+    const hs_env *env = hs__session_env(session);
+    long long wait_until = hook->wait_until_step;
+    int64_t logged_ns = hs_env_monotonic_ns(env);
+    hs_log(env, HS_LOG_INFO, "waiting for global step %lld before training begins", wait_until);
     while (!hs_raw_session_stop_requested(session)) {
         int64_t step = hs_raw_session_global_step(session, err);
         hook->released = step >= hook->wait_until_step;
         if (step < 0 || hook->released)
             return err->code;
         int64_t now_ns = hs_env_monotonic_ns(env);
-        if (now_ns - told_ns >= TELL_EVERY_NS) {
-            hs_log(env, HS_LOG_INFO, "still waiting for global step %lld; the current step is %lld", wanted,
+        if (now_ns - logged_ns >= LOG_EVERY_NS) {
+            hs_log(env, HS_LOG_INFO, "still waiting for global step %lld; the current step is %lld", wait_until,
                    (long long)step);
-            told_ns = now_ns;
+            logged_ns = now_ns;
         }
         sleep_between(hook, session, env);
     }
@@ -60,8 +62,9 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "global_step_waiter", .begin = begin, .before_run = before_run, .destroy = hs__hook_free);
 
-static hs_code check(const hs_global_step_waiter_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_global_step_waiter_options *options = given;
     if (options->wait_until_step < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "wait_until_step is %lld; it must be at least 0",
                             (long long)options->wait_until_step);
@@ -71,16 +74,17 @@ static hs_code check(const hs_global_step_waiter_options *options, hs_error *err
     return HS_OK;
 }
 
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    global_step_waiter *hook = self;
+    const hs_global_step_waiter_options *options = given;
+    (void)err;
+    hook->wait_until_step = options->wait_until_step;
+    hook->poll_ns = options->poll_secs > 0 ? (int64_t)(options->poll_secs * 1e9) : DEFAULT_POLL_NS;
+    return HS_OK;
+}
+
 hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *given)
 {
-    hs_global_step_waiter_options options = {0};
-    global_step_waiter *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_global_step_waiter_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->wait_until_step = options.wait_until_step;
-    hook->poll_ns = options.poll_secs > 0 ? (int64_t)(options.poll_secs * 1e9) : DEFAULT_POLL_NS;
-    return (hs_hook){.ops = &ops, .self = hook};
+    return HS__HOOK_MAKE(&ops, global_step_waiter, hs_global_step_waiter_options, check, fill, given);
 }

@@ -5,8 +5,8 @@
 #include <hooksess/checkpoint.h>
 #include <hooksess/summary.h>
 
-/* Shows the backend's graph: in DIRECTORY/graph.pbtxt (NULL: not there), and with its meta graph as events of the writer
- * (NULL: not there). `saver` may be NULL. A backend may have none to show. */
+/* Writes the backend's graph to `directory`/graph.pbtxt, and the graph and its meta graph as events to `writer`. All of
+ * `saver`, `directory` and `writer` may be NULL. Does nothing if the backend has no graph (HS_UNIMPLEMENTED). */
 hs_code hs__show_graph(hs_backend backend, const hs_saver *saver, const char *directory, hs_summary_writer *writer,
                        int64_t step, hs_error *err);
 

@@ -5,21 +5,21 @@
 
 #include <string.h>
 
-enum { PIECE = 1 << 16, MOST_ASIDE = 9999 };
+enum { PIECE = 1 << 16, MOST_RENAMED = 9999 };
 
 struct hs__line_file {
     const hs_env *memory, *env;
     char *path;
     const char *head;
     const hs__line_reader *reader;
-    size_t piece;   /* so much is read at once: a line, at least */
-    hs__file file;  /* not open after a failure */
-    uint64_t bytes; /* of whole lines */
-    char *pending;  /* a line that could not be written, or only a part of it */
+    size_t piece;   /* bytes of a read; at least those of the longest line */
+    hs__file file;  /* closed after a failure */
+    uint64_t bytes; /* of complete lines */
+    char *pending;  /* a line that is not written, or only in part */
     size_t n_pending;
-    bool opened; /* there was an opening that did not fail */
-    bool named;  /* the directory was synced since it has its name */
-    bool shaky;  /* a sync failed, and the system may take for written what is not */
+    bool opened;      /* the last open succeeded */
+    bool name_synced; /* the directory was synced since the file was created */
+    bool sync_failed; /* the system may have discarded unwritten data, so the next sync must not be trusted */
 };
 
 hs__line_file *hs__line_file_new(const hs_env *memory, const char *path, const char *head, const hs__line_reader *reader,
@@ -68,21 +68,22 @@ static hs_code sync_name(hs__line_file *file, hs_error *err)
     hs_code code =
         directory ? hs__sync_directory(file->env, directory, err) : hs__no_memory(err, strlen(file->path), "a path");
     hs__free(file->env, directory);
-    file->named = !code;
+    file->name_synced = !code;
     return code;
 }
 
-/* Looking at what is there. */
+/* Scanning an existing file. */
 
 typedef struct {
-    uint64_t size;       /* the file's */
-    uint64_t most;       /* bytes that may stay */
-    int64_t most_step;   /* and steps */
-    uint64_t at, end;    /* where it is read; the end of the lines that stay */
-    bool in_line, found; /* within a line longer than a piece; the first that does not stay was found */
+    uint64_t size;     /* of the file */
+    uint64_t most;     /* bytes that may be kept */
+    int64_t most_step; /* the last step that may be kept */
+    uint64_t at, end;  /* the offset of the next read; the end of the lines to keep */
+    bool in_line;      /* within a line longer than a piece */
+    bool found;        /* the first line that is not kept was found */
 } scan;
 
-/* Goes over the whole lines of a piece. Returns how many bytes of it are done with. */
+/* Scans the complete lines of a piece. Returns the number of their bytes. */
 static size_t scan_lines(const hs__line_file *file, scan *s, const char *piece, size_t bytes)
 {
     size_t done = 0;
@@ -106,7 +107,7 @@ static hs_code check_first(const hs__line_file *file, const char *piece, size_t 
 {
     const char *end = memchr(piece, '\n', bytes);
     if (end ? file->reader->fits(file->reader->user, piece, (size_t)(end - piece)) : bytes < file->piece)
-        return HS_OK; /* what is no whole line does not stay */
+        return HS_OK; /* an incomplete line is not kept */
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: has other columns than %s; rename that file, or set another path",
                         file->path, file->reader->columns);
 }
@@ -130,7 +131,7 @@ static hs_code scan_pieces(const hs__line_file *file, scan *s, hs__file *in, cha
     return code;
 }
 
-/* Copies the lines that stay to a file beside it, which takes its name. */
+/* Copies the lines to keep to the new file. */
 static hs_code copy_lines(hs__line_file *file, uint64_t bytes, hs__file *in, hs__file *out, char *piece, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -143,26 +144,27 @@ static hs_code copy_lines(hs__line_file *file, uint64_t bytes, hs__file *in, hs_
     return code ? code : hs__file_sync(out, err);
 }
 
-static hs_code cut(hs__line_file *file, uint64_t bytes, hs__file *in, char *piece, hs_error *err)
+static hs_code replace_file(hs__line_file *file, uint64_t bytes, hs__file *in, char *piece, hs_error *err)
 {
-    char *aside = hs__format(file->env, "%s.tmp", file->path);
+    char *tmp = hs__format(file->env, "%s.tmp", file->path);
     hs__file out = {0};
-    if (!aside)
+    if (!tmp)
         return hs__no_memory(err, strlen(file->path), "a path");
-    hs_code code = hs__file_open(&out, file->env, aside, HS_OPEN_WRITE, err);
+    hs_code code = hs__file_open(&out, file->env, tmp, HS_OPEN_WRITE, err);
     if (!code) {
         code = copy_lines(file, bytes, in, &out, piece, err);
         hs_code closed = hs__file_close(&out, code ? NULL : err);
         if (!code && !(code = closed))
-            code = hs__file_place(file->env, aside, file->path, err);
+            code = hs__file_place(file->env, tmp, file->path, err);
         if (code)
-            hs__file_remove(file->env, aside);
+            hs__file_remove(file->env, tmp);
     }
-    hs__free(file->env, aside);
+    hs__free(file->env, tmp);
     return code;
 }
 
-/* The lines that stay are found, where it is not known how long they are, and what follows them is cut. */
+/* Replaces the file by a copy of the lines to keep. `s` NULL: these are the first file->bytes bytes. Otherwise a scan finds
+ * them, and the file is replaced only if other lines follow. */
 static hs_code rewrite(hs__line_file *file, scan *s, hs_error *err)
 {
     hs__file in = {0};
@@ -173,7 +175,7 @@ static hs_code rewrite(hs__line_file *file, scan *s, hs_error *err)
     if (!code && s)
         code = scan_pieces(file, s, &in, piece, err);
     if (!code && (!s || s->end < s->size))
-        code = cut(file, s ? s->end : file->bytes, &in, piece, err);
+        code = replace_file(file, s ? s->end : file->bytes, &in, piece, err);
     hs__file_close(&in, NULL);
     hs__free(file->env, piece);
     return code;
@@ -186,60 +188,60 @@ static hs_code keep_lines(hs__line_file *file, scan *s, hs_error *err)
     return code;
 }
 
-/* Beginning anew. */
+/* A new training. */
 
-static hs_code put_aside(hs__line_file *file, hs_error *err)
+static hs_code rename_old_file(hs__line_file *file, hs_error *err)
 {
     hs_code code = HS_ALREADY_EXISTS;
-    for (int i = 1; code == HS_ALREADY_EXISTS && i <= MOST_ASIDE; i++) {
-        char *aside = hs__format(file->env, "%s.%d", file->path, i);
-        if (!aside)
+    for (int i = 1; code == HS_ALREADY_EXISTS && i <= MOST_RENAMED; i++) {
+        char *renamed = hs__format(file->env, "%s.%d", file->path, i);
+        if (!renamed)
             return hs__no_memory(err, strlen(file->path), "a path");
-        if (hs__file_missing(file->env, aside) && !(code = hs__rename(file->env, file->path, aside, err)))
+        if (hs__file_missing(file->env, renamed) && !(code = hs__rename(file->env, file->path, renamed, err)))
             hs_log(file->env, HS_LOG_INFO, "%s: training starts from the beginning; the earlier rows are now in %s",
-                   file->path, aside);
-        hs__free(file->env, aside);
+                   file->path, renamed);
+        hs__free(file->env, renamed);
     }
     if (code == HS_ALREADY_EXISTS)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: the files .1 to .%d already exist; move some away",
-                            file->path, MOST_ASIDE);
+                            file->path, MOST_RENAMED);
     return code;
 }
 
-/* A file in which nobody has written a row yet needs not be kept. */
-static hs_code only_head(const hs__line_file *file, uint64_t size, bool *only, hs_error *err)
+/* A file without rows need not be kept. */
+static hs_code has_only_head(const hs__line_file *file, uint64_t size, bool *empty, hs_error *err)
 {
     size_t length = strlen(file->head);
     char *data;
     size_t bytes;
-    *only = size == 0;
+    *empty = size == 0;
     if (!size || size > length)
         return HS_OK;
     hs_code code = hs__file_contents(file->env, file->path, length, &data, &bytes, err);
     if (code)
         return code;
-    *only = memcmp(data, file->head, bytes) == 0;
+    *empty = memcmp(data, file->head, bytes) == 0;
     hs__free(file->env, data);
     return HS_OK;
 }
 
-static hs_code begin_anew(hs__line_file *file, uint64_t size, hs_error *err)
+static hs_code start_new_file(hs__line_file *file, uint64_t size, hs_error *err)
 {
-    bool only;
-    hs_code code = only_head(file, size, &only, err);
-    if (code || only)
+    bool empty;
+    hs_code code = has_only_head(file, size, &empty, err);
+    if (code || empty)
         return code ? code : keep_lines(file, &(scan){.size = size, .most = UINT64_MAX, .most_step = INT64_MAX}, err);
     file->bytes = 0;
-    return put_aside(file, err);
+    return rename_old_file(file, err);
 }
 
 /* Opening. */
 
-static hs_code find(const hs__line_file *file, bool *there, uint64_t *size, hs_error *err)
+static hs_code find_file(const hs__line_file *file, bool *exists, uint64_t *size, hs_error *err)
 {
     hs_file_stat found;
     hs_code code = hs__stat(file->env, file->path, &found, err);
-    *there = !code;
+    *exists = !code;
     *size = code ? 0 : found.bytes;
     if (code == HS_NOT_FOUND) {
         hs_error_clear(err);
@@ -268,18 +270,18 @@ static void warn_if_short(const hs__line_file *file, const hs__line_keep *keep)
                file->path, (unsigned long long)file->bytes, (unsigned long long)keep->bytes, (long long)keep->step);
 }
 
-static hs_code keep_what(hs__line_file *file, const hs__line_keep *keep, hs_error *err)
+static hs_code prepare_file(hs__line_file *file, const hs__line_keep *keep, hs_error *err)
 {
-    bool there;
+    bool exists;
     scan s = {.most = keep->kind == HS__KEEP_BYTES ? keep->bytes : UINT64_MAX,
               .most_step = keep->kind == HS__KEEP_STEPS ? keep->step : INT64_MAX};
-    hs_code code = find(file, &there, &s.size, err);
+    hs_code code = find_file(file, &exists, &s.size, err);
     if (code)
         return code;
-    if (!there)
+    if (!exists)
         code = make_directory(file, err);
-    else if (keep->kind == HS__KEEP_ASIDE)
-        code = begin_anew(file, s.size, err);
+    else if (keep->kind == HS__KEEP_NONE)
+        code = start_new_file(file, s.size, err);
     else
         code = keep_lines(file, &s, err);
     if (!code)
@@ -287,8 +289,8 @@ static hs_code keep_what(hs__line_file *file, const hs__line_keep *keep, hs_erro
     return code;
 }
 
-/* A link is not written through: a file with the same lines takes its name. */
-static hs_code open_end(hs__line_file *file, hs_error *err)
+/* A link is replaced by a file with the same lines. HS_FAILED_PRECONDITION: the path is a link. */
+static hs_code open_for_append(hs__line_file *file, hs_error *err)
 {
     hs_code code = hs__file_open(&file->file, file->env, file->path, HS_OPEN_APPEND, err);
     if (code != HS_FAILED_PRECONDITION)
@@ -306,10 +308,10 @@ hs_code hs__line_file_open(hs__line_file *file, const hs_env *env, const hs__lin
     file->env = env;
     hs__line_file_close(file);
     file->bytes = 0;
-    file->opened = file->named = file->shaky = false;
-    hs_code code = keep_what(file, keep, err);
+    file->opened = file->name_synced = file->sync_failed = false;
+    hs_code code = prepare_file(file, keep, err);
     if (!code)
-        code = open_end(file, err);
+        code = open_for_append(file, err);
     file->opened = !code;
     if (!code && !file->bytes)
         code = hs__line_file_append(file, file->head, strlen(file->head), err);
@@ -338,22 +340,22 @@ static hs_code write_pending(hs__line_file *file, size_t from, hs_error *err)
 static hs_code reopen(hs__line_file *file, hs_error *err)
 {
     uint64_t bytes = file->bytes;
-    const hs__line_keep rest = {.kind = HS__KEEP_BYTES, .bytes = bytes, .step = -1};
+    const hs__line_keep keep = {.kind = HS__KEEP_BYTES, .bytes = bytes, .step = -1};
     hs_log(file->env, HS_LOG_WARNING, "%s: another process has changed it", file->path);
-    hs_code code = hs__line_file_open(file, file->env, &rest, err);
+    hs_code code = hs__line_file_open(file, file->env, &keep, err);
     if (code) {
-        file->bytes = bytes; /* to be tried again */
+        file->bytes = bytes; /* the next append or sync tries again */
         file->opened = true;
     }
     return code;
 }
 
-/* After a failure: how far the line that failed has come is what the file's length tells. */
-static hs_code go_on(hs__line_file *file, hs_error *err)
+/* After a failure: the file's size shows how much of the pending line was written. */
+static hs_code resume_pending(hs__line_file *file, hs_error *err)
 {
-    bool there;
+    bool exists;
     uint64_t size;
-    hs_code code = find(file, &there, &size, err);
+    hs_code code = find_file(file, &exists, &size, err);
     if (code)
         return code;
     if (size < file->bytes || size > file->bytes + file->n_pending)
@@ -363,16 +365,16 @@ static hs_code go_on(hs__line_file *file, hs_error *err)
     return write_pending(file, (size_t)(size - file->bytes), err);
 }
 
-static hs_code settle(hs__line_file *file, hs_error *err)
+static hs_code ensure_open(hs__line_file *file, hs_error *err)
 {
     if (!file->opened)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is not open", file->path);
-    return file->file.handle ? HS_OK : go_on(file, err);
+    return file->file.handle ? HS_OK : resume_pending(file, err);
 }
 
 hs_code hs__line_file_append(hs__line_file *file, const char *line, size_t bytes, hs_error *err)
 {
-    hs_code code = settle(file, err);
+    hs_code code = ensure_open(file, err);
     if (code || !bytes)
         return code;
     memcpy(file->pending, line, bytes);
@@ -380,8 +382,8 @@ hs_code hs__line_file_append(hs__line_file *file, const char *line, size_t bytes
     return write_pending(file, 0, err);
 }
 
-/* What the system has in memory is written once more, to a new file. */
-static hs_code write_anew(hs__line_file *file, hs_error *err)
+/* Writes all lines again, to a new file. */
+static hs_code write_again(hs__line_file *file, hs_error *err)
 {
     hs__file_close(&file->file, NULL);
     hs_code code = rewrite(file, NULL, err);
@@ -390,14 +392,14 @@ static hs_code write_anew(hs__line_file *file, hs_error *err)
 
 hs_code hs__line_file_sync(hs__line_file *file, hs_error *err)
 {
-    hs_code code = settle(file, err);
-    if (!code && file->shaky && (code = write_anew(file, err)))
+    hs_code code = ensure_open(file, err);
+    if (!code && file->sync_failed && (code = write_again(file, err)))
         return code;
     if (!code && (code = hs__file_sync(&file->file, err)))
-        file->shaky = true;
+        file->sync_failed = true;
     else if (!code)
-        file->shaky = false;
-    if (!code && !file->named)
+        file->sync_failed = false;
+    if (!code && !file->name_synced)
         code = sync_name(file, err);
     return code;
 }

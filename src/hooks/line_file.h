@@ -4,40 +4,51 @@
 
 #include <hooksess/env.h>
 
-/* A file of lines that grows, for hooks, which know no other floor: whole lines only, whatever happens. */
+/* A file of lines to which lines are appended. It never contains a part of a line, except after a crash or a failed write;
+ * the next open, append or sync repairs that. */
 
 typedef struct hs__line_file hs__line_file;
 
-/* How its lines are read. */
+/* How lines are read back. */
 typedef struct hs__line_reader {
-    bool (*fits)(const void *user, const char *line, size_t bytes); /* is this the first line of such a file? */
-    /* The step in a line, of which these are the first bytes; false: none. */
+    /* True if this can be the first line of such a file. */
+    bool (*fits)(const void *user, const char *line, size_t bytes);
+    /* Reads the step from a line, or from the first bytes of it. False: the line has no step. */
     bool (*step)(const void *user, const char *line, size_t bytes, int64_t *step);
     const void *user;
-    const char *columns; /* for a message: what it should have been */
+    const char *columns; /* for a message: whose columns the file should have */
 } hs__line_reader;
 
-/* What of a file that is there stays. */
+/* How much of an existing file is kept.
+ *
+ *   HS__KEEP_NONE    nothing; the file is renamed
+ *   HS__KEEP_BYTES   the lines in the first `bytes` bytes
+ *   HS__KEEP_STEPS   the lines up to `step` */
 typedef struct hs__line_keep {
-    enum { HS__KEEP_ASIDE, HS__KEEP_BYTES, HS__KEEP_STEPS } kind; /* nothing, it is renamed; so many bytes; up to a step */
+    enum { HS__KEEP_NONE, HS__KEEP_BYTES, HS__KEEP_STEPS } kind;
     uint64_t bytes;
-    int64_t step; /* of KEEP_BYTES: the last row's, for messages */
+    int64_t step; /* with HS__KEEP_BYTES: the step of the last line, for messages */
 } hs__line_keep;
 
-/* The path is copied, `head` (the first line with its end, or "") is borrowed, and so is `reader`. A line, with its end,
- * has at most `longest` bytes. The memory is `memory`'s, which is borrowed. NULL with an error. Nothing is opened yet. */
+/* Allocates the object; opens nothing. NULL with an error.
+ *
+ * memory   allocates. Borrowed
+ * path     copied
+ * head     the first line with its newline, or "". Borrowed
+ * reader   borrowed
+ * longest  the most bytes of a line with its newline */
 hs__line_file *hs__line_file_new(const hs_env *memory, const char *path, const char *head, const hs__line_reader *reader,
                                  size_t longest, hs_error *err);
-/* Closes it. NULL is allowed. */
+/* Closes and frees it. NULL is allowed. */
 void hs__line_file_free(hs__line_file *file);
 
-/* Opens it anew, with what is to be kept. Failing, it is closed, and opening it can be tried again. */
+/* Opens the file, or opens it again. After a failure it is closed, and can be opened again. */
 hs_code hs__line_file_open(hs__line_file *file, const hs_env *env, const hs__line_keep *keep, hs_error *err);
-/* One that failed is completed before the next, or the next sync. */
+/* Appends a line. A line whose write failed is completed by the next append or sync. */
 hs_code hs__line_file_append(hs__line_file *file, const char *line, size_t bytes, hs_error *err);
-/* All lines are on the disk, and so is the name. */
+/* Returns when all lines and the file's name are on disk. */
 hs_code hs__line_file_sync(hs__line_file *file, hs_error *err);
-/* How many bytes of lines there are. */
+/* Returns the number of bytes of complete lines. */
 uint64_t hs__line_file_bytes(const hs__line_file *file);
 void hs__line_file_close(hs__line_file *file);
 

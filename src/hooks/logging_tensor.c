@@ -19,8 +19,8 @@ typedef struct {
     void *user;
     bool at_end;
     hs__timing timing;
-    int64_t runs;   /* what the timer counts */
-    int64_t logged; /* after which of them there was a line */
+    int64_t runs;   /* the timer counts them */
+    int64_t logged; /* the run of the last line */
     bool started, logs_now, has_step;
     hs_run_args args;
     const hs_env *session_env;
@@ -41,7 +41,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code;
 }
 
-/* What is not a number is shown by its type and shape. */
+/* Tensors that are not real numbers are shown by type and shape. */
 static void append_value(char *line, size_t *used, const hs_tensor *value)
 {
     hs_host_copy copy = {0};
@@ -67,7 +67,8 @@ static void append_value(char *line, size_t *used, const hs_tensor *value)
     hs_host_copy_free(&copy);
 }
 
-/* A graph may have no global step. `elapsed` is NULL in the first line. */
+/* step     -1: the graph has no global step
+ * elapsed  seconds since the last line. NULL in the first line */
 static void log_values(const logging_tensor *hook, const hs_run_values *values, int64_t step, const double *elapsed)
 {
     char line[LINE], secs[HS__NUMBER_TEXT];
@@ -170,8 +171,9 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "logging_tensor", .begin = begin, .before_run = before_run, .after_run = after_run,
             .end = end, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_logging_tensor_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_logging_tensor_options *options = given;
     size_t tensors = 0, labels = 0;
     while (options->tensors && options->tensors[tensors])
         tensors++;
@@ -197,8 +199,10 @@ static hs_code set_timer(logging_tensor *hook, const hs_logging_tensor_options *
     return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
-static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    logging_tensor *hook = self;
+    const hs_logging_tensor_options *options = given;
     hook->formatter = options->formatter;
     hook->user = options->user;
     hook->at_end = options->at_end;
@@ -214,14 +218,5 @@ static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *optio
 
 hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *given)
 {
-    hs_logging_tensor_options options = {0};
-    logging_tensor *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_logging_tensor_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, logging_tensor, hs_logging_tensor_options, check, fill, given);
 }

@@ -5,6 +5,23 @@
 
 #include <string.h>
 
+hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *given)
+{
+    const size_t required_bytes = kind->env_offset + sizeof(const hs_env *);
+    hs__hook_base *hook = NULL;
+    hs_error error = {0};
+    hs_code code = hs_struct_take(options, kind->options_bytes, given, required_bytes, kind->options_name, &error);
+    if (!code && kind->check)
+        code = kind->check(options, &error);
+    if (!code)
+        hook = hs__hook_new(*(const hs_env **)((char *)options + kind->env_offset), kind->state_bytes, &error);
+    if (hook && kind->fill(hook, options, &error)) {
+        kind->ops->destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = kind->ops, .self = hook, .flags = hook->flags} : hs_hook_broken(kind->ops->name, &error);
+}
+
 void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err)
 {
     hs_env env;
@@ -38,12 +55,4 @@ char *hs__hook_text(void *self, const char *text, hs_error *err)
     if (!copy)
         hs__no_memory(err, strlen(text), "the hook's names");
     return copy;
-}
-
-hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char *callback, hs_error *err)
-{
-    if (err && (!err->code || !err->message[0]))
-        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
-    hs_error_prefix(err, "%s %zu, %s", part, index, callback);
-    return code;
 }

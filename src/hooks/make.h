@@ -4,24 +4,44 @@
 
 #include <hooksess/hook.h>
 
-/* What the built-in hooks' constructors share. A constructor cannot fail: options that make no sense, or no memory, give a
- * hook whose begin reports it. */
+#include <stddef.h>
 
-/* Every hook's state begins with the environment of its memory, complete. */
+/* How the built-in hooks are made. A constructor cannot fail: if the options are invalid or memory is exhausted, it returns
+ * a hook whose begin reports the error. */
+
+/* The state of each built-in hook begins with this. */
 typedef struct hs__hook_base {
-    hs_env env;
+    hs_env env;     /* of the hook's memory; complete */
+    uint32_t flags; /* of the hs_hook; set by `fill` */
 } hs__hook_base;
 
-/* State of so many bytes, zeroed but for its base; NULL with an error. `given` may be NULL. */
+typedef struct hs__hook_kind {
+    const hs_hook_ops *ops;
+    size_t state_bytes;
+    const char *options_name;
+    size_t options_bytes, env_offset; /* the options' fields up to `env` are required */
+    /* Refuses invalid options. NULL: all options are valid */
+    hs_code (*check)(const void *options, hs_error *err);
+    /* Fills the zeroed state. After a failure, ops->destroy is called */
+    hs_code (*fill)(void *self, const void *options, hs_error *err);
+} hs__hook_kind;
+
+/* Makes a hook with a state of type `state` from the caller's options. */
+#define HS__HOOK_MAKE(ops, state, options_type, check, fill, given)                                                        \
+    hs__hook_make(&(const hs__hook_kind){(ops), sizeof(state), #options_type, sizeof(options_type),                        \
+                                         offsetof(options_type, env), (check), (fill)},                                    \
+                  &(options_type){0}, (given))
+
+/* options  receives a copy of `given`, complete */
+hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *given);
+
+/* Allocates a state of `bytes` bytes, zeroed except for `env`. NULL with an error. `given` may be NULL. */
 void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err);
-/* Frees state that hs__hook_new made; a hook's destroy, where it has nothing else to free. */
+/* Frees the state. It is the destroy of a hook that owns no other memory. */
 void hs__hook_free(void *self);
 
-/* Copies, of the hook's memory; NULL without any, with an error. Names are one block. */
+/* Copies in the hook's memory. NULL with an error. hs_env_free frees them. The names of a list are one block. */
 const char *const *hs__hook_names(void *self, const char *const *names, hs_error *err);
 char *hs__hook_text(void *self, const char *text, hs_error *err);
-
-/* Says which part of a hook failed, with a message where there is none. Returns the code. */
-hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char *callback, hs_error *err);
 
 #endif

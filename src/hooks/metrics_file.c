@@ -10,39 +10,39 @@
 
 typedef struct {
     hs__scalar_rows rows;
-    const char **names; /* of all columns */
+    const char **names; /* names of all columns */
     bool wall_time;
     hs__metrics_row row;
     hs__line_reader reader;
     hs__line_file *file;
-    bool planned; /* the file is to be opened, with what `keep` says */
+    bool keep_known; /* `keep` is valid for the next opening */
     hs__line_keep keep;
-    int64_t row_step; /* of the last row; -1: none */
+    int64_t row_step; /* step of the last row. -1: none */
 } metrics_file;
 
 /* The sink. */
 
-/* Where no checkpoint says what of the file is to stay, the step does. A plan that failed is tried again as it is, for in
- * the meantime the training may have gone on. */
-static hs_code plan(metrics_file *hook, hs_raw_session *session, hs_error *err)
+/* Without a checkpoint's state of the file, the step decides which rows are kept. If opening fails, `keep` is not computed
+ * again, because the step may have advanced since. */
+static hs_code decide_keep(metrics_file *hook, hs_raw_session *session, hs_error *err)
 {
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0)
         return err->code;
-    bool anew = !step && !hs_raw_session_restored_from(session);
-    hook->keep = (hs__line_keep){.kind = anew ? HS__KEEP_ASIDE : HS__KEEP_STEPS, .step = step};
+    bool is_new = !step && !hs_raw_session_restored_from(session);
+    hook->keep = (hs__line_keep){.kind = is_new ? HS__KEEP_NONE : HS__KEEP_STEPS, .step = step};
     hook->row_step = -1;
-    hook->planned = true;
+    hook->keep_known = true;
     return HS_OK;
 }
 
 static hs_code open_file(void *self, hs_raw_session *session, hs_error *err)
 {
     metrics_file *hook = self;
-    hs_code code = hook->planned ? HS_OK : plan(hook, session, err);
+    hs_code code = hook->keep_known ? HS_OK : decide_keep(hook, session, err);
     if (!code)
         code = hs__line_file_open(hook->file, hook->rows.session_env, &hook->keep, err);
-    hook->planned &= code != HS_OK;
+    hook->keep_known &= code != HS_OK;
     return code;
 }
 
@@ -70,13 +70,13 @@ static void close_file(void *self)
 {
     metrics_file *hook = self;
     hs__line_file_close(hook->file);
-    hook->planned = false;
+    hook->keep_known = false;
 }
 
 static hs_code save_file(void *self, hs_state_writer *out, hs_error *err)
 {
     const metrics_file *hook = self;
-    bool loaded = hook->planned && hook->keep.kind == HS__KEEP_BYTES; /* and not opened since */
+    bool loaded = hook->keep_known && hook->keep.kind == HS__KEEP_BYTES; /* loaded, and not opened since */
     uint64_t bytes = loaded ? hook->keep.bytes : hs__line_file_bytes(hook->file);
     const int64_t state[] = {(int64_t)bytes, hook->row_step};
     return hs_state_writer_write(out, state, sizeof state, err);
@@ -93,7 +93,7 @@ static hs_code load_file(void *self, hs_state_reader *in, hs_error *err)
         return hs_error_set(err, HS_DATA_LOSS, "invalid size of the file: %lld bytes", (long long)state[0]);
     hook->keep = (hs__line_keep){.kind = HS__KEEP_BYTES, .bytes = (uint64_t)state[0], .step = state[1]};
     hook->row_step = state[1];
-    hook->planned = true;
+    hook->keep_known = true;
     return HS_OK;
 }
 
@@ -113,7 +113,7 @@ static const hs_scalar_sink_ops sink =
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "metrics_file", HS__SCALAR_ROWS_CALLBACKS, HS__SCALAR_ROWS_STATE);
 
-/* Making one. */
+/* The constructor. */
 
 static bool ends_with(const char *path, const char *ending)
 {
@@ -121,7 +121,7 @@ static bool ends_with(const char *path, const char *ending)
     return n > m && strcasecmp(path + n - m, ending) == 0;
 }
 
-/* HS_METRICS_BY_NAME: nobody can tell. */
+/* HS_METRICS_BY_NAME: the name has no known ending. */
 static int64_t format_of(const hs_metrics_file_options *options)
 {
     if (options->format != HS_METRICS_BY_NAME)
@@ -132,8 +132,9 @@ static int64_t format_of(const hs_metrics_file_options *options)
                                                                                    : HS_METRICS_BY_NAME;
 }
 
-static hs_code check(const hs_metrics_file_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_metrics_file_options *options = given;
     if (!options->path || !*options->path)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "path is missing");
     if (options->format < HS_METRICS_BY_NAME || options->format > HS_METRICS_JSON_LINES)
@@ -171,7 +172,7 @@ static hs_code name_columns(metrics_file *hook, hs_error *err)
     return code;
 }
 
-/* The row, what is read back, and the head: one block. */
+/* The row, the scratch space and the head are one block. */
 static hs_code make_row(metrics_file *hook, const char *path, hs_error *err)
 {
     size_t longest = hs__metrics_row_longest(hook->names);
@@ -188,8 +189,10 @@ static hs_code make_row(metrics_file *hook, const char *path, hs_error *err)
     return hook->file ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
-static hs_code fill(metrics_file *hook, const hs_metrics_file_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    metrics_file *hook = self;
+    const hs_metrics_file_options *options = given;
     const hs__scalar_rows_options rows = {
         .tensors = options->tensors,
         .labels = options->labels,
@@ -207,15 +210,5 @@ static hs_code fill(metrics_file *hook, const hs_metrics_file_options *options, 
 
 hs_hook hs_metrics_file_hook(const hs_metrics_file_options *given)
 {
-    hs_metrics_file_options options = {0};
-    metrics_file *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_metrics_file_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        hs__scalar_rows_destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hs__scalar_rows_flags(&hook->rows)}
-                : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, metrics_file, hs_metrics_file_options, check, fill, given);
 }

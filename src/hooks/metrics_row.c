@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An escaped byte of a name; a number, or what stands for one, with what is around it. */
+/* The most bytes of an escaped byte of a name, and of a value with its separators. */
 enum { ESCAPED = 6, NUMBER = 40 };
 
 size_t hs__metrics_row_longest(const char *const *names)
@@ -105,12 +105,12 @@ void hs__metrics_row_integer(hs__metrics_row *row, int64_t value)
 void hs__metrics_row_time(hs__metrics_row *row, int64_t ns)
 {
     char text[NUMBER];
-    ns = ns > 0 ? ns : 0; /* a clock that was never set */
+    ns = ns > 0 ? ns : 0; /* the clock was not set */
     snprintf(text, sizeof text, "%lld.%03d", (long long)(ns / 1000000000), (int)(ns / 1000000 % 1000));
     put_value(row, text);
 }
 
-/* Whatever stands for the point in the program's locale becomes one. */
+/* Replaces the decimal separator of the program's locale by a point. */
 static void unlocalize(char *text)
 {
     char *to = text;
@@ -123,7 +123,7 @@ static void unlocalize(char *text)
     *to = '\0';
 }
 
-/* As few digits as read back the same. */
+/* Writes the fewest digits that read back as the same number. */
 static void put_finite(hs__metrics_row *row, double value, bool single)
 {
     char text[NUMBER];
@@ -174,7 +174,7 @@ void hs__metrics_row_end(hs__metrics_row *row)
 
 /* Reading back. */
 
-static bool starts(const char **at, const char *end, const char *text, size_t bytes)
+static bool skip_prefix(const char **at, const char *end, const char *text, size_t bytes)
 {
     if ((size_t)(end - *at) < bytes || memcmp(*at, text, bytes) != 0)
         return false;
@@ -182,17 +182,17 @@ static bool starts(const char **at, const char *end, const char *text, size_t by
     return true;
 }
 
-/* Names are compared as they are written; the values are numbers, null or words in quotes, without a comma or a brace. */
+/* Compares names in their escaped form. Values are numbers, null or quoted words; none contains a comma or a brace. */
 bool hs__metrics_row_fits(const void *user, const char *line, size_t bytes)
 {
     const hs__metrics_row *row = user;
     const char *at = line, *end = line + bytes;
-    char *text = row->scratch; /* the row itself may be in use */
+    char *text = row->scratch; /* row->text may be in use */
     for (size_t i = 0; row->names[i]; i++) {
         size_t n = row->json ? json_name(text, row->names[i]) : csv_name(text, row->names[i]);
-        if ((i || row->json) && !starts(&at, end, i ? "," : "{", 1))
+        if ((i || row->json) && !skip_prefix(&at, end, i ? "," : "{", 1))
             return false;
-        if (!starts(&at, end, text, n) || (row->json && !starts(&at, end, ":", 1)))
+        if (!skip_prefix(&at, end, text, n) || (row->json && !skip_prefix(&at, end, ":", 1)))
             return false;
         while (row->json && at < end && *at != ',' && *at != '}')
             at++;
@@ -206,7 +206,7 @@ bool hs__metrics_row_step(const void *user, const char *line, size_t bytes, int6
     const char *at = line, *end = line + bytes;
     char number[NUMBER], *rest;
     size_t n = 0;
-    if (row->json && !starts(&at, end, "{\"step\":", strlen("{\"step\":")))
+    if (row->json && !skip_prefix(&at, end, "{\"step\":", strlen("{\"step\":")))
         return false;
     while (at < end && n < sizeof number - 1 && *at != ',' && *at != '}')
         number[n++] = *at++;

@@ -4,6 +4,7 @@
 #include <hooksess/graph.h>
 
 #include "base/env.h"
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
 #include <math.h>
@@ -13,18 +14,18 @@
 
 enum { NAME = 512 };
 
-/* One average: memory of the graph's, as the ops that use it are. */
+/* One average. The graph owns its memory, as it owns the ops that use it. */
 typedef struct {
     hs_graph *graph;
     hs_dtype dtype;
     size_t bytes;
-    bool is_made; /* its nodes are in the graph */
-    bool is_late; /* the variable's memory may be missing; then so is the average's */
-    bool exists;  /* if late: it has begun */
-    bool copies;  /* the next update makes the average a copy of the variable */
-    bool swapped; /* the average is in the place of the variable */
-    float rate;   /* 1 - decay */
-    size_t index; /* of the variable */
+    bool has_nodes; /* its nodes are in the graph */
+    bool is_late;   /* the variable may get its memory later; the average begins then */
+    bool exists;    /* if late: the average has begun */
+    bool copies;    /* the next update copies the variable */
+    bool swapped;   /* the variable holds the average, and the average holds the variable */
+    float rate;     /* 1 - decay */
+    size_t index;   /* of the variable */
     char name[NAME], update[NAME + 8], swap[NAME + 8];
     _Alignas(max_align_t) unsigned char values[];
 } average;
@@ -35,11 +36,11 @@ typedef struct {
     char *name;
     size_t n;
     average **averages;
-    const char **updates, **swaps; /* ops to be run, ended by NULL */
-    hs_raw_session *session;       /* NULL: none is open */
-    bool in;                       /* hs_moving_average_swap has put them in */
+    const char **updates, **swaps; /* ops to run, ended by NULL */
+    hs_raw_session *session;       /* NULL: not open */
+    bool in;                       /* hs_moving_average_swap has put the averages in */
     int64_t step;                  /* before the training run */
-    int64_t restores;              /* of the session, at the last look */
+    int64_t restore_generation;    /* hs_raw_session_restores at the last look */
 } moving_average;
 
 /* The ops. */
@@ -84,7 +85,7 @@ static hs_code update(void *user, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void exchange(unsigned char *a, unsigned char *b, size_t bytes)
+static void exchange_bytes(unsigned char *a, unsigned char *b, size_t bytes)
 {
     unsigned char part[4096];
     for (size_t i = 0; i < bytes; i += sizeof part) {
@@ -111,12 +112,12 @@ static hs_code swap(void *user, hs_op *op, hs_error *err)
     if (variable->memory)
         memcpy(mean, values, a->bytes);
     else
-        exchange(variable->data, mean, a->bytes);
+        exchange_bytes(variable->data, mean, a->bytes);
     a->swapped = !a->swapped;
     return HS_OK;
 }
 
-/* The memory of one that is late: it is always there, but nobody sees it before it begins. */
+/* The memory of a late average: always allocated, but reported to the graph only after the average has begun. */
 
 static hs_code locate(void *user, size_t bytes, bool allocate, void **data, hs_error *err)
 {
@@ -127,8 +128,8 @@ static hs_code locate(void *user, size_t bytes, bool allocate, void **data, hs_e
     return HS_OK;
 }
 
-/* What is restored is of before its beginning. */
-static hs_code begin_again(void *user, const hs_tensor *value, hs_error *err)
+/* For the init op, and for a checkpoint that was saved before the average began. */
+static hs_code reset_late(void *user, const hs_tensor *value, hs_error *err)
 {
     (void)value, (void)err;
     ((average *)user)->exists = false;
@@ -140,14 +141,11 @@ static bool is_missing(const average *a)
     return a->is_late && !a->exists;
 }
 
-/* The beginning. */
+/* Begin. */
 
 static hs_code find_variable(hs_backend backend, const char *name, size_t *index, hs_variable *found, hs_error *err)
 {
-    *index = 0;
-    while (hs_backend_variable(backend, *index, found) && strcmp(found->name, name) != 0)
-        ++*index;
-    if (!hs_backend_variable(backend, *index, found))
+    if (!hs__find_variable(backend, name, index, found))
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not a variable", name);
     if (found->dtype != HS_FLOAT && found->dtype != HS_DOUBLE)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' is of type %s; only float and double can be averaged",
@@ -158,7 +156,7 @@ static hs_code find_variable(hs_backend backend, const char *name, size_t *index
 static hs_code add_nodes(hs_graph *graph, average *a, const hs_variable *variable, hs_error *err)
 {
     const hs_variable_def late = HS_INIT(hs_variable_def, .name = a->name, .dtype = variable->dtype,
-                                         .shape = variable->shape, .locate = locate, .initialize = begin_again, .user = a);
+                                         .shape = variable->shape, .locate = locate, .initialize = reset_late, .user = a);
     hs_code code = a->is_late ? hs_graph_add_variable(graph, &late)
                               : hs_graph_variable(graph, a->name, variable->dtype, variable->shape, a->values);
     if (!code)
@@ -166,13 +164,14 @@ static hs_code add_nodes(hs_graph *graph, average *a, const hs_variable *variabl
                            .writes = HS_NAMES(a->name), .type = "AssignMovingAvg");
     if (!code)
         code = hs_graph_op(graph, .name = a->swap, .run = swap, .user = a, .writes = HS_NAMES(variable->name, a->name));
-    a->is_made = !code;
-    if (code && !hs_graph_error(graph, err)) /* it cannot be added to */
+    a->has_nodes = !code;
+    if (code && !hs_graph_error(graph, err)) /* the graph is finalized, for example */
         hs_error_set(err, code, "cannot add '%s' to the graph", a->name);
     return code;
 }
 
-/* A value that is not a number marks an average that is neither restored nor copied yet, unless it is late. */
+/* NaN in the first element marks an average that was neither restored nor copied yet. Late averages have `exists` instead.
+ */
 
 static bool is_fresh(const average *a)
 {
@@ -204,7 +203,7 @@ static hs_code begin_one(moving_average *hook, hs_backend backend, size_t i, hs_
     average *a = hs_graph_memory(graph, own, sizeof *a + bytes, err);
     if (!a)
         return err->code;
-    if (!a->is_made) {
+    if (!a->has_nodes) {
         *a = (average){.graph = graph,
                        .dtype = variable.dtype,
                        .bytes = bytes,
@@ -237,7 +236,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code;
 }
 
-/* Is there a variable to begin with? */
+/* *found: the variable has memory, so that its average can begin. */
 static hs_code find_memory(const moving_average *hook, const average *a, bool *found, hs_error *err)
 {
     const hs_backend_ops *backend = hs_raw_session_backend(hook->session).ops;
@@ -247,8 +246,8 @@ static hs_code find_memory(const moving_average *hook, const average *a, bool *f
     return code;
 }
 
-/* Decides what the next update of an average does: a copy, if it begins, or nothing, if it is not wanted. */
-static hs_code plan(const moving_average *hook, average *a, bool created, bool *wanted, hs_error *err)
+/* Sets a->copies if the average begins with the next update. *wanted: run the update. */
+static hs_code plan_update(const moving_average *hook, average *a, bool created, bool *wanted, hs_error *err)
 {
     hs_code code = HS_OK;
     a->copies = a->is_late ? !a->exists : created && is_fresh(a);
@@ -258,14 +257,14 @@ static hs_code plan(const moving_average *hook, average *a, bool created, bool *
     return code;
 }
 
-/* Makes copies for the averages that begin. Updates the others, unless the session was just created. */
+/* Copies the variables of averages that begin. Updates the others, unless the session was just created. */
 static hs_code update_all(moving_average *hook, bool created, hs_error *err)
 {
     size_t n = 0;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < hook->n; i++) {
         bool wanted;
-        code = plan(hook, hook->averages[i], created, &wanted, err);
+        code = plan_update(hook, hook->averages[i], created, &wanted, err);
         if (!code && wanted)
             hook->updates[n++] = hook->averages[i]->update;
     }
@@ -284,25 +283,25 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     moving_average *hook = self;
     (void)coordinator;
     hook->session = session;
-    hook->restores = -1;
+    hook->restore_generation = -1;
     return update_all(hook, true, err);
 }
 
 /* Swapping. */
 
-/* A restore has set variables and averages to what they are. */
+/* After a restore, variables and averages are not swapped. */
 static void notice_restore(moving_average *hook)
 {
     int64_t restores = hs_raw_session_restores(hook->session);
-    if (restores == hook->restores)
+    if (restores == hook->restore_generation)
         return;
-    hook->restores = restores;
+    hook->restore_generation = restores;
     hook->in = false;
     for (size_t i = 0; i < hook->n; i++)
         hook->averages[i]->swapped = false;
 }
 
-static hs_code place(moving_average *hook, bool in, hs_error *err)
+static hs_code put_averages(moving_average *hook, bool in, hs_error *err)
 {
     size_t n = 0;
     notice_restore(hook);
@@ -313,7 +312,7 @@ static hs_code place(moving_average *hook, bool in, hs_error *err)
     return n ? hs_raw_session_run(hook->session, HS_RUN_ARGS(.names = hook->swaps), NULL, err) : HS_OK;
 }
 
-static hs_code follow(moving_average *hook, int64_t step, hs_error *err)
+static hs_code update_averages(moving_average *hook, int64_t step, hs_error *err)
 {
     float decay = (float)hook->options.decay, now = (1 + (float)step) / (10 + (float)step);
     if (hook->options.ramp && now < decay)
@@ -337,7 +336,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         if ((hook->step = hs_run_context_global_step(run, err)) < 0)
             return err->code;
     }
-    return place(hook, hook->in || kind == HS_RUN_EVAL, err);
+    return put_averages(hook, hook->in || kind == HS_RUN_EVAL, err);
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -345,11 +344,11 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     moving_average *hook = self;
     (void)values;
     if (hs_run_context_kind(run) != HS_RUN_TRAIN)
-        return place(hook, hook->in, err);
+        return put_averages(hook, hook->in, err);
     int64_t step = hs_raw_session_global_step(hook->session, err); /* another hook's run may have advanced it */
     if (step < 0)
         return err->code;
-    return step == hook->step ? HS_OK : follow(hook, step, err);
+    return step == hook->step ? HS_OK : update_averages(hook, step, err);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
@@ -357,7 +356,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     moving_average *hook = self;
     (void)session;
     hook->in = false;
-    return place(hook, false, err);
+    return put_averages(hook, false, err);
 }
 
 static void close_hook(void *self, const hs_outcome *outcome)
@@ -365,13 +364,12 @@ static void close_hook(void *self, const hs_outcome *outcome)
     moving_average *hook = self;
     hs_error error = {0};
     (void)outcome;
-    if (hook->session && place(hook, false, &error))
-        hs_log(hs_backend_env(hs_raw_session_backend(hook->session)), HS_LOG_ERROR,
-               "the variables still hold the averages: %s", error.message);
+    if (hook->session && put_averages(hook, false, &error))
+        hs_log(hs__session_env(hook->session), HS_LOG_ERROR, "the variables still hold the averages: %s", error.message);
     hook->session = NULL;
 }
 
-/* State: none. It is asked for before each save. */
+/* The state is empty: the averages are variables. save_state only refuses a save while they are swapped. */
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
@@ -411,8 +409,9 @@ static const hs_hook_ops ops =
             .before_run = before_run, .after_run = after_run, .end = end, .close = close_hook, .save_state = save_state,
             .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_moving_average_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_moving_average_options *options = given;
     if (!options->variables || !options->variables[0])
         return hs_error_set(err, HS_INVALID_ARGUMENT, "variables is missing; name the variables to average");
     for (size_t i = 0; options->variables[i]; i++)
@@ -424,9 +423,12 @@ static hs_code check(const hs_moving_average_options *options, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill(moving_average *hook, const hs_moving_average_options *given, hs_error *err)
+static hs_code fill(void *self, const void *options, hs_error *err)
 {
+    moving_average *hook = self;
+    const hs_moving_average_options *given = options;
     const hs_env *env = &hook->base.env;
+    hook->base.flags = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX;
     hook->options = *given;
     hook->n = hs__names_count(given->variables);
     if (!(hook->options.variables = hs__hook_names(hook, given->variables, err)) ||
@@ -442,17 +444,7 @@ static hs_code fill(moving_average *hook, const hs_moving_average_options *given
 
 hs_hook hs_moving_average_hook(const hs_moving_average_options *given)
 {
-    hs_moving_average_options options = {0};
-    moving_average *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_moving_average_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX}
-                : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, moving_average, hs_moving_average_options, check, fill, given);
 }
 
 hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err)
@@ -464,7 +456,7 @@ hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err)
         hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_moving_average_swap: the hook is not from hs_moving_average");
     else if (!self->session)
         hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_moving_average_swap: the hook has no open session");
-    else if (!place(self, in, &error))
+    else if (!put_averages(self, in, &error))
         self->in = in;
     return hs__error_copy(err, &error);
 }

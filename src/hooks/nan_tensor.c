@@ -12,8 +12,8 @@ typedef struct {
     char *tensor;
     const char *names[2];
     bool stop;
-    hs__timing timing; /* without a timer every run is checked */
-    int64_t runs;      /* what the timer counts */
+    hs__timing timing; /* without a timer, every run is checked */
+    int64_t runs;      /* the timer counts them */
     bool started, checks_now;
     hs_run_args args;
     hs_host_copy copy;
@@ -75,7 +75,7 @@ static bool has_nonfinite_values(hs_dtype dtype)
            dtype == HS_COMPLEX128;
 }
 
-/* A loss is mostly one number, and is looked at in every step: no call. */
+/* Fast path: a loss is usually one number on the host, checked in every step. */
 static bool is_finite_number(const hs_tensor *value)
 {
     if (value->memory)
@@ -123,8 +123,9 @@ static void destroy(void *self)
 static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "nan_tensor", .begin = begin, .before_run = before_run,
                                        .after_run = after_run, .destroy = destroy);
 
-static hs_code check(const hs_nan_tensor_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_nan_tensor_options *options = given;
     if (!options->tensor || !*options->tensor)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor is missing");
     if (options->on_nan != HS_NAN_FAIL && options->on_nan != HS_NAN_STOP)
@@ -133,8 +134,10 @@ static hs_code check(const hs_nan_tensor_options *options, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill(nan_tensor *hook, const hs_nan_tensor_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    nan_tensor *hook = self;
+    const hs_nan_tensor_options *options = given;
     const hs__timing_options timing = {.secs = options->every_n_secs,
                                        .steps = options->every_n_steps,
                                        .trigger = options->trigger,
@@ -157,14 +160,5 @@ static hs_code fill(nan_tensor *hook, const hs_nan_tensor_options *options, hs_e
 
 hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
 {
-    hs_nan_tensor_options options = {0};
-    nan_tensor *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_nan_tensor_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, nan_tensor, hs_nan_tensor_options, check, fill, given);
 }

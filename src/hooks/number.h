@@ -4,15 +4,16 @@
 
 #include <hooksess/hook.h>
 
-/* A variable that a hook changes: a scalar of type float or double, on the host or on a device. */
+/* A variable that a hook changes: a scalar of type float or double, in host or device memory. */
 typedef struct hs__number {
-    size_t variable; /* its index */
+    size_t variable; /* index */
     hs_dtype dtype;
 } hs__number;
 
-/* Are a type and a rank those of such a number? */
+/* True for a scalar of type float or double. */
 bool hs__is_number(hs_dtype dtype, int32_t rank);
-/* Errors are those of the backend, and of copying from a device. */
+/* Errors: as the backend's read_variable and write_variable, and of copying from a device. HS_FAILED_PRECONDITION: the
+ * variable has no memory yet. */
 hs_code hs__number_read(const hs__number *number, const hs_raw_session *session, double *value, hs_error *err);
 hs_code hs__number_write(const hs__number *number, const hs_raw_session *session, double value, hs_error *err);
 

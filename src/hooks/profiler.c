@@ -2,12 +2,11 @@
 #include <hooksess/hooks/profiler.h>
 
 #include "hooks/make.h"
+#include "hooks/step_clock.h"
 #include "hooks/timing.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const int64_t MOST_PER_RUN = INT64_MAX / 2;
 
 typedef struct {
     hs__hook_base base;
@@ -16,10 +15,9 @@ typedef struct {
     int64_t max_bytes;
     bool show_memory;
     const hs_env *session_env;
-    int64_t step, per_run; /* by steps: after the last run, and what the last run that moved it added */
-    bool has_step;
-    bool traces_now, writes_now; /* in this run; in its boundary */
-    void *metadata;              /* a copy: what other hooks run until the boundary may replace the backend's */
+    hs__step_clock clock;        /* used if the schedule is by steps */
+    bool traces_now, writes_now; /* traces: in this run; writes: in its boundary */
+    void *metadata;              /* a copy, because runs of other hooks may replace the backend's before the boundary */
     size_t metadata_bytes;
 } profiler;
 
@@ -27,8 +25,8 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     profiler *hook = self;
     hook->session_env = hs_backend_env(backend);
-    hook->per_run = 1;
-    hook->has_step = hook->traces_now = hook->writes_now = false;
+    hs__step_clock_reset(&hook->clock);
+    hook->traces_now = hook->writes_now = false;
     hs_timer_reset(hook->timing.timer);
     return hs_backend_check_global_step(backend, err);
 }
@@ -36,7 +34,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     (void)session, (void)coordinator, (void)err;
-    ((profiler *)self)->has_step = false; /* after a recovery it is another */
+    ((profiler *)self)->clock.has_step = false; /* a recovery may have changed the step */
     return HS_OK;
 }
 
@@ -47,15 +45,15 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     profiler *hook = self;
     hs_timer *timer = hook->timing.timer;
     hook->traces_now = hook->writes_now = false;
-    if (hook->timing.by_steps && !hook->has_step) {
+    if (hook->timing.by_steps && !hook->clock.has_step) {
         int64_t step = hs_run_context_global_step(run, err);
         if (step < 0)
             return err->code;
-        hook->step = step;
-        hook->has_step = true;
+        hook->clock.step = step;
+        hook->clock.has_step = true;
         hs_timer_start(timer, step);
     }
-    hook->traces_now = hs_timer_due(timer, run, hook->step + hook->per_run);
+    hook->traces_now = hs_timer_due(timer, run, hs__step_clock_next(&hook->clock));
     if (hook->traces_now) {
         *args = &traced;
         hs_run_context_record_spans(run);
@@ -72,11 +70,11 @@ static void drop_metadata(profiler *hook)
 
 static void skip_profile(const profiler *hook, const char *why)
 {
-    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->step, why);
+    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->clock.step, why);
 }
 
-/* Keeps what the boundary needs. */
-static void keep(profiler *hook, hs_run_context *run, const hs_run_values *values)
+/* Copies the metadata for the boundary. */
+static void copy_metadata(profiler *hook, hs_run_context *run, const hs_run_values *values)
 {
     hs_bytes metadata = hs_run_values_metadata(values);
     drop_metadata(hook);
@@ -96,31 +94,29 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     profiler *hook = self;
     hs_timer *timer = hook->timing.timer;
-    int64_t before = hook->step;
+    int64_t before = hook->clock.step;
     bool by_steps = hook->timing.by_steps;
     int64_t step = by_steps || hook->traces_now ? hs_run_context_global_step(run, err) : before;
     if (step < 0)
         return err->code;
-    hook->step = step;
-    if (by_steps && step > before)
-        hook->per_run = step - before;
+    hs__step_clock_advance(&hook->clock, step, by_steps);
     hs_timer_begin(timer, run, before);
     if (!hook->traces_now)
         return HS_OK;
     hs_timer_mark(timer, run, step, NULL, NULL);
-    keep(hook, run, values);
+    copy_metadata(hook, run, values);
     return HS_OK;
 }
 
-/* What the run tells of itself, for TensorBoard. */
+/* Writes the run's metadata as an event for TensorBoard. */
 static hs_code add_event(const profiler *hook, hs_raw_session *session, hs_error *err)
 {
     char tag[32];
     hs_summary_writer *writer;
     hs_bytes metadata = {hook->metadata, hook->metadata_bytes};
-    snprintf(tag, sizeof tag, "step_%lld", (long long)hook->step);
+    snprintf(tag, sizeof tag, "step_%lld", (long long)hook->clock.step);
     hs_code code = hs_raw_session_summary_writer(session, hook->trace_dir, &writer, err);
-    return code ? code : hs_summary_writer_run_metadata(writer, tag, metadata, hook->step, err);
+    return code ? code : hs_summary_writer_run_metadata(writer, tag, metadata, hook->clock.step, err);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
@@ -133,7 +129,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     const hs_trace_options options =
         HS_INIT(hs_trace_options, .trace_dir = hook->trace_dir, .metadata = {hook->metadata, hook->metadata_bytes},
                 .max_bytes = hook->max_bytes, .show_memory = hook->show_memory);
-    if (hs_run_context_write_trace(run, hook->step, &options, &error) ||
+    if (hs_run_context_write_trace(run, hook->clock.step, &options, &error) ||
         add_event(hook, hs_run_context_session(run), &error))
         skip_profile(hook, error.message);
     hook->writes_now = false;
@@ -144,22 +140,13 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const profiler *hook = self;
-    hs_code code = hs_state_writer_write(out, &hook->per_run, sizeof hook->per_run, err);
-    return code ? code : hs_timer_save(hook->timing.timer, out, err);
+    return hs__step_clock_save(&hook->clock, hook->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     profiler *hook = self;
-    int64_t per_run;
-    hs_code code = hs_state_reader_read(in, &per_run, sizeof per_run, err);
-    if (code)
-        return code;
-    if (per_run < 1 || per_run > MOST_PER_RUN)
-        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld steps per run", (long long)per_run);
-    hook->per_run = per_run;
-    hook->has_step = false;
-    return hs_timer_load(hook->timing.timer, in, err);
+    return hs__step_clock_load(&hook->clock, hook->timing.timer, in, err);
 }
 
 static void destroy(void *self)
@@ -175,8 +162,9 @@ static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "profiler", .begin = begin, .after_create_session = after_create_session, .before_run = before_run,
     .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_profiler_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_profiler_options *options = given;
     if (options->max_bytes < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "max_bytes is %lld; it must be at least 0",
                             (long long)options->max_bytes);
@@ -194,8 +182,10 @@ static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_
     return code;
 }
 
-static hs_code fill(profiler *hook, const hs_profiler_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    profiler *hook = self;
+    const hs_profiler_options *options = given;
     bool somewhere = options->trace_dir && *options->trace_dir;
     hs_code code = set_timer(hook, options, err);
     if (code)
@@ -208,14 +198,5 @@ static hs_code fill(profiler *hook, const hs_profiler_options *options, hs_error
 
 hs_hook hs_profiler_hook(const hs_profiler_options *given)
 {
-    hs_profiler_options options = {0};
-    profiler *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_profiler_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, profiler, hs_profiler_options, check, fill, given);
 }

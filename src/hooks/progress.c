@@ -1,28 +1,197 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/progress.h>
 
-#include "hooks/progress_line.h"
 #include "hooks/scalar_rows.h"
 
+#include <errno.h>
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+/* The line: rewritten in place on a terminal, otherwise printed below the previous one. Errors are ignored. */
+
+/* Wider lines are cut. A character has at most UTF8 bytes. */
+enum { MOST_COLUMNS = 500, USUAL_COLUMNS = 80, UTF8 = 4 };
+
+typedef struct {
+    int descriptor;
+    bool in_place;        /* the descriptor is a terminal */
+    atomic_bool dead;     /* a write failed: the reader has closed the pipe, for example */
+    atomic_int shown;     /* columns of the line on the terminal */
+    pthread_mutex_t lock; /* guards `text` and `bytes`, and keeps writes to a terminal in order */
+    size_t bytes;
+    char text[1 + MOST_COLUMNS * UTF8]; /* the line on the terminal, from the carriage return on */
+} progress_line;
+
+static void init_line(progress_line *line, int descriptor, bool plain)
+{
+    line->descriptor = descriptor;
+    line->in_place = !plain && isatty(descriptor) == 1;
+    atomic_init(&line->dead, false);
+    atomic_init(&line->shown, 0);
+    pthread_mutex_init(&line->lock, NULL);
+    line->bytes = 0;
+}
+
+static void destroy_line(progress_line *line)
+{
+    pthread_mutex_destroy(&line->lock);
+}
+
+static void write_once(progress_line *line, const char *text, size_t bytes)
+{
+    ssize_t written;
+    do
+        written = write(line->descriptor, text, bytes);
+    while (written < 0 && errno == EINTR);
+    if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOSPC)
+        line->dead = true;
+}
+
+/* A write to a pipe without a reader raises SIGPIPE in this thread. The signal is blocked and removed, unless one was
+ * pending before. */
+static void put(progress_line *line, const char *text, size_t bytes)
+{
+    sigset_t pipe, before, pending;
+    int received;
+    if (line->dead)
+        return;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigemptyset(&pending);
+    if (sigpending(&pending) != 0 || sigismember(&pending, SIGPIPE) == 1 ||
+        pthread_sigmask(SIG_BLOCK, &pipe, &before) != 0) {
+        write_once(line, text, bytes); /* a second pending SIGPIPE has no effect */
+        return;
+    }
+    write_once(line, text, bytes);
+    if (sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1)
+        sigwait(&pipe, &received);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Queried each time, because the window may be resized. */
+static int columns(const progress_line *line)
+{
+    int found = 0;
+#ifdef TIOCGWINSZ
+    struct winsize size;
+    if (ioctl(line->descriptor, TIOCGWINSZ, &size) == 0)
+        found = size.ws_col;
+#endif
+    if (found <= 0)
+        found = USUAL_COLUMNS;
+    return found < MOST_COLUMNS ? found : MOST_COLUMNS;
+}
+
+/* Copies complete characters of text, up to `most` columns. Control characters become '?'. Returns the bytes. */
+static size_t copy(char *to, const char *text, int most, int *used)
+{
+    size_t n = 0;
+    *used = 0;
+    for (const char *at = text; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        bool continues = (byte & 0xC0) == 0x80;
+        if (!continues && (*used)++ == most) {
+            *used = most;
+            break;
+        }
+        if (continues && n >= (size_t)most * UTF8)
+            break; /* not UTF-8 */
+        to[n++] = byte < ' ' || byte == 0x7F ? '?' : *at;
+    }
+    return n;
+}
+
+static void show_line(progress_line *line, const char *text)
+{
+    char out[1 + MOST_COLUMNS * UTF8 + MOST_COLUMNS + 1];
+    size_t n = 0;
+    int used;
+    if (!line->in_place) {
+        n = copy(out, text, MOST_COLUMNS, &used);
+        out[n++] = '\n';
+        put(line, out, n);
+        return;
+    }
+    int width = columns(line) - 1; /* some terminals wrap a full line */
+    out[n++] = '\r';
+    n += copy(out + n, text, width, &used);
+    pthread_mutex_lock(&line->lock);
+    memcpy(line->text, out, n);
+    line->bytes = n;
+    int before = atomic_exchange(&line->shown, used);
+    for (int i = used; i < before && i < width; i++)
+        out[n++] = ' ';
+    put(line, out, n);
+    pthread_mutex_unlock(&line->lock);
+}
+
+/* Call with the lock held. */
+static void erase(progress_line *line)
+{
+    char out[MOST_COLUMNS + 2];
+    int shown = atomic_exchange(&line->shown, 0), width = columns(line) - 1;
+    if (!shown)
+        return;
+    int n = shown < width ? shown : width;
+    out[0] = '\r';
+    memset(out + 1, ' ', (size_t)n);
+    out[n + 1] = '\r';
+    put(line, out, (size_t)n + 2);
+}
+
+static void clear_line(progress_line *line)
+{
+    pthread_mutex_lock(&line->lock);
+    erase(line);
+    pthread_mutex_unlock(&line->lock);
+}
+
+static void print_above_line(progress_line *line, const char *text)
+{
+    pthread_mutex_lock(&line->lock);
+    int shown = atomic_load(&line->shown);
+    erase(line);
+    put(line, text, strlen(text));
+    put(line, "\n", 1);
+    if (shown) {
+        put(line, line->text, line->bytes);
+        atomic_store(&line->shown, shown);
+    }
+    pthread_mutex_unlock(&line->lock);
+}
+
+static void end_line(progress_line *line)
+{
+    pthread_mutex_lock(&line->lock);
+    if (atomic_exchange(&line->shown, 0))
+        put(line, "\n", 1);
+    pthread_mutex_unlock(&line->lock);
+}
+
+/* The hook. */
 
 enum { TEXT = 2000 };
 
-/* Seconds after which what was measured counts half. */
+/* Seconds after which the weight of a measurement is halved. */
 static const double HALF_LIFE = 30;
 
 typedef struct {
     hs__scalar_rows rows;
-    hs__progress_line line;
-    int64_t last_step;            /* 0: not known */
-    int64_t begin_step, begin_ns; /* those of the last row; -1: none */
-    int64_t seen_step, seen_ns;   /* where the rate is measured from */
-    double steps, secs;           /* of late; their quotient is the rate */
+    progress_line line;
+    int64_t last_step;            /* 0: unknown */
+    int64_t begin_step, begin_ns; /* of the last row. -1: none */
+    int64_t seen_step, seen_ns;   /* the rate is measured from here */
+    double steps, secs;           /* weighted; steps / secs is the rate */
 } progress;
 
-/* A session that has begun to run again begins its rate anew. */
+/* Measures the rate. After a recovery, the measurement starts again. */
 static void measure(progress *hook, const hs_scalar_row *row)
 {
     if (row->begin_ns != hook->begin_ns || row->begin_step != hook->begin_step) {
@@ -37,7 +206,7 @@ static void measure(progress *hook, const hs_scalar_row *row)
     hook->seen_ns = row->now_ns;
 }
 
-/* Text that is longer than the room for it is cut. */
+/* Appends, and cuts text that is too long. */
 static void HS_PRINTF(3, 4) append(char *text, size_t *used, const char *format, ...)
 {
     va_list arguments;
@@ -93,7 +262,7 @@ static hs_code show(void *self, const hs_scalar_row *row, hs_error *err)
     }
     for (const hs_scalar *scalar = row->scalars; scalar->name; scalar++)
         append(text, &used, ", %s = %.4g", scalar->name, scalar->value);
-    hs__progress_line_show(&hook->line, text);
+    show_line(&hook->line, text);
     return hook->line.dead ? HS_STOP : HS_OK;
 }
 
@@ -109,27 +278,28 @@ static hs_code show_end(void *self, const hs_scalar_row *row, hs_error *err)
         append_rate(text, &used, (double)(row->step - row->begin_step) / secs);
     append(text, &used, ", took ");
     append_time(text, &used, secs);
-    hs__progress_line_show(&hook->line, text);
+    show_line(&hook->line, text);
     return HS_OK;
 }
 
-static void end_line(void *self)
+static void close_sink(void *self)
 {
-    hs__progress_line_end(&((progress *)self)->line);
+    end_line(&((progress *)self)->line);
 }
 
-static void free_line(void *self)
+static void destroy_sink(void *self)
 {
-    hs__progress_line_free(&((progress *)self)->line);
+    destroy_line(&((progress *)self)->line);
 }
 
 static const hs_scalar_sink_ops sink = HS_INIT(hs_scalar_sink_ops, .name = "progress", .write = show, .end = show_end,
-                                               .close = end_line, .destroy = free_line);
+                                               .close = close_sink, .destroy = destroy_sink);
 
 static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "progress", HS__SCALAR_ROWS_CALLBACKS);
 
-static hs_code check(const hs_progress_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_progress_options *options = given;
     double often = options->times_a_second;
     if (options->descriptor < 0 || options->descriptor > INT32_MAX)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -143,7 +313,7 @@ static hs_code check(const hs_progress_options *options, hs_error *err)
     return HS_OK;
 }
 
-/* On a terminal the line is rewritten as often as may be; the schedule is that of plain lines. */
+/* On a terminal, times_a_second sets the schedule. every_n_steps, every_n_secs and trigger are for plain lines. */
 static hs__timing_options timing_of(const hs_progress_options *options, bool in_place)
 {
     double often = options->times_a_second != 0 ? options->times_a_second : 5;
@@ -154,7 +324,7 @@ static hs__timing_options timing_of(const hs_progress_options *options, bool in_
         .secs = neither ? 10 : options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
 }
 
-/* Options for plain lines must be valid on a terminal, too. */
+/* Checks the options for plain lines also on a terminal. */
 static hs_code check_plain(const hs_progress_options *options, const hs_env *env, hs_error *err)
 {
     const hs__timing_options timing = timing_of(options, false);
@@ -164,41 +334,34 @@ static hs_code check_plain(const hs_progress_options *options, const hs_env *env
     return code;
 }
 
-static hs_code fill(progress *hook, const hs_progress_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
-    hs__progress_line_init(&hook->line, options->descriptor ? (int)options->descriptor : STDERR_FILENO, options->plain);
+    progress *hook = self;
+    const hs_progress_options *options = given;
+    init_line(&hook->line, options->descriptor ? (int)options->descriptor : STDERR_FILENO, options->plain);
     hook->last_step = options->last_step;
     hook->begin_step = hook->begin_ns = -1;
     const hs__scalar_rows_options rows = {.tensors = options->tensors,
                                           .timing = timing_of(options, hook->line.in_place),
                                           .sink = {&sink, hook},
-                                          .for_people = true};
+                                          .for_display = true};
     hs_code code = check_plain(options, &hook->rows.base.env, err);
     return code ? code : hs__scalar_rows_init(&hook->rows, &rows, err);
 }
 
 hs_hook hs_progress_hook(const hs_progress_options *given)
 {
-    hs_progress_options options = {0};
-    progress *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_progress_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        hs__scalar_rows_destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, progress, hs_progress_options, check, fill, given);
 }
 
 void hs_progress_print(hs_hook hook, const char *text)
 {
     if (hook.ops == &ops && text)
-        hs__progress_line_print(&((progress *)hook.self)->line, text);
+        print_above_line(&((progress *)hook.self)->line, text);
 }
 
 void hs_progress_clear(hs_hook hook)
 {
     if (hook.ops == &ops)
-        hs__progress_line_clear(&((progress *)hook.self)->line);
+        clear_line(&((progress *)hook.self)->line);
 }

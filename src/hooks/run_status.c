@@ -1,19 +1,230 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L /* gethostname, gmtime_r */
+#include <hooksess/checkpoint.h>
 #include <hooksess/hooks/run_status.h>
 
+#include "base/buffer.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "hooks/make.h"
-#include "hooks/status_file.h"
 
-enum { NOT_TOLD = -2 }; /* no step, nor the -1 of none */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STATUS  "status.json"
+#define OUTCOME "outcome.json"
+
+enum { MOST_BYTES = 1 << 20 };
+static const double LONGEST_SAVE = 86400; /* larger values are ignored */
+
+typedef struct {
+    int64_t step, last_durable_step;
+    const char *phase;
+    double save_secs;
+} status;
+
+/* JSON. */
+
+static void put_text(hs__buffer *out, const char *text)
+{
+    size_t left = strlen(text);
+    hs__buffer_append(out, "\"", 1);
+    for (size_t bytes; left; text += bytes, left -= bytes) {
+        unsigned char c = (unsigned char)*text;
+        bytes = hs__utf8_length(text, left);
+        if (bytes && c >= 0x20 && c != 0x7f && c != '"' && c != '\\')
+            hs__buffer_append(out, text, bytes);
+        else
+            hs__buffer_text(out, "\\u%04x", bytes ? (unsigned)c : 0xfffdU);
+        bytes += !bytes;
+    }
+    hs__buffer_append(out, "\"", 1);
+}
+
+static void put_named(hs__buffer *out, const char *name, const char *text)
+{
+    hs__buffer_text(out, "\"%s\": ", name);
+    put_text(out, text);
+    hs__buffer_append(out, ",\n ", 3);
+}
+
+static void put_error(hs__buffer *out, const hs_error *error)
+{
+    if (!error->code) {
+        hs__buffer_text(out, "null");
+        return;
+    }
+    hs__buffer_text(out, "{\"code\": \"%s\", \"number\": %d, \"message\": ", hs_code_name(error->code), error->code);
+    put_text(out, error->message);
+    hs__buffer_append(out, "}", 1);
+}
+
+static void put_time(hs__buffer *out, int64_t ns)
+{
+    time_t seconds = (time_t)(ns / 1000000000);
+    struct tm utc = {.tm_year = 70, .tm_mday = 1};
+    gmtime_r(&seconds, &utc);
+    hs__buffer_text(out, "\"time\": \"%04d-%02d-%02dT%02d:%02d:%02d.%03dZ\",\n ", utc.tm_year + 1900, utc.tm_mon + 1,
+                    utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ns / 1000000 % 1000));
+}
+
+/* The last fields of each file: time, host and process. */
+static void put_origin(hs__buffer *out, const hs_env *env)
+{
+    char host[256] = "";
+    int64_t now_ns = hs_env_realtime_ns(env);
+    if (gethostname(host, sizeof host) != 0)
+        host[0] = '\0';
+    host[sizeof host - 1] = '\0';
+    put_time(out, now_ns > 0 ? now_ns : 0);
+    put_named(out, "host", host);
+    hs__buffer_text(out, "\"pid\": %lld}\n", (long long)getpid());
+}
+
+/* Writes three decimals, independent of the locale. */
+static void put_secs(hs__buffer *out, const char *name, double secs)
+{
+    long long ms = secs > 0 && secs <= LONGEST_SAVE ? (long long)(secs * 1e3 + 0.999) : 0;
+    hs__buffer_text(out, "\"%s\": %lld.%03lld,\n ", name, ms / 1000, ms % 1000);
+}
+
+/* Files. */
+
+static hs_code put(const hs_env *env, const char *directory, const char *name, const hs__buffer *text, bool synced,
+                   hs_error *err)
+{
+    hs_code code = hs__buffer_check(text, name, err);
+    if (code || (code = hs__make_directories(env, directory, err)))
+        return code;
+    char *path = hs__path_join(env, directory, name);
+    if (!path)
+        return hs__no_memory(err, strlen(directory), "a path");
+    code = hs__file_replace(env, path, text->data, text->size, synced, err);
+    hs__free(env, path);
+    return code;
+}
+
+static hs_code write_status_file(const hs_env *env, const char *directory, const status *now, bool synced, hs_error *err)
+{
+    hs__buffer text;
+    hs__buffer_init(&text, env);
+    hs__buffer_text(&text, "{\"step\": %lld,\n \"last_durable_step\": %lld,\n \"phase\": \"%s\",\n ", (long long)now->step,
+                    (long long)now->last_durable_step, now->phase);
+    put_secs(&text, "save_secs", now->save_secs);
+    put_origin(&text, env);
+    hs_code code = put(env, directory, STATUS, &text, synced, err);
+    hs__buffer_free(&text);
+    return code;
+}
+
+static void put_failures(hs__buffer *out, const hs_raw_session *session)
+{
+    hs_hook_failure failure;
+    hs__buffer_text(out, "\"failures\": [");
+    for (size_t i = 0; hs_raw_session_failure(session, i, &failure); i++) {
+        hs__buffer_text(out, "%s{\"hook\": ", i ? ",\n  " : "\n  ");
+        put_text(out, failure.hook);
+        hs__buffer_text(out, ", \"failures\": %lld, \"first_step\": %lld, \"last_step\": %lld, \"muted\": %s, \"last\": ",
+                        (long long)failure.failures, (long long)failure.first_step, (long long)failure.last_step,
+                        failure.muted ? "true" : "false");
+        put_error(out, &failure.last);
+        hs__buffer_append(out, "}", 1);
+    }
+    hs__buffer_text(out, "],\n ");
+}
+
+static hs_code write_outcome_file(const hs_env *env, const char *directory, const hs_outcome *outcome,
+                                  const hs_raw_session *session, hs_error *err)
+{
+    hs__buffer text;
+    hs__buffer_init(&text, env);
+    hs__buffer_append(&text, "{", 1);
+    put_named(&text, "reason", hs_reason_name(outcome->reason));
+    hs__buffer_text(&text, "\"interrupted\": %s,\n \"signal\": %d,\n \"step\": %lld,\n \"last_saved_step\": %lld,\n ",
+                    outcome->interrupted ? "true" : "false", (int)outcome->signal, (long long)outcome->step,
+                    (long long)outcome->last_saved_step);
+    put_named(&text, "hook", outcome->hook);
+    hs__buffer_text(&text, "\"error\": ");
+    put_error(&text, &outcome->error);
+    hs__buffer_text(&text, ",\n \"exit_code\": %d,\n ", hs_outcome_exit_code(outcome));
+    put_failures(&text, session);
+    put_origin(&text, env);
+    hs_code code = put(env, directory, OUTCOME, &text, true, err);
+    hs__buffer_free(&text);
+    return code;
+}
+
+static void remove_outcome_file(const hs_env *env, const char *directory)
+{
+    char *path = hs__path_join(env, directory, OUTCOME);
+    if (path)
+        hs__file_remove(env, path);
+    else
+        hs_log(env, HS_LOG_WARNING, "cannot delete outcome.json of an earlier run: no memory for a path");
+    hs__free(env, path);
+}
+
+static hs_code parse_save_secs(const char *text, size_t bytes, double *secs, hs_error *err)
+{
+    json_error_t cause;
+    json_t *root = hs__json_load(text, bytes, 0, &cause);
+    if (!root && hs__json_no_memory(&cause))
+        return hs__no_memory(err, bytes, "a status");
+    double found = json_number_value(json_object_get(root, "save_secs"));
+    if (found > 0 && found <= LONGEST_SAVE)
+        *secs = found;
+    json_decref(root);
+    return HS_OK;
+}
+
+static double read_save_secs(const hs_env *env, const char *directory)
+{
+    char *text = NULL, *path = hs__path_join(env, directory, STATUS);
+    size_t bytes = 0;
+    double secs = 0;
+    hs_error error = {0};
+    hs_code code = path ? hs__file_contents(env, path, MOST_BYTES, &text, &bytes, &error)
+                        : hs__no_memory(&error, strlen(directory), "a path");
+    if (!code)
+        code = parse_save_secs(text, bytes, &secs, &error);
+    if (code == HS_RESOURCE_EXHAUSTED)
+        hs_log(env, HS_LOG_WARNING, "cannot read status.json of an earlier run: %s", error.message);
+    hs__free(env, text);
+    hs__free(env, path);
+    return secs;
+}
+
+static bool directory_exists(const hs_env *env, const char *directory)
+{
+    hs_file_stat found;
+    return hs__stat(env, directory, &found, NULL) == HS_OK && found.is_directory;
+}
+
+/* True if another process holds the directory, as a checkpoint saver does. False also if that is unknown. */
+static bool is_saved_by_other(const hs_env *env, const char *directory)
+{
+    void *lock = NULL;
+    char *path = hs__path_join(env, directory, HS_CHECKPOINT_LOCK);
+    hs_code code = path && hs__file_exists(env, path) ? hs__lock(env, path, &lock, NULL) : HS_OK;
+    hs__unlock(env, lock);
+    hs__free(env, path);
+    return code == HS_FAILED_PRECONDITION;
+}
+
+/* The hook. */
+
+enum { NOT_WRITTEN = -2 }; /* neither a step nor -1, which means that no step was saved */
 
 typedef struct {
     hs__hook_base base;
     char *directory;
     const hs_env *session_env;
-    hs_raw_session *session; /* NULL: none was created */
-    double earlier_save_secs;
-    int64_t told_saved_step;
-    bool is_others, warned;
+    hs_raw_session *session;    /* NULL: not created */
+    double earlier_save_secs;   /* from the status file of an earlier run. 0: unknown */
+    int64_t written_saved_step; /* the last saved step in the status file */
+    bool is_others, warned;     /* is_others: another process saves to the directory */
 } run_status;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -24,13 +235,13 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session = NULL;
     hook->warned = false;
     hook->earlier_save_secs = 0;
-    hook->is_others = hs__status_is_others(hook->session_env, hook->directory);
+    hook->is_others = is_saved_by_other(hook->session_env, hook->directory);
     if (hook->is_others) {
         hs_log(hook->session_env, HS_LOG_WARNING,
                "status.json and outcome.json are not written: another process saves to '%s'", hook->directory);
-    } else if (hs__status_directory_exists(hook->session_env, hook->directory)) {
-        hook->earlier_save_secs = hs__status_save_secs(hook->session_env, hook->directory);
-        hs__outcome_remove(hook->session_env, hook->directory);
+    } else if (directory_exists(hook->session_env, hook->directory)) {
+        hook->earlier_save_secs = read_save_secs(hook->session_env, hook->directory);
+        remove_outcome_file(hook->session_env, hook->directory);
     }
     return HS_OK;
 }
@@ -45,7 +256,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return HS_OK;
 }
 
-static void get_over(run_status *hook, const char *name, const hs_error *error)
+static void tolerate_failure(run_status *hook, const char *name, const hs_error *error)
 {
     hs_log(hook->session_env, hook->warned ? HS_LOG_DEBUG : HS_LOG_WARNING, "cannot write %s: %s", name, error->message);
     hook->warned = true;
@@ -55,11 +266,11 @@ static void get_over(run_status *hook, const char *name, const hs_error *error)
 static void write_status(run_status *hook, hs_phase phase, int64_t step, bool synced)
 {
     hs_error error = {0};
-    hs__run_status status = {step, hs_raw_session_last_saved_step(hook->session), hs_phase_name(phase),
-                             hs_raw_session_save_secs(hook->session)};
-    hook->told_saved_step = status.last_durable_step;
-    if (!hook->is_others && hs__status_write(hook->session_env, hook->directory, &status, synced, &error))
-        get_over(hook, "status.json", &error);
+    status now = {step, hs_raw_session_last_saved_step(hook->session), hs_phase_name(phase),
+                  hs_raw_session_save_secs(hook->session)};
+    hook->written_saved_step = now.last_durable_step;
+    if (!hook->is_others && write_status_file(hook->session_env, hook->directory, &now, synced, &error))
+        tolerate_failure(hook, "status.json", &error);
 }
 
 static int64_t step_of(hs_run_context *run)
@@ -71,7 +282,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 {
     run_status *hook = self;
     (void)args, (void)err;
-    if (hs_raw_session_last_saved_step(hook->session) != hook->told_saved_step)
+    if (hs_raw_session_last_saved_step(hook->session) != hook->written_saved_step)
         write_status(hook, HS_PHASE_STEP, step_of(run), false);
     return HS_OK;
 }
@@ -82,20 +293,21 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     if (hs_run_context_boundary(run) != HS_BOUNDARY_CREATED)
         return HS_OK;
     write_status(self, HS_PHASE_INIT, step_of(run), false);
-    ((run_status *)self)->told_saved_step = NOT_TOLD; /* the first run is another phase */
+    ((run_status *)self)->written_saved_step = NOT_WRITTEN; /* the first run changes the phase */
     return HS_OK;
 }
 
-/* The session is still there; a failure of the status is in the outcome's file, and one of that only in the log. */
+/* The session still exists. If the status cannot be written, the outcome file lists the failure; if the outcome cannot be
+ * written, the log has it. */
 static void close_status(void *self, const hs_outcome *outcome)
 {
     run_status *hook = self;
     hs_error error = {0};
     if (hook->session)
         write_status(hook, HS_PHASE_END, outcome->step, true);
-    if (!hook->is_others && (hook->session || hs__status_directory_exists(hook->session_env, hook->directory)) &&
-        hs__outcome_write(hook->session_env, hook->directory, outcome, hook->session, &error))
-        get_over(hook, "outcome.json", &error);
+    if (!hook->is_others && (hook->session || directory_exists(hook->session_env, hook->directory)) &&
+        write_outcome_file(hook->session_env, hook->directory, outcome, hook->session, &error))
+        tolerate_failure(hook, "outcome.json", &error);
     hook->session = NULL;
 }
 
@@ -110,23 +322,23 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "run_status", .begin = begin, .after_create_session = after_create_session,
             .before_run = before_run, .boundary = boundary, .close = close_status, .destroy = destroy);
 
-static hs_code check(const hs_run_status_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_run_status_options *options = given;
     if (!options->status_dir || !*options->status_dir)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "status_dir is missing; give the directory of the checkpoints");
     return HS_OK;
 }
 
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    run_status *hook = self;
+    const hs_run_status_options *options = given;
+    hook->directory = hs__hook_text(hook, options->status_dir, err);
+    return hook->directory ? HS_OK : HS_RESOURCE_EXHAUSTED;
+}
+
 hs_hook hs_run_status_hook(const hs_run_status_options *given)
 {
-    hs_run_status_options options = {0};
-    run_status *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_run_status_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && !(hook->directory = hs__hook_text(hook, options.status_dir, &error))) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, run_status, hs_run_status_options, check, fill, given);
 }

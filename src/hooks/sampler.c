@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/sampler.h"
 
-static const int64_t MOST_PER_RUN = INT64_MAX / 2;
-
 void hs__sampler_reset(hs__sampler *s)
 {
     hs__sampler_restart(s);
-    s->per_run = 1;
+    hs__step_clock_reset(&s->clock);
     s->sampled_step = -1;
     hs_timer_reset(s->timing.timer);
 }
 
 void hs__sampler_restart(hs__sampler *s)
 {
-    s->begun = s->has_step = s->samples_now = false;
+    s->begun = s->clock.has_step = s->samples_now = false;
     s->fires_first = s->unsaved && s->timing.first;
 }
 
@@ -29,8 +27,8 @@ hs_code hs__sampler_find_step(hs__sampler *s, hs_run_context *run, hs_error *err
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    s->step = step;
-    s->has_step = true;
+    s->clock.step = step;
+    s->clock.has_step = true;
     if (s->sampled_step > step)
         s->sampled_step = -1;
     if (!s->begun)
@@ -42,8 +40,8 @@ hs_code hs__sampler_find_step(hs__sampler *s, hs_run_context *run, hs_error *err
 
 void hs__sampler_begin_sample(hs__sampler *s, hs_run_context *run, const hs_run_args **args)
 {
-    if (s->timing.by_secs) /* counted from here, so that each step that takes longer is sampled */
-        hs_timer_mark(s->timing.timer, run, s->step + s->per_run, NULL, NULL);
+    if (s->timing.by_secs) /* here, so that each step longer than the interval is sampled */
+        hs_timer_mark(s->timing.timer, run, hs__step_clock_next(&s->clock), NULL, NULL);
     if (s->args.names)
         *args = &s->args;
 }
@@ -51,14 +49,14 @@ void hs__sampler_begin_sample(hs__sampler *s, hs_run_context *run, const hs_run_
 void hs__sampler_end_sample(hs__sampler *s, hs_run_context *run, bool *samples)
 {
     if (!s->timing.by_secs)
-        hs_timer_mark(s->timing.timer, run, s->step, NULL, NULL);
+        hs_timer_mark(s->timing.timer, run, s->clock.step, NULL, NULL);
     s->fires_first = false;
-    s->sampled_step = s->step;
+    s->sampled_step = s->clock.step;
     *samples = true;
 }
 
-/* Not by a restore: the program has set it. */
-void hs__sampler_go_back(hs__sampler *s, hs_run_context *run, int64_t step)
+/* The step decreased without a restore: the program has set it. */
+void hs__sampler_step_decreased(hs__sampler *s, hs_run_context *run, int64_t step)
 {
     hs__sampler_restart(s);
     begin_at(s, run, step);
@@ -70,30 +68,23 @@ hs_code hs__sampler_end(hs__sampler *s, hs_raw_session *session, const hs_run_va
     *samples = false;
     if (!s->timing.last)
         return HS_OK;
-    s->step = hs_raw_session_global_step(session, err);
-    if (s->step < 0 || s->step == s->sampled_step)
+    s->clock.step = hs_raw_session_global_step(session, err);
+    if (s->clock.step < 0 || s->clock.step == s->sampled_step)
         return err->code;
     hs_code code = s->args.names ? hs_raw_session_run(session, &s->args, values, err) : HS_OK;
     *samples = !code;
-    s->sampled_step = s->step;
+    s->sampled_step = s->clock.step;
     return code;
 }
 
 hs_code hs__sampler_save(const hs__sampler *s, hs_state_writer *out, hs_error *err)
 {
-    hs_code code = hs_state_writer_write(out, &s->per_run, sizeof s->per_run, err);
-    return code ? code : hs_timer_save(s->timing.timer, out, err);
+    return hs__step_clock_save(&s->clock, s->timing.timer, out, err);
 }
 
 hs_code hs__sampler_load(hs__sampler *s, hs_state_reader *in, hs_error *err)
 {
-    int64_t per_run;
-    hs_code code = hs_state_reader_read(in, &per_run, sizeof per_run, err);
-    if (code)
-        return code;
-    if (per_run < 1 || per_run > MOST_PER_RUN)
-        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld steps per run", (long long)per_run);
+    hs_code code = hs__step_clock_load(&s->clock, s->timing.timer, in, err);
     hs__sampler_restart(s);
-    s->per_run = per_run;
-    return hs_timer_load(s->timing.timer, in, err);
+    return code;
 }

@@ -2,31 +2,30 @@
 #ifndef HS_HOOKS_SAMPLER_H
 #define HS_HOOKS_SAMPLER_H
 
+#include "hooks/step_clock.h"
 #include "hooks/timing.h"
 
-/* For hooks that fetch names in some runs: decides before each run whether its values are fetched, and when it fires again
- * after a resume. */
+/* For hooks that fetch names in some runs: decides before each run whether it is sampled, which means that the names are
+ * fetched. The schedule continues after a resume. */
 typedef struct hs__sampler {
     hs__timing timing;
-    hs_run_args args;     /* the names that are fetched; none: the schedule alone */
-    bool unsaved;         /* nothing is saved: `first` of the trigger fires after each restart */
-    int64_t step;         /* the global step after the last run */
-    int64_t per_run;      /* steps that the last run that advanced it made */
-    int64_t sampled_step; /* of the last sample; -1: none */
-    /* Before the first run since the creation of the session, a restore, or a step that decreased */
+    hs_run_args args; /* the names to fetch. Without names, only the schedule is used */
+    bool unsaved;     /* the state is not saved, so `first` of the trigger fires after each restart */
+    hs__step_clock clock;
+    int64_t sampled_step; /* step of the last sample. -1: none */
+    /* Before the first run after the creation of the session, a restore, or a decrease of the step */
     int64_t begin_step, begin_ns;
     bool begun, has_step, fires_first, samples_now;
 } hs__sampler;
 
 /* For begin. */
 void hs__sampler_reset(hs__sampler *sampler);
-/* For after_create_session, and after a restore: the step is another. */
+/* For after_create_session, and after a restore: forgets the step. */
 void hs__sampler_restart(hs__sampler *sampler);
 /* For before_run: sets *args if this run is sampled. The errors are those of hs_run_context_global_step. */
 static inline hs_code hs__sampler_before(hs__sampler *sampler, hs_run_context *run, const hs_run_args **args,
                                          hs_error *err);
-/* For after_run: true in *samples if this run was sampled. A hook that was not called for some runs, or may not be, sets
- * has_step to false. */
+/* For after_run: sets *samples to true if this run was sampled. A hook that may miss runs sets clock.has_step to false. */
 static inline hs_code hs__sampler_after(hs__sampler *sampler, hs_run_context *run, bool *samples, hs_error *err);
 /* For end: if the trigger has `last` and this step was not sampled, fetches in a separate run. */
 hs_code hs__sampler_end(hs__sampler *sampler, hs_raw_session *session, const hs_run_values **values, bool *samples,
@@ -36,39 +35,37 @@ hs_code hs__sampler_end(hs__sampler *sampler, hs_raw_session *session, const hs_
 hs_code hs__sampler_save(const hs__sampler *sampler, hs_state_writer *out, hs_error *err);
 hs_code hs__sampler_load(hs__sampler *sampler, hs_state_reader *in, hs_error *err);
 
-/* Inside: a run that is not sampled costs no call more than that of the timer. */
+/* Private. The functions above are inline, so that the only call for a run that is not sampled is that of the timer. */
 
 hs_code hs__sampler_find_step(hs__sampler *sampler, hs_run_context *run, hs_error *err);
 void hs__sampler_begin_sample(hs__sampler *sampler, hs_run_context *run, const hs_run_args **args);
 void hs__sampler_end_sample(hs__sampler *sampler, hs_run_context *run, bool *samples);
-void hs__sampler_go_back(hs__sampler *sampler, hs_run_context *run, int64_t step);
+void hs__sampler_step_decreased(hs__sampler *sampler, hs_run_context *run, int64_t step);
 
 static inline hs_code hs__sampler_before(hs__sampler *s, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    hs_code code = s->has_step ? HS_OK : hs__sampler_find_step(s, run, err);
+    hs_code code = s->clock.has_step ? HS_OK : hs__sampler_find_step(s, run, err);
     if (code)
         return code;
-    s->samples_now = hs_timer_due(s->timing.timer, run, s->step + s->per_run) || s->fires_first;
+    s->samples_now = hs_timer_due(s->timing.timer, run, hs__step_clock_next(&s->clock)) || s->fires_first;
     if (s->samples_now)
         hs__sampler_begin_sample(s, run, args);
     return HS_OK;
 }
 
-/* By seconds, the step is read only when it is time. */
+/* If the schedule is by seconds, the step is read only in sampled runs. */
 static inline hs_code hs__sampler_after(hs__sampler *s, hs_run_context *run, bool *samples, hs_error *err)
 {
     *samples = false;
     if (!s->samples_now && !s->timing.by_steps)
         return HS_OK;
-    int64_t step = hs_run_context_global_step(run, err), before = s->step;
+    int64_t step = hs_run_context_global_step(run, err), before = s->clock.step;
     bool sampled = s->samples_now;
     if (step < 0)
         return err->code;
-    s->step = step;
+    hs__step_clock_advance(&s->clock, step, s->timing.by_steps);
     if (step < before)
-        hs__sampler_go_back(s, run, step);
-    else if (s->timing.by_steps && step > before)
-        s->per_run = step - before;
+        hs__sampler_step_decreased(s, run, step);
     if (sampled)
         hs__sampler_end_sample(s, run, samples);
     return HS_OK;

@@ -7,7 +7,64 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEFAULT_STEPS = 100, SINK_NAME = 32 };
+enum { DEFAULT_STEPS = 100, SINK_NAME = 32, MOST_METRICS = 1 << 20 };
+
+/* The board. */
+
+static void clear_board(hs__metrics_board *board)
+{
+    for (size_t i = 0; i < board->n; i++)
+        board->metrics[i] = (hs__board_metric){0};
+}
+
+static void update_board(hs__metrics_board *board, const hs_raw_session *session)
+{
+    for (size_t i = 0; i < board->n; i++) {
+        hs__board_metric *metric = &board->metrics[i];
+        int64_t step;
+        double value;
+        if (!hs_raw_session_metric(session, board->names[i], &value, &step))
+            continue;
+        if (metric->known && metric->step == step && memcmp(&metric->value, &value, sizeof value) == 0)
+            continue;
+        *metric = (hs__board_metric){.known = 1, .step = step, .value = value};
+    }
+}
+
+static bool take_new_metric(hs__metrics_board *board, size_t index, double *value, int64_t *step)
+{
+    hs__board_metric *metric = &board->metrics[index];
+    bool is_new = metric->known && !metric->shown;
+    *value = metric->value;
+    *step = metric->step;
+    metric->shown = metric->known;
+    return is_new;
+}
+
+static hs_code save_board(const hs__metrics_board *board, hs_state_writer *out, hs_error *err)
+{
+    int64_t n = (int64_t)board->n;
+    hs_code code = hs_state_writer_write(out, &n, sizeof n, err);
+    return code ? code : hs_state_writer_write(out, board->metrics, board->n * sizeof *board->metrics, err);
+}
+
+static hs_code load_board(hs__metrics_board *board, hs_state_reader *in, hs_error *err)
+{
+    hs__board_metric read;
+    int64_t n;
+    hs_code code = hs_state_reader_read(in, &n, sizeof n, err);
+    if (!code && (n < 0 || n > MOST_METRICS))
+        code = hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld metrics", (long long)n);
+    clear_board(board);
+    for (int64_t i = 0; !code && i < n; i++) {
+        code = hs_state_reader_read(in, &read, sizeof read, err);
+        if (!code && n == (int64_t)board->n)
+            board->metrics[i] = (hs__board_metric){read.known != 0, read.shown != 0, read.step, read.value};
+    }
+    return code;
+}
+
+/* Begin. */
 
 hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err)
 {
@@ -17,15 +74,15 @@ hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err)
         code = hs_backend_check_tensor(backend, rows->tensors[i], err);
     rows->session_env = hs_backend_env(backend);
     rows->opened = rows->is_open = rows->full = rows->failing = false;
-    hs__metrics_board_clear(&rows->board);
+    clear_board(&rows->board);
     hs__sampler_reset(&rows->sampler);
     return code;
 }
 
 /* The sink. */
 
-/* A sink that cannot be opened at first fails the session. Later failures end no training: they are logged and counted, and
- * the next row is tried. */
+/* If the first opening of the sink fails, the session fails. Later failures do not end the training: they are logged and
+ * counted, and the next row tries again. */
 static hs_code tolerate(hs__scalar_rows *rows, hs_code code, hs_error *err)
 {
     if (!code)
@@ -41,12 +98,12 @@ static hs_code tolerate(hs__scalar_rows *rows, hs_code code, hs_error *err)
     return HS_OK;
 }
 
-/* Opens the sink, if the session was restored since, or if that has failed. */
+/* Opens the sink, if it is not open or the session was restored since. */
 static hs_code open_sink(hs__scalar_rows *rows, hs_error *err)
 {
     int64_t restores = hs_raw_session_restores(rows->session);
-    if (restores != rows->restores) {
-        rows->restores = restores;
+    if (restores != rows->restore_generation) {
+        rows->restore_generation = restores;
         rows->is_open = false;
         hs__sampler_restart(&rows->sampler);
     }
@@ -64,9 +121,9 @@ hs_code hs__scalar_rows_create(void *self, hs_raw_session *session, hs_coordinat
     hs__scalar_rows *rows = self;
     (void)coordinator;
     rows->session = session;
-    rows->restores = hs_raw_session_restores(session);
+    rows->restore_generation = hs_raw_session_restores(session);
     rows->is_open = false;
-    hs__sampler_restart(&rows->sampler); /* after a recovery the step may be another */
+    hs__sampler_restart(&rows->sampler); /* a recovery may have changed the step */
     return tolerate(rows, open_sink(rows, err), err);
 }
 
@@ -90,7 +147,7 @@ bool hs__scalar_read(hs_scalar *to, const hs_tensor *value)
     if (!single || !hs__is_integer(value->dtype))
         return single;
     if (value->dtype == HS_INT64 || value->dtype == HS_UINT64)
-        memcpy(&to->integer, value->data, sizeof to->integer); /* a double may be too short */
+        memcpy(&to->integer, value->data, sizeof to->integer); /* a double has too few digits */
     else
         to->integer = (int64_t)to->value;
     return true;
@@ -104,8 +161,8 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
         hs_code code = value ? hs_tensor_host(value, &rows->copy, &host, err) : HS_OK;
         if (code)
             return code;
-        rows->scalars[i].step = rows->sampler.step;
-        if (!value || (!hs__scalar_read(&rows->scalars[i], &host) && !rows->for_people))
+        rows->scalars[i].step = rows->sampler.clock.step;
+        if (!value || (!hs__scalar_read(&rows->scalars[i], &host) && !rows->for_display))
             return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has more than one element; fetch, for example, its mean",
                                 rows->tensors[i]);
     }
@@ -114,27 +171,27 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
 
 static void read_metrics(hs__scalar_rows *rows)
 {
-    hs__metrics_board_look(&rows->board, rows->session);
+    update_board(&rows->board, rows->session);
     for (size_t i = 0; i < rows->n_metrics; i++) {
         hs_scalar *to = &rows->scalars[rows->n_tensors + i];
-        to->known = hs__metrics_board_take(&rows->board, i, &to->value, &to->step);
+        to->known = take_new_metric(&rows->board, i, &to->value, &to->step);
         if (!to->known)
             to->value = (double)NAN;
     }
 }
 
-/* The row was not written: the next one is to have them. */
+/* The row was not written, so the next one gets its metrics. */
 static void return_metrics(hs__scalar_rows *rows)
 {
     for (size_t i = 0; i < rows->n_metrics; i++)
         if (rows->scalars[rows->n_tensors + i].known)
-            rows->board.said[i].shown = 0;
+            rows->board.metrics[i].shown = 0;
 }
 
 static hs_scalar_row make_row(const hs__scalar_rows *rows, int64_t now_ns)
 {
     return (hs_scalar_row){.size = sizeof(hs_scalar_row),
-                           .step = rows->sampler.step,
+                           .step = rows->sampler.clock.step,
                            .scalars = rows->scalars,
                            .unix_ns = hs_env_realtime_ns(rows->session_env),
                            .now_ns = now_ns,
@@ -157,7 +214,7 @@ static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int
         return_metrics(rows);
         return tolerate(rows, code, err);
     }
-    hs_error_clear(err); /* of HS_STOP */
+    hs_error_clear(err); /* HS_STOP is not an error */
     if (rows->failing)
         hs_log(rows->session_env, HS_LOG_INFO, "%s: writing rows again, from step %lld", rows->sink.name,
                (long long)row.step);
@@ -168,7 +225,7 @@ static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int
 hs_code hs__scalar_rows_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     hs__scalar_rows *rows = self;
-    hs_code code = rows->failing ? HS_OK : open_sink(rows, err); /* while it fails, the next row tries again */
+    hs_code code = rows->failing ? HS_OK : open_sink(rows, err); /* while writing fails, only the next row tries again */
     if (!code && !rows->full)
         return hs__sampler_before(&rows->sampler, run, args, err);
     rows->sampler.samples_now = false;
@@ -183,7 +240,7 @@ hs_code hs__scalar_rows_after(void *self, hs_run_context *run, const hs_run_valu
     if (!code && samples)
         code = write_row(rows, values, hs_run_context_now(run), err);
     if (code)
-        rows->sampler.has_step = false; /* a hook of best effort may not be called for some steps */
+        rows->sampler.clock.has_step = false; /* a best-effort hook may miss runs after a failure */
     return code;
 }
 
@@ -197,7 +254,7 @@ static hs_code write_last(hs__scalar_rows *rows, hs_raw_session *session, hs_err
 
 static hs_code end_sink(hs__scalar_rows *rows, hs_raw_session *session, hs_error *err)
 {
-    const hs_scalar *none = &rows->scalars[rows->n_tensors + rows->n_metrics];
+    const hs_scalar *end_of_list = &rows->scalars[rows->n_tensors + rows->n_metrics];
     if (!rows->sink.end || !rows->sampler.begun)
         return HS_OK;
     int64_t step = hs_raw_session_global_step(session, err);
@@ -205,7 +262,7 @@ static hs_code end_sink(hs__scalar_rows *rows, hs_raw_session *session, hs_error
         return err->code;
     hs_scalar_row row = make_row(rows, hs_env_monotonic_ns(rows->session_env));
     row.step = step;
-    row.scalars = none;
+    row.scalars = end_of_list;
     return tolerate(rows, rows->sink.end(rows->sink_self, &row, err), err);
 }
 
@@ -237,7 +294,7 @@ void hs__scalar_rows_close(void *self, const hs_outcome *outcome)
     rows->session = NULL;
 }
 
-/* State: the schedule, the metrics that no row has shown, what the sink adds. */
+/* State: the schedule, the metrics that no row has, and the state of the sink. */
 
 static hs_code save_sink(const hs__scalar_rows *rows, hs_state_writer *out, hs_error *err)
 {
@@ -254,10 +311,10 @@ hs_code hs__scalar_rows_save(void *self, hs_state_writer *out, hs_error *err)
     if (code)
         return code;
     if (rows->session)
-        hs__metrics_board_look(&rows->board, rows->session);
+        update_board(&rows->board, rows->session);
     if ((code = hs__sampler_save(&rows->sampler, out, err)) ||
         (code = hs_state_writer_write(out, &rows->sampler.sampled_step, sizeof rows->sampler.sampled_step, err)) ||
-        (code = hs__metrics_board_save(&rows->board, out, err)))
+        (code = save_board(&rows->board, out, err)))
         return code;
     return save_sink(rows, out, err);
 }
@@ -279,7 +336,7 @@ hs_code hs__scalar_rows_load(void *self, hs_state_reader *in, hs_error *err)
     hs__scalar_rows *rows = self;
     hs_code code = hs__sampler_load(&rows->sampler, in, err);
     if (code || (code = hs_state_reader_read(in, &rows->sampler.sampled_step, sizeof rows->sampler.sampled_step, err)) ||
-        (code = hs__metrics_board_load(&rows->board, in, err)))
+        (code = load_board(&rows->board, in, err)))
         return code;
     return load_sink(rows, in, err);
 }
@@ -296,19 +353,19 @@ void hs__scalar_rows_destroy(void *self)
         hs_env_free(env, (void *)rows->labels);
     hs_env_free(env, (void *)rows->tensors);
     hs_env_free(env, (void *)rows->metrics);
-    hs_env_free(env, rows->board.said);
+    hs_env_free(env, rows->board.metrics);
     hs_env_free(env, rows->scalars);
     hs__hook_free(rows);
 }
 
-/* Making one. */
+/* The constructor. */
 
 static hs_code copy_names(hs__scalar_rows *rows, const hs__scalar_rows_options *options, hs_error *err)
 {
     size_t n_labels = hs__names_count(options->labels);
     rows->n_tensors = hs__names_count(options->tensors);
     rows->n_metrics = hs__names_count(options->metrics);
-    if (!rows->n_tensors && !rows->n_metrics && !rows->for_people)
+    if (!rows->n_tensors && !rows->n_metrics && !rows->for_display)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "neither tensors nor metrics is given");
     if (options->labels && n_labels != rows->n_tensors)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%zu labels are given for %zu tensors", n_labels, rows->n_tensors);
@@ -327,9 +384,9 @@ static hs_code make_scalars(hs__scalar_rows *rows, hs_error *err)
     const hs_env *env = &rows->base.env;
     size_t n = rows->n_tensors + rows->n_metrics + 1;
     rows->board = (hs__metrics_board){.names = rows->metrics, .n = rows->n_metrics};
-    rows->board.said = hs__alloc(env, rows->n_metrics + 1, sizeof *rows->board.said);
+    rows->board.metrics = hs__alloc(env, rows->n_metrics + 1, sizeof *rows->board.metrics);
     rows->scalars = hs__alloc(env, n, sizeof *rows->scalars);
-    if (!rows->board.said || !rows->scalars)
+    if (!rows->board.metrics || !rows->scalars)
         return hs__no_memory(err, n * sizeof *rows->scalars, "a row");
     for (size_t i = 0; i < rows->n_tensors; i++)
         rows->scalars[i].name = rows->labels[i];
@@ -338,7 +395,7 @@ static hs_code make_scalars(hs__scalar_rows *rows, hs_error *err)
     return HS_OK;
 }
 
-static hs_code take_sink(hs__scalar_rows *rows, hs_scalar_sink sink, hs_error *err)
+static hs_code copy_sink(hs__scalar_rows *rows, hs_scalar_sink sink, hs_error *err)
 {
     hs_code code = HS_STRUCT_TAKE(hs_scalar_sink_ops, destroy, &rows->sink, sink.ops, err);
     rows->sink_self = sink.self;
@@ -354,11 +411,13 @@ hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_option
         timing.steps = DEFAULT_STEPS;
     timing.first = true;
     rows->copy.env = &rows->base.env;
-    rows->for_people = rows->sampler.unsaved = options->for_people;
-    hs_code code = take_sink(rows, options->sink, err);
+    rows->for_display = rows->sampler.unsaved = options->for_display;
+    hs_code code = copy_sink(rows, options->sink, err);
     if (code || (code = hs__timing_init(&rows->sampler.timing, &timing, &rows->base.env, err)) ||
         (code = copy_names(rows, options, err)))
         return code;
+    if (rows->sampler.timing.by_secs && !rows->for_display)
+        rows->base.flags = HS_HOOK_STATE_VARIES; /* the clock decides which rows are written */
     rows->sampler.args = (hs_run_args)HS_INIT(hs_run_args, .names = rows->tensors);
     return make_scalars(rows, err);
 }

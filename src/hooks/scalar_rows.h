@@ -5,49 +5,56 @@
 #include <hooksess/scalar_sink.h>
 
 #include "hooks/make.h"
-#include "hooks/metrics_board.h"
 #include "hooks/sampler.h"
 
-/* What hs_scalars, hs_metrics_file and hs_progress share: fetches numbers on a schedule and gives them to a sink, row by
- * row. */
+/* Fetches numbers on a schedule and passes them to a sink, row by row. Used by hs_scalars, hs_metrics_file and
+ * hs_progress. */
 
-/* The state of such a hook begins with this. The sinks of the three have the hook as their `self`. */
+/* The last value of each metric of the session's board, and whether a row has it. A restore clears the session's board, so
+ * the metrics that no row has are saved in the checkpoint. */
+typedef struct hs__board_metric {
+    int64_t known, shown; /* 0 or 1. known: the metric was set; shown: a row has it */
+    int64_t step;
+    double value;
+} hs__board_metric;
+
+typedef struct hs__metrics_board {
+    const char *const *names;
+    hs__board_metric *metrics; /* in the order of the names */
+    size_t n;
+} hs__metrics_board;
+
+/* The state of such a hook begins with this. The `self` of a built-in sink is the hook. */
 typedef struct hs__scalar_rows {
     hs__hook_base base;
     hs__sampler sampler;
     hs_scalar_sink_ops sink;
     void *sink_self;
-    bool for_people;
-    const char *const *tensors, *const *labels, *const *metrics; /* copies; NULL: none */
+    bool for_display;
+    const char *const *tensors, *const *labels, *const *metrics; /* copies. NULL: none */
     size_t n_tensors, n_metrics;
-    hs_scalar *scalars; /* of a row: the tensors', the metrics', the end */
+    hs_scalar *scalars; /* a row: first the tensors, then the metrics, then the end of the list */
     hs__metrics_board board;
     hs_host_copy copy;
     const hs_env *session_env;
-    hs_raw_session *session; /* NULL: not created yet, or closed */
-    int64_t restores;        /* of the session, when the sink was opened last */
-    bool opened, is_open;    /* opened: at least once since begin */
-    bool full;               /* the sink takes no more rows */
-    bool failing;            /* the last row could not be written; it was logged */
+    hs_raw_session *session;    /* NULL: not created yet, or closed */
+    int64_t restore_generation; /* hs_raw_session_restores at the last opening of the sink */
+    bool opened, is_open;       /* opened: at least once since begin */
+    bool full;                  /* the sink accepts no more rows */
+    bool failing;               /* the last write failed and was logged */
 } hs__scalar_rows;
 
 typedef struct hs__scalar_rows_options {
     const char *const *tensors, *const *labels, *const *metrics;
-    hs__timing_options timing; /* nothing is set: 100 steps */
+    hs__timing_options timing; /* all zero: 100 steps */
     hs_scalar_sink sink;
-    /* No name is required, of larger tensors the first element is shown, and the schedule is not saved */
-    bool for_people;
+    /* For display only: names are optional, larger tensors show their first element, and nothing is saved */
+    bool for_display;
 } hs__scalar_rows_options;
 
-/* Fills a hook that hs__hook_new made. The hook owns the sink, also after an error, unless the size of its ops is refused:
- * hs__scalar_rows_destroy frees all. */
+/* Fills a state from hs__hook_new. The hook then owns the sink, also after an error, except if the size of the sink's ops
+ * is refused. hs__scalar_rows_destroy frees all of it. */
 hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_options *options, hs_error *err);
-
-/* By seconds, it depends on the clock which rows there are. */
-static inline uint32_t hs__scalar_rows_flags(const hs__scalar_rows *rows)
-{
-    return rows->sampler.timing.by_secs ? HS_HOOK_STATE_VARIES : 0;
-}
 
 /* The callbacks of the hook. */
 hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err);
@@ -66,9 +73,9 @@ void hs__scalar_rows_destroy(void *self);
     .destroy = hs__scalar_rows_destroy
 #define HS__SCALAR_ROWS_STATE .save_state = hs__scalar_rows_save, .load_state = hs__scalar_rows_load
 
-/* The number of a tensor in host memory; of several the first. False: it is not a single real number. */
+/* Reads the first number of a tensor in host memory. Returns false if it is not a single real number. */
 bool hs__scalar_read(hs_scalar *scalar, const hs_tensor *value);
-/* Does `integer` of a scalar of this type have its value? */
+/* True: the value of a scalar of this type is in `integer`. */
 bool hs__is_integer(hs_dtype dtype);
 
 #endif

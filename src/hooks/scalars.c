@@ -72,9 +72,9 @@ static hs_code fill(scalars *hook, const hs_scalars_options *options, hs_error *
 
 static void destroy_sink(const hs_scalar_sink *sink)
 {
-    hs_scalar_sink_ops taken;
-    if (sink->ops && !HS_STRUCT_TAKE(hs_scalar_sink_ops, destroy, &taken, sink->ops, NULL) && taken.destroy)
-        taken.destroy(sink->self);
+    hs_scalar_sink_ops copy;
+    if (sink->ops && !HS_STRUCT_TAKE(hs_scalar_sink_ops, destroy, &copy, sink->ops, NULL) && copy.destroy)
+        copy.destroy(sink->self);
 }
 
 hs_hook hs_scalars_hook(const hs_scalars_options *given)
@@ -89,6 +89,5 @@ hs_hook hs_scalars_hook(const hs_scalars_options *given)
         hs__scalar_rows_destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hs__scalar_rows_flags(&hook->rows)}
-                : hs_hook_broken(ops.name, &error);
+    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hook->rows.base.flags} : hs_hook_broken(ops.name, &error);
 }

@@ -2,6 +2,7 @@
 #include <hooksess/hooks/schedule.h>
 
 #include "base/env.h"
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/number.h"
 
@@ -15,17 +16,17 @@ typedef struct {
     char *name;
     hs_schedule_point *points;
 
-    /* Where the number is: in a variable, or in memory that the backend lent (number.dtype is its type, too). */
+    /* The number is a variable, or in memory of the backend (lend_value). number.dtype is the type of both. */
     hs_backend backend;
     hs_raw_session *session;
     bool is_variable;
     hs__number number;
-    void *lent;
+    void *memory;
 
-    double factor;    /* what others' changes amount to */
-    double written;   /* by this hook, last; NAN: unknown */
-    int64_t restores; /* of the session, when it was written */
-    bool loaded;      /* `written` is of the checkpoint, as the variable is */
+    double factor;              /* product of the changes that others made */
+    double written;             /* the last value that this hook wrote. NAN: unknown */
+    int64_t restore_generation; /* hs_raw_session_restores when it was written */
+    bool loaded;                /* `written` is from the checkpoint, like the variable */
 } schedule;
 
 /* The schedule. */
@@ -80,8 +81,9 @@ static hs_code check_points(const hs_schedule_options *o, hs_error *err)
     return HS_OK;
 }
 
-static hs_code check(const hs_schedule_options *o, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_schedule_options *o = given;
     const int64_t most = INT64_MAX / 4;
     const struct {
         const char *name;
@@ -132,18 +134,16 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     schedule *hook = self;
     hs_variable found;
     hs_node node;
-    size_t i = 0;
+    size_t i;
     hook->backend = backend;
     hook->factor = 1;
     hook->written = NAN;
-    hook->restores = -1;
+    hook->restore_generation = -1;
     hook->loaded = false;
     hs_code code = hs_backend_check_global_step(backend, err);
     if (code || (code = hs_backend_find(backend, hook->name, &node, err)))
         return code;
-    while (hs_backend_variable(backend, i, &found) && strcmp(found.name, hook->name) != 0)
-        i++;
-    hook->is_variable = hs_backend_variable(backend, i, &found);
+    hook->is_variable = hs__find_variable(backend, hook->name, &i, &found);
     if (!hook->is_variable)
         return backend.ops->lend_value
                    ? HS_OK
@@ -165,7 +165,7 @@ static hs_code borrow_value(schedule *hook, hs_error *err)
         (code = check_number(hook, memory.dtype, memory.rank, err)))
         return code;
     hook->number.dtype = memory.dtype;
-    hook->lent = memory.data;
+    hook->memory = memory.data;
     return HS_OK;
 }
 
@@ -173,7 +173,7 @@ static hs_code read_number(const schedule *hook, double *number, hs_error *err)
 {
     if (hook->is_variable)
         return hs__number_read(&hook->number, hook->session, number, err);
-    *number = hook->number.dtype == HS_FLOAT ? (double)*(const float *)hook->lent : *(const double *)hook->lent;
+    *number = hook->number.dtype == HS_FLOAT ? (double)*(const float *)hook->memory : *(const double *)hook->memory;
     return HS_OK;
 }
 
@@ -182,21 +182,21 @@ static hs_code write_number(const schedule *hook, double number, hs_error *err)
     if (hook->is_variable)
         return hs__number_write(&hook->number, hook->session, number, err);
     if (hook->number.dtype == HS_FLOAT)
-        *(float *)hook->lent = (float)number;
+        *(float *)hook->memory = (float)number;
     else
-        *(double *)hook->lent = number;
+        *(double *)hook->memory = number;
     return HS_OK;
 }
 
-/* Can the number be compared with what was written? A restore sets variables, and with them this hook's state, if the
- * checkpoint has it; it does not set values. */
+/* True if the number can be compared with `written`. A restore sets variables, and this hook's state if the checkpoint has
+ * it. It does not set other values. */
 static bool is_comparable(const schedule *hook)
 {
-    bool restored = hs_raw_session_restores(hook->session) != hook->restores;
+    bool restored = hs_raw_session_restores(hook->session) != hook->restore_generation;
     return !isnan(hook->written) && (!restored || (hook->is_variable && hook->loaded));
 }
 
-/* What the factor becomes if others changed the number from what was written to `found`; 0: no factor tells. */
+/* Returns the factor if others changed the number from `written` to `found`. 0: no factor expresses the change. */
 static double changed_factor(const schedule *hook, double found)
 {
     double factor = hook->factor * (found / hook->written);
@@ -223,13 +223,14 @@ static hs_code set_number(schedule *hook, int64_t step, hs_error *err)
     hs_code code = write_number(hook, number, err);
     if (code)
         return code;
-    hook->written = hook->number.dtype == HS_FLOAT ? (double)(float)number : number; /* as it is read back */
-    hook->restores = hs_raw_session_restores(hook->session);
+    /* the value that read_number returns */
+    hook->written = hook->number.dtype == HS_FLOAT ? (double)(float)number : number;
+    hook->restore_generation = hs_raw_session_restores(hook->session);
     hook->loaded = false;
     return HS_OK;
 }
 
-/* The first checkpoint, too, holds the number and this hook's state of the same step. */
+/* Sets the number here, so that the first checkpoint has the number of its step. */
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     schedule *hook = self;
@@ -260,8 +261,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return set_number(hook, step, err);
 }
 
-/* State: the factor and the number, which the checkpoint holds too if it is a variable. A change by others since the run
- * began is in the factor. */
+/* State: the factor and the number. If the number is a variable, the checkpoint has it, too. The factor includes a change
+ * that others made since the run began. */
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
@@ -319,21 +320,20 @@ static hs_code copy_points(schedule *hook, const hs_schedule_point *given, hs_er
     return HS_OK;
 }
 
-hs_hook hs_schedule_hook(const hs_schedule_options *given)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
-    hs_schedule_options options = {0};
-    schedule *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_schedule_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && (!(hook->name = hs__hook_text(hook, options.value, &error)) || copy_points(hook, options.points, &error))) {
-        destroy(hook);
-        hook = NULL;
-    }
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->options = options;
+    schedule *hook = self;
+    const hs_schedule_options *options = given;
+    if (!(hook->name = hs__hook_text(hook, options->value, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    hs_code code = copy_points(hook, options->points, err);
+    hook->options = *options;
     hook->options.value = hook->name;
     hook->options.points = hook->points;
-    return (hs_hook){.ops = &ops, .self = hook};
+    return code;
+}
+
+hs_hook hs_schedule_hook(const hs_schedule_options *given)
+{
+    return HS__HOOK_MAKE(&ops, schedule, hs_schedule_options, check, fill, given);
 }

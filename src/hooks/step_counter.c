@@ -9,7 +9,7 @@
 
 enum { TAG = 512, DEFAULT_STEPS = 100 };
 
-/* Log lines of a fast training are at least so far apart. */
+/* The least time between two log lines. */
 static const int64_t LINE_NS = 1000000000;
 
 typedef struct {
@@ -17,14 +17,14 @@ typedef struct {
     hs__timing timing;
     char *summary_dir, *unit; /* unit NULL: units are not measured */
     double units_per_step, flops_per_step, peak_flops;
-    hs_summary_writer *given_writer, *writer; /* writer NULL: the log alone */
+    hs_summary_writer *given_writer, *writer; /* writer NULL: no events, only the log */
     char tag[TAG];
     const hs_env *session_env;
     bool started;               /* since the session was created, or its state was loaded */
-    bool stands;                /* it was told of */
-    int64_t last_step;          /* when it was last looked for a standstill; -1: not yet */
-    int64_t from_step, from_ns; /* where the rate is counted from */
-    int64_t logged_ns;          /* when the last line was logged, or the session began */
+    bool stalled;               /* the step did not advance, which was logged */
+    int64_t last_step;          /* the step at the last check for a stall. -1: not checked yet */
+    int64_t from_step, from_ns; /* the rate is measured from here */
+    int64_t logged_ns;          /* time of the last line, or of the begin of the session */
 } step_counter;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -35,7 +35,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
         return code;
     snprintf(hook->tag, sizeof hook->tag, "%s/sec", hs_backend_global_step_name(backend));
     hook->session_env = hs_backend_env(backend);
-    hook->started = hook->stands = false;
+    hook->started = hook->stalled = false;
     hook->logged_ns = hs_env_monotonic_ns(hook->session_env);
     hook->writer = NULL;
     hs_timer_reset(hook->timing.timer);
@@ -45,7 +45,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     (void)session, (void)coordinator, (void)err;
-    ((step_counter *)self)->started = false; /* after a recovery the step may be another */
+    ((step_counter *)self)->started = false; /* a recovery may have changed the step */
     return HS_OK;
 }
 
@@ -72,20 +72,20 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return HS_OK;
 }
 
-static void look_for_standstill(step_counter *hook, int64_t step)
+static void check_for_stall(step_counter *hook, int64_t step)
 {
-    bool stands = step == hook->last_step;
-    if (stands && !hook->stands)
+    bool stalled = step == hook->last_step;
+    if (stalled && !hook->stalled)
         hs_log(
             hook->session_env, HS_LOG_WARNING,
             "step %lld: the global step does not advance; check that runs fetch the training op, and that it advances the "
             "step",
             (long long)step);
-    hook->stands = stands;
+    hook->stalled = stalled;
     hook->last_step = step;
 }
 
-/* Without an exponent. */
+/* Formats a rate without an exponent. */
 static int format_rate(char *text, size_t size, const char *before, double rate, const char *unit)
 {
     return snprintf(text, size, rate >= 1000 ? "%s%.0f %s/s" : "%s%.4g %s/s", before, rate, unit);
@@ -101,7 +101,7 @@ static void format_rates(const step_counter *hook, double rate, char *text, size
         snprintf(text + used, size - (size_t)used, ", MFU %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
 }
 
-static hs_code chart(const step_counter *hook, double rate, int64_t step, hs_error *err)
+static hs_code write_events(const step_counter *hook, double rate, int64_t step, hs_error *err)
 {
     hs_code code = hs_summary_writer_scalar(hook->writer, hook->tag, rate, step, err);
     char tag[TAG];
@@ -114,10 +114,10 @@ static hs_code chart(const step_counter *hook, double rate, int64_t step, hs_err
     return code;
 }
 
-static hs_code tell_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_error *err)
+static hs_code report_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_error *err)
 {
     double secs = (double)(now_ns - hook->from_ns) / 1e9;
-    if (!(secs > 0)) /* a clock too coarse for the rate */
+    if (!(secs > 0)) /* the clock is too coarse for the rate */
         return HS_OK;
     double rate = (double)(step - hook->from_step) / secs;
     if (now_ns - hook->logged_ns >= LINE_NS) {
@@ -126,7 +126,7 @@ static hs_code tell_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_er
         hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s", (long long)step, rates);
         hook->logged_ns = now_ns;
     }
-    return hook->writer ? chart(hook, rate, step, err) : HS_OK;
+    return hook->writer ? write_events(hook, rate, step, err) : HS_OK;
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -139,14 +139,14 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (step < 0)
         return err->code;
     bool due = hs_timer_due(hook->timing.timer, run, step), begins = hs_timer_begin(hook->timing.timer, run, step);
-    look_for_standstill(hook, step);
+    check_for_stall(hook, step);
     if (!begins && !due)
         return HS_OK;
     hs_code code = HS_OK;
     int64_t now_ns = hs_run_context_now(run);
     if (due) {
         hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
-        code = tell_rate(hook, step, now_ns, err);
+        code = report_rate(hook, step, now_ns, err);
     }
     count_from(hook, step, now_ns);
     return code;
@@ -159,7 +159,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         return HS_OK;
     int64_t step = hs_raw_session_global_step(session, err);
     return step < 0 || step == hook->from_step ? err->code
-                                               : tell_rate(hook, step, hs_env_monotonic_ns(hook->session_env), err);
+                                               : report_rate(hook, step, hs_env_monotonic_ns(hook->session_env), err);
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
@@ -170,7 +170,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     step_counter *hook = self;
-    hook->started = false; /* the step is another */
+    hook->started = false; /* the step has changed */
     return hs_timer_load(hook->timing.timer, in, err);
 }
 
@@ -222,8 +222,9 @@ static hs_code check_units(const hs_step_counter_options *o, hs_error *err)
     return HS_OK;
 }
 
-static hs_code check(const hs_step_counter_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_step_counter_options *options = given;
     if (options->summary_dir && options->summary_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "each of summary_dir and summary_writer is given; give at most one of the two");
@@ -240,8 +241,10 @@ static hs_code fill_units(step_counter *hook, const hs_step_counter_options *opt
     return HS_OK;
 }
 
-static hs_code fill(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    step_counter *hook = self;
+    const hs_step_counter_options *options = given;
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
@@ -253,14 +256,5 @@ static hs_code fill(step_counter *hook, const hs_step_counter_options *options, 
 
 hs_hook hs_step_counter_hook(const hs_step_counter_options *given)
 {
-    hs_step_counter_options options = {0};
-    step_counter *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_step_counter_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, step_counter, hs_step_counter_options, check, fill, given);
 }

@@ -7,28 +7,28 @@
 
 static const double SAVE_MARGIN = 1.5;
 static const int64_t SECOND = 1000000000;
-static const int64_t LOOK_NS = 10 * (int64_t)1000000000; /* from one look at the wall clock to the next */
-static const int64_t FAR_NS = INT64_MAX / 4;
+static const int64_t CHECK_NS = 10 * (int64_t)1000000000; /* interval of the readings of the wall clock */
+static const int64_t FAR_AWAY_NS = INT64_MAX / 4;
 
 typedef enum { TOTAL, THIS_RUN, DEADLINE, N_LIMITS } limit;
 static const char *const limit_names[N_LIMITS] = {"total_secs", "this_run_secs", "deadline_unix_secs"};
 
-/* What rides in the checkpoint. */
+/* The hook's state in checkpoints. */
 typedef struct {
     int64_t used_ns;    /* over all runs */
-    int64_t longest_ns; /* step of the run that saved it */
+    int64_t longest_ns; /* the longest step of the run that saved it */
     double save_secs;
 } record;
 
 typedef struct {
     hs__hook_base base;
-    double limits[N_LIMITS], margin_secs; /* 0: there is no such limit */
+    double limits[N_LIMITS], margin_secs; /* 0: no limit */
     const hs_env *session_env;
-    record resumed; /* from; all 0: nothing */
-    bool has_resumed, has_last, told;
-    int64_t began_ns, last_ns, longest_ns; /* last_ns: the end of the step before */
-    int64_t ends_ns, looked_ns;            /* when the time is up, as reckoned then; by `ends_by` */
-    limit ends_by;
+    record resumed; /* the state of the checkpoint. All 0: none */
+    bool has_resumed, has_last, logged;
+    int64_t began_ns, last_ns, longest_ns; /* last_ns: the end of the previous step */
+    int64_t ends_ns, checked_ns;           /* when the time is up, computed at checked_ns */
+    limit ends_by;                         /* the limit that ends_ns is of */
     const hs_raw_session *session;
 } stop_after;
 
@@ -37,7 +37,7 @@ static int64_t used_ns(const stop_after *hook, int64_t now_ns)
     return hook->resumed.used_ns + (now_ns - hook->began_ns);
 }
 
-static double left_secs(const stop_after *hook, limit which, int64_t now_ns)
+static double remaining_secs(const stop_after *hook, limit which, int64_t now_ns)
 {
     switch (which) {
     case TOTAL:
@@ -52,25 +52,25 @@ static double left_secs(const stop_after *hook, limit which, int64_t now_ns)
 static int64_t to_ns(double secs)
 {
     double ns = secs * 1e9;
-    return ns >= (double)FAR_NS ? FAR_NS : ns <= -(double)FAR_NS ? -FAR_NS : (int64_t)ns;
+    return ns >= (double)FAR_AWAY_NS ? FAR_AWAY_NS : ns <= -(double)FAR_AWAY_NS ? -FAR_AWAY_NS : (int64_t)ns;
 }
 
-/* Reckons when the time is up. */
-static void look(stop_after *hook, int64_t now_ns)
+/* Computes when the time is up. */
+static void compute_end(stop_after *hook, int64_t now_ns)
 {
     double least = INFINITY;
     for (int i = 0; i < N_LIMITS; i++) {
-        double left = hook->limits[i] > 0 ? left_secs(hook, (limit)i, now_ns) : INFINITY;
-        if (left < least) {
-            least = left;
+        double remaining = hook->limits[i] > 0 ? remaining_secs(hook, (limit)i, now_ns) : INFINITY;
+        if (remaining < least) {
+            least = remaining;
             hook->ends_by = (limit)i;
         }
     }
     hook->ends_ns = now_ns + to_ns(least);
-    hook->looked_ns = now_ns;
+    hook->checked_ns = now_ns;
 }
 
-static double need_secs(const stop_after *hook, int64_t longest_ns, double save_secs)
+static double required_secs(const stop_after *hook, int64_t longest_ns, double save_secs)
 {
     return (double)longest_ns / 1e9 + SAVE_MARGIN * save_secs + hook->margin_secs;
 }
@@ -82,18 +82,18 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session_env = hs_backend_env(backend);
     hook->began_ns = hs_env_monotonic_ns(hook->session_env);
     hook->resumed = (record){0, 0, 0};
-    hook->has_resumed = hook->has_last = hook->told = false;
+    hook->has_resumed = hook->has_last = hook->logged = false;
     hook->longest_ns = 0;
     hook->session = NULL;
     return HS_OK;
 }
 
-/* Of what a checkpoint knows: this run has made no step yet. */
+/* Uses the checkpoint's times, because this run has made no step yet. */
 static bool is_used_up(const stop_after *hook, int64_t now_ns)
 {
     const record *resumed = &hook->resumed;
     return hook->has_resumed && hook->limits[TOTAL] > 0 &&
-           left_secs(hook, TOTAL, now_ns) < need_secs(hook, resumed->longest_ns, resumed->save_secs);
+           remaining_secs(hook, TOTAL, now_ns) < required_secs(hook, resumed->longest_ns, resumed->save_secs);
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
@@ -103,7 +103,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     int64_t now_ns = hs_env_monotonic_ns(hook->session_env);
     (void)err;
     hook->session = session;
-    hook->has_last = false; /* what a recovery takes is no step */
+    hook->has_last = false; /* a recovery is not part of a step */
     if (!first || !is_used_up(hook, now_ns))
         return HS_OK;
     hs_log(hook->session_env, HS_LOG_INFO,
@@ -111,29 +111,29 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
            "in the rest",
            (double)used_ns(hook, now_ns) / 1e9, hook->limits[TOTAL], (double)hook->resumed.longest_ns / 1e9,
            hook->resumed.save_secs);
-    hook->told = true;
+    hook->logged = true;
     hs_coordinator_request_stop(coordinator, NULL);
     return HS_OK;
 }
 
-static void tell(stop_after *hook, hs_run_context *run, double left, double save_secs)
+static void log_stop(stop_after *hook, hs_run_context *run, double remaining, double save_secs)
 {
     int64_t step = hs_run_context_global_step(run, NULL);
     hs_log(hook->session_env, HS_LOG_INFO,
            "step %lld: stopping: %.3g s remain of %s %.13g; a step may take %.3g s, a save %.3g s, margin_secs is %.3g",
-           (long long)step, left, limit_names[hook->ends_by], hook->limits[hook->ends_by], (double)hook->longest_ns / 1e9,
-           save_secs, hook->margin_secs);
-    hook->told = true;
+           (long long)step, remaining, limit_names[hook->ends_by], hook->limits[hook->ends_by],
+           (double)hook->longest_ns / 1e9, save_secs, hook->margin_secs);
+    hook->logged = true;
 }
 
-/* Would another step, and a save after it, be too late? */
+/* Stops if another step and a save would take longer than the remaining time. */
 static void stop_if_late(stop_after *hook, hs_run_context *run, int64_t now_ns)
 {
-    double left = (double)(hook->ends_ns - now_ns) / 1e9, save_secs = hs_raw_session_save_secs(hook->session);
-    if (left >= need_secs(hook, hook->longest_ns, save_secs))
+    double remaining = (double)(hook->ends_ns - now_ns) / 1e9, save_secs = hs_raw_session_save_secs(hook->session);
+    if (remaining >= required_secs(hook, hook->longest_ns, save_secs))
         return;
-    if (!hook->told)
-        tell(hook, run, left, save_secs);
+    if (!hook->logged)
+        log_stop(hook, run, remaining, save_secs);
     hs_run_context_interrupt(run);
 }
 
@@ -144,12 +144,12 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     if (hs_run_context_boundary(run) != HS_BOUNDARY_CREATED)
         return HS_OK;
     int64_t now_ns = hs_run_context_now(run);
-    look(hook, now_ns);
+    compute_end(hook, now_ns);
     stop_if_late(hook, run, now_ns);
     return HS_OK;
 }
 
-/* The first step has none before it. */
+/* For the first step, which has no previous one. */
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     stop_after *hook = self;
@@ -169,8 +169,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hook->last_ns = now_ns;
     if (took_ns > hook->longest_ns)
         hook->longest_ns = took_ns;
-    if (now_ns - hook->looked_ns >= LOOK_NS)
-        look(hook, now_ns);
+    if (now_ns - hook->checked_ns >= CHECK_NS)
+        compute_end(hook, now_ns);
     stop_if_late(hook, run, now_ns);
     return HS_OK;
 }
@@ -180,9 +180,9 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     const stop_after *hook = self;
     record now = {used_ns(hook, hs_env_monotonic_ns(hook->session_env)), hook->longest_ns,
                   hs_raw_session_save_secs(hook->session)};
-    if (hook->resumed.longest_ns > now.longest_ns && !hook->has_last) /* no step was made that would tell of a newer one */
+    if (hook->resumed.longest_ns > now.longest_ns && !hook->has_last) /* this run has made no step */
         now.longest_ns = hook->resumed.longest_ns;
-    if (!(now.save_secs > 0)) /* nor any save */
+    if (!(now.save_secs > 0)) /* and no save */
         now.save_secs = hook->resumed.save_secs;
     hs_code code = hs_state_writer_write(out, &now.used_ns, sizeof now.used_ns, err);
     if (code || (code = hs_state_writer_write(out, &now.longest_ns, sizeof now.longest_ns, err)))
@@ -190,7 +190,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     return hs_state_writer_write(out, &now.save_secs, sizeof now.save_secs, err);
 }
 
-/* Time that has passed since the checkpoint was saved has passed all the same, where the same process goes back to it. */
+/* If the process rolls back to the checkpoint, the time since then still counts. */
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     stop_after *hook = self;
@@ -199,7 +199,8 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     if (code || (code = hs_state_reader_read(in, &then.longest_ns, sizeof then.longest_ns, err)) ||
         (code = hs_state_reader_read(in, &then.save_secs, sizeof then.save_secs, err)))
         return code;
-    if (then.used_ns < 0 || then.used_ns > FAR_NS || then.longest_ns < 0 || !(then.save_secs >= 0) || isinf(then.save_secs))
+    if (then.used_ns < 0 || then.used_ns > FAR_AWAY_NS || then.longest_ns < 0 || !(then.save_secs >= 0) ||
+        isinf(then.save_secs))
         return hs_error_set(err, HS_DATA_LOSS, "invalid times: %lld s used, %lld s for a step",
                             (long long)(then.used_ns / SECOND), (long long)(then.longest_ns / SECOND));
     if (!hook->has_resumed && !hook->session)
@@ -213,15 +214,16 @@ static const hs_hook_ops ops =
             .before_run = before_run, .after_run = after_run, .boundary = boundary, .save_state = save_state,
             .load_state = load_state, .destroy = hs__hook_free);
 
-static hs_code check(const hs_stop_after_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
-    const double given[N_LIMITS] = {options->total_secs, options->this_run_secs, options->deadline_unix_secs};
+    const hs_stop_after_options *options = given;
+    const double limits[N_LIMITS] = {options->total_secs, options->this_run_secs, options->deadline_unix_secs};
     bool any = false;
     for (int i = 0; i < N_LIMITS; i++) {
-        if (!(given[i] >= 0) && given[i] != HS_NEVER)
+        if (!(limits[i] >= 0) && limits[i] != HS_NEVER)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be positive, or HS_NEVER", limit_names[i],
-                                given[i]);
-        any |= given[i] > 0;
+                                limits[i]);
+        any |= limits[i] > 0;
     }
     if (!any)
         return hs_error_set(
@@ -232,18 +234,20 @@ static hs_code check(const hs_stop_after_options *options, hs_error *err)
     return HS_OK;
 }
 
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    stop_after *hook = self;
+    const hs_stop_after_options *options = given;
+    (void)err;
+    hook->limits[TOTAL] = options->total_secs;
+    hook->limits[THIS_RUN] = options->this_run_secs;
+    hook->limits[DEADLINE] = options->deadline_unix_secs;
+    hook->margin_secs = options->margin_secs;
+    hook->base.flags = HS_HOOK_STATE_VARIES;
+    return HS_OK;
+}
+
 hs_hook hs_stop_after_hook(const hs_stop_after_options *given)
 {
-    hs_stop_after_options options = {0};
-    stop_after *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_stop_after_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->limits[TOTAL] = options.total_secs;
-    hook->limits[THIS_RUN] = options.this_run_secs;
-    hook->limits[DEADLINE] = options.deadline_unix_secs;
-    hook->margin_secs = options.margin_secs;
-    return (hs_hook){.ops = &ops, .self = hook, .flags = HS_HOOK_STATE_VARIES};
+    return HS__HOOK_MAKE(&ops, stop_after, hs_stop_after_options, check, fill, given);
 }

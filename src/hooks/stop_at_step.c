@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/stop_at_step.h>
 
+#include "hooks/lookup.h"
 #include "hooks/make.h"
 
 typedef struct {
     hs__hook_base base;
-    int64_t num_steps, last_step; /* last_step -1: not known yet */
+    int64_t num_steps, last_step; /* last_step -1: not set yet */
 } stop_at_step;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -14,7 +15,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return hs_backend_check_global_step(backend, err);
 }
 
-/* Counted from the first session that the hook sees, not from each recovery. */
+/* num_steps counts from the first creation of the session, not from each recovery. */
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     stop_at_step *hook = self;
@@ -24,8 +25,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (hook->last_step < 0)
         hook->last_step = step > INT64_MAX - hook->num_steps ? INT64_MAX : step + hook->num_steps;
     if (step >= hook->last_step) {
-        hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_INFO,
-               "step %lld: training is already done: last_step is %lld", (long long)step, (long long)hook->last_step);
+        hs_log(hs__session_env(session), HS_LOG_INFO, "step %lld: training is already done: last_step is %lld",
+               (long long)step, (long long)hook->last_step);
         hs_coordinator_request_stop(coordinator, NULL);
     }
     return HS_OK;
@@ -45,8 +46,9 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "stop_at_step", .begin = begin, .after_create_session = after_create_session,
             .after_run = after_run, .destroy = hs__hook_free);
 
-static hs_code check(const hs_stop_at_step_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_stop_at_step_options *options = given;
     if (options->num_steps && options->last_step)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "each of num_steps and last_step is given; give at most one of the two");
@@ -57,16 +59,17 @@ static hs_code check(const hs_stop_at_step_options *options, hs_error *err)
     return HS_OK;
 }
 
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    stop_at_step *hook = self;
+    const hs_stop_at_step_options *options = given;
+    (void)err;
+    hook->num_steps = options->num_steps;
+    hook->last_step = options->num_steps ? -1 : options->last_step;
+    return HS_OK;
+}
+
 hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *given)
 {
-    hs_stop_at_step_options options = {0};
-    stop_at_step *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_stop_at_step_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->num_steps = options.num_steps;
-    hook->last_step = options.num_steps ? -1 : options.last_step;
-    return (hs_hook){.ops = &ops, .self = hook};
+    return HS__HOOK_MAKE(&ops, stop_at_step, hs_stop_at_step_options, check, fill, given);
 }

@@ -11,8 +11,8 @@ typedef struct {
     char *summary_dir;
     hs_summary_writer *given_writer, *writer;
     hs_scaffold *scaffold;
-    const char *const *summary_ops; /* copies; NULL: the scaffold's */
-    const char *scaffold_op[2];     /* the list of the scaffold's one */
+    const char *const *summary_ops; /* copies. NULL: the scaffold's op */
+    const char *scaffold_op[2];     /* a list of the scaffold's op */
     bool started, has_ops;
 } summary_saver;
 
@@ -30,11 +30,11 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     summary_saver *hook = self;
     (void)session, (void)coordinator, (void)err;
     hook->started = false;
-    hs__sampler_restart(&hook->sampler); /* after a recovery the step may be another */
+    hs__sampler_restart(&hook->sampler); /* a recovery may have changed the step */
     return HS_OK;
 }
 
-/* What is to be fetched, if there is anything. */
+/* Sets the ops to fetch. Returns false if there are none. */
 static bool find_ops(summary_saver *hook)
 {
     const char *const *names = hook->summary_ops;
@@ -46,7 +46,7 @@ static bool find_ops(summary_saver *hook)
     return names[0];
 }
 
-/* What TensorBoard has from the next step on is of a run that crashed. */
+/* Also writes the START record, so that TensorBoard drops events of a crashed run from the next step on. */
 static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
     hs_code code = hs_raw_session_event_writer(session, hook->summary_dir, hook->given_writer, &hook->writer, err);
@@ -68,7 +68,7 @@ static hs_code write_summary(const summary_saver *hook, const hs_tensor *value, 
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary op '%s' does not return a string (a serialized Summary)",
                             hook->sampler.args.names[index]);
     const hs_string *summary = value->data;
-    return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->sampler.step, err) : HS_OK;
+    return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->sampler.clock.step, err) : HS_OK;
 }
 
 static hs_code write_summaries(const summary_saver *hook, const hs_run_values *values, hs_error *err)
@@ -89,11 +89,11 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (code || !samples)
         return code;
     if ((code = write_summaries(hook, values, err)))
-        hook->sampler.has_step = false; /* it may be left alone for some steps */
+        hook->sampler.clock.has_step = false; /* a best-effort hook may miss runs after a failure */
     return code;
 }
 
-/* What no run is made for any more. */
+/* The last sample has a separate run. */
 static hs_code write_last(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
     const hs_run_values *values;
@@ -135,8 +135,9 @@ static const hs_hook_ops ops =
             .before_run = before_run, .after_run = after_run, .end = end, .save_state = save_state,
             .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const hs_summary_saver_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_summary_saver_options *options = given;
     if (!options->scaffold == !options->summary_ops)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "%s of scaffold and summary_ops is given; give exactly one of the two",
@@ -157,8 +158,10 @@ static hs_code set_timer(summary_saver *hook, const hs_summary_saver_options *op
     return hs__timing_init(&hook->sampler.timing, &timing, &hook->base.env, err);
 }
 
-static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
+    summary_saver *hook = self;
+    const hs_summary_saver_options *options = given;
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
@@ -173,14 +176,5 @@ static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options
 
 hs_hook hs_summary_saver_hook(const hs_summary_saver_options *given)
 {
-    hs_summary_saver_options options = {0};
-    summary_saver *hook = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_summary_saver_options, env, &options, given, &error) && !check(&options, &error))
-        hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
-        hook = NULL;
-    }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, summary_saver, hs_summary_saver_options, check, fill, given);
 }

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 
-/* The options as a trigger. */
+/* Converts the options to a trigger. */
 static hs_code as_trigger(hs_trigger *trigger, const hs__timing_options *options, hs_error *err)
 {
     bool secs = options->secs != 0, steps = options->steps != 0;

@@ -4,18 +4,18 @@
 
 #include <hooksess/timer.h>
 
-/* When a hook acts, of its options: every_n_secs, every_n_steps or a trigger. */
+/* The schedule of a hook, from its options every_n_secs, every_n_steps and trigger. */
 typedef struct hs__timing_options {
     double secs;
     int64_t steps;
     const hs_trigger *trigger;
-    bool first;    /* the pair fires in the first run, too */
-    bool optional; /* none of the three is not an error: the timer is NULL, which never fires */
+    bool first;    /* every_n_secs and every_n_steps also fire in the first run */
+    bool optional; /* all three may be missing; then the timer is NULL, which never fires */
 } hs__timing_options;
 
 typedef struct hs__timing {
     hs_timer *timer;
-    bool first, last;       /* as in hs_trigger; the timer leaves `last` to the hook */
+    bool first, last;       /* as in hs_trigger; the hook implements `last` */
     bool by_steps, by_secs; /* by_steps: the timer needs the step of each run */
 } hs__timing;
 

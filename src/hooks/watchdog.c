@@ -1,23 +1,172 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/watchdog.h>
 
-#include "hooks/heartbeat.h"
+#include "base/files.h"
 #include "hooks/make.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { N_PHASES = HS_PHASE_END + 1, THREADS = 400 };
 static const double NS = 1e9;
 
-/* A time in which nothing moved. */
+/* The heartbeat. */
+
+enum { LINE = 512, NAME = 128 };
+/* The longest time that close waits for a blocked heartbeat thread. */
+static const double PATIENCE_SECS = 10;
+
+/* What the heartbeat file reports. The watchdog's thread writes it; each field is atomic by itself. */
+typedef struct {
+    atomic_int phase;           /* an hs_phase */
+    _Atomic(const char *) hook; /* valid as long as the session */
+    atomic_llong progress;
+    atomic_llong since_ns; /* time of the last progress, by the monotonic clock */
+    atomic_bool stalled;
+} pulse;
+
+/* A thread writes the heartbeat file, so that a blocked file system does not keep the watchdog from reporting a stall. */
+typedef struct {
+    hs_env env;
+    pulse pulse;
+    hs_thread *thread;
+    double every_n_secs;
+    bool failed;           /* a write failed, which was logged */
+    atomic_bool abandoned; /* close does not wait any more: the log may not exist */
+    char *tmp;             /* "PATH.tmp" */
+    char path[];
+} heartbeat;
+
+/* Escapes text for JSON. Control characters become '?'. */
+static void quote_json(char *to, size_t size, const char *text)
+{
+    size_t used = 0;
+    for (; *text && used + 2 < size; text++) {
+        if (*text == '"' || *text == '\\')
+            to[used++] = '\\';
+        to[used++] = *text;
+        if ((unsigned char)*text < ' ')
+            to[used - 1] = '?';
+    }
+    to[used] = '\0';
+}
+
+static size_t format_heartbeat(heartbeat *h, bool closed, char *line)
+{
+    char hook[NAME];
+    pulse *p = &h->pulse;
+    int64_t since = atomic_load(&p->since_ns), still_ns = hs_env_monotonic_ns(&h->env) - since;
+    quote_json(hook, sizeof hook, closed ? "" : atomic_load(&p->hook));
+    return (size_t)snprintf(line, LINE,
+                            "{\"time\": %.3f, \"pid\": %ld, \"phase\": \"%s\", \"hook\": \"%s\", \"progress\": %lld, "
+                            "\"still_secs\": %.3f, \"stalled\": %s}\n",
+                            (double)hs_env_realtime_ns(&h->env) / 1e9, (long)getpid(),
+                            closed ? "closed" : hs_phase_name((hs_phase)atomic_load(&p->phase)), hook,
+                            atomic_load(&p->progress), still_ns > 0 ? (double)still_ns / 1e9 : 0.0,
+                            !closed && atomic_load(&p->stalled) ? "true" : "false");
+}
+
+static void write_heartbeat(heartbeat *h, bool closed)
+{
+    char line[LINE];
+    hs_error error = {0};
+    hs_code code = hs__file_replace_by(&h->env, h->tmp, h->path, line, format_heartbeat(h, closed, line), false, &error);
+    if (code && !h->failed && !atomic_load(&h->abandoned))
+        hs_log(&h->env, HS_LOG_WARNING, "watchdog: cannot write the heartbeat: %s", error.message);
+    h->failed |= code != HS_OK;
+}
+
+static void make_directory(const heartbeat *h)
+{
+    const hs_file_system *files = &h->env.files;
+    char *slash = strrchr(h->tmp, '/');
+    if (!slash || slash == h->tmp)
+        return;
+    *slash = '\0';
+    files->ops->make_directory(files->user, h->tmp, NULL); /* writing the file reports a failure */
+    *slash = '/';
+}
+
+static hs_code write_heartbeats(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    heartbeat *h = user;
+    (void)err;
+    make_directory(h);
+    do
+        write_heartbeat(h, false);
+    while (!hs_coordinator_wait_for_stop(coordinator, h->every_n_secs));
+    if (!atomic_load(&h->abandoned))
+        write_heartbeat(h, true);
+    return HS_OK;
+}
+
+static hs_code start_writing(heartbeat *h, hs_coordinator *threads, hs_error *err)
+{
+    const hs_thread_options options =
+        HS_INIT(hs_thread_options, .name = "heartbeat", .run = write_heartbeats, .user = h, .env = &h->env);
+    hs_code code;
+    if (!(h->thread = hs_thread_new(&options, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    if (!(code = hs_coordinator_register(threads, h->thread, err)))
+        code = hs_thread_start(h->thread, err);
+    return code;
+}
+
+static heartbeat *start_heartbeat(const hs_env *env, const char *path, double every_n_secs, hs_coordinator *threads,
+                                  hs_error *err)
+{
+    static const char ending[] = ".tmp";
+    size_t bytes = strlen(path) + 1;
+    heartbeat *h = hs_env_alloc(env, sizeof *h + 2 * bytes + sizeof ending);
+    if (!h) {
+        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a heartbeat");
+        return NULL;
+    }
+    h->env = *env;
+    h->every_n_secs = every_n_secs;
+    atomic_init(&h->abandoned, false);
+    h->tmp = h->path + bytes;
+    memcpy(h->path, path, bytes);
+    snprintf(h->tmp, bytes + sizeof ending, "%s%s", path, ending);
+    atomic_init(&h->pulse.phase, HS_PHASE_INIT);
+    atomic_init(&h->pulse.hook, "");
+    atomic_init(&h->pulse.progress, 0);
+    atomic_init(&h->pulse.since_ns, hs_env_monotonic_ns(env));
+    atomic_init(&h->pulse.stalled, false);
+    if (start_writing(h, threads, err)) {
+        hs_thread_free(h->thread);
+        hs_env_free(env, h);
+        return NULL;
+    }
+    return h;
+}
+
+static void end_heartbeat(heartbeat *h)
+{
+    if (!h)
+        return;
+    hs_env env = h->env;
+    bool ended = hs_thread_wait(h->thread, PATIENCE_SECS);
+    hs_thread_free(h->thread);
+    if (ended) {
+        hs_env_free(&env, h);
+        return;
+    }
+    hs_log(&env, HS_LOG_WARNING, "watchdog: writing '%s' hangs; its thread is abandoned", h->path);
+    atomic_store(&h->abandoned, true);
+}
+
+/* The present time without progress, in one phase and hook. */
 typedef struct {
     hs_phase phase;
     const char *hook;
     int64_t progress;
-    int64_t since_ns, tells_ns; /* after so long it is told, or told again */
-    bool told;
-} stay;
+    int64_t since_ns, warn_after_ns; /* time without progress at which the next warning is logged */
+    bool warned;
+} idle_time;
 
 typedef struct {
     hs__hook_base base;
@@ -25,19 +174,19 @@ typedef struct {
     double factor, period_secs, heartbeat_secs;
     bool aborts;
     char *path;
-    const hs_env *env;       /* the backend's: that of the threads */
-    hs_coordinator *threads; /* of this hook; the session's are joined before it has ended */
+    const hs_env *env;       /* the backend's */
+    hs_coordinator *threads; /* the hook's own, because the session joins its threads before it ends */
     hs_thread *watch;
-    hs__heartbeat *heartbeat;
-    /* What the watching thread and the session's share. */
-    _Atomic(hs_raw_session *) session; /* NULL: hooks are not told of it yet */
+    heartbeat *heartbeat;
+    /* Shared by the watching thread and the session's thread. */
+    _Atomic(hs_raw_session *) session; /* NULL: not created yet */
     _Atomic(hs_coordinator *) coordinator;
-    atomic_llong slowest_ns[N_PHASES]; /* of what has ended, and counts */
+    atomic_llong slowest_ns[N_PHASES]; /* learned: the longest time without progress in each phase */
     atomic_bool aborting;
-    /* The watching thread's own. */
-    stay now;
-    int64_t looked_ns;
-    hs_error abort; /* shared once `aborting` is true */
+    /* Used by the watching thread only. */
+    idle_time now;
+    int64_t polled_ns;
+    hs_error abort; /* shared after `aborting` is true */
 } watchdog;
 
 /* Limits. */
@@ -60,9 +209,9 @@ static void learn(watchdog *w, hs_phase phase, int64_t ns)
         continue;
 }
 
-/* What makes no limit higher than its floor is not learned: nearly all there is, and checkpoints of runs that are alike
- * stay alike. */
-static bool counts(const watchdog *w, hs_phase phase, int64_t ns)
+/* Times that would not raise the limit above its floor are not learned. So most are ignored, and equal runs save equal
+ * checkpoints. */
+static bool is_learned(const watchdog *w, hs_phase phase, int64_t ns)
 {
     return w->factor * (double)ns / NS > w->floor_secs[phase];
 }
@@ -89,7 +238,7 @@ static void warn(watchdog *w, double secs)
            secs, hs_phase_name(w->now.phase), hook, limit, n ? threads : "none");
 }
 
-/* Saves, and what else an end is for, are left to themselves. */
+/* Saves and the end of the session are not aborted. */
 static bool may_abort(const watchdog *w)
 {
     return w->aborts && !atomic_load(&w->aborting) && w->now.phase != HS_PHASE_SAVE && w->now.phase != HS_PHASE_END &&
@@ -101,7 +250,8 @@ static void abort_run(watchdog *w, double secs)
     hs_error_set(&w->abort, HS_DEADLINE_EXCEEDED, "watchdog: stopping the run: no progress for %.4g s in phase '%s'%s%s%s",
                  secs, hs_phase_name(w->now.phase), *w->now.hook ? ", hook '" : "", w->now.hook, *w->now.hook ? "'" : "");
     atomic_store(&w->aborting, true);
-    hs_coordinator_request_stop(atomic_load(&w->coordinator), &w->abort); /* the cause is there before anybody leaves */
+    /* before the session's stop, so that this is the cause */
+    hs_coordinator_request_stop(atomic_load(&w->coordinator), &w->abort);
     hs_raw_session_request_stop(atomic_load(&w->session));
     hs_log(w->env, HS_LOG_ERROR, "%s", w->abort.message);
 }
@@ -110,64 +260,64 @@ static void publish(watchdog *w)
 {
     if (!w->heartbeat)
         return;
-    hs__pulse *pulse = hs__heartbeat_pulse(w->heartbeat);
-    atomic_store(&pulse->phase, (int)w->now.phase);
-    atomic_store(&pulse->hook, w->now.hook);
-    atomic_store(&pulse->progress, w->now.progress);
-    atomic_store(&pulse->since_ns, w->now.since_ns);
-    atomic_store(&pulse->stalled, w->now.told);
+    pulse *p = &w->heartbeat->pulse;
+    atomic_store(&p->phase, (int)w->now.phase);
+    atomic_store(&p->hook, w->now.hook);
+    atomic_store(&p->progress, w->now.progress);
+    atomic_store(&p->since_ns, w->now.since_ns);
+    atomic_store(&p->stalled, w->now.warned);
 }
 
-static void begin_stay(watchdog *w, const stay *next, int64_t now)
+static void begin_idle_time(watchdog *w, const idle_time *next, int64_t now)
 {
     double limit = limit_secs(w, next->phase);
     w->now = *next;
     w->now.since_ns = now;
-    w->now.tells_ns = limit < (double)INT64_MAX / NS / 4 ? (int64_t)(limit * NS) : INT64_MAX;
+    w->now.warn_after_ns = limit < (double)INT64_MAX / NS / 4 ? (int64_t)(limit * NS) : INT64_MAX;
 }
 
-static void end_stay(watchdog *w, int64_t now)
+static void end_idle_time(watchdog *w, int64_t now)
 {
     int64_t ns = now - w->now.since_ns;
-    if (w->now.told)
+    if (w->now.warned)
         hs_log(w->env, HS_LOG_WARNING, "watchdog: progress resumed in phase '%s' after %.4g s", hs_phase_name(w->now.phase),
                (double)ns / NS);
-    if (counts(w, w->now.phase, ns))
+    if (is_learned(w, w->now.phase, ns))
         learn(w, w->now.phase, ns);
 }
 
-static void tell(watchdog *w, int64_t ns)
+static void warn_and_abort(watchdog *w, int64_t ns)
 {
     double secs = (double)ns / NS;
-    w->now.told = true;
-    w->now.tells_ns = ns < INT64_MAX / 2 ? 2 * ns : INT64_MAX;
+    w->now.warned = true;
+    w->now.warn_after_ns = ns < INT64_MAX / 2 ? 2 * ns : INT64_MAX;
     warn(w, secs);
     if (may_abort(w))
         abort_run(w, secs);
 }
 
-/* Where the watchdog itself did not come to look, the whole process stood, stopped or suspended: that is no stall. */
-static void leave_out_gap(watchdog *w, int64_t now)
+/* If the watchdog itself did not run, the process was stopped or suspended, which is not a stall. */
+static void skip_suspension(watchdog *w, int64_t now)
 {
-    int64_t gap = now - w->looked_ns;
+    int64_t gap = now - w->polled_ns;
     if (gap > 0 && (double)gap / NS > limit_secs(w, w->now.phase) / 2)
         w->now.since_ns += gap;
-    w->looked_ns = now;
+    w->polled_ns = now;
 }
 
-static void look(watchdog *w)
+static void poll_progress(watchdog *w)
 {
-    stay next = {.phase = HS_PHASE_INIT, .hook = ""};
-    int64_t now = hs_env_monotonic_ns(w->env); /* first: what is seen afterwards has stood still until then */
+    idle_time next = {.phase = HS_PHASE_INIT, .hook = ""};
+    int64_t now = hs_env_monotonic_ns(w->env); /* before the phase is read, so that the time is not too long */
     hs_raw_session *session = atomic_load(&w->session);
     if (session)
         next.phase = hs_raw_session_phase(session, &next.hook, &next.progress);
-    leave_out_gap(w, now);
+    skip_suspension(w, now);
     if (next.phase != w->now.phase || next.progress != w->now.progress || next.hook != w->now.hook) {
-        end_stay(w, now);
-        begin_stay(w, &next, now);
-    } else if (now - w->now.since_ns >= w->now.tells_ns) {
-        tell(w, now - w->now.since_ns);
+        end_idle_time(w, now);
+        begin_idle_time(w, &next, now);
+    } else if (now - w->now.since_ns >= w->now.warn_after_ns) {
+        warn_and_abort(w, now - w->now.since_ns);
     }
     publish(w);
 }
@@ -176,10 +326,10 @@ static hs_code watch(void *self, hs_coordinator *coordinator, hs_error *err)
 {
     watchdog *w = self;
     (void)err;
-    w->looked_ns = hs_env_monotonic_ns(w->env);
-    begin_stay(w, &(stay){.phase = HS_PHASE_INIT, .hook = ""}, w->looked_ns);
+    w->polled_ns = hs_env_monotonic_ns(w->env);
+    begin_idle_time(w, &(idle_time){.phase = HS_PHASE_INIT, .hook = ""}, w->polled_ns);
     do
-        look(w);
+        poll_progress(w);
     while (!hs_coordinator_wait_for_stop(coordinator, w->period_secs));
     return HS_OK;
 }
@@ -206,10 +356,10 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     atomic_store(&w->coordinator, NULL);
     if (!(w->threads = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = w->env), err)))
         return HS_RESOURCE_EXHAUSTED;
-    if (w->path && !(w->heartbeat = hs__heartbeat_start(w->env, w->path, w->heartbeat_secs, w->threads, err)))
+    if (w->path && !(w->heartbeat = start_heartbeat(w->env, w->path, w->heartbeat_secs, w->threads, err)))
         code = HS_RESOURCE_EXHAUSTED;
     if (code || (code = start_watch(w, err)))
-        hs_coordinator_request_stop(w->threads, NULL); /* close_hook frees what there is */
+        hs_coordinator_request_stop(w->threads, NULL); /* close_hook frees the rest */
     return code;
 }
 
@@ -217,10 +367,10 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     watchdog *w = self;
     (void)err;
-    hs_raw_session_phase(session, NULL, NULL); /* from now on steps tell of themselves */
+    hs_raw_session_phase(session, NULL, NULL); /* from now on, the session records its phases */
     atomic_store(&w->coordinator, coordinator);
     atomic_store(&w->session, session);
-    if (atomic_load(&w->aborting)) /* a session that recovered has another one, which does not know it */
+    if (atomic_load(&w->aborting)) /* a recovered session has a new coordinator */
         hs_coordinator_request_stop(coordinator, &w->abort);
     return HS_OK;
 }
@@ -230,15 +380,15 @@ static void close_hook(void *self, const hs_outcome *outcome)
     watchdog *w = self;
     (void)outcome;
     hs_coordinator_request_stop(w->threads, NULL);
-    hs_thread_wait(w->watch, HS_NEVER); /* first: it writes what the heartbeat reads */
+    hs_thread_wait(w->watch, HS_NEVER); /* first, because it writes the values that the heartbeat reads */
     hs_thread_free(w->watch);
-    hs__heartbeat_end(w->heartbeat);
+    end_heartbeat(w->heartbeat);
     hs_coordinator_free(w->threads);
     w->watch = NULL;
     w->heartbeat = NULL;
 }
 
-/* In whole seconds: it is to be much the same in each run. */
+/* Whole seconds, so that equal runs mostly save equal values. */
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     watchdog *w = self;
@@ -273,7 +423,7 @@ static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "watchdog", .begin = begin, .after_create_session = after_create_session, .close = close_hook,
     .save_state = save_state, .load_state = load_state, .destroy = destroy, .state_bytes = N_PHASES * sizeof(int64_t));
 
-static hs_code take_secs(double *to, double given, double usual, const char *name, hs_error *err)
+static hs_code read_secs(double *to, double given, double usual, const char *name, hs_error *err)
 {
     if (given != HS_NEVER && !(given >= 0 && given < 1e9))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be positive, 0 for %g, or HS_NEVER", name, given,
@@ -282,7 +432,7 @@ static hs_code take_secs(double *to, double given, double usual, const char *nam
     return HS_OK;
 }
 
-static hs_code take_floors(watchdog *w, const hs_watchdog_options *options, hs_error *err)
+static hs_code read_floors(watchdog *w, const hs_watchdog_options *options, hs_error *err)
 {
     double usual = 600, smallest = 20;
     const struct {
@@ -293,18 +443,20 @@ static hs_code take_floors(watchdog *w, const hs_watchdog_options *options, hs_e
         {options->step_floor_secs, "step_floor_secs"}, {options->eval_floor_secs, "eval_floor_secs"},
         {options->save_floor_secs, "save_floor_secs"}, {options->end_floor_secs, "end_floor_secs"},
     };
-    hs_code code = take_secs(&usual, options->floor_secs, usual, "floor_secs", err);
+    hs_code code = read_secs(&usual, options->floor_secs, usual, "floor_secs", err);
     for (int i = 0; !code && i < N_PHASES; i++) {
-        code = take_secs(&w->floor_secs[i], floors[i].given, i == HS_PHASE_INIT ? 3 * usual : usual, floors[i].name, err);
+        code = read_secs(&w->floor_secs[i], floors[i].given, i == HS_PHASE_INIT ? 3 * usual : usual, floors[i].name, err);
         smallest = fmin(smallest, w->floor_secs[i]);
     }
     w->period_secs = fmax(smallest / 20, 0.001);
     return code;
 }
 
-static hs_code take(watchdog *w, const hs_watchdog_options *options, hs_error *err)
+static hs_code fill(void *self, const void *given, hs_error *err)
 {
-    hs_code code = take_floors(w, options, err);
+    watchdog *w = self;
+    const hs_watchdog_options *options = given;
+    hs_code code = read_floors(w, options, err);
     if (code)
         return code;
     if (options->factor != HS_NEVER && options->factor != 0 && !(options->factor >= 1 && options->factor < 1e6))
@@ -317,6 +469,7 @@ static hs_code take(watchdog *w, const hs_watchdog_options *options, hs_error *e
                             options->heartbeat_secs);
     if (options->heartbeat && !*options->heartbeat)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "heartbeat is empty; name a file, or leave it out");
+    w->base.flags = HS_HOOK_STATE_VARIES;
     w->factor = options->factor == HS_NEVER ? 0 : options->factor > 0 ? options->factor : 10;
     w->aborts = options->action == HS_WATCHDOG_ABORT_RUN;
     w->heartbeat_secs = options->heartbeat_secs > 0 ? options->heartbeat_secs : 10;
@@ -327,14 +480,5 @@ static hs_code take(watchdog *w, const hs_watchdog_options *options, hs_error *e
 
 hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
 {
-    hs_watchdog_options options = {0};
-    watchdog *w = NULL;
-    hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_watchdog_options, env, &options, given, &error))
-        w = hs__hook_new(options.env, sizeof *w, &error);
-    if (w && take(w, &options, &error)) {
-        destroy(w);
-        w = NULL;
-    }
-    return w ? (hs_hook){.ops = &ops, .self = w, .flags = HS_HOOK_STATE_VARIES} : hs_hook_broken(ops.name, &error);
+    return HS__HOOK_MAKE(&ops, watchdog, hs_watchdog_options, NULL, fill, given);
 }

@@ -7,7 +7,7 @@ allowed="
 env.c.o:fprintf          the default logger
 env.c.o:stderr           the default logger
 files_posix.c.o:write    files
-progress_line.c.o:write  the progress line, to the descriptor that the program gave
+progress.c.o:write       the progress line, to the descriptor that the program gave
 signals.c.o:raise        a signal that was caught, to what was there before
 trial.c.o:raise          the end of a trial of a resume, a process that the tool has started
 "

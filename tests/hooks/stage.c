@@ -154,7 +154,7 @@ hs_backend count_calls(counted *c, hs_backend inner)
     return (hs_backend){&c->ops, inner.self};
 }
 
-/* Looking. */
+/* Reading results. */
 
 int64_t latest_step(const char *directory)
 {

@@ -6,38 +6,38 @@
 
 #include <hooksess/testing.h>
 
-/* What tests of hooks stand on: a script, sessions on it one after the other, an empty directory, a clock that is moved by
- * hand. */
+/* The fixture of the hooks' tests: a script, one session at a time on it, an empty directory, and a clock that only the
+ * test advances. */
 typedef struct stage {
     test_env t;
     char *directory;
     hs_script *script;
     hs_session *session;
-    hs_outcome outcome; /* of the session that was closed last */
+    hs_outcome outcome; /* of the last closed session */
     hs_error err;
 } stage;
 
 int stage_setup(void **state);
-/* Closes what is open; fails if anything is left allocated. */
+/* Closes the session. Fails if memory of the test's environment is still allocated. */
 int stage_teardown(void **state);
 #define with_stage(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 /* Opens a session on a backend, or on the script, with one hook or with a list of them. */
 hs_code stage_try(stage *s, hs_backend backend, const hs_hook *hooks, size_t n);
 void stage_open(stage *s, hs_hook hook);
-/* Runs `op` so many times, the first time at once and then every `secs`. */
+/* Runs `op` `times` times: the first time immediately, then every `secs`. */
 void stage_run(stage *s, const char *op, int times, double secs);
 hs_code stage_run_once(stage *s, const char *op);
-/* All is well at the end. */
+/* Closes the session, which must succeed. */
 void stage_close(stage *s);
 
-/* Opening with this hook fails as said. */
+/* Opening a session with this hook fails with this code and message. */
 void stage_refuses(stage *s, hs_hook hook, hs_code expected, const char *message);
 
-/* The same hook, which is not told of the session's creation: driven as from its first run on. */
+/* The same hook without the callbacks of the session's creation: its first call after begin is before_run. */
 hs_hook without_creation(hs_hook hook);
 
-/* The same backend, counting. One at a time. */
+/* The same backend, which counts calls. Only one at a time. */
 typedef struct counted {
     hs_backend inner;
     hs_backend_ops ops;
@@ -45,10 +45,10 @@ typedef struct counted {
 } counted;
 hs_backend count_calls(counted *c, hs_backend inner);
 
-/* The global step in the newest checkpoint of a directory; -1: there is none. */
+/* Returns the global step of the newest checkpoint in a directory. -1: the directory has no checkpoint. */
 int64_t latest_step(const char *directory);
 
-/* How often `part` is in the text. */
+/* Returns how often `part` occurs in the text. */
 size_t count_of(const char *text, const char *part);
 
 #endif

@@ -13,45 +13,45 @@ static hs_saver *own_saver(stage *s, hs_saver_options options)
     return hs_saver_new(&options, &s->err);
 }
 
-/* Counts what listeners are told. */
+/* Counts the calls of a listener. */
 typedef struct {
     int before, after;
     int64_t last;
-} told;
+} call_counts;
 
 static hs_code note_before(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
     (void)session, (void)step, (void)err;
-    ((told *)self)->before++;
+    ((call_counts *)self)->before++;
     return HS_OK;
 }
 
 static hs_code note_after(void *self, hs_raw_session *session, int64_t step, bool *stop, hs_error *err)
 {
-    told *t = self;
+    call_counts *t = self;
     (void)session, (void)stop, (void)err;
     t->after++;
     t->last = step;
     return HS_OK;
 }
 
-static const hs_saver_listener_ops telling =
+static const hs_saver_listener_ops counting_ops =
     HS_INIT(hs_saver_listener_ops, .before_save = note_before, .after_save = note_after);
 
-static void saves_are_made_and_told_of(void **state)
+static void saves_are_made_and_reported(void **state)
 {
     stage *s = *state;
-    told t = {.last = -1};
-    hs_saver_listener listener = {&telling, &t};
+    call_counts t = {.last = -1};
+    hs_saver_listener listener = {&counting_ops, &t};
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true,
                                       .saver = saver, .listeners = HS_LISTENERS(listener)));
-    assert_int_equal(t.after, 1); /* the first one is made in the foreground */
+    assert_int_equal(t.after, 1); /* the first save runs in the foreground */
     stage_run(s, "train", 2, 0);
     hs_saver_wait(saver);
     assert_int_equal(t.before, 2);
     assert_int_equal(latest_step(s->directory), 2);
-    stage_run(s, "train", 1, 0); /* which hears of it */
+    stage_run(s, "train", 1, 0); /* this run gets the result */
     assert_int_equal(t.after, 2);
     assert_int_equal(t.last, 2);
     stage_close(s);
@@ -64,8 +64,8 @@ static void saves_are_made_and_told_of(void **state)
 static void the_end_waits_and_saves_no_step_twice(void **state)
 {
     stage *s = *state;
-    told t = {.last = -1};
-    hs_saver_listener listener = {&telling, &t};
+    call_counts t = {.last = -1};
+    hs_saver_listener listener = {&counting_ops, &t};
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true,
                                       .listeners = HS_LISTENERS(listener)));
     stage_run(s, "train", 5, 0);
@@ -75,7 +75,7 @@ static void the_end_waits_and_saves_no_step_twice(void **state)
     assert_int_equal(s->outcome.last_saved_step, 5);
 }
 
-/* A session that fails: what is on its way is finished before the session is gone. */
+/* If a session fails, the pending save is completed before the session is freed. */
 static void a_failing_session_waits_too(void **state)
 {
     stage *s = *state;
@@ -87,8 +87,8 @@ static void a_failing_session_waits_too(void **state)
     assert_int_equal(latest_step(s->directory), 1);
 }
 
-/* And what came of it is told, if by the log alone. */
-static void a_failing_session_tells_of_a_save_that_failed(void **state)
+/* A failure of that save is in the log. */
+static void a_failing_session_logs_a_failed_save(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true));
@@ -102,14 +102,14 @@ static void a_failing_session_tells_of_a_save_that_failed(void **state)
     assert_contains(s->t.log, "step 1: not saved");
 }
 
-/* The session went back to step 2: step 4, which it comes to again, is another one than was saved. */
-static void after_going_back_a_step_is_saved_again(void **state)
+/* The session rolls back to step 2. When it reaches step 4 again, the state differs from the saved one. */
+static void after_a_rollback_a_step_is_saved_again(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
     char path[512];
-    told t = {.last = -1};
-    hs_saver_listener listener = {&telling, &t};
+    call_counts t = {.last = -1};
+    hs_saver_listener listener = {&counting_ops, &t};
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .saver = saver,
                                       .listeners = HS_LISTENERS(listener)));
     stage_run(s, "train", 4, 0);
@@ -123,7 +123,7 @@ static void after_going_back_a_step_is_saved_again(void **state)
     hs_saver_free(saver);
 }
 
-static void a_failure_comes_in_the_step_after(void **state)
+static void a_failure_is_reported_in_the_next_step(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
@@ -142,7 +142,7 @@ static void a_failure_comes_in_the_step_after(void **state)
     hs_saver_free(saver);
 }
 
-static void training_goes_on_after_a_full_disk(void **state)
+static void training_continues_after_a_full_disk(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
@@ -156,16 +156,16 @@ static void training_goes_on_after_a_full_disk(void **state)
     s->t.fail_file_at = 0;
     stage_run(s, "train", 2, 0);
     assert_contains(s->t.log, "WARNING: step 2: not saved, training continues");
-    assert_int_equal(latest_step(s->directory), 4); /* in the foreground, as the last one failed */
+    assert_int_equal(latest_step(s->directory), 4); /* in the foreground, because the last save failed */
     stage_close(s);
     hs_saver_free(saver);
 }
 
-static void the_best_by_a_metric_stay(void **state)
+static void the_best_by_a_metric_are_kept(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
-    hs_script_series(s->script, "loss", (double[]){5, 9, 1, 9, 4, 9, 3, 9}, 8); /* one a run */
+    hs_script_series(s->script, "loss", (double[]){5, 9, 1, 9, 4, 9, 3, 9}, 8); /* one per run */
     stage_open(s,
                hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "loss"));
     stage_run(s, "train", 3, 0);
@@ -181,7 +181,7 @@ static void say(stage *s, double value, int64_t step)
     assert_ok(hs_raw_session_set_metric(hs_session_raw(s->session), "eval/loss", value, step, &s->err), &s->err);
 }
 
-/* Of the fourth step nothing is said. */
+/* The metric is not set at the fourth step. */
 static hs_code say_in_boundary(void *user, hs_raw_session *session, int64_t step, hs_error *err)
 {
     static const double values[] = {5, 1, 4};
@@ -189,7 +189,7 @@ static hs_code say_in_boundary(void *user, hs_raw_session *session, int64_t step
     return step <= 3 ? hs_raw_session_set_metric(session, "eval/loss", values[step - 1], step, err) : HS_OK;
 }
 
-static void the_best_by_the_board_stay(void **state)
+static void the_best_by_the_board_are_kept(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
@@ -208,8 +208,8 @@ static void the_best_by_the_board_stay(void **state)
     hs_saver_free(saver);
 }
 
-/* Though it is a tensor, too: it is not fetched where the board has it. */
-static void what_the_board_knows_is_not_fetched(void **state)
+/* A tensor that is also on the board is not fetched. */
+static void a_metric_on_the_board_is_not_fetched(void **state)
 {
     stage *s = *state;
     const double nine = 9;
@@ -224,13 +224,13 @@ static void what_the_board_knows_is_not_fetched(void **state)
     assert_int_equal(hs_script_runs(s->script) - runs, 3);
 }
 
-static void a_metric_that_there_is_not(void **state)
+static void an_invalid_metric_is_refused_and_an_unknown_one_is_logged(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .metric = "train"),
                   HS_INVALID_ARGUMENT, "'train' is an op");
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .metric = "lost"));
-    stage_close(s); /* somebody might have said it */
+    stage_close(s); /* a later step might have set the metric */
     assert_contains(
         s->t.log,
         "WARNING: keep_best ignores the checkpoints of this session: metric 'lost' is not a tensor and was never set");
@@ -240,7 +240,7 @@ static void a_metric_that_there_is_not(void **state)
 
 /* Requests. */
 
-/* A file system that keeps whoever writes waiting while it is closed. */
+/* A file system whose writes wait while it is closed. */
 static atomic_bool gate_closed, at_gate;
 
 static hs_code gated_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)
@@ -256,13 +256,13 @@ static void *open_gate(void *user)
 {
     (void)user;
     for (int i = 0; i < 100; i++)
-        sched_yield(); /* let the other be first, mostly */
+        sched_yield(); /* let the other thread run first, usually */
     atomic_store(&gate_closed, false);
     return NULL;
 }
 
-/* One that comes when a save is on its way is not skipped: whoever asked for it wants what is there now. */
-static void a_requested_save_waits_where_others_are_skipped(void **state)
+/* A requested save is not skipped while another one is pending, because the request is for the present state. */
+static void a_requested_save_waits_and_is_not_skipped(void **state)
 {
     stage *s = *state;
     hs_file_system_ops ops = *hs_env_default()->files.ops;
@@ -297,7 +297,7 @@ static hs_code cancel_before(void *self, hs_raw_session *session, int64_t step, 
     return step ? hs_error_set(err, HS_CANCELLED, "a listener's queue is closed") : HS_OK;
 }
 
-static void a_listener_that_is_cancelled_is_no_skipped_save(void **state)
+static void a_cancelled_listener_does_not_skip_the_save(void **state)
 {
     stage *s = *state;
     const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = cancel_before);
@@ -307,12 +307,12 @@ static void a_listener_that_is_cancelled_is_no_skipped_save(void **state)
     assert_fails(stage_run_once(s, "train"), HS_CANCELLED, &s->err, "a listener's queue is closed");
 }
 
-/* Runs that move nothing: the step is on its way already. */
+/* The runs do not advance the step, whose save is pending. */
 static void a_request_saves_no_step_twice(void **state)
 {
     stage *s = *state;
-    told t = {.last = -1};
-    hs_saver_listener listener = {&telling, &t};
+    call_counts t = {.last = -1};
+    hs_saver_listener listener = {&counting_ops, &t};
     hs_script_op(s->script, "look");
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .background = true,
                                       .listeners = HS_LISTENERS(listener), .trigger = HS_TRIGGER(.on_request = true)));
@@ -329,19 +329,19 @@ static void a_request_saves_no_step_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(saves_are_made_and_told_of),
+        with_stage(saves_are_made_and_reported),
         with_stage(the_end_waits_and_saves_no_step_twice),
         with_stage(a_failing_session_waits_too),
-        with_stage(a_failing_session_tells_of_a_save_that_failed),
-        with_stage(after_going_back_a_step_is_saved_again),
-        with_stage(a_failure_comes_in_the_step_after),
-        with_stage(training_goes_on_after_a_full_disk),
-        with_stage(the_best_by_a_metric_stay),
-        with_stage(the_best_by_the_board_stay),
-        with_stage(what_the_board_knows_is_not_fetched),
-        with_stage(a_metric_that_there_is_not),
-        with_stage(a_requested_save_waits_where_others_are_skipped),
-        with_stage(a_listener_that_is_cancelled_is_no_skipped_save),
+        with_stage(a_failing_session_logs_a_failed_save),
+        with_stage(after_a_rollback_a_step_is_saved_again),
+        with_stage(a_failure_is_reported_in_the_next_step),
+        with_stage(training_continues_after_a_full_disk),
+        with_stage(the_best_by_a_metric_are_kept),
+        with_stage(the_best_by_the_board_are_kept),
+        with_stage(a_metric_on_the_board_is_not_fetched),
+        with_stage(an_invalid_metric_is_refused_and_an_unknown_one_is_logged),
+        with_stage(a_requested_save_waits_and_is_not_skipped),
+        with_stage(a_cancelled_listener_does_not_skip_the_save),
         with_stage(a_request_saves_no_step_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the checkpoint saver leaves in its directory, and what comes of it. */
+/* The files of the checkpoint saver, and resuming from them. */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 #include "summary/events.h"
@@ -120,7 +120,7 @@ static void bh_085s_the_event_names_the_checkpoint(void **state)
 
 /* Names. */
 
-static void the_directory_is_made_and_the_name_is_as_given(void **state)
+static void the_directory_is_created_and_the_basename_is_used(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = test_path(s->directory, "new//"), .every_n_steps = 1,
@@ -130,9 +130,9 @@ static void the_directory_is_made_and_the_name_is_as_given(void **state)
     assert_int_equal(latest_step(test_path(s->directory, "new")), 0);
 }
 
-/* Going on. */
+/* Resuming. */
 
-static void training_goes_on_where_it_was(void **state)
+static void training_resumes_at_the_saved_step(void **state)
 {
     stage *s = *state;
     model m;
@@ -147,7 +147,7 @@ static void training_goes_on_where_it_was(void **state)
 }
 
 /* TensorFlow writes it over itself. */
-static void bh_082s_what_was_just_restored_is_not_saved_again(void **state)
+static void bh_082s_a_restored_step_is_not_saved_again(void **state)
 {
     stage *s = *state;
     model m;
@@ -159,7 +159,7 @@ static void bh_082s_what_was_just_restored_is_not_saved_again(void **state)
     open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2));
     assert_int_equal(hs_session_global_step(s->session, NULL), 2);
     stage_run(s, "train", 1, 0);
-    assert_int_equal(latest_step(s->directory), 2); /* the timer is marked all the same */
+    assert_int_equal(latest_step(s->directory), 2); /* the timer was marked */
     stage_run(s, "train", 1, 0);
     assert_int_equal(latest_step(s->directory), 4);
     close_model(s, &m);
@@ -168,7 +168,7 @@ static void bh_082s_what_was_just_restored_is_not_saved_again(void **state)
     assert_int_equal(count_of(events_text(s->directory), "checkpoint@2"), 1);
 }
 
-static void what_was_restored_is_durable(void **state)
+static void a_restored_step_is_durable(void **state)
 {
     stage *s = *state;
     model m;
@@ -181,7 +181,7 @@ static void what_was_restored_is_durable(void **state)
     assert_int_equal(count_of(events_text(s->directory), "checkpoint@2"), 1);
 }
 
-static void what_was_restored_from_elsewhere_is_saved_here(void **state)
+static void a_step_restored_from_another_directory_is_saved_here(void **state)
 {
     stage *s = *state;
     model m;
@@ -227,7 +227,7 @@ static hs_code load_runs(void *self, hs_state_reader *in, hs_error *err)
 static const hs_hook_ops counter_ops =
     HS_INIT(hs_hook_ops, .name = "run_counter", .after_run = count_run, .save_state = save_runs, .load_state = load_runs);
 
-/* The counter comes after the saver, whose checkpoint of step 3 holds its count of step 3 nevertheless. */
+/* The counter is after the saver in the list, but the checkpoint of step 3 has its count of step 3. */
 static void a_checkpoint_holds_every_hooks_state_of_its_step(void **state)
 {
     stage *s = *state;
@@ -278,7 +278,7 @@ static void events_are_in_the_file_before_a_checkpoint_is_saved(void **state)
 
 typedef struct {
     const char *directory;
-    int64_t durable; /* what the outcome said */
+    int64_t durable; /* the last saved step of the outcome */
 } failing_run;
 
 static hs_code train_and_save(test_env *t, void *user)
@@ -287,11 +287,11 @@ static hs_code train_and_save(test_env *t, void *user)
     model m = {.step = 0};
     hs_error err = {0};
     test_tolerate(t, ": not saved, training continues: ");
-    test_tolerate(t, "event file in "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is retried */
     test_tolerate(t, "'summary writer' failed ");
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_tolerate(t, "; a power failure may lose '");
-    test_tolerate_harmless(t); /* looking for leftovers */
+    test_tolerate_harmless(t); /* the search for old temporary files */
     test_remove_directory(strdup(f->directory));
     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .every_n_steps = 1, .env = &t->env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_dir = f->directory);
@@ -305,10 +305,10 @@ static hs_code train_and_save(test_env *t, void *user)
     return err.code;
 }
 
-/* What was said to be durable is there, or something newer; and it is whole. */
+/* The step that was reported as durable, or a newer one, can be restored. */
 static void nothing_is_lost(void *user)
 {
-    static test_env t; /* takes the log */
+    static test_env t; /* receives the log */
     const failing_run *f = user;
     model m = {.step = 0};
     test_env_init(&t);
@@ -347,11 +347,11 @@ int main(void)
         with_stage(bh_036_bh_092s_no_graph_files_but_the_events),
         with_stage(bh_090s_the_last_event_is_in_the_file),
         with_stage(bh_085s_the_event_names_the_checkpoint),
-        with_stage(the_directory_is_made_and_the_name_is_as_given),
-        with_stage(training_goes_on_where_it_was),
-        with_stage(bh_082s_what_was_just_restored_is_not_saved_again),
-        with_stage(what_was_restored_is_durable),
-        with_stage(what_was_restored_from_elsewhere_is_saved_here),
+        with_stage(the_directory_is_created_and_the_basename_is_used),
+        with_stage(training_resumes_at_the_saved_step),
+        with_stage(bh_082s_a_restored_step_is_not_saved_again),
+        with_stage(a_restored_step_is_durable),
+        with_stage(a_step_restored_from_another_directory_is_saved_here),
         with_stage(a_checkpoint_holds_every_hooks_state_of_its_step),
         with_stage(events_are_in_the_file_before_a_checkpoint_is_saved),
         with_stage(each_file_call),

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of each save. */
+/* The listeners of a checkpoint saver. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
-/* A listener that writes down what it is told: "a.before@3". */
+/* A listener that records its calls: "a.before@3". */
 typedef struct {
     stage *s;
     const char *name;
-    bool stop;           /* asks for one */
-    const char *fail_in; /* fails there */
+    bool stop;           /* requests a stop */
+    const char *fail_in; /* fails in this call */
 } listener;
 
-static hs_code told(const listener *l, const char *what, int64_t step, hs_error *err)
+static hs_code record_call(const listener *l, const char *what, int64_t step, hs_error *err)
 {
     char word[64];
     if (step < 0)
@@ -24,13 +24,13 @@ static hs_code told(const listener *l, const char *what, int64_t step, hs_error 
 
 static hs_code l_begin(void *self, hs_error *err)
 {
-    return told(self, "begin", -1, err);
+    return record_call(self, "begin", -1, err);
 }
 
 static hs_code l_before(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
     (void)session;
-    return told(self, "before", step, err);
+    return record_call(self, "before", step, err);
 }
 
 static hs_code l_after(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err)
@@ -39,13 +39,13 @@ static hs_code l_after(void *self, hs_raw_session *session, int64_t step, bool *
     const listener *l = self;
     assert_false(*request_stop);
     *request_stop = l->stop;
-    return told(l, "after", step, err);
+    return record_call(l, "after", step, err);
 }
 
 static hs_code l_end(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
     (void)session;
-    return told(self, "end", step, err);
+    return record_call(self, "end", step, err);
 }
 
 static const hs_saver_listener_ops listener_ops =
@@ -142,8 +142,8 @@ static void bh_025_a_stop_after_the_save_at_the_creation_counts(void **state)
     assert_string_equal(s->outcome.hook, "checkpoint_saver");
 }
 
-/* There is nothing left to stop: the caller has closed the session of its own accord. */
-static void a_stop_after_the_last_save_stops_nothing(void **state)
+/* A stop at the end has no effect, because the caller has closed the session. */
+static void a_stop_after_the_last_save_has_no_effect(void **state)
 {
     stage *s = *state;
     listener l = {s, "a", false, NULL};
@@ -158,7 +158,7 @@ static void a_stop_after_the_last_save_stops_nothing(void **state)
     assert_string_equal(s->outcome.hook, "");
 }
 
-static void bh_084s_a_stop_keeps_nobody_from_being_told(void **state)
+static void bh_084s_after_a_stop_the_other_listeners_are_called(void **state)
 {
     stage *s = *state;
     listener l[2] = {{s, "a", true, NULL}, {s, "b", false, NULL}};
@@ -169,7 +169,7 @@ static void bh_084s_a_stop_keeps_nobody_from_being_told(void **state)
     assert_contains(hs_script_calls(s->script), "a.end@0 b.end@0");
 }
 
-/* What there is at the time. */
+/* The files that exist when a listener is called. */
 
 static hs_code not_there_yet(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
@@ -209,7 +209,7 @@ static void bh_085s_before_the_files_and_after_the_event(void **state)
 }
 
 /* TensorFlow opens the event file in begin, also for a session that is not opened then. */
-static void bh_093s_begin_checks_the_step_and_tells_the_listeners(void **state)
+static void bh_093s_begin_checks_the_step_and_calls_the_listeners(void **state)
 {
     stage *s = *state;
     listener l = {s, "a", false, NULL};
@@ -220,7 +220,7 @@ static void bh_093s_begin_checks_the_step_and_tells_the_listeners(void **state)
     hs_graph *graph = hs_graph_new(&s->t.env);
     hs_hook hook = listened(s, &l, 1);
     assert_int_equal(stage_try(s, hs_graph_backend(graph), &hook, 1), HS_FAILED_PRECONDITION);
-    assert_string_equal(hs_script_calls(s->script), "a.begin"); /* not told */
+    assert_string_equal(hs_script_calls(s->script), "a.begin"); /* the others are not called */
     hs_graph_free(graph);
 }
 
@@ -249,7 +249,7 @@ static void a_before_save_that_fails_saves_nothing(void **state)
     assert_int_equal(latest_step(s->directory), -1);
 }
 
-static void an_after_save_that_fails_leaves_what_was_saved(void **state)
+static void a_failed_after_save_keeps_the_checkpoint(void **state)
 {
     stage *s = *state;
     listener l;
@@ -257,7 +257,7 @@ static void an_after_save_that_fails_leaves_what_was_saved(void **state)
     assert_int_equal(latest_step(s->directory), 0);
 }
 
-/* The listener's disk is full, and not the hook's. */
+/* The listener's own file fails, not the checkpoint's. */
 
 static hs_code copy_before(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
@@ -308,7 +308,7 @@ static void an_end_that_fails(void **state)
     assert_int_equal(s->outcome.last_saved_step, 1);
 }
 
-static void after_a_failed_run_there_is_no_end(void **state)
+static void after_a_failed_run_end_is_not_called(void **state)
 {
     stage *s = *state;
     listener l;
@@ -331,7 +331,7 @@ static void any_function_may_be_missing(void **state)
     stage_close(s);
 }
 
-static void listeners_that_make_no_sense(void **state)
+static void invalid_listeners_are_refused(void **state)
 {
     static const hs_saver_listener_ops no_size = {.begin = l_begin};
     stage *s = *state;
@@ -348,19 +348,19 @@ int main(void)
         with_stage(bh_027_bh_085s_two_listeners_in_their_order),
         with_stage(bh_025_a_listener_stops_the_training),
         with_stage(bh_025_a_stop_after_the_save_at_the_creation_counts),
-        with_stage(a_stop_after_the_last_save_stops_nothing),
-        with_stage(bh_084s_a_stop_keeps_nobody_from_being_told),
+        with_stage(a_stop_after_the_last_save_has_no_effect),
+        with_stage(bh_084s_after_a_stop_the_other_listeners_are_called),
         with_stage(bh_085s_before_the_files_and_after_the_event),
-        with_stage(bh_093s_begin_checks_the_step_and_tells_the_listeners),
+        with_stage(bh_093s_begin_checks_the_step_and_calls_the_listeners),
         with_stage(a_begin_that_fails),
         with_stage(a_before_save_that_fails_saves_nothing),
-        with_stage(an_after_save_that_fails_leaves_what_was_saved),
+        with_stage(a_failed_after_save_keeps_the_checkpoint),
         with_stage(a_before_save_without_space_ends_the_run),
         with_stage(an_after_save_without_space_ends_the_run),
         with_stage(an_end_that_fails),
-        with_stage(after_a_failed_run_there_is_no_end),
+        with_stage(after_a_failed_run_end_is_not_called),
         with_stage(any_function_may_be_missing),
-        with_stage(listeners_that_make_no_sense),
+        with_stage(invalid_listeners_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static hs_hook by_secs(const stage *s, double secs)
     return hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_secs = secs);
 }
 
-/* One run, after so many seconds. The step of the newest checkpoint then. */
+/* Runs once after `secs`. Returns the step of the newest checkpoint. */
 static int64_t saved_after_run(stage *s, double secs)
 {
     test_env_advance(&s->t, secs);
@@ -53,7 +53,7 @@ static void bh_021_neither_secs_nor_steps(void **state)
                   "none of every_n_secs and every_n_steps");
 }
 
-static void names_that_make_no_sense(void **state)
+static void invalid_names_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_checkpoint_saver(.every_n_steps = 1), HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
@@ -127,7 +127,7 @@ static void bh_032_saves_at_the_end(void **state)
     assert_int_equal(latest_step(s->directory), 2);
 }
 
-/* TensorFlow's hook has to be told that a run makes several steps. */
+/* TensorFlow's hook needs steps_per_run for runs of several steps. */
 static void bh_037_runs_of_five_steps_the_first_saves(void **state)
 {
     stage *s = *state;
@@ -147,7 +147,7 @@ static void bh_039_runs_of_five_steps_the_end_saves(void **state)
     assert_int_equal(latest_step(s->directory), 10);
 }
 
-/* The first creation; the others come with recovery. */
+/* The first creation. Recoveries are tested below. */
 static void bh_082s_creation_saves_and_marks_the_timer(void **state)
 {
     stage *s = *state;
@@ -169,7 +169,7 @@ static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values
     return step != 3 || (*left)-- <= 0 ? err->code : hs_error_set(err, HS_ABORTED, "lost");
 }
 
-static void what_was_due_when_the_session_was_lost_is_not(void **state)
+static void a_recovery_cancels_a_save_that_was_due(void **state)
 {
     static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .after_run = lose);
     static const hs_recovery recovery = HS_INIT(hs_recovery);
@@ -229,7 +229,7 @@ static void bh_089s_by_seconds_the_step_is_read_when_it_is_time(void **state)
     stage_close(s);
 }
 
-/* A hook that trains once more, in a run of its own. */
+/* A hook that trains one more step in a raw run. */
 static hs_code train_once_more(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)self, (void)values;
@@ -237,7 +237,7 @@ static hs_code train_once_more(void *self, hs_run_context *run, const hs_run_val
     return hs_raw_session_run(hs_run_context_session(run), &args, NULL, err);
 }
 
-/* Saved is what is there when all have seen the step, under its own name. */
+/* The saver saves in the boundary, after all hooks, under the step that was then reached. */
 static void save_around_a_raw_run(stage *s, bool saver_first)
 {
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "eager", .after_run = train_once_more);
@@ -253,12 +253,12 @@ static void save_around_a_raw_run(stage *s, bool saver_first)
     assert_string_equal(events_text(s->directory), "version checkpoint@0 checkpoint@2");
 }
 
-static void a_raw_run_after_the_savers_turn_is_saved_as_what_it_is(void **state)
+static void a_raw_run_after_the_saver_is_saved_under_its_step(void **state)
 {
     save_around_a_raw_run(*state, true);
 }
 
-static void a_raw_run_before_the_savers_turn_is_saved_as_what_it_is(void **state)
+static void a_raw_run_before_the_saver_is_saved_under_its_step(void **state)
 {
     save_around_a_raw_run(*state, false);
 }
@@ -329,7 +329,7 @@ static void bh_091s_none_or_several_savers_fail_the_first_save(void **state)
     hs_saver_free(savers[1]);
 }
 
-/* A run that makes no step. */
+/* A run that does not advance the step. */
 
 static void an_interval_that_ends_in_a_run_without_a_step_is_not_used_up(void **state)
 {
@@ -392,7 +392,7 @@ static void a_failure_may_fail_the_run(void **state)
     assert_fails(stage_run_once(s, "train"), HS_RESOURCE_EXHAUSTED, &s->err, "hook 'checkpoint_saver', boundary at step 3");
 }
 
-/* The disk is fine: no later save would succeed. */
+/* The disk works, so no later save would succeed. */
 static void a_lock_file_that_is_a_link_fails_the_run(void **state)
 {
     stage *s = *state;
@@ -403,7 +403,7 @@ static void a_lock_file_that_is_a_link_fails_the_run(void **state)
     assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, ".hooksess.lock: is not a regular file");
 }
 
-static void a_failure_may_be_tried_again_later(void **state)
+static void a_failed_save_may_be_retried_later(void **state)
 {
     stage *s = *state;
     stage_open(s, on_failure(s, HS_SAVE_FAILURE_RETRY));
@@ -419,7 +419,7 @@ static void a_failure_may_be_tried_again_later(void **state)
     assert_int_equal(saved_after_run(s, 0), 9);
 }
 
-/* A clock in whose sleep the disk gets room again. */
+/* A clock whose sleep frees room on the disk. */
 static stage *sleeping;
 static int rounds;
 
@@ -481,10 +481,10 @@ static void a_pause_at_the_end_ends_while_there_is_time_to_close(void **state)
     hs_session_request_stop(s->session);
     int64_t before = s->t.now_ns;
     close_on_a_full_disk(s);
-    assert_int_equal(s->t.now_ns - before, 25000000000); /* 5 of 30 s are left */
+    assert_int_equal(s->t.now_ns - before, 25000000000); /* 5 of 30 s remain */
 }
 
-/* A clock in whose sleep somebody asks for a stop. */
+/* A clock whose sleep requests a stop. */
 static void request_stop_in_sleep(void *user, int64_t ns)
 {
     ((test_env *)user)->now_ns += ns;
@@ -492,7 +492,7 @@ static void request_stop_in_sleep(void *user, int64_t ns)
         hs_session_request_stop(sleeping->session);
 }
 
-static void a_stop_is_heard_in_a_pause_at_the_end(void **state)
+static void a_stop_is_detected_in_a_pause_at_the_end(void **state)
 {
     stage *s = sleeping = *state;
     s->t.env.clock.sleep_ns = request_stop_in_sleep;
@@ -507,7 +507,7 @@ static void a_stop_is_heard_in_a_pause_at_the_end(void **state)
     assert_int_equal(s->t.now_ns - before, 125000000000);
 }
 
-static void at_the_end_it_is_tried_five_times(void **state)
+static void at_the_end_a_save_is_tried_five_times(void **state)
 {
     stage *s = *state;
     stage_open(s, on_failure(s, HS_SAVE_FAILURE_RETRY));
@@ -520,7 +520,7 @@ static void at_the_end_it_is_tried_five_times(void **state)
     assert_int_equal(s->t.now_ns - before, 15000000000); /* 1 + 2 + 4 + 8 */
 }
 
-static void a_policy_that_there_is_not(void **state)
+static void an_unknown_policy_is_refused(void **state)
 {
     stage_refuses(*state, on_failure(*state, 4), HS_INVALID_ARGUMENT, "on_failure is 4");
 }
@@ -529,7 +529,7 @@ static void bh_087s_a_first_save_that_fails_fails_the_opening(void **state)
 {
     stage *s = *state;
     hs_hook hook = by_steps(s, 3);
-    assert_int_equal(mkdir(test_path(s->directory, "model.ckpt-0.index.tmp"), 0700), 0); /* in the way */
+    assert_int_equal(mkdir(test_path(s->directory, "model.ckpt-0.index.tmp"), 0700), 0); /* it blocks the file */
     assert_fails(stage_try(s, hs_script_backend(s->script), &hook, 1), HS_FAILED_PRECONDITION, &s->err,
                  "hook 'checkpoint_saver', boundary at step 0");
     assert_int_equal(latest_step(s->directory), -1);
@@ -564,7 +564,7 @@ static void a_last_save_that_fails_makes_the_outcome_a_failure(void **state)
     assert_int_equal(latest_step(s->directory), 0);
 }
 
-/* The end of the input is a good end. */
+/* The end of the input is a normal end. */
 static void the_end_of_the_input_saves(void **state)
 {
     stage *s = *state;
@@ -583,7 +583,7 @@ int main(void)
         with_stage(bh_019_both_saver_and_scaffold),
         with_stage(bh_020_both_secs_and_steps),
         with_stage(bh_021_neither_secs_nor_steps),
-        with_stage(names_that_make_no_sense),
+        with_stage(invalid_names_are_refused),
         with_stage(bh_076s_a_graph_without_a_global_step),
         with_stage(bh_022_by_seconds_the_first_run_saves),
         with_stage(bh_028_by_seconds),
@@ -593,12 +593,12 @@ int main(void)
         with_stage(bh_037_runs_of_five_steps_the_first_saves),
         with_stage(bh_039_runs_of_five_steps_the_end_saves),
         with_stage(bh_082s_creation_saves_and_marks_the_timer),
-        with_stage(what_was_due_when_the_session_was_lost_is_not),
+        with_stage(a_recovery_cancels_a_save_that_was_due),
         with_stage(a_step_is_not_saved_twice),
         with_stage(bh_089s_by_steps_the_step_is_read_once_a_run),
         with_stage(bh_089s_by_seconds_the_step_is_read_when_it_is_time),
-        with_stage(a_raw_run_after_the_savers_turn_is_saved_as_what_it_is),
-        with_stage(a_raw_run_before_the_savers_turn_is_saved_as_what_it_is),
+        with_stage(a_raw_run_after_the_saver_is_saved_under_its_step),
+        with_stage(a_raw_run_before_the_saver_is_saved_under_its_step),
         with_stage(bh_018_bh_091s_the_graphs_only_saver),
         with_stage(bh_091s_the_saver_that_is_given),
         with_stage(bh_091s_the_scaffolds_saver),
@@ -607,13 +607,13 @@ int main(void)
         with_stage(bh_087s_a_save_that_failed_waits_for_the_next_interval),
         with_stage(a_failure_may_fail_the_run),
         with_stage(a_lock_file_that_is_a_link_fails_the_run),
-        with_stage(a_failure_may_be_tried_again_later),
+        with_stage(a_failed_save_may_be_retried_later),
         with_stage(a_failure_may_pause_the_training),
         with_stage(a_pause_ends_with_a_stop),
         with_stage(a_pause_at_the_end_ends_while_there_is_time_to_close),
-        with_stage(a_stop_is_heard_in_a_pause_at_the_end),
-        with_stage(at_the_end_it_is_tried_five_times),
-        with_stage(a_policy_that_there_is_not),
+        with_stage(a_stop_is_detected_in_a_pause_at_the_end),
+        with_stage(at_the_end_a_save_is_tried_five_times),
+        with_stage(an_unknown_policy_is_refused),
         with_stage(bh_087s_a_first_save_that_fails_fails_the_opening),
         with_stage(a_run_that_failed_is_not_saved),
         with_stage(a_last_save_that_fails_makes_the_outcome_a_failure),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the place of a control file, and what is in the file. */
+/* The control file: its kind, its mode and its lines. */
 #define _XOPEN_SOURCE 700 /* mkfifo, mknod */
 #include "hooks/stage.h"
 
@@ -15,7 +15,7 @@ static const char *path_of(const stage *s)
     return test_path(s->directory, "control");
 }
 
-/* A session that looks after every run. */
+/* A session whose hook polls after every run. */
 static void open_control(stage *s, double *knob)
 {
     hs_knob knobs[] = {{.name = "lr", .value = knob, .min = 0, .max = 1}, {.name = NULL}};
@@ -39,7 +39,7 @@ static void put(const stage *s, const char *text)
     put_bytes(s, text, strlen(text));
 }
 
-/* What the knob is after these are found in the file. */
+/* Returns the knob after the lines were read from the file. */
 static double after(stage *s, const char *text)
 {
     double lr = 0.5;
@@ -60,7 +60,7 @@ static int refusals(const stage *s)
     return (int)count_of(s->t.log, "WARNING: ");
 }
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     double d = 0;
@@ -98,7 +98,7 @@ static void it_stops(void **state)
     assert_int_equal(test_count_files(s->directory, "control"), 0);
 }
 
-/* What has come of requests, as a hook behind it sees it. */
+/* Records the requests that a later hook sees. */
 static hs_code see(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)values, (void)err;
@@ -106,7 +106,7 @@ static hs_code see(void *self, hs_run_context *run, const hs_run_values *values,
     return HS_OK;
 }
 
-static void it_has_it_saved(void **state)
+static void it_requests_a_save(void **state)
 {
     static const hs_hook_ops seeing = HS_INIT(hs_hook_ops, .name = "seeing", .after_run = see);
     stage *s = *state;
@@ -122,7 +122,7 @@ static void it_has_it_saved(void **state)
     assert_int_equal(refusals(s), 0);
 }
 
-static void it_sets(void **state)
+static void it_sets_a_knob(void **state)
 {
     stage *s = *state;
     assert_true(after(s, "set lr=0.25\n") == 0.25);
@@ -132,7 +132,7 @@ static void it_sets(void **state)
     assert_int_equal(refusals(s), 0);
 }
 
-static void it_is_looked_for_now_and_then(void **state)
+static void it_polls_at_the_interval(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_control(.path = path_of(s), .poll_secs = 10));
@@ -147,7 +147,7 @@ static void it_is_looked_for_now_and_then(void **state)
 
 /* Lines. */
 
-static void what_is_no_order_is_refused(void **state)
+static void lines_that_are_not_orders_are_refused(void **state)
 {
     static const char *const lines[] = {
         "halt",          "SAVE",           "save now",     "stopx",          "set",           "set lr",      "set lr 0.25",
@@ -166,15 +166,15 @@ static void what_is_no_order_is_refused(void **state)
     }
 }
 
-static void the_other_lines_are_carried_out(void **state)
+static void the_other_lines_are_executed(void **state)
 {
     stage *s = *state;
     assert_true(after(s, "nonsense\nset lr=7\n\nset lr=0.25\nset x=1\n") == 0.25);
     assert_int_equal(refusals(s), 3);
 }
 
-/* "set lr=0.0" may be on its way to be "set lr=0.001". */
-static void a_line_without_an_end_is_refused(void **state)
+/* "set lr=0.0" may be the beginning of "set lr=0.001". */
+static void a_line_without_a_newline_is_refused(void **state)
 {
     stage *s = *state;
     assert_true(after(s, "set lr=0.25\nset lr=0.0") == 0.25);
@@ -194,7 +194,7 @@ static void a_zero_byte_is_refused(void **state)
     assert_int_equal(refusals(s), 2);
 }
 
-static void the_log_stays_whole(void **state)
+static void unprintable_bytes_are_escaped_in_the_log(void **state)
 {
     stage *s = *state;
     after(s, "\x1b[2J\xff'\\%s%n\a\n");
@@ -231,7 +231,7 @@ static void an_endless_line_is_refused(void **state)
     assert_int_equal(test_count_files(s->directory, "control"), 0);
 }
 
-static void a_flood_is_cut(void **state)
+static void many_refusals_are_counted(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -245,9 +245,9 @@ static void a_flood_is_cut(void **state)
     assert_contains(s->t.log, "980 more lines ignored");
 }
 
-/* Files that are not to be read. */
+/* Files that must not be read. */
 
-/* It is refused once, however often it is looked at, stays where it is, and nothing comes of it. */
+/* The file is refused with one log line for many polls, is not removed, and has no effect. */
 static void is_refused(stage *s, const char *why)
 {
     struct stat found;
@@ -262,7 +262,7 @@ static void is_refused(stage *s, const char *why)
     assert_int_equal(lstat(path_of(s), &found), 0);
 }
 
-static void a_symbolic_link(void **state)
+static void a_symbolic_link_is_refused(void **state)
 {
     stage *s = *state;
     test_write_file(test_path(s->directory, "other"), "stop\n", 5);
@@ -272,7 +272,7 @@ static void a_symbolic_link(void **state)
     assert_true(test_exists(s->directory, "other"));
 }
 
-static void a_dangling_link(void **state)
+static void a_dangling_link_is_refused(void **state)
 {
     stage *s = *state;
     assert_int_equal(symlink("nowhere", path_of(s)), 0);
@@ -285,14 +285,14 @@ static void a_directory(void **state)
     is_refused(*state, "neither a file nor a FIFO");
 }
 
-static void a_device(void **state)
+static void a_device_is_refused(void **state)
 {
-    if (mknod(path_of(*state), S_IFCHR | 0600, (dev_t)(1 << 8 | 5)) != 0) /* zeros without end */
+    if (mknod(path_of(*state), S_IFCHR | 0600, (dev_t)(1 << 8 | 5)) != 0) /* endless zeros */
         test_skip("mknod is not allowed here");
     is_refused(*state, "neither a file nor a FIFO");
 }
 
-static void another_users(void **state)
+static void a_file_of_another_user_is_refused(void **state)
 {
     put(*state, "stop\n");
     if (chown(path_of(*state), 12345, (gid_t)-1) != 0)
@@ -300,21 +300,21 @@ static void another_users(void **state)
     is_refused(*state, "belongs to another user");
 }
 
-static void one_that_others_may_write(void **state)
+static void a_file_that_others_may_write_is_refused(void **state)
 {
     put(*state, "stop\n");
     chmod(path_of(*state), 0602);
     is_refused(*state, "other users may write to it (run chmod go-w)");
 }
 
-static void one_that_the_group_may_write(void **state)
+static void a_file_that_the_group_may_write_is_refused(void **state)
 {
     put(*state, "stop\n");
     chmod(path_of(*state), 0660);
     is_refused(*state, "other users may write to it (run chmod go-w)");
 }
 
-static void one_with_another_name(void **state)
+static void a_file_with_a_hard_link_is_refused(void **state)
 {
     stage *s = *state;
     put(s, "stop\n");
@@ -322,14 +322,14 @@ static void one_with_another_name(void **state)
     is_refused(s, "it has more than one name (a hard link)");
 }
 
-static void a_huge_one(void **state)
+static void a_huge_file_is_refused(void **state)
 {
     put(*state, "stop\n");
     assert_int_equal(truncate(path_of(*state), (off_t)1 << 40), 0);
     is_refused(*state, "it is larger than 64 KiB");
 }
 
-static void one_that_cannot_be_taken(void **state)
+static void a_file_that_cannot_be_renamed_is_refused(void **state)
 {
     stage *s = *state;
     mkdir(test_path(s->directory, "control.taken"), 0700);
@@ -337,7 +337,7 @@ static void one_that_cannot_be_taken(void **state)
     is_refused(s, "it cannot be renamed");
 }
 
-static void one_that_was_mended_is_read(void **state)
+static void a_file_is_read_after_a_change_of_its_mode(void **state)
 {
     stage *s = *state;
     put(s, "stop\n");
@@ -348,7 +348,7 @@ static void one_that_was_mended_is_read(void **state)
     assert_true(stops(s));
 }
 
-static void another_one_is_refused_anew(void **state)
+static void another_file_is_refused_again(void **state)
 {
     stage *s = *state;
     is_refused((symlink("nowhere", path_of(s)), s), "symbolic link");
@@ -359,7 +359,7 @@ static void another_one_is_refused_anew(void **state)
     assert_int_equal(refusals(s), 2);
 }
 
-static void an_empty_one_is_being_written(void **state)
+static void an_empty_file_is_not_read_yet(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -372,7 +372,7 @@ static void an_empty_one_is_being_written(void **state)
     assert_true(lr == 0.25);
 }
 
-/* Moves order after order into the place, each as soon as the one before was taken. */
+/* Creates one order file after the other, each as soon as the previous one was read. */
 static void give_orders(const stage *s, int n)
 {
     for (int i = 1; i <= n; i++) {
@@ -432,7 +432,7 @@ static void say(int writer, const char *text)
     assert_int_equal(write(writer, text, strlen(text)), strlen(text));
 }
 
-/* One that nobody writes to does not hold the training up. */
+/* A FIFO without a writer does not block the training. */
 static void open_with_fifo(stage *s, double *lr)
 {
     assert_int_equal(mkfifo(path_of(s), 0600), 0);
@@ -458,7 +458,7 @@ static void a_fifo_is_read_again_and_again(void **state)
     assert_true(test_exists(s->directory, "control"));
 }
 
-static void its_lines_may_come_in_pieces(void **state)
+static void lines_of_a_fifo_may_come_in_pieces(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -474,7 +474,7 @@ static void its_lines_may_come_in_pieces(void **state)
     assert_true(lr == 0.25);
     assert_int_equal(refusals(s), 0);
     close(writer);
-    look(s); /* nobody will end the line */
+    look(s); /* the line will not be completed */
     assert_int_equal(refusals(s), 1);
     writer = open_fifo(s);
     say(writer, ".75\nstop\n");
@@ -484,7 +484,7 @@ static void its_lines_may_come_in_pieces(void **state)
     assert_true(lr == 0.25);
 }
 
-static void an_endless_writer_holds_nothing_up(void **state)
+static void an_endless_writer_does_not_block(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -504,15 +504,15 @@ static void an_endless_writer_holds_nothing_up(void **state)
     assert_int_equal(refusals(s), 1);
 }
 
-static void a_fifo_foreverybody_is_refused(void **state)
+static void a_fifo_that_others_may_write_is_refused(void **state)
 {
     assert_int_equal(mkfifo(path_of(*state), 0600), 0);
     chmod(path_of(*state), 0622);
     is_refused(*state, "other users may write to it (run chmod go-w)");
 }
 
-/* It is no longer read, and what it had begun to say is none of the next one's. */
-static void another_fifo_may_take_its_place(void **state)
+/* The old FIFO is no longer read, and its incomplete line is not continued by the new one. */
+static void another_fifo_may_replace_it(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
@@ -537,17 +537,17 @@ static void another_fifo_may_take_the_place_of_descriptor_0(void **state)
     int input = dup(STDIN_FILENO);
     assert_true(input >= 0);
     close(STDIN_FILENO);
-    another_fifo_may_take_its_place(state);
+    another_fifo_may_replace_it(state);
     assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
     close(input);
 }
 
-static void a_file_may_take_its_place(void **state)
+static void a_file_may_replace_it(void **state)
 {
     stage *s = *state;
     double lr = 0.5;
     open_with_fifo(s, &lr);
-    put(s, "set lr=0.75\n"); /* into the pipe, whose reader the hook is */
+    put(s, "set lr=0.75\n"); /* into the pipe, which the hook reads */
     look(s);
     unlink(path_of(s));
     put(s, "set lr=0.25\n");
@@ -558,40 +558,40 @@ static void a_file_may_take_its_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(it_stops),
-        with_stage(it_has_it_saved),
-        with_stage(it_sets),
-        with_stage(it_is_looked_for_now_and_then),
-        with_stage(what_is_no_order_is_refused),
-        with_stage(the_other_lines_are_carried_out),
-        with_stage(a_line_without_an_end_is_refused),
+        with_stage(it_requests_a_save),
+        with_stage(it_sets_a_knob),
+        with_stage(it_polls_at_the_interval),
+        with_stage(lines_that_are_not_orders_are_refused),
+        with_stage(the_other_lines_are_executed),
+        with_stage(a_line_without_a_newline_is_refused),
         with_stage(a_zero_byte_is_refused),
-        with_stage(the_log_stays_whole),
+        with_stage(unprintable_bytes_are_escaped_in_the_log),
         with_stage(a_long_line_is_skipped),
         with_stage(an_endless_line_is_refused),
-        with_stage(a_flood_is_cut),
-        with_stage(a_symbolic_link),
-        with_stage(a_dangling_link),
+        with_stage(many_refusals_are_counted),
+        with_stage(a_symbolic_link_is_refused),
+        with_stage(a_dangling_link_is_refused),
         with_stage(a_directory),
-        with_stage(a_device),
-        with_stage(another_users),
-        with_stage(one_that_others_may_write),
-        with_stage(one_that_the_group_may_write),
-        with_stage(one_with_another_name),
-        with_stage(a_huge_one),
-        with_stage(one_that_cannot_be_taken),
-        with_stage(one_that_was_mended_is_read),
-        with_stage(another_one_is_refused_anew),
-        with_stage(an_empty_one_is_being_written),
+        with_stage(a_device_is_refused),
+        with_stage(a_file_of_another_user_is_refused),
+        with_stage(a_file_that_others_may_write_is_refused),
+        with_stage(a_file_that_the_group_may_write_is_refused),
+        with_stage(a_file_with_a_hard_link_is_refused),
+        with_stage(a_huge_file_is_refused),
+        with_stage(a_file_that_cannot_be_renamed_is_refused),
+        with_stage(a_file_is_read_after_a_change_of_its_mode),
+        with_stage(another_file_is_refused_again),
+        with_stage(an_empty_file_is_not_read_yet),
         with_stage(orders_of_another_process_are_each_read_once),
         with_stage(a_fifo_is_read_again_and_again),
-        with_stage(its_lines_may_come_in_pieces),
-        with_stage(an_endless_writer_holds_nothing_up),
-        with_stage(a_fifo_foreverybody_is_refused),
-        with_stage(another_fifo_may_take_its_place),
+        with_stage(lines_of_a_fifo_may_come_in_pieces),
+        with_stage(an_endless_writer_does_not_block),
+        with_stage(a_fifo_that_others_may_write_is_refused),
+        with_stage(another_fifo_may_replace_it),
         with_stage(another_fifo_may_take_the_place_of_descriptor_0),
-        with_stage(a_file_may_take_its_place),
+        with_stage(a_file_may_replace_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a control file sets. */
+/* The knobs of the control hook. */
 #define _POSIX_C_SOURCE 200809L /* chmod */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
@@ -17,17 +17,17 @@ typedef struct {
     double lr;
     int64_t batch;
     bool augment;
-    double told; /* to a knob that is a function alone */
+    double callback; /* the last value of a knob without a variable */
     int calls;
 } program;
 
-static hs_code tell(void *user, hs_knob_value value, hs_error *err)
+static hs_code set_callback(void *user, hs_knob_value value, hs_error *err)
 {
     program *p = user;
     p->calls++;
     if (value.number > 100)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no room for %g", value.number);
-    p->told = value.number;
+    p->callback = value.number;
     return HS_OK;
 }
 
@@ -35,7 +35,7 @@ static hs_hook make_hook(program *p, size_t n, const char *summary_dir)
 {
     hs_knob knobs[] = {
         {.name = "lr", .value = &p->lr, .max = 10},
-        {.name = "told", .set = tell, .user = p},
+        {.name = "callback", .set = set_callback, .user = p},
         {.name = "batch", .kind = HS_KNOB_INTEGER, .value = &p->batch, .min = 1, .max = 1e6},
         {.name = "augment", .kind = HS_KNOB_BOOL, .value = &p->augment},
         {.name = NULL},
@@ -58,7 +58,7 @@ static hs_code try_begin(program *p, stage *s, size_t n_knobs, const char *summa
     return p->m.session ? HS_OK : p->m.err.code;
 }
 
-/* A process that starts, with the first so many of its knobs. */
+/* Starts the program with its first `n` knobs. */
 static void begin(program *p, stage *s, size_t n_knobs)
 {
     assert_ok(try_begin(p, s, n_knobs, NULL), &p->m.err);
@@ -83,13 +83,13 @@ static void each_kind_is_set(void **state)
 {
     program p;
     begin(&p, *state, 4);
-    order(&p, "set lr=2\nset batch=64\nset augment=true\nset told=7\n");
+    order(&p, "set lr=2\nset batch=64\nset augment=true\nset callback=7\n");
     assert_true(p.lr == 2);
     assert_int_equal(p.batch, 64);
     assert_true(p.augment);
-    assert_true(p.told == 7);
+    assert_true(p.callback == 7);
     assert_contains(p.s->t.log, "'augment' set from false to true");
-    assert_contains(p.s->t.log, "'told' set from unknown to 7");
+    assert_contains(p.s->t.log, "'callback' set from unknown to 7");
     order(&p, "set augment=0\nset batch=1e2\n");
     assert_false(p.augment);
     assert_int_equal(p.batch, 100);
@@ -118,7 +118,7 @@ static void a_function_gets_a_value_of_the_knobs_kind(void **state)
     test_write_file(path, text, sizeof text - 1);
     assert_int_equal(chmod(path, 0600), 0);
     stage_run(s, "train", 3, 1);
-    assert_int_equal(integer.integer, 7); /* both are beyond the limit, and the function is not called */
+    assert_int_equal(integer.integer, 7); /* both values are beyond the limit, so the function is not called */
     assert_true(truth.truth);
     test_write_file(path, "set integer=8999999999999999\n", 29);
     assert_int_equal(chmod(path, 0600), 0);
@@ -126,11 +126,11 @@ static void a_function_gets_a_value_of_the_knobs_kind(void **state)
     assert_int_equal(integer.integer, 8999999999999999);
 }
 
-static void what_is_of_another_kind_is_refused(void **state)
+static void values_of_another_kind_are_refused(void **state)
 {
     program p;
     begin(&p, *state, 4);
-    order(&p, "set batch=1.5\nset batch=true\nset augment=2\nset batch=0\nset told=1e300000\n");
+    order(&p, "set batch=1.5\nset batch=true\nset augment=2\nset batch=0\nset callback=1e300000\n");
     assert_int_equal(p.batch, 32);
     assert_false(p.augment);
     assert_int_equal(p.calls, 0);
@@ -145,7 +145,7 @@ static void *json_alloc(size_t bytes)
     return ++json_allocations < json_fail_at ? malloc(bytes) : NULL;
 }
 
-static void a_value_without_memory_is_not_called_wrong(void **state)
+static void exhausted_memory_is_not_reported_as_an_invalid_value(void **state)
 {
     program p;
     begin(&p, *state, 4);
@@ -166,9 +166,9 @@ static void a_function_may_refuse(void **state)
 {
     program p;
     begin(&p, *state, 4);
-    order(&p, "set told=7\nset told=101\n");
-    assert_true(p.told == 7);
-    assert_contains(p.s->t.log, "'set told=101' ignored: there is no room for 101");
+    order(&p, "set callback=7\nset callback=101\n");
+    assert_true(p.callback == 7);
+    assert_contains(p.s->t.log, "'set callback=101' ignored: there is no room for 101");
     finish(&p);
 }
 
@@ -185,24 +185,24 @@ static void changes_are_in_the_event_file(void **state)
 
 /* Resuming. */
 
-static void a_resumed_run_has_what_was_set(void **state)
+static void a_resumed_run_has_the_knobs_that_were_set(void **state)
 {
     program p;
     begin(&p, *state, 4);
-    order(&p, "set lr=2\nset batch=64\nset told=7\n");
+    order(&p, "set lr=2\nset batch=64\nset callback=7\n");
     finish(&p);
     begin(&p, *state, 4);
     assert_true(p.lr == 2);
     assert_int_equal(p.batch, 64);
-    assert_true(p.told == 7);
+    assert_true(p.callback == 7);
     assert_contains(p.s->t.log, "INFO: control: 'lr' set from 0.5 to 2, as in the checkpoint");
     finish(&p);
-    begin(&p, *state, 4); /* nothing was set in the run before */
+    begin(&p, *state, 4); /* the previous run set nothing */
     assert_true(p.lr == 2);
     finish(&p);
 }
 
-/* The step of which the last order was is what is resumed: with the value that the next step had. */
+/* The checkpoint of the last order's step is resumed, with the value that the next step had. */
 static void it_replays_the_same_values(void **state)
 {
     program p;
@@ -219,8 +219,8 @@ static void it_replays_the_same_values(void **state)
     finish(&p);
 }
 
-/* The program was started with another one, say. */
-static void what_was_not_set_is_the_programs(void **state)
+/* For example, the program was started with another value. */
+static void knobs_that_were_not_set_keep_the_programs_values(void **state)
 {
     program p;
     begin(&p, *state, 4);
@@ -232,7 +232,7 @@ static void what_was_not_set_is_the_programs(void **state)
     finish(&p);
 }
 
-static void what_is_no_knob_any_more_is_skipped(void **state)
+static void a_saved_knob_that_no_longer_exists_is_skipped(void **state)
 {
     program p;
     begin(&p, *state, 4);
@@ -244,7 +244,7 @@ static void what_is_no_knob_any_more_is_skipped(void **state)
     finish(&p);
 }
 
-static void what_does_not_fit_any_more_is_skipped(void **state)
+static void a_saved_value_that_no_longer_fits_is_skipped(void **state)
 {
     stage *s = *state;
     program p;
@@ -262,7 +262,7 @@ static void what_does_not_fit_any_more_is_skipped(void **state)
     assert_contains(s->t.log, "WARNING: control: 'lr' not changed (still 0.5): the checkpoint's value 2 is refused: ");
 }
 
-static void going_back_undoes_what_was_set_since(void **state)
+static void a_rollback_resets_knobs_that_were_set_since(void **state)
 {
     program p;
     hs_state_copy *copy = NULL;
@@ -298,10 +298,10 @@ static void a_damaged_state_is_refused(void **state)
     struct {
         uint64_t n, length;
         char text[16];
-    } damaged[] = {{.n = 1, .length = 2, .text = "lr"},        /* without its value */
-                   {.n = 1, .length = 1000, .text = "lr"},     /* a name beyond all */
-                   {.n = 1, .length = 0},                      /* none */
-                   {.n = 1, .length = 8, .text = "l\0rrrrrr"}, /* none that can be */
+    } damaged[] = {{.n = 1, .length = 2, .text = "lr"},        /* without a value */
+                   {.n = 1, .length = 1000, .text = "lr"},     /* a name that is too long */
+                   {.n = 1, .length = 0},                      /* no name */
+                   {.n = 1, .length = 8, .text = "l\0rrrrrr"}, /* not a name */
                    {.n = UINT64_MAX, .length = 2, .text = "zz"}};
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
         assert_damaged(*state, &damaged[i], i == 0 ? 18 : sizeof damaged[i]);
@@ -342,16 +342,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(each_kind_is_set),
         with_stage(a_function_gets_a_value_of_the_knobs_kind),
-        with_stage(what_is_of_another_kind_is_refused),
-        with_stage(a_value_without_memory_is_not_called_wrong),
+        with_stage(values_of_another_kind_are_refused),
+        with_stage(exhausted_memory_is_not_reported_as_an_invalid_value),
         with_stage(a_function_may_refuse),
         with_stage(changes_are_in_the_event_file),
-        with_stage(a_resumed_run_has_what_was_set),
+        with_stage(a_resumed_run_has_the_knobs_that_were_set),
         with_stage(it_replays_the_same_values),
-        with_stage(what_was_not_set_is_the_programs),
-        with_stage(what_is_no_knob_any_more_is_skipped),
-        with_stage(what_does_not_fit_any_more_is_skipped),
-        with_stage(going_back_undoes_what_was_set_since),
+        with_stage(knobs_that_were_not_set_keep_the_programs_values),
+        with_stage(a_saved_knob_that_no_longer_exists_is_skipped),
+        with_stage(a_saved_value_that_no_longer_fits_is_skipped),
+        with_stage(a_rollback_resets_knobs_that_were_set_since),
         with_stage(a_damaged_state_is_refused),
         with_stage(each_allocation),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds for each of the built-in hooks, except for run_status, which has no state, and shows an unknown step as -1. */
+/* Rules for all built-in hooks, except for run_status, which has no state, and shows an unknown step as -1. */
 #include "hooks/stage.h"
 
 #include "base/state.h"
@@ -11,7 +11,7 @@ enum { MOST_HOOKS = 32, RUNS = 5 };
 
 static int null = -1;
 
-/* Each of them once, on the script's loss. Intervals fire within a few runs. */
+/* Each hook once, on the script's loss. Intervals fire within a few runs. */
 static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
 {
     static double rate = 0.5;
@@ -63,7 +63,7 @@ static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
     return n;
 }
 
-/* The i-th of them; false: there are fewer. */
+/* Makes the i-th hook. False: there are fewer hooks. */
 static bool make_hook(stage *s, size_t i, hs_hook *hook)
 {
     hs_hook hooks[MOST_HOOKS];
@@ -83,8 +83,7 @@ static void run_some(stage *s)
     }
 }
 
-/* Each hook reports that there is no memory to save its state, and refuses to load what it has saved if the end is missing,
- * wherever it was cut. */
+/* Each hook reports exhausted memory while saving its state, and refuses to load a state that was cut at any byte. */
 static void a_state_is_saved_and_loaded_as_a_whole(void **state)
 {
     static test_env poor;
@@ -121,7 +120,7 @@ static void a_state_is_saved_and_loaded_as_a_whole(void **state)
     assert_int_equal(states, 23);
 }
 
-/* The states of a hook after some steps that take so many seconds each. */
+/* Saves the state of a hook after some steps of `secs` each. */
 static void save_slowly(stage *s, size_t i, double secs, hs__buffer *states, hs_hook *made)
 {
     hs_hook hook;
@@ -189,7 +188,7 @@ static hs_backend break_step(hs_backend backend, size_t fails_at)
     return (hs_backend){&broken.ops, backend.self};
 }
 
-/* Whether the session or the log says so, or that the step is not known (-1). */
+/* True if the session or the log reports the error, or the step -1. */
 static bool shows(stage *s, hs_hook hook)
 {
     hs_error first = {0}, error = {0};

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* A model that is evaluated after every step, with values that are known beforehand: that of step i is values[i - 1]. */
+/* A model that is evaluated after every step. The value of step i is values[i - 1]. */
 typedef struct {
     stage *s;
     model m;
@@ -32,7 +32,7 @@ static void open_hooks(subject *x, const hs_hook *hooks, size_t n)
     assert_non_null(x->m.session);
 }
 
-/* Trains until it is to stop, at most `most` steps, and closes. The step then. */
+/* Trains until a stop, at most `most` steps, and closes. Returns the step. */
 static int64_t train(subject *x, int most)
 {
     while (most-- > 0 && !hs_session_should_stop(x->m.session))
@@ -42,7 +42,7 @@ static int64_t train(subject *x, int most)
     return x->s->outcome.step;
 }
 
-/* The same with these values and this hook, from nothing and without checkpoints. */
+/* The same with these values and this hook, from the beginning and without checkpoints. */
 static int64_t stops_at(stage *s, const double *values, int n, hs_hook hook)
 {
     subject x = {.s = s, .values = values};
@@ -51,7 +51,7 @@ static int64_t stops_at(stage *s, const double *values, int n, hs_hook hook)
     return train(&x, n);
 }
 
-/* The same, saving every step and at the end, from where the directory is. */
+/* The same from the newest checkpoint, saving every step and at the end. */
 static int64_t resume(stage *s, const double *values, int n, hs_hook hook)
 {
     subject x = {.s = s, .values = values};
@@ -64,7 +64,7 @@ static int64_t resume(stage *s, const double *values, int n, hs_hook hook)
 
 /* Options. */
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_early_stopping(.patience = 1), HS_INVALID_ARGUMENT, "none of metric and tensor");
@@ -127,7 +127,7 @@ static void without_patience_it_never_stops(void **state)
     assert_int_equal(stops_at(*state, VALUES(1, 2, 3, 4), hs_early_stopping(.metric = "m", .patience = HS_NEVER)), 4);
 }
 
-/* Each step has a boundary; the program says something after the second alone. */
+/* Each step has a boundary; the program sets the metric only after the second. */
 static void a_stale_value_is_not_counted_twice(void **state)
 {
     stage *s = *state;
@@ -144,7 +144,7 @@ static void a_stale_value_is_not_counted_twice(void **state)
     assert_int_equal(train(&x, 9), 6);
 }
 
-static void what_the_program_says_is_seen_in_the_next_step(void **state)
+static void a_metric_that_the_program_sets_is_read_in_the_next_step(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_script_watch(s->script, NULL, hs_early_stopping(.metric = "m")));
@@ -155,7 +155,7 @@ static void what_the_program_says_is_seen_in_the_next_step(void **state)
     assert_string_equal(hs_script_calls(s->script), "before run after boundary before run after");
 }
 
-static void a_tensor_is_looked_at_in_every_run(void **state)
+static void a_tensor_is_read_in_every_run(void **state)
 {
     stage *s = *state;
     const double losses[] = {3, 2, 4, 5, 1};
@@ -186,7 +186,7 @@ static void it_ends_with_the_best_state(void **state)
     assert_false(test_exists(s->directory, "model.ckpt-4.index"));
 }
 
-static void resuming_it_has_nothing_to_do(void **state)
+static void a_resumed_run_is_already_done(void **state)
 {
     stage *s = *state;
     resume(s, VALUES(5, 2, 3, 4, 1), restoring(2));
@@ -197,7 +197,7 @@ static void resuming_it_has_nothing_to_do(void **state)
     assert_lacks(s->t.log, "WARNING");
 }
 
-static void with_more_patience_it_goes_on_from_the_best(void **state)
+static void with_more_patience_it_continues_from_the_best(void **state)
 {
     stage *s = *state;
     resume(s, VALUES(5, 2, 3, 4, 1), restoring(2));
@@ -205,7 +205,7 @@ static void with_more_patience_it_goes_on_from_the_best(void **state)
     assert_int_equal(s->outcome.last_saved_step, 5);
 }
 
-static void a_resumed_run_counts_on(void **state)
+static void a_resumed_run_continues_the_count(void **state)
 {
     stage *s = *state;
     const double values[] = {5, 2, 3, 4, 4, 1};
@@ -214,7 +214,7 @@ static void a_resumed_run_counts_on(void **state)
     assert_int_equal(resume(s, values, 9, hook), 5);
 }
 
-static void after_a_resume_the_log_tells_where_the_best_is(void **state)
+static void after_a_resume_the_log_names_the_best_checkpoint(void **state)
 {
     stage *s = *state;
     const double values[] = {5, 2, 3, 4, 5};
@@ -228,8 +228,8 @@ static void after_a_resume_the_log_tells_where_the_best_is(void **state)
     assert_int_equal(latest_step(s->directory), 5);
 }
 
-/* The process dies when it has stopped, and not restored yet. */
-static void so_it_does_where_the_end_did_not_come(void **state)
+/* The process dies after the stop and before the restore. */
+static void the_log_names_it_also_without_an_end(void **state)
 {
     stage *s = *state;
     subject x = {.s = s, .values = (const double[]){5, 2, 3, 4}};
@@ -244,7 +244,7 @@ static void so_it_does_where_the_end_did_not_come(void **state)
     assert_contains(s->t.log, "is not in memory, so it is not restored; it is in checkpoint '");
 }
 
-static void a_stop_of_somebody_else_leaves_the_state(void **state)
+static void a_stop_by_another_hook_keeps_the_state(void **state)
 {
     stage *s = *state;
     assert_int_equal(resume(s, VALUES(5, 2, 3), restoring(9)), 3);
@@ -266,8 +266,8 @@ static void the_best_may_be_the_last(void **state)
     assert_lacks(s->t.log, "best state");
 }
 
-/* The value of step 1 comes in step 2: that is not the state it was said of. */
-static void a_late_value_is_of_no_state_that_is_there(void **state)
+/* The value of step 1 is set in step 2, when the state is another one. */
+static void a_late_value_copies_no_state(void **state)
 {
     stage *s = *state;
     subject x = {.s = s};
@@ -281,7 +281,7 @@ static void a_late_value_is_of_no_state_that_is_there(void **state)
     assert_contains(s->t.log, "the best state, of step 1 (m = 1), is not in memory");
 }
 
-static void the_saver_knows_it_as_the_best(void **state)
+static void the_saver_keeps_it_as_the_best(void **state)
 {
     stage *s = *state;
     const double values[] = {5, 2, 3, 4};
@@ -297,7 +297,7 @@ static void the_saver_knows_it_as_the_best(void **state)
     hs_saver_free(saver);
 }
 
-/* A loss that is that of the step to be made, and a session that is lost, once, in the boundary of step 4. */
+/* The loss is that of the next step, and the session is lost once, in the boundary of step 4. */
 typedef struct {
     double loss;
     int left;
@@ -321,8 +321,8 @@ static hs_code lose(void *self, hs_run_context *run, hs_error *err)
     return hs_error_set(err, HS_ABORTED, "lost");
 }
 
-/* That it has stopped is undone by the recovery, and comes again. */
-static void a_session_lost_as_it_stops_ends_with_the_best(void **state)
+/* The recovery undoes the stop; then the hook stops again. */
+static void a_session_lost_during_the_stop_ends_with_the_best(void **state)
 {
     static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .before_run = know_loss, .boundary = lose);
     static const hs_recovery recovery = HS_INIT(hs_recovery);
@@ -354,7 +354,7 @@ static hs_code refuse(void *self, hs_run_context *run, const hs_run_values *valu
     return err->code;
 }
 
-static void the_best_is_saved_where_the_last_was_not_worth_it(void **state)
+static void the_best_is_saved_if_the_last_state_is_refused(void **state)
 {
     static const hs_hook_ops refusing = HS_INIT(hs_hook_ops, .name = "refusing", .after_run = refuse);
     stage *s = *state;
@@ -392,7 +392,7 @@ static hs_code each_scenario(test_env *t, void *user)
     hs_error err = {0};
     hs_script *script = hs_script_new(&t->env);
     (void)user;
-    test_tolerate_harmless(t); /* the copy grows instead */
+    test_tolerate_harmless(t); /* the copy is made without it */
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_code code = hs_script_series(script, "loss", values, 2);
@@ -417,7 +417,7 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(it_stops_when_patience_is_over),
         with_stage(higher_may_be_better),
         with_stage(equal_is_not_better),
@@ -426,21 +426,21 @@ int main(void)
         with_stage(early_values_do_not_count),
         with_stage(without_patience_it_never_stops),
         with_stage(a_stale_value_is_not_counted_twice),
-        with_stage(what_the_program_says_is_seen_in_the_next_step),
-        with_stage(a_tensor_is_looked_at_in_every_run),
+        with_stage(a_metric_that_the_program_sets_is_read_in_the_next_step),
+        with_stage(a_tensor_is_read_in_every_run),
         with_stage(it_ends_with_the_best_state),
-        with_stage(resuming_it_has_nothing_to_do),
-        with_stage(with_more_patience_it_goes_on_from_the_best),
-        with_stage(a_resumed_run_counts_on),
-        with_stage(after_a_resume_the_log_tells_where_the_best_is),
-        with_stage(so_it_does_where_the_end_did_not_come),
-        with_stage(a_stop_of_somebody_else_leaves_the_state),
+        with_stage(a_resumed_run_is_already_done),
+        with_stage(with_more_patience_it_continues_from_the_best),
+        with_stage(a_resumed_run_continues_the_count),
+        with_stage(after_a_resume_the_log_names_the_best_checkpoint),
+        with_stage(the_log_names_it_also_without_an_end),
+        with_stage(a_stop_by_another_hook_keeps_the_state),
         with_stage(any_end_may_restore_it),
         with_stage(the_best_may_be_the_last),
-        with_stage(a_late_value_is_of_no_state_that_is_there),
-        with_stage(the_saver_knows_it_as_the_best),
-        with_stage(a_session_lost_as_it_stops_ends_with_the_best),
-        with_stage(the_best_is_saved_where_the_last_was_not_worth_it),
+        with_stage(a_late_value_copies_no_state),
+        with_stage(the_saver_keeps_it_as_the_best),
+        with_stage(a_session_lost_during_the_stop_ends_with_the_best),
+        with_stage(the_best_is_saved_if_the_last_state_is_refused),
         with_stage(another_metrics_state_is_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };

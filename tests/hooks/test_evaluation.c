@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluations in the course of a training. */
+/* Evaluations during training. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
-/* A graph whose ops write down that they ran, and may do more. */
+/* A graph whose ops record their runs, and may do more. */
 typedef struct {
     stage *s;
     hs_graph *graph;
     int64_t step;
     double accuracy, loss;
-    char told[512];
-    int left;          /* batches that there are; -1: no end of them */
-    int stops_in;      /* the run of that op, counted from here, in which somebody asks for a stop; 0: never */
-    const char *stops; /* the op */
+    char ran[512];
+    int left;          /* remaining batches. -1: endless */
+    int stops_in;      /* the run of `stops`, counted from now, in which a stop is requested. 0: none */
+    const char *stops; /* an op */
     hs_code metric_fails;
 } subject;
 
@@ -23,8 +23,8 @@ typedef struct {
 
 static void note(subject *x, const char *word)
 {
-    size_t used = strlen(x->told);
-    snprintf(x->told + used, sizeof x->told - used, "%s%s", used ? " " : "", word);
+    size_t used = strlen(x->ran);
+    snprintf(x->ran + used, sizeof x->ran - used, "%s%s", used ? " " : "", word);
 }
 
 static hs_code run_part(void *self, hs_op *op, hs_error *err)
@@ -98,7 +98,7 @@ static hs_code own_way(void *user, hs_raw_session *session, int64_t step, hs_err
     return *code ? hs_error_set(err, *code, "it went wrong") : HS_OK;
 }
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     const char *const *global = HS_NAMES("global_step");
@@ -136,7 +136,7 @@ static void options_must_make_sense(void **state)
     assert_ok(hs_summary_writer_close(writer, &s->err), &s->err);
 }
 
-static void names_must_be_there(void **state)
+static void unknown_names_are_refused(void **state)
 {
     stage *s = *state;
     const char *const *global = HS_NAMES("global_step");
@@ -146,7 +146,7 @@ static void names_must_be_there(void **state)
                   "'lost'");
 }
 
-/* What it does. */
+/* One evaluation. */
 
 static void it_clears_runs_and_fetches(void **state)
 {
@@ -155,11 +155,11 @@ static void it_clears_runs_and_fetches(void **state)
     open_one(&x, hs_evaluation(.every_n_steps = 2, .reset_ops = HS_NAMES("clear"), .eval_op = "batch", .n_batches = 3,
                                .metrics = HS_NAMES("metric:0")));
     stage_run(x.s, "train", 4, 0);
-    assert_string_equal(x.told, "train train clear batch batch batch metric train train clear batch batch batch metric");
+    assert_string_equal(x.ran, "train train clear batch batch batch metric train train clear batch batch batch metric");
     finish(&x);
 }
 
-static void it_tells_log_board_and_events(void **state)
+static void it_writes_to_log_board_and_events(void **state)
 {
     subject x;
     build(&x, *state);
@@ -185,7 +185,7 @@ static void without_a_batch_op_the_metrics_are_all(void **state)
     finish(&x);
 }
 
-static void every_so_many_seconds(void **state)
+static void every_n_seconds(void **state)
 {
     subject x;
     build(&x, *state);
@@ -256,7 +256,7 @@ static void the_end_of_its_data_ends_the_evaluation(void **state)
     finish(&x);
 }
 
-static void of_no_batch_nothing_is_told(void **state)
+static void without_batches_nothing_is_reported(void **state)
 {
     subject x;
     build(&x, *state);
@@ -268,7 +268,7 @@ static void of_no_batch_nothing_is_told(void **state)
     finish(&x);
 }
 
-static void metrics_without_data_are_no_end_of_the_training(void **state)
+static void metrics_without_data_do_not_end_the_training(void **state)
 {
     subject x;
     build(&x, *state);
@@ -294,7 +294,7 @@ static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values
     return step != 3 || (*left)-- <= 0 ? err->code : hs_error_set(err, HS_ABORTED, "lost");
 }
 
-static void what_was_due_when_the_session_was_lost_is_not(void **state)
+static void a_recovery_cancels_an_evaluation_that_was_due(void **state)
 {
     static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .after_run = lose);
     static const hs_recovery recovery = HS_INIT(hs_recovery);
@@ -328,7 +328,7 @@ static void a_stop_between_batches_abandons_it(void **state)
     subject x;
     open_stopping(&x, *state, "batch", 2);
     stage_run(x.s, "train", 1, 0);
-    assert_string_equal(x.told, "train batch batch");
+    assert_string_equal(x.ran, "train batch batch");
     assert_contains(x.s->t.log, "INFO: step 1: eval abandoned: a stop was requested");
     assert_true(is_silent(&x, "eval/loss"));
     assert_true(hs_session_should_stop(x.s->session));
@@ -340,7 +340,7 @@ static void a_stop_before_the_first_batch_does_too(void **state)
     subject x;
     open_stopping(&x, *state, "train", 1);
     stage_run(x.s, "train", 1, 0);
-    assert_string_equal(x.told, "train");
+    assert_string_equal(x.ran, "train");
     assert_true(is_silent(&x, "eval/loss"));
     finish(&x);
 }
@@ -366,13 +366,13 @@ static void the_end_evaluates_after_a_stop(void **state)
     stage_run(x.s, "train", 1, 0);
     hs_session_request_stop(x.s->session);
     stage_close(x.s);
-    assert_string_equal(x.told, "train batch batch");
+    assert_string_equal(x.ran, "train batch batch");
     finish(&x);
 }
 
-/* The program's own way. */
+/* The program's function. */
 
-static void a_function_of_the_programs(void **state)
+static void the_program_may_evaluate(void **state)
 {
     subject x;
     hs_code code = HS_OUT_OF_RANGE;
@@ -388,7 +388,7 @@ static void a_function_of_the_programs(void **state)
     finish(&x);
 }
 
-/* Its rhythm. */
+/* The schedule. */
 
 static void train_to(stage *s, int64_t last)
 {
@@ -405,7 +405,7 @@ static void train_to(stage *s, int64_t last)
     finish(&x);
 }
 
-static void a_resumed_run_goes_on_in_its_rhythm(void **state)
+static void a_resumed_run_continues_the_schedule(void **state)
 {
     stage *s = *state;
     train_to(s, 6);
@@ -445,25 +445,25 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
-        with_stage(names_must_be_there),
+        with_stage(invalid_options_are_refused),
+        with_stage(unknown_names_are_refused),
         with_stage(it_clears_runs_and_fetches),
-        with_stage(it_tells_log_board_and_events),
+        with_stage(it_writes_to_log_board_and_events),
         with_stage(without_a_batch_op_the_metrics_are_all),
-        with_stage(every_so_many_seconds),
+        with_stage(every_n_seconds),
         with_stage(several_data_sets_are_several_hooks),
         with_stage(at_the_end_but_no_step_twice),
         with_stage(its_runs_fire_no_hooks),
         with_stage(the_end_of_its_data_ends_the_evaluation),
-        with_stage(of_no_batch_nothing_is_told),
-        with_stage(metrics_without_data_are_no_end_of_the_training),
-        with_stage(what_was_due_when_the_session_was_lost_is_not),
+        with_stage(without_batches_nothing_is_reported),
+        with_stage(metrics_without_data_do_not_end_the_training),
+        with_stage(a_recovery_cancels_an_evaluation_that_was_due),
         with_stage(a_stop_between_batches_abandons_it),
         with_stage(a_stop_before_the_first_batch_does_too),
         with_stage(a_stop_of_a_hook_at_the_last_step_does_not),
         with_stage(the_end_evaluates_after_a_stop),
-        with_stage(a_function_of_the_programs),
-        with_stage(a_resumed_run_goes_on_in_its_rhythm),
+        with_stage(the_program_may_evaluate),
+        with_stage(a_resumed_run_continues_the_schedule),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/stage.h"
 
-/* An input that feeds x with 1, 2, ... up to its last. */
+/* An input that feeds x with 1, 2 and so on, up to `last`. */
 typedef struct {
     size_t calls;
     double x, last;
@@ -37,7 +37,7 @@ static hs_code plus_one(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void bh_061_what_is_fed_is_computed_with(void **state)
+static void bh_061_the_run_computes_with_the_feeds(void **state)
 {
     stage *s = *state;
     input in = {.last = 9};
@@ -83,7 +83,7 @@ static void it_may_feed_nothing(void **state)
     assert_string_equal(hs_script_last_run(s->script), "fetch train; feed");
 }
 
-static void the_end_of_the_input_is_a_good_end(void **state)
+static void the_end_of_the_input_ends_normally(void **state)
 {
     stage *s = *state;
     input in = {.last = 2};
@@ -112,7 +112,7 @@ static void only_the_kinds_of_run_that_its_flags_name(void **state)
     assert_int_equal(in.calls, 1);
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage_refuses(*state, hs_feed_fn(.feeds = NULL), HS_INVALID_ARGUMENT, "feeds is missing");
     stage_refuses(*state, hs_feed_fn_hook(NULL), HS_INVALID_ARGUMENT, "hs_feed_fn_options is NULL");
@@ -147,10 +147,14 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(bh_061_what_is_fed_is_computed_with), with_stage(bh_108s_it_feeds_and_fetches_nothing),
-        with_stage(bh_108s_once_for_each_attempt),       with_stage(it_may_feed_nothing),
-        with_stage(the_end_of_the_input_is_a_good_end),  with_stage(only_the_kinds_of_run_that_its_flags_name),
-        with_stage(options_that_make_no_sense),          cmocka_unit_test(each_allocation),
+        with_stage(bh_061_the_run_computes_with_the_feeds),
+        with_stage(bh_108s_it_feeds_and_fetches_nothing),
+        with_stage(bh_108s_once_for_each_attempt),
+        with_stage(it_may_feed_nothing),
+        with_stage(the_end_of_the_input_ends_normally),
+        with_stage(only_the_kinds_of_run_that_its_flags_name),
+        with_stage(invalid_options_are_refused),
+        cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

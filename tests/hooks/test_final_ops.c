@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/stage.h"
 
-/* What came in the end: the numbers of the first value, or of a leaf of a tree. */
+/* The final values: the numbers of the first one, or of a leaf of a tree. */
 typedef struct {
     const char *leaf; /* NULL: the first */
     size_t calls, n;
@@ -15,7 +15,7 @@ static hs_code take(void *user, const hs_run_values *values, hs_error *err)
     const hs_tensor *value = r->leaf ? hs_run_values_tensor_at(values, r->leaf) : hs_run_values_tensor(values, 0);
     r->calls++;
     if (r->fails)
-        return hs_error_set(err, r->fails, "not what was hoped for");
+        return hs_error_set(err, r->fails, "the result is wrong");
     assert_non_null(value);
     r->n = value->bytes / sizeof(double);
     for (size_t i = 0; i < r->n && i < 8; i++)
@@ -29,7 +29,7 @@ static void constant(stage *s, const char *name, hs_shape shape, const double *n
     assert_ok(hs_script_constant(s->script, name, &value), &s->err);
 }
 
-/* A session of one run with this hook, that ends well. */
+/* A session of one run with this hook, which ends normally. */
 static void train(stage *s, hs_hook hook)
 {
     stage_open(s, hook);
@@ -56,7 +56,7 @@ static void bh_058_a_vector(void **state)
     assert_memory_equal(r.numbers, numbers, sizeof numbers);
 }
 
-static void bh_060_what_is_fed(void **state)
+static void bh_060_the_final_ops_use_the_feeds(void **state)
 {
     static const double numbers[] = {4, -3};
     stage *s = *state;
@@ -77,7 +77,7 @@ static void a_tree_of_fetches(void **state)
     assert_true(r.numbers[0] == 0.5);
 }
 
-static void an_op_is_run_for_what_it_does(void **state)
+static void an_op_without_outputs_is_run(void **state)
 {
     stage *s = *state;
     hs_script_op(s->script, "flush");
@@ -106,7 +106,7 @@ static void bh_107s_without_ops_nothing_is_run(void **state)
     assert_int_equal(r.calls, 0);
 }
 
-/* Closes what ends badly. */
+/* Closes a session that fails. */
 static void close_badly(stage *s)
 {
     s->outcome = hs_session_close(s->session, &s->err);
@@ -126,7 +126,7 @@ static void bh_107s_after_a_failure_nothing_is_run(void **state)
     assert_int_equal(r.calls, 0);
 }
 
-/* A good end of the training, whose last ops want more input. */
+/* The training ends normally, but its final ops need more input. */
 static void the_end_of_the_input_is_a_warning_and_a_failure(void **state)
 {
     stage *s = *state;
@@ -148,10 +148,10 @@ static void a_callback_may_fail(void **state)
     constant(s, "four", HS_SCALAR, (const double[]){4});
     stage_open(s, hs_final_ops(.names = HS_NAMES("four"), .done = take, .user = &r));
     close_badly(s);
-    assert_says(&s->err, HS_ABORTED, "hook 'final_ops', end at step 0: not what was hoped for");
+    assert_says(&s->err, HS_ABORTED, "hook 'final_ops', end at step 0: the result is wrong");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage_refuses(*state, hs_final_ops(.names = HS_NAMES("a"), .fetches = HS_LEAF("b")), HS_INVALID_ARGUMENT,
                   "each of names and fetches");
@@ -186,15 +186,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(bh_057_a_scalar),
         with_stage(bh_058_a_vector),
-        with_stage(bh_060_what_is_fed),
+        with_stage(bh_060_the_final_ops_use_the_feeds),
         with_stage(a_tree_of_fetches),
-        with_stage(an_op_is_run_for_what_it_does),
+        with_stage(an_op_without_outputs_is_run),
         with_stage(bh_107s_not_before_the_end),
         with_stage(bh_107s_without_ops_nothing_is_run),
         with_stage(bh_107s_after_a_failure_nothing_is_run),
         with_stage(the_end_of_the_input_is_a_warning_and_a_failure),
         with_stage(a_callback_may_fail),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

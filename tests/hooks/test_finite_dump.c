@@ -8,7 +8,7 @@
     hs_finite_guard(.gradients = HS_NAMES("gradient"), .parameters = HS_NAMES("weight"), .policy = HS_GUARD_ROLLBACK,      \
                     .max_rollbacks = 9, .dump_dir = __VA_ARGS__)
 
-/* Reads a tensor of a dump by way of a checkpoint. */
+/* Reads a tensor of a dump through a checkpoint reader. */
 static void read_back(const poisoned *p, const char *file, const char *name, void *data, size_t bytes)
 {
     hs_error err;
@@ -34,11 +34,11 @@ static bool is_dumped(const poisoned *p, const char *name)
     snprintf(file, sizeof file, "finite_guard-%s.safetensors", name);
     snprintf(variables, sizeof variables, "finite_guard-%s.variables.safetensors", name);
     bool dumped = test_exists(p->s->directory, file);
-    assert_true(dumped == test_exists(p->s->directory, variables)); /* both or none */
+    assert_true(dumped == test_exists(p->s->directory, variables)); /* both exist, or neither */
     return dumped;
 }
 
-static void a_dump_has_what_was_fetched_and_the_variables(void **state)
+static void a_dump_has_the_fetched_tensors_and_the_variables(void **state)
 {
     poisoned *p = *state;
     float gradient[6], weight;
@@ -72,8 +72,8 @@ static void the_metadata_say_what_happened(void **state)
     free(text);
 }
 
-/* Also those of a process before. */
-static void no_dump_takes_the_place_of_another(void **state)
+/* Also files of an earlier process are kept. */
+static void no_dump_replaces_another(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -86,7 +86,7 @@ static void no_dump_takes_the_place_of_another(void **state)
     assert_true(is_dumped(p, "2.2") && !is_dumped(p, "2.3"));
 }
 
-static void there_are_only_so_many(void **state)
+static void there_are_at_most_max_dumps(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 1;
@@ -118,7 +118,7 @@ static hs_code to_host(void *user, void *host, const void *device, size_t bytes,
 static hs_code from_host(void *user, void *device, const void *host, size_t bytes, hs_error *err)
 {
     (void)user, (void)device, (void)host, (void)bytes;
-    return hs_error_set(err, HS_INTERNAL, "nobody writes to the device");
+    return hs_error_set(err, HS_INTERNAL, "the device is read-only");
 }
 
 static void memory_of_a_device_is_dumped(void **state)
@@ -178,10 +178,10 @@ static void each_file_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_poisoned(a_dump_has_what_was_fetched_and_the_variables),
+        with_poisoned(a_dump_has_the_fetched_tensors_and_the_variables),
         with_poisoned(the_metadata_say_what_happened),
-        with_poisoned(no_dump_takes_the_place_of_another),
-        with_poisoned(there_are_only_so_many),
+        with_poisoned(no_dump_replaces_another),
+        with_poisoned(there_are_at_most_max_dumps),
         with_poisoned(failing_to_dump_is_a_warning),
         with_poisoned(memory_of_a_device_is_dumped),
         cmocka_unit_test(each_allocation),

@@ -5,7 +5,7 @@
 
 static const float fine = 1, bad = NAN;
 
-/* What comes of the first run of a script whose "loss" is this tensor, and is a gradient. */
+/* Returns the result of the first run of a script whose "loss" is this tensor, watched as a gradient. */
 static hs_code run_on_value(stage *s, const hs_tensor *value)
 {
     hs_script_constant(s->script, "loss", value);
@@ -16,7 +16,7 @@ static hs_code run_on_value(stage *s, const hs_tensor *value)
     return code;
 }
 
-/* A script with tensors that are bad, or not. */
+/* A script with good and bad tensors. */
 static void make_tensor(stage *s, const char *name, const float *value)
 {
     hs_tensor tensor = hs_tensor_of(HS_FLOAT, HS_SCALAR, value);
@@ -36,7 +36,7 @@ static void the_message_has_index_counts_and_range(void **state)
                  "[1,1,1] (element 17); 1 NaN, 2 +infinity, 1 -infinity of 24, the other elements from -3 to 5");
 }
 
-static void without_a_finite_rest_there_is_no_range(void **state)
+static void without_finite_elements_no_range_is_logged(void **state)
 {
     stage *s = *state;
     hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &bad);
@@ -45,7 +45,7 @@ static void without_a_finite_rest_there_is_no_range(void **state)
     assert_lacks(s->err.message, "others");
 }
 
-/* Zeros are finite, and bits that are all set are a NaN; what has no NaN, and what is complex, is not watched. */
+/* Zero bits are finite, and bits that are all set are a NaN. Types without NaN and complex types are refused. */
 static void four_types_are_watched(void **state)
 {
     stage *s = *state;
@@ -71,7 +71,7 @@ static void four_types_are_watched(void **state)
 static void infinities_of_the_short_types(void **state)
 {
     stage *s = *state;
-    const uint16_t half[] = {0x7bff, 0x7c00}, bfloat[] = {0x7f7f, 0xff80}; /* the largest, and an infinity */
+    const uint16_t half[] = {0x7bff, 0x7c00}, bfloat[] = {0x7f7f, 0xff80}; /* the largest number, and an infinity */
     hs_tensor loss = hs_tensor_of(HS_HALF, HS_SHAPE(2), half);
     assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err,
                  "1 +infinity, 0 -infinity of 2, the other elements from 65504");
@@ -86,7 +86,7 @@ static void no_elements_are_finite(void **state)
     assert_ok(run_on_value(s, &loss), &s->err);
 }
 
-/* Stages in the order of a step, whatever order the options have; lists in their own. */
+/* Stages are in the order of a step, independent of the options' order. Names keep the order of their list. */
 static void the_first_in_the_order_of_execution(void **state)
 {
     stage *s = *state;
@@ -119,7 +119,7 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
     assert_fails(run_on_value(s, &loss), HS_UNAVAILABLE, &s->err, "tensor 'loss': no device");
 }
 
-static void it_looks_every_so_many_runs(void **state)
+static void it_checks_every_n_runs(void **state)
 {
     stage *s = *state;
     make_tensor(s, "loss", &fine);
@@ -131,7 +131,7 @@ static void it_looks_every_so_many_runs(void **state)
     stage_close(s);
 }
 
-static void it_looks_every_so_many_seconds(void **state)
+static void it_checks_every_n_seconds(void **state)
 {
     stage *s = *state;
     make_tensor(s, "loss", &fine);
@@ -172,7 +172,7 @@ static void nothing_bad_is_saved_by_a_run_that_fails(void **state)
     }
 }
 
-static void a_stop_ends_well_and_saves_nothing_bad(void **state)
+static void a_stop_ends_normally_and_saves_nothing_bad(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 4;
@@ -195,7 +195,7 @@ static void a_stop_ends_well_and_saves_nothing_bad(void **state)
 #define SKIPPING(...)                                                                                                      \
     hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_SKIP_STEP, .update_op = "update", __VA_ARGS__)
 
-static void bad_updates_are_left_out(void **state)
+static void bad_updates_are_skipped(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -228,7 +228,7 @@ static void too_many_in_a_row_fail(void **state)
     assert_true(p->weight == 1);
 }
 
-static void a_bad_parameter_is_not_mended_by_leaving_out(void **state)
+static void skipping_does_not_help_a_bad_parameter(void **state)
 {
     poisoned *p = *state;
     hs_hook guard = SKIPPING(.parameters = HS_NAMES("weight"));
@@ -238,8 +238,8 @@ static void a_bad_parameter_is_not_mended_by_leaving_out(void **state)
                  "skipping the update does not help, because a parameter is already affected");
 }
 
-/* How many were left out in a row rides in the checkpoint that another hook has saved meanwhile. */
-static void the_row_goes_on_after_a_restart(void **state)
+/* The number of consecutive skips is in a checkpoint that was saved between them. */
+static void the_count_of_skips_continues_after_a_restart(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -268,7 +268,7 @@ static void the_row_goes_on_after_a_restart(void **state)
         message, hs_finite_guard(__VA_ARGS__)                                                                              \
     }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     poisoned *p = *state;
     static const char only_float[] = "tensor 'global_step' is of type int64; only float";
@@ -314,7 +314,7 @@ static void options_that_make_no_sense(void **state)
         assert_fails(poisoned_open(p, false, &cases[i].hook, 1), HS_INVALID_ARGUMENT, &p->s->err, cases[i].message);
 }
 
-static void names_that_are_not_there(void **state)
+static void unknown_names_are_refused(void **state)
 {
     poisoned *p = *state;
     hs_hook hooks[] = {hs_finite_guard(.inputs = HS_NAMES("unknown")),
@@ -327,22 +327,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(the_message_has_index_counts_and_range),
-        with_stage(without_a_finite_rest_there_is_no_range),
+        with_stage(without_finite_elements_no_range_is_logged),
         with_stage(four_types_are_watched),
         with_stage(infinities_of_the_short_types),
         with_stage(no_elements_are_finite),
         with_stage(the_first_in_the_order_of_execution),
         with_stage(memory_of_a_device_is_brought_to_the_host),
-        with_stage(it_looks_every_so_many_runs),
-        with_stage(it_looks_every_so_many_seconds),
+        with_stage(it_checks_every_n_runs),
+        with_stage(it_checks_every_n_seconds),
         with_poisoned(nothing_bad_is_saved_by_a_run_that_fails),
-        with_poisoned(a_stop_ends_well_and_saves_nothing_bad),
-        with_poisoned(bad_updates_are_left_out),
+        with_poisoned(a_stop_ends_normally_and_saves_nothing_bad),
+        with_poisoned(bad_updates_are_skipped),
         with_poisoned(too_many_in_a_row_fail),
-        with_poisoned(a_bad_parameter_is_not_mended_by_leaving_out),
-        with_poisoned(the_row_goes_on_after_a_restart),
-        with_poisoned(options_that_make_no_sense),
-        with_poisoned(names_that_are_not_there),
+        with_poisoned(skipping_does_not_help_a_bad_parameter),
+        with_poisoned(the_count_of_skips_continues_after_a_restart),
+        with_poisoned(invalid_options_are_refused),
+        with_poisoned(unknown_names_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

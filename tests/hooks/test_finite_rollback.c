@@ -7,7 +7,7 @@
 
 #define GUARD(...) hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK, __VA_ARGS__)
 
-/* Where the model is: this step, trained on batches that come to this sum, and so many drawn. */
+/* Checks the model: its step, the sum of the batches that it was trained on, and the number of batches drawn. */
 static void is_at(const poisoned *p, int64_t step, double weight, int64_t position)
 {
     assert_int_equal(hs_session_global_step(p->s->session, NULL), step);
@@ -15,7 +15,7 @@ static void is_at(const poisoned *p, int64_t step, double weight, int64_t positi
     assert_int_equal(p->position, position);
 }
 
-static void going_back_without_a_checkpoint(void **state)
+static void a_rollback_without_a_checkpoint(void **state)
 {
     poisoned *p = *state;
     hs_hook guard = GUARD(.skip_op = "draw");
@@ -42,9 +42,9 @@ static void the_copy_is_freed_when_there_is_a_checkpoint(void **state)
     stage_close(p->s);
 }
 
-/* In whatever place of the list the saver is: what is bad is not saved, and what follows is trained and saved as if the bad
- * batch and those before it had never been drawn. */
-static void going_back_to_a_checkpoint(void **state)
+/* In any order of saver and guard, the bad state is not saved, and training continues as if the bad batch and those before
+ * it had never been drawn. */
+static void a_rollback_to_a_checkpoint(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 6;
@@ -74,14 +74,14 @@ static void a_save_in_the_background_is_waited_for(void **state)
     p->bad[0] = 5;
     hs_hook hooks[] = {poisoned_saver(p, .every_n_steps = 2, .background = true), GUARD(.skip_op = "draw")};
     assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
-    assert_ok(poisoned_run(p, "train", 5), &p->s->err); /* step 4's is on its way */
+    assert_ok(poisoned_run(p, "train", 5), &p->s->err); /* the save of step 4 is pending */
     is_at(p, 4, 1 + 2 + 3 + 4, 5);
     stage_close(p->s);
     assert_int_equal(latest_step(p->s->directory), 4);
 }
 
-/* The second time the batches of the first are in the way again. */
-static void each_rollback_to_one_state_leads_further(void **state)
+/* The second rollback must skip the batches of the first one again. */
+static void each_rollback_to_one_state_skips_more(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -103,7 +103,7 @@ static void each_rollback_to_one_state_leads_further(void **state)
     stage_close(p->s);
 }
 
-static void so_many_batches_as_are_asked_for(void **state)
+static void it_skips_skip_batches(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -128,11 +128,11 @@ static void the_learning_rate_shrinks_with_each(void **state)
     assert_ok(poisoned_run(p, "train", 2), &p->s->err);
     assert_true(p->rate == 0.25F);
     assert_contains(p->s->t.log, "; rate is 0.25 instead of 1;");
-    assert_ok(poisoned_run(p, "train", 1), &p->s->err); /* back to the same checkpoint, which has 1 */
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err); /* the same checkpoint, which has 1 rollback */
     assert_true(p->rate == 0.0625F);
     assert_ok(poisoned_run(p, "train", 1), &p->s->err);
     is_at(p, 2, 1 + 4 * 0.0625, 4);
-    p->bad[0] = 5; /* from here on checkpoints have it shrunk */
+    p->bad[0] = 5; /* later checkpoints have the reduced rate */
     assert_ok(poisoned_run(p, "train", 1), &p->s->err);
     assert_true(p->rate == 0.015625F);
     stage_close(p->s);
@@ -152,7 +152,7 @@ static void without_an_op_the_same_batch_comes_again(void **state)
     assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(p->s->session), NULL), HS_FAILED_PRECONDITION);
 }
 
-/* What was used rides in the checkpoints, and is used in the next process too. */
+/* The number of rollbacks is saved in checkpoints, and counts in the next process. */
 static void the_budget_is_that_of_the_whole_training(void **state)
 {
     poisoned *p = *state;
@@ -184,7 +184,7 @@ static void there_may_be_no_limit(void **state)
     stage_close(p->s);
 }
 
-static void a_damaged_checkpoint_is_passed_over(void **state)
+static void a_damaged_checkpoint_is_skipped(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 5;
@@ -199,8 +199,8 @@ static void a_damaged_checkpoint_is_passed_over(void **state)
     stage_close(p->s);
 }
 
-/* The savers of the session do not know of a checkpoint, but it was restored from one. */
-static void what_was_restored_is_gone_back_to(void **state)
+/* The savers of the session know no checkpoint, but the session was restored from one. */
+static void it_rolls_back_to_the_restored_checkpoint(void **state)
 {
     poisoned *p = *state;
     hs_hook saver = poisoned_saver(p, .every_n_steps = 10);
@@ -215,7 +215,7 @@ static void what_was_restored_is_gone_back_to(void **state)
     stage_close(p->s);
 }
 
-static void nothing_to_go_back_to(void **state)
+static void a_rollback_without_any_state_fails(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -229,7 +229,8 @@ static void nothing_to_go_back_to(void **state)
     assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(p->s->session), NULL), HS_FAILED_PRECONDITION);
 }
 
-/* To begin anew, because the guard looks for checkpoints elsewhere, would throw away what was saved. */
+/* If the guard has another saver, it must not start again from the beginning, because that would discard the saved
+ * steps. */
 static void a_saver_that_the_guard_does_not_know(void **state)
 {
     poisoned *p = *state;
@@ -256,7 +257,7 @@ static void a_saver_that_the_guard_does_not_know(void **state)
     hs_saver_free(saver);
 }
 
-/* A queue's thread reads ahead: it is set back with the rest, and its dequeue is what batches are skipped by. */
+/* A queue's thread reads ahead. A rollback restores the queue, too, and its dequeue op skips batches. */
 
 typedef struct {
     int64_t produced;
@@ -305,7 +306,7 @@ static void batches_of_a_queue(void **state)
         hs_finite_guard(.activations = HS_NAMES("train:0"), .policy = HS_GUARD_ROLLBACK, .skip_op = "input/dequeue"),
         poisoned_saver(p, .every_n_steps = 3)};
     assert_ok(stage_try(p->s, hs_graph_backend(g), hooks, 2), &p->s->err);
-    assert_ok(poisoned_run(p, "train", 5 + 2), &p->s->err); /* the fifth goes back to step 3, and skips 4 and 5 */
+    assert_ok(poisoned_run(p, "train", 5 + 2), &p->s->err); /* the fifth run rolls back to step 3 and skips 4 and 5 */
     assert_int_equal(hs_session_global_step(p->s->session, NULL), 5);
     assert_true(n.sum == 1 + 2 + 3 + 6 + 7);
     stage_close(p->s);
@@ -326,7 +327,7 @@ static void the_data_end_while_batches_are_skipped(void **state)
     stage_close(p->s);
 }
 
-/* A stop that another hook asks for in the bad run: it ends where it was good, and that is saved. */
+/* If another hook requests a stop in the bad run, the training ends at the restored state, which is saved. */
 static void a_stop_in_the_bad_run(void **state)
 {
     poisoned *p = *state;
@@ -340,7 +341,7 @@ static void a_stop_in_the_bad_run(void **state)
     assert_true(p->weight == 1 + 2 + 3 + 4);
 }
 
-static void an_op_that_trains_is_none_to_skip_with(void **state)
+static void a_skip_op_must_not_train(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
@@ -349,7 +350,7 @@ static void an_op_that_trains_is_none_to_skip_with(void **state)
     assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err, "skip_op 'train' advances");
 }
 
-static void what_is_refused_at_the_opening(void **state)
+static void options_that_are_refused_at_the_opening(void **state)
 {
     poisoned *p = *state;
     const struct {
@@ -377,7 +378,7 @@ static hs_code note_step(void *user, hs_raw_session *session, int64_t step, hs_e
     return HS_OK;
 }
 
-/* What was due at the bad step is not, at the one that is gone back to. */
+/* An evaluation that was due at the bad step is not made at the restored step. */
 static void an_evaluation_is_not_made_twice(void **state)
 {
     poisoned *p = *state;
@@ -391,8 +392,8 @@ static void an_evaluation_is_not_made_twice(void **state)
     assert_string_equal(steps, " 2 4");
 }
 
-/* By seconds, which begin anew: neither never again, nor at once. */
-static void hooks_by_seconds_go_on(void **state)
+/* After a rollback, hooks by seconds fire again, but not immediately. */
+static void hooks_by_seconds_continue(void **state)
 {
     poisoned *p = *state;
     char steps[64] = "";
@@ -468,27 +469,27 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_poisoned(going_back_without_a_checkpoint),
+        with_poisoned(a_rollback_without_a_checkpoint),
         with_poisoned(the_copy_is_freed_when_there_is_a_checkpoint),
-        with_poisoned(going_back_to_a_checkpoint),
+        with_poisoned(a_rollback_to_a_checkpoint),
         with_poisoned(a_save_in_the_background_is_waited_for),
-        with_poisoned(each_rollback_to_one_state_leads_further),
-        with_poisoned(so_many_batches_as_are_asked_for),
+        with_poisoned(each_rollback_to_one_state_skips_more),
+        with_poisoned(it_skips_skip_batches),
         with_poisoned(the_learning_rate_shrinks_with_each),
         with_poisoned(without_an_op_the_same_batch_comes_again),
         with_poisoned(the_budget_is_that_of_the_whole_training),
         with_poisoned(there_may_be_no_limit),
-        with_poisoned(a_damaged_checkpoint_is_passed_over),
-        with_poisoned(what_was_restored_is_gone_back_to),
-        with_poisoned(nothing_to_go_back_to),
+        with_poisoned(a_damaged_checkpoint_is_skipped),
+        with_poisoned(it_rolls_back_to_the_restored_checkpoint),
+        with_poisoned(a_rollback_without_any_state_fails),
         with_poisoned(a_saver_that_the_guard_does_not_know),
         with_poisoned(batches_of_a_queue),
         with_poisoned(the_data_end_while_batches_are_skipped),
         with_poisoned(a_stop_in_the_bad_run),
-        with_poisoned(an_op_that_trains_is_none_to_skip_with),
-        with_poisoned(what_is_refused_at_the_opening),
+        with_poisoned(a_skip_op_must_not_train),
+        with_poisoned(options_that_are_refused_at_the_opening),
         with_poisoned(an_evaluation_is_not_made_twice),
-        with_poisoned(hooks_by_seconds_go_on),
+        with_poisoned(hooks_by_seconds_continue),
         with_poisoned(a_damaged_count_is_refused),
         cmocka_unit_test(each_allocation),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guard's losses: values that are far above the ones before them. */
+/* The guard's losses: values that are far above their predecessors. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/state.h"
 #include "hooks/finite_spike.h"
@@ -30,7 +30,7 @@ static void make_spikes(hs__spikes *spikes, int64_t window, double zscore)
     assert_ok(hs__spikes_init(spikes, 1, window, zscore, hs_env_default(), &err), &err);
 }
 
-/* The mean and the deviation of the last values that were accepted, of which `accepted` has all. */
+/* Computes mean and deviation of the last accepted values. `accepted` has all of them. */
 static double reference_zscore(const double *accepted, size_t n, double value)
 {
     long double sum = 0, squares = 0;
@@ -57,7 +57,7 @@ static void spikes_are_those_of_the_formula(void **state)
         double mean, zscore = 0, level = i < VALUES / 2 ? 4 : 9;
         double value = level + noise(&random) + (noise(&random) < 0.05 ? 6 : 0),
                wanted = reference_zscore(accepted, n, value);
-        bool is_spike = hs__spikes_look(&spikes, 0, value, &mean, &zscore);
+        bool is_spike = hs__spikes_check(&spikes, 0, value, &mean, &zscore);
         assert_true(fabs(zscore - wanted) <= 1e-9 * (1 + fabs(wanted)));
         in_a_row = wanted > 3 ? in_a_row + 1 : 0;
         assert_int_equal(is_spike, in_a_row > 0 && in_a_row <= 2);
@@ -72,7 +72,7 @@ static void spikes_are_those_of_the_formula(void **state)
 static void look(hs__spikes *spikes, double value, bool is_spike)
 {
     double mean, zscore;
-    if (hs__spikes_look(spikes, 0, value, &mean, &zscore) != is_spike)
+    if (hs__spikes_check(spikes, 0, value, &mean, &zscore) != is_spike)
         fail_msg("%g is %s spike", value, is_spike ? "no" : "a");
 }
 
@@ -109,7 +109,7 @@ static void a_level_that_stays_is_accepted(void **state)
     for (int i = 0; i < 8; i++)
         look(&spikes, i % 2, false);
     look(&spikes, 10, true);
-    look(&spikes, 0.5, false); /* the row ends */
+    look(&spikes, 0.5, false); /* the spikes in a row end */
     look(&spikes, 10, true);
     look(&spikes, 10, true);
     look(&spikes, 10, false);
@@ -117,7 +117,7 @@ static void a_level_that_stays_is_accepted(void **state)
     hs__spikes_free(&spikes, hs_env_default());
 }
 
-/* In a large window a few of its values do not yet move the mean. */
+/* In a large window, a few values hardly change the mean. */
 static void a_level_that_stays_is_accepted_by_a_large_window(void **state)
 {
     hs__spikes spikes;
@@ -141,7 +141,7 @@ static void falls_and_values_that_are_not_finite_are_no_spikes(void **state)
         look(&spikes, i % 2, false);
     look(&spikes, (double)INFINITY, false);
     look(&spikes, (double)NAN, false);
-    look(&spikes, 10, true); /* nothing was accepted of them */
+    look(&spikes, 10, true); /* none of them was accepted */
     look(&spikes, -10, false);
     hs__spikes_free(&spikes, hs_env_default());
     make_spikes(&spikes, 4, HS_NEVER);
@@ -207,7 +207,7 @@ static void a_warning_changes_nothing(void **state)
     assert_int_equal(latest_step(t->p->s->directory), 15);
 }
 
-static void the_update_of_a_spike_is_left_out(void **state)
+static void the_update_of_a_spike_is_skipped(void **state)
 {
     training *t = prepare(state);
     t->values[12] = t->values[13] = 40;
@@ -230,12 +230,13 @@ static void a_spike_fails_and_stops(void **state)
     assert_int_equal(latest_step(t->p->s->directory), 11);
     t->p->position = 12;
     open_with(t, GUARD());
-    t->p->position = 12; /* behind the bad batch */
+    t->p->position = 12; /* after the bad batch */
     assert_fails(poisoned_run(t->p, "train", 20), HS_FAILED_PRECONDITION, &t->p->s->err,
                  "at step 22: loss 'measure:0' is 40, which is ");
 }
 
-/* Batch 8 is a spike by the four values of the checkpoint. By the values that were accepted after it, it is not. */
+/* Batch 8 is a spike compared with the four values of the checkpoint, but not compared with the values accepted after
+ * it. */
 static void a_rollback_restores_the_values(void **state)
 {
     static const double values[] = {0, 1, 2, 1, 2, 2.9, 2.9, 50, 3.5, 1.5, 1.5, 1.5};
@@ -255,7 +256,7 @@ static void a_rollback_restores_the_values(void **state)
     assert_true(t->p->weight == 1 + 2 + 3 + 4 + 9 + 10 + 11);
 }
 
-/* The checkpoint is of a training without the guard: the values of the steps that were undone do not count. */
+/* The checkpoint was saved without the guard. The values of the undone steps do not count. */
 static void a_rollback_to_a_state_without_values_forgets_them(void **state)
 {
     static const double values[] = {0, 1, 2, 1, 2, 1, 2, 1, 2, 50, 30, 30};
@@ -277,7 +278,7 @@ static void a_rollback_to_a_state_without_values_forgets_them(void **state)
     assert_true(t->p->weight == 1 + 2 + 3 + 4 + 10 + 11);
 }
 
-/* What each step leaves in the weight: it tells which updates were made. */
+/* The weight after each step, which shows the updates that were made. */
 static void train_some(training *t, int from, int until, float *weights)
 {
     open_with(t, GUARD(.policy = HS_GUARD_SKIP_STEP, .update_op = "update"));
@@ -303,7 +304,7 @@ static void train_whole(training *t, float *weights)
     t->p->position = 0;
 }
 
-/* All that a new process has. */
+/* Sets the memory to that of a new process. */
 static void forget(training *t)
 {
     t->p->weight = -1;
@@ -345,7 +346,7 @@ static void a_training_that_is_killed_makes_the_same_decisions(void **state)
     munmap(killed, 4096);
 }
 
-static void each_loss_has_values_of_its_own(void **state)
+static void each_loss_has_its_own_values(void **state)
 {
     training *t = prepare(state);
     for (int i = 0; i < MOST; i++)
@@ -446,7 +447,7 @@ static void invalid_options_are_refused(void **state)
         assert_fails(poisoned_open(p, false, &cases[i].hook, 1), HS_INVALID_ARGUMENT, &p->s->err, cases[i].message);
 }
 
-static void without_memory_begin_says_so(void **state)
+static void begin_reports_exhausted_memory(void **state)
 {
     poisoned *p = *state;
     for (size_t k = 1; k <= 6; k++) {
@@ -469,17 +470,17 @@ int main(void)
         cmocka_unit_test(a_level_that_stays_is_accepted_by_a_large_window),
         cmocka_unit_test(falls_and_values_that_are_not_finite_are_no_spikes),
         with_poisoned(a_warning_changes_nothing),
-        with_poisoned(the_update_of_a_spike_is_left_out),
+        with_poisoned(the_update_of_a_spike_is_skipped),
         with_poisoned(a_spike_fails_and_stops),
         with_poisoned(a_rollback_restores_the_values),
         with_poisoned(a_rollback_to_a_state_without_values_forgets_them),
         with_poisoned(a_training_that_is_stopped_makes_the_same_decisions),
         with_poisoned(a_training_that_is_killed_makes_the_same_decisions),
-        with_poisoned(each_loss_has_values_of_its_own),
+        with_poisoned(each_loss_has_its_own_values),
         with_poisoned(a_loss_is_one_number),
         with_poisoned(a_state_is_loaded_as_a_whole),
         with_poisoned(invalid_options_are_refused),
-        with_poisoned(without_memory_begin_says_so),
+        with_poisoned(begin_reports_exhausted_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,12 @@
 
 #include <math.h>
 
-/* While the hook sleeps, others train: the n-th sleep brings the step to the n-th number, the last one stays. */
+/* Other processes train while the hook sleeps: the n-th sleep sets the step to the n-th number. The last number remains. */
 typedef struct {
     stage *s;
     const int64_t *steps;
     size_t n, sleeps;
-    size_t stop_at; /* in this sleep somebody asks the session to stop; 0: nobody does */
+    size_t stop_at; /* the sleep in which a stop is requested. 0: none */
     double slept;
 } others;
 
@@ -49,7 +49,7 @@ static void bh_055_step_zero_is_not_waited_for(void **state)
     stage_run(s, "train", 1, 0);
     assert_int_equal(c.step_reads, 0);
     assert_int_equal(training.sleeps, 0);
-    stage_close(s); /* while the backend is there */
+    stage_close(s); /* before the backend is freed */
 }
 
 static void bh_056_it_waits_for_the_step(void **state)
@@ -72,7 +72,7 @@ static void bh_106s_every_half_second_by_default(void **state)
     assert_true(fabs(training.slept - 1) < 1e-6);
 }
 
-static void bh_106s_as_often_as_it_is_told(void **state)
+static void bh_106s_poll_secs_sets_the_interval(void **state)
 {
     static const int64_t steps[] = {10};
     training.steps = steps;
@@ -83,7 +83,7 @@ static void bh_106s_as_often_as_it_is_told(void **state)
 }
 
 /* 150 sleeps of a second. */
-static void bh_106s_it_tells_at_most_once_a_minute(void **state)
+static void bh_106s_it_logs_at_most_once_a_minute(void **state)
 {
     static int64_t steps[150];
     stage *s = *state;
@@ -163,7 +163,7 @@ static void a_graph_without_a_global_step(void **state)
     assert_fails(code, HS_FAILED_PRECONDITION, &s->err, "the graph has no global step");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage_refuses(*state, hs_global_step_waiter(.wait_until_step = -1), HS_INVALID_ARGUMENT, "wait_until_step is -1");
     stage_refuses(*state, hs_global_step_waiter(.wait_until_step = 1, .poll_secs = -0.5), HS_INVALID_ARGUMENT,
@@ -203,14 +203,14 @@ int main(void)
         with_others(bh_055_step_zero_is_not_waited_for),
         with_others(bh_056_it_waits_for_the_step),
         with_others(bh_106s_every_half_second_by_default),
-        with_others(bh_106s_as_often_as_it_is_told),
-        with_others(bh_106s_it_tells_at_most_once_a_minute),
+        with_others(bh_106s_poll_secs_sets_the_interval),
+        with_others(bh_106s_it_logs_at_most_once_a_minute),
         with_others(bh_106s_once_released_it_never_waits_again),
         with_others(a_stop_ends_the_waiting),
         with_others(it_does_not_sleep_through_a_stop),
         with_others(a_step_that_cannot_be_read_is_an_error),
         with_others(a_graph_without_a_global_step),
-        with_others(options_that_make_no_sense),
+        with_others(invalid_options_are_refused),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

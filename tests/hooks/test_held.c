@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hook that is held and given to one session after the other begins anew in each. */
+/* A held hook that several sessions use one after the other starts again in each. */
 #include "hooks/stage.h"
 
 #include <fcntl.h>
@@ -15,8 +15,8 @@ static hs_code take_a_second(void *self, hs_run_context *run, const hs_run_args 
 
 static const hs_hook_ops slow = HS_INIT(hs_hook_ops, .name = "slow", .before_run = take_a_second);
 
-/* What can be seen of a session of four runs, the third of which is requested: what each fetches, the log, and which
- * checkpoints are there. */
+/* Writes a session of four runs to `text`: the fetches of each run, the log, and the checkpoints. The third run has a
+ * request. */
 static void play(stage *s, hs_hook hook, char *text, size_t size)
 {
     size_t used = 0;
@@ -42,8 +42,8 @@ static void play(stage *s, hs_hook hook, char *text, size_t size)
     snprintf(text + used, size - used, "%s", s->t.log);
 }
 
-/* Intervals, and requests that were seen, are the session's. */
-static void begins_anew(stage *s, hs_hook hook)
+/* Intervals and seen requests belong to the session. */
+static void begins_again(stage *s, hs_hook hook)
 {
     static char first[4096], second[4096];
     play(s, hook, first, sizeof first);
@@ -62,16 +62,17 @@ static void each_hook_with_a_trigger(void **state)
     const hs_tensor loss = hs_tensor_of(HS_DOUBLE, HS_SCALAR, (void *)&number);
     int null = open("/dev/null", O_WRONLY);
     assert_int_equal(hs_script_constant(s->script, "loss", &loss), HS_OK);
-    begins_anew(s, hs_logging_tensor(.tensors = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_progress(.descriptor = null, .tensors = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_profiler(.trace_dir = s->directory, EVERY_10_SECS));
-    begins_anew(s, hs_step_counter(EVERY_10_SECS));
-    begins_anew(s, hs_evaluation(.metrics = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_evaluation(.metrics = HS_NAMES("loss"), .at_end = true, .trigger = HS_TRIGGER(.every_n_secs = 1000)));
-    begins_anew(s, hs_finite_guard(.gradients = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_scalars(.tensors = HS_NAMES("loss"), EVERY_10_SECS, .summary_dir = s->directory));
-    begins_anew(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, EVERY_10_SECS));
+    begins_again(s, hs_logging_tensor(.tensors = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s, hs_progress(.descriptor = null, .tensors = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s, hs_profiler(.trace_dir = s->directory, EVERY_10_SECS));
+    begins_again(s, hs_step_counter(EVERY_10_SECS));
+    begins_again(s, hs_evaluation(.metrics = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s,
+                 hs_evaluation(.metrics = HS_NAMES("loss"), .at_end = true, .trigger = HS_TRIGGER(.every_n_secs = 1000)));
+    begins_again(s, hs_finite_guard(.gradients = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_again(s, hs_scalars(.tensors = HS_NAMES("loss"), EVERY_10_SECS, .summary_dir = s->directory));
+    begins_again(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, EVERY_10_SECS));
     close(null);
 }
 

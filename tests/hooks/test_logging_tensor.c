@@ -14,7 +14,7 @@ static int setup(void **state)
 
 static const char line[] = ": answer = 42";
 
-/* How many lines were logged since the last time. */
+/* Returns the number of lines that were logged since the last call. */
 static size_t logged(stage *s)
 {
     size_t n = count_of(s->t.log, line);
@@ -74,10 +74,10 @@ static void ten_by_ten(stage *s)
 static void bh_012_every_ten_runs(void **state)
 {
     ten_by_ten(*state);
-    ten_by_ten(*state); /* a new hook on the same graph counts anew, wherever the step is */
+    ten_by_ten(*state); /* a new hook on the same graph counts from zero, at any step */
 }
 
-static void bh_012_a_hook_that_is_used_again_counts_anew(void **state)
+static void bh_012_a_reused_hook_counts_from_zero(void **state)
 {
     stage *s = *state;
     hs_hook hook = hs_hook_hold(hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 10));
@@ -213,7 +213,7 @@ static hs_code open_on_pair(stage *s, hs_graph **graph, const char *tensor)
     return stage_try(s, hs_graph_backend(*graph), &hook, 1);
 }
 
-static void bh_081s_what_is_no_tensor_is_refused_in_begin(void **state)
+static void bh_081s_a_name_that_is_not_a_tensor_is_refused_in_begin(void **state)
 {
     static const struct {
         const char *name;
@@ -244,7 +244,7 @@ static void bh_081s_one_of_several_outputs(void **state)
     hs_graph_free(graph);
 }
 
-/* What is not one number. */
+/* Tensors that are not one number. */
 
 static void assert_logs(stage *s, const hs_tensor *value, const char *text)
 {
@@ -268,7 +268,7 @@ static void vectors_and_matrices(void **state)
     assert_logs(*state, &value, "INFO: step 1: value = []\n");
 }
 
-static void what_is_no_number_is_shown_by_type_and_shape(void **state)
+static void values_that_are_not_numbers_are_shown_by_type_and_shape(void **state)
 {
     const hs_string words[2] = {{"a", 1}, {"b", 1}};
     const float parts[2] = {1, 2};
@@ -291,7 +291,7 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
     hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SCALAR, &number);
     value.memory = &memory;
     assert_logs(*state, &value, "INFO: step 1: value = 2.5\n");
-    memory.user = &memory; /* fails from now on: that is no reason to stop training */
+    memory.user = &memory; /* fails from now on, which must not stop the training */
     assert_logs(*state, &value, "INFO: step 1: value = float []\n");
 }
 
@@ -366,7 +366,7 @@ int main(void)
         with_answer(tensors_and_labels_must_make_sense),
         with_answer(bh_011_at_the_end_only),
         with_answer(bh_012_every_ten_runs),
-        with_answer(bh_012_a_hook_that_is_used_again_counts_anew),
+        with_answer(bh_012_a_reused_hook_counts_from_zero),
         with_answer(bh_014_the_first_line_has_no_seconds),
         with_answer(bh_015_every_second),
         with_answer(bh_016_every_second_and_at_the_end),
@@ -376,10 +376,10 @@ int main(void)
         with_answer(bh_078s_later_lines_have_the_seconds_since),
         with_answer(bh_078s_labels_stand_in_their_order),
         with_answer(bh_080s_the_tensors_are_fetched_only_in_runs_that_log),
-        with_answer(bh_081s_what_is_no_tensor_is_refused_in_begin),
+        with_answer(bh_081s_a_name_that_is_not_a_tensor_is_refused_in_begin),
         with_answer(bh_081s_one_of_several_outputs),
         with_answer(vectors_and_matrices),
-        with_answer(what_is_no_number_is_shown_by_type_and_shape),
+        with_answer(values_that_are_not_numbers_are_shown_by_type_and_shape),
         with_answer(memory_of_a_device_is_brought_to_the_host),
         with_answer(a_long_line_is_cut),
         with_answer(a_run_that_fails_logs_nothing_and_does_not_count),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training session writes of a graph's summaries when nobody says anything. */
+/* The summaries that a training session writes by default. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
@@ -70,7 +70,7 @@ static void a_summary_op_that_is_named_is_all_there_is(void **state)
     hs_graph_free(m.graph);
 }
 
-/* A hook that adds a summary of its own. */
+/* A hook that adds a summary to the graph. */
 
 static hs_code add_summary(void *self, hs_backend backend, hs_error *err)
 {
@@ -105,7 +105,7 @@ static void sessions_one_after_the_other_add_nothing_twice(void **state)
     hs_graph_free(m.graph);
 }
 
-static void what_was_added_between_two_sessions_is_written_too(void **state)
+static void a_summary_added_between_two_sessions_is_written(void **state)
 {
     stage *s = *state;
     model m;
@@ -138,7 +138,7 @@ int main(void)
         with_stage(they_are_written_at_their_time_and_cost_nothing_at_others),
         with_stage(a_summary_op_that_is_named_is_all_there_is),
         with_stage(sessions_one_after_the_other_add_nothing_twice),
-        with_stage(what_was_added_between_two_sessions_is_written_too),
+        with_stage(a_summary_added_between_two_sessions_is_written),
         with_stage(a_summary_that_cannot_be_made_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of metrics on disks that fail, and lose their power. */
+/* Metrics files on disks that fail or lose power. */
 #include "base/file_spy.h"
 #include "hooks/stage.h"
 #include "support/disk.h"
@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A session on a disk of this fake, with a hook whose failures nobody hears: what happens to a hook of best effort. */
+/* A session on a faulty disk, with a wrapper that hides the hook's failures, as for a best-effort hook. */
 typedef struct {
     disk d;
-    bool keeps_quiet; /* of its creation, too; the disk is made already */
+    bool keeps_quiet; /* also of its creation; the disk already exists */
     hs_hook inner;
     hs_hook_ops ops;
     hs_error last;
@@ -94,7 +94,7 @@ static void assert_on_disk(const disk *d, const char *text)
     assert_string_equal(found, text);
 }
 
-static void a_full_disk_tears_no_row_for_good(void **state)
+static void a_full_disk_leaves_no_incomplete_row(void **state)
 {
     stage *s = *state;
     static muted m; /* until the session is closed, in the teardown if the test fails */
@@ -113,7 +113,7 @@ static void a_full_disk_tears_no_row_for_good(void **state)
     disk_free(&m.d);
 }
 
-static void a_full_disk_ends_no_training(void **state)
+static void a_full_disk_does_not_end_the_training(void **state)
 {
     stage *s = *state;
     disk d;
@@ -150,8 +150,8 @@ static void a_file_that_cannot_be_opened_at_first_fails_the_session(void **state
     disk_free(&d);
 }
 
-/* The steps that it did not see were not those of one run. */
-static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
+/* The steps that it missed are not counted as one run. */
+static void a_hook_that_is_called_again_continues_its_schedule(void **state)
 {
     stage *s = *state;
     disk d;
@@ -203,8 +203,8 @@ static void a_file_that_cannot_be_cut_gets_no_row(void **state)
     disk_free(&d);
 }
 
-/* The system takes for written what a sync that failed has not written. */
-static void a_sync_that_failed_is_made_good(void **state)
+/* After a failed sync, the system regards unwritten data as written. */
+static void a_failed_sync_is_repaired(void **state)
 {
     stage *s = *state;
     static muted m; /* until the session is closed, in the teardown if the test fails */
@@ -217,7 +217,8 @@ static void a_sync_that_failed_is_made_good(void **state)
     m.d.fail_what = "sync";
     m.d.fail_at = m.d.fail_until = m.d.calls + 1;
     m.d.fail_code = HS_DATA_LOSS;
-    assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err), &s->err); /* a checkpoint is worth more than the rows */
+    assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err),
+              &s->err); /* a checkpoint is more important than the rows */
     assert_contains(s->t.log, "WARNING: metrics_file: cannot write rows, training continues: /run/log.csv");
     m.d.fail_at = 0;
     assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err), &s->err);
@@ -228,7 +229,7 @@ static void a_sync_that_failed_is_made_good(void **state)
     hs__buffer_free(&state_bytes);
 }
 
-/* A hook that is held may be saved before its next session is created. */
+/* The state of a held hook may be saved before its next session is created. */
 static void a_closed_hook_asks_its_session_nothing(void **state)
 {
     stage *s = *state;
@@ -269,8 +270,8 @@ static void put_on_disk(disk *d, const char *text)
     assert_ok(ops->sync_directory(d->files.user, "/run", &err), &err);
 }
 
-/* Goes on at step 5, until the power goes at this change of the disk. False: it did not. */
-static bool goes_on_until(stage *s, size_t change, disk_loss loss)
+/* Resumes at step 5 until the disk loses power at this change. False: it lost no power. */
+static bool resume_until(stage *s, size_t change, disk_loss loss)
 {
     disk d;
     hs_env env = s->t.env;
@@ -299,19 +300,20 @@ static bool goes_on_until(stage *s, size_t change, disk_loss loss)
     return went;
 }
 
-static void a_power_cut_while_rows_are_cut_takes_no_other(void **state)
+static void a_power_cut_while_rows_are_cut_loses_no_other_row(void **state)
 {
     for (int contents = 0; contents < DISK_CONTENTS_LOSSES; contents++)
         for (int names = 0; names < DISK_NAMES_LOSSES; names++) {
             size_t change = 1;
-            while (goes_on_until(*state, change, (disk_loss){contents, names, change}))
+            while (resume_until(*state, change, (disk_loss){contents, names, change}))
                 change++;
             assert_true(change > 4);
         }
 }
 
-/* A hook of best effort is created later, when its first creation has failed: what it planned then still holds. */
-static void an_opening_that_failed_is_tried_again_as_it_was(void **state)
+/* If the first creation of a best-effort hook fails, it is created later. It keeps the rows that it decided to keep at
+ * first. */
+static void a_failed_opening_is_retried_with_the_same_rows(void **state)
 {
     stage *s = *state;
     static muted m;
@@ -333,8 +335,8 @@ static void an_opening_that_failed_is_tried_again_as_it_was(void **state)
     disk_free(&m.d);
 }
 
-/* The system's own limit: in a process of its own, for it holds for whatever that writes. */
-static void a_file_that_may_not_grow_ends_no_training(void **state)
+/* The system's limit of file sizes. In a child process, because it applies to all files. */
+static void a_file_size_limit_does_not_end_the_training(void **state)
 {
     stage *s = *state;
     int status;
@@ -356,12 +358,12 @@ static void a_file_that_may_not_grow_ends_no_training(void **state)
     assert_int_equal(status, 0);
 }
 
-static void a_synced_file_of_lines_has_its_name_on_the_disk(void **state)
+static void a_synced_line_file_has_its_name_on_the_disk(void **state)
 {
     stage *s = *state;
     file_spy spy;
     const hs__line_reader reader = {.columns = "none"};
-    const hs__line_keep nothing = {.kind = HS__KEEP_ASIDE};
+    const hs__line_keep nothing = {.kind = HS__KEEP_NONE};
     file_spy_init(&spy, &s->t.env);
     spy.noted = "sync directory";
     hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
@@ -380,7 +382,7 @@ static void after_a_sync_that_failed_lines_are_copied_once(void **state)
     stage *s = *state;
     file_spy spy;
     const hs__line_reader reader = {.columns = "none"};
-    const hs__line_keep nothing = {.kind = HS__KEEP_ASIDE};
+    const hs__line_keep nothing = {.kind = HS__KEEP_NONE};
     file_spy_init(&spy, &s->t.env);
     spy.noted = "sync rename";
     spy.what = "sync";
@@ -396,7 +398,7 @@ static void after_a_sync_that_failed_lines_are_copied_once(void **state)
     hs__line_file_free(file);
 }
 
-static void a_file_of_lines_that_is_not_open_takes_none(void **state)
+static void a_line_file_that_is_not_open_refuses_lines(void **state)
 {
     stage *s = *state;
     const hs__line_reader reader = {.columns = "none"};
@@ -412,11 +414,11 @@ static int next_descriptor(void)
     return next;
 }
 
-static void a_file_of_lines_that_is_opened_again_is_closed_before(void **state)
+static void a_line_file_that_is_opened_again_is_closed_first(void **state)
 {
     stage *s = *state;
     const hs__line_reader reader = {.columns = "none"};
-    const hs__line_keep nothing = {.kind = HS__KEEP_ASIDE};
+    const hs__line_keep nothing = {.kind = HS__KEEP_NONE};
     hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
     int before = next_descriptor();
     for (int i = 0; i < 2; i++)
@@ -425,12 +427,12 @@ static void a_file_of_lines_that_is_opened_again_is_closed_before(void **state)
     assert_int_equal(next_descriptor(), before);
 }
 
-/* A run that is resumed, in an environment that fails. */
+/* A resumed run in a failing environment. */
 static hs_code run_and_resume(test_env *t, void *user)
 {
     hs_error err = {0};
     char *directory = user;
-    test_tolerate(t, "; the last lines may be missing"); /* a close has no result */
+    test_tolerate(t, "; the last lines may be missing"); /* a close returns no error */
     test_tolerate(t, "'metrics_file' failed 1 time, and training continued");
     unlink(test_path(directory, "x.csv"));
     for (int round = 0; round < 2 && !err.code; round++) {
@@ -470,20 +472,20 @@ static void each_allocation_and_each_file_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(a_full_disk_tears_no_row_for_good),
-        with_stage(a_full_disk_ends_no_training),
+        with_stage(a_full_disk_leaves_no_incomplete_row),
+        with_stage(a_full_disk_does_not_end_the_training),
         with_stage(a_file_that_cannot_be_opened_at_first_fails_the_session),
-        with_stage(a_hook_that_is_back_goes_on_in_its_rhythm),
+        with_stage(a_hook_that_is_called_again_continues_its_schedule),
         with_stage(a_file_that_cannot_be_cut_gets_no_row),
-        with_stage(a_sync_that_failed_is_made_good),
+        with_stage(a_failed_sync_is_repaired),
         with_stage(a_closed_hook_asks_its_session_nothing),
-        with_stage(a_synced_file_of_lines_has_its_name_on_the_disk),
+        with_stage(a_synced_line_file_has_its_name_on_the_disk),
         with_stage(after_a_sync_that_failed_lines_are_copied_once),
-        with_stage(a_file_of_lines_that_is_not_open_takes_none),
-        with_stage(a_file_of_lines_that_is_opened_again_is_closed_before),
-        with_stage(a_power_cut_while_rows_are_cut_takes_no_other),
-        with_stage(an_opening_that_failed_is_tried_again_as_it_was),
-        with_stage(a_file_that_may_not_grow_ends_no_training),
+        with_stage(a_line_file_that_is_not_open_refuses_lines),
+        with_stage(a_line_file_that_is_opened_again_is_closed_first),
+        with_stage(a_power_cut_while_rows_are_cut_loses_no_other_row),
+        with_stage(a_failed_opening_is_retried_with_the_same_rows),
+        with_stage(a_file_size_limit_does_not_end_the_training),
         with_stage(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A model with a loss, in the stage's directory, whose program says an accuracy at every fifth step. */
+/* A model with a loss, in the stage's directory, whose program sets an accuracy at every fifth step. */
 typedef struct {
     stage *s;
     const char *name; /* of the file */
@@ -78,7 +78,7 @@ static void train_to(trainer *t, int64_t last)
     assert_ok(model_close(&t->m).error.code, &t->m.err);
 }
 
-/* The same in a process that is gone after that step. */
+/* The same in a child process that is killed after that step. */
 static void train_and_die(trainer *t, int64_t last)
 {
     pid_t child = fork();
@@ -94,7 +94,7 @@ static void train_and_die(trainer *t, int64_t last)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
-/* Contents; one of a few static buffers. */
+/* Returns the contents, in one of a few static buffers. */
 static const char *text_of(const char *directory, const char *name)
 {
     static char texts[2][1 << 14];
@@ -103,7 +103,7 @@ static const char *text_of(const char *directory, const char *name)
     size_t bytes;
     char *found = test_read_file(test_path(directory, name), &bytes);
     if (!found)
-        fail_msg("there is no %s", name);
+        fail_msg("%s does not exist", name);
     assert_true(found && bytes < sizeof texts[0]);
     memcpy(text, found, bytes + 1);
     free(found);
@@ -129,7 +129,7 @@ static void assert_file(const trainer *t, const char *text)
 
 static const char upto_10[] = "step,loss,accuracy\n1,1,\n4,0.25,\n7,0.14285715,0.05\n10,0.1,\n";
 
-/* What is in it. */
+/* The contents. */
 
 static void a_csv_file_has_a_header_and_rows(void **state)
 {
@@ -158,7 +158,7 @@ static void the_time_is_in_thousandths_since_1970(void **state)
                         "step,wall_time,at\n1,1700000000.000,1\n3,1700000002.125,3\n");
 }
 
-static void what_is_not_one_number_is_refused(void **state)
+static void a_tensor_with_several_elements_is_refused(void **state)
 {
     stage *s = *state;
     static const float values[2] = {1, 2};
@@ -170,7 +170,7 @@ static void what_is_not_one_number_is_refused(void **state)
 
 /* After a crash. */
 
-static void a_tensor_that_is_not_there_is_refused_at_the_opening(void **state)
+static void an_unknown_tensor_is_refused_at_the_opening(void **state)
 {
     stage *s = *state;
     const char *path = test_path(s->directory, "x.csv");
@@ -205,7 +205,7 @@ static void a_resumed_json_file_is_that_of_a_whole_run(void **state)
 }
 
 /* The restore clears the board. */
-static void what_was_said_before_a_stop_stands_in_the_row_after_it(void **state)
+static void a_metric_set_before_a_stop_is_in_the_next_row(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     train_to(&t, 5);
@@ -242,7 +242,7 @@ static void a_file_that_is_too_short_is_a_warning(void **state)
     assert_file(&t, "step,loss,accuracy\n1,1,\n13,0.07692308,0.1\n");
 }
 
-static void a_file_that_is_gone_is_made_again(void **state)
+static void a_deleted_file_is_created_again(void **state)
 {
     trainer t = ten_steps(state, "log.csv");
     unlink(test_path(t.s->directory, "log.csv"));
@@ -272,7 +272,7 @@ static void other_columns_are_refused(void **state)
     assert_refuses_others(t, "not at all\n");
 }
 
-static void a_checkpoint_that_knows_no_file_cuts_by_steps(void **state)
+static void a_checkpoint_without_the_hooks_state_cuts_by_steps(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     t.no_hook = true;
@@ -294,7 +294,7 @@ static void json_is_cut_by_steps_too(void **state)
     assert_file(&t, "{\"step\":8,\"loss\":1,\"accuracy\":null}\n");
 }
 
-static void a_file_larger_than_what_is_read_at_once(void **state)
+static void a_file_larger_than_one_read(void **state)
 {
     enum { ROWS = 20000, ROW = 16 };
     trainer t = ten_steps(state, "log.csv");
@@ -302,7 +302,7 @@ static void a_file_larger_than_what_is_read_at_once(void **state)
     size_t used = (size_t)sprintf(big, "step,loss,accuracy\n"), bytes;
     for (int i = 0; i < ROWS; i++)
         used += (size_t)sprintf(big + used, "%d,0.5,\n", 100 + i);
-    t.name = "big.csv"; /* of 58 bytes, the checkpoint says */
+    t.name = "big.csv"; /* the checkpoint has 58 bytes */
     test_write_file(test_path(t.s->directory, t.name), big, used);
     train_to(&t, 10);
     found = test_read_file(test_path(t.s->directory, t.name), &bytes);
@@ -312,7 +312,7 @@ static void a_file_larger_than_what_is_read_at_once(void **state)
     free(big);
 }
 
-static void a_rollback_takes_its_rows_back(void **state)
+static void a_rollback_removes_its_rows(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     hs_state_copy *copy = NULL;
@@ -329,8 +329,8 @@ static void a_rollback_takes_its_rows_back(void **state)
     assert_ok(model_close(&t.m).error.code, &t.m.err);
 }
 
-/* No state of the hook says how far the file is to be cut. */
-static void a_rollback_to_what_knows_no_file_cuts_by_steps(void **state)
+/* The checkpoint has no state of the hook, so the step decides which rows are kept. */
+static void a_rollback_without_the_hooks_state_cuts_by_steps(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     hs_saver *saver;
@@ -352,7 +352,7 @@ static void a_rollback_to_what_knows_no_file_cuts_by_steps(void **state)
     hs_saver_free(saver);
 }
 
-static void a_rollback_at_the_end_takes_its_rows_back_too(void **state)
+static void a_rollback_at_the_end_removes_its_rows(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     hs_state_copy *copy = NULL;
@@ -393,7 +393,7 @@ static void names_may_have_odd_characters(void **state)
     assert_string_equal(text_of(s->directory, "log.csv"), "step,\"a \"\"b\"\",\rc\"\n1,1\n2,2\n");
 }
 
-static void a_row_may_be_longer_than_what_is_read_at_once(void **state)
+static void a_row_may_be_longer_than_one_read(void **state)
 {
     enum { COLUMNS = 10, NAME = 10000 };
     stage *s = *state;
@@ -418,9 +418,9 @@ static void a_row_may_be_longer_than_what_is_read_at_once(void **state)
     assert_int_equal(json, 2 * (9 + COLUMNS * (NAME + 5) + 2));
 }
 
-/* Beginning anew. */
+/* A new training. */
 
-static void an_earlier_file_is_kept_aside(void **state)
+static void an_earlier_file_is_renamed(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     t.save_steps = 0;
@@ -433,7 +433,7 @@ static void an_earlier_file_is_kept_aside(void **state)
     assert_file(&t, upto_10);
 }
 
-static void a_file_without_rows_is_none(void **state)
+static void a_file_without_rows_is_not_renamed(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     t.save_steps = 0;
@@ -446,7 +446,7 @@ static void a_file_without_rows_is_none(void **state)
     assert_int_equal(test_count_files(t.s->directory, "log.csv"), 1);
 }
 
-/* Making one. */
+/* Options. */
 
 /* Links. */
 
@@ -492,7 +492,7 @@ static void a_fifo_is_refused(void **state)
     model_close(&t.m);
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     const char *const *loss = HS_NAMES("global_step");
@@ -516,30 +516,30 @@ int main(void)
         with_stage(a_csv_file_has_a_header_and_rows),
         with_stage(a_json_file_has_an_object_a_line),
         with_stage(the_time_is_in_thousandths_since_1970),
-        with_stage(what_is_not_one_number_is_refused),
-        with_stage(a_tensor_that_is_not_there_is_refused_at_the_opening),
+        with_stage(a_tensor_with_several_elements_is_refused),
+        with_stage(an_unknown_tensor_is_refused_at_the_opening),
         with_stage(a_resumed_csv_file_is_that_of_a_whole_run),
         with_stage(a_resumed_json_file_is_that_of_a_whole_run),
-        with_stage(what_was_said_before_a_stop_stands_in_the_row_after_it),
+        with_stage(a_metric_set_before_a_stop_is_in_the_next_row),
         with_stage(rows_and_torn_rows_beyond_the_checkpoint_are_cut),
         with_stage(a_file_that_is_too_short_is_a_warning),
-        with_stage(a_file_that_is_gone_is_made_again),
+        with_stage(a_deleted_file_is_created_again),
         with_stage(other_columns_are_refused),
-        with_stage(a_checkpoint_that_knows_no_file_cuts_by_steps),
+        with_stage(a_checkpoint_without_the_hooks_state_cuts_by_steps),
         with_stage(json_is_cut_by_steps_too),
-        with_stage(a_file_larger_than_what_is_read_at_once),
-        with_stage(a_rollback_takes_its_rows_back),
-        with_stage(a_rollback_to_what_knows_no_file_cuts_by_steps),
-        with_stage(a_rollback_at_the_end_takes_its_rows_back_too),
+        with_stage(a_file_larger_than_one_read),
+        with_stage(a_rollback_removes_its_rows),
+        with_stage(a_rollback_without_the_hooks_state_cuts_by_steps),
+        with_stage(a_rollback_at_the_end_removes_its_rows),
         with_stage(names_may_have_odd_characters),
-        with_stage(a_row_may_be_longer_than_what_is_read_at_once),
-        with_stage(an_earlier_file_is_kept_aside),
-        with_stage(a_file_without_rows_is_none),
+        with_stage(a_row_may_be_longer_than_one_read),
+        with_stage(an_earlier_file_is_renamed),
+        with_stage(a_file_without_rows_is_not_renamed),
         with_stage(a_file_with_another_name_keeps_its_rows_there),
         with_stage(a_symbolic_link_is_replaced_by_a_file_with_the_same_rows),
         with_stage(a_link_to_nothing_is_replaced_by_a_file),
         with_stage(a_fifo_is_refused),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static void integers_have_all_their_digits(void **state)
     assert_string_equal(written(&o, false, HS_BOOL, &(unsigned char){1}), "1");
 }
 
-static void what_is_not_finite_can_still_be_read(void **state)
+static void values_that_are_not_finite_can_be_parsed(void **state)
 {
     static const float values[] = {(float)NAN, (float)INFINITY, -(float)INFINITY};
     static const char *const csv[] = {"nan", "inf", "-inf"}, *const json[] = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
@@ -108,7 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_read_back_the_same),
         cmocka_unit_test(integers_have_all_their_digits),
-        cmocka_unit_test(what_is_not_finite_can_still_be_read),
+        cmocka_unit_test(values_that_are_not_finite_can_be_parsed),
         cmocka_unit_test(a_time_is_never_before_1970),
         cmocka_unit_test(names_are_quoted),
     };

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The loop of own.h, with a larger variable, and an op that looks at its first element. */
+/* The loop of own.h, with a larger variable, and an op that reads its first element. */
 
 enum { N = 5000, STEPS = 12 };
 
@@ -52,7 +52,7 @@ static void step(own *o)
     assert_int_equal(hs_step_end(o->session), HS_OK);
 }
 
-/* What a run of some kind fetches. */
+/* Returns the value that a run of this kind fetches. */
 static double fetch(own *o, const char *name, hs_run_kind kind, size_t index)
 {
     const hs_run_values *values;
@@ -221,7 +221,7 @@ static void a_checkpoint_has_them_under_tensorflows_names(void **state)
     own_close(o);
 }
 
-static void they_can_be_added_to_a_training_that_has_none(void **state)
+static void they_can_be_added_to_a_training_without_averages(void **state)
 {
     own *o = *state;
     const hs_restore_options lenient = HS_INIT(hs_restore_options, .allow_missing = true);
@@ -325,7 +325,7 @@ static void a_late_average_is_restored(void **state)
     close_late(o);
 }
 
-/* To before it had begun. */
+/* A restore of a step before the average began. */
 static void a_late_average_begins_again_after_a_rollback(void **state)
 {
     own *o = *state;
@@ -374,7 +374,7 @@ static void a_program_swaps_between_its_steps(void **state)
     step(o);
     memcpy(before, weights, sizeof weights);
     for (size_t i = 0; i < N; i += 7)
-        weights[i] = NAN; /* its bits come back, too */
+        weights[i] = NAN; /* NaN bits are restored, too */
     memcpy(before, weights, sizeof weights);
     double average = average_of(o, weights_average, N - 1), weight = o->weight, mean = average_of(o, weight_average, 0);
     for (int i = 0; i < 2; i++)
@@ -421,7 +421,7 @@ static void a_save_with_the_averages_in_is_refused(void **state)
     own_close(o);
 }
 
-/* It copies the variables beside the program, which swaps meanwhile. */
+/* A background save copies the variables while the program swaps them. */
 static void a_save_of_before_the_swap_has_the_variables(void **state)
 {
     enum { LARGE = 1 << 20 };
@@ -618,7 +618,7 @@ static void a_variable_without_memory_is_not_swapped(void **state)
     own_close(o);
 }
 
-static void a_later_session_of_the_graph_begins_anew(void **state)
+static void a_later_session_of_the_graph_starts_with_new_averages(void **state)
 {
     own *o = *state;
     for (int i = 0; i < 3; i++) {
@@ -633,7 +633,7 @@ static void a_later_session_of_the_graph_begins_anew(void **state)
     own_close(o);
 }
 
-static void two_hooks_have_names_of_their_own(void **state)
+static void two_hooks_have_different_names(void **state)
 {
     own *o = *state;
     own_open(o, NULL,
@@ -646,7 +646,7 @@ static void two_hooks_have_names_of_their_own(void **state)
     own_close(o);
 }
 
-/* What is refused. */
+/* Refused options. */
 
 static void invalid_options_are_refused(void **state)
 {
@@ -676,7 +676,7 @@ static void invalid_options_are_refused(void **state)
          "variable 'whole' is of type int64"},
         {hs_moving_average_hook(NULL), HS_INVALID_ARGUMENT, "hs_moving_average_options is NULL"},
         {hs_moving_average(.variables = HS_NAMES("taken"), .decay = 0.5, .name = "average"), HS_ALREADY_EXISTS,
-         "'taken/average'"}, /* the last one: the graph keeps the error */
+         "'taken/average'"}, /* must be the last, because the graph keeps the error */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_null(
@@ -740,7 +740,7 @@ int main(void)
         averages_test(a_training_that_is_stopped_has_the_same_averages),
         averages_test(a_training_that_is_killed_has_the_same_averages),
         averages_test(a_checkpoint_has_them_under_tensorflows_names),
-        averages_test(they_can_be_added_to_a_training_that_has_none),
+        averages_test(they_can_be_added_to_a_training_without_averages),
         averages_test(a_restored_copy_has_the_averages_of_its_step),
         averages_test(an_average_begins_with_the_memory),
         averages_test(a_late_average_is_restored),
@@ -757,8 +757,8 @@ int main(void)
         averages_test(an_evaluation_of_another_hooks_averages_fails),
         own_test(a_variable_on_a_device_is_averaged_on_the_host),
         averages_test(a_variable_without_memory_is_not_swapped),
-        averages_test(a_later_session_of_the_graph_begins_anew),
-        averages_test(two_hooks_have_names_of_their_own),
+        averages_test(a_later_session_of_the_graph_starts_with_new_averages),
+        averages_test(two_hooks_have_different_names),
         averages_test(invalid_options_are_refused),
         with_stage(another_backend_is_refused),
         averages_test(a_swap_needs_its_hook_and_a_session),

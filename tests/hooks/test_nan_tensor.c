@@ -6,14 +6,14 @@
 #define NOT_A_NUMBER ((double)NAN)
 #define INFINITE     ((double)INFINITY)
 
-/* A script whose loss takes these values, with the hook watching it, and each call written down. */
+/* A script whose loss has these values, watched by the hook, with a record of the calls. */
 static void open_on_series(stage *s, int64_t on_nan, const double *values, size_t n)
 {
     hs_script_series(s->script, "loss", values, n);
     stage_open(s, hs_script_watch(s->script, NULL, hs_nan_tensor(.tensor = "loss", .on_nan = on_nan)));
 }
 
-/* A script whose loss is this tensor. What comes of the first run? */
+/* Returns the result of the first run of a script whose loss is this tensor. */
 static hs_code run_on_value(stage *s, const hs_tensor *value)
 {
     hs_script_constant(s->script, "loss", value);
@@ -35,7 +35,7 @@ static void bh_098s_the_loss_is_fetched_in_every_run(void **state)
     stage_close(s);
 }
 
-/* The number of the session's run in which a loss that is NaN from the second run on is noticed. */
+/* Returns the number of the run in which the hook detects a loss that is NaN from the second run on. */
 static int noticed_in(stage *s, hs_hook hook)
 {
     double values[40];
@@ -75,7 +75,7 @@ static void other_runs_fetch_nothing(void **state)
     stage_close(s);
 }
 
-/* The hook of an earlier session begins again. */
+/* A hook of an earlier session starts again. */
 static void the_interval_begins_with_each_session(void **state)
 {
     stage *s = *state;
@@ -115,8 +115,8 @@ static void bh_098s_nan_stops_with_a_warning(void **state)
     assert_contains(hs_script_calls(s->script), "end");
 }
 
-/* The newest checkpoint stays what it was. TensorFlow saves what it has stopped for. */
-static void what_it_stops_for_is_not_saved(void **state)
+/* The newest checkpoint remains. TensorFlow saves the NaN. */
+static void the_nan_that_it_stops_for_is_not_saved(void **state)
 {
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 1, NOT_A_NUMBER}, 3);
@@ -132,7 +132,7 @@ static void what_it_stops_for_is_not_saved(void **state)
     assert_contains(s->t.log, "WARNING: step 3: not saved: tensor 'loss'");
 }
 
-/* TensorFlow goes on with an infinite loss. */
+/* TensorFlow continues with an infinite loss. */
 static void bh_098s_infinity_is_not_finite_either(void **state)
 {
     stage *s = *state;
@@ -161,7 +161,7 @@ static void nothing_is_saved_over_a_nan(void **state)
     assert_int_equal(s->outcome.last_saved_step, 1);
 }
 
-/* A loop that is left in any case with a clean word does not make it a good end. */
+/* The session fails, even if the program passes a code of a normal end to hs_session_fail. */
 static void nothing_is_saved_over_a_nan_whatever_the_caller_says(void **state)
 {
     stage *s = *state;
@@ -186,8 +186,8 @@ static void nothing_is_saved_over_a_nan_whatever_the_caller_says(void **state)
     }
 }
 
-/* The same word after good runs. */
-static void the_callers_stop_saves_what_is_good(void **state)
+/* The same codes after good runs. */
+static void the_callers_stop_saves_the_good_state(void **state)
 {
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 2}, 2);
@@ -201,7 +201,7 @@ static void the_callers_stop_saves_what_is_good(void **state)
     assert_int_equal(latest_step(s->directory), 2);
 }
 
-static void every_element_is_looked_at(void **state)
+static void every_element_is_checked(void **state)
 {
     stage *s = *state;
     float values[1000] = {0};
@@ -236,9 +236,9 @@ static bool has_nan(hs_dtype dtype)
     return false;
 }
 
-/* Every type that can have a NaN is taken, and no other. Zeros are finite in all of them, and bits that are all set are a
- * NaN; the second half is a complex number's imaginary part. */
-static void every_type_is_taken_that_has_a_nan(void **state)
+/* Every type that can have a NaN is accepted, and no other one. Zero bits are finite in all of them, and bits that are all
+ * set are a NaN. The second half is a complex number's imaginary part. */
+static void every_type_with_a_nan_is_accepted(void **state)
 {
     stage *s = *state;
     for (int dtype = HS_FLOAT; dtype <= HS_UINT64; dtype++) {
@@ -285,7 +285,7 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
                  "hook 'nan_tensor', after_run at step 2: tensor 'loss': no device");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage_refuses(*state, hs_nan_tensor(.tensor = NULL), HS_INVALID_ARGUMENT, "tensor is missing");
     stage_refuses(*state, hs_nan_tensor(.tensor = ""), HS_INVALID_ARGUMENT, "tensor is missing");
@@ -336,17 +336,17 @@ int main(void)
         with_stage(the_interval_begins_with_each_session),
         with_stage(bh_098s_nan_fails_the_run),
         with_stage(bh_098s_nan_stops_with_a_warning),
-        with_stage(what_it_stops_for_is_not_saved),
+        with_stage(the_nan_that_it_stops_for_is_not_saved),
         with_stage(bh_098s_infinity_is_not_finite_either),
         with_stage(nothing_is_saved_over_a_nan),
         with_stage(nothing_is_saved_over_a_nan_whatever_the_caller_says),
-        with_stage(the_callers_stop_saves_what_is_good),
-        with_stage(every_element_is_looked_at),
+        with_stage(the_callers_stop_saves_the_good_state),
+        with_stage(every_element_is_checked),
         with_stage(every_kind_of_float),
-        with_stage(every_type_is_taken_that_has_a_nan),
+        with_stage(every_type_with_a_nan_is_accepted),
         with_stage(integers_have_no_nan),
         with_stage(memory_of_a_device_is_brought_to_the_host),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks that are made of no options at all. */
+/* Hooks that are made from NULL options. */
 #include "hooks/stage.h"
 
 #define HOOKS 15
@@ -40,7 +40,7 @@ static hs_hook of_null(size_t which)
     }
 }
 
-static void its_begin_says_so(void **state)
+static void begin_reports_it(void **state)
 {
     static const char *const says[HOOKS] = {
         "hook 'checkpoint_saver', begin: hs_checkpoint_saver_options is NULL",
@@ -63,7 +63,7 @@ static void its_begin_says_so(void **state)
         stage_refuses(*state, of_null(i), HS_INVALID_ARGUMENT, says[i]);
 }
 
-/* The sanitizer looks for what is left. */
+/* The sanitizer reports leaks. */
 static void it_is_destroyed_as_any_other(void **state)
 {
     (void)state;
@@ -76,6 +76,6 @@ static void it_is_destroyed_as_any_other(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {with_stage(its_begin_says_so), cmocka_unit_test(it_is_destroyed_as_any_other)};
+    const struct CMUnitTest tests[] = {with_stage(begin_reports_it), cmocka_unit_test(it_is_destroyed_as_any_other)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

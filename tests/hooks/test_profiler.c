@@ -24,7 +24,7 @@ static bool has_timeline(const stage *s, int64_t step)
     return test_exists(s->directory, name);
 }
 
-/* One run, and how many files there are then. */
+/* Runs once, and returns the number of files. */
 static size_t after_one(stage *s)
 {
     stage_run(s, "train", 1, 0);
@@ -44,7 +44,7 @@ static void bh_063_neither_secs_nor_steps(void **state)
     stage_refuses(*state, hs_profiler(.trace_dir = "x"), HS_INVALID_ARGUMENT, "none of every_n_secs and every_n_steps");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage_refuses(*state, hs_profiler(.every_n_steps = 1, .max_bytes = -1), HS_INVALID_ARGUMENT, "max_bytes is -1");
     stage_refuses(*state, hs_profiler(.every_n_steps = -1), HS_INVALID_ARGUMENT, "every_n_steps is -1");
@@ -142,7 +142,7 @@ static void by_seconds_the_step_is_read_only_in_runs_that_are_due(void **state)
     stage_run(s, "train", 11, 0.125);
     assert_int_equal(c.step_reads, 1);
     assert_int_equal(timelines(s), 1);
-    stage_close(s); /* while the backend is there */
+    stage_close(s); /* before the backend is freed */
 }
 
 /* A graph whose steps take half a millisecond, in a session that saves in the stage's directory. */
@@ -168,7 +168,7 @@ static void train(stage *s, hs_hook hook, int steps)
     hs_graph_free(graph);
 }
 
-static void bh_109s_a_resumed_run_goes_on_in_the_rhythm(void **state)
+static void bh_109s_a_resumed_run_continues_the_schedule(void **state)
 {
     stage *s = *state;
     train(s, every(s, 4), 6);
@@ -178,7 +178,7 @@ static void bh_109s_a_resumed_run_goes_on_in_the_rhythm(void **state)
     assert_true(has_timeline(s, 4) && has_timeline(s, 8));
 }
 
-static void by_seconds_a_resumed_run_begins_anew(void **state)
+static void by_seconds_a_resumed_run_starts_a_new_interval(void **state)
 {
     stage *s = *state;
     train(s, hs_profiler(.every_n_secs = 0.001, .trace_dir = s->directory), 1);
@@ -194,7 +194,7 @@ static hs_code load(stage *s, hs_hook hook, int64_t per_run, int64_t mark)
     return hook.ops->load_state(hook.self, &in, &s->err);
 }
 
-static void a_restored_mark_beyond_the_step_is_none(void **state)
+static void a_restored_mark_beyond_the_step_is_ignored(void **state)
 {
     stage *s = *state;
     hs_hook hook = every(s, 2);
@@ -214,7 +214,7 @@ static void steps_that_no_run_can_have_made_are_refused(void **state)
     hs_hook_free(hook);
 }
 
-/* What is in the file. */
+/* The file. */
 
 static json_t *timeline(const stage *s, const char *name)
 {
@@ -225,7 +225,7 @@ static json_t *timeline(const stage *s, const char *name)
     return read;
 }
 
-/* The first span of that name; NULL: there is none. */
+/* Returns the first span with this name. NULL: not found. */
 static const json_t *work(const json_t *read, const char *name)
 {
     const json_t *events = json_object_get(read, "traceEvents");
@@ -268,7 +268,7 @@ static void what_the_hooks_did(void **state)
     json_decref(read);
 }
 
-static void what_finds_no_room_is_told_of(void **state)
+static void events_that_do_not_fit_are_counted(void **state)
 {
     stage *s = *state;
     train(s, hs_profiler(.every_n_steps = 2, .trace_dir = s->directory, .max_bytes = 10), 2);
@@ -279,7 +279,7 @@ static void what_finds_no_room_is_told_of(void **state)
     json_decref(read);
 }
 
-/* Where to. */
+/* Directories. */
 
 static void bh_111s_nothing_is_made_before_it_is_needed(void **state)
 {
@@ -293,7 +293,7 @@ static void bh_111s_nothing_is_made_before_it_is_needed(void **state)
 
 /* Failures. */
 
-static void a_disk_that_is_full_is_a_warning(void **state)
+static void a_full_disk_is_a_warning(void **state)
 {
     stage *s = *state;
     stage_open(s, every(s, 1));
@@ -309,7 +309,7 @@ static void a_disk_that_is_full_is_a_warning(void **state)
     assert_true(has_timeline(s, 3));
 }
 
-static void metadata_that_are_none_are_a_warning(void **state)
+static void invalid_metadata_is_a_warning(void **state)
 {
     stage *s = *state;
     hs_script_metadata_at(s->script, 2, (hs_bytes){"\x0a\x7f?", 3});
@@ -325,7 +325,7 @@ static hs_code profile_twice(test_env *t, void *user)
     const stage *s = user;
     test_tolerate(t, ": profile not written: ");
     test_tolerate(t, ": cannot record its span: ");
-    test_tolerate(t, "event file in "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is retried */
     test_tolerate(t, "'summary writer' failed ");
     test_empty_directory(s->directory);
     hs_script *script = hs_script_new(&t->env);
@@ -343,7 +343,7 @@ static hs_code profile_twice(test_env *t, void *user)
     return err.code;
 }
 
-/* Whatever fails, no file is left that is not whole. */
+/* After any failure, no incomplete file remains. */
 static void each_allocation_and_each_file_call(void **state)
 {
     stage *s = *state;
@@ -359,7 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(bh_062_both_secs_and_steps),
         with_stage(bh_063_neither_secs_nor_steps),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(a_graph_without_a_global_step),
         with_stage(bh_064_by_seconds_not_in_the_first_run),
         with_stage(bh_066_by_steps_not_in_the_first_run),
@@ -368,17 +368,17 @@ int main(void)
         with_stage(bh_109s_only_runs_that_are_due_are_traced),
         with_stage(a_run_that_fails_is_not_profiled),
         with_stage(by_seconds_the_step_is_read_only_in_runs_that_are_due),
-        with_stage(bh_109s_a_resumed_run_goes_on_in_the_rhythm),
-        with_stage(by_seconds_a_resumed_run_begins_anew),
-        with_stage(a_restored_mark_beyond_the_step_is_none),
+        with_stage(bh_109s_a_resumed_run_continues_the_schedule),
+        with_stage(by_seconds_a_resumed_run_starts_a_new_interval),
+        with_stage(a_restored_mark_beyond_the_step_is_ignored),
         with_stage(steps_that_no_run_can_have_made_are_refused),
         with_stage(what_the_backends_ops_did),
         with_stage(bh_068_the_event_file_has_the_runs_metadata),
         with_stage(what_the_hooks_did),
-        with_stage(what_finds_no_room_is_told_of),
+        with_stage(events_that_do_not_fit_are_counted),
         with_stage(bh_111s_nothing_is_made_before_it_is_needed),
-        with_stage(a_disk_that_is_full_is_a_warning),
-        with_stage(metadata_that_are_none_are_a_warning),
+        with_stage(a_full_disk_is_a_warning),
+        with_stage(invalid_metadata_is_a_warning),
         with_stage(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* A terminal, or a pipe: what is written to `to` is read from `from`. */
+/* A terminal or a pipe: text written to `to` is read from `from`. */
 typedef struct {
     int from, to;
     char text[1 << 14];
@@ -40,7 +40,7 @@ static output open_pipe(void)
     return (output){.from = ends[0], .to = ends[1]};
 }
 
-/* All that was written since the last look: a mark is written after it, and waited for. */
+/* Returns the text that was written since the last call. Writes a mark after it, and waits for the mark. */
 static const char *written(output *o)
 {
     size_t used = 0;
@@ -62,7 +62,7 @@ static void close_output(const output *o)
     close(o->to);
 }
 
-/* A hook that makes each run take so long. */
+/* A hook that advances the clock by `secs` in each run. */
 typedef struct {
     stage *s;
     double secs;
@@ -236,7 +236,7 @@ static void a_session_that_fails_ends_the_line(void **state)
     close_output(&o);
 }
 
-static void the_line_can_be_taken_away_for_others(void **state)
+static void the_line_can_be_cleared(void **state)
 {
     stage *s = *state;
     output o = open_terminal(80);
@@ -259,7 +259,7 @@ static void *clear_often(void *hook)
     return NULL;
 }
 
-static void any_thread_may_take_it_away(void **state)
+static void any_thread_may_clear_it(void **state)
 {
     stage *s = *state;
     output o = open_terminal(80);
@@ -275,7 +275,7 @@ static void any_thread_may_take_it_away(void **state)
     close_output(&o);
 }
 
-/* The step from which a run goes on is not of its making. */
+/* The steps before a resume do not count for the rate. */
 static void after_a_resume_the_rate_is_that_of_this_run(void **state)
 {
     stage *s = *state;
@@ -305,7 +305,7 @@ static void a_new_pace_is_seen_soon(void **state)
     close_output(&o);
 }
 
-/* Elsewhere. */
+/* Not on a terminal. */
 
 static void a_pipe_has_lines_every_ten_seconds(void **state)
 {
@@ -321,7 +321,7 @@ static void a_pipe_has_lines_every_ten_seconds(void **state)
     close_output(&o);
 }
 
-static void or_every_so_many_steps(void **state)
+static void or_every_n_steps(void **state)
 {
     stage *s = *state;
     output o = open_pipe();
@@ -346,7 +346,7 @@ static void or_as_a_trigger_says(void **state)
     hs_session_request_save(s->session);
     stage_run(s, "train", 5, 0);
     assert_string_equal(written(&o), "step 9\nstep 12\n");
-    hs_script_set_step(s->script, 4); /* it is set back, which is no request */
+    hs_script_set_step(s->script, 4); /* a decrease of the step is not a request */
     stage_run(s, "train", 3, 0);
     assert_string_equal(written(&o), "step 6\n");
     stage_close(s);
@@ -360,14 +360,14 @@ static void a_terminal_can_have_plain_lines_too(void **state)
     pace p = {.secs = 0};
     open_paced(s, &p, hs_progress(.descriptor = o.to, .every_n_steps = 1, .plain = true));
     stage_run(s, "train", 2, 0);
-    assert_string_equal(written(&o), "step 1\r\nstep 2\r\n"); /* the terminal's own returns */
+    assert_string_equal(written(&o), "step 1\r\nstep 2\r\n"); /* the terminal adds the carriage returns */
     stage_close(s);
     close_output(&o);
 }
 
 /* Writes that fail. */
 
-static void a_pipe_without_a_reader_is_left_alone(void **state)
+static void a_pipe_without_a_reader_is_not_written_again(void **state)
 {
     stage *s = *state;
     output o = open_pipe();
@@ -417,7 +417,7 @@ static void a_closed_descriptor_fails_nothing(void **state)
 
 /* Making one. */
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_progress(.every_n_steps = 1, .every_n_secs = 1), HS_INVALID_ARGUMENT,
@@ -465,18 +465,18 @@ int main(void)
         with_stage(it_is_rewritten_five_times_a_second_at_most),
         with_stage(tensors_are_fetched_only_when_they_are_shown),
         with_stage(a_session_that_fails_ends_the_line),
-        with_stage(the_line_can_be_taken_away_for_others),
-        with_stage(any_thread_may_take_it_away),
+        with_stage(the_line_can_be_cleared),
+        with_stage(any_thread_may_clear_it),
         with_stage(after_a_resume_the_rate_is_that_of_this_run),
         with_stage(a_new_pace_is_seen_soon),
         with_stage(a_pipe_has_lines_every_ten_seconds),
-        with_stage(or_every_so_many_steps),
+        with_stage(or_every_n_steps),
         with_stage(or_as_a_trigger_says),
         with_stage(a_terminal_can_have_plain_lines_too),
-        with_stage(a_pipe_without_a_reader_is_left_alone),
+        with_stage(a_pipe_without_a_reader_is_not_written_again),
         with_stage(a_pipe_that_is_full_is_tried_again),
         with_stage(a_closed_descriptor_fails_nothing),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

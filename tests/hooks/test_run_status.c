@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A file of the directory, as JSON; NULL: there is none. To be let go of. */
+/* Reads a file of the directory as JSON. NULL: not found. The caller frees it with json_decref. */
 static json_t *read_json(const stage *s, const char *name)
 {
     size_t bytes;
@@ -45,7 +45,7 @@ static hs_hook status(const stage *s)
     return hs_run_status(.status_dir = s->directory);
 }
 
-/* Says that the present step is durable. */
+/* Records that the present step is durable. */
 static void save(const stage *s)
 {
     hs_raw_session_record_save(hs_session_raw(s->session), hs_session_global_step(s->session, NULL));
@@ -60,7 +60,7 @@ static void a_directory_is_needed(void **state)
 
 /* The status. */
 
-static void it_is_there_when_the_session_is_created(void **state)
+static void it_is_written_when_the_session_is_created(void **state)
 {
     stage *s = *state;
     hs_script_set_step(s->script, 4);
@@ -101,7 +101,7 @@ static void a_step_without_a_save_writes_nothing(void **state)
     assert_int_equal(s->t.allocations, allocations);
 }
 
-static void at_the_end_it_says_so(void **state)
+static void at_the_end_the_phase_is_end(void **state)
 {
     stage *s = *state;
     stage_open(s, status(s));
@@ -129,7 +129,7 @@ static hs_code has_saved(void *self, hs_raw_session *session, hs_coordinator *co
     return HS_OK;
 }
 
-static void what_a_save_took_in_this_run_counts_more(void **state)
+static void the_save_time_of_this_run_counts_more(void **state)
 {
     stage *s = *state;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "saver", .after_create_session = has_saved);
@@ -141,7 +141,7 @@ static void what_a_save_took_in_this_run_counts_more(void **state)
     assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 3);
 }
 
-static void what_makes_no_sense_is_not_believed(void **state)
+static void invalid_save_times_are_ignored(void **state)
 {
     static const char *const texts[] = {
         "", "{", "[]", "{\"save_secs\": -1}", "{\"save_secs\": 1e30}", "{\"save_secs\": \"3\"}"};
@@ -186,7 +186,7 @@ static void without_memory_for_json_the_earlier_status_is_not_read(void **state)
 
 /* The outcome. */
 
-static void the_outcome_is_told(void **state)
+static void the_outcome_is_written(void **state)
 {
     stage *s = *state;
     hs_hook hooks[] = {status(s), hs_stop_at_step(.last_step = 2)};
@@ -208,7 +208,7 @@ static void the_outcome_is_told(void **state)
     json_decref(root);
 }
 
-static void an_interruption_is_told(void **state)
+static void an_interruption_is_written(void **state)
 {
     stage *s = *state;
     stage_open(s, status(s));
@@ -222,8 +222,8 @@ static void an_interruption_is_told(void **state)
     assert_int_equal(number(s, "outcome.json", "exit_code"), 75);
 }
 
-/* Whatever is in the message, a reader of JSON gets it. */
-static void an_error_is_told_in_sound_json(void **state)
+/* Any message can be read back as JSON. */
+static void an_error_is_written_as_valid_json(void **state)
 {
     stage *s = *state;
     json_error_t at;
@@ -243,17 +243,17 @@ static void an_error_is_told_in_sound_json(void **state)
     json_decref(root);
 }
 
-static void failures_that_were_got_over_are_told(void **state)
+static void tolerated_failures_are_written(void **state)
 {
-    static const hs_error sick = {.code = HS_UNAVAILABLE,
-                                  .message = "no \"net\"\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82"};
+    static const hs_error disk_error = {.code = HS_UNAVAILABLE,
+                                        .message = "no \"net\"\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82"};
     stage *s = *state;
     stage_open(s, status(s));
     stage_run(s, "train", 1, 0);
-    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &sick);
+    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &disk_error);
     stage_run(s, "train", 1, 0);
-    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &sick);
-    hs_raw_session_report_failure(hs_session_raw(s->session), "other", &sick);
+    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &disk_error);
+    hs_raw_session_report_failure(hs_session_raw(s->session), "other", &disk_error);
     stage_close(s);
     json_t *root = read_json(s, "outcome.json");
     json_t *failures = json_object_get(root, "failures"), *first = json_array_get(failures, 0);
@@ -295,8 +295,8 @@ static void a_session_that_is_not_opened_has_an_outcome(void **state)
     assert_text(s, "outcome.json", "hook", "refusing");
 }
 
-/* A name that was mistyped, say. */
-static void what_was_not_opened_makes_no_directory(void **state)
+/* For example, the name was mistyped. */
+static void a_session_that_was_not_opened_makes_no_directory(void **state)
 {
     stage *s = *state;
     hs_hook hooks[] = {hs_run_status(.status_dir = test_path(s->directory, "none")), hs_stop_at_step(.last_step = -1)};
@@ -315,7 +315,7 @@ static void a_directory_is_made(void **state)
 
 /* Failing. */
 
-static void a_sick_disk_is_got_over(void **state)
+static void disk_errors_are_tolerated(void **state)
 {
     stage *s = *state;
     hs_hook_failure failure;
@@ -333,10 +333,10 @@ static void a_sick_disk_is_got_over(void **state)
     assert_int_equal(failure.failures, 3);
     stage_close(s);
     assert_int_equal(s->outcome.failing_hooks, 1);
-    assert_text(s, "status.json", "phase", "init"); /* the last that could be written, whole */
+    assert_text(s, "status.json", "phase", "init"); /* the last complete file */
 }
 
-/* Another process saves to the directory, until it is killed. */
+/* Another process holds the directory until it is killed. */
 static pid_t hold(const stage *s)
 {
     int ready[2];
@@ -359,7 +359,7 @@ static pid_t hold(const stage *s)
     return child;
 }
 
-static void a_directory_that_another_process_saves_to_is_left_alone(void **state)
+static void a_directory_of_another_process_is_not_written(void **state)
 {
     stage *s = *state;
     test_write_file(test_path(s->directory, "outcome.json"), "{}", 2);
@@ -384,7 +384,7 @@ static hs_code each_scenario(test_env *t, void *user)
     test_tolerate(t, "cannot write outcome.json: ");
     test_tolerate(t, "cannot delete outcome.json of an earlier run: ");
     test_tolerate(t, "cannot read status.json of an earlier run: ");
-    test_tolerate_harmless(t); /* what an earlier run knew */
+    test_tolerate_harmless(t); /* the save time of an earlier run */
     test_write_file(test_path(s->directory, "outcome.json"), "{}", 2);
     hs_script *script = hs_script_new(&t->env);
     if (!script)
@@ -406,7 +406,7 @@ static void each_allocation(void **state)
     test_each_allocation(each_scenario, *state);
 }
 
-/* Whatever fails, there is a status, and it is whole. */
+/* After any failure, the status file is complete. */
 static void is_whole(void *user)
 {
     json_decref(read_json(user, "status.json"));
@@ -452,24 +452,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(a_directory_is_needed),
-        with_stage(it_is_there_when_the_session_is_created),
+        with_stage(it_is_written_when_the_session_is_created),
         with_stage(it_follows_the_saves),
         with_stage(a_step_without_a_save_writes_nothing),
-        with_stage(at_the_end_it_says_so),
+        with_stage(at_the_end_the_phase_is_end),
         with_stage(a_resumed_run_knows_how_long_a_save_takes),
-        with_stage(what_a_save_took_in_this_run_counts_more),
-        with_stage(what_makes_no_sense_is_not_believed),
+        with_stage(the_save_time_of_this_run_counts_more),
+        with_stage(invalid_save_times_are_ignored),
         with_stage(without_memory_for_json_the_earlier_status_is_not_read),
-        with_stage(the_outcome_is_told),
-        with_stage(an_interruption_is_told),
-        with_stage(an_error_is_told_in_sound_json),
-        with_stage(failures_that_were_got_over_are_told),
+        with_stage(the_outcome_is_written),
+        with_stage(an_interruption_is_written),
+        with_stage(an_error_is_written_as_valid_json),
+        with_stage(tolerated_failures_are_written),
         with_stage(an_earlier_runs_outcome_is_not_this_ones),
         with_stage(a_session_that_is_not_opened_has_an_outcome),
-        with_stage(what_was_not_opened_makes_no_directory),
+        with_stage(a_session_that_was_not_opened_makes_no_directory),
         with_stage(a_directory_is_made),
-        with_stage(a_sick_disk_is_got_over),
-        with_stage(a_directory_that_another_process_saves_to_is_left_alone),
+        with_stage(disk_errors_are_tolerated),
+        with_stage(a_directory_of_another_process_is_not_written),
         with_stage(each_allocation),
         with_stage(each_file_call),
         with_stage(a_training_session_has_it),

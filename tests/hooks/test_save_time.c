@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a save fits into the time that a signal leaves. */
+/* Saves that fit, or do not fit, into the time after a signal. */
 #include "hooks/stage.h"
 
 #include <hooksess/hooks/checkpoint_saver.h>
 
-/* A save that takes so long. */
+/* A disk whose saves take `secs`. */
 typedef struct {
     stage *s;
     double secs;
-    bool full; /* nothing more can be written */
+    bool full; /* no room remains */
     int saves;
 } slow;
 
@@ -37,7 +37,7 @@ static void open_slow(stage *s, slow *disk, bool signals, double grace)
     assert_ok(s->err.code, &s->err);
 }
 
-/* The step of the newest checkpoint after a run that comes so much later. */
+/* Runs once after `secs`. Returns the step of the newest checkpoint. */
 static int64_t saved_after(stage *s, double secs)
 {
     test_env_advance(&s->t, secs);
@@ -45,7 +45,7 @@ static int64_t saved_after(stage *s, double secs)
     return latest_step(s->directory);
 }
 
-static void half_of_the_time_is_worth_a_line(void **state)
+static void a_save_of_half_the_time_is_logged(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 15};
@@ -56,7 +56,7 @@ static void half_of_the_time_is_worth_a_line(void **state)
     stage_close(s);
 }
 
-static void less_is_not(void **state)
+static void a_faster_save_is_not_logged(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 14};
@@ -65,7 +65,7 @@ static void less_is_not(void **state)
     assert_lacks(s->t.log, "a save takes");
 }
 
-static void one_that_does_not_fit_is_made_more_often(void **state)
+static void a_save_that_does_not_fit_is_made_more_often(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 40};
@@ -80,7 +80,7 @@ static void one_that_does_not_fit_is_made_more_often(void **state)
     stage_close(s);
 }
 
-static void one_that_fails_is_not_made_again_in_every_step(void **state)
+static void a_failed_save_is_not_repeated_in_every_step(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 40};
@@ -97,7 +97,7 @@ static void one_that_fails_is_not_made_again_in_every_step(void **state)
     stage_close(s);
 }
 
-static void a_disk_that_is_fast_again_is_known_after_a_while(void **state)
+static void a_disk_that_is_fast_again_is_detected(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 40};
@@ -110,7 +110,7 @@ static void a_disk_that_is_fast_again_is_known_after_a_while(void **state)
     stage_close(s);
 }
 
-static void without_signals_or_a_limit_nobody_minds(void **state)
+static void without_signals_or_a_limit_nothing_is_logged(void **state)
 {
     stage *s = *state;
     slow disk = {.secs = 40};
@@ -122,7 +122,7 @@ static void without_signals_or_a_limit_nobody_minds(void **state)
     assert_lacks(s->t.log, "a save takes");
 }
 
-static void a_grace_that_is_no_time_is_refused(void **state)
+static void an_invalid_grace_is_refused(void **state)
 {
     stage *s = *state;
     assert_null(hs_session_open(hs_script_backend(s->script), HS_SESSION_OPTIONS(.signals = true, .signal_grace_secs = -2),
@@ -133,13 +133,13 @@ static void a_grace_that_is_no_time_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(half_of_the_time_is_worth_a_line),
-        with_stage(less_is_not),
-        with_stage(one_that_does_not_fit_is_made_more_often),
-        with_stage(one_that_fails_is_not_made_again_in_every_step),
-        with_stage(a_disk_that_is_fast_again_is_known_after_a_while),
-        with_stage(without_signals_or_a_limit_nobody_minds),
-        with_stage(a_grace_that_is_no_time_is_refused),
+        with_stage(a_save_of_half_the_time_is_logged),
+        with_stage(a_faster_save_is_not_logged),
+        with_stage(a_save_that_does_not_fit_is_made_more_often),
+        with_stage(a_failed_save_is_not_repeated_in_every_step),
+        with_stage(a_disk_that_is_fast_again_is_detected),
+        with_stage(without_signals_or_a_limit_nothing_is_logged),
+        with_stage(an_invalid_grace_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

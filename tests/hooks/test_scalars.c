@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in event files, and in sinks of the program's own. */
+/* Numbers in event files and in the program's sinks. */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 #include "summary/events.h"
@@ -115,7 +115,7 @@ static void a_metric_is_shown_once_at_the_step_at_which_it_was_set(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 accuracy=0.25@1");
 }
 
-/* Rows are counted from where the run is decided, so that each step that takes longer than the interval has one. */
+/* The interval begins when a run is chosen, so that each step longer than the interval has a row. */
 static hs_code take_long(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)run, (void)values, (void)err;
@@ -147,7 +147,7 @@ static void last_is_a_row_at_the_end(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 loss=0.5@2 loss=0.5@3");
 }
 
-static void what_is_not_one_number_is_refused(void **state)
+static void a_tensor_with_several_elements_is_refused(void **state)
 {
     stage *s = *state;
     static const float values[2] = {1, 2};
@@ -193,15 +193,15 @@ static void a_resumed_run_has_the_points_of_a_whole_one(void **state)
     assert_string_equal(points_of_runs_to(*state, parts), wanted);
 }
 
-/* A sink that notes its calls. */
+/* A sink that records its calls. */
 
 typedef struct {
     char calls[1024];
-    const char *fails; /* this call, from now on; NULL: none */
+    const char *fails; /* the call that fails from now on. NULL: none */
     hs_code code;      /* with this code */
     int os_error;
-    int64_t saved;     /* what it saves */
-    int64_t loaded;    /* what it has loaded */
+    int64_t saved;     /* the state to save */
+    int64_t loaded;    /* the loaded state */
     hs_scalar last[4]; /* of the last row */
     bool destroyed;
 } noted;
@@ -367,7 +367,7 @@ static void numbers_are_exact(void **state)
 
 /* Failures. */
 
-static void what_cannot_be_opened_at_first_fails_the_session(void **state)
+static void a_sink_that_cannot_be_opened_at_first_fails_the_session(void **state)
 {
     noted n = {.fails = "open", .code = HS_UNKNOWN};
     make_loss(*state);
@@ -376,8 +376,8 @@ static void what_cannot_be_opened_at_first_fails_the_session(void **state)
     assert_true(n.destroyed);
 }
 
-/* UNAVAILABLE, too: the session is not lost. */
-static void a_row_that_fails_ends_no_training(void **state)
+/* UNAVAILABLE of a sink does not mean that the session is lost. */
+static void a_failed_row_does_not_end_the_training(void **state)
 {
     stage *s = *state;
     noted n = {.saved = 1};
@@ -397,7 +397,7 @@ static void a_row_that_fails_ends_no_training(void **state)
     assert_int_equal(hs_outcome_exit_code(&s->outcome), 0);
 }
 
-static void a_metric_of_a_row_that_fails_comes_with_the_next_row(void **state)
+static void a_metric_of_a_failed_row_is_in_the_next_row(void **state)
 {
     stage *s = *state;
     noted n = {.saved = 1};
@@ -511,9 +511,9 @@ static void the_state_of_another_sink_is_skipped(void **state)
     hs__buffer_free(&bytes);
 }
 
-/* Making one. */
+/* Options. */
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     const char *const *step = HS_NAMES("global_step");
@@ -577,22 +577,22 @@ int main(void)
         with_stage(a_metric_is_shown_once_at_the_step_at_which_it_was_set),
         with_stage(by_seconds_each_step_that_takes_longer_has_a_row),
         with_stage(last_is_a_row_at_the_end),
-        with_stage(what_is_not_one_number_is_refused),
+        with_stage(a_tensor_with_several_elements_is_refused),
         with_stage(a_resumed_run_has_the_points_of_a_whole_one),
         with_stage(a_sink_is_opened_gets_rows_and_is_closed),
         with_stage(a_session_without_a_run_has_no_end),
         with_stage(only_write_is_required),
         with_stage(after_a_restore_it_is_opened_again),
         with_stage(numbers_are_exact),
-        with_stage(what_cannot_be_opened_at_first_fails_the_session),
-        with_stage(a_row_that_fails_ends_no_training),
-        with_stage(a_metric_of_a_row_that_fails_comes_with_the_next_row),
+        with_stage(a_sink_that_cannot_be_opened_at_first_fails_the_session),
+        with_stage(a_failed_row_does_not_end_the_training),
+        with_stage(a_metric_of_a_failed_row_is_in_the_next_row),
         with_stage(an_opening_that_fails_later_is_tried_again_before_the_next_row),
         with_stage(flush_and_end_may_fail),
         with_stage(a_mistake_ends_the_training),
         with_stage(a_sink_that_is_full_gets_no_more_rows),
         with_stage(the_state_of_another_sink_is_skipped),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

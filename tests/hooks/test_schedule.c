@@ -83,7 +83,7 @@ static void the_schedules_of_llm_c(void **state)
                          hs_schedule_value(&cases[i].options, steps[k]), cases[i].values[k]);
 }
 
-/* torch.optim.lr_scheduler computes a rate from the one before. */
+/* torch.optim.lr_scheduler computes each rate from the previous one. */
 static void the_schedules_of_torch(void **state)
 {
     enum { T = 50 };
@@ -178,7 +178,7 @@ static void a_value_is_set_before_each_step(void **state)
     assert_lacks(o->t.log, "was changed");
 }
 
-/* Makes the steps, each in a new session if `restarts`. The program multiplies the number before one of them. */
+/* Trains, each step in a new session if `restarts`. The program multiplies the number before one of the steps. */
 static void run_restarted(own *o, bool restarts, int64_t changed_before, double factor, double *number, double *seen)
 {
     const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = o->directory);
@@ -252,7 +252,7 @@ static void a_change_that_no_step_has_seen_is_saved(void **state)
     }
 }
 
-/* The variable is then of the checkpoint, and what the schedule wrote is of later. */
+/* The variable is then that of the checkpoint, but the schedule has written a later value. */
 static void a_restore_without_the_hooks_state_changes_no_factor(void **state)
 {
     own *o = *state;
@@ -275,7 +275,7 @@ static void a_restore_without_the_hooks_state_changes_no_factor(void **state)
     own_close(o);
 }
 
-static void a_held_schedule_begins_anew_in_each_session(void **state)
+static void a_held_schedule_starts_again_in_each_session(void **state)
 {
     own *o = *state;
     double number = 0;
@@ -335,7 +335,7 @@ static void control_changes_a_scheduled_number(void **state)
     own_close(o);
 }
 
-/* It is changed by the control file at step 4. A process is killed after each step, and the next one continues. */
+/* The control file changes the number at step 4. A process is killed after each step, and the next one continues. */
 static void train_some(own *o, double *number, int64_t from, int64_t until, double *seen)
 {
     const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = o->directory);
@@ -403,7 +403,7 @@ static void a_killed_process_continues_with_the_same_variable(void **state)
     compare_kills(o, &number);
 }
 
-/* As any number of the graph. A line and a point have the value that the step was made with. */
+/* Like any number of the graph. A log line and an event have the value that the step used. */
 static void the_number_is_logged_and_charted(void **state)
 {
     own *o = *state;
@@ -471,11 +471,11 @@ static void a_rollback_undoes_a_change_of_a_variable(void **state)
     fall.value = "rate";
 }
 
-/* A step is made with the learning rate's share of the batch's number. */
+/* A step adds the batch's number times the learning rate. */
 static void a_rollback_of_the_guard_shrinks_the_scheduled_rate(void **state)
 {
     poisoned *p = *state;
-    p->bad[0] = 2; /* of the first state, and of a checkpoint */
+    p->bad[0] = 2; /* once from the first state, and once from a checkpoint */
     p->bad[1] = 7;
     hs_hook hooks[] = {
         hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({4, 8})),
@@ -494,7 +494,7 @@ static void a_rollback_of_the_guard_shrinks_the_scheduled_rate(void **state)
     stage_close(p->s);
 }
 
-static void what_cannot_be_set_is_refused(void **state)
+static void numbers_that_cannot_be_set_are_refused(void **state)
 {
     own *o = *state;
     static float three[3];
@@ -552,7 +552,7 @@ static void a_damaged_state_is_refused(void **state)
     hs_hook_free(hook);
 }
 
-static void without_memory_begin_says_so(void **state)
+static void begin_reports_exhausted_memory(void **state)
 {
     stage *s = *state;
     for (size_t k = 1; k <= 3; k++) {
@@ -577,7 +577,7 @@ int main(void)
         own_test(a_change_of_a_variable_continues_in_proportion),
         own_test(a_change_that_no_step_has_seen_is_saved),
         own_test(a_restore_without_the_hooks_state_changes_no_factor),
-        own_test(a_held_schedule_begins_anew_in_each_session),
+        own_test(a_held_schedule_starts_again_in_each_session),
         own_test(a_change_from_or_to_0_is_overwritten),
         own_test(control_changes_a_scheduled_number),
         own_test(a_killed_process_continues_with_the_same_value),
@@ -586,10 +586,10 @@ int main(void)
         with_poisoned(a_rollback_undoes_a_change_of_a_value),
         with_poisoned(a_rollback_undoes_a_change_of_a_variable),
         with_poisoned(a_rollback_of_the_guard_shrinks_the_scheduled_rate),
-        own_test(what_cannot_be_set_is_refused),
+        own_test(numbers_that_cannot_be_set_are_refused),
         with_stage(a_backend_without_values_has_only_variables),
         own_test(a_damaged_state_is_refused),
-        with_stage(without_memory_begin_says_so),
+        with_stage(begin_reports_exhausted_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static hs_hook every(const stage *s, int64_t steps)
 
 static const char stands[] = ": the global step does not advance";
 
-/* How often it was warned since the last time. */
+/* Returns the number of warnings since the last call. */
 static size_t warned(stage *s)
 {
     size_t n = count_of(s->t.log, stands);
@@ -42,7 +42,7 @@ static void bh_094s_the_default_is_a_hundred_steps(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=4@101 global_step/sec=4@201");
 }
 
-static void options_that_make_no_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, &s->err);
@@ -97,7 +97,7 @@ static void bh_045_runs_of_as_many_steps(void **state)
                                                    "global_step/sec=5@20 global_step/sec=5@25");
 }
 
-static void a_clock_that_stands_gives_no_rate(void **state)
+static void without_a_passing_clock_no_rate_is_written(void **state)
 {
     stage *s = *state;
     stage_open(s, every(s, 1));
@@ -116,7 +116,7 @@ static void by_seconds_the_step_is_read_only_when_it_is_time(void **state)
     c.step_reads = 0;
     stage_run(s, "train", 11, 0.125); /* 1.25 seconds, due once */
     assert_int_equal(c.step_reads, 1);
-    stage_close(s); /* while the backend is there */
+    stage_close(s); /* before the backend is freed */
 }
 
 /* Units. */
@@ -150,7 +150,7 @@ static void utilization_needs_no_units(void **state)
     stage_close(s);
 }
 
-/* Where to. */
+/* Directories. */
 
 static void bh_096s_without_a_writer_it_only_logs(void **state)
 {
@@ -193,7 +193,7 @@ static hs_code slow_step(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Makes so many steps in a session of its own that saves in the stage's directory. */
+/* Trains `steps` steps in a new session that saves to the stage's directory. */
 static void train(stage *s, const char *step_name, hs_hook hook, int steps)
 {
     hs_graph *graph = hs_graph_new(&s->t.env);
@@ -217,8 +217,8 @@ static void bh_042_the_tag_has_the_steps_name(void **state)
     assert_int_equal(count_of(events_text(s->directory), "/sec="), 1);
 }
 
-/* The points of a resumed run are those of a whole one, and the pause between the two is in none of the rates. */
-static void bh_040_a_resumed_run_goes_on_in_the_rhythm(void **state)
+/* A resumed run reports at the same steps as an uninterrupted one, and no rate includes the pause. */
+static void bh_040_a_resumed_run_continues_the_schedule(void **state)
 {
     stage *s = *state;
     train(s, NULL, every(s, 4), 6);
@@ -230,8 +230,8 @@ static void bh_040_a_resumed_run_goes_on_in_the_rhythm(void **state)
     assert_int_equal(count_of(text, "/sec="), 2);
 }
 
-/* It would be silent until the step comes there. */
-static void a_restored_mark_beyond_the_step_is_none(void **state)
+/* Otherwise the hook would not report until the step reached the mark. */
+static void a_restored_mark_beyond_the_step_is_ignored(void **state)
 {
     const int64_t mark[] = {INT64_MAX, -1};
     hs_state_reader in = {.at = (const unsigned char *)mark, .left = sizeof mark};
@@ -245,9 +245,9 @@ static void a_restored_mark_beyond_the_step_is_none(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@7 global_step/sec=2@11");
 }
 
-/* A step that stands. */
+/* A step that does not advance. */
 
-static void bh_043_it_warns_once_for_each_standstill(void **state)
+static void bh_043_it_warns_once_for_each_stall(void **state)
 {
     stage *s = *state;
     hs_script_steps_per_run(s->script, 0);
@@ -301,7 +301,7 @@ static hs_code count_twice(test_env *t, void *user)
 {
     hs_error err = {0};
     const stage *s = user;
-    test_tolerate(t, "event file in "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is retried */
     test_tolerate(t, "'summary writer' failed ");
     events_remove(s->directory);
     hs_script *script = hs_script_new(&t->env);
@@ -331,11 +331,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(bh_094s_seconds_alone_are_enough),
         with_stage(bh_094s_the_default_is_a_hundred_steps),
-        with_stage(options_that_make_no_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(bh_040_every_ten_steps),
         with_stage(bh_044_runs_of_fewer_steps),
         with_stage(bh_045_runs_of_as_many_steps),
-        with_stage(a_clock_that_stands_gives_no_rate),
+        with_stage(without_a_passing_clock_no_rate_is_written),
         with_stage(by_seconds_the_step_is_read_only_when_it_is_time),
         with_stage(units_per_second_are_logged_and_charted),
         with_stage(units_are_examples_and_need_no_flops),
@@ -344,9 +344,9 @@ int main(void)
         with_stage(lines_of_a_fast_training_are_a_second_apart),
         with_stage(bh_096s_a_given_writer_stays_open),
         with_stage(bh_042_the_tag_has_the_steps_name),
-        with_stage(bh_040_a_resumed_run_goes_on_in_the_rhythm),
-        with_stage(a_restored_mark_beyond_the_step_is_none),
-        with_stage(bh_043_it_warns_once_for_each_standstill),
+        with_stage(bh_040_a_resumed_run_continues_the_schedule),
+        with_stage(a_restored_mark_beyond_the_step_is_ignored),
+        with_stage(bh_043_it_warns_once_for_each_stall),
         with_stage(bh_097s_the_first_run_never_warns),
         with_stage(bh_097s_by_seconds_it_warns_after_an_interval),
         with_stage(runs_of_another_kind_do_not_count),

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Trains, each step so long after the one before, until it is to stop, or `most` are made. How many were made. */
+/* Trains until a stop, at most `most` steps, with `secs` between them. Returns the number of steps. */
 static int train(stage *s, double secs, int most)
 {
     int made = 0;
@@ -17,7 +17,7 @@ static int train(stage *s, double secs, int most)
     return made;
 }
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_stop_after(.margin_secs = 1), HS_INVALID_ARGUMENT,
@@ -30,7 +30,7 @@ static void options_must_make_sense(void **state)
                   "HS_INIT(hs_stop_after_options");
 }
 
-/* After the fourth step 2 s are left, which is just enough for another. */
+/* After the fourth step 2 s remain, which is just enough for another one. */
 static void it_stops_while_a_step_still_fits(void **state)
 {
     stage *s = *state;
@@ -68,7 +68,7 @@ static void it_goes_by_the_longest_step(void **state)
     assert_int_equal(train(s, 1, 99), 12);
 }
 
-/* What is done between runs is a part of the step. */
+/* Time between runs is part of the step. */
 static void the_programs_own_work_counts(void **state)
 {
     stage *s = *state;
@@ -120,7 +120,7 @@ static void a_deadline_that_has_passed_makes_no_step(void **state)
     assert_int_equal(hs_script_runs(s->script), 0);
 }
 
-static void one_that_is_done_counts_more(void **state)
+static void a_completed_training_counts_more_than_a_time_limit(void **state)
 {
     stage *s = *state;
     hs_hook hooks[] = {hs_stop_after(.this_run_secs = 3), hs_stop_at_step(.last_step = 3)};
@@ -130,7 +130,7 @@ static void one_that_is_done_counts_more(void **state)
     assert_false(s->outcome.interrupted);
 }
 
-static void it_is_told_of_once(void **state)
+static void it_is_logged_once(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_stop_after(.this_run_secs = 1));
@@ -155,7 +155,7 @@ static void it_needs_no_global_step(void **state)
 
 /* Over several runs. */
 
-/* Another process, whose steps take `secs`. How many it made. */
+/* Another process, whose steps take `secs`. Returns the number of steps. */
 static int resume(stage *s, hs_hook hook, double secs, int most)
 {
     model m;
@@ -194,8 +194,8 @@ static void time_that_is_used_up_leaves_nothing_to_do(void **state)
     assert_contains(s->t.log, "INFO: training is already done: 100 s of total_secs 100 are used");
 }
 
-/* Looking does not use it up, nor does it forget. */
-static void more_time_goes_on(void **state)
+/* A run that stops immediately neither uses up time nor forgets the used time. */
+static void with_more_time_training_continues(void **state)
 {
     stage *s = *state;
     resume(s, hs_stop_after(.total_secs = 100), 10, 99);
@@ -203,14 +203,14 @@ static void more_time_goes_on(void **state)
     assert_int_equal(resume(s, hs_stop_after(.total_secs = 150), 10, 99), 5);
 }
 
-static void a_run_of_its_own_time_begins_anew(void **state)
+static void this_run_secs_starts_again_in_each_run(void **state)
 {
     stage *s = *state;
     assert_int_equal(resume(s, hs_stop_after(.this_run_secs = 50), 10, 99), 5);
     assert_int_equal(resume(s, hs_stop_after(.this_run_secs = 50), 10, 99), 5);
 }
 
-/* The time since the checkpoint that it goes back to has passed all the same. */
+/* After a rollback, the time since the checkpoint still counts. */
 static void a_rollback_gives_no_time_back(void **state)
 {
     stage *s = *state;
@@ -272,7 +272,7 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
+        with_stage(invalid_options_are_refused),
         with_stage(it_stops_while_a_step_still_fits),
         with_stage(it_leaves_time_to_save),
         with_stage(it_leaves_a_margin),
@@ -281,13 +281,13 @@ int main(void)
         with_stage(a_deadline_is_a_time_of_day),
         with_stage(a_clock_that_is_set_is_noticed),
         with_stage(a_deadline_that_has_passed_makes_no_step),
-        with_stage(one_that_is_done_counts_more),
-        with_stage(it_is_told_of_once),
+        with_stage(a_completed_training_counts_more_than_a_time_limit),
+        with_stage(it_is_logged_once),
         with_stage(it_needs_no_global_step),
         with_stage(time_counts_over_all_runs),
         with_stage(time_that_is_used_up_leaves_nothing_to_do),
-        with_stage(more_time_goes_on),
-        with_stage(a_run_of_its_own_time_begins_anew),
+        with_stage(with_more_time_training_continues),
+        with_stage(this_run_secs_starts_again_in_each_run),
         with_stage(a_rollback_gives_no_time_back),
         with_stage(a_damaged_state_is_refused),
         cmocka_unit_test(each_allocation),

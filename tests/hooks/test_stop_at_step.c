@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/stage.h"
 
-/* An op that leaves the global step alone, so that the test sets it. */
+/* An op that does not change the global step, which the test sets. */
 static int setup(void **state)
 {
     stage_setup(state);
@@ -10,7 +10,7 @@ static int setup(void **state)
 }
 #define with_noop(test) cmocka_unit_test_setup_teardown(test, setup, stage_teardown)
 
-/* A run that sees the step at `step`; is a stop asked for then? */
+/* Runs with this global step. Returns true if the hook then requests a stop. */
 static bool stops_at(stage *s, int64_t step)
 {
     hs_script_set_step(s->script, step);
@@ -59,7 +59,7 @@ static void num_steps_counts_from_the_sessions_step(void **state)
     assert_true(stops_at(s, 15));
 }
 
-static void it_makes_exactly_so_many_steps(void **state)
+static void it_makes_exactly_num_steps(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_stop_at_step(.last_step = 7));
@@ -72,7 +72,7 @@ static void it_makes_exactly_so_many_steps(void **state)
     assert_int_equal(s->outcome.step, 7);
 }
 
-/* Of 0 epochs. TensorFlow refuses a hook without either number, which is the same in C. */
+/* A training of 0 epochs. TensorFlow refuses a hook without either number, which in C is the same. */
 static void bh_074s_a_target_of_step_0_runs_nothing(void **state)
 {
     stage *s = *state;
@@ -190,7 +190,7 @@ int main(void)
         with_noop(bh_007_stops_at_last_step),
         with_noop(bh_009_stops_when_the_step_jumps),
         with_noop(num_steps_counts_from_the_sessions_step),
-        with_noop(it_makes_exactly_so_many_steps),
+        with_noop(it_makes_exactly_num_steps),
         with_noop(bh_074s_a_target_of_step_0_runs_nothing),
         with_noop(bh_074s_a_target_that_is_reached_runs_nothing),
         with_noop(bh_074s_a_target_that_is_just_reached_runs_nothing),

@@ -12,7 +12,7 @@ typedef struct {
     int counts[2];
     hs_string strings[2];
     int64_t step, per_run;
-    bool silent; /* the summaries have nothing in them */
+    bool silent; /* the summaries are empty */
 } counters;
 
 static hs_code inc(void *self, hs_op *op, hs_error *err)
@@ -111,7 +111,7 @@ static void bh_050_neither_secs_nor_steps(void **state)
                   "none of every_n_secs and every_n_steps");
 }
 
-static void where_to_write_is_said_once(void **state)
+static void exactly_one_of_directory_and_writer_is_given(void **state)
 {
     stage *s = *state;
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, NULL);
@@ -191,7 +191,7 @@ static void bh_099s_start_is_written_before_the_first_run(void **state)
     assert_string_equal(events_text(s->directory), "version start@41");
 }
 
-/* That a recovery writes no other comes with recovery. */
+/* That a recovery writes no second START is tested with recovery. */
 static void bh_099s_start_is_written_once_a_session(void **state)
 {
     stage *s = *state;
@@ -207,7 +207,7 @@ static void bh_100s_the_first_run_fetches_whatever_the_interval(void **state)
     stage *s = *state;
     counters c;
     open_counters(s, &c, every_eight(s));
-    c.step = 1000; /* others have trained meanwhile */
+    c.step = 1000; /* another process has trained */
     stage_run(s, "inc", 1, 0);
     assert_int_equal(c.counts[0], 1);
     stage_run(s, "inc", 7, 0);
@@ -223,14 +223,14 @@ static void bh_100s_the_decision_is_made_before_the_run(void **state)
     counters c;
     open_counters(s, &c, every_eight(s));
     stage_run(s, "inc", 8, 0);
-    c.step += 100; /* not known to the hook, which goes by what it saw last */
+    c.step += 100; /* unknown to the hook, which uses the last step that it read */
     stage_run(s, "inc", 1, 0);
     assert_int_equal(c.counts[0], 2);
     close_counters(s, &c);
     assert_string_equal(events_text(s->directory), "version start@1 s1=1@1 s1=2@109");
 }
 
-/* TensorFlow goes by what it read during the run. */
+/* TensorFlow uses the step that it read during the run. */
 static void bh_101s_the_step_is_read_once_a_run(void **state)
 {
     stage *s = *state;
@@ -241,13 +241,13 @@ static void bh_101s_the_step_is_read_once_a_run(void **state)
     assert_ok(stage_try(s, count_calls(&reads, hs_graph_backend(c.graph)), hooks, 2), &s->err);
     stage_run(s, "inc", 1, 0);
     reads.step_reads = 0;
-    stage_run(s, "inc", 8, 0); /* one of which fetches */
+    stage_run(s, "inc", 8, 0); /* one of them fetches */
     assert_int_equal(reads.step_reads, 8);
     close_counters(s, &c);
 }
 
 /* Four runs a step: as often as where each is one. */
-static void runs_that_make_no_step_shift_nothing(void **state)
+static void runs_that_make_no_step_do_not_shift_the_schedule(void **state)
 {
     stage *s = *state;
     counters c;
@@ -285,7 +285,7 @@ static void runs_of_several_steps(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 s1=1@5 s1=2@15 s1=3@25");
 }
 
-/* Where from and where to. */
+/* Ops and directories. */
 
 static void bh_104s_a_scaffolds_summary_op(void **state)
 {
@@ -312,8 +312,8 @@ static void bh_104s_a_scaffold_without_a_summary_op(void **state)
     assert_int_equal(c.counts[0], 0);
 }
 
-/* The steps that it did not see were not those of one run. */
-static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
+/* The steps that it missed are not counted as one run. */
+static void a_hook_that_is_called_again_continues_its_schedule(void **state)
 {
     static const hs_string empty = {0};
     stage *s = *state;
@@ -331,7 +331,7 @@ static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
     stage_close(s);
 }
 
-static void an_empty_summary_is_no_event(void **state)
+static void an_empty_summary_writes_no_event(void **state)
 {
     stage *s = *state;
     counters c;
@@ -390,7 +390,7 @@ static void hooks_of_one_directory_share_a_file(void **state)
 
 /* Failures. */
 
-static void what_is_no_summary_is_refused(void **state)
+static void a_value_that_is_not_a_summary_is_refused(void **state)
 {
     stage *s = *state;
     stage_open(s,
@@ -399,7 +399,7 @@ static void what_is_no_summary_is_refused(void **state)
                  "summary op 'global_step' does not return a string (a serialized Summary)");
 }
 
-static void an_op_that_is_not_there(void **state)
+static void an_unknown_op_is_refused(void **state)
 {
     stage *s = *state;
     stage_open(s, hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .summary_ops = HS_NAMES("unknown")));
@@ -450,7 +450,7 @@ static hs_code run_twice(test_env *t, void *user)
     hs_error err = {0};
     counters c;
     const stage *s = user;
-    test_tolerate(t, "event file in "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is retried */
     test_tolerate(t, "'summary writer' failed ");
     events_remove(s->directory);
     counters_build(&c, &t->env);
@@ -479,7 +479,7 @@ int main(void)
         with_stage(bh_048_both_scaffold_and_summary_ops),
         with_stage(bh_049_both_secs_and_steps),
         with_stage(bh_050_neither_secs_nor_steps),
-        with_stage(where_to_write_is_said_once),
+        with_stage(exactly_one_of_directory_and_writer_is_given),
         with_stage(bh_076s_a_graph_without_a_global_step),
         with_stage(bh_051_every_eight_steps),
         with_stage(bh_052_bh_104s_several_summary_ops),
@@ -489,18 +489,18 @@ int main(void)
         with_stage(bh_100s_the_first_run_fetches_whatever_the_interval),
         with_stage(bh_100s_the_decision_is_made_before_the_run),
         with_stage(bh_101s_the_step_is_read_once_a_run),
-        with_stage(runs_that_make_no_step_shift_nothing),
+        with_stage(runs_that_make_no_step_do_not_shift_the_schedule),
         with_stage(runs_that_change_their_steps_are_followed),
         with_stage(runs_of_several_steps),
         with_stage(bh_104s_a_scaffolds_summary_op),
         with_stage(bh_104s_a_scaffold_without_a_summary_op),
-        with_stage(a_hook_that_is_back_goes_on_in_its_rhythm),
-        with_stage(an_empty_summary_is_no_event),
+        with_stage(a_hook_that_is_called_again_continues_its_schedule),
+        with_stage(an_empty_summary_writes_no_event),
         with_stage(bh_105s_a_given_writer_is_flushed_and_stays_open),
         with_stage(bh_105s_used_again_it_starts_again),
         with_stage(hooks_of_one_directory_share_a_file),
-        with_stage(what_is_no_summary_is_refused),
-        with_stage(an_op_that_is_not_there),
+        with_stage(a_value_that_is_not_a_summary_is_refused),
+        with_stage(an_unknown_op_is_refused),
         with_stage(a_disk_that_fails_is_counted_and_no_failure),
         with_stage(a_writer_that_is_to_fail_makes_the_outcome_a_failure),
         with_stage(each_allocation_and_each_file_call),

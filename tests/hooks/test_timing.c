@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When hooks act, of their options: what is refused, and what clock they go by. When triggers fire is in test_trigger.c. */
+/* The schedules of hooks: refused options, and the clock. test_trigger.c tests when triggers fire. */
 #include "hooks/timing.h"
 #include "hooks/stage.h"
 
-/* Of a pair. */
+/* every_n_secs and every_n_steps. */
 static hs_code make(double secs, int64_t steps, hs_error *err)
 {
     hs__timing timing = {.timer = NULL};
@@ -27,7 +27,7 @@ static void bh_002_neither_secs_nor_steps(void **state)
     assert_fails(make(0, 0, &err), HS_INVALID_ARGUMENT, &err, "none of every_n_secs and every_n_steps");
 }
 
-/* TensorFlow takes 0 for an interval. Here it is an interval that is not set; invalid numbers are refused. */
+/* TensorFlow accepts 0 as an interval. Here 0 means that the interval is not set, and invalid numbers are refused. */
 static void bh_071s_an_interval_is_positive(void **state)
 {
     (void)state;
@@ -39,7 +39,7 @@ static void bh_071s_an_interval_is_positive(void **state)
     assert_fails(make(strtod("nan", NULL), 0, &err), HS_INVALID_ARGUMENT, &err, "every_n_secs is");
 }
 
-/* A hook that acts at the end alone. */
+/* A hook that acts only at the end. */
 static void with_none_of_the_options_the_timer_never_fires(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void a_timing_says_what_its_trigger_has(void **state)
     hs_timer_free(timing.timer);
 }
 
-/* A clock whose two faces move apart. */
+/* A monotonic and a wall clock that differ. */
 typedef struct {
     int64_t monotonic, real;
     size_t reads;
@@ -101,7 +101,7 @@ static hs_session *open_on_clock(stage *s, two_faced *clock, hs_script **script,
     return session;
 }
 
-/* TensorFlow's goes by the wall clock, which may be set while a program trains. */
+/* TensorFlow uses the wall clock, which may be set during training. */
 static void bh_072s_the_clock_is_the_monotonic_one(void **state)
 {
     stage *s = *state;
@@ -128,7 +128,7 @@ static void bh_072s_the_clock_is_read_once_for_all_hooks(void **state)
     hs_session *session = open_on_clock(s, &clock, &script, HS_TRIGGER(.every_n_secs = 10, .first = true), 3);
     hs_session_run(session, "train", NULL);
     clock.reads = 0;
-    hs_session_run(session, "train", NULL); /* nothing is due: asked before the run, not again after it */
+    hs_session_run(session, "train", NULL); /* not due: the clock is read before the run, not again after it */
     assert_int_equal(clock.reads, 1);
     clock.monotonic += 10000000000;
     hs_session_run(session, "train", NULL);

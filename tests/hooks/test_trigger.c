@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When hooks do what they do, by triggers of all kinds. */
+/* When hooks act, with all kinds of triggers. */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 #include "summary/events.h"
 
 enum { LAST = 10 };
 
-/* A model that has a loss, which is its step, a summary of it, and the steps at which something was done. */
+/* A model whose loss is its step, with a summary of the loss, and the steps at which hooks acted. */
 typedef struct {
     stage *s;
     model m;
@@ -14,9 +14,9 @@ typedef struct {
     hs_summary *summary;
     hs_string text;
     char saved[256], evaluated[256];
-    int64_t request_at; /* before the run to this step something is requested; 0: nothing is */
-    int64_t lost_at;    /* that run fails, once, as if the session were lost; and in it, too, */
-    bool requests_then; /* something is requested */
+    int64_t request_at; /* a save is requested before the run to this step. 0: never */
+    int64_t lost_at;    /* the run to this step fails once, as if the session were lost */
+    bool requests_then; /* a save is requested in that run */
     double secs;        /* between the runs */
 } trainer;
 
@@ -107,7 +107,7 @@ static hs_hook saver(trainer *t, const char *directory, const hs_trigger *trigge
                                .listeners = HS_LISTENERS({&ops, t}));
 }
 
-/* What a saver saves in so many steps, in a directory of its own. */
+/* Returns the steps that a saver saves, in a new directory. */
 static void assert_saves(trainer *t, const hs_trigger *trigger, int64_t pair, int64_t last, const char *expected)
 {
     static int number;
@@ -139,7 +139,7 @@ static void a_request_counts_whatever_the_trigger_says(void **state)
     trainer t = begin(state);
     t.request_at = 1;
     assert_saves(&t, HS_TRIGGER(.last = true), 0, LAST, " 1 10");
-    t.request_at = 4; /* what it does by steps is not shifted */
+    t.request_at = 4; /* the steps of every_n_steps are not shifted */
     assert_saves(&t, HS_TRIGGER(.every_n_steps = 3), 0, LAST, " 3 4 6 9 10");
     t.request_at = 6;
     assert_saves(&t, NULL, 4, LAST, " 0 4 6 8 10");
@@ -152,7 +152,7 @@ static void a_request_counts_whatever_the_trigger_says(void **state)
     hs_summary_free(t.summary);
 }
 
-static void all_at_once_is_once(void **state)
+static void several_conditions_at_one_step_save_once(void **state)
 {
     trainer t = begin(state);
     t.request_at = LAST;
@@ -171,8 +171,8 @@ static void a_session_without_a_run_is_saved_once(void **state)
     hs_summary_free(t.summary);
 }
 
-/* A request while a failed save waits for its next try does not wait. */
-static void a_request_tries_a_failed_save_at_once(void **state)
+/* A request during the wait for a retry saves immediately. */
+static void a_request_retries_a_failed_save_immediately(void **state)
 {
     stage *s = *state;
     stage_open(
@@ -191,7 +191,7 @@ static void a_request_tries_a_failed_save_at_once(void **state)
     stage_close(s);
 }
 
-/* A hook that fails once, so that the boundary of that run does not come. */
+/* A hook that fails once, so that this run has no boundary. */
 static hs_code fail_once(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     int *left = self;
@@ -215,9 +215,9 @@ static void a_request_waits_for_the_next_boundary(void **state)
     stage_close(s);
 }
 
-/* The others, which all do it at the same steps. */
+/* The other hooks, which all act at the same steps. */
 
-/* What log or events say of the loss. */
+/* The losses in the log or the events. */
 static const char *losses(const char *text, const char *mark)
 {
     static char steps[2][256];
@@ -243,7 +243,7 @@ static void train_with(trainer *t, const hs_trigger *trigger, int64_t last)
     train_to(t, last, hooks, 4, directory);
 }
 
-/* Where each of them has fired so far; then it is forgotten, but for what was saved. */
+/* Checks the steps at which each hook has acted. */
 static void assert_fired(trainer *t, const char *expected)
 {
     assert_string_equal(losses(t->s->t.log, ": loss = "), expected);
@@ -251,7 +251,7 @@ static void assert_fired(trainer *t, const char *expected)
     assert_string_equal(t->evaluated, expected);
 }
 
-static void anew(trainer *t)
+static void start_again(trainer *t)
 {
     test_remove_directory(t->s->directory);
     t->s->directory = test_make_directory();
@@ -263,7 +263,7 @@ static void assert_fires(trainer *t, const hs_trigger *trigger, const char *expe
 {
     train_with(t, trigger, LAST);
     assert_fired(t, expected);
-    anew(t);
+    start_again(t);
 }
 
 static void each_condition_fires(void **state)
@@ -296,8 +296,8 @@ static void any_of_several_fires(void **state)
     hs_summary_free(t.summary);
 }
 
-/* Whoever asks nothing of requests does not see them. */
-static void a_request_is_for_those_who_ask_for_it(void **state)
+/* A trigger without on_request ignores requests. */
+static void only_triggers_with_on_request_see_requests(void **state)
 {
     trainer t = begin(state);
     t.request_at = 2;
@@ -313,10 +313,10 @@ static void assert_resumes(trainer *t, const hs_trigger *trigger, int64_t at, co
     train_with(t, trigger, at);
     train_with(t, trigger, LAST);
     assert_fired(t, expected);
-    anew(t);
+    start_again(t);
 }
 
-static void a_resumed_run_goes_on_in_the_rhythm(void **state)
+static void a_resumed_run_continues_the_schedule(void **state)
 {
     trainer t = begin(state);
     for (int64_t at = 1; at < LAST; at++) {
@@ -329,14 +329,14 @@ static void a_resumed_run_goes_on_in_the_rhythm(void **state)
     hs_summary_free(t.summary);
 }
 
-/* A longer list than that of the run before, and one where there was none. */
-static void what_is_listed_anew_and_has_passed_does_not_fire(void **state)
+/* A list that is longer than in the previous run, and a list where the previous run had none. */
+static void a_newly_listed_step_that_has_passed_does_not_fire(void **state)
 {
     trainer t = begin(state);
     train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2)), 5);
     train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 3, 8)), LAST);
     assert_fired(&t, " 2 8");
-    anew(&t);
+    start_again(&t);
     train_with(&t, HS_TRIGGER(.every_n_steps = 4), 5);
     train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 3, 8)), 9);
     train_with(&t, HS_TRIGGER(.last = true), LAST);
@@ -344,7 +344,7 @@ static void what_is_listed_anew_and_has_passed_does_not_fire(void **state)
     hs_summary_free(t.summary);
 }
 
-/* The saver's last save before is of step 4. */
+/* The saver's last save was at step 4. */
 static void after_a_recovery_the_steps_fire_again_and_requests_do_not(void **state)
 {
     trainer t = begin(state);
@@ -355,7 +355,7 @@ static void after_a_recovery_the_steps_fire_again_and_requests_do_not(void **sta
     assert_fires(&t, HS_TRIGGER(.on_request = true), " 3");
     t.lost_at = 6;
     t.request_at = 0;
-    t.requests_then = true; /* nobody has seen this one */
+    t.requests_then = true; /* no hook has seen this request */
     assert_fires(&t, HS_TRIGGER(.on_request = true), " 5");
     hs_summary_free(t.summary);
 }
@@ -365,15 +365,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(the_saver_saves_at_the_end_and_no_step_twice),
         with_stage(a_request_counts_whatever_the_trigger_says),
-        with_stage(all_at_once_is_once),
+        with_stage(several_conditions_at_one_step_save_once),
         with_stage(a_session_without_a_run_is_saved_once),
-        with_stage(a_request_tries_a_failed_save_at_once),
+        with_stage(a_request_retries_a_failed_save_immediately),
         with_stage(a_request_waits_for_the_next_boundary),
         with_stage(each_condition_fires),
         with_stage(any_of_several_fires),
-        with_stage(a_request_is_for_those_who_ask_for_it),
-        with_stage(a_resumed_run_goes_on_in_the_rhythm),
-        with_stage(what_is_listed_anew_and_has_passed_does_not_fire),
+        with_stage(only_triggers_with_on_request_see_requests),
+        with_stage(a_resumed_run_continues_the_schedule),
+        with_stage(a_newly_listed_step_that_has_passed_does_not_fire),
         with_stage(after_a_recovery_the_steps_fire_again_and_requests_do_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

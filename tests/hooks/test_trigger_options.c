@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Triggers as options: what is refused, what is copied, what each hook makes of them. When they fire is in test_trigger.c.
- */
+/* Triggers as options: refusals, copies, and their effect in each hook. test_trigger.c tests when they fire. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
 /* Refusals. */
 
-/* Each hook that has a trigger, with its pair, and the names of the two. */
+/* Each hook that has a trigger, with the two intervals and their names. */
 enum { HOOKS = 8 };
 static const char *const pair_names[HOOKS][2] = {
     {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
@@ -60,7 +59,7 @@ static void a_trigger_that_never_fires(void **state)
                   HS_INVALID_ARGUMENT, "the trigger never fires");
 }
 
-static void numbers_that_make_no_sense(void **state)
+static void invalid_numbers_are_refused(void **state)
 {
     const struct {
         const hs_trigger *trigger;
@@ -128,7 +127,7 @@ static void each_allocation(void **state)
     test_each_allocation(make_one, state);
 }
 
-/* What each makes of it. */
+/* The effect in each hook. */
 
 /* Takes half a second in the first run. */
 static hs_code take_long(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -139,7 +138,7 @@ static hs_code take_long(void *self, hs_run_context *run, const hs_run_args **ar
     return err->code;
 }
 
-/* The rates that it tells, in as many runs, the first of half a second, with a quarter between two. */
+/* Returns the logged rates. The first run takes half a second; a quarter of a second is between two runs. */
 static const char *rates(stage *s, const hs_trigger *trigger, int runs)
 {
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "slow", .before_run = take_long);
@@ -151,7 +150,7 @@ static const char *rates(stage *s, const hs_trigger *trigger, int runs)
     return events_text(s->directory);
 }
 
-/* It begins with the first run, which `first` tells of. */
+/* With `first`, the first run is reported. */
 static void the_step_counters_first_and_last(void **state)
 {
     assert_string_equal(rates(*state, HS_TRIGGER(.first = true, .last = true), 4),
@@ -183,7 +182,7 @@ static const char *traced(stage *s, const hs_trigger *trigger, int request_at)
     return text;
 }
 
-static void the_profiler_traces_the_first_run_if_it_is_told(void **state)
+static void the_profiler_traces_the_first_run_with_first(void **state)
 {
     assert_string_equal(traced(*state, HS_TRIGGER(.every_n_steps = 3, .first = true), 0), " 1 4");
 }
@@ -204,8 +203,8 @@ static void the_profiler_has_no_last(void **state)
                   "trigger: last is set");
 }
 
-/* Evaluated already, or logged. */
-static void last_comes_beside_at_end(void **state)
+/* The last step was already logged. */
+static void last_and_at_end_log_once(void **state)
 {
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 2, 3, 4}, 4);
@@ -240,7 +239,7 @@ static void on_request_alone_never_reads_the_step(void **state)
     assert_ok(stage_try(s, count_calls(&c, hs_script_backend(s->script)), &hook, 1), &s->err);
     stage_run(s, "train", 1, 0);
     c.step_reads = 0;
-    stage_run(s, "train", 5, 0); /* what was listed has passed */
+    stage_run(s, "train", 5, 0); /* the listed steps have passed */
     assert_int_equal(c.step_reads, 0);
     hs_session_request_save(s->session);
     stage_run(s, "train", 1, 0);
@@ -254,16 +253,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(the_pair_and_a_trigger),
         with_stage(a_trigger_that_never_fires),
-        with_stage(numbers_that_make_no_sense),
+        with_stage(invalid_numbers_are_refused),
         with_stage(a_trigger_is_copied),
         with_stage(each_allocation),
         with_stage(the_step_counters_first_and_last),
         with_stage(the_step_counters_intervals_are_the_pairs),
-        with_stage(the_profiler_traces_the_first_run_if_it_is_told),
+        with_stage(the_profiler_traces_the_first_run_with_first),
         with_stage(the_profilers_intervals_begin_before_the_first_run),
         with_stage(the_profiler_on_request),
         with_stage(the_profiler_has_no_last),
-        with_stage(last_comes_beside_at_end),
+        with_stage(last_and_at_end_log_once),
         with_stage(last_after_the_end_of_the_input),
         with_stage(on_request_alone_never_reads_the_step),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watchdog: sessions that stand still by a clock that is moved by hand, until the log says so. */
+/* The watchdog. Sessions stall by a clock that the test advances, until the log reports it. */
 #include "hooks/stage.h"
 
 #include <jansson.h>
@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FLOOR  0.1   /* seconds of that clock; it is looked at 20 times in as many of the real one */
-#define MOMENT 0.005 /* by which it is moved at once */
+#define FLOOR  0.1   /* seconds of that clock. The watchdog polls 20 times in as many real seconds */
+#define MOMENT 0.005 /* seconds of one advance */
 #define WATCH  .floor_secs = FLOOR, .init_floor_secs = FLOOR
 
 typedef struct room room;
@@ -99,7 +99,7 @@ static void finish(room *r)
     hs_graph_free(r->graph);
 }
 
-/* What stands still. */
+/* Stalls. */
 
 static hs_code op_waits(room *r, hs_op *op, hs_error *err)
 {
@@ -138,7 +138,7 @@ static void producer_waits(room *r)
     stand_still_until(r->s, r->waits_for);
 }
 
-/* Until the run that waits for it has been left. */
+/* Until the waiting run has ended. */
 static void producer_stalls(room *r)
 {
     while (!atomic_load(&r->left)) {
@@ -211,7 +211,7 @@ static void a_slow_hook(stage *s, const char *callback, const char *log)
 
 /* Options. */
 
-static void options_must_make_sense(void **state)
+static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_watchdog(.floor_secs = -2), HS_INVALID_ARGUMENT, "floor_secs is -2");
@@ -226,7 +226,7 @@ static void options_must_make_sense(void **state)
 
 /* Stalls. */
 
-static void a_stalled_op_is_told_with_its_limit(void **state)
+static void a_stalled_op_is_logged_with_its_limit(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -238,7 +238,7 @@ static void a_stalled_op_is_told_with_its_limit(void **state)
     finish(&r);
 }
 
-static void a_stall_is_told_again_when_it_has_doubled(void **state)
+static void a_stall_is_logged_again_when_it_has_doubled(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -254,7 +254,7 @@ static void a_stalled_hook_is_named(void **state)
     a_slow_hook(*state, "after_run", "in phase 'step'; in hook 'slow';");
 }
 
-static void a_begin_that_stalls_is_seen(void **state)
+static void a_stalled_begin_is_logged(void **state)
 {
     a_slow_hook(*state, "begin", "in phase 'init'");
 }
@@ -269,12 +269,12 @@ static void opening_a_session_may_take_three_times_as_long(void **state)
     finish(&r);
 }
 
-static void a_close_that_stalls_is_seen(void **state)
+static void a_stalled_close_is_logged(void **state)
 {
     a_slow_hook(*state, "close", "in phase 'end'; in hook 'slow';");
 }
 
-static void stalled_data_are_no_stalled_step(void **state)
+static void stalled_data_are_not_a_stalled_step(void **state)
 {
     room r;
     build(&r, *state, true);
@@ -346,8 +346,8 @@ static hs_saver *add_saver(room *r)
     return made;
 }
 
-/* What it does is what an end would be for. */
-static void a_save_that_stalls_is_not_ended(void **state)
+/* A save is not aborted, because the end of an aborted run saves as well. */
+static void a_stalled_save_is_not_aborted(void **state)
 {
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = slow_save);
     room r;
@@ -365,7 +365,7 @@ static void a_save_that_stalls_is_not_ended(void **state)
     finish(&r);
 }
 
-static void who_polls_is_alive(void **state)
+static void polling_counts_as_progress(void **state)
 {
     stage *s = *state;
     room r;
@@ -386,8 +386,8 @@ static hs_code op_takes_its_time(room *r, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Though nobody polls any more, when a stop was asked for. */
-static void runs_of_hooks_are_signs_of_life(void **state)
+/* Runs of hooks count as progress, even if a stop was requested. */
+static void runs_of_hooks_count_as_progress(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -409,7 +409,7 @@ static void a_phase_can_be_left_unwatched(void **state)
     open_one(&r, hs_watchdog(WATCH, .data_floor_secs = HS_NEVER, .heartbeat = test_path(r.s->directory, "beat"),
                              .heartbeat_secs = 0.002));
     char *beat = NULL;
-    for (bool seen = false; !seen; free(beat)) { /* it is looked at, and stands still for long */
+    for (bool seen = false; !seen; free(beat)) { /* the heartbeat is written, and shows a long time without progress */
         test_env_advance(&r.s->t, MOMENT);
         beat = test_read_file(test_path(r.s->directory, "beat"), NULL);
         const char *still = beat ? strstr(beat, "still_secs\": ") : NULL;
@@ -420,7 +420,7 @@ static void a_phase_can_be_left_unwatched(void **state)
     assert_lacks(r.s->t.log, "no progress");
 }
 
-/* What is learned. */
+/* Learned limits. */
 
 static void stall_once(room *r, const char *log)
 {
@@ -441,7 +441,7 @@ static void limits_are_learned(void **state)
     finish(&r);
 }
 
-static void nothing_is_learned_where_that_is_not_wanted(void **state)
+static void without_a_factor_nothing_is_learned(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -470,8 +470,8 @@ static void limits_are_resumed(void **state)
     finish(&r);
 }
 
-/* Runs of the same steps save the same bytes, unless there was something to learn. */
-static void nothing_is_saved_of_what_is_quick(void **state)
+/* Runs of the same steps save the same bytes, unless a limit was learned. */
+static void times_of_fast_phases_are_not_saved(void **state)
 {
     const int64_t zero[6] = {0};
     int64_t saved[6];
@@ -504,20 +504,20 @@ static void check_ended(room *r, const char *message)
     assert_int_equal(hs_outcome_exit_code(&r->s->outcome), 1);
 }
 
-static void a_run_that_waits_for_data_is_ended(void **state)
+static void a_run_that_waits_for_data_is_aborted(void **state)
 {
     room r;
     build(&r, *state, true);
     r.in_produce = producer_stalls;
     open_one(&r, hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN));
     hs_code code = hs_session_run(r.s->session, "in/dequeue", &r.s->err);
-    assert_true(code == HS_STOP || code == HS_OUT_OF_RANGE); /* as it sees the stop first, or the queue that is cancelled */
+    assert_true(code == HS_STOP || code == HS_OUT_OF_RANGE); /* it may see the stop first, or the cancelled queue */
     atomic_store(&r.left, true);
     check_ended(&r, "in phase 'data'");
     finish(&r);
 }
 
-static void an_op_that_polls_is_ended(void **state)
+static void an_op_that_polls_is_aborted(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -554,7 +554,7 @@ static hs_code op_stalls_and_is_lost(room *r, hs_op *op, hs_error *err)
     return hs_error_set(err, HS_ABORTED, "lost");
 }
 
-static void a_run_that_was_ended_is_not_recovered(void **state)
+static void an_aborted_run_is_not_recovered(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -591,7 +591,7 @@ static bool beat_says(const char *path, const char *phase, bool stalled)
 {
     char *text = test_read_file(path, NULL);
     json_t *beat = text ? json_loads(text, 0, NULL) : NULL;
-    assert_true(!text || beat); /* never half of one */
+    assert_true(!text || beat); /* never incomplete */
     bool says = beat && strcmp(json_string_value(json_object_get(beat, "phase")), phase) == 0 &&
                 json_is_true(json_object_get(beat, "stalled")) == stalled &&
                 json_number_value(json_object_get(beat, "still_secs")) >= (stalled ? FLOOR : 0) &&
@@ -613,7 +613,7 @@ static hs_code op_waits_for_beat(room *r, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void the_heart_beats_through_a_stall(void **state)
+static void the_heartbeat_continues_during_a_stall(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -644,7 +644,7 @@ static double beat_number(const char *path, const char *name)
     return number;
 }
 
-static void the_heart_beats_rarely_by_default(void **state)
+static void by_default_the_heartbeat_is_rare(void **state)
 {
     enum { LOOKS = 100 };
     room r;
@@ -676,7 +676,7 @@ static hs_code op_is_suspended(room *r, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-static void time_in_which_nobody_ran_is_no_stall(void **state)
+static void a_suspended_process_is_not_a_stall(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -723,7 +723,7 @@ static void the_heartbeat_names_the_hook_that_is_called(void **state)
     assert_true(beat_names(path, ""));
 }
 
-static void a_sick_disk_is_told_once(void **state)
+static void a_heartbeat_failure_is_logged_once(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -732,7 +732,7 @@ static void a_sick_disk_is_told_once(void **state)
     r.s->t.fail_file_errno = 5;
     open_one(&r, hs_watchdog(.heartbeat = test_path(r.s->directory, "beat"), .heartbeat_secs = 0.001));
     await_log(r.s, "watchdog: cannot write the heartbeat");
-    finish(&r); /* which beats once more */
+    finish(&r); /* this writes a last heartbeat */
     assert_int_equal(count_of(r.s->t.log, "watchdog: cannot write the heartbeat"), 1);
 }
 
@@ -768,34 +768,34 @@ static void each_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(options_must_make_sense),
-        with_stage(a_stalled_op_is_told_with_its_limit),
-        with_stage(a_stall_is_told_again_when_it_has_doubled),
+        with_stage(invalid_options_are_refused),
+        with_stage(a_stalled_op_is_logged_with_its_limit),
+        with_stage(a_stall_is_logged_again_when_it_has_doubled),
         with_stage(a_stalled_hook_is_named),
-        with_stage(a_begin_that_stalls_is_seen),
+        with_stage(a_stalled_begin_is_logged),
         with_stage(opening_a_session_may_take_three_times_as_long),
-        with_stage(a_close_that_stalls_is_seen),
-        with_stage(stalled_data_are_no_stalled_step),
+        with_stage(a_stalled_close_is_logged),
+        with_stage(stalled_data_are_not_a_stalled_step),
         with_stage(threads_that_do_not_end_are_named),
         with_stage(an_evaluation_is_a_phase),
-        with_stage(a_save_that_stalls_is_not_ended),
-        with_stage(who_polls_is_alive),
-        with_stage(runs_of_hooks_are_signs_of_life),
+        with_stage(a_stalled_save_is_not_aborted),
+        with_stage(polling_counts_as_progress),
+        with_stage(runs_of_hooks_count_as_progress),
         with_stage(a_phase_can_be_left_unwatched),
         with_stage(limits_are_learned),
-        with_stage(nothing_is_learned_where_that_is_not_wanted),
+        with_stage(without_a_factor_nothing_is_learned),
         with_stage(limits_are_resumed),
-        with_stage(nothing_is_saved_of_what_is_quick),
-        with_stage(a_run_that_waits_for_data_is_ended),
-        with_stage(an_op_that_polls_is_ended),
+        with_stage(times_of_fast_phases_are_not_saved),
+        with_stage(a_run_that_waits_for_data_is_aborted),
+        with_stage(an_op_that_polls_is_aborted),
         with_stage(a_recovered_session_is_watched),
-        with_stage(a_run_that_was_ended_is_not_recovered),
+        with_stage(an_aborted_run_is_not_recovered),
         with_stage(each_session_has_its_own),
-        with_stage(the_heart_beats_through_a_stall),
-        with_stage(the_heart_beats_rarely_by_default),
-        with_stage(time_in_which_nobody_ran_is_no_stall),
+        with_stage(the_heartbeat_continues_during_a_stall),
+        with_stage(by_default_the_heartbeat_is_rare),
+        with_stage(a_suspended_process_is_not_a_stall),
         with_stage(the_heartbeat_names_the_hook_that_is_called),
-        with_stage(a_sick_disk_is_told_once),
+        with_stage(a_heartbeat_failure_is_logged_once),
         with_stage(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

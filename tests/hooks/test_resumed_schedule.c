@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run that is stopped and resumed logs, summarizes and saves at the steps at which the whole run does. */
+/* A stopped and resumed run logs, summarizes and saves at the same steps as an uninterrupted run. */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 #include "summary/events.h"
@@ -15,7 +15,7 @@ typedef struct {
     hs_summary *summary;
     hs_string text;
     char saved[256]; /* the steps that were saved */
-    int64_t every;   /* in steps; 0: by seconds, which do not pass */
+    int64_t every;   /* in steps. 0: in seconds, which do not pass */
 } trainer;
 
 static hs_code step(void *self, hs_op *op, hs_error *err)
@@ -59,7 +59,7 @@ static void build(trainer *t)
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
 }
 
-/* A session in the stage's directory, that trains up to this step and closes. */
+/* Trains up to this step in a session in the stage's directory. */
 static void train_to(trainer *t, int64_t last)
 {
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_save);
@@ -86,7 +86,7 @@ static trainer begin(void **state, int64_t every)
     return (trainer){.s = *state, .summary = hs_summary_new(NULL), .every = every};
 }
 
-/* The lines of the log that tell a loss, without the time. */
+/* The log lines with a loss, without the time. */
 static const char *losses_logged(const trainer *t)
 {
     static char text[256];
@@ -110,7 +110,7 @@ static const char *losses_charted(const trainer *t)
     return text;
 }
 
-static void assert_rhythm(trainer *t, const char *losses, const char *saved)
+static void assert_schedule(trainer *t, const char *losses, const char *saved)
 {
     assert_string_equal(losses_logged(t), losses);
     assert_string_equal(losses_charted(t), losses);
@@ -122,29 +122,29 @@ static void a_run_that_is_not_stopped(void **state)
 {
     trainer t = begin(state, 4);
     train_to(&t, 15);
-    assert_rhythm(&t, " 1 5 9 13", " 0 4 8 12 15");
+    assert_schedule(&t, " 1 5 9 13", " 0 4 8 12 15");
 }
 
-static void bh_078s_bh_082s_bh_100s_by_steps_the_rhythm_goes_on(void **state)
+static void bh_078s_bh_082s_bh_100s_by_steps_the_schedule_continues(void **state)
 {
     trainer t = begin(state, 4);
     train_to(&t, 6);
     train_to(&t, 7);
     train_to(&t, 15);
-    assert_rhythm(&t, " 1 5 9 13", " 0 4 6 7 8 12 15");
+    assert_schedule(&t, " 1 5 9 13", " 0 4 6 7 8 12 15");
 }
 
-/* How much of a second was trained is no part of the step. */
-static void by_seconds_it_begins_anew(void **state)
+/* The time since a hook last acted is not saved. */
+static void by_seconds_a_new_interval_starts(void **state)
 {
     trainer t = begin(state, 0);
     train_to(&t, 6);
     train_to(&t, 9);
-    assert_rhythm(&t, " 1 7", " 0 6 9");
+    assert_schedule(&t, " 1 7", " 0 6 9");
 }
 
-/* A checkpoint that TensorFlow has written, say. */
-static void without_it_in_the_checkpoint_it_begins_anew(void **state)
+/* For example, a checkpoint that TensorFlow wrote. */
+static void without_saved_state_the_schedule_starts_again(void **state)
 {
     trainer t = begin(state, 4);
     hs_error err = {0};
@@ -156,7 +156,7 @@ static void without_it_in_the_checkpoint_it_begins_anew(void **state)
     model_close(&t.m);
     hs_saver_free(saver);
     train_to(&t, 12);
-    assert_rhythm(&t, " 7 11", " 10 12");
+    assert_schedule(&t, " 7 11", " 10 12");
 }
 
 /* Numbers that no run can have written. */
@@ -170,7 +170,7 @@ static hs_code load(hs_hook hook, int64_t first, int64_t second, hs_error *err)
     return code;
 }
 
-static void what_no_run_can_have_seen_is_refused(void **state)
+static void impossible_saved_numbers_are_refused(void **state)
 {
     static const int64_t wrong[] = {-1, INT64_MAX, INT64_MIN};
     hs_error err = {0};
@@ -183,8 +183,8 @@ static void what_no_run_can_have_seen_is_refused(void **state)
     }
 }
 
-/* A mark beyond where the run is: it would be silent until it comes there. */
-static void a_mark_that_lies_ahead_is_none(void **state)
+/* With a mark beyond the step, the hook would not act until the run reached it. */
+static void a_mark_beyond_the_step_is_ignored(void **state)
 {
     trainer t = begin(state, 4);
     const int64_t seen[] = {2, INT64_MAX, -1};
@@ -207,18 +207,18 @@ static void a_mark_that_lies_ahead_is_none(void **state)
     assert_int_equal(hs__bundle_writer_finish(&writer, test_path(t.s->directory, "model.ckpt-2.index"), NULL), HS_OK);
     hs__bundle_writer_close(&writer);
     train_to(&t, 8);
-    assert_rhythm(&t, " 3 7", " 6 8");
+    assert_schedule(&t, " 3 7", " 6 8");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(a_run_that_is_not_stopped),
-        with_stage(bh_078s_bh_082s_bh_100s_by_steps_the_rhythm_goes_on),
-        with_stage(by_seconds_it_begins_anew),
-        with_stage(without_it_in_the_checkpoint_it_begins_anew),
-        with_stage(what_no_run_can_have_seen_is_refused),
-        with_stage(a_mark_that_lies_ahead_is_none),
+        with_stage(bh_078s_bh_082s_bh_100s_by_steps_the_schedule_continues),
+        with_stage(by_seconds_a_new_interval_starts),
+        with_stage(without_saved_state_the_schedule_starts_again),
+        with_stage(impossible_saved_numbers_are_refused),
+        with_stage(a_mark_beyond_the_step_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/lookup.h"
+
+#include <string.h>
+
+const hs_env *hs__session_env(const hs_raw_session *session)
+{
+    return hs_backend_env(hs_raw_session_backend(session));
+}
+
+bool hs__find_variable(hs_backend backend, const char *name, size_t *index, hs_variable *variable)
+{
+    for (*index = 0; hs_backend_variable(backend, *index, variable); ++*index)
+        if (strcmp(variable->name, name) == 0)
+            return true;
+    return false;
+}
+
+hs_saver *hs__find_saver(hs_backend backend, hs_saver *given, hs_scaffold *scaffold, size_t *n_items)
+{
+    const void *item = NULL;
+    hs_saver *saver = given ? given : scaffold ? hs_scaffold_saver(scaffold) : NULL;
+    if (saver)
+        return saver;
+    for (*n_items = 0; hs_backend_collection_item(backend, HS_SAVERS, *n_items, &item);)
+        ++*n_items;
+    return *n_items == 1 ? (hs_saver *)item : NULL;
+}
