@@ -2,7 +2,7 @@
 #ifndef HS_CHECKPOINT_BACKGROUND_H
 #define HS_CHECKPOINT_BACKGROUND_H
 
-#include "checkpoint/image.h"
+#include "checkpoint/snapshot.h"
 
 /* Saves that a thread of the saver's makes from a copy of the state, one at a time. While one is on its way the saver is
  * the thread's: whatever else is asked of the saver waits for it first. */

@@ -3,7 +3,7 @@
 #include "base/state.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/new_checkpoint.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/session_safetensors.h"
 #include "formats/bundle.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "checkpoint/graph_saver.h"
 
 #include "base/files.h"
-#include "checkpoint/source.h"
+#include "checkpoint/save_list.h"
 #include "formats/bundle_inside.h"
 #include "formats/bundle_merge.h"
 

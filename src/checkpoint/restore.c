@@ -2,8 +2,8 @@
 /* Restoring: all of a checkpoint is checked before any of it is copied. */
 #include "checkpoint/background.h"
 #include "checkpoint/merged_file.h"
-#include "checkpoint/plan.h"
-#include "checkpoint/states.h"
+#include "checkpoint/restore_plan.h"
+#include "checkpoint/stored_states.h"
 
 #include <string.h>
 

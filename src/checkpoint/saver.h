@@ -28,7 +28,7 @@
  *   6. those are deleted, index first.
  * A crash before 3 leaves what was there before and files that nothing refers to, which 0 removes. One between 3 and 5 leaves
  * a checkpoint later than the newest that is named, in a state file that nobody has touched: restoring takes it for the
- * newest (newest.c). One in 4 leaves that history with its end, or without all of it; 0 goes on renaming. One in 6 leaves what
+ * newest (restore_newest.c). One in 4 leaves that history with its end, or without all of it; 0 goes on renaming. One in 6 leaves what
  * 0 goes on deleting.
  * Where a checkpoint of the name exists, its data files must stay until the index is replaced: the new data get the names
  * of another number of shards, one more than they are where the one that exists has as many. From 3 on the saver counts it among those that it deletes in their turn, whatever fails afterwards. Nothing is
@@ -97,7 +97,7 @@ hs_code hs__restore_variables(const hs_saver *saver, hs_raw_session *session, co
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
                     hs__restore_fault *whose, hs_error *err);
 
-/* newest.c. Restores the newest valid checkpoint of a directory: the one that the state file calls the newest, then the
+/* restore_newest.c. Restores the newest valid checkpoint of a directory: the one that the state file calls the newest, then the
  * others it names, then any that are found. *restored is the path, to be freed with hs__free; NULL: there is none. Each
  * that is passed over is a warning in the log; if there are some and none can be read, that is an error. A checkpoint that
  * can be read but does not fit is an error at once. */

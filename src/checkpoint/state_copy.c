@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies in memory: what a checkpoint would hold, without one. */
-#include "checkpoint/image.h"
-#include "checkpoint/states.h"
+#include "checkpoint/snapshot.h"
+#include "checkpoint/stored_states.h"
 
 #include <stdio.h>
 #include <stdlib.h>

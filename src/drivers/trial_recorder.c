@@ -6,7 +6,7 @@
 
 #include "backends/graph/graph.h"
 #include "base/crc32c.h"
-#include "checkpoint/source.h"
+#include "checkpoint/save_list.h"
 #include "session/session.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* Closing a session, from whatever state it is in. */
 #include "session/session.h"
 
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 #include "threads/coordinator.h"
 
 #include <signal.h>

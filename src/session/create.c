@@ -2,7 +2,7 @@
 /* The part of a session that can be lost and made anew: the backend's session with its values, and the threads. */
 #include "session/session.h"
 
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 #include "session/manager.h"
 #include "threads/coordinator.h"
 

@@ -3,7 +3,7 @@
 #include "session/session.h"
 
 #include "base/cold.h"
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Opening a session: the order of everything, and what is left when a part of it fails. */
 #include "session/session.h"
 
-#include "checkpoint/plan.h"
+#include "checkpoint/restore_plan.h"
 #include "session/manager.h"
 #include "threads/coordinator.h"
 

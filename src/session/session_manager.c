@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions without hooks: a hooked session that has none, of which only the raw one is shown. */
-#include "checkpoint/plan.h"
+#include "checkpoint/restore_plan.h"
 #include "session/manager.h"
 
 #include "session/session.h"

@@ -5,7 +5,7 @@
 
 #include "backends/raw_variables.h"
 #include "backends/variable.h"
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Providers that come when the session is open already, and the state that waits for them. */
 #include "checkpoint/cell.h"
 
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large variables that are copied while the session runs on. */
-#include "checkpoint/image.h"
 #include "checkpoint/model.h"
+#include "checkpoint/snapshot.h"
 
 #include "base/thread.h"
 

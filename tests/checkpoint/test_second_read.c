@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is too large for memory is read twice: to verify it, and to restore it. Disks that fail the second time. */
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 #include "support/disk.h"
 
 enum { LARGE = HS__WAITING_BYTES + (1 << 20) };

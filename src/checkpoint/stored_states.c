@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 
 #include "backends/raw_variables.h"
 #include "backends/variable.h"

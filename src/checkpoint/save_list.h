@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_CHECKPOINT_SOURCE_H
-#define HS_CHECKPOINT_SOURCE_H
+#ifndef HS_CHECKPOINT_SAVE_LIST_H
+#define HS_CHECKPOINT_SAVE_LIST_H
 
 #include "backends/raw_variables.h"
 #include "checkpoint/saver.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring the newest valid checkpoint of a directory. */
 #include "checkpoint/background.h"
-#include "checkpoint/plan.h"
+#include "checkpoint/restore_plan.h"
 
 #include "base/files.h"
 #include "checkpoint/state_file.h"

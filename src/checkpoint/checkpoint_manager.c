@@ -2,7 +2,7 @@
 #include <hooksess/checkpoint_manager.h>
 
 #include "base/files.h"
-#include "checkpoint/plan.h"
+#include "checkpoint/restore_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

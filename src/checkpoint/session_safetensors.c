@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The variables of a session to a safetensors file, and from one. */
-#include "checkpoint/safetensors.h"
+#include "checkpoint/session_safetensors.h"
 
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/new_checkpoint.h"
-#include "checkpoint/plan.h"
-#include "checkpoint/source.h"
+#include "checkpoint/restore_plan.h"
+#include "checkpoint/save_list.h"
 
 #include <string.h>
 #include <unistd.h>

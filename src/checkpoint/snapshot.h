@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_CHECKPOINT_IMAGE_H
-#define HS_CHECKPOINT_IMAGE_H
+#ifndef HS_CHECKPOINT_SNAPSHOT_H
+#define HS_CHECKPOINT_SNAPSHOT_H
 
-#include "checkpoint/source.h"
+#include "checkpoint/save_list.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

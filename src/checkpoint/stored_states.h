@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_CHECKPOINT_STATES_H
-#define HS_CHECKPOINT_STATES_H
+#ifndef HS_CHECKPOINT_STORED_STATES_H
+#define HS_CHECKPOINT_STORED_STATES_H
 
-#include "checkpoint/source.h"
+#include "checkpoint/save_list.h"
 #include "formats/bundle.h"
 
 /* The pieces of state in a checkpoint: on their way to their providers, and while they wait for one. Variables that are

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A copy of what is to be saved. */
-#include "checkpoint/image.h"
+#include "checkpoint/snapshot.h"
 
 #include <string.h>
 

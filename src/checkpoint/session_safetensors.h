@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_CHECKPOINT_SAFETENSORS_H
-#define HS_CHECKPOINT_SAFETENSORS_H
+#ifndef HS_CHECKPOINT_SESSION_SAFETENSORS_H
+#define HS_CHECKPOINT_SESSION_SAFETENSORS_H
 
 #include "formats/safetensors.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/plan.h"
+#include "checkpoint/restore_plan.h"
 
-#include "checkpoint/source.h"
+#include "checkpoint/save_list.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_CHECKPOINT_PLAN_H
-#define HS_CHECKPOINT_PLAN_H
+#ifndef HS_CHECKPOINT_RESTORE_PLAN_H
+#define HS_CHECKPOINT_RESTORE_PLAN_H
 
 #include "checkpoint/saver.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/source.h"
+#include "checkpoint/save_list.h"
 
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values of a plan: from the archive to the variables. */
-#include "checkpoint/plan.h"
+#include "checkpoint/restore_plan.h"
 
 #include "backends/raw_variables.h"
 #include "base/parallel.h"
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 
 /* A model of more is not kept in memory a second time. */
 #define KEPT_BYTES ((uint64_t)64 << 20)
