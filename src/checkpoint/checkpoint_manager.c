@@ -2,6 +2,7 @@
 #include <hooksess/checkpoint_manager.h>
 
 #include "base/files.h"
+#include "checkpoint/restore.h"
 #include "checkpoint/restore_plan.h"
 
 #include <stdlib.h>
@@ -149,7 +150,7 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
         *restored = NULL;
     hs_code code = check_call("hs_checkpoint_manager_restore_or_initialize", manager, session, err);
     if (!code && given)
-        code = hs__take_restore_options(&options, &session->env, given, err);
+        code = hs__copy_restore_options(&options, &session->env, given, err);
     if (code || (code = hs_saver_hold(manager->saver, manager->prefix, err)) ||
         (code = hs__restore_newest(manager->saver, session, manager->directory, &options, &found, err)))
         return code;

@@ -33,7 +33,7 @@ typedef struct {
     size_t n_there;
     hs__held_directory *held;
     size_t n_held;
-    char *index, *index_aside;
+    char *index, *index_tmp;
     hs__bundle_merge plan;
     bool naming; /* the index is aside no more, or maybe */
 } merge;
@@ -99,8 +99,8 @@ static hs_code find_places(merge *m, hs_error *err)
     m->held = hs__alloc(m->env, m->n + 1, sizeof *m->held);
     m->there = hs__alloc(m->env, m->n + 1, sizeof *m->there);
     m->index = hs__bundle_index_path(m->env, m->merged);
-    m->index_aside = m->index ? hs__format(m->env, "%s.tmp", m->index) : NULL;
-    if (!m->places || !m->held || !m->there || !m->index_aside)
+    m->index_tmp = m->index ? hs__format(m->env, "%s.tmp", m->index) : NULL;
+    if (!m->places || !m->held || !m->there || !m->index_tmp)
         return hs__no_memory(err, m->n, "a list of checkpoints");
     hs_code code = place_of(m->env, m->merged, &m->places[m->n], err);
     for (size_t i = 0; i < m->n && !code; i++)
@@ -263,7 +263,7 @@ static hs_code name_files(const merge *m, hs_error *err)
 /* Over a network a rename may be done and be said to have failed: then these are the data of the index. */
 static void discard(const merge *m)
 {
-    bool named = m->naming && !hs__file_exists(m->env, m->index_aside);
+    bool named = m->naming && !hs__file_exists(m->env, m->index_tmp);
     for (size_t i = 0; i < m->plan.n_files && !named; i++) {
         char *aside = hs__format(m->env, "%s.tmp", m->plan.files[i].to);
         hs__file_remove(m->env, m->plan.files[i].to);
@@ -271,7 +271,7 @@ static void discard(const merge *m)
             hs__file_remove(m->env, aside);
         hs__free(m->env, aside);
     }
-    hs__file_remove(m->env, m->index_aside);
+    hs__file_remove(m->env, m->index_tmp);
 }
 
 /* What lies there under these names has no index: it is of a merge that was cut short. */
@@ -281,10 +281,10 @@ static hs_code write_merged(merge *m, hs_error *err)
     hs__delete_stale_data(m->env, m->merged, (hs__data_range){0, 0, 0});
     hs_code code = copy_files(m, err);
     if (!code)
-        code = hs__file_write_synced(m->env, m->index_aside, m->plan.index.data, m->plan.index.size, err);
+        code = hs__file_write_synced(m->env, m->index_tmp, m->plan.index.data, m->plan.index.size, err);
     if (!code && !(code = name_files(m, err)) && !(code = hs__sync_directory(m->env, directory, err))) {
         m->naming = true;
-        code = hs__rename(m->env, m->index_aside, m->index, err);
+        code = hs__rename(m->env, m->index_tmp, m->index, err);
     }
     if (code)
         discard(m);
@@ -317,9 +317,9 @@ static hs_code check_links(const merge *m, hs_error *err)
             hs__free(m->env, aside);
         }
         if (pass == 0 && !code)
-            code = hs__file_write_synced(m->env, m->index_aside, "", 0, err);
+            code = hs__file_write_synced(m->env, m->index_tmp, "", 0, err);
     }
-    hs__file_remove(m->env, m->index_aside);
+    hs__file_remove(m->env, m->index_tmp);
     return code;
 }
 
@@ -419,7 +419,7 @@ static void release(merge *m)
     hs__free(m->env, m->held);
     hs__free(m->env, m->there);
     hs__free(m->env, m->index);
-    hs__free(m->env, m->index_aside);
+    hs__free(m->env, m->index_tmp);
 }
 
 hs_code hs_checkpoint_merge(const hs_env *given, const char *const *prefixes, const char *merged, hs_error *err)

@@ -130,7 +130,7 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
 {
     hs__bundle_writer writer;
     hs_code code =
-        hs__bundle_writer_open(&writer, reader->env, files->data_aside[0], files->names.first, files->names.of, err);
+        hs__bundle_writer_open(&writer, reader->env, files->data_tmp[0], files->names.first, files->names.of, err);
     for (size_t i = 0; !code && i < reader->header.n; i++) {
         const hs__safetensors_entry *entry = &reader->header.entries[i];
         position at = {reader, entry, 0};
@@ -139,7 +139,7 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
                    : hs__bundle_writer_add_from(&writer, entry->name, entry->dtype, &entry->shape, fill, &at, err);
     }
     if (!code)
-        code = hs__bundle_writer_finish(&writer, files->index_aside, err);
+        code = hs__bundle_writer_finish(&writer, files->index_tmp, err);
     hs__bundle_writer_close(&writer);
     return code;
 }

@@ -27,7 +27,7 @@ static ending read_ending(const char *text)
     enum { DATA_LENGTH = sizeof ".data-00000-of-00001" - 1 };
     ending e = {.part = NO_PART};
     int end = 0;
-    if (strncmp(text, HS__GRAPH_ASIDE, sizeof HS__GRAPH_ASIDE - 1) == 0)
+    if (strncmp(text, HS__GRAPH_TMP, sizeof HS__GRAPH_TMP - 1) == 0)
         return (ending){.part = OF_GRAPH, .aside = true};
     if (strncmp(text, ".index", 6) == 0) {
         e.part = INDEX;
@@ -232,19 +232,19 @@ void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char
 {
     hs__checkpoint_state state;
     const char *directory = held->path;
-    if (held->deleted || hs__lock_is_shared(env, held->lock))
+    if (held->deletions_finished || hs__lock_is_shared(env, held->lock))
         return;
-    held->deleted = true;
+    held->deletions_finished = true;
     char *aside = hs__format(env, "%s/%s.tmp", directory, state_file ? state_file : "checkpoint");
     if (aside && hs__file_exists(env, aside))
         hs__file_remove(env, aside);
     hs__free(env, aside);
     if (hs__checkpoint_state_read(&state, env, directory, state_file, NULL))
         return; /* restoring has told why */
-    for (size_t i = 0; i < state.n_leaving; i++)
-        if (!is_no_checkpoint(env, state.leaving[i]) && !is_wanted(held, &state, state.leaving[i])) {
-            hs_log(env, HS_LOG_INFO, "deleting '%s', which an earlier process was about to delete", state.leaving[i]);
-            hs__delete_checkpoint(env, state.leaving[i]);
+    for (size_t i = 0; i < state.n_expired; i++)
+        if (!is_no_checkpoint(env, state.expired[i]) && !is_wanted(held, &state, state.expired[i])) {
+            hs_log(env, HS_LOG_INFO, "deleting '%s', which an earlier process was about to delete", state.expired[i]);
+            hs__delete_checkpoint(env, state.expired[i]);
         }
     hs__checkpoint_state_free(&state);
 }
@@ -465,7 +465,7 @@ hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const ch
     if (!before)
         hs__release_directory(held, env);
     hs_code code = take_lock(held, env, directory, err);
-    if (code || (before && !held->disturbed))
+    if (code || (before && !held->needs_sweep))
         return code;
     if (!(code = settle_names(env, directory, err)) && !before && !(held->path = hs__strdup(env, directory)))
         code = hs__no_memory(err, strlen(directory), "a path");
@@ -473,7 +473,7 @@ hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const ch
         /* another saver of this process has swept, and what looks like a leftover may be on its way */
         if (base && !hs__lock_is_shared(env, held->lock))
             sweep_directory(held, env, base);
-        held->disturbed = !base;
+        held->needs_sweep = !base;
     } else if (!before) {
         hs__release_directory(held, env);
     }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a saver knows of the graph's own ops, and running them. */
 #include "checkpoint/graph_saver.h"
 
 #include "backends/raw_session.h"
@@ -25,7 +24,7 @@ static hs_code lacks(const char *option, const char *what, hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.%s: the SaverDef has no %s", option, what);
 }
 
-/* Files of the first format have neither an index nor checksums. */
+/* Files of format V1 have neither an index nor checksums. */
 static hs_code check_def(const hs__graph_saver *graph, hs_error *err)
 {
     const Hs__Pb__SaverDef *def = graph->def;
@@ -45,7 +44,7 @@ static hs_code check_def(const hs__graph_saver *graph, hs_error *err)
                         option);
 }
 
-hs_code hs__graph_saver_take(hs__graph_saver *graph, const hs_env *env, const hs_saver_options *options, hs_error *err)
+hs_code hs__graph_saver_init(hs__graph_saver *graph, const hs_env *env, const hs_saver_options *options, hs_error *err)
 {
     *graph = (hs__graph_saver){.env = env, .saves = options->graph_saves, .restores = options->graph_restores};
     bool used = graph->saves || graph->restores;

@@ -82,12 +82,12 @@ hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, int32_t shards, hs_e
     if (code)
         return code;
     files->index = hs__bundle_index_path(env, prefix);
-    files->index_aside = hs__format(env, "%s.index.tmp", prefix);
+    files->index_tmp = hs__format(env, "%s.index.tmp", prefix);
     files->data = hs__new_checkpoint_data(files, prefix, "");
-    files->data_aside = hs__new_checkpoint_data(files, prefix, ".tmp");
+    files->data_tmp = hs__new_checkpoint_data(files, prefix, ".tmp");
     files->meta = hs__format(env, "%s.meta", prefix);
-    files->meta_aside = hs__format(env, "%s.meta.tmp", prefix);
-    if (!files->index || !files->index_aside || !files->data || !files->data_aside || !files->meta || !files->meta_aside)
+    files->meta_tmp = hs__format(env, "%s.meta.tmp", prefix);
+    if (!files->index || !files->index_tmp || !files->data || !files->data_tmp || !files->meta || !files->meta_tmp)
         return hs__no_memory(err, strlen(prefix), "a path");
     return HS_OK;
 }
@@ -104,14 +104,14 @@ static hs_code rename_data(const hs__new_checkpoint *files, hs_error *err)
 {
     hs_code code = HS_OK;
     for (int32_t i = 0; i < files->names.n && !code; i++)
-        code = hs__rename(files->env, files->data_aside[i], files->data[i], err);
+        code = hs__rename(files->env, files->data_tmp[i], files->data[i], err);
     return code;
 }
 
 /* Over a network a rename may be done and be said to have failed: then these are the data of the index. */
 static void take_back(hs__new_checkpoint *files)
 {
-    if (!hs__file_exists(files->env, files->index_aside)) {
+    if (!hs__file_exists(files->env, files->index_tmp)) {
         files->named = !hs__file_missing(files->env, files->index);
         return;
     }
@@ -128,9 +128,9 @@ hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err)
     if (a_name_is_taken(files) && (code = hs__sync_directory(env, files->directory, err)))
         return code;
     if ((code = rename_data(files, err)) ||
-        (files->has_meta && (code = hs__rename(env, files->meta_aside, files->meta, err))) ||
+        (files->has_meta && (code = hs__rename(env, files->meta_tmp, files->meta, err))) ||
         (code = hs__sync_directory(env, files->directory, err)) ||
-        (code = hs__rename(env, files->index_aside, files->index, err))) {
+        (code = hs__rename(env, files->index_tmp, files->index, err))) {
         take_back(files);
         return code;
     }
@@ -145,23 +145,22 @@ hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err)
 
 void hs__new_checkpoint_discard(const hs__new_checkpoint *files)
 {
-    if (!files->index || !files->index_aside || !files->data_aside || !files->meta || !files->meta_aside)
+    if (!files->index || !files->index_tmp || !files->data_tmp || !files->meta || !files->meta_tmp)
         return; /* nothing was written: the files were not named */
     for (int32_t i = 0; i < files->names.n; i++)
-        hs__file_remove(files->env, files->data_aside[i]);
-    hs__file_remove(files->env, files->index_aside);
+        hs__file_remove(files->env, files->data_tmp[i]);
+    hs__file_remove(files->env, files->index_tmp);
     if (files->has_meta)
-        hs__file_remove(files->env, files->meta_aside);
+        hs__file_remove(files->env, files->meta_tmp);
     if (hs__file_missing(files->env, files->index)) /* it belongs to nothing */
         hs__file_remove(files->env, files->meta);
 }
 
 void hs__new_checkpoint_free(hs__new_checkpoint *files)
 {
-    char *const texts[] = {files->prefix,      files->directory, files->index,
-                           files->index_aside, files->meta,      files->meta_aside};
+    char *const texts[] = {files->prefix, files->directory, files->index, files->index_tmp, files->meta, files->meta_tmp};
     hs__new_checkpoint_free_data(files, files->data);
-    hs__new_checkpoint_free_data(files, files->data_aside);
+    hs__new_checkpoint_free_data(files, files->data_tmp);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         hs__free(files->env, texts[i]);
 }

@@ -12,9 +12,9 @@ hs_code hs__make_directory_for(const hs_env *env, const char *path, hs_error *er
 typedef struct hs__new_checkpoint {
     const hs_env *env;
     char *prefix, *directory;
-    char *index, *index_aside;
-    char **data, **data_aside; /* names.n of them */
-    char *meta, *meta_aside;
+    char *index, *index_tmp;
+    char **data, **data_tmp; /* names.n of them */
+    char *meta, *meta_tmp;
     bool has_meta;        /* there is one aside */
     bool named;           /* the index has its name: the checkpoint is there, even if that could not be synced */
     hs__data_range names; /* of the data files */

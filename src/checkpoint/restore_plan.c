@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/restore_plan.h"
 
-#include "checkpoint/save_list.h"
+#include "checkpoint/save_item.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void hs__tell(const hs_restore_options *options, hs_restore_event event, const char *name, const char *detail)
+void hs__report_restore(const hs_restore_options *options, hs_restore_event event, const char *name, const char *detail)
 {
     if (options->report)
         options->report(options->user, event, name, detail);
 }
 
-/* Everything that does not fit, in one message. */
+/* All variables that do not fit, in one message. */
 typedef struct {
     hs__buffer text;
     size_t missing, different, extra;
-    const char *told; /* the tensor that a part was last found not to fit; the others do not either */
+    const char *reported; /* tensor of the last slice that does not fit; its other slices are not reported again */
 } misfits;
 
 static void separate(misfits *all)
@@ -35,7 +35,7 @@ static void describe(char *text, size_t size, const hs_variable *variable, const
 
 static void add_missing(misfits *all, const char *name, const hs_restore_options *options)
 {
-    hs__tell(options, HS_RESTORE_EVENT_MISSING, name, "");
+    hs__report_restore(options, HS_RESTORE_EVENT_MISSING, name, "");
     if (options->allow_missing)
         return;
     separate(all);
@@ -48,7 +48,7 @@ static void add_different(misfits *all, const char *name, const hs_variable *var
 {
     char text[2 * HS_SHAPE_TEXT_SIZE + 128];
     describe(text, sizeof text, variable, stored);
-    hs__tell(options, HS_RESTORE_EVENT_MISMATCHED, name, text);
+    hs__report_restore(options, HS_RESTORE_EVENT_MISMATCHED, name, text);
     separate(all);
     all->different++;
     hs__buffer_text(&all->text, "'%s' %s", name, text);
@@ -67,27 +67,27 @@ static hs_code add_planned(hs__plan *plan, const hs__planned *item, hs_error *er
     if (code)
         return code;
     plan->items[plan->n++] = *item;
-    plan->taken[item->tensor] = true;
+    plan->used[item->tensor] = true;
     return HS_OK;
 }
 
-/* Tensors that no variable takes. They may be what a variable that is missing was once called. */
+/* Tensors of the archive without a variable. One of them may be a missing variable under a former name. */
 static void add_extra(misfits *all, const hs__plan *plan, const hs__archive *archive, const hs_restore_options *options)
 {
     for (size_t i = 0; i < archive->n; i++) {
         hs__stored stored = hs__archive_tensor(archive, i);
-        if (plan->taken[i] || strncmp(stored.name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
+        if (plan->used[i] || strncmp(stored.name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
             continue;
-        hs__tell(options, HS_RESTORE_EVENT_EXTRA, stored.name, "");
+        hs__report_restore(options, HS_RESTORE_EVENT_EXTRA, stored.name, "");
         if (all->missing + all->different == 0)
-            continue; /* no harm is done by them alone */
+            continue; /* alone they are no error */
         separate(all);
         all->extra++;
         hs__buffer_text(&all->text, "'%s' is not in the model", stored.name);
     }
 }
 
-static hs_code tell_misfits(const hs__plan *plan, const hs__archive *archive, const misfits *all, hs_error *err)
+static hs_code refuse_misfits(const hs__plan *plan, const hs__archive *archive, const misfits *all, hs_error *err)
 {
     hs_code code = all->different ? HS_INVALID_ARGUMENT : HS_NOT_FOUND;
     const char *text = (const char *)all->text.data;
@@ -110,15 +110,14 @@ static bool is_skipped(const hs_restore_options *options, const char *variable)
     return false;
 }
 
-/* Where values come from. */
 typedef struct {
-    const hs_saver *saver;
+    const hs__selection *selection;
     const hs_raw_session *session;
     const hs__archive *archive;
     const hs_restore_options *options;
 } source;
 
-/* Another name for this restore, or NULL. */
+/* The name that hs_restore_options.names gives the variable, or NULL. */
 static const char *renamed(const hs_restore_options *options, const char *variable)
 {
     for (size_t i = 0; options->names && options->names[i].variable; i++)
@@ -127,15 +126,15 @@ static const char *renamed(const hs_restore_options *options, const char *variab
     return NULL;
 }
 
-/* Finds the tensor that a variable is restored from, and what it must look like. A part of a larger variable comes from
- * that one, or else from a tensor of its own: other formats have no parts. */
+/* Finds the variable's tensor, and returns its name. *wanted has the type and shape that it must have. A slice comes from
+ * the partitioned tensor, or from a tensor with the name of the slice, as formats without slices have it. */
 static const char *find_tensor(const source *from, hs__planned *item, hs_variable *wanted)
 {
     hs_variable_slice slice;
-    const char *own = hs__saver_name(from->saver, item->variable.name);
+    const char *own = hs__selection_name(from->selection, item->variable.name);
     const char *name = renamed(from->options, item->variable.name);
     *wanted = item->variable;
-    if (!hs__saver_slice(from->saver, from->session, item->index, item->variable.name, &slice)) {
+    if (!hs__selection_slice(from->selection, from->session, item->index, item->variable.name, &slice)) {
         name = name ? name : own;
         item->tensor = hs__archive_find(from->archive, name);
         return name;
@@ -144,16 +143,17 @@ static const char *find_tensor(const source *from, hs__planned *item, hs_variabl
     item->tensor = hs__archive_find(from->archive, name);
     if (item->tensor == HS__NONE && (item->tensor = hs__archive_find(from->archive, own)) != HS__NONE)
         return own;
-    item->is_part = true;
+    item->is_slice = true;
     item->box = hs__box_of(&item->variable.shape);
     memcpy(item->box.starts, slice.starts, sizeof item->box.starts);
     wanted->shape = slice.shape;
     return name;
 }
 
-/* Does the checkpoint say that the variable had no memory? `name` is its name there. A variable that was added late may
- * not have been there at all when the checkpoint was saved. */
-static hs_code find_without(const source *from, const hs__planned *item, const char *name, bool *found, hs_error *err)
+/* *found is true if the variable, called `name` in the checkpoint, had no memory when it was saved. A late variable that
+ * the checkpoint does not have may have been added after the save. */
+static hs_code find_unallocated(const hs__plan *plan, const source *from, const hs__planned *item, const char *name,
+                                bool *found, hs_error *err)
 {
     *found = false;
     if (item->tensor != HS__NONE || !(item->variable.flags & HS_VARIABLE_MOVES))
@@ -162,84 +162,83 @@ static hs_code find_without(const source *from, const hs__planned *item, const c
         *found = true;
         return HS_OK;
     }
-    char *key = hs__variable_key(&from->saver->env, name, HS__VARIABLE_NULL);
+    char *key = hs__variable_key(plan->env, name, HS__VARIABLE_NULL);
     if (!key)
         return hs__no_memory(err, strlen(name), "a name");
     *found = hs__archive_find(from->archive, key) != HS__NONE;
-    hs__free(&from->saver->env, key);
+    hs__free(plan->env, key);
     return HS_OK;
 }
 
-static hs_code add_without(hs__plan *plan, const hs__planned *item, hs_error *err)
+static hs_code add_unallocated(hs__plan *plan, const hs__planned *item, hs_error *err)
 {
-    hs_code code =
-        hs__reserve(plan->env, &plan->without, &plan->without_capacity, plan->n_without + 1, sizeof *plan->without, err);
+    hs_code code = hs__reserve(plan->env, &plan->unallocated, &plan->unallocated_capacity, plan->n_unallocated + 1,
+                               sizeof *plan->unallocated, err);
     if (!code)
-        plan->without[plan->n_without++] = item->index;
+        plan->unallocated[plan->n_unallocated++] = item->index;
     return code;
 }
 
-/* One variable: what becomes of it. */
 static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *item, misfits *wrong, hs_error *err)
 {
     const hs_restore_options *options = from->options;
     hs_variable wanted;
     const char *name = find_tensor(from, item, &wanted);
     if (is_skipped(options, item->variable.name)) {
-        hs__tell(options, HS_RESTORE_EVENT_SKIPPED, item->variable.name, "");
+        hs__report_restore(options, HS_RESTORE_EVENT_SKIPPED, item->variable.name, "");
         return HS_OK;
     }
-    if (item->is_part && wrong->told && strcmp(wrong->told, name) == 0)
+    if (item->is_slice && wrong->reported && strcmp(wrong->reported, name) == 0)
         return HS_OK;
-    bool without;
-    hs_code code = find_without(from, item, name, &without, err);
-    if (!code && without && !(code = add_without(plan, item, err)))
-        hs__tell(options, HS_RESTORE_EVENT_WITHOUT_MEMORY, item->variable.name, "");
-    if (code || without)
+    bool unallocated;
+    hs_code code = find_unallocated(plan, from, item, name, &unallocated, err);
+    if (!code && unallocated && !(code = add_unallocated(plan, item, err)))
+        hs__report_restore(options, HS_RESTORE_EVENT_WITHOUT_MEMORY, item->variable.name, "");
+    if (code || unallocated)
         return code;
     if (item->tensor == HS__NONE) {
-        wrong->told = item->is_part ? name : NULL;
+        wrong->reported = item->is_slice ? name : NULL;
         add_missing(wrong, name, options);
         return HS_OK;
     }
     hs__stored stored = hs__archive_tensor(from->archive, item->tensor);
-    if (!fits(&wanted, &stored, options->reshape && !item->is_part)) {
-        plan->taken[item->tensor] = true;
-        wrong->told = item->is_part ? name : NULL;
+    if (!fits(&wanted, &stored, options->reshape && !item->is_slice)) {
+        plan->used[item->tensor] = true;
+        wrong->reported = item->is_slice ? name : NULL;
         add_different(wrong, name, &wanted, &stored, options);
         return HS_OK;
     }
     code = add_planned(plan, item, err);
     if (!code)
-        hs__tell(options, HS_RESTORE_EVENT_RESTORED, item->variable.name, name);
+        hs__report_restore(options, HS_RESTORE_EVENT_RESTORED, item->variable.name, name);
     return code;
 }
 
-hs_code hs__take_restore_options(hs_restore_options *to, const hs_env *env, const hs_restore_options *given, hs_error *err)
+hs_code hs__copy_restore_options(hs_restore_options *to, const hs_env *env, const hs_restore_options *given, hs_error *err)
 {
     hs_code code = HS_STRUCT_TAKE(hs_restore_options, reserved, to, given, err);
     return code || !to->names ? code : hs__check_named_once(env, to->names, "hs_restore_options.names lists variable", err);
 }
 
-hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__archive *archive,
-                      const hs_restore_options *options, hs_error *err)
+hs_code hs__plan_make(hs__plan *plan, const hs_env *env, const hs__selection *selection, const hs_raw_session *session,
+                      const hs__archive *archive, const hs_restore_options *options, hs_error *err)
 {
     misfits wrong = {0};
-    *plan = (hs__plan){.env = &saver->env};
+    *plan = (hs__plan){.env = env};
     hs__buffer_init(&wrong.text, plan->env);
-    plan->taken = hs__alloc(plan->env, archive->n, sizeof *plan->taken);
-    hs_code code = plan->taken ? HS_OK : hs__no_memory(err, archive->n, "a list of tensors");
-    source from = {saver, session, archive, options};
+    plan->used = hs__alloc(plan->env, archive->n, sizeof *plan->used);
+    hs_code code = plan->used ? HS_OK : hs__no_memory(err, archive->n, "a list of tensors");
+    source from = {selection, session, archive, options};
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
         hs__planned item = {.index = i};
-        if (hs__saver_variable(saver, session, i, &item.variable, &done))
+        if (hs__selection_variable(selection, session, i, &item.variable, &done))
             code = plan_variable(plan, &from, &item, &wrong, err);
     }
     if (!code)
         add_extra(&wrong, plan, archive, options);
     if (!code && !(code = hs__buffer_check(&wrong.text, "a message", err)) && wrong.missing + wrong.different)
-        code = tell_misfits(plan, archive, &wrong, err);
+        code = refuse_misfits(plan, archive, &wrong, err);
     hs__buffer_free(&wrong.text);
     return code;
 }
@@ -247,8 +246,8 @@ hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_sessio
 void hs__plan_free(hs__plan *plan)
 {
     hs__free(plan->env, plan->items);
-    hs__free(plan->env, plan->without);
-    hs__free(plan->env, plan->taken);
+    hs__free(plan->env, plan->unallocated);
+    hs__free(plan->env, plan->used);
     hs__free(plan->env, plan->data);
     hs__free(plan->env, plan->copy);
 }

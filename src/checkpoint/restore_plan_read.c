@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of a plan: from the archive to the variables. */
+/* Moving the values of a plan from the archive to the variables. */
 #include "checkpoint/restore_plan.h"
 
 #include "backends/raw_variables.h"
 #include "base/parallel.h"
 #include "checkpoint/stored_states.h"
 
-/* A model of more is not kept in memory a second time. */
+/* The values of larger models are not kept in memory. */
 #define KEPT_BYTES ((uint64_t)64 << 20)
 
-/* What is said of a tensor is believed only as far as its file bears it out. */
+/* Checks that the file has the bytes before memory is allocated for them. */
 static hs_code place(hs__plan *plan, const hs__archive *archive, hs__planned *item, hs_error *err)
 {
     enum { ALIGNMENT = 64 };
     item->bytes = hs__archive_tensor(archive, item->tensor).bytes;
-    hs_code code = item->is_part ? hs__archive_locate_part(archive, item->tensor, &item->box, &item->bytes, err)
-                                 : hs__archive_locate(archive, item->tensor, err);
+    hs_code code = item->is_slice ? hs__archive_locate_part(archive, item->tensor, &item->box, &item->bytes, err)
+                                  : hs__archive_locate(archive, item->tensor, err);
     if (code)
         return code;
     item->offset = (size_t)plan->bytes;
@@ -40,17 +40,17 @@ static hs_code do_one(void *user, size_t worker, size_t part, hs_error *err)
     return r->do_item(archive, r->plan, &r->plan->items[part], err);
 }
 
-static bool is_for_one_thread(const reading *r)
+static bool needs_one_thread(const reading *r)
 {
     bool one = !r->archive->ops->forks;
     for (size_t i = 0; !one && i < r->plan->n; i++)
-        one = r->plan->items[i].is_part || hs__archive_tensor(r->archive, r->plan->items[i].tensor).in_slices;
+        one = r->plan->items[i].is_slice || hs__archive_tensor(r->archive, r->plan->items[i].tensor).in_slices;
     return one;
 }
 
 static hs_code do_all(reading *r, hs_error *err)
 {
-    size_t workers = is_for_one_thread(r) ? 1 : hs__workers_for(r->plan->n, r->plan->bytes);
+    size_t workers = needs_one_thread(r) ? 1 : hs__workers_for(r->plan->n, r->plan->bytes);
     for (size_t i = 1; i < workers; i++)
         hs__archive_fork_begin(r->archive, &r->forks[i]);
     hs_code code = hs__in_parallel(workers, r->plan->n, do_one, r, err);
@@ -63,8 +63,8 @@ static hs_code do_all(reading *r, hs_error *err)
 
 static hs_code read_value(const hs__archive *archive, const hs__planned *item, void *to, hs_error *err)
 {
-    return item->is_part ? hs__archive_read_part(archive, item->tensor, &item->box, to, err)
-                         : hs__archive_read(archive, item->tensor, to, err);
+    return item->is_slice ? hs__archive_read_part(archive, item->tensor, &item->box, to, err)
+                          : hs__archive_read(archive, item->tensor, to, err);
 }
 
 static hs_code read_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
@@ -74,8 +74,8 @@ static hs_code read_item(const hs__archive *archive, const hs__plan *plan, const
 
 static hs_code verify_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
 {
-    bool done = false; /* for another part of it */
-    for (const hs__planned *before = plan->items; item->is_part && before < item; before++)
+    bool done = false; /* an earlier slice of the tensor was verified */
+    for (const hs__planned *before = plan->items; item->is_slice && before < item; before++)
         done |= before->tensor == item->tensor;
     return done ? HS_OK : hs__archive_verify(archive, item->tensor, err);
 }
@@ -88,7 +88,7 @@ hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err)
     if (code)
         return code;
     double reads = (double)plan->bytes * (plan->bytes <= KEPT_BYTES ? 1 : 2) +
-                   (double)plan->state_bytes * (plan->state_bytes <= HS__WAITING_BYTES ? 1 : 2);
+                   (double)plan->state_bytes * (plan->state_bytes <= HS__STATES_IN_MEMORY ? 1 : 2);
     hs__read_progress_begin(&plan->progress, plan->env, archive->path, plan->bytes + plan->state_bytes, reads);
     hs__archive_watch(archive, &plan->progress);
     reading r = {.plan = plan, .archive = archive, .do_item = verify_item};
@@ -109,7 +109,7 @@ static hs_code set_variable(const hs_raw_session *session, const hs__planned *it
     return hs__session_write(session, item->index, item->variable.name, &value, err);
 }
 
-static hs_code set_kept(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
+static hs_code set_from_memory(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < plan->n; i++)
@@ -120,17 +120,17 @@ static hs_code set_kept(const hs__plan *plan, const hs_raw_session *session, hs_
 static hs_code fill_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
 {
     (void)plan;
-    return item->lent ? read_value(archive, item, item->lent, err) : HS_OK;
+    return item->memory ? read_value(archive, item, item->memory, err) : HS_OK;
 }
 
-/* Those whose memory nobody lends, one after the other, and word of the others. */
+/* Copies the values of variables whose memory is not lent, and reports the others to the backend. */
 static hs_code set_rest(const hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < plan->n; i++) {
         const hs__planned *item = &plan->items[i];
-        if (item->lent || !(code = read_value(archive, item, plan->copy, err)))
-            code = set_variable(session, item, item->lent ? item->lent : plan->copy, err);
+        if (item->memory || !(code = read_value(archive, item, plan->copy, err)))
+            code = set_variable(session, item, item->memory ? item->memory : plan->copy, err);
     }
     return code;
 }
@@ -142,10 +142,10 @@ hs_code hs__plan_prepare(hs__plan *plan, const hs_raw_session *session, hs_error
         hs__planned *item = &plan->items[i];
         if (plan->data && !(item->variable.flags & HS_VARIABLE_MOVES))
             continue;
-        hs_code code = hs__session_lend(session, item->index, &item->variable, item->bytes, &item->lent, err);
+        hs_code code = hs__session_lend(session, item->index, &item->variable, item->bytes, &item->memory, err);
         if (code)
             return code;
-        if (!plan->data && !item->lent && item->bytes > largest)
+        if (!plan->data && !item->memory && item->bytes > largest)
             largest = item->bytes;
     }
     if (largest <= plan->copy_bytes)
@@ -156,29 +156,29 @@ hs_code hs__plan_prepare(hs__plan *plan, const hs_raw_session *session, hs_error
     return plan->copy ? HS_OK : hs__no_memory(err, largest, "a value of a checkpoint");
 }
 
-static hs_code read_again(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
+static hs_code reread(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
 {
     reading r = {.plan = plan, .archive = archive, .do_item = fill_item};
     hs_code code = do_all(&r, err);
     return code ? code : set_rest(plan, archive, session, err);
 }
 
-static hs_code set_without(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
+static hs_code set_unallocated(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
 {
     const hs_tensor none = {.data = NULL};
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < plan->n_without; i++)
-        code = hs__session_write(session, plan->without[i], "the variable", &none, err);
+    for (size_t i = 0; !code && i < plan->n_unallocated; i++)
+        code = hs__session_write(session, plan->unallocated[i], "the variable", &none, err);
     return code;
 }
 
 hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
 {
-    hs_code code = hs__plan_prepare(plan, session, err); /* again: what loaded a state may have moved the memory */
+    hs_code code = hs__plan_prepare(plan, session, err); /* again: loading states may have moved the memory */
     if (!code)
-        code = plan->data ? set_kept(plan, session, err) : read_again(plan, archive, session, err);
+        code = plan->data ? set_from_memory(plan, session, err) : reread(plan, archive, session, err);
     if (!code)
-        code = set_without(plan, session, err);
+        code = set_unallocated(plan, session, err);
     if (code)
         hs_error_prefix(err, HS__PARTLY_RESTORED);
     return code;

@@ -1,49 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/save_list.h"
 
-#include "checkpoint/stored_states.h"
+#include "checkpoint/unclaimed_states.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-hs_code hs__check_saved_name(const char *name, hs_error *err)
-{
-    if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) != 0)
-        return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names that begin with %s are reserved for state", name,
-                        HS__STATE_PREFIX);
-}
-
-hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
-                          hs_tensor *host, hs_error *err)
-{
-    hs_tensor value;
-    hs_code code = hs__session_read(session, index, name, &value, err);
-    if (code)
-        return code;
-    code = hs__settle(hs_tensor_host(&value, copy, host, err), "hs_memory.to_host", err);
-    if (code)
-        hs_error_prefix(err, "cannot read variable '%s'", name);
-    return code;
-}
-
-hs_code hs__saved_write(const hs__saved *saved, hs__bundle_writer *writer, hs_error *err)
-{
-    writer->ignores_nonfinite = saved->nonfinite;
-    return saved->produce ? hs__bundle_writer_add_bytes(writer, saved->name, saved->produce, saved->source, err)
-                          : hs__bundle_writer_add(writer, saved->name, &saved->value, err);
-}
-
-/* A variable that is saved. */
-typedef struct {
-    const char *name;     /* in the checkpoint */
-    const char *variable; /* in the backend, like its index */
-    size_t index;
-    uint64_t bytes, whole_bytes; /* the latter of what it is a part of */
-    bool is_part, follows;       /* as in hs__saved */
-    uint64_t flags;              /* as in hs_variable */
-    hs_variable_slice slice;
-} saved_variable;
+/* Making. */
 
 static uint64_t bytes_of(hs_dtype dtype, const hs_shape *shape)
 {
@@ -51,184 +14,180 @@ static uint64_t bytes_of(hs_dtype dtype, const hs_shape *shape)
     return n > 0 ? (uint64_t)n * hs_dtype_size(dtype) : 0;
 }
 
-static int by_name(const void *a, const void *b)
+static uint64_t add_state_bytes(uint64_t bytes, const hs_raw_session *session)
 {
-    const saved_variable *first = a, *second = b;
-    int found = strcmp(first->name, second->name);
-    for (int32_t i = 0; !found && first->is_part && second->is_part && i < first->slice.shape.rank; i++)
-        found = (first->slice.starts[i] > second->slice.starts[i]) - (first->slice.starts[i] < second->slice.starts[i]);
-    return found;
+    for (size_t i = 0; i < session->n_states; i++)
+        bytes = session->states[i].bytes < UINT64_MAX - bytes ? bytes + session->states[i].bytes : UINT64_MAX;
+    return bytes;
 }
 
-static saved_variable describe(const hs_saver *saver, const hs_raw_session *session, size_t index,
-                               const hs_variable *variable)
+static int by_name(const void *a, const void *b)
 {
-    saved_variable v = {.variable = variable->name,
-                        .index = index,
-                        .bytes = bytes_of(variable->dtype, &variable->shape),
-                        .flags = variable->flags};
-    bool of_larger = hs__saver_slice(saver, session, index, variable->name, &v.slice);
-    v.is_part = of_larger && !hs_shape_equal(&variable->shape, &v.slice.shape);
-    v.whole_bytes = v.is_part ? bytes_of(variable->dtype, &v.slice.shape) : v.bytes;
-    v.name = of_larger ? v.slice.name : hs__saver_name(saver, variable->name);
+    const hs__listed_variable *first = a, *second = b;
+    int order = strcmp(first->name, second->name);
+    for (int32_t i = 0; !order && first->is_slice && second->is_slice && i < first->slice.shape.rank; i++)
+        order = (first->slice.starts[i] > second->slice.starts[i]) - (first->slice.starts[i] < second->slice.starts[i]);
+    return order;
+}
+
+static hs__listed_variable describe(const hs__selection *selection, const hs_raw_session *session, size_t index,
+                                    const hs_variable *variable)
+{
+    hs__listed_variable v = {.variable = variable->name,
+                             .index = index,
+                             .bytes = bytes_of(variable->dtype, &variable->shape),
+                             .flags = variable->flags};
+    bool has_slice = hs__selection_slice(selection, session, index, variable->name, &v.slice);
+    v.is_slice = has_slice && !hs_shape_equal(&variable->shape, &v.slice.shape);
+    v.whole_bytes = v.is_slice ? bytes_of(variable->dtype, &v.slice.shape) : v.bytes;
+    v.name = has_slice ? v.slice.name : hs__selection_name(selection, variable->name);
     return v;
 }
 
-/* Nobody could restore what lacks some of its parts. */
-static hs_code check_parts(const saved_variable *list, size_t n, hs_error *err)
+static hs_code add_variable(hs__save_list *list, const hs__listed_variable *variable, hs_error *err)
+{
+    hs_code code = hs__reserve(list->env, &list->variables, &list->capacity, list->n + 1, sizeof *list->variables, err);
+    if (code)
+        return code;
+    list->variables[list->n++] = *variable;
+    list->bytes += variable->bytes;
+    return HS_OK;
+}
+
+static hs_code add_record(hs__save_list *list, const hs__listed_record *record, hs_error *err)
+{
+    hs_code code =
+        hs__reserve(list->env, &list->records, &list->records_capacity, list->n_records + 1, sizeof *list->records, err);
+    if (!code)
+        list->records[list->n_records++] = *record;
+    return code;
+}
+
+static hs_code add(hs__save_list *list, const hs__selection *selection, size_t index, const hs_variable *variable,
+                   hs_error *err)
+{
+    hs__listed_record record = {hs__selection_name(selection, variable->name), variable->name, false};
+    hs_code code = hs__session_has_memory(list->session, index, variable, &record.has_memory, err);
+    if (!code && (!record.has_memory || hs__session_is_late(list->session, index)))
+        code = add_record(list, &record, err);
+    if (code || !record.has_memory)
+        return code;
+    hs__listed_variable described = describe(selection, list->session, index, variable);
+    return add_variable(list, &described, err);
+}
+
+hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
+                           size_t first, hs_error *err)
+{
+    *list = (hs__save_list){.env = env, .session = session};
+    hs_code code = HS_OK;
+    bool done = false;
+    for (size_t i = first; !code && !done; i++) {
+        hs_variable variable;
+        if (hs__selection_variable(selection, session, i, &variable, &done))
+            code = add(list, selection, i, &variable, err);
+    }
+    if (list->n)
+        qsort(list->variables, list->n, sizeof *list->variables, by_name);
+    for (size_t i = 1; i < list->n; i++) {
+        hs__listed_variable *v = &list->variables[i];
+        v->follows = v->is_slice && v[-1].is_slice && strcmp(v[-1].name, v->name) == 0;
+    }
+    list->bytes = add_state_bytes(list->bytes, session);
+    return code;
+}
+
+void hs__save_list_free(hs__save_list *list)
+{
+    hs__free(list->env, list->variables);
+    hs__free(list->env, list->records);
+}
+
+hs_code hs__save_list_check_slices(const hs__save_list *list, hs_error *err)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < n; i++) {
-        bytes = list[i].follows ? bytes + list[i].bytes : list[i].bytes;
-        if (list[i].is_part && (i + 1 == n || !list[i + 1].follows) && bytes < list[i].whole_bytes)
+    for (size_t i = 0; i < list->n; i++) {
+        const hs__listed_variable *v = &list->variables[i];
+        bytes = v->follows ? bytes + v->bytes : v->bytes;
+        if (v->is_slice && (i + 1 == list->n || !v[1].follows) && bytes < v->whole_bytes)
             return hs_error_set(
                 err, HS_INVALID_ARGUMENT,
                 "'%s' is partitioned, and some of its parts are not saved, but '%s' is; save all parts or none, under one "
                 "name",
-                list[i].name, list[i].variable);
+                v->name, v->variable);
     }
     return HS_OK;
 }
 
-/* In the order of their names: equal models give equal files, in whatever order they were built. */
-static hs_code list_variables(const hs_saver *saver, const hs_raw_session *session, size_t first, saved_variable **list,
-                              size_t *n, hs_error *err)
+uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session)
 {
-    hs_code code = HS_OK;
-    size_t capacity = 0;
+    uint64_t bytes = 0;
     bool done = false;
-    for (size_t i = first; !code && !done; i++) {
-        hs_variable variable;
-        bool has_memory;
-        if (!hs__saver_variable(saver, session, i, &variable, &done))
-            continue;
-        if ((code = hs__session_has_memory(session, i, &variable, &has_memory, err)) || !has_memory)
-            continue;
-        if (!(code = hs__reserve(&saver->env, list, &capacity, *n + 1, sizeof **list, err)))
-            (*list)[(*n)++] = describe(saver, session, i, &variable);
-    }
-    if (*n)
-        qsort(*list, *n, sizeof **list, by_name);
-    for (size_t i = 1; i < *n; i++)
-        (*list)[i].follows =
-            (*list)[i].is_part && (*list)[i - 1].is_part && strcmp((*list)[i - 1].name, (*list)[i].name) == 0;
-    return code ? code : check_parts(*list, *n, err);
-}
-
-static hs_code take_variable(const hs_raw_session *session, const saved_variable *v, hs_host_copy *copy, hs__take_fn take,
-                             void *user, hs_error *err)
-{
-    hs_tensor host;
-    hs_code code = hs__check_saved_name(v->name, err);
-    if (code || (code = hs__read_variable(session, v->index, v->variable, copy, &host, err)))
-        return code;
-    hs__saved saved = {.name = v->name,
-                       .value = host,
-                       .slice = v->is_part ? &v->slice : NULL,
-                       .variable = v->index,
-                       .lent = host.data != copy->data,
-                       .follows = v->follows,
-                       .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
-                       .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
-    return take(user, &saved, err);
-}
-
-static hs_code each_from(const hs_saver *saver, const hs_raw_session *session, size_t first, hs__take_fn take, void *user,
-                         hs_error *err)
-{
-    hs_host_copy copy = {.env = &saver->env};
-    saved_variable *list = NULL;
-    size_t n = 0;
-    hs_code code = list_variables(saver, session, first, &list, &n, err);
-    for (size_t i = 0; !code && i < n; i++)
-        code = take_variable(session, &list[i], &copy, take, user, err);
-    hs_host_copy_free(&copy);
-    hs__free(&saver->env, list);
-    return code;
-}
-
-hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
-{
-    return each_from(saver, session, 0, take, user, err);
-}
-
-hs_code hs__each_late_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
-                               hs_error *err)
-{
-    return session->n_late ? each_from(saver, session, session->late_from, take, user, err) : HS_OK;
-}
-
-hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, hs__dealt **sizes, size_t *n,
-                           hs_error *err)
-{
-    saved_variable *list = NULL;
-    *n = 0;
-    *sizes = NULL;
-    hs_code code = list_variables(saver, session, 0, &list, n, err);
-    if (!code && !(*sizes = hs__alloc(&saver->env, *n, sizeof **sizes)))
-        code = hs__no_memory(err, *n * sizeof **sizes, "the sizes of variables");
-    for (size_t i = 0; !code && i < *n; i++)
-        (*sizes)[i] = (hs__dealt){list[i].bytes, list[i].follows};
-    hs__free(&saver->env, list);
-    return code;
-}
-
-hs_code hs__take_record(const hs_env *env, const char *name, const char *which, hs__take_fn take, void *user, hs_error *err)
-{
-    static const bool yes = true;
-    char *key = hs__variable_key(env, name, which);
-    hs_code code =
-        key ? take(user, &(hs__saved){.name = key, .value = hs_tensor_of(HS_BOOL, HS_SCALAR, &yes), .variable = HS__NONE},
-                   err)
-            : hs__no_memory(err, strlen(name), "a name");
-    hs__free(env, key);
-    return code;
-}
-
-/* What is recorded of variables besides their values. */
-static hs_code each_record(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
-                           hs_error *err)
-{
-    hs_code code = HS_OK;
-    bool done = false;
-    for (size_t i = 0; !code && !done; i++) {
-        hs_variable variable;
-        bool has_memory;
-        if (hs__saver_variable(saver, session, i, &variable, &done) &&
-            !(code = hs__session_has_memory(session, i, &variable, &has_memory, err)) &&
-            (!has_memory || hs__session_is_late(session, i)))
-            code = hs__take_record(&saver->env, hs__saver_name(saver, variable.name),
-                                   has_memory ? HS__VARIABLE_LATE : HS__VARIABLE_NULL, take, user, err);
-    }
-    return code;
-}
-
-void hs__tell_without_memory(const hs_saver *saver, hs_raw_session *session)
-{
-    hs__buffer names;
-    bool done = session->told_without_memory;
-    hs__buffer_init(&names, &saver->env);
     for (size_t i = 0; !done; i++) {
         hs_variable variable;
         bool has_memory;
-        if (hs__saver_variable(saver, session, i, &variable, &done) &&
-            !hs__session_has_memory(session, i, &variable, &has_memory, NULL) && !has_memory)
-            hs__buffer_text(&names, "%s'%s'", names.size ? ", " : "", variable.name);
+        if (hs__selection_variable(selection, session, i, &variable, &done) &&
+            (hs__session_has_memory(session, i, &variable, &has_memory, NULL) || has_memory))
+            bytes += bytes_of(variable.dtype, &variable.shape);
     }
+    return add_state_bytes(bytes, session);
+}
+
+void hs__save_list_log_unallocated(const hs__save_list *list)
+{
+    hs_raw_session *session = list->session;
+    hs__buffer names;
+    hs__buffer_init(&names, list->env);
+    for (size_t i = 0; !session->unallocated_logged && i < list->n_records; i++)
+        if (!list->records[i].has_memory)
+            hs__buffer_text(&names, "%s'%s'", names.size ? ", " : "", list->records[i].variable);
     if (names.size || names.failed) {
-        hs_log(&saver->env, HS_LOG_INFO, "not allocated yet: %s; checkpoints record that instead of a value",
+        hs_log(list->env, HS_LOG_INFO, "not allocated yet: %s; checkpoints record that instead of a value",
                names.failed ? "some variables" : (const char *)names.data);
-        session->told_without_memory = true;
+        session->unallocated_logged = true;
     }
     hs__buffer_free(&names);
 }
 
-/* A provider's state, while it is saved. */
+/* Visiting. */
+
+hs_code hs__save_list_read(const hs__save_list *list, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err)
+{
+    const hs__listed_variable *v = &list->variables[at];
+    hs_tensor host;
+    hs_code code = hs__check_saved_name(v->name, err);
+    if (code || (code = hs__read_variable(list->session, v->index, v->variable, copy, &host, err)))
+        return code;
+    *item = (hs__save_item){.name = v->name,
+                            .value = host,
+                            .slice = v->is_slice ? &v->slice : NULL,
+                            .variable = v->index,
+                            .borrowed = host.data != copy->data,
+                            .follows = v->follows,
+                            .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
+                            .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
+    return HS_OK;
+}
+
+hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err)
+{
+    hs_host_copy copy = {.env = list->env};
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < list->n; i++) {
+        hs__save_item item;
+        if (!(code = hs__save_list_read(list, i, &copy, &item, err)))
+            code = visit(user, &item, err);
+    }
+    hs_host_copy_free(&copy);
+    return code;
+}
+
+/* hs__save_item.produce: the provider writes its state. */
 static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error *err)
 {
     const hs__state_slot *slot = source;
     hs_state_writer writer = {.put = put, .user = user};
-    hs__clear(err); /* what another one has got over */
+    hs__clear(err); /* an error that the previous provider ignored */
     hs_code code = hs__settle(slot->save(slot->self, &writer, err), "it", err);
     if (writer.error.code)
         code = hs__error_copy(err, &writer.error);
@@ -237,40 +196,26 @@ static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error 
     return code;
 }
 
-hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
+static hs_code visit_provider(const hs__save_list *list, size_t index, hs__visit_item_fn visit, void *user, hs_error *err)
 {
-    hs_code code = each_record(saver, session, take, user, err);
-    for (size_t i = 0; !code && i < session->n_states; i++) {
-        hs__state_slot slot = session->states[i]; /* a copy: one that saves may add another one */
-        const hs__stored_state state = {.key = slot.key, .identity = slot.identity, .version = slot.version};
-        const hs__saved bytes = {.name = slot.key,
+    hs__state_slot slot = list->session->states[index]; /* a copy: the provider may add another one, which moves them */
+    const hs__stored_state state = {.key = slot.key, .identity = slot.identity, .version = slot.version};
+    const hs__save_item bytes = {.name = slot.key,
                                  .value = {.dtype = HS_UINT8, .rank = 1},
                                  .variable = HS__NONE,
                                  .varies = slot.varies,
                                  .produce = produce_state,
                                  .source = &slot};
-        code = hs__take_state(&saver->env, &state, &bytes, take, user, err);
-    }
-    return code ? code : hs__each_waiting_state(session, take, user, err);
+    return hs__visit_state(list->env, &state, &bytes, visit, user, err);
 }
 
-uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session)
+hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err)
 {
-    uint64_t bytes = 0;
-    bool done = false;
-    for (size_t i = 0; !done; i++) {
-        hs_variable variable;
-        bool has_memory;
-        if (hs__saver_variable(saver, session, i, &variable, &done) &&
-            (hs__session_has_memory(session, i, &variable, &has_memory, NULL) || has_memory))
-            bytes += bytes_of(variable.dtype, &variable.shape);
-    }
-    for (size_t i = 0; i < session->n_states; i++)
-        bytes = session->states[i].bytes < UINT64_MAX - bytes ? bytes + session->states[i].bytes : UINT64_MAX;
-    return bytes;
-}
-
-char *hs__variable_key(const hs_env *env, const char *name, const char *which)
-{
-    return hs__format(env, HS__STATE_PREFIX "variable/%s%s", name, which);
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < list->n_records; i++)
+        code = hs__visit_record(list->env, list->records[i].name,
+                                list->records[i].has_memory ? HS__VARIABLE_LATE : HS__VARIABLE_NULL, visit, user, err);
+    for (size_t i = 0; !code && i < list->session->n_states; i++)
+        code = visit_provider(list, i, visit, user, err);
+    return code ? code : hs__visit_unclaimed(list->session, visit, user, err);
 }

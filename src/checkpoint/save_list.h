@@ -2,65 +2,62 @@
 #ifndef HS_CHECKPOINT_SAVE_LIST_H
 #define HS_CHECKPOINT_SAVE_LIST_H
 
-#include "backends/raw_variables.h"
-#include "checkpoint/saver.h"
-#include "checkpoint/shards.h"
+#include "checkpoint/save_item.h"
+#include "checkpoint/selection.h"
 
-/* What is saved of a session, one after the other: as it is, or as it was when an image was taken of it. */
+/* What one save writes of a session. The list is made once, at the beginning of a save, and everything that follows reads
+ * it. It borrows names of the session and of the selection: between making and freeing it, no variable is added, unless it
+ * is no longer read. */
 
-/* One tensor, in host memory. */
-typedef struct hs__saved {
-    const char *name;
-    hs_tensor value;
-    const hs_variable_slice *slice; /* what part of the tensor `name` it is; NULL: it is all of it */
-    size_t variable;                /* its index in the backend; HS__NONE: it is a piece of state */
-    bool lent;                      /* the value is the variable's own memory, and no copy */
-    bool follows;                   /* it is a part of the tensor that the one before is a part of */
-    bool moves;                     /* the program may move the variable's memory at any time (HS_VARIABLE_MOVES) */
-    bool nonfinite;                 /* NaN and infinity may be in it */
-    bool varies;                    /* it is a hook's state that differs between equal runs (HS_HOOK_STATE_VARIES) */
-    /* Not NULL: `value` is a vector of uint8 without data and without a length. This calls `put` with its bytes, once */
-    hs_code (*produce)(void *source, hs__put_fn put, void *user, hs_error *err);
-    void *source;
-} hs__saved;
+/* A variable with memory. */
+typedef struct hs__listed_variable {
+    const char *name;     /* in the checkpoint */
+    const char *variable; /* in the backend */
+    size_t index;         /* in the backend */
+    uint64_t bytes;       /* of the value; of strings only the elements count */
+    uint64_t whole_bytes; /* of the tensor `name`: larger than `bytes` if the variable is a slice */
+    uint64_t flags;       /* of hs_variable */
+    bool is_slice;        /* `slice` is valid */
+    bool follows;         /* slice of the same tensor as the previous variable of the list */
+    hs_variable_slice slice;
+} hs__listed_variable;
 
-/* Takes a tensor, which is good during the call. What it returns other than HS_OK ends it. */
-typedef hs_code (*hs__take_fn)(void *user, const hs__saved *saved, hs_error *err);
+/* A variable of which a checkpoint records more than its value: it has no memory, or was added while the session was open.
+ */
+typedef struct hs__listed_record {
+    const char *name;     /* in the checkpoint */
+    const char *variable; /* in the backend */
+    bool has_memory;
+} hs__listed_record;
 
-/* Adds it to a bundle. */
-hs_code hs__saved_write(const hs__saved *saved, hs__bundle_writer *writer, hs_error *err);
-/* Can what is saved of a variable be called `name`? INVALID_ARGUMENT: such names are the state's. */
-hs_code hs__check_saved_name(const char *name, hs_error *err);
-/* A variable's value in host memory, until the next call with the same `copy` or with the session. It has memory. */
-hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
-                          hs_tensor *host, hs_error *err);
-/* In the order of their names, without those that have no memory. */
-hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
-                          hs_error *err);
-/* Those that were added while the session was open. */
-hs_code hs__each_late_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
-                               hs_error *err);
-/* How many bytes each of them has in memory, without reading them; to be freed. Of strings only the elements count. */
-hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, hs__dealt **sizes, size_t *n,
-                           hs_error *err);
-/* First what is recorded of variables, then state. */
-hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err);
-/* A record of a variable (variables.h). */
-hs_code hs__take_record(const hs_env *env, const char *name, const char *which, hs__take_fn take, void *user,
-                        hs_error *err);
-/* Logs which of them have no memory, once a session. */
-void hs__tell_without_memory(const hs_saver *saver, hs_raw_session *session);
-/* How many bytes that will be, or about: the variables', and what providers say of themselves. */
-uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session);
+typedef struct hs__save_list {
+    const hs_env *env;
+    hs_raw_session *session;
+    hs__listed_variable *variables; /* in the order of their names, so that equal models give equal files */
+    size_t n, capacity;
+    hs__listed_record *records; /* in the order of the backend */
+    size_t n_records, records_capacity;
+    uint64_t bytes; /* estimate of the size of the checkpoint: variables, and states whose providers declare a size */
+} hs__save_list;
 
-/* What a checkpoint records of a variable besides its value: a scalar of type bool under the key "hooksess/variable/NAME"
- * with one of these behind it. */
-#define HS__VARIABLE_NULL ":null" /* it had no memory when it was saved, and there is no value */
-#define HS__VARIABLE_LATE ":late" /* it was added while the session was open */
-/* The key, for hs__free. NULL without memory. */
-char *hs__variable_key(const hs_env *env, const char *name, const char *which);
+/* Lists the selected variables of the session from index `first` on. Call hs__save_list_free in any case. */
+hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
+                           size_t first, hs_error *err);
+void hs__save_list_free(hs__save_list *list);
 
-/* What an error says first if a restore has changed the model, and cannot complete it. */
-#define HS__PARTLY_RESTORED "do not train with this session: the model is partly restored"
+/* INVALID_ARGUMENT if only some slices of a tensor are in the list: such a checkpoint could not be restored. */
+hs_code hs__save_list_check_slices(const hs__save_list *list, hs_error *err);
+/* Reads the variable of that place in the list. The item is valid until the next call with the same `copy` or with the
+ * session. */
+hs_code hs__save_list_read(const hs__save_list *list, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err);
+/* Reads and visits all variables of the list. */
+hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
+/* Visits the records, then the states of the session's providers, then the unclaimed states that were not reported yet. */
+hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
+/* Logs which variables have no memory, once per session. */
+void hs__save_list_log_unallocated(const hs__save_list *list);
+
+/* The estimate of hs__save_list.bytes, without making a list. */
+uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session);
 
 #endif

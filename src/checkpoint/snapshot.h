@@ -7,43 +7,41 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A copy of what is to be saved. Its memory is used again for the next one.
+/* A copy in memory of what a save writes. Its memory is reused for the next one.
  *
- * Where it may, it leaves large variables for later: they are copied by whoever completes the image, in another thread, or
- * by the thread that runs the session, as soon as it comes to change one (hs_write_guard). */
-typedef struct hs__image {
+ * With `overlap`, large variables are copied later (deferred): by the thread that completes the snapshot, or by the
+ * session's thread immediately before it changes one of them (hs_write_guard). */
+typedef struct hs__snapshot {
     const hs_env *env;
-    struct hs__image_item *items;
+    struct hs__snapshot_item *items;
     size_t n, capacity, n_variables;   /* the variables come first */
-    size_t *item_of, item_of_capacity; /* by the variable's index in the backend, while some are left; HS__NONE: none */
+    size_t *item_of, item_of_capacity; /* by index in the backend: the item of a deferred variable, or HS__NONE */
     size_t n_item_of;
     unsigned char *data;
     size_t bytes, data_capacity;
     hs_bytes meta;                 /* the graph; data NULL: none */
-    const hs_raw_session *guarded; /* the session that has its guard; NULL: none */
+    const hs_raw_session *guarded; /* the session whose write guard this is; NULL: none */
 
     pthread_mutex_t lock;
     pthread_cond_t copied;
-    atomic_size_t left; /* variables that are not copied yet; with the items' states, under the lock */
-} hs__image;
+    atomic_size_t n_deferred; /* variables that are not copied yet; changed under the lock, as the items' states are */
+} hs__snapshot;
 
-/* 0, or the error's number. */
-int hs__image_init(hs__image *image, const hs_env *env);
-void hs__image_free(hs__image *image);
+/* Returns 0 or an error number. */
+int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env);
+void hs__snapshot_free(hs__snapshot *snapshot);
 
-typedef struct hs__image_options {
-    bool meta;    /* the graph too */
-    bool overlap; /* leave large variables for later, if the backend has guards */
-} hs__image_options;
+typedef struct hs__snapshot_options {
+    const hs_saver *meta_saver; /* not NULL: copy the graph too, with this saver's SaverDef */
+    bool overlap;               /* defer large variables, if the backend has write guards */
+} hs__snapshot_options;
 
-hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_session *session,
-                       const hs__image_options *options, hs_error *err);
-/* Copies what is left, or waits for whoever does. */
-void hs__image_complete(hs__image *image);
-
-/* As hs__variable_sizes, hs__each_variable and hs__each_state. What they give stays while the image is as it is. */
-hs_code hs__image_sizes(const hs__image *image, hs__dealt **sizes, size_t *n, hs_error *err);
-hs_code hs__image_each_variable(const hs__image *image, hs__take_fn take, void *user, hs_error *err);
-hs_code hs__image_each_state(const hs__image *image, hs__take_fn take, void *user, hs_error *err);
+/* Copies the variables and states of the list. On failure the snapshot is empty. */
+hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, const hs__snapshot_options *options,
+                          hs_error *err);
+/* Copies the deferred variables, or waits until another thread has. */
+void hs__snapshot_complete(hs__snapshot *snapshot);
+/* The item of that index. The snapshot must be complete. Valid until it changes. */
+hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at);
 
 #endif

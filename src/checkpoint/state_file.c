@@ -62,13 +62,13 @@ static void take_metric(hs__checkpoint_state *state, const char *text, const cha
             state->kept[i].metric = metric;
 }
 
-static hs_code take_leaving(hs__checkpoint_state *state, const char *name, size_t length, const char *directory,
-                            hs_error *err)
+static hs_code add_expired(hs__checkpoint_state *state, const char *name, size_t length, const char *directory,
+                           hs_error *err)
 {
     if (length == 0 || memchr(name, '/', length))
         return HS_OK; /* nothing elsewhere is deleted, whatever a file says */
-    hs_code code = hs__reserve(state->env, &state->leaving, &state->leaving_capacity, state->n_leaving + 1,
-                               sizeof *state->leaving, err);
+    hs_code code = hs__reserve(state->env, &state->expired, &state->expired_capacity, state->n_expired + 1,
+                               sizeof *state->expired, err);
     if (code)
         return code;
     char *copy = hs__strndup(state->env, name, length);
@@ -76,7 +76,7 @@ static hs_code take_leaving(hs__checkpoint_state *state, const char *name, size_
     hs__free(state->env, copy);
     if (!path)
         return hs__no_memory(err, length, "a path");
-    state->leaving[state->n_leaving++] = path;
+    state->expired[state->n_expired++] = path;
     return HS_OK;
 }
 
@@ -97,7 +97,7 @@ static hs_code take_comments(hs__checkpoint_state *state, const char *text, cons
         const char *rest = line, *end = line + length;
         next = *end ? end + 1 : end;
         if (begins(&rest, LEAVING))
-            code = take_leaving(state, rest, (size_t)(end - rest), directory, err);
+            code = add_expired(state, rest, (size_t)(end - rest), directory, err);
         else if (begins(&rest, PINNED))
             take_pin(state, rest, (size_t)(end - rest));
         else if (begins(&rest, METRIC))
@@ -154,9 +154,9 @@ void hs__checkpoint_state_free(hs__checkpoint_state *state)
 {
     for (size_t i = 0; i < state->n; i++)
         hs__free(state->env, state->kept[i].path);
-    for (size_t i = 0; i < state->n_leaving; i++)
-        hs__free(state->env, state->leaving[i]);
-    hs__free(state->env, state->leaving);
+    for (size_t i = 0; i < state->n_expired; i++)
+        hs__free(state->env, state->expired[i]);
+    hs__free(state->env, state->expired);
     hs__free(state->env, state->newest);
     hs__free(state->env, state->kept);
     *state = (hs__checkpoint_state){.env = state->env};
@@ -200,11 +200,11 @@ static void write_own(const hs__checkpoint_list *list, char *const *names, const
         uint64_t bits;
         memcpy(&bits, &kept->metric, sizeof bits);
         snprintf(metric, sizeof metric, METRIC "%016llx ", (unsigned long long)bits);
-        if (i < list->n_leaving)
+        if (i < list->n_expired)
             write_comment(text, LEAVING, names[i]);
         else if (!isnan(kept->metric))
             write_comment(text, metric, names[i]);
-        if (i >= list->n_leaving && kept->pinned)
+        if (i >= list->n_expired && kept->pinned)
             write_comment(text, PINNED, names[i]);
     }
 }
@@ -218,9 +218,9 @@ static void write_list(const char *directory, const hs__checkpoint_list *list, c
         times[i] = list->kept[i].timestamp;
     }
     state.model_checkpoint_path = relative(directory, list->newest);
-    state.n_all_model_checkpoint_paths = state.n_all_model_checkpoint_timestamps = list->n - list->n_leaving;
-    state.all_model_checkpoint_paths = names + list->n_leaving;
-    state.all_model_checkpoint_timestamps = times + list->n_leaving;
+    state.n_all_model_checkpoint_paths = state.n_all_model_checkpoint_timestamps = list->n - list->n_expired;
+    state.all_model_checkpoint_paths = names + list->n_expired;
+    state.all_model_checkpoint_timestamps = times + list->n_expired;
     state.last_preserved_timestamp = list->last_preserved;
     hs__proto_text(&state.base, text);
     write_own(list, names, state.model_checkpoint_path, text);

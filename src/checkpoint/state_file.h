@@ -22,8 +22,8 @@ typedef struct hs__checkpoint_state {
     hs__kept_checkpoint *kept;
     size_t n;
     double last_preserved; /* the time of the one that was last kept forever; 0: the file has none */
-    char **leaving;        /* that are to be deleted now that they are not kept any more */
-    size_t n_leaving, leaving_capacity;
+    char **expired;        /* that are to be deleted now that they are not kept any more */
+    size_t n_expired, expired_capacity;
     bool untouched; /* it is as a saver wrote it: nobody has named another one the newest since */
 } hs__checkpoint_state;
 
@@ -33,11 +33,11 @@ hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env
                                   hs_error *err);
 void hs__checkpoint_state_free(hs__checkpoint_state *state);
 
-/* What is written: the checkpoints that are kept, oldest first; the first `n_leaving` of them are not any more. */
+/* What is written: the checkpoints that are kept, oldest first; the first `n_expired` of them are not any more. */
 typedef struct hs__checkpoint_list {
     const char *newest;
     const hs__kept_checkpoint *kept;
-    size_t n, n_leaving;
+    size_t n, n_expired;
     double last_preserved;
 } hs__checkpoint_list;
 

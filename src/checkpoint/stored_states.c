@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/stored_states.h"
 
-#include "backends/raw_variables.h"
-#include "backends/variable.h"
+#include "checkpoint/save_item.h"
+#include "checkpoint/selection.h"
 
 #include <string.h>
 
@@ -53,16 +53,16 @@ static hs_code read_identity(hs__bundle_reader *reader, hs__stored_state *state,
     return code;
 }
 
-static bool is_state(const hs__bundle_entry *entry)
+bool hs__is_state_entry(const hs__bundle_entry *entry)
 {
     return entry->dtype == HS_UINT8 && entry->shape.rank == 1;
 }
 
-/* A tensor of this prefix that is no vector of bytes was not written here, and is nobody's. */
-static bool is_left(const hs__bundle_entry *entry, const hs_raw_session *session)
+/* A tensor with the prefix of states that is not a vector of uint8 was not written by this library: it is ignored. */
+static bool is_unclaimed_state(const hs__bundle_entry *entry, const hs_raw_session *session)
 {
     size_t length = strlen(HS__STATE_PREFIX);
-    if (strncmp(entry->name, HS__STATE_PREFIX, length) != 0 || strchr(entry->name, ':') || !is_state(entry) ||
+    if (strncmp(entry->name, HS__STATE_PREFIX, length) != 0 || strchr(entry->name, ':') || !hs__is_state_entry(entry) ||
         entry->slices)
         return false;
     for (size_t i = 0; i < session->n_states; i++)
@@ -76,10 +76,9 @@ bool hs__is_state_key(const char *key)
     return strncmp(key, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0;
 }
 
-/* The variable that this entry records to have been added late, if the session has none of that name now. NULL: it is no
- * such record. */
-static hs_code find_late(const hs__bundle_reader *reader, const hs__bundle_entry *record, const hs_raw_session *session,
-                         const hs__bundle_entry **out, hs_error *err)
+/* If `record` says that a variable was added late, and the session does not have it, *out is the variable's entry. */
+static hs_code find_unclaimed_late(const hs__bundle_reader *reader, const hs__bundle_entry *record,
+                                   const hs_raw_session *session, const hs__bundle_entry **out, hs_error *err)
 {
     static const char prefix[] = HS__STATE_PREFIX "variable/";
     size_t length = strlen(record->name), before = sizeof prefix - 1, after = strlen(HS__VARIABLE_LATE);
@@ -97,34 +96,34 @@ static hs_code find_late(const hs__bundle_reader *reader, const hs__bundle_entry
     return HS_OK;
 }
 
-/* What nobody takes of it: a piece of state, or a variable. NULL: nothing. */
-static hs_code find_left(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs_raw_session *session,
-                         const hs__bundle_entry **out, hs_error *err)
+/* *out is an unclaimed state, which is `entry` itself, or the unclaimed variable that `entry` is a record of. NULL:
+ * neither. */
+static hs_code find_unclaimed(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs_raw_session *session,
+                              const hs__bundle_entry **out, hs_error *err)
 {
-    hs_code code = find_late(reader, entry, session, out, err);
-    if (!code && is_left(entry, session))
+    hs_code code = find_unclaimed_late(reader, entry, session, out, err);
+    if (!code && is_unclaimed_state(entry, session))
         *out = entry;
     return code;
 }
 
-/* What an index says is believed only as far as its data file bears it out. */
 hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, uint64_t *bytes, hs_error *err)
 {
     hs_code code = HS_OK;
     *bytes = 0;
     for (size_t i = 0; !code && i < session->n_states; i++) {
         const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
-        if (entry && !is_state(entry))
+        if (entry && !hs__is_state_entry(entry))
             return hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is not a vector of uint8", reader->prefix, entry->name);
         code = entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
         *bytes += entry ? (uint64_t)entry->bytes : 0;
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
-        const hs__bundle_entry *left;
-        if ((code = find_left(reader, &reader->entries[i], session, &left, err)) || !left)
+        const hs__bundle_entry *unclaimed;
+        if ((code = find_unclaimed(reader, &reader->entries[i], session, &unclaimed, err)) || !unclaimed)
             continue;
-        code = hs__bundle_locate(reader, left, err);
-        *bytes += (uint64_t)left->bytes;
+        code = hs__bundle_locate(reader, unclaimed, err);
+        *bytes += (uint64_t)unclaimed->bytes;
     }
     return code;
 }
@@ -136,7 +135,7 @@ static hs_code read_data(hs__bundle_reader *reader, const hs__bundle_entry *entr
     return state->data ? hs__bundle_read(reader, entry, state->data, err) : hs__no_memory(err, state->bytes, state->key);
 }
 
-/* Adds the state of that key; `room` is how much may be kept in memory. Without an entry there is only a key. */
+/* Adds the state of that key. At most `room` bytes are kept in memory. `entry` NULL: the checkpoint has no such state. */
 static hs_code read_state(hs__stored_states *states, const hs_env *env, const char *key, hs__bundle_reader *reader,
                           const hs__bundle_entry *entry, size_t room, hs_error *err)
 {
@@ -162,8 +161,8 @@ static hs_code read_state(hs__stored_states *states, const hs_env *env, const ch
     return code;
 }
 
-/* How much of the room it takes. */
-static size_t in_memory(const hs__stored_state *state, size_t room)
+/* The part of `room` that the state uses. */
+static size_t used_room(const hs__stored_state *state, size_t room)
 {
     size_t bytes = state->data ? state->bytes : 0;
     return bytes < room ? bytes : room;
@@ -172,38 +171,38 @@ static size_t in_memory(const hs__stored_state *state, size_t room)
 hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
 {
     const hs_env *env = &session->env;
-    size_t room = HS__WAITING_BYTES;
+    size_t room = HS__STATES_IN_MEMORY;
     *states = (hs__stored_states){.path = hs__strdup(env, reader->prefix)};
     hs_code code = states->path ? HS_OK : hs__no_memory(err, strlen(reader->prefix), "a path");
     for (size_t i = 0; !code && i < session->n_states; i++) {
         const char *key = session->states[i].key;
         const hs__bundle_entry *entry = hs__bundle_find(reader, key);
-        size_t limit = entry && entry->slices ? SIZE_MAX : room; /* slices are put together in memory */
+        size_t limit = entry && entry->slices ? SIZE_MAX : room; /* slices are joined in memory */
         if (!(code = read_state(states, env, key, reader, entry, limit, err)))
-            room -= in_memory(&states->items[i], room);
+            room -= used_room(&states->items[i], room);
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *entry;
-        if ((code = find_left(reader, &reader->entries[i], session, &entry, err)) || !entry)
+        if ((code = find_unclaimed(reader, &reader->entries[i], session, &entry, err)) || !entry)
             continue;
         if (!(code = read_state(states, env, entry->name, reader, entry, room, err)))
-            room -= in_memory(&states->items[states->n - 1], room);
+            room -= used_room(&states->items[states->n - 1], room);
     }
     return code;
 }
 
-static void free_state(const hs__stored_state *state, const hs_env *env)
+void hs__stored_state_free(const hs__stored_state *state, const hs_env *env)
 {
     hs__free(env, state->key);
     hs__free(env, state->identity);
-    if (!state->is_lent)
+    if (!state->is_borrowed)
         hs__free(env, state->data);
 }
 
 void hs__states_free(hs__stored_states *states, const hs_env *env)
 {
     for (size_t i = 0; i < states->n; i++)
-        free_state(&states->items[i], env);
+        hs__stored_state_free(&states->items[i], env);
     hs__free(env, states->items);
     hs__free(env, states->path);
     *states = (hs__stored_states){.path = NULL};
@@ -211,7 +210,7 @@ void hs__states_free(hs__stored_states *states, const hs_env *env)
 
 /* Loading. */
 
-static bool is_there(const hs__stored_state *state)
+static bool is_stored(const hs__stored_state *state)
 {
     return state->data || state->bytes;
 }
@@ -235,8 +234,8 @@ static hs_code refuse_identity(const hs__stored_states *from, const hs__stored_s
         from->path, state->key, SHOWN, state->identity, SHOWN, slot->identity);
 }
 
-static hs_code check_state(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
-                           const hs_env *env, hs_error *err)
+hs_code hs__stored_state_check(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
+                               const hs_env *env, hs_error *err)
 {
     if (state->version > slot->version)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
@@ -246,8 +245,8 @@ static hs_code check_state(const hs__stored_states *from, const hs__stored_state
     return differ(state, slot) && !from->any_identity ? refuse_identity(from, state, slot, env, err) : HS_OK;
 }
 
-static void tell_identities(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
-                            const hs_env *env)
+static void log_identities(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
+                           const hs_env *env)
 {
     if (differ(state, slot))
         hs_log(env, HS_LOG_INFO, "checkpoint '%s': state '%s' belongs to '%s', but is restored for '%s' (any_identity)",
@@ -262,7 +261,7 @@ static void tell_identities(const hs__stored_states *from, const hs__stored_stat
                state->key, slot->identity);
 }
 
-/* A state that is too large for memory is read from its file as its provider asks for it. Small pieces come from a buffer.
+/* A state that was not kept in memory is read from its file while its provider loads it. Small pieces come from a buffer.
  */
 enum { READ_AHEAD = 1 << 16 };
 
@@ -272,7 +271,7 @@ typedef struct {
     size_t used, have;
 } reading;
 
-static size_t take_buffered(reading *r, unsigned char *to, size_t bytes)
+static size_t copy_buffered(reading *r, unsigned char *to, size_t bytes)
 {
     size_t n = bytes < r->have - r->used ? bytes : r->have - r->used;
     memcpy(to, r->buffer + r->used, n);
@@ -283,7 +282,7 @@ static size_t take_buffered(reading *r, unsigned char *to, size_t bytes)
 static hs_code read_next(void *user, void *to, size_t bytes, hs_error *err)
 {
     reading *r = user;
-    size_t done = take_buffered(r, to, bytes);
+    size_t done = copy_buffered(r, to, bytes);
     if (bytes - done >= READ_AHEAD)
         return hs__bundle_read_next(&r->cursor, (char *)to + done, bytes - done, err);
     if (done == bytes)
@@ -293,14 +292,14 @@ static hs_code read_next(void *user, void *to, size_t bytes, hs_error *err)
     r->have = left < READ_AHEAD ? (size_t)left : READ_AHEAD;
     hs_code code = hs__bundle_read_next(&r->cursor, r->buffer, r->have, err);
     if (!code)
-        take_buffered(r, (unsigned char *)to + done, bytes - done);
+        copy_buffered(r, (unsigned char *)to + done, bytes - done);
     return code;
 }
 
 static hs_code call_load(const hs__stored_state *state, const hs__state_slot *slot, hs_state_reader *reader,
                          hs_raw_session *session, hs_error *err)
 {
-    hs__clear(err); /* what another one has got over */
+    hs__clear(err); /* an error that the previous provider ignored */
     session->loading_states = true;
     hs_code code = hs__settle(slot->load(slot->self, reader, err), "it", err);
     session->loading_states = false;
@@ -327,11 +326,10 @@ static hs_code load_from_file(const hs__stored_state *state, const hs__state_slo
     return code;
 }
 
-/* `file` is where it is if it is not in memory. */
-static hs_code load_state(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
-                          hs__bundle_reader *file, hs_raw_session *session, hs_error *err)
+hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
+                              hs__bundle_reader *file, hs_raw_session *session, hs_error *err)
 {
-    if (!is_there(state)) {
+    if (!is_stored(state)) {
         hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it keeps its initial value", from->path,
                slot->key);
         return HS_OK;
@@ -342,7 +340,7 @@ static hs_code load_state(const hs__stored_states *from, const hs__stored_state 
     if (code)
         hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, slot->key);
     else
-        tell_identities(from, state, slot, &session->env);
+        log_identities(from, state, slot, &session->env);
     return code;
 }
 
@@ -350,7 +348,7 @@ hs_code hs__states_check(const hs__stored_states *states, const hs_raw_session *
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < session->n_states; i++)
-        code = check_state(states, &states->items[i], &session->states[i], &session->env, err);
+        code = hs__stored_state_check(states, &states->items[i], &session->states[i], &session->env, err);
     return code;
 }
 
@@ -358,275 +356,6 @@ hs_code hs__states_load(const hs__stored_states *states, hs__bundle_reader *file
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < session->n_states; i++)
-        code = load_state(states, &states->items[i], &session->states[i], file, session, err);
-    return code;
-}
-
-/* Waiting. */
-
-static void remove_states(hs__stored_states *states, size_t at, size_t n, const hs_env *env)
-{
-    for (size_t i = at; i < at + n; i++)
-        free_state(&states->items[i], env);
-    states->n -= n;
-    if (states->n > at)
-        memmove(states->items + at, states->items + at + n, (states->n - at) * sizeof *states->items);
-}
-
-void hs__states_leave(hs__stored_states *states, hs_raw_session *session)
-{
-    remove_states(states, 0, session->n_states, &session->env);
-    states->untold = states->n > 0;
-    hs__states_free(&session->waiting, &session->env);
-    session->waiting = *states;
-    *states = (hs__stored_states){.path = NULL};
-}
-
-static bool is_like(const hs__bundle_entry *entry, const hs__stored_state *state)
-{
-    return state->dtype ? entry->dtype == (int32_t)state->dtype && hs_shape_equal(&entry->shape, &state->shape)
-                        : is_state(entry);
-}
-
-/* Opens the checkpoint again for what was not kept in memory. */
-static hs_code open_again(hs__bundle_reader *reader, const hs__stored_states *from, const hs__stored_state *state,
-                          const hs_env *env, hs_error *err)
-{
-    hs_code code = hs__bundle_reader_open(reader, env, from->path, err);
-    if (!code) {
-        const hs__bundle_entry *entry = hs__bundle_find(reader, state->key);
-        if (!entry || !is_like(entry, state) || entry->bytes != state->bytes || entry->crc != state->crc)
-            code = hs_error_set(err, HS_DATA_LOSS, "checkpoint '%s' has changed since it was restored", from->path);
-        else
-            code = hs__bundle_verify(reader, entry, err);
-        if (code)
-            hs__bundle_reader_close(reader);
-    }
-    if (code)
-        hs_error_prefix(err, "cannot read the %s '%s', which was too large to keep in memory",
-                        state->dtype ? "variable" : "state", state->key);
-    return code;
-}
-
-/* Is its data only in the checkpoint? */
-static bool is_in_file(const hs__stored_state *state)
-{
-    return !state->data && state->bytes;
-}
-
-static hs_code read_again(const hs__stored_states *from, hs__stored_state *state, const hs_env *env, hs_error *err)
-{
-    hs__bundle_reader reader;
-    hs_code code = open_again(&reader, from, state, env, err);
-    if (code)
-        return code;
-    code = read_data(&reader, hs__bundle_find(&reader, state->key), state, env, err);
-    hs__bundle_reader_close(&reader);
-    return code;
-}
-
-/* Lends the state with its data. What was read for it is freed by release. */
-static hs_code lend(const hs__stored_states *from, size_t index, const hs_env *env, hs__stored_state *lent, hs_error *err)
-{
-    *lent = from->items[index];
-    return is_in_file(lent) ? read_again(from, lent, env, err) : HS_OK;
-}
-
-static void release(const hs__stored_states *from, size_t index, const hs_env *env, const hs__stored_state *lent)
-{
-    if (lent->data != from->items[index].data)
-        hs__free(env, lent->data);
-}
-
-static hs_code claim(const hs__stored_states *waiting, const hs__stored_state *state, const hs__state_slot *slot,
-                     hs_raw_session *session, hs_error *err)
-{
-    hs__bundle_reader reader;
-    if (!is_in_file(state))
-        return load_state(waiting, state, slot, NULL, session, err);
-    hs_code code = open_again(&reader, waiting, state, &session->env, err);
-    if (code)
-        return code;
-    code = load_state(waiting, state, slot, &reader, session, err);
-    hs__bundle_reader_close(&reader);
-    return code;
-}
-
-hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err)
-{
-    hs__stored_states *waiting = &session->waiting;
-    const hs__stored_state nothing = {.key = slot->key};
-    size_t at = 0;
-    while (at < waiting->n && strcmp(waiting->items[at].key, slot->key) != 0)
-        at++;
-    if (at == waiting->n)
-        return waiting->path ? load_state(waiting, &nothing, slot, NULL, session, err) : HS_OK;
-    hs_code code = check_state(waiting, &waiting->items[at], slot, &session->env, err);
-    if (!code && !(code = claim(waiting, &waiting->items[at], slot, session, err)))
-        remove_states(waiting, at, 1, &session->env);
-    return code;
-}
-
-/* Variables. */
-
-static hs_code read_variable(const hs__stored_states *from, const hs__stored_state *state, void *to, bool in_place,
-                             const hs_env *env, hs_error *err)
-{
-    hs__bundle_reader reader;
-    if (!is_in_file(state)) {
-        if (state->bytes)
-            memcpy(to, state->data, state->bytes);
-        return HS_OK;
-    }
-    hs_code code = open_again(&reader, from, state, env, err);
-    if (code)
-        return code;
-    code = hs__bundle_read(&reader, hs__bundle_find(&reader, state->key), to, err);
-    hs__bundle_reader_close(&reader);
-    if (code && in_place)
-        hs_error_prefix(err, "reading the variable '%s': " HS__PARTLY_RESTORED, state->key);
-    return code;
-}
-
-/* Straight into its memory, if that is the host's. */
-static hs_code set_late(const hs__stored_states *from, const hs__stored_state *state, const hs_variable_def *def,
-                        const hs_env *env, hs_error *err)
-{
-    hs_tensor to;
-    hs_code code = hs__variable_place(def, true, &to, err);
-    if (code)
-        return code;
-    void *copy = to.memory ? hs__realloc(env, NULL, state->bytes, 1) : NULL;
-    if (to.memory && !copy)
-        return hs__no_memory(err, state->bytes, state->key);
-    const hs_tensor value = hs_tensor_of(def->dtype, def->shape, copy ? copy : to.data);
-    if (!(code = read_variable(from, state, copy ? copy : to.data, !copy, env, err)))
-        code = hs__variable_write(def, &to, &value, err);
-    hs__free(env, copy);
-    return code;
-}
-
-static size_t find_waiting(const hs__stored_states *waiting, const char *variable)
-{
-    for (size_t i = 0; i < waiting->n; i++)
-        if (waiting->items[i].dtype && strcmp(waiting->items[i].key, variable) == 0)
-            return i;
-    return HS__NONE;
-}
-
-static hs_code set_waiting(const hs_raw_session *session, size_t at, const hs_variable_def *def, hs_error *err)
-{
-    const hs__stored_states *waiting = &session->waiting;
-    const hs__stored_state *state = &waiting->items[at];
-    char there[HS_SHAPE_TEXT_SIZE], here[HS_SHAPE_TEXT_SIZE];
-    if (state->dtype != def->dtype || !hs_shape_equal(&state->shape, &def->shape))
-        return hs_error_set(
-            err, HS_INVALID_ARGUMENT, "checkpoint '%s': variable '%s' is %s %s in the checkpoint, but %s %s in the program",
-            waiting->path, def->name, hs_dtype_name(state->dtype), hs_shape_text(&state->shape, there, sizeof there),
-            hs_dtype_name(def->dtype), hs_shape_text(&def->shape, here, sizeof here));
-    return set_late(waiting, state, def, &session->env, err);
-}
-
-hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
-{
-    hs__stored_states *waiting = &session->waiting;
-    size_t at = find_waiting(waiting, def->name);
-    if (at == HS__NONE) {
-        if (waiting->path && !hs__has_variable(session, def->name))
-            hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no variable '%s'; it keeps its initial value",
-                   waiting->path, def->name);
-        return HS_OK;
-    }
-    hs_code code = set_waiting(session, at, def, err);
-    if (!code)
-        remove_states(waiting, at, 1, &session->env);
-    return code;
-}
-
-hs_code hs__restore_late(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
-{
-    const hs_tensor none = {.data = NULL};
-    size_t at = find_waiting(&session->waiting, def->name);
-    hs_tensor to;
-    if (at != HS__NONE)
-        return set_waiting(session, at, def, err);
-    hs_code code = hs__variable_place(def, false, &to, err);
-    return code ? code : hs__variable_write(def, &to, &none, err);
-}
-
-/* Does it wait only for being added again? */
-static bool is_known(const hs_raw_session *session, const hs__stored_state *state)
-{
-    return state->dtype && hs__has_variable(session, state->key);
-}
-
-void hs__tell_waiting_states(hs_raw_session *session)
-{
-    hs__stored_states *waiting = &session->waiting;
-    waiting->untold = false;
-    for (size_t i = waiting->n; i-- > 0;)
-        if (is_known(session, &waiting->items[i]))
-            remove_states(waiting, i, 1, &session->env);
-    for (size_t i = 0; i < waiting->n; i++)
-        hs_log(&session->env, HS_LOG_WARNING,
-               "checkpoint '%s' has the %s '%s', but no provider loads it; later checkpoints omit it", waiting->path,
-               waiting->items[i].dtype ? "variable" : "state", waiting->items[i].key);
-}
-
-/* Saving. */
-
-static hs_code take_attribute(const hs_env *env, const char *key, const char *which, const hs_tensor *value,
-                              hs__take_fn take, void *user, hs_error *err)
-{
-    char *name = hs__format(env, "%s%s", key, which);
-    hs_code code = name ? take(user, &(hs__saved){.name = name, .value = *value, .variable = HS__NONE}, err)
-                        : hs__no_memory(err, strlen(key), "a name");
-    hs__free(env, name);
-    return code;
-}
-
-hs_code hs__take_state(const hs_env *env, const hs__stored_state *state, const hs__saved *bytes, hs__take_fn take,
-                       void *user, hs_error *err)
-{
-    hs_string identity = {state->identity, state->identity ? strlen(state->identity) : 0};
-    hs_tensor version = hs_tensor_of(HS_INT64, HS_SCALAR, &state->version);
-    hs_tensor text = hs_tensor_of(HS_STRING, HS_SCALAR, &identity);
-    hs_code code = take(user, bytes, err);
-    if (!code && state->version)
-        code = take_attribute(env, state->key, HS__STATE_VERSION, &version, take, user, err);
-    if (!code && state->identity)
-        code = take_attribute(env, state->key, HS__STATE_IDENTITY, &text, take, user, err);
-    return code;
-}
-
-static hs_code take_waiting(const hs_env *env, const hs__stored_state *state, hs__take_fn take, void *user, hs_error *err)
-{
-    hs_shape bytes = {.rank = 1, .dims = {(int64_t)state->bytes}};
-    const hs__saved saved = {.name = state->key,
-                             .value = state->dtype ? hs_tensor_of(state->dtype, state->shape, state->data)
-                                                   : hs_tensor_of(HS_UINT8, bytes, state->data),
-                             .variable = HS__NONE,
-                             .nonfinite = true}; /* it was, in the checkpoint that it is from */
-    if (!state->dtype)
-        return hs__take_state(env, state, &saved, take, user, err);
-    hs_code code = take(user, &saved, err);
-    return code ? code : hs__take_record(env, state->key, HS__VARIABLE_LATE, take, user, err);
-}
-
-hs_code hs__each_waiting_state(const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
-{
-    const hs__stored_states *waiting = &session->waiting;
-    hs_code code = HS_OK;
-    for (size_t i = 0; waiting->untold && !code && i < waiting->n; i++) {
-        hs__stored_state state;
-        hs_error cause = {0};
-        if (is_known(session, &waiting->items[i]))
-            continue;
-        if (lend(waiting, i, &session->env, &state, &cause)) /* which is nothing to fail a save for */
-            hs_log(&session->env, HS_LOG_WARNING, "%s; this checkpoint omits it", cause.message);
-        else
-            code = take_waiting(&session->env, &state, take, user, err);
-        release(waiting, i, &session->env, &state);
-    }
+        code = hs__stored_state_load(states, &states->items[i], &session->states[i], file, session, err);
     return code;
 }

@@ -172,7 +172,7 @@ void hs__session_free(hs_session *session)
     if (session->owns_scaffold)
         hs_scaffold_free(session->scaffold);
     hs__raw_session_free(&session->raw);
-    hs__states_free(&session->raw.waiting, &env);
+    hs__states_free(&session->raw.unclaimed, &env);
     hs__free_metrics(session);
     hs__fragments_free(&session->fragments);
     free_frames(session);

@@ -2,6 +2,7 @@
 /* The part of a session that can be lost and made anew: the backend's session with its values, and the threads. */
 #include "session/session.h"
 
+#include "backends/raw_variables.h"
 #include "checkpoint/stored_states.h"
 #include "session/manager.h"
 #include "threads/coordinator.h"
@@ -31,7 +32,7 @@ hs_code hs__open_raw(struct hs_session *session, hs_error *err)
 hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__raw_session_close(&session->raw, err);
-    hs__states_free(&session->raw.waiting, &session->env);
+    hs__states_free(&session->raw.unclaimed, &session->env);
     for (size_t i = 0; i < session->n_frames; i++)
         session->frames[i]->in_use = false; /* what it showed is gone */
     return code;

@@ -3,7 +3,7 @@
 #include "session/session.h"
 
 #include "base/cold.h"
-#include "checkpoint/stored_states.h"
+#include "checkpoint/unclaimed_states.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -233,8 +233,9 @@ static inline hs_code end_hooked(struct hs_session *session, hs__frame *frame, h
         code = call_after(session, err);
         if (hs__is_watched(session))
             hs__does(session, NULL);
-        if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN) /* whoever comes late has had time to */
-            hs__tell_waiting_states(&session->raw);
+        /* now late providers had the first training run to be added */
+        if (session->raw.unclaimed.unreported && session->context.kind == HS_RUN_TRAIN)
+            hs__report_unclaimed(&session->raw);
     }
     if (!code && hs__agree(session, session->context.boundary_requested))
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);

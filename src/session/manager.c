@@ -2,7 +2,7 @@
 #include "session/manager.h"
 
 #include "base/text.h"
-#include "checkpoint/saver.h"
+#include "checkpoint/restore.h"
 #include "session/session.h"
 
 #include <math.h>

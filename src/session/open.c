@@ -122,7 +122,7 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
         (code = hs__seconds(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
                             "hs_session_options.recovery_wait_secs", err)) ||
         (options->restore_options &&
-         (code = hs__take_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
+         (code = hs__copy_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
         return code;
     return hs__take_recovery(&session->recovery, options->recovery, err);
 }

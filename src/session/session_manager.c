@@ -98,7 +98,7 @@ static hs_code take_options(hs__startup *startup, const hs_session_manager *mana
     };
     *restoring = (hs_restore_options)HS_INIT(hs_restore_options);
     hs_code code = options->restore_options
-                       ? hs__take_restore_options(restoring, &manager->env, options->restore_options, err)
+                       ? hs__copy_restore_options(restoring, &manager->env, options->restore_options, err)
                        : HS_OK;
     return code ? code
                 : hs__seconds(&startup->max_wait_secs, options->max_wait_secs, standard_wait,

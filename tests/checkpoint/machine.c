@@ -2,7 +2,7 @@
 #include "checkpoint/machine.h"
 
 #include "base/env.h"
-#include "checkpoint/saver.h"
+#include "checkpoint/restore.h"
 
 void machine_fail(const machine *c, const char *what)
 {

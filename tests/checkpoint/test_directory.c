@@ -242,11 +242,11 @@ static void what_a_graph_was_writing_goes(void **state)
 {
     fixture *f = *state;
     save_at(f, 2);
-    mkdir(test_path(f->directory, "model.ckpt-3" HS__GRAPH_ASIDE "_temp"), 0777);
-    touch(f, "model.ckpt-3" HS__GRAPH_ASIDE "_temp/part-0");
-    touch(f, "model.ckpt-3" HS__GRAPH_ASIDE ".index");
+    mkdir(test_path(f->directory, "model.ckpt-3" HS__GRAPH_TMP "_temp"), 0777);
+    touch(f, "model.ckpt-3" HS__GRAPH_TMP "_temp/part-0");
+    touch(f, "model.ckpt-3" HS__GRAPH_TMP ".index");
     hold_again(f);
-    assert_int_equal(test_count_files(f->directory, HS__GRAPH_ASIDE), 0);
+    assert_int_equal(test_count_files(f->directory, HS__GRAPH_TMP), 0);
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 2));
 }

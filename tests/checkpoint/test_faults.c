@@ -3,7 +3,7 @@
 #include "base/file_spy.h"
 #include "checkpoint/model.h"
 
-#include "checkpoint/saver.h"
+#include "checkpoint/restore.h"
 
 #include <errno.h>
 #include <fcntl.h>

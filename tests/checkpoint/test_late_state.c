@@ -344,7 +344,7 @@ static void some_may_be_added_by_anothers_save(void **state)
 
 /* Much of it. */
 
-static const size_t much = HS__WAITING_BYTES + 1;
+static const size_t much = HS__STATES_IN_MEMORY + 1;
 
 /* A restored session, as begin gives it, for which two large states and a small one wait. */
 static void begin_with_much(fixture *f)

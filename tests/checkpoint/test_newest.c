@@ -2,7 +2,7 @@
 /* Finding and restoring the newest checkpoint of a directory that may be damaged. */
 #include "checkpoint/model.h"
 
-#include "checkpoint/saver.h"
+#include "checkpoint/restore.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 #include "checkpoint/stored_states.h"
 #include "support/disk.h"
 
-enum { LARGE = HS__WAITING_BYTES + (1 << 20) };
+enum { LARGE = HS__STATES_IN_MEMORY + (1 << 20) };
 
 #define IN_PART "do not train with this session: the model is partly restored"
 #define SICK    "made to fail"

@@ -3,7 +3,7 @@
 #include "checkpoint/wall.h"
 
 #include "base/thread.h"
-#include "checkpoint/background.h"
+#include "checkpoint/save.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -162,26 +162,29 @@ static void it_may_be_cancelled_at_any_tensor(void **state)
 {
     fixture *f = *state;
     wall w;
-    hs__image image;
+    hs__snapshot snapshot;
+    hs__save_list list;
     hs_code code = HS_CANCELLED;
     int asked = 0;
     assert_ok(wall_open(&w, &f->t.env, (wall_kind){.no_state = false}), &w.err);
     wall_set(&w, 6);
     use_shards(f, 3);
-    assert_int_equal(hs__image_init(&image, &f->t.env), 0);
-    assert_ok(hs__image_take(&image, f->saver, hs_session_raw(w.session), &(hs__image_options){.meta = true}, &f->err),
-              &f->err);
+    assert_int_equal(hs__snapshot_init(&snapshot, &f->t.env), 0);
+    assert_ok(hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(w.session), 0, &f->err), &f->err);
+    hs__snapshot_options options = {.meta_saver = f->saver};
+    assert_ok(hs__snapshot_take(&snapshot, &list, &options, &f->err), &f->err);
+    hs__save_list_free(&list);
     for (; code; asked++) {
         atomic_int left = asked;
-        code = hs__save_image(f->saver, &image, test_path(f->directory, "wall"), -1, HS_SAVE_OPTIONS(), is_cancelled, &left,
-                              &f->err);
+        code = hs__save_snapshot(f->saver, &snapshot, test_path(f->directory, "wall"), -1, HS_SAVE_OPTIONS(), is_cancelled,
+                                 &left, &f->err);
         if (code)
             assert_says(&f->err, HS_CANCELLED, "is not saved: a later save replaces it");
         assert_true(!code || test_count_files(f->directory, "wall") == 0);
     }
     assert_true(asked > BRICKS);
     assert_wall(&w, f, 6);
-    hs__image_free(&image);
+    hs__snapshot_free(&snapshot);
     wall_close(&w);
 }
 
