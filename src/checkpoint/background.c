@@ -14,7 +14,7 @@ struct hs__background {
     pthread_cond_t changed;
     bool busy, quit;      /* under the lock. While busy, the worker owns the fields below; otherwise the session's thread */
     atomic_bool cancel;   /* the save in progress is to be replaced */
-    atomic_bool reported; /* the result of the last save was returned, or there is none */
+    atomic_bool reported; /* the caller has the result of the last save; true before the first */
 
     hs__snapshot snapshot;
     char *prefix, *state_file;
@@ -206,7 +206,7 @@ hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const ch
     b->busy = true;
     b->replaces = replaces;
     atomic_store(&b->cancel, false);
-    atomic_store(&b->reported, true); /* there is no result yet */
+    atomic_store(&b->reported, true); /* no result yet */
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
     return HS_OK;

@@ -15,10 +15,10 @@ struct hs_checkpoint_manager {
     int64_t every_n_steps;    /* 0: none */
     bool only_now;            /* hs_checkpoint_manager_save saves nothing */
     const int64_t *step;      /* NULL: the global step */
-    bool has_last_step;       /* only where there is an interval */
+    bool has_last_step;       /* true only with an interval */
     int64_t last_step;        /* of the last save or restore */
-    int64_t highest;          /* number of a checkpoint */
-    bool looked;              /* for numbers in the directory */
+    int64_t highest;          /* highest number of a checkpoint */
+    bool searched;            /* the directory, for numbers */
     hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
     void *user;
 };
@@ -100,7 +100,7 @@ static hs_code check_call(const char *function, const hs_checkpoint_manager *man
     return HS_OK;
 }
 
-/* Without an interval nobody asks. */
+/* Without an interval the step is not needed. */
 static hs_code read_step(const hs_checkpoint_manager *manager, hs_raw_session *session, int64_t *step, hs_error *err)
 {
     hs_error error = {0};
@@ -171,14 +171,14 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
 
 /* Saving. */
 
-/* A counter that has gone back is further away than any interval. */
+/* A step before the last one wraps around to more than any interval. */
 static bool is_time(const hs_checkpoint_manager *manager, int64_t step, bool now)
 {
     uint64_t since = (uint64_t)step - (uint64_t)manager->last_step;
     return !manager->has_last_step || since >= (now ? 1 : (uint64_t)manager->every_n_steps);
 }
 
-static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_session *session, hs_error *err)
+static hs_code check_not_refused(const hs_checkpoint_manager *manager, const hs_raw_session *session, hs_error *err)
 {
     hs_error why;
     return hs_raw_session_save_refusal(session, &why)
@@ -203,15 +203,15 @@ static int note_found(void *user, const char *name)
     return 0;
 }
 
-/* What an earlier run has saved may be in no list of this saver's. The directory is held first, so that nobody adds to it
- * between the look and the save. */
-static hs_code look_for_numbers(hs_checkpoint_manager *manager, hs_error *err)
+/* Checkpoints of an earlier run may not be in the saver's list. The directory is locked first, so that no other process
+ * adds one before the save. */
+static hs_code find_numbers(hs_checkpoint_manager *manager, hs_error *err)
 {
-    hs_code code = manager->looked ? HS_OK : hs_saver_hold(manager->saver, manager->prefix, err);
-    if (code || manager->looked)
+    hs_code code = manager->searched ? HS_OK : hs_saver_hold(manager->saver, manager->prefix, err);
+    if (code || manager->searched)
         return code;
     code = hs__list(&manager->saver->env, manager->directory, note_found, manager, err);
-    manager->looked = !code;
+    manager->searched = !code;
     return code;
 }
 
@@ -248,7 +248,7 @@ static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int
     if (code || (manager->only_now && !now) || (code = read_step(manager, session, &step, err)) ||
         !is_time(manager, step, now))
         return code;
-    if ((code = check_welcome(manager, session, err)) || (number < 0 && (code = look_for_numbers(manager, err))) ||
+    if ((code = check_not_refused(manager, session, err)) || (number < 0 && (code = find_numbers(manager, err))) ||
         (code = save_as(manager, session, number < 0 ? manager->highest + 1 : number, &options, err)))
         return code;
     note_step(manager, step);

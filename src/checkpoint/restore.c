@@ -35,7 +35,7 @@ static void drop_graph_variables(hs__plan *plan, const hs_raw_session *session)
     plan->n = n;
 }
 
-/* Only the op knows which variables it restores: those that the checkpoint does not have are no error. */
+/* Only the op knows which variables it restores, so a variable that the checkpoint does not have is allowed. */
 static hs_code plan_for_graph(restoring *r, hs_error *err)
 {
     hs_restore_options lenient = *r->options;

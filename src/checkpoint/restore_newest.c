@@ -79,12 +79,12 @@ static bool is_expired(const hs__checkpoint_state *state, const char *path)
 }
 
 /* A process may have been killed between a checkpoint and its state file (saver.h). Such a checkpoint is later than the
- * newest of a state file that nobody has edited since. It is tried first. */
+ * newest of a state file that was not edited since. It is tried first. */
 static void put_unnamed_successors_first(candidates *all, const hs__checkpoint_state *state)
 {
     size_t front = 0;
     int64_t step = hs__step_in(state->newest);
-    for (size_t i = all->named; state->untouched && step >= 0 && i < all->n; i++) {
+    for (size_t i = all->named; state->unedited && step >= 0 && i < all->n; i++) {
         char *path = all->paths[i];
         if (!hs__same_series(hs__path_base(path), hs__path_base(state->newest)) || hs__step_in(path) <= step ||
             is_expired(state, path))
@@ -137,14 +137,14 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
     return HS_OK;
 }
 
-/* Returns true if the checkpoint is damaged, so that an older one is tried. One that cannot be read now (no permission, no
- * memory, an I/O error) may be intact: its steps must not be lost. */
+/* Returns true if the checkpoint is damaged, so that an older one is tried. If a checkpoint cannot be read now (no
+ * permission, no memory, an I/O error), it may be intact, and its steps must not be lost. */
 static bool is_damage(hs_code code)
 {
     return code == HS_NOT_FOUND || code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT || code == HS_UNIMPLEMENTED;
 }
 
-/* *chosen is the index of the restored checkpoint; HS__NONE: there is no checkpoint. */
+/* *chosen is the index of the restored checkpoint, or HS__NONE if the directory has none. */
 static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidates *all, const hs_restore_options *options,
                         size_t *chosen, hs_error *err)
 {

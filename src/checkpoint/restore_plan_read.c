@@ -123,7 +123,7 @@ static hs_code fill_item(const hs__archive *archive, const hs__plan *plan, const
     return item->memory ? read_value(archive, item, item->memory, err) : HS_OK;
 }
 
-/* Copies the values of variables whose memory is not lent, and reports the others to the backend. */
+/* Copies the values that were not read into the variable's memory. Calls the backend for all variables. */
 static hs_code set_rest(const hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;

@@ -14,8 +14,8 @@
 
 typedef struct {
     hs_saver *saver;
-    const hs__save_list *list;    /* what is saved now; */
-    const hs__snapshot *snapshot; /* or what was copied before, if this is not NULL */
+    const hs__save_list *list;    /* saves the session's values; */
+    const hs__snapshot *snapshot; /* not NULL: saves this instead */
     uint64_t needed;              /* estimate in bytes */
     bool (*cancelled)(void *user);
     void *cancel_user;
@@ -273,7 +273,7 @@ static hs_code write_meta(save *s, hs_error *err)
     return code;
 }
 
-/* A state file lists checkpoints of its own directory. Those in other directories stay there, and leave the list. */
+/* A state file lists only checkpoints of its directory. Others leave the list, and are not deleted. */
 static void drop_other_directories(save *s)
 {
     hs_saver *saver = s->saver;
@@ -391,9 +391,8 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
         return code;
     s->resumed_from_step = -1;
     code = write_checkpoint(s, options, err);
-    if (s->files.named && !options->no_state_file)
-        drop_superseded(s);
     if (s->files.named && !options->no_state_file) {
+        drop_superseded(s);
         hs_code kept = keep(s, options, code ? NULL : err);
         code = code ? code : kept;
     }

@@ -23,7 +23,7 @@
  *      the checkpoint that was saved last and those that are to be deleted.
  *   6. Those are deleted, index first.
  *
- *   crash            what it leaves                                         what happens next
+ *   crash            remains                                                next step
  *   before 3         the previous checkpoints; files without an index       0 removes the files
  *   between 3 and 5  a checkpoint later than the newest in the state file   a restore takes it as the newest
  *   in 4             the abandoned branch with its latest checkpoint, or    0 completes the renames
@@ -40,7 +40,7 @@ struct hs_saver {
     int64_t max_to_keep; /* HS_NEVER: all */
     int64_t keep_best;
     bool larger_is_better;
-    double keep_every_secs, last_preserved; /* 0: none is kept forever; time of the last one that is */
+    double keep_every_secs, last_preserved; /* 0: none is kept forever; time of the last such one */
     hs__selection selection;
     hs_nonfinite_policy nonfinite;
     int32_t shards;            /* data files of a checkpoint */
@@ -72,7 +72,7 @@ hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
 /* Moves expired checkpoints to the front of the list, and returns their number. Removes those that are kept forever from
  * the list. */
 size_t hs__expire(hs_saver *saver);
-/* Deletes the first n of the list. One that cannot be deleted stays in the list: the next save tries again. */
+/* Deletes the first n of the list. If deleting fails, the checkpoint stays in the list, and the next save tries again. */
 void hs__delete_expired(hs_saver *saver, size_t n_expired);
 /* Replaces the state file durably. */
 hs_code hs__saver_write_state_file(const hs_saver *saver, const char *directory, const char *newest, size_t n_expired,

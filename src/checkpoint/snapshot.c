@@ -259,7 +259,7 @@ static void empty(hs__snapshot *snapshot)
     free_meta(snapshot);
 }
 
-/* Allocates what is needed at once, because growing doubles the memory. If that fails, the data grow. */
+/* Allocates all memory at once, because growing doubles it. If that fails, the data grow. */
 static void reserve_all(hs__snapshot *snapshot, size_t bytes)
 {
     if (bytes <= snapshot->data_capacity)
