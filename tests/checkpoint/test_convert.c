@@ -72,7 +72,7 @@ static void a_model_goes_there_and_back(void **state)
     assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
 }
 
-static void it_is_the_file_that_a_session_would_save(void **state)
+static void the_file_equals_one_saved_by_a_session(void **state)
 {
     fixture *f = *state;
     size_t bytes, same;
@@ -111,7 +111,7 @@ static void every_dtype_and_shape_goes_there_and_back(void **state)
 }
 
 /* State of whom the conversion knows nothing. */
-static void state_rides_along(void **state)
+static void states_are_converted(void **state)
 {
     fixture *f = *state;
     hs_tensor bytes = hs_tensor_of(HS_UINT8, HS_SHAPE(5), "\1\2\3\4\5");
@@ -219,7 +219,7 @@ static void nothing_else_is_touched(void **state)
 
 /* What is refused. */
 
-static void one_of_the_names_ends_in_safetensors(void **state)
+static void exactly_one_name_must_end_in_safetensors(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
@@ -294,7 +294,7 @@ static hs_code held(void *user, const char *path, void **lock, hs_error *err)
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: locked by process 7", path);
 }
 
-static void a_directory_that_another_process_saves_to_is_left_alone(void **state)
+static void a_directory_held_by_another_process_is_not_changed(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
@@ -370,18 +370,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(a_model_goes_there_and_back),
-        with_fixture(it_is_the_file_that_a_session_would_save),
+        with_fixture(the_file_equals_one_saved_by_a_session),
         with_fixture(every_dtype_and_shape_goes_there_and_back),
-        with_fixture(state_rides_along),
+        with_fixture(states_are_converted),
         with_fixture(large_tensors_go_in_pieces),
         with_fixture(a_checkpoint_of_the_name_is_replaced),
         with_fixture(nothing_else_is_touched),
-        with_fixture(one_of_the_names_ends_in_safetensors),
+        with_fixture(exactly_one_name_must_end_in_safetensors),
         with_fixture(tensors_that_the_format_has_not_are_named),
         with_fixture(names_that_a_checkpoint_has_not_are_refused),
         with_fixture(damage_is_found_and_nothing_replaced),
         with_fixture(an_environment_must_be_whole),
-        with_fixture(a_directory_that_another_process_saves_to_is_left_alone),
+        with_fixture(a_directory_held_by_another_process_is_not_changed),
         with_fixture(each_failure_on_the_way_to_a_file),
         with_fixture(each_failure_on_the_way_to_a_checkpoint),
         with_fixture(identities_of_state_come_along),

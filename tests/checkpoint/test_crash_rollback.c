@@ -142,7 +142,7 @@ static void a_failure_while_a_history_is_left(void **state)
 }
 
 /* Starts from scratch where something is: a step that was saved and deleted before is saved again. */
-static void begin_anew(machine *c)
+static void start_again(machine *c)
 {
     machine_start(c);
     machine_save_as(c, 1);
@@ -164,7 +164,7 @@ static void check_it_stays(machine *c)
     machine_end(c);
 }
 
-static void a_power_cut_while_beginning_anew(void **state)
+static void a_power_cut_while_starting_again(void **state)
 {
     (void)state;
     static const int some[] = {1, 2, 3, 0};
@@ -177,7 +177,7 @@ static void a_power_cut_while_beginning_anew(void **state)
         machine_copy(&left, &start);
         left.story_at[0] = at;
         left.disk.cut_at = left.disk.changes + at;
-        begin_anew(&left);
+        start_again(&left);
         cut = left.disk.off;
         left.disk.off = true;
         machine_end(&left);
@@ -197,7 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_power_cut_while_a_history_is_left),
         cmocka_unit_test(a_power_cut_while_another_history_is_left),
-        cmocka_unit_test(a_power_cut_while_beginning_anew),
+        cmocka_unit_test(a_power_cut_while_starting_again),
         cmocka_unit_test(a_failure_while_a_history_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

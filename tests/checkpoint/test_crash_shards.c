@@ -57,7 +57,7 @@ static void a_power_cut_while_going_on_after_a_death(void **state)
     cut_again(two, true);
 }
 
-static void one_mishap_after_another(void **state)
+static void failures_in_sequence(void **state)
 {
     (void)state;
     machine_live(two, 200);
@@ -71,7 +71,7 @@ int main(void)
         cmocka_unit_test(a_power_cut_where_their_number_changes),
         cmocka_unit_test(a_power_cut_while_going_on_after_another),
         cmocka_unit_test(a_power_cut_while_going_on_after_a_death),
-        cmocka_unit_test(one_mishap_after_another),
+        cmocka_unit_test(failures_in_sequence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

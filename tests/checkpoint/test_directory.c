@@ -238,7 +238,7 @@ static void files_of_cut_saves_go(void **state)
 }
 
 /* What a graph's own op was writing: a folder, too. */
-static void what_a_graph_was_writing_goes(void **state)
+static void temporary_files_of_the_graphs_op_are_removed(void **state)
 {
     fixture *f = *state;
     save_at(f, 2);
@@ -276,7 +276,7 @@ static hs_code look_at_nothing(void *user, const char *path, hs_file_stat *out, 
 }
 
 /* That an index cannot be looked at just now is no reason to throw its data away. */
-static void what_may_be_a_checkpoint_stays(void **state)
+static void data_stay_if_the_index_cannot_be_examined(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -302,7 +302,7 @@ static void data_that_were_replaced_go(void **state)
     assert_true(model_is(&f->m, 1));
 }
 
-static void what_was_to_be_deleted_is(void **state)
+static void checkpoints_listed_as_to_be_deleted_are_deleted(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -320,7 +320,7 @@ static void what_was_to_be_deleted_is(void **state)
 
 static uint64_t room;
 
-static hs_code tell_room(void *user, const char *path, uint64_t *bytes, hs_error *err)
+static hs_code report_free_space(void *user, const char *path, uint64_t *bytes, hs_error *err)
 {
     (void)user, (void)path, (void)err;
     *bytes = room;
@@ -332,7 +332,7 @@ static void nothing_is_deleted_while_another_saver_of_the_process_holds_the_dire
 {
     fixture *f = *state;
     hs_file_system_ops ops = *hs_env_default()->files.ops;
-    ops.free_space = tell_room;
+    ops.free_space = report_free_space;
     save_at(f, 1);
     save_at(f, 2);
     write_state(f, "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-2\"\n"
@@ -352,7 +352,7 @@ static void nothing_is_deleted_while_another_saver_of_the_process_holds_the_dire
 }
 
 /* The process ended before it deleted the first one, and the second cannot be read. */
-static void what_was_to_be_deleted_may_be_the_last_one_that_is_whole(void **state)
+static void a_checkpoint_to_be_deleted_may_be_the_last_intact_one(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -367,7 +367,7 @@ static void what_was_to_be_deleted_may_be_the_last_one_that_is_whole(void **stat
     assert_true(has_file(f, 1, "index"));
 }
 
-static void what_leaves_is_written_down_first(void **state)
+static void the_state_file_lists_checkpoints_before_they_are_deleted(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
@@ -386,7 +386,7 @@ static char *state_text(const fixture *f)
     return test_read_file(test_path(f->directory, "checkpoint"), NULL);
 }
 
-static void a_save_that_the_state_file_does_not_tell_of_is_the_newest(void **state)
+static void a_later_save_than_the_state_files_newest_is_the_newest(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -416,7 +416,7 @@ static void a_save_after_that_of_step_0_is_the_newest(void **state)
     assert_true(model_is(&f->m, 1));
 }
 
-static void a_state_file_that_somebody_changed_is_obeyed(void **state)
+static void an_edited_state_file_decides(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -441,7 +441,7 @@ static void other_series_are_no_successors(void **state)
     assert_string_equal(f->restored, file_of(f, 1, NULL));
 }
 
-static void what_a_rollback_leaves_is_kept_aside(void **state)
+static void a_rollback_renames_the_abandoned_branch(void **state)
 {
     fixture *f = *state;
     for (int step = 1; step <= 4; step++)
@@ -460,7 +460,7 @@ static void what_a_rollback_leaves_is_kept_aside(void **state)
     assert_int_equal(test_count_files(f->directory, ".abandoned."), 2 * 3);
 }
 
-static void what_is_saved_after_a_rollback_stays(void **state)
+static void checkpoints_saved_after_a_rollback_stay(void **state)
 {
     fixture *f = *state;
     char *before = getcwd(NULL, 0), doubled[1024];
@@ -488,7 +488,7 @@ static void abandoned_ones_are_not_restored(void **state)
     assert_int_equal(restart(f), HS_DATA_LOSS);
 }
 
-static void those_without_a_step_are_no_history(void **state)
+static void checkpoints_without_a_step_are_not_abandoned(void **state)
 {
     fixture *f = *state;
     save_at(f, 5);
@@ -615,22 +615,22 @@ int main(void)
         with_fixture(a_file_system_of_ones_own_may_have_no_locks),
         with_fixture(holding_needs_a_saver_and_a_name),
         with_fixture(files_of_cut_saves_go),
-        with_fixture(what_a_graph_was_writing_goes),
+        with_fixture(temporary_files_of_the_graphs_op_are_removed),
         with_fixture(nothing_else_goes),
-        with_fixture(what_may_be_a_checkpoint_stays),
+        with_fixture(data_stay_if_the_index_cannot_be_examined),
         with_fixture(data_that_were_replaced_go),
-        with_fixture(what_was_to_be_deleted_is),
+        with_fixture(checkpoints_listed_as_to_be_deleted_are_deleted),
         with_fixture(nothing_is_deleted_while_another_saver_of_the_process_holds_the_directory),
-        with_fixture(what_was_to_be_deleted_may_be_the_last_one_that_is_whole),
-        with_fixture(what_leaves_is_written_down_first),
-        with_fixture(a_save_that_the_state_file_does_not_tell_of_is_the_newest),
+        with_fixture(a_checkpoint_to_be_deleted_may_be_the_last_intact_one),
+        with_fixture(the_state_file_lists_checkpoints_before_they_are_deleted),
+        with_fixture(a_later_save_than_the_state_files_newest_is_the_newest),
         with_fixture(a_save_after_that_of_step_0_is_the_newest),
-        with_fixture(a_state_file_that_somebody_changed_is_obeyed),
+        with_fixture(an_edited_state_file_decides),
         with_fixture(other_series_are_no_successors),
-        with_fixture(what_a_rollback_leaves_is_kept_aside),
-        with_fixture(what_is_saved_after_a_rollback_stays),
+        with_fixture(a_rollback_renames_the_abandoned_branch),
+        with_fixture(checkpoints_saved_after_a_rollback_stay),
         with_fixture(abandoned_ones_are_not_restored),
-        with_fixture(those_without_a_step_are_no_history),
+        with_fixture(checkpoints_without_a_step_are_not_abandoned),
         with_fixture(death_at_any_call_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void contents_before_names_and_data_before_the_index(void **state)
                                         "sync:checkpoint.tmp rename:checkpoint directory");
 }
 
-static void what_is_kept_to_be_looked_at_is_on_the_disk(void **state)
+static void a_quarantined_checkpoint_is_synced(void **state)
 {
     fixture *f = *state;
     file_spy spy;
@@ -157,7 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(contents_before_names_and_data_before_the_index),
-        with_fixture(what_is_kept_to_be_looked_at_is_on_the_disk),
+        with_fixture(a_quarantined_checkpoint_is_synced),
         with_fixture(the_meta_graph_before_the_index),
         with_fixture(saving_over_one_with_a_meta_graph),
         with_fixture(the_old_data_go_when_the_new_index_is_there),

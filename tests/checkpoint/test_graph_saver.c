@@ -80,7 +80,7 @@ static hs_code save_by_graph(const hs_env *env, const fixture *f, int64_t step)
     return code ? code : err.code;
 }
 
-static void what_the_graph_saves_is_a_checkpoint_like_any(void **state)
+static void a_checkpoint_of_the_graphs_op_is_like_any_other(void **state)
 {
     fixture *f = *state;
     assert_ok(save_by_graph(&f->t.env, f, 4), &f->err);
@@ -132,7 +132,7 @@ static void a_graph_may_save_nothing(void **state)
 }
 
 /* The graph's file first of all, and everything before the index has its name. */
-static void what_the_graph_has_written_is_synced(void **state)
+static void files_of_the_graphs_op_are_synced(void **state)
 {
     fixture *f = *state;
     file_spy spy;
@@ -192,7 +192,7 @@ static hs_code save_large(void *self, hs_op *op, hs_error *err)
     return code;
 }
 
-static void what_is_not_finite_is_found_in_any_piece(void **state)
+static void nan_is_found_in_any_piece(void **state)
 {
     fixture *f = *state;
     model m = {.step = 0};
@@ -234,12 +234,12 @@ static void its_meta_graph_names_the_ops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(what_the_graph_saves_is_a_checkpoint_like_any),
+        with_fixture(a_checkpoint_of_the_graphs_op_is_like_any_other),
         with_fixture(the_graph_restores_it),
         with_fixture(a_graph_may_save_nothing),
-        with_fixture(what_the_graph_has_written_is_synced),
+        with_fixture(files_of_the_graphs_op_are_synced),
         with_fixture(anything_may_fail),
-        with_fixture(what_is_not_finite_is_found_in_any_piece),
+        with_fixture(nan_is_found_in_any_piece),
         with_fixture(its_meta_graph_names_the_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,7 +217,7 @@ static void assert_unreadable(const claim *lie)
     hs_checkpoint_close(reader);
 }
 
-static void what_lies_cannot_be_read(void **state)
+static void false_index_entries_cannot_be_read(void **state)
 {
     const int64_t large = (int64_t)1 << 40, most = (int64_t)1 << 60;
     const claim lies[] = {
@@ -243,7 +243,7 @@ int main(void)
         with_fixture(sizes_that_overflow_when_added_up),
         with_fixture(strings_that_overflow_when_added_up),
         with_fixture(a_file_that_is_as_large_as_it_says),
-        with_fixture(what_lies_cannot_be_read),
+        with_fixture(false_index_entries_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

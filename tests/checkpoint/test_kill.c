@@ -120,7 +120,7 @@ static void kill_after(pid_t child, size_t calls, size_t spins)
 }
 
 /* The next process. */
-static void check_what_is_left(fixture *f, uint64_t *random)
+static void check_files_after_the_kill(fixture *f, uint64_t *random)
 {
     int64_t begun = atomic_load(&shared->begun), saved = atomic_load(&shared->saved);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
@@ -159,7 +159,7 @@ static void a_process_that_is_killed_at_any_moment(void **state)
         if (child == 0)
             live(f);
         kill_after(child, disk_random(&random) % CALLS, disk_random(&random) % SPINS);
-        check_what_is_left(f, &random);
+        check_files_after_the_kill(f, &random);
     }
     munmap(shared, sizeof *shared);
     fclose(memory);

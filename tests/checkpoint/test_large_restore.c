@@ -254,7 +254,7 @@ static void a_disk_that_fails_while_it_is_verified_changes_nothing(void **state)
 }
 
 /* Then there is no way back, and the error says so. */
-static void a_disk_that_fails_afterwards_is_told_of(void **state)
+static void a_disk_error_during_the_second_read_is_reported(void **state)
 {
     large *l = *state;
     assert_ok(restore(l), &l->err);
@@ -388,7 +388,7 @@ int main(void)
         with_model(damage_anywhere_changes_nothing),
         with_model(without_memory_for_a_value_nothing_is_changed),
         with_model(a_disk_that_fails_while_it_is_verified_changes_nothing),
-        with_model(a_disk_that_fails_afterwards_is_told_of),
+        with_model(a_disk_error_during_the_second_read_is_reported),
         with_model(pointers_that_a_load_swaps),
         with_model(memory_that_a_load_frees),
         with_model(the_progress_counts_states),

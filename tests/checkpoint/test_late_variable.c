@@ -53,7 +53,7 @@ static hs_code restore(fixture *f, int64_t step)
     return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, step, NULL), NULL, &f->err);
 }
 
-static void it_gets_its_value_at_once(void **state)
+static void a_late_variable_is_restored_immediately(void **state)
 {
     fixture *f = *state;
     float moments[N] = {0};
@@ -64,7 +64,7 @@ static void it_gets_its_value_at_once(void **state)
     assert_string_equal(f->t.log, "");
 }
 
-static void it_is_saved_with_its_type_and_shape(void **state)
+static void a_late_variable_is_saved_with_its_type_and_shape(void **state)
 {
     fixture *f = *state;
     char name[] = "moments";
@@ -153,7 +153,7 @@ static void a_copy_in_memory_has_it(void **state)
 }
 
 /* Into a session in which it is not added yet. */
-static void what_a_copy_has_of_it_waits(void **state)
+static void the_value_in_a_copy_stays_unclaimed(void **state)
 {
     fixture *f = *state;
     hs_state_copy *copy = NULL;
@@ -266,7 +266,7 @@ static hs_code from_host(void *user, void *to, const void *from, size_t bytes, h
     return HS_OK;
 }
 
-static void it_may_lie_on_a_device(void **state)
+static void a_late_variable_may_be_on_a_device(void **state)
 {
     fixture *f = *state;
     float moments[N] = {0};
@@ -300,7 +300,7 @@ static void a_save_that_overlaps_copies_it_when_it_is_asked_for(void **state)
     free(large);
 }
 
-static void it_may_be_infinite(void **state)
+static void a_late_variable_may_be_infinite(void **state)
 {
     fixture *f = *state;
     double best = HUGE_VAL;
@@ -316,7 +316,7 @@ static void it_may_be_infinite(void **state)
 
 /* Refusals. */
 
-static void what_cannot_be_added(void **state)
+static void invalid_additions_are_refused(void **state)
 {
     fixture *f = *state;
     float moments[N] = {0};
@@ -401,7 +401,7 @@ static void lose(fixture *f, owner *o)
     o->losses = 1;
 }
 
-static void it_is_restored_by_a_recovery(void **state)
+static void a_recovery_restores_a_late_variable(void **state)
 {
     fixture *f = *state;
     owner o = {.adds = 2};
@@ -475,7 +475,7 @@ static void after_a_recovery_it_may_be_added_once_more(void **state)
     assert_lacks(f->t.log, "starts anew");
 }
 
-static void one_of_several_may_be_added_again(void **state)
+static void a_recovered_late_variable_may_be_added_again(void **state)
 {
     fixture *f = *state;
     float first[N], last[N];
@@ -499,7 +499,7 @@ static void one_of_several_may_be_added_again(void **state)
 }
 
 /* What waits has been saved already: it was allowed, and stays so. */
-static void what_waits_may_be_infinite(void **state)
+static void an_unclaimed_variable_may_be_infinite(void **state)
 {
     fixture *f = *state;
     double best = HUGE_VAL;
@@ -540,29 +540,29 @@ static void each_allocation_of_adding_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(it_gets_its_value_at_once),
-        with_fixture(it_is_saved_with_its_type_and_shape),
+        with_fixture(a_late_variable_is_restored_immediately),
+        with_fixture(a_late_variable_is_saved_with_its_type_and_shape),
         with_fixture(a_later_restore_finds_it_among_the_others),
         with_fixture(without_a_restore_it_is_only_added),
         with_fixture(a_checkpoint_that_lacks_it_leaves_its_value),
         with_fixture(a_checkpoint_of_before_sets_its_first_value),
         with_fixture(a_copy_in_memory_has_it),
-        with_fixture(what_a_copy_has_of_it_waits),
+        with_fixture(the_value_in_a_copy_stays_unclaimed),
         with_fixture(checkpoints_carry_it_until_the_first_training_run),
         with_fixture(then_the_log_warns_once),
         with_fixture(a_large_one_is_read_again),
         with_fixture(its_pointer_may_be_null),
-        with_fixture(it_may_lie_on_a_device),
+        with_fixture(a_late_variable_may_be_on_a_device),
         with_fixture(a_save_that_overlaps_copies_it_when_it_is_asked_for),
-        with_fixture(it_may_be_infinite),
-        with_fixture(what_cannot_be_added),
+        with_fixture(a_late_variable_may_be_infinite),
+        with_fixture(invalid_additions_are_refused),
         with_fixture(another_type_or_shape_is_refused),
-        with_fixture(it_is_restored_by_a_recovery),
+        with_fixture(a_recovery_restores_a_late_variable),
         with_fixture(a_recovery_does_not_forget_it),
         with_fixture(a_recovery_to_before_it_was_added_sets_its_first_value),
         with_fixture(after_a_recovery_it_may_be_added_once_more),
-        with_fixture(one_of_several_may_be_added_again),
-        with_fixture(what_waits_may_be_infinite),
+        with_fixture(a_recovered_late_variable_may_be_added_again),
+        with_fixture(an_unclaimed_variable_may_be_infinite),
         with_fixture(each_allocation_of_adding_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,7 @@ static void cm_018_cm_038s_the_next_number_is_above_all(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void cm_015_a_save_without_a_restore_goes_on_above_what_is_there(void **state)
+static void cm_015_a_save_without_a_restore_counts_on_from_the_highest_number(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, );
@@ -107,7 +107,7 @@ static void cm_020_restore_or_initialize(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void without_an_init_fn_the_model_stays_as_it_is(void **state)
+static void without_an_init_fn_the_model_is_unchanged(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, );
@@ -142,7 +142,7 @@ static void where_all_is_damaged_nothing_is_initialized(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void what_is_restored_is_deleted_in_its_turn(void **state)
+static void restored_checkpoints_expire(void **state)
 {
     fixture *f = *state;
     hs_saver_options two = HS_INIT(hs_saver_options, .env = &f->t.env, .max_to_keep = 2);
@@ -159,7 +159,7 @@ static void what_is_restored_is_deleted_in_its_turn(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void cm_015_what_is_not_restored_is_not_deleted(void **state)
+static void cm_015_checkpoints_that_were_not_restored_are_not_deleted(void **state)
 {
     fixture *f = *state;
     hs_saver_options one = HS_INIT(hs_saver_options, .env = &f->t.env, .max_to_keep = 1);
@@ -230,7 +230,7 @@ static void the_directory_is_held_before_the_model_is_restored(void **state)
 
 /* Beside the session. */
 
-static void the_session_learns_what_is_durable(void **state)
+static void the_session_records_only_durable_saves(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, );
@@ -350,19 +350,19 @@ int main(void)
         with_fixture(cm_018_numbers_of_ones_own),
         with_fixture(numbers_go_on_by_themselves),
         with_fixture(cm_018_cm_038s_the_next_number_is_above_all),
-        with_fixture(cm_015_a_save_without_a_restore_goes_on_above_what_is_there),
+        with_fixture(cm_015_a_save_without_a_restore_counts_on_from_the_highest_number),
         with_fixture(cm_019_a_name_of_ones_own),
         with_fixture(cm_039s_the_directory_can_be_moved),
         with_fixture(cm_020_restore_or_initialize),
-        with_fixture(without_an_init_fn_the_model_stays_as_it_is),
+        with_fixture(without_an_init_fn_the_model_is_unchanged),
         with_fixture(an_init_fn_that_fails),
         with_fixture(where_all_is_damaged_nothing_is_initialized),
-        with_fixture(what_is_restored_is_deleted_in_its_turn),
-        with_fixture(cm_015_what_is_not_restored_is_not_deleted),
+        with_fixture(restored_checkpoints_expire),
+        with_fixture(cm_015_checkpoints_that_were_not_restored_are_not_deleted),
         with_fixture(a_partial_restore),
         with_fixture(the_directory_is_held_before_the_model_is_initialized),
         with_fixture(the_directory_is_held_before_the_model_is_restored),
-        with_fixture(the_session_learns_what_is_durable),
+        with_fixture(the_session_records_only_durable_saves),
         with_fixture(saves_that_a_hook_refuses),
         with_fixture(options_that_make_no_sense),
         with_fixture(cm_035s_how_many_are_kept),

@@ -172,7 +172,7 @@ static void the_log_says_so_once(void **state)
     assert_contains(p->t.log, "INFO: not allocated yet: 'm'; checkpoints record that instead of a value");
 }
 
-static void a_restore_allocates_what_has_a_value(void **state)
+static void a_restore_allocates_variables_with_a_value(void **state)
 {
     program *p = *state;
     p->m = make(5);
@@ -182,7 +182,7 @@ static void a_restore_allocates_what_has_a_value(void **state)
     assert_true(is_all(p->u, 1) && is_all(p->m, 5));
 }
 
-static void a_restore_leaves_null_what_had_no_memory(void **state)
+static void a_restore_leaves_variables_without_memory_null(void **state)
 {
     program *p = *state;
     save(p, 1);
@@ -193,7 +193,7 @@ static void a_restore_leaves_null_what_had_no_memory(void **state)
 }
 
 /* A rollback within the process: the first update is repeated, on what calloc gave it the first time. */
-static void a_rollback_clears_what_had_no_memory(void **state)
+static void a_rollback_clears_variables_that_had_no_memory(void **state)
 {
     program *p = *state;
     save(p, 1);
@@ -203,7 +203,7 @@ static void a_rollback_clears_what_had_no_memory(void **state)
     assert_true(is_all(p->m, 0));
 }
 
-static void what_is_missing_for_another_reason_is_not_found(void **state)
+static void a_variable_missing_for_another_reason_is_not_found(void **state)
 {
     program *p = *state;
     p->m = make(5);
@@ -254,7 +254,7 @@ static void a_restore_reports_it(void **state)
     assert_int_equal(e.without, 1);
 }
 
-static void it_may_have_another_name_in_checkpoints(void **state)
+static void a_moving_variable_may_have_another_name_in_checkpoints(void **state)
 {
     program *p = *state;
     hs_saver_free(p->saver);
@@ -280,7 +280,7 @@ static void a_restore_that_fails_allocates_nothing(void **state)
 
 /* Shards, the background, copies in memory, other formats. */
 
-static void it_may_lie_in_shards(void **state)
+static void a_moving_variable_may_be_in_shards(void **state)
 {
     program *p = *state;
     hs_saver_free(p->saver);
@@ -413,15 +413,15 @@ int main(void)
         with_program(each_save_and_restore_reads_the_pointer),
         with_program(without_memory_it_is_left_out),
         with_program(the_log_says_so_once),
-        with_program(a_restore_allocates_what_has_a_value),
-        with_program(a_restore_leaves_null_what_had_no_memory),
-        with_program(a_rollback_clears_what_had_no_memory),
-        with_program(what_is_missing_for_another_reason_is_not_found),
+        with_program(a_restore_allocates_variables_with_a_value),
+        with_program(a_restore_leaves_variables_without_memory_null),
+        with_program(a_rollback_clears_variables_that_had_no_memory),
+        with_program(a_variable_missing_for_another_reason_is_not_found),
         with_program(a_variable_that_has_memory_is_not_found),
         with_program(a_restore_reports_it),
-        with_program(it_may_have_another_name_in_checkpoints),
+        with_program(a_moving_variable_may_have_another_name_in_checkpoints),
         with_program(a_restore_that_fails_allocates_nothing),
-        with_program(it_may_lie_in_shards),
+        with_program(a_moving_variable_may_be_in_shards),
         with_program(a_save_that_overlaps_reads_no_memory_that_has_moved),
         with_program(a_copy_in_memory_has_it),
         with_program(a_copy_in_memory_knows_that_it_had_none),

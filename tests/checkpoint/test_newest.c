@@ -38,7 +38,7 @@ static void the_state_file_says_which_is_the_newest(void **state)
     assert_string_equal(f->m.err.message, "");
 }
 
-static void an_empty_directory_has_none(void **state)
+static void an_empty_directory_has_no_newest(void **state)
 {
     fixture *f = *state;
     assert_ok(restore_newest(f), &f->err);
@@ -46,7 +46,7 @@ static void an_empty_directory_has_none(void **state)
     assert_true(model_is(&f->m, -7));
 }
 
-static void a_missing_directory_has_none(void **state)
+static void a_missing_directory_has_no_newest(void **state)
 {
     fixture *f = *state;
     char *path = NULL;
@@ -57,7 +57,7 @@ static void a_missing_directory_has_none(void **state)
 }
 
 /* A later one that is not named may be one whose save was cut short at its end, but not one that was to be deleted. */
-static void what_was_to_be_deleted_is_not_the_newest(void **state)
+static void a_checkpoint_to_be_deleted_is_not_the_newest(void **state)
 {
     fixture *f = with_three(state);
     write_state(f, "model_checkpoint_path: \"model.ckpt-8\"\n# last saved: model.ckpt-8\n"
@@ -144,7 +144,7 @@ static void all_damaged_is_an_error(void **state)
     assert_string_equal(f->restored, "");
 }
 
-static void a_session_never_starts_anew_beside_damaged_ones(void **state)
+static void a_session_does_not_start_if_all_checkpoints_are_damaged(void **state)
 {
     fixture *f = with_three(state);
     damage_everything(f);
@@ -163,7 +163,7 @@ static void a_state_file_without_its_checkpoints_is_an_error(void **state)
 }
 
 /* Another model's: going back in time would not help. */
-static void one_that_does_not_fit_is_not_passed_over(void **state)
+static void a_checkpoint_that_does_not_fit_is_not_skipped(void **state)
 {
     fixture *f = with_three(state);
     double wrong[3] = {0};
@@ -207,7 +207,7 @@ static void a_missing_state_file(void **state)
     assert_restores(f, 10);
 }
 
-static void a_state_file_that_names_what_is_gone(void **state)
+static void a_state_file_that_names_a_missing_checkpoint(void **state)
 {
     fixture *f = with_three(state);
     write_state(f, "model_checkpoint_path: \"model.ckpt-99\"\n");
@@ -229,7 +229,7 @@ static void a_moved_directory(void **state)
 
 /* The list goes on where it was. */
 
-static void the_list_of_kept_ones_goes_on_after_a_restart(void **state)
+static void the_list_of_kept_checkpoints_survives_a_restart(void **state)
 {
     fixture *f = with_three(state);
     assert_restores(f, 10);
@@ -255,7 +255,7 @@ static void cm_016_others_are_not_deleted(void **state)
     assert_true(test_exists(f->directory, "best.index"));
 }
 
-static void what_was_kept_forever_stays_when_fewer_are_kept(void **state)
+static void checkpoints_kept_forever_stay_if_fewer_are_kept(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
@@ -319,7 +319,7 @@ static void damaged_ones_stay_while_there_is_room(void **state)
 
 /* In the same process: what is later than the one that was gone back to is not the newest any more, and not kept in place
  * of it. */
-static void going_back_leaves_what_is_later(void **state)
+static void restoring_an_earlier_checkpoint_abandons_later_ones(void **state)
 {
     fixture *f = *state;
     for (int64_t step = 10; step <= 14; step++)
@@ -389,9 +389,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(the_newest_is_restored),
         with_fixture(the_state_file_says_which_is_the_newest),
-        with_fixture(an_empty_directory_has_none),
-        with_fixture(a_missing_directory_has_none),
-        with_fixture(what_was_to_be_deleted_is_not_the_newest),
+        with_fixture(an_empty_directory_has_no_newest),
+        with_fixture(a_missing_directory_has_no_newest),
+        with_fixture(a_checkpoint_to_be_deleted_is_not_the_newest),
         with_fixture(truncated_data),
         with_fixture(a_flipped_bit_of_the_data),
         with_fixture(a_flipped_bit_of_the_index),
@@ -400,24 +400,24 @@ int main(void)
         with_fixture(a_missing_index),
         with_fixture(two_damaged_ones),
         with_fixture(all_damaged_is_an_error),
-        with_fixture(a_session_never_starts_anew_beside_damaged_ones),
+        with_fixture(a_session_does_not_start_if_all_checkpoints_are_damaged),
         with_fixture(a_state_file_without_its_checkpoints_is_an_error),
-        with_fixture(one_that_does_not_fit_is_not_passed_over),
+        with_fixture(a_checkpoint_that_does_not_fit_is_not_skipped),
         with_fixture(a_damaged_state_file),
         with_fixture(an_empty_state_file),
         with_fixture(a_state_file_that_names_no_newest),
         with_fixture(a_missing_state_file),
-        with_fixture(a_state_file_that_names_what_is_gone),
+        with_fixture(a_state_file_that_names_a_missing_checkpoint),
         with_fixture(a_moved_directory),
-        with_fixture(the_list_of_kept_ones_goes_on_after_a_restart),
+        with_fixture(the_list_of_kept_checkpoints_survives_a_restart),
         with_fixture(cm_016_others_are_not_deleted),
-        with_fixture(what_was_kept_forever_stays_when_fewer_are_kept),
+        with_fixture(checkpoints_kept_forever_stay_if_fewer_are_kept),
         with_fixture(a_damaged_one_is_deleted_first),
         with_fixture(all_damaged_ones_are_deleted_before_a_good_one),
         with_fixture(damaged_ones_stay_while_there_is_room),
         with_fixture(a_damaged_one_is_saved_over_and_is_the_newest),
         with_fixture(each_allocation_of_restoring),
-        with_fixture(going_back_leaves_what_is_later),
+        with_fixture(restoring_an_earlier_checkpoint_abandons_later_ones),
         with_fixture(going_back_and_forth_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

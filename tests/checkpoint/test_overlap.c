@@ -146,7 +146,7 @@ static void assert_initial_values(fixture2 *f)
     assert_int_equal(f->snapshot.n_variables, VARIABLES + 1);
 }
 
-static void what_is_large_and_in_host_memory_is_left(void **state)
+static void large_variables_in_host_memory_are_deferred(void **state)
 {
     fixture2 *f = *state;
     take(f);
@@ -164,7 +164,7 @@ static void an_op_that_writes_nothing_waits_for_nothing(void **state)
     assert_int_equal(count_deferred(f), 2);
 }
 
-static void an_op_waits_for_what_it_writes(void **state)
+static void an_op_waits_for_the_variables_that_it_declares(void **state)
 {
     fixture2 *f = *state;
     take(f);
@@ -176,7 +176,7 @@ static void an_op_waits_for_what_it_writes(void **state)
     assert_initial_values(f);
 }
 
-static void an_op_that_does_not_tell_waits_for_all(void **state)
+static void an_op_without_a_declaration_waits_for_all(void **state)
 {
     fixture2 *f = *state;
     take(f);
@@ -197,7 +197,7 @@ static void a_variable_that_is_set_is_copied_before(void **state)
     assert_initial_values(f);
 }
 
-static void what_is_left_is_copied_before_the_session_goes(void **state)
+static void deferred_variables_are_copied_before_the_session_closes(void **state)
 {
     fixture2 *f = *state;
     take(f);
@@ -207,7 +207,7 @@ static void what_is_left_is_copied_before_the_session_goes(void **state)
     assert_initial_values(f);
 }
 
-static void another_image_takes_the_place_of_one_that_is_complete(void **state)
+static void another_snapshot_may_follow_a_complete_one(void **state)
 {
     fixture2 *f = *state;
     hs__snapshot second;
@@ -298,7 +298,7 @@ static void an_output_in_a_variable_is_copied_before_it_is_written(void **state)
 }
 
 /* A saver and its snapshot may be freed before the session is closed. */
-static void an_image_that_goes_leaves_no_guard(void **state)
+static void freeing_a_snapshot_removes_its_guard(void **state)
 {
     fixture2 *f = *state;
     hs__snapshot gone;
@@ -308,7 +308,7 @@ static void an_image_that_goes_leaves_no_guard(void **state)
     run(f, "update_large");
 }
 
-static void an_image_of_another_session_guards_the_first_no_more(void **state)
+static void a_snapshot_of_another_session_removes_the_guard_of_the_first(void **state)
 {
     fixture2 *f = *state;
     void *other = NULL;
@@ -380,7 +380,7 @@ static hs_code update_second(void *self, hs_run_context *run, const hs_run_args 
 }
 
 /* As hook.h says: a hook changes a variable by an op that lists it in its writes. */
-static void what_a_hook_changes_by_an_op_is_saved_as_it_was(void **state)
+static void a_change_by_a_hooks_op_is_not_in_the_save(void **state)
 {
     fixture2 *f = *state;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "update_second", .before_run = update_second);
@@ -433,22 +433,22 @@ static void without_memory_nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_session(what_is_large_and_in_host_memory_is_left),
+        with_session(large_variables_in_host_memory_are_deferred),
         with_session(an_op_that_writes_nothing_waits_for_nothing),
-        with_session(an_op_waits_for_what_it_writes),
-        with_session(an_op_that_does_not_tell_waits_for_all),
+        with_session(an_op_waits_for_the_variables_that_it_declares),
+        with_session(an_op_without_a_declaration_waits_for_all),
         with_session(a_variable_that_is_set_is_copied_before),
-        with_session(what_is_left_is_copied_before_the_session_goes),
-        with_session(another_image_takes_the_place_of_one_that_is_complete),
+        with_session(deferred_variables_are_copied_before_the_session_closes),
+        with_session(another_snapshot_may_follow_a_complete_one),
         with_session(without_the_option_all_is_copied),
         with_session(a_provider_that_runs_an_op_changes_nothing_of_it),
         with_session(memory_of_two_names_is_copied_before_any_of_it_is_written),
         with_session(an_output_in_a_variable_is_copied_before_it_is_written),
-        with_session(an_image_that_goes_leaves_no_guard),
-        with_session(an_image_of_another_session_guards_the_first_no_more),
+        with_session(freeing_a_snapshot_removes_its_guard),
+        with_session(a_snapshot_of_another_session_removes_the_guard_of_the_first),
         with_session(two_threads_share_the_copying),
         with_session(a_save_that_overlaps_has_the_state_of_its_moment),
-        with_session(what_a_hook_changes_by_an_op_is_saved_as_it_was),
+        with_session(a_change_by_a_hooks_op_is_not_in_the_save),
         with_session(overlap_is_for_saves_in_the_background),
         with_session(without_memory_nothing_is_left),
     };

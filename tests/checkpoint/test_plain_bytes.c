@@ -41,7 +41,7 @@ static void another_size_is_refused(void **state)
     assert_int_equal(g.used, 7);
 }
 
-static void what_cannot_be_added(void **state)
+static void invalid_additions_are_refused(void **state)
 {
     fixture *f = *state;
     int byte = 0;
@@ -67,7 +67,7 @@ static hs_code add(test_env *t, void *user)
     return code;
 }
 
-static void whatever_allocation_fails(void **state)
+static void each_failing_allocation(void **state)
 {
     (void)state;
     test_each_allocation(add, NULL);
@@ -78,8 +78,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(they_come_back),
         with_fixture(another_size_is_refused),
-        with_fixture(what_cannot_be_added),
-        cmocka_unit_test(whatever_allocation_fails),
+        with_fixture(invalid_additions_are_refused),
+        cmocka_unit_test(each_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static void everything_comes_back(void **state)
     assert_string_equal(hs_raw_session_restored_from(model_raw(&f->m)), file_of(f, 3, NULL));
 }
 
-static void training_goes_on_from_there(void **state)
+static void training_resumes_from_the_checkpoint(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
@@ -44,7 +44,7 @@ static void only_the_savers_variables_are_touched(void **state)
     assert_true(model_is(&f->m, 9));
 }
 
-static void tensors_that_the_model_lacks_are_left_alone(void **state)
+static void tensors_without_a_variable_are_ignored(void **state)
 {
     fixture *f = *state;
     int64_t step = 0;
@@ -367,9 +367,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(everything_comes_back),
-        with_fixture(training_goes_on_from_there),
+        with_fixture(training_resumes_from_the_checkpoint),
         with_fixture(only_the_savers_variables_are_touched),
-        with_fixture(tensors_that_the_model_lacks_are_left_alone),
+        with_fixture(tensors_without_a_variable_are_ignored),
         with_fixture(null_arguments),
         with_fixture(a_missing_checkpoint),
         with_fixture(a_variable_that_is_not_there_anymore),

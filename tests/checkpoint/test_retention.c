@@ -76,7 +76,7 @@ static void save_after(fixture *f, int64_t step, double secs)
     save_at(f, step);
 }
 
-static void sa_028_one_every_so_often_is_kept_forever(void **state)
+static void sa_028_a_checkpoint_per_interval_is_kept_forever(void **state)
 {
     fixture *f = *state;
     use_saver(f,
@@ -100,7 +100,7 @@ static void sa_035s_cm_034s_from_the_last_that_was_kept(void **state)
     assert_string_equal(on_disk(f), "1 4 7");
 }
 
-static void cm_015_the_rhythm_survives_a_restart(void **state)
+static void cm_015_the_interval_survives_a_restart(void **state)
 {
     fixture *f = *state;
     hs_saver_options options = HS_INIT(hs_saver_options, .max_to_keep = 2, .keep_checkpoint_every_n_hours = 1.5);
@@ -181,7 +181,7 @@ static void metrics_survive_a_restart(void **state)
 
 /* Pins. */
 
-static void what_is_pinned_stays_until_it_is_let_go(void **state)
+static void a_pinned_checkpoint_stays_until_it_is_unpinned(void **state)
 {
     fixture *f = *state;
     hs_saver_options options = HS_INIT(hs_saver_options, .max_to_keep = 1);
@@ -265,7 +265,7 @@ static void recovered_ones_stay_pinned(void **state)
                  "injected");
 }
 
-static void only_what_is_kept_can_be_pinned(void **state)
+static void only_kept_checkpoints_can_be_pinned(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -297,19 +297,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(sa_022_the_newest_stay),
         with_fixture(sa_025_sa_037s_never_deletes_none_and_lists_the_newest),
-        with_fixture(sa_028_one_every_so_often_is_kept_forever),
+        with_fixture(sa_028_a_checkpoint_per_interval_is_kept_forever),
         with_fixture(sa_035s_cm_034s_from_the_last_that_was_kept),
-        with_fixture(cm_015_the_rhythm_survives_a_restart),
+        with_fixture(cm_015_the_interval_survives_a_restart),
         with_fixture(without_a_last_one_in_the_state_file_the_hours_begin_now),
         with_fixture(the_best_stay),
         with_fixture(larger_may_be_better),
         with_fixture(of_equals_the_later_stays),
         with_fixture(metrics_survive_a_restart),
-        with_fixture(what_is_pinned_stays_until_it_is_let_go),
+        with_fixture(a_pinned_checkpoint_stays_until_it_is_unpinned),
         with_fixture(where_all_are_kept_each_can_be_pinned),
         with_fixture(where_all_are_kept_pins_are_written_down),
         with_fixture(where_all_are_kept_those_elsewhere_are_not),
-        with_fixture(only_what_is_kept_can_be_pinned),
+        with_fixture(only_kept_checkpoints_can_be_pinned),
         with_fixture(recovered_ones_stay_pinned),
         with_fixture(options_that_make_no_sense),
     };

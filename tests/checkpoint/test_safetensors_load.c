@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-static void what_does_not_fit_is_listed_and_nothing_changed(void **state)
+static void misfits_are_listed_and_nothing_is_changed(void **state)
 {
     fixture *f = *state;
     model_set(&f->m, 3);
@@ -21,7 +21,7 @@ static void what_does_not_fit_is_listed_and_nothing_changed(void **state)
     assert_true(model_is(&f->m, 9));
 }
 
-static void what_is_skipped_stays(void **state)
+static void skipped_variables_are_unchanged(void **state)
 {
     fixture *f = *state;
     save_weights(f, 3);
@@ -80,7 +80,7 @@ static void everything_is_reported(void **state)
 }
 
 /* It is an import: the session goes on from where it was. */
-static void where_the_session_stands_is_no_other(void **state)
+static void a_load_does_not_change_the_sessions_record_of_restores(void **state)
 {
     fixture *f = *state;
     save_at(f, 5);
@@ -215,12 +215,12 @@ static void each_file_call_of_loading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(what_does_not_fit_is_listed_and_nothing_changed),
-        with_fixture(what_is_skipped_stays),
+        with_fixture(misfits_are_listed_and_nothing_is_changed),
+        with_fixture(skipped_variables_are_unchanged),
         with_fixture(options_are_checked),
         with_fixture(another_shape_is_taken_on_purpose),
         with_fixture(everything_is_reported),
-        with_fixture(where_the_session_stands_is_no_other),
+        with_fixture(a_load_does_not_change_the_sessions_record_of_restores),
         with_fixture(a_hook_that_loads_sees_the_step_that_it_loaded),
         with_fixture(damage_is_found_and_nothing_changed),
         with_fixture(state_is_neither_saved_nor_missed),

@@ -55,7 +55,7 @@ static hs_code save_with(hs_saver *saver, const wall *w, const scene *s, hs_erro
 }
 
 /* Twice, with another number of files. */
-static hs_code save_anew(test_env *t, void *user)
+static hs_code save_again(test_env *t, void *user)
 {
     const scene *s = user;
     wall w;
@@ -79,7 +79,7 @@ static hs_code save_first(test_env *t, void *user)
 {
     const scene *s = user;
     test_empty_directory(s->f->directory);
-    return save_anew(t, user);
+    return save_again(t, user);
 }
 
 static void any_allocation_may_fail(void **state)
@@ -102,7 +102,7 @@ static hs_code save_over(test_env *t, void *user)
     assert_ok(wall_save(&w, s->f, 1, NULL), &s->f->err);
     use_shards(s->f, 2); /* lets go of the directory */
     wall_close(&w);
-    return save_anew(t, user);
+    return save_again(t, user);
 }
 
 static void old_or_new(void *user)
@@ -158,7 +158,7 @@ static bool is_cancelled(void *user)
     return atomic_fetch_sub((atomic_int *)user, 1) <= 0;
 }
 
-static void it_may_be_cancelled_at_any_tensor(void **state)
+static void a_save_may_be_cancelled_at_any_tensor(void **state)
 {
     fixture *f = *state;
     wall w;
@@ -206,7 +206,7 @@ int main(void)
         with_fixture(any_allocation_may_fail),
         with_fixture(any_file_call_may_fail),
         with_fixture(a_failing_file_fails_the_save),
-        with_fixture(it_may_be_cancelled_at_any_tensor),
+        with_fixture(a_save_may_be_cancelled_at_any_tensor),
         with_fixture(a_name_is_there_once_in_all_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,7 @@ static void hooks_of_one_name_each_get_their_own_back(void **state)
     assert_int_equal(loaded[1].value, 6);
 }
 
-static void it_is_listed_under_the_reserved_prefix(void **state)
+static void states_are_listed_under_the_reserved_prefix(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8}, h = {.value = 6, .bytes = 4};
@@ -114,7 +114,7 @@ static void assert_warns(const fixture *f, const char *text)
     assert_null(strstr(found + 1, line));
 }
 
-static void a_checkpoint_without_it_is_restored_all_the_same(void **state)
+static void a_checkpoint_without_the_state_is_restored(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8};
@@ -126,7 +126,7 @@ static void a_checkpoint_without_it_is_restored_all_the_same(void **state)
     assert_warns(f, "has no state 'hooksess/state/loader'; it keeps its initial value");
 }
 
-static void state_that_nobody_takes_is_told_and_passed_over(void **state)
+static void unclaimed_states_are_reported(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8};
@@ -141,7 +141,7 @@ static void state_that_nobody_takes_is_told_and_passed_over(void **state)
 }
 
 /* Two hooks of that name were there, and now there is one. */
-static void what_is_taken_is_not_warned_of(void **state)
+static void claimed_states_are_not_reported(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8}, hooks[2] = {{.value = 6, .bytes = 8}, {.value = 7, .bytes = 8}};
@@ -383,11 +383,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(the_graphs_state_comes_back),
         with_fixture(hooks_of_one_name_each_get_their_own_back),
-        with_fixture(it_is_listed_under_the_reserved_prefix),
+        with_fixture(states_are_listed_under_the_reserved_prefix),
         with_fixture(state_may_be_empty),
-        with_fixture(a_checkpoint_without_it_is_restored_all_the_same),
-        with_fixture(state_that_nobody_takes_is_told_and_passed_over),
-        with_fixture(what_is_taken_is_not_warned_of),
+        with_fixture(a_checkpoint_without_the_state_is_restored),
+        with_fixture(unclaimed_states_are_reported),
+        with_fixture(claimed_states_are_not_reported),
         with_fixture(a_failing_save_fails_the_checkpoint),
         with_fixture(a_failing_load_fails_the_restore),
         with_fixture(a_failing_load_without_a_message),

@@ -172,7 +172,7 @@ static void state_comes_back_with_its_version(void **state)
     hs_state_copy_free(c);
 }
 
-static void what_does_not_fit_changes_nothing(void **state)
+static void a_copy_that_does_not_fit_changes_nothing(void **state)
 {
     fixture *f = *state;
     cell c5 = {.value = 5}, other = {.value = 0};
@@ -191,7 +191,7 @@ static void what_does_not_fit_changes_nothing(void **state)
     hs_state_copy_free(c);
 }
 
-static void state_that_nobody_takes_waits(void **state)
+static void unclaimed_states_of_a_copy_can_be_claimed(void **state)
 {
     fixture *f = *state;
     cell before = {.value = 5}, late = {.value = 0};
@@ -205,7 +205,7 @@ static void state_that_nobody_takes_waits(void **state)
     hs_state_copy_free(c);
 }
 
-static void state_that_it_lacks_starts_anew(void **state)
+static void states_that_the_copy_lacks_keep_their_initial_value(void **state)
 {
     fixture *f = *state;
     cell own = {.value = 7};
@@ -218,7 +218,7 @@ static void state_that_it_lacks_starts_anew(void **state)
     hs_state_copy_free(c);
 }
 
-static void a_load_that_fails_is_told(void **state)
+static void a_failed_load_is_reported(void **state)
 {
     fixture *f = *state;
     cell own = {.value = 7};
@@ -233,7 +233,7 @@ static void a_load_that_fails_is_told(void **state)
 
 /* As a restore. */
 
-static void it_counts_as_a_restore(void **state)
+static void restoring_a_copy_counts_as_a_restore(void **state)
 {
     fixture *f = *state;
     save_at(f, 2);
@@ -309,7 +309,7 @@ static void a_save_in_the_background_knows_it(void **state)
 }
 
 /* The variable is large enough to be copied beside the session's thread, which goes back meanwhile. */
-static void a_save_beside_it_has_what_was_to_be_saved(void **state)
+static void a_concurrent_save_has_the_values_at_its_call(void **state)
 {
     enum { LARGE = 1 << 18 };
     fixture *f = *state;
@@ -466,15 +466,15 @@ int main(void)
         with_fixture(a_later_session_takes_it),
         with_fixture(another_graph_is_refused),
         with_fixture(state_comes_back_with_its_version),
-        with_fixture(what_does_not_fit_changes_nothing),
-        with_fixture(state_that_nobody_takes_waits),
-        with_fixture(state_that_it_lacks_starts_anew),
-        with_fixture(a_load_that_fails_is_told),
-        with_fixture(it_counts_as_a_restore),
+        with_fixture(a_copy_that_does_not_fit_changes_nothing),
+        with_fixture(unclaimed_states_of_a_copy_can_be_claimed),
+        with_fixture(states_that_the_copy_lacks_keep_their_initial_value),
+        with_fixture(a_failed_load_is_reported),
+        with_fixture(restoring_a_copy_counts_as_a_restore),
         with_fixture(saving_it_again_is_a_rollback),
         with_fixture(going_on_from_it_is_one_too),
         with_fixture(a_save_in_the_background_knows_it),
-        with_fixture(a_save_beside_it_has_what_was_to_be_saved),
+        with_fixture(a_concurrent_save_has_the_values_at_its_call),
         with_fixture(sessions_at_one_address_are_two),
         with_fixture(restoring_a_file_afterwards_is_what_counts),
         with_fixture(a_copy_that_fails_says_so_when_it_is_restored),

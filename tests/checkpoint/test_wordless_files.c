@@ -9,7 +9,7 @@ enum { TROUBLE = HS_USER + 7 }; /* which the library never makes */
 /* What a program does; its error is f->err. */
 typedef hs_code (*action)(fixture *f, const hs_env *env);
 
-static void assert_told(hs_code code, const hs_error *err, size_t n)
+static void assert_message(hs_code code, const hs_error *err, size_t n)
 {
     bool told = code == TROUBLE && err->message[0] && strcmp(err->message, STALE) != 0 &&
                 !strstr(err->message, "No such file"); /* what was found out before */
@@ -29,7 +29,7 @@ static size_t fail_each_call(fixture *f, action act)
         file_spy_fail(&spy, n, TROUBLE);
         f->err = (hs_error){HS_NOT_FOUND, 2, STALE};
         hs_code code = act(f, &spy.env);
-        assert_told(code, &f->err, n);
+        assert_message(code, &f->err, n);
         failures += code != HS_OK;
         if (spy.matches < n) {
             assert_int_equal(code, HS_OK);
@@ -47,7 +47,7 @@ static hs_code save_to(fixture *f, const hs_env *env, const char *prefix)
     return code;
 }
 
-static hs_code save_anew(fixture *f, const hs_env *env)
+static hs_code save_again(fixture *f, const hs_env *env)
 {
     test_remove_directory(strdup(test_path(f->directory, "new")));
     return save_to(f, env, test_path(f->directory, "new/model.ckpt"));
@@ -61,7 +61,7 @@ static hs_code save_over(fixture *f, const hs_env *env)
 static void saving(void **state)
 {
     fixture *f = *state;
-    assert_true(fail_each_call(f, save_anew) > 15);
+    assert_true(fail_each_call(f, save_again) > 15);
     save_at(f, 1);
     assert_true(fail_each_call(f, save_over) > 15);
 }
