@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saves that a thread makes from a copy of the state. */
+/* Background saves. */
 #include "checkpoint/model.h"
 
 #include <pthread.h>
 #include <sched.h>
 
-/* A file system that keeps whoever writes waiting at a gate. */
+/* A file system that blocks writes until a gate is opened. */
 typedef struct {
     hs_env env;
     hs_file_system_ops ops;
@@ -98,7 +98,7 @@ static void a_background_save_writes_the_values_at_its_call(void **state)
     wait_at_gate();
     assert_false(hs_saver_poll(f->saver, NULL));
     assert_int_equal(test_count_files(f->directory, ".index"), 0);
-    model_set(&f->m, 77); /* training goes on */
+    model_set(&f->m, 77); /* training continues during the save */
     set_gate(false);
     assert_finished(f, 1);
     assert_ok(restart(f), &f->err);
@@ -153,7 +153,7 @@ static void a_busy_saver_may_skip_a_save(void **state)
     assert_false(hs_saver_busy(NULL));
 }
 
-/* One is at the gate when the next comes. True if it gave way; it may be through before it is asked to. */
+/* Starts a save while another one is at the gate. Returns true if that was replaced; it may complete before. */
 static bool replace(fixture *f, int64_t step)
 {
     set_gate(true);
@@ -264,7 +264,7 @@ static hs_code save_and_wait(test_env *t, void *user)
 {
     fixture *f = user;
     hs_error err = {0};
-    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t); /* failures without effect: the copy grows instead, and the sweep is skipped */
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(f->directory);
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), &err);
@@ -285,7 +285,7 @@ static void any_allocation_may_fail(void **state)
     test_each_allocation(save_and_wait, *state);
 }
 
-/* However often: some of them must come to an end. */
+/* Frequent saves that replace each other: some must complete. */
 static void a_save_that_replaced_another_is_not_replaced(void **state)
 {
     fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power cuts and deaths where a checkpoint has several data files, and not always as many. */
+/* Power cuts and killed processes with several data files per checkpoint, whose number changes. */
 #include "checkpoint/machine.h"
 
 static const int names[] = {1, 2, 2, 3, 0};
@@ -28,7 +28,7 @@ static void cut_again(machine_kind kind, bool dies)
             machine_lose_process(&left);
         else
             machine_lose_power(&left, machine_loss(7 * at));
-        machine_cut_going_on(&left, at);
+        machine_cut_resuming(&left, at);
         machine_free(&left);
     }
 }
@@ -60,8 +60,8 @@ static void a_power_cut_while_going_on_after_a_death(void **state)
 static void failures_in_sequence(void **state)
 {
     (void)state;
-    machine_live(two, 200);
-    machine_live(changing, 400);
+    machine_survive(two, 200);
+    machine_survive(changing, 400);
 }
 
 int main(void)

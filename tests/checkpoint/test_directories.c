@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One directory under several names, and one that was moved or copied: after a restart the training goes on in it, and so
- * does the list of those that are kept. */
+/* A directory under several names, and one that was moved or copied. After a restart the training resumes, and the list of
+ * kept checkpoints is the same. */
 #include "checkpoint/model.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 
 enum { KEPT = 2 };
 
-/* A process: trains so many steps in the directory, with a checkpoint after each. Returns the step it comes to. */
+/* Trains `steps` steps in the directory, with a checkpoint after each, and returns the last step. */
 static int64_t train_in(fixture *f, const char *directory, int steps)
 {
     model m = {.step = 0};
@@ -42,7 +42,7 @@ static void assert_kept(const char *directory, int64_t first, int64_t second)
     }
 }
 
-/* What stands in the directory's state file are names and nothing else. */
+/* The directory's state file has names without directories. */
 static void assert_names_alone(const char *directory)
 {
     char *text = test_read_file(test_path(directory, "checkpoint"), NULL);
@@ -59,7 +59,7 @@ static ino_t file_number(const char *directory, const char *name)
     return found.st_ino;
 }
 
-/* Steps 2 and 3 are there. Restarts, by this name of the directory: first without a step, then with two. */
+/* The directory has steps 2 and 3. Restarts under this name of it: first without training, then with two steps. */
 static void assert_resumes(fixture *f, const char *directory, const char *by_name)
 {
     ino_t before = file_number(directory, "model.ckpt-3.index");
@@ -71,7 +71,7 @@ static void assert_resumes(fixture *f, const char *directory, const char *by_nam
     assert_lacks(f->t.log, "WARNING");
 }
 
-/* Spellings, seen from inside of the directory that they are in. */
+/* Spellings, with the directory as the working directory. */
 
 static void train_inside(fixture *f, const char *directory, const char *spelling)
 {
@@ -117,7 +117,7 @@ static void slashes_at_the_end(void **state)
     train_inside(f, test_path(f->directory, "y"), "./y//");
 }
 
-/* Whole paths in the state file, as TensorFlow may write them. */
+/* Absolute paths in the state file, as TensorFlow may write them. */
 
 static void write_absolute_paths(const char *directory, const char *said)
 {
@@ -200,7 +200,7 @@ static void copy_files(const char *from, const char *to)
     closedir(directory);
 }
 
-/* The original is somebody else's: nothing in it is read, written or deleted. */
+/* The original directory is not read, written or deleted. */
 static void a_directory_that_was_copied(void **state)
 {
     fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds a directory, and what is done about what the dead left in it. */
+/* Holding a directory, and removing files of killed processes from it. */
 #include "checkpoint/model.h"
 
 #include "checkpoint/directory.h"
@@ -168,7 +168,7 @@ static hs_code no_locks(void *user, const char *path, void **lock, hs_error *err
     return hs_error_set(err, HS_UNIMPLEMENTED, "%s: the file system does not support locks", path);
 }
 
-/* A hold of a saver on a file system that differs from the usual one. */
+/* A saver holds the directory on a different file system. */
 static void hold_twice_on(fixture *f, const hs_file_system_ops *ops)
 {
     hs_env env = f->t.env;
@@ -237,7 +237,7 @@ static void files_of_cut_saves_go(void **state)
     assert_false(test_exists(f->directory, "checkpoint.tmp"));
 }
 
-/* What a graph's own op was writing: a folder, too. */
+/* Files and a folder of the graph's save op. */
 static void temporary_files_of_the_graphs_op_are_removed(void **state)
 {
     fixture *f = *state;
@@ -251,7 +251,7 @@ static void temporary_files_of_the_graphs_op_are_removed(void **state)
     assert_true(model_is(&f->m, 2));
 }
 
-/* Others' files, an old format's, and those that only look alike. */
+/* Files of other programs, of an old format, and with similar names. */
 static void nothing_else_goes(void **state)
 {
     fixture *f = *state;
@@ -275,7 +275,7 @@ static hs_code look_at_nothing(void *user, const char *path, hs_file_stat *out, 
     return hs_env_default()->files.ops->stat(user, path, out, err);
 }
 
-/* That an index cannot be looked at just now is no reason to throw its data away. */
+/* The index may exist. */
 static void data_stay_if_the_index_cannot_be_examined(void **state)
 {
     fixture *f = *state;
@@ -327,7 +327,7 @@ static hs_code report_free_space(void *user, const char *path, uint64_t *bytes, 
     return HS_OK;
 }
 
-/* A file or a checkpoint may be another saver's that is being written or deleted just now. */
+/* Another saver may be writing or deleting a file or a checkpoint now. */
 static void nothing_is_deleted_while_another_saver_of_the_process_holds_the_directory(void **state)
 {
     fixture *f = *state;
@@ -351,7 +351,7 @@ static void nothing_is_deleted_while_another_saver_of_the_process_holds_the_dire
     hs_saver_free(other);
 }
 
-/* The process ended before it deleted the first one, and the second cannot be read. */
+/* The process was killed before it deleted the first checkpoint, and the second is damaged. */
 static void a_checkpoint_to_be_deleted_may_be_the_last_intact_one(void **state)
 {
     fixture *f = *state;
@@ -393,7 +393,7 @@ static void a_later_save_than_the_state_files_newest_is_the_newest(void **state)
     char *text = state_text(f);
     save_at(f, 2);
     save_at(f, 3);
-    write_state(f, text); /* as if each of the two had died before it */
+    write_state(f, text); /* as if two processes had been killed before it */
     free(text);
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 3));
@@ -499,7 +499,7 @@ static void checkpoints_without_a_step_are_not_abandoned(void **state)
 
 /* Dying. */
 
-/* A file system on which the process dies at the nth call that changes something: before it, or in the midst of a write. */
+/* A file system on which the process is killed at the nth change: before it, or in the middle of a write. */
 typedef struct {
     hs_env env;
     hs_file_system_ops ops;
@@ -557,7 +557,7 @@ static hs_code m_sync_directory(void *user, const char *path, hs_error *err)
     return HS_OK;
 }
 
-/* Saves steps 1 to 4 and 4 again, keeping two, and dies at that call. False: it came through. */
+/* Saves steps 1 to 4 and 4 again, keeping two, and is killed at that call. Returns false if all were saved. */
 static bool die_while_saving(fixture *f, int at)
 {
     pid_t child = fork();
@@ -577,8 +577,8 @@ static bool die_while_saving(fixture *f, int at)
     return WEXITSTATUS(status) == 9;
 }
 
-/* Whenever it dies: the next one goes on from what was finished, and two saves later there are two checkpoints and nothing
- * else. */
+/* At each call: the next process resumes from the last complete checkpoint, and two saves later the directory has two
+ * checkpoints and no other files. */
 static void death_at_any_call_leaves_nothing_behind(void **state)
 {
     fixture *f = *state;

@@ -14,7 +14,7 @@
 static const unsigned char saver_def[] = "\x0a\x04"
                                          "file\x12\x04save\x1a\x07restore\x38\x02";
 
-/* As TensorFlow's ops do, it writes past hs_env.files, and syncs nothing. */
+/* Like TensorFlow's ops, it does not use hs_env.files, and does not sync. */
 static hs_code save_model(void *self, hs_op *op, hs_error *err)
 {
     const model *m = self;
@@ -117,7 +117,7 @@ static hs_code save_nothing(void *self, hs_op *op, hs_error *err)
     return code;
 }
 
-/* A checkpoint without data has a data file, too. */
+/* A checkpoint without data has an empty data file. */
 static void a_graph_may_save_nothing(void **state)
 {
     fixture *f = *state;
@@ -131,7 +131,7 @@ static void a_graph_may_save_nothing(void **state)
     model_close(&m);
 }
 
-/* The graph's file first of all, and everything before the index has its name. */
+/* The graph's file is synced first, and all files before the index gets its name. */
 static void files_of_the_graphs_op_are_synced(void **state)
 {
     fixture *f = *state;
@@ -172,7 +172,7 @@ static void anything_may_fail(void **state)
     test_each_file_call(save_over, old_or_new, EIO, true, *state);
 }
 
-/* Of which a piece at a time is read back. */
+/* Larger than the pieces that are read back. */
 static hs_code save_large(void *self, hs_op *op, hs_error *err)
 {
     enum { N = 100000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Providers that come when the session is open already, and the state that waits for them. */
+/* Providers that are added while the session is open, and the unclaimed states that they load. */
 #include "checkpoint/cell.h"
 
 #include "checkpoint/stored_states.h"
@@ -11,7 +11,7 @@ static hs_code add(fixture *f, const hs_state_provider *provider)
     return hs_raw_session_add_state(model_raw(&f->m), provider, &f->err);
 }
 
-/* A session of the model, which has no state, restored from a checkpoint of step 1 that has a loader's. */
+/* A session without providers, restored from a checkpoint of step 1 with the state of a loader. */
 static void begin(fixture *f, int64_t version, const char *identity)
 {
     save_loader(f, version, identity);
@@ -36,7 +36,7 @@ static void a_late_provider_is_loaded_immediately(void **state)
     assert_int_equal(c.value, 5);
     assert_int_equal(c.version, 3);
     train(f);
-    assert_string_equal(f->t.log, ""); /* nothing is left that nobody takes */
+    assert_string_equal(f->t.log, ""); /* no unclaimed state */
 }
 
 static void a_late_provider_is_saved_afterwards(void **state)
@@ -75,7 +75,7 @@ static void without_state_in_the_checkpoint_a_late_provider_keeps_its_initial_va
     assert_contains(f->t.log, "model.ckpt-1' has no state 'hooksess/state/generator'; it keeps its initial value");
 }
 
-/* A later restore finds it among the others. */
+/* A later restore loads it like other providers. */
 static void a_later_restore_loads_a_late_provider(void **state)
 {
     fixture *f = *state;
@@ -134,7 +134,7 @@ static void after_the_warning_the_state_can_be_claimed(void **state)
     assert_int_equal(c.value, 5);
 }
 
-/* Adds a state in the callback that it is told. */
+/* Adds a state in one of its callbacks. */
 typedef struct {
     cell cell;
     bool when_created;
@@ -179,7 +179,7 @@ static void hooks_may_add_state_in_their_callbacks(void **state)
     }
 }
 
-/* As memory that comes to be in the first step. */
+/* As for memory that is allocated in the first step. */
 typedef struct {
     fixture *f;
     cell *cell;
@@ -209,7 +209,7 @@ static void an_op_may_add_state_in_the_first_run(void **state)
     assert_lacks(f->t.log, "no provider loads");
 }
 
-/* Refusals: it is not added, and what waits goes on waiting. */
+/* Refusals: the provider is not added, and the state stays unclaimed. */
 
 static void assert_still_waits(fixture *f)
 {
@@ -310,7 +310,7 @@ static hs_code add_in_save(void *self, hs_state_writer *out, hs_error *err)
     hs_state_provider mine = cell_provider(self, "");
     char name[32];
     hs_code code = HS_OK;
-    for (int i = 0; !code && i < 20; i++) { /* so many that the list moves */
+    for (int i = 0; !code && i < 20; i++) { /* enough that the list is reallocated */
         snprintf(name, sizeof name, "inner%d", i);
         hs_state_provider inner = cell_provider(&nested_cell, name);
         code = hs_raw_session_add_state(model_raw(&nested->m), &inner, err);
@@ -346,7 +346,7 @@ static void some_may_be_added_by_anothers_save(void **state)
 
 static const size_t much = HS__STATES_IN_MEMORY + 1;
 
-/* A restored session, as begin gives it, for which two large states and a small one wait. */
+/* A session as of begin(), with two large unclaimed states and a small one. */
 static void begin_with_much(fixture *f)
 {
     cell first = {.value = 4, .padding = much}, second = {.value = 5}, third = {.value = 6, .padding = much};
@@ -417,14 +417,14 @@ static void a_tensor_that_is_not_a_state_is_ignored(void **state)
     fixture *f = *state;
     float number = 1;
     model_set(&f->m, 1);
-    write_checkpoint_with(f, 1, "hooksess/somebody's", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number));
+    write_checkpoint_with(f, 1, "hooksess/foreign", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number));
     assert_ok(open_with_state(f, NULL), &f->err);
     train(f);
     assert_int_equal(times_logged(f, "no provider loads"), 1);
     assert_contains(f->t.log, "'hooksess/state/loader', but no provider loads it");
 }
 
-/* Until it is known that nobody comes, what waits is saved with the rest: it is of this very step. */
+/* Before unclaimed states are reported, they are saved: they belong to this step. */
 
 static void unclaimed_states_are_saved_before_the_first_run(void **state)
 {

@@ -152,7 +152,7 @@ static void a_copy_in_memory_has_it(void **state)
     hs_state_copy_free(after);
 }
 
-/* Into a session in which it is not added yet. */
+/* Into a session without the variable. */
 static void the_value_in_a_copy_stays_unclaimed(void **state)
 {
     fixture *f = *state;
@@ -200,7 +200,7 @@ static void then_the_log_warns_once(void **state)
     assert_true(is(moments, 5));
 }
 
-/* Too large to wait in memory: it is read straight into the program's. */
+/* Too large to be kept in memory: it is read directly into the program's memory. */
 static void a_large_one_is_read_again(void **state)
 {
     fixture *f = *state;
@@ -377,7 +377,7 @@ static hs_code lose_once(void *user, hs_op *op, hs_error *err)
     return o->losses-- ? hs_error_set(err, HS_ABORTED, "lost") : HS_OK;
 }
 
-/* Opens a session whose op "lose" overwrites the owner's moments, and is lost. */
+/* Opens a session whose op "lose" overwrites the owner's moments and loses the session. */
 static void open_owned(fixture *f, owner *o)
 {
     model_close(&f->m);
@@ -445,7 +445,7 @@ static void a_recovery_to_before_it_was_added_sets_its_first_value(void **state)
     assert_true(has_tensor(f, 1, "moments"));
 }
 
-/* With other memory, say; and a save of before has what is to be restored. */
+/* For example with other memory. An earlier save has the value. */
 static void after_a_recovery_it_may_be_added_once_more(void **state)
 {
     fixture *f = *state;
@@ -498,7 +498,7 @@ static void a_recovered_late_variable_may_be_added_again(void **state)
     assert_true(is(first, 2));
 }
 
-/* What waits has been saved already: it was allowed, and stays so. */
+/* An unclaimed variable was allowed to be infinite when it was saved, and still is. */
 static void an_unclaimed_variable_may_be_infinite(void **state)
 {
     fixture *f = *state;
@@ -516,7 +516,7 @@ static void an_unclaimed_variable_may_be_infinite(void **state)
     assert_true(best == HUGE_VAL);
 }
 
-/* Whichever allocation fails, what waits goes on waiting. */
+/* Whichever allocation fails, the variable stays unclaimed. */
 static void each_allocation_of_adding_it(void **state)
 {
     fixture *f = *state;

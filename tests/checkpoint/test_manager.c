@@ -35,7 +35,7 @@ static void numbers_go_on_by_themselves(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-/* Counting the saves, one without a number could take the place of a later state. */
+/* If numbers counted only the saves of this run, a save could replace a later checkpoint. */
 static void cm_018_cm_038s_the_next_number_is_above_all(void **state)
 {
     fixture *f = *state;
@@ -193,7 +193,7 @@ static hs_code is_taken(void *user, const char *path, void **lock, hs_error *err
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: process 17 has it", path);
 }
 
-/* A second process hears at once that the directory is taken, not when it comes to save. */
+/* A second process gets the error when it restores, not only when it saves. */
 static void the_directory_is_held_before_the_model_is_initialized(void **state)
 {
     fixture *f = *state;
@@ -228,7 +228,7 @@ static void the_directory_is_held_before_the_model_is_restored(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-/* Beside the session. */
+/* Together with a session. */
 
 static void the_session_records_only_durable_saves(void **state)
 {
@@ -317,7 +317,7 @@ static void null_arguments(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-/* Each of what may fail in a whole life of a manager: the newest checkpoint is whole whatever does. */
+/* Each failing call in the life of a manager: the newest checkpoint is always intact. */
 static hs_code live(test_env *t, void *user)
 {
     fixture *f = user;

@@ -94,7 +94,7 @@ static void cm_038s_a_failed_save_does_not_count(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-/* Without an interval every save is made, and nobody asks for the step. */
+/* Without an interval each call saves, and the step is not read. */
 static void without_an_interval(void **state)
 {
     fixture *f = *state;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What comes of it. */
+/* Results. */
 
 static void tb_004_keys_and_values_of_all(void **state)
 {
@@ -39,7 +39,7 @@ static void tb_012_two_have_two_data_files(void **state)
     assert_int_equal(files_of("merged."), 3);
 }
 
-/* As several processes save it, each in a directory of its own. */
+/* As several processes save it, each in another directory. */
 static void checkpoints_of_one_name_in_several_directories(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void checkpoints_of_one_name_in_several_directories(void **state)
     assert_int_equal(test_count_files(in("first"), "model.") + test_count_files(in("second"), "model."), 0);
 }
 
-/* One tensor lies in it, whose name begins so. */
+/* Returns true if the file has one tensor, whose name begins with this letter. */
 static bool has_data(const char *file, char first)
 {
     size_t bytes;
@@ -155,7 +155,7 @@ static void tb_040s_names_of_data_are_safe_before_the_index_and_the_others_go_la
     file_spy_init(&spy, &t.env);
     spy.noted = "sync rename remove directory";
     assert_ok(merge_in(&spy.env, "m", (const char *const[]){"a", "b", NULL}), &err);
-    assert_string_equal(spy.calls, "directory directory " /* what a process before this one has named */
+    assert_string_equal(spy.calls, "directory directory " /* an interrupted merge of an earlier process */
                                    "sync:m.data-00000-of-00002.tmp sync:m.data-00001-of-00002.tmp sync:m.index.tmp "
                                    "rename:m.data-00000-of-00002 rename:m.data-00001-of-00002 directory "
                                    "rename:m.index directory remove:a.index remove:b.index directory "
@@ -181,7 +181,7 @@ static void tb_006_slices_of_several_are_put_together(void **state)
     hs_checkpoint_close(reader);
 }
 
-/* What this library cannot read it can merge. */
+/* This library cannot read it, but can merge it. */
 
 static void rename_to(const char *from, const char *to)
 {
@@ -233,7 +233,7 @@ static bool is_as_before(void)
     return HAS("part/one", "o", "p") && HAS("two", "t") && HAS("three", "h") && files_of("merged") == 0;
 }
 
-/* Everything is there, in one of two ways; and what was not merged can be. */
+/* All sources or the merged checkpoint exist. If it does not exist, merging again succeeds. */
 static hs_code merge_or_not(test_env *env, void *user)
 {
     (void)user;
@@ -257,8 +257,8 @@ static void a_failure_changes_nothing(void **state)
     test_each_file_call(merge_or_not, NULL, EIO, false, NULL);
 }
 
-/* From some call on nothing happens any more, and nothing is tidied up. A saver then holds the directories, and removes
- * what it takes for orphans. */
+/* From a call on all calls fail, also those that clean up. A saver then holds the directories, and removes the orphans that
+ * it finds. */
 static void look_like_a_crash(void)
 {
     const char *const bases[] = {"merged", "two", "part/one"};
@@ -303,7 +303,7 @@ static hs_code crashed_remove(void *user, const char *path, hs_error *error)
     return HS_OK;
 }
 
-/* Both the merged one and the others are there. */
+/* The merged checkpoint and its sources exist. */
 static void merge_without_removing(void)
 {
     hs_file_system_ops ops = *t.env.files.ops;

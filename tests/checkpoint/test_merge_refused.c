@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints that cannot be merged: all is as it was then. */
+/* Checkpoints that cannot be merged: nothing is changed. */
 #include "base/file_spy.h"
 #include "checkpoint/merging.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints of variables whose memory moves, or does not exist yet. */
+/* Checkpoints of variables whose memory moves or is not allocated yet (HS_VARIABLE_MOVES). */
 #include "checkpoint/model.h"
 
-enum { N = 20000 }; /* larger than what a save in the background copies at once */
+enum { N = 20000 }; /* larger than variables that a background save copies immediately */
 
 typedef struct {
     test_env t;
@@ -192,7 +192,7 @@ static void a_restore_leaves_variables_without_memory_null(void **state)
     assert_null(p->m);
 }
 
-/* A rollback within the process: the first update is repeated, on what calloc gave it the first time. */
+/* A rollback within the process repeats the first update, on zeros as the first time. */
 static void a_rollback_clears_variables_that_had_no_memory(void **state)
 {
     program *p = *state;
@@ -217,7 +217,7 @@ static void a_variable_missing_for_another_reason_is_not_found(void **state)
     assert_fails(restore(p, 2), HS_NOT_FOUND, &p->err, "'m' is missing");
 }
 
-/* What it records is for pointers: a variable that always has memory needs a value. */
+/* The record ":null" is for moving variables: a variable that always has memory needs a value. */
 static void a_variable_that_has_memory_is_not_found(void **state)
 {
     program *p = *state;
@@ -295,7 +295,7 @@ static void a_moving_variable_may_be_in_shards(void **state)
     assert_true(is_all(p->u, 1) && is_all(p->m, 5));
 }
 
-/* The program frees the memory as soon as the save was asked for. */
+/* The program frees the memory immediately after the call. */
 static void a_save_that_overlaps_reads_no_memory_that_has_moved(void **state)
 {
     program *p = *state;

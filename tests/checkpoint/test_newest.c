@@ -56,7 +56,7 @@ static void a_missing_directory_has_no_newest(void **state)
     assert_null(path);
 }
 
-/* A later one that is not named may be one whose save was cut short at its end, but not one that was to be deleted. */
+/* A later checkpoint that the state file does not name may be of an interrupted save, unless it was to be deleted. */
 static void a_checkpoint_to_be_deleted_is_not_the_newest(void **state)
 {
     fixture *f = with_three(state);
@@ -65,7 +65,7 @@ static void a_checkpoint_to_be_deleted_is_not_the_newest(void **state)
     assert_restores(f, 8);
 }
 
-/* Damage to the newest: the one before is taken, and the log says why. */
+/* Damage to the newest: the one before is restored, and the log has the reason. */
 
 static void assert_passes_over(fixture *f, const char *why)
 {
@@ -162,7 +162,7 @@ static void a_state_file_without_its_checkpoints_is_an_error(void **state)
     assert_fails(restore_newest(f), HS_NOT_FOUND, &f->err, "none of its 1 checkpoints");
 }
 
-/* Another model's: going back in time would not help. */
+/* It is of another model, so an older one would not fit either. */
 static void a_checkpoint_that_does_not_fit_is_not_skipped(void **state)
 {
     fixture *f = with_three(state);
@@ -176,7 +176,7 @@ static void a_checkpoint_that_does_not_fit_is_not_skipped(void **state)
     assert_lacks(f->t.log, "skipped");
 }
 
-/* Damage to the state file: the directory is looked through, by step. */
+/* Damage to the state file: the directory is searched, by step. */
 
 static void assert_scans(fixture *f, const char *text)
 {
@@ -227,7 +227,7 @@ static void a_moved_directory(void **state)
     assert_lacks(f->t.log, "WARNING");
 }
 
-/* The list goes on where it was. */
+/* Restarts keep the list. */
 
 static void the_list_of_kept_checkpoints_survives_a_restart(void **state)
 {
@@ -241,7 +241,7 @@ static void the_list_of_kept_checkpoints_survives_a_restart(void **state)
     assert_string_equal(hs_saver_checkpoint(f->saver, 0), file_of(f, 9, NULL));
 }
 
-/* A checkpoint that somebody put there, or kept forever, is not the saver's to delete. */
+/* The saver does not delete checkpoints that the user copied there or that are kept forever. */
 static void cm_016_others_are_not_deleted(void **state)
 {
     fixture *f = *state;
@@ -281,7 +281,7 @@ static void a_damaged_one_is_deleted_first(void **state)
     assert_lacks(f->t.log, "WARNING");
 }
 
-/* Saves 8 to 12, damages the last two, and starts anew with a saver that keeps so many. */
+/* Saves 8 to 12, damages the last two, and restarts with a saver that keeps `keep` checkpoints. */
 static fixture *after_two_damaged(void **state, int64_t max_to_keep)
 {
     fixture *f = *state;
@@ -317,8 +317,8 @@ static void damaged_ones_stay_while_there_is_room(void **state)
     assert_true(has_file(f, 8, "index") && has_file(f, 11, "index"));
 }
 
-/* In the same process: what is later than the one that was gone back to is not the newest any more, and not kept in place
- * of it. */
+/* In the same process: checkpoints later than the restored one are not the newest any more, and do not displace it in the
+ * list. */
 static void restoring_an_earlier_checkpoint_abandons_later_ones(void **state)
 {
     fixture *f = *state;
@@ -335,7 +335,7 @@ static void restoring_an_earlier_checkpoint_abandons_later_ones(void **state)
     assert_true(model_is(&f->m, 11));
 }
 
-/* Looking at an older one, and coming back, leaves nothing. */
+/* Restoring an older one and then the newest abandons nothing. */
 static void going_back_and_forth_leaves_nothing(void **state)
 {
     fixture *f = *state;
@@ -349,7 +349,7 @@ static void going_back_and_forth_leaves_nothing(void **state)
     assert_int_equal(test_count_files(f->directory, "abandoned"), 0);
 }
 
-/* Training comes to the step of a damaged one again. */
+/* Training reaches the step of a damaged checkpoint again. */
 static void a_damaged_one_is_saved_over_and_is_the_newest(void **state)
 {
     fixture *f = after_two_damaged(state, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A state with NaN or infinity in it never becomes the newest. */
+/* A checkpoint with NaN or infinity never becomes the newest. */
 #include "checkpoint/model.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static void a_nonfinite_checkpoint_may_be_quarantined(void **state)
     assert_true(has_file(f, 2, "nonfinite.index"));
 }
 
-/* Whichever call of the file system fails. */
+/* With each call of the file system failing. */
 static void a_quarantine_is_complete_or_its_failure_is_reported(void **state)
 {
     fixture *f = *state;

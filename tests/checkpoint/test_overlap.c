@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large variables that are copied while the session runs on. */
+/* Large variables that are copied while the session continues (.overlap). */
 #include "checkpoint/model.h"
 #include "checkpoint/saver.h"
 #include "checkpoint/snapshot.h"
@@ -8,7 +8,7 @@
 
 enum { LARGE = 1 << 16, N = LARGE / sizeof(float) + 5, VARIABLES = 3, DEVICE = 2 };
 
-/* Two large variables of the host's and one of a device's, a small one, and ops that add to them. */
+/* Two large variables on the host, one on a device, a small one, and ops that add to them. */
 typedef struct {
     test_env t;
     char *directory;
@@ -42,7 +42,7 @@ static void add_to(float *values, size_t n)
         values[i]++;
 }
 
-/* Adds to what it says it writes. */
+/* Adds to the variables that it declares as written. */
 static hs_code update_written(void *self, hs_op *op, hs_error *err)
 {
     (void)self, (void)err;
@@ -52,7 +52,7 @@ static hs_code update_written(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Adds to everything, and says nothing of it. */
+/* Adds to all variables, and declares none. */
 static hs_code update_all(void *self, hs_op *op, hs_error *err)
 {
     fixture2 *f = self;
@@ -233,7 +233,7 @@ static void without_the_option_all_is_copied(void **state)
     assert_initial_values(f);
 }
 
-/* A provider of state may run something, which changes what is not copied yet. */
+/* A provider of state may run an op that changes a deferred variable. */
 static hs_code save_after_a_run(void *self, hs_state_writer *out, hs_error *err)
 {
     fixture2 *f = self;
@@ -282,7 +282,7 @@ static hs_code fill_output(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* An op whose output lies in the memory of a variable. */
+/* An op whose output is in the memory of a variable. */
 static void an_output_in_a_variable_is_copied_before_it_is_written(void **state)
 {
     fixture2 *f = *state;
@@ -348,7 +348,7 @@ static void two_threads_share_the_copying(void **state)
     }
 }
 
-/* The whole way: what is restored is the state of the moment when the save was asked for. */
+/* Save and restore: the checkpoint has the values at the call of the save. */
 static void a_save_that_overlaps_has_the_state_of_its_moment(void **state)
 {
     fixture2 *f = *state;
@@ -379,7 +379,7 @@ static hs_code update_second(void *self, hs_run_context *run, const hs_run_args 
     return HS_OK;
 }
 
-/* As hook.h says: a hook changes a variable by an op that lists it in its writes. */
+/* As in hook.h: a hook changes a variable by an op that declares the write. */
 static void a_change_by_a_hooks_op_is_not_in_the_save(void **state)
 {
     fixture2 *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restores that are not of everything, on purpose; and what is told of a restore. */
+/* Restores of only some variables, and hs_restore_options.report. */
 #include "checkpoint/model.h"
 
 static hs_code restore_with(fixture *f, const hs_restore_options *options)
@@ -8,7 +8,7 @@ static hs_code restore_with(fixture *f, const hs_restore_options *options)
     return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), options, &f->err);
 }
 
-/* A checkpoint of step 3 whose weights are called otherwise. */
+/* A checkpoint of step 3 with another name for the weights. */
 static fixture *with_renamed(void **state)
 {
     fixture *f = *state;

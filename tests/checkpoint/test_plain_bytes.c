@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State that is bytes of the program's, in one line. */
+/* hs_graph_bytes: a state that is an array of bytes of the program. */
 #include "checkpoint/model.h"
 
 typedef struct {
@@ -7,7 +7,7 @@ typedef struct {
     int32_t used;
 } generator;
 
-/* Opens the model anew, with `data` as the state "rng", from `directory` (may be NULL). */
+/* Closes the model and opens it with `data` as the state "rng", restoring from `directory` (may be NULL). */
 static hs_code open_with(fixture *f, void *data, size_t bytes, const char *directory)
 {
     model_close(&f->m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which checkpoints stay: the newest, the best, the pinned, and one every so many hours. */
+/* Retention: the newest checkpoints, the best, the pinned, and one every N hours. */
 #include "checkpoint/model.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static const char *in_list(const fixture *f)
     return text;
 }
 
-/* A saver like the one before that has died. */
+/* A new saver with the same options, as after a kill. */
 static void revive(fixture *f, hs_saver_options options)
 {
     use_saver(f, options);
@@ -51,7 +51,7 @@ static void sa_022_the_newest_stay(void **state)
     const int64_t steps[] = {1, 2, 3, 2, 1};
     for (int i = 0; i < 5; i++) {
         save_at(f, steps[i]);
-        if (i == 3) /* again, which is no other history */
+        if (i == 3) /* the same step again, which abandons nothing */
             assert_lacks(f->t.log, "later than the step being saved");
         assert_string_equal(in_list(f), lists[i]);
     }
@@ -68,7 +68,7 @@ static void sa_025_sa_037s_never_deletes_none_and_lists_the_newest(void **state)
     assert_string_equal(on_disk(f), "1 2 3 4 5 6 7");
 }
 
-/* Every so many hours. */
+/* keep_checkpoint_every_n_hours. */
 
 static void save_after(fixture *f, int64_t step, double secs)
 {
@@ -89,7 +89,7 @@ static void sa_028_a_checkpoint_per_interval_is_kept_forever(void **state)
     assert_string_equal(on_disk(f), "1 3 4");
 }
 
-/* TensorFlow's saver goes by a grid: after a pause it keeps one after the other, until the grid has caught up. */
+/* TensorFlow's saver has a grid of times: after a pause it keeps each checkpoint until the grid has caught up. */
 static void sa_035s_cm_034s_from_the_last_that_was_kept(void **state)
 {
     fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Behaviors of TensorFlow's Saver and checkpoint management that no other file here is about. */
+/* Other behaviors of TensorFlow's Saver and checkpoint management. */
 #include "checkpoint/model.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static hs_code fail_to_load(void *self, hs_state_reader *in, hs_error *err)
     return *(hs_code *)self ? hs_error_set(err, *(hs_code *)self, "the feed is gone") : HS_OK;
 }
 
-/* Restores step 1 into another model: with a piece of state, a bias of this type, and maybe one variable more. */
+/* Restores step 1 into another model: with a state, a bias of this type, and optionally another variable. */
 static hs_code restore_into(fixture *f, hs_code *fail, const char *also, hs_dtype bias)
 {
     model_close(&f->m);
@@ -72,7 +72,7 @@ static hs_code restore_into(fixture *f, hs_code *fail, const char *also, hs_dtyp
     return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err);
 }
 
-/* Every failure names the checkpoint. That model and checkpoint disagree is said where they do; the code is the cause's. */
+/* Each message names the checkpoint. If it does not fit the model, the message says so. The code is that of the cause. */
 static void sa_045s_messages_of_failed_restores(void **state)
 {
     fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variables of a session to a safetensors file. */
+/* Saving the variables of a session to a safetensors file. */
 #include "checkpoint/weights.h"
 
 #include "backends/raw_session.h"
@@ -113,7 +113,7 @@ static void a_dtype_that_the_format_has_not_is_named(void **state)
     hs_graph_free(graph);
 }
 
-/* A device whose memory, seen from the host, is garbage. */
+/* A device whose memory the host cannot read directly. */
 static hs_code invert(void *user, void *to, const void *from, size_t bytes, hs_error *err)
 {
     (void)user, (void)err;
@@ -157,7 +157,7 @@ static void local_variables_are_not_saved(void **state)
     hs_graph_free(graph);
 }
 
-/* A backend that says one thing and does another. */
+/* A backend whose values do not have the declared shape. */
 static hs_code (*honest_read)(void *session, size_t index, hs_tensor *value, hs_error *err);
 
 static hs_code read_nothing(void *session, size_t index, hs_tensor *value, hs_error *err)
@@ -218,7 +218,7 @@ static void two_may_write_to_one_path(void **state)
     assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
 }
 
-/* Whatever somebody has put where the file is to be written is not written to. */
+/* An existing file with the temporary name is not overwritten. */
 static void a_name_that_is_taken_is_passed_over(void **state)
 {
     enum { PLANTED = 64 };

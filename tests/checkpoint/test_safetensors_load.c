@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variables of a session from a safetensors file. */
+/* Restoring the variables of a session from a safetensors file. */
 #include "checkpoint/weights.h"
 
 #include "backends/raw_session.h"
@@ -79,7 +79,7 @@ static void everything_is_reported(void **state)
     assert_came(f, true, false, false);
 }
 
-/* It is an import: the session goes on from where it was. */
+/* A load is an import: the session keeps its record of restores and saves. */
 static void a_load_does_not_change_the_sessions_record_of_restores(void **state)
 {
     fixture *f = *state;
@@ -101,7 +101,7 @@ static hs_code load_between_two_looks(void *self, hs_run_context *run, const hs_
     return HS_OK;
 }
 
-/* The step that was read in this run is none any more. */
+/* The step that was read in this run is out of date. */
 static void a_hook_that_loads_sees_the_step_that_it_loaded(void **state)
 {
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "loader", .after_run = load_between_two_looks);
@@ -152,7 +152,7 @@ static void open_with_state(fixture *f, int64_t *number)
     assert_non_null(f->m.session);
 }
 
-/* Weights of others have none, and that is nothing to speak of. */
+/* Files of other programs have no states, which is not logged. */
 static void state_is_neither_saved_nor_missed(void **state)
 {
     fixture *f = *state;
@@ -166,7 +166,7 @@ static void state_is_neither_saved_nor_missed(void **state)
     assert_int_equal(f->t.log_used, 0);
 }
 
-/* It is for weights: a checkpoint that was made of the file has the state again. */
+/* A load restores only variables. A checkpoint that is converted from the file has the state. */
 static void state_that_is_there_stays_in_the_file(void **state)
 {
     fixture *f = *state;

@@ -76,7 +76,7 @@ static void each_directory_has_its_own_list(void **state)
     save_at(f, 1);
     snprintf(other, sizeof other, "%s/other", f->directory);
     assert_ok(save(f, "other/model.ckpt", 2, NULL), &f->err);
-    assert_true(has_file(f, 1, "index")); /* not deleted: it is no business of the other directory's list */
+    assert_true(has_file(f, 1, "index")); /* not deleted: the list of the other directory does not contain it */
     char *text = test_read_file(test_path(other, "checkpoint"), NULL);
     assert_lacks(text, "model.ckpt-1\"");
     free(text);
@@ -110,7 +110,7 @@ static void saving_in_the_working_directory(void **state)
     hs_env_free(&f->t.env, newest);
 }
 
-/* The list of those that are kept. */
+/* The list of kept checkpoints. */
 
 static void five_are_kept_by_default(void **state)
 {
@@ -170,7 +170,7 @@ static void sa_027_sa_039s_recovered_ones_are_deleted_in_their_turn(void **state
     assert_true(has_file(f, 3, "index") && has_file(f, 4, "index"));
 }
 
-/* A name that begins alike is another checkpoint. */
+/* A checkpoint whose name begins with the same text is another one. */
 static void deletion_spares_checkpoints_of_longer_names(void **state)
 {
     fixture *f = *state;
@@ -228,7 +228,7 @@ static void local_variables_are_not_saved(void **state)
     assert_saved(f, 1, "counter", false);
 }
 
-/* A backend whose variables go by other names, or cannot be read. */
+/* A backend whose variables have other names or cannot be read. */
 
 static const hs_backend_ops *inner;
 

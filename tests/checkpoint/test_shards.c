@@ -129,7 +129,7 @@ static void a_device_gives_the_same_files(void **state)
     assert_int_equal(the_wall.device_reads, BRICKS);
 }
 
-/* A backend whose views are good until the next call, as they may be. */
+/* A backend whose views are valid only until the next call. */
 static const hs_backend_ops *inner;
 static float view[LARGEST_BRICK];
 
@@ -169,7 +169,7 @@ static void any_number_is_restored(void **state)
     wall_close(w);
 }
 
-/* Files of several buffers, each with a thread that writes them. */
+/* Files of several buffers, each with a writing thread. */
 static void large_variables(void **state)
 {
     fixture *f = *state;
@@ -278,7 +278,7 @@ static void data_that_were_replaced_go(void **state)
     wall_close(w);
 }
 
-/* Where the index lacks data, others may be what is left of it. */
+/* If data files of the index are missing, other data files may belong to it. */
 static void where_data_are_missing_none_go(void **state)
 {
     fixture *f = *state;
@@ -291,9 +291,9 @@ static void where_data_are_missing_none_go(void **state)
     wall_close(w);
 }
 
-/* What is not finite. */
+/* NaN and infinity. */
 
-/* At index 7 of the one and 9 of the other, which may be the same. */
+/* At index 7 of one variable and 9 of the other, which may be the same variable. */
 static hs_code save_poisoned(wall *w, fixture *f, size_t brick, size_t other)
 {
     wall_set(w, 5);
@@ -395,7 +395,7 @@ static void sharded_checkpoints_are_merged(void **state)
     assert_ok(wall_save(w, f, 4, NULL), &f->err);
     save_at(f, 1);
     use_shards(f, 1);
-    remove(test_path(f->directory, "checkpoint")); /* what it calls the newest is not to be merged away */
+    remove(test_path(f->directory, "checkpoint")); /* the newest of the state file cannot be merged */
     wall_close(w);
     const char *const from[] = {test_path(f->directory, "wall"), file_of(f, 1, NULL), NULL};
     assert_ok(hs_checkpoint_merge(&f->t.env, from, test_path(f->directory, "all"), &f->err), &f->err);

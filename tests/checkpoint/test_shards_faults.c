@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saves of several data files that fail, or are not wanted any more. */
+/* Saves of several data files that fail or are cancelled. */
 #include "checkpoint/wall.h"
 
 #include "base/thread.h"
@@ -60,7 +60,7 @@ static hs_code save_again(test_env *t, void *user)
     const scene *s = user;
     wall w;
     hs_error err = {0};
-    test_tolerate_harmless(t);                        /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t); /* failures without effect: the copy grows instead, and the sweep is skipped */
     test_tolerate(t, "': no memory for its path");    /* old data */
     test_tolerate(t, "; a power failure may lose '"); /* the directory was not made here */
     hs_code code = wall_open(&w, &t->env, (wall_kind){.on_device[3] = true});
@@ -70,7 +70,7 @@ static hs_code save_again(test_env *t, void *user)
         code = saver ? save_with(saver, &w, s, &err) : err.code;
         hs_saver_free(saver);
     }
-    assert_lacks(err.message, "the bundle is finished or has failed"); /* the first cause is told */
+    assert_lacks(err.message, "the bundle is finished or has failed"); /* the error is the first cause */
     wall_close(&w);
     return code;
 }
@@ -90,7 +90,7 @@ static void any_allocation_may_fail(void **state)
     test_each_allocation(save_first, &s);
 }
 
-/* Each call of the file system. What is there before is of content 1. */
+/* Each call of the file system. The existing checkpoint has content 1. */
 
 static hs_code save_over(test_env *t, void *user)
 {
@@ -133,7 +133,7 @@ static void any_file_call_may_fail(void **state)
     }
 }
 
-/* The error is told once, and nothing is left. */
+/* The error is returned, and no files remain. */
 static void a_failing_file_fails_the_save(void **state)
 {
     fixture *f = *state;
@@ -188,7 +188,7 @@ static void a_save_may_be_cancelled_at_any_tensor(void **state)
     wall_close(&w);
 }
 
-/* Two variables of one name, in files of their own. */
+/* Two variables of one name, in two files. */
 static void a_name_is_there_once_in_all_files(void **state)
 {
     fixture *f = *state;

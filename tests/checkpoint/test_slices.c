@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables that a checkpoint has in slices, and reading parts of tensors. */
+/* Checkpoints with tensors in slices, and reading slices of tensors. */
 #include "checkpoint/model.h"
 
 #include "formats/bundle.h"

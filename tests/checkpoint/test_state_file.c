@@ -125,7 +125,7 @@ static void cm_009_relative_paths_are_joined_to_the_directory(void **state)
     assert_ok(state_read(f, &read), &f->err);
     assert_string_equal(read.newest, test_path(f->directory, "./model.ckpt-687529"));
     assert_string_equal(read.kept[0].path, test_path(f->directory, "./model.ckpt-687500"));
-    assert_true(read.kept[0].timestamp == 0); /* the file has none */
+    assert_true(read.kept[0].timestamp == 0); /* not in the file */
     hs__checkpoint_state_free(&read);
 }
 
@@ -184,7 +184,7 @@ static void a_damaged_file_is_data_loss(void **state)
     }
 }
 
-/* Each has its own time, so that there cannot be more or fewer; a file of others may have less. */
+/* Each checkpoint has a time. A file of another program may have fewer. */
 static void cm_028s_times_that_are_missing_or_too_many(void **state)
 {
     fixture *f = *state;
@@ -251,7 +251,7 @@ static void cm_026s_a_file_that_says_nothing_is_an_error(void **state)
     assert_says(&f->err, HS_DATA_LOSS, "checkpoint");
 }
 
-/* It is not taken for none, with which a training would begin anew. */
+/* An unreadable state file must not look like a missing one, as training would start from the beginning. */
 static void cm_026s_a_file_that_cannot_be_read_is_an_error(void **state)
 {
     fixture *f = *state;

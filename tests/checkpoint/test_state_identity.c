@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a piece of state belongs to, and of which version it is. */
+/* Identity and version of states. */
 #include "checkpoint/cell.h"
 
 #include <hooksess/testing.h>
@@ -30,7 +30,7 @@ static void without_version_and_identity_there_are_no_scalars(void **state)
     assert_false(has_tensor(f, 1, "hooksess/state/loader:identity"));
 }
 
-/* A save in the background writes from a copy, after the provider is gone. */
+/* A background save writes from a copy, after the provider was freed. */
 static void a_save_in_the_background_has_them(void **state)
 {
     fixture *f = *state;
@@ -72,7 +72,7 @@ static void state_from_before_there_were_versions_is_of_version_0(void **state)
     assert_int_equal(c.version, 0);
 }
 
-/* Neither is anything loaded, nor is an older checkpoint taken for it. */
+/* Nothing is loaded, and no older checkpoint is restored instead. */
 static void a_later_version_is_refused(void **state)
 {
     fixture *f = *state;
@@ -158,7 +158,7 @@ static void an_identity_on_one_side_alone_is_a_warning(void **state)
     assert_contains(f->t.log, "has no identity, but its provider has identity 'fashion'; restored");
 }
 
-/* The message has room for a part of them. */
+/* The message has only a part of them. */
 static void long_identities_are_logged_whole(void **state)
 {
     fixture *f = *state;
@@ -234,7 +234,7 @@ static void a_watched_hook_keeps_them(void **state)
     hs_script_free(script);
 }
 
-/* What is refused where it is registered. */
+/* Refusals when a provider is added. */
 
 static void assert_refused(fixture *f, const hs_state_provider *provider, const char *why)
 {
@@ -286,7 +286,7 @@ static void a_provider_without_a_version_and_an_identity(void **state)
 
 /* Damage. */
 
-/* A newer checkpoint with this beside the state is passed over for the one of step 1. */
+/* A newer checkpoint with this tensor is skipped, and step 1 is restored. */
 static void assert_passed_over(fixture *f, const char *name, hs_tensor value, const char *why)
 {
     cell c = {.value = 0};
@@ -358,7 +358,7 @@ static hs_code save_and_restore(test_env *t, void *user)
     cell c = {.value = 5};
     hs_error err = {0};
     hs_state_provider provider = cell_of(&c, "loader", 2, "digits");
-    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t); /* failures without effect: the copy grows instead, and the sweep is skipped */
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(f->directory);
     model_build(&m, &t->env);
@@ -421,7 +421,7 @@ static void *small_realloc(void *user, void *block, size_t bytes)
     return bytes > (size_t)1 << 30 ? NULL : machine->env.allocator.realloc(machine, block, bytes);
 }
 
-/* It is no limit, and no more than a hint. */
+/* The declared size is a hint, not a limit. */
 static void the_declared_size_may_be_wrong(void **state)
 {
     fixture *f = *state;

@@ -21,7 +21,7 @@ static hs_code verify_all(const hs_env *env, const fixture *f, hs_error *err)
     return code;
 }
 
-/* In how many places of a file, but for its last bytes, a bit may be wrong. */
+/* Returns the number of flipped bits that are not detected, in a file without its last bytes. */
 static size_t unnoticed(fixture *f, const char *ending, size_t unchecked)
 {
     size_t bytes, count = 0;
