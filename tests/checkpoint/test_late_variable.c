@@ -430,7 +430,7 @@ static void a_recovery_does_not_forget_it(void **state)
     assert_ok(restore(f, 2), &f->err);
     assert_true(is(o.moments, 7));
     assert_lacks(f->t.log, "no provider loads");
-    assert_lacks(f->t.log, "starts anew");
+    assert_lacks(f->t.log, "keeps its initial value");
 }
 
 static void a_recovery_to_before_it_was_added_sets_its_first_value(void **state)
@@ -472,7 +472,7 @@ static void after_a_recovery_it_may_be_added_once_more(void **state)
     set(other, 8);
     assert_ok(add(f, other), &f->err); /* too late for the checkpoint's */
     assert_true(is(other, 8));
-    assert_lacks(f->t.log, "starts anew");
+    assert_lacks(f->t.log, "keeps its initial value");
 }
 
 static void a_recovered_late_variable_may_be_added_again(void **state)

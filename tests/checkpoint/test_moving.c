@@ -335,7 +335,7 @@ static void a_copy_in_memory_knows_that_it_had_none(void **state)
     p->m = make(5);
     assert_ok(hs_raw_session_restore_copy(raw(p), copy, &p->err), &p->err);
     assert_true(is_all(p->m, 0));
-    assert_lacks(p->t.log, "nobody takes");
+    assert_lacks(p->t.log, "no provider loads");
     hs_state_copy_free(copy);
 }
 
