@@ -144,41 +144,6 @@ hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
 
 /* Both formats. */
 
-hs__stored hs__archive_tensor(const hs__archive *archive, size_t index)
-{
-    return archive->ops->tensor(archive->reader, index);
-}
-
-size_t hs__archive_find(const hs__archive *archive, const char *name)
-{
-    return archive->ops->find(archive->reader, name);
-}
-
-hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err)
-{
-    return archive->ops->locate(archive->reader, index, err);
-}
-
-hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err)
-{
-    return archive->ops->read(archive->reader, index, to, err);
-}
-
-hs_code hs__archive_locate_part(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
-{
-    return archive->ops->locate_part(archive->reader, index, box, bytes, err);
-}
-
-hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs__box *box, void *to, hs_error *err)
-{
-    return archive->ops->read_part(archive->reader, index, box, to, err);
-}
-
-hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err)
-{
-    return archive->ops->verify(archive->reader, index, err);
-}
-
 void hs__archive_watch(const hs__archive *archive, hs__read_progress *progress)
 {
     if (archive->ops == &bundle_ops)

@@ -38,19 +38,42 @@ typedef struct hs__archive {
 hs__archive hs__bundle_archive(hs__bundle_reader *reader);
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader);
 
-hs__stored hs__archive_tensor(const hs__archive *archive, size_t index);
+static inline hs__stored hs__archive_tensor(const hs__archive *archive, size_t index)
+{
+    return archive->ops->tensor(archive->reader, index);
+}
 /* Returns HS__NONE if the archive has no tensor of that name. */
-size_t hs__archive_find(const hs__archive *archive, const char *name);
+static inline size_t hs__archive_find(const hs__archive *archive, const char *name)
+{
+    return archive->ops->find(archive->reader, name);
+}
 /* Checks that the tensor can be read and that the file has its bytes. Call it before memory for them is allocated. */
-hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err);
+static inline hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err)
+{
+    return archive->ops->locate(archive->reader, index, err);
+}
 /* Reads the tensor, and verifies its checksum if the format has one. */
-hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err);
-/* The same of a part of it, which lies in it: one thread at a time. Strings come only in the slices that they were saved
- * in: else it is UNIMPLEMENTED. `bytes` is what hs__archive_read_part writes. */
-hs_code hs__archive_locate_part(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes, hs_error *err);
-hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs__box *box, void *to, hs_error *err);
-/* Reads it only to verify it, if there is something to verify it by. */
-hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err);
+static inline hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err)
+{
+    return archive->ops->read(archive->reader, index, to, err);
+}
+/* The same for a part of the tensor, by one thread at a time. *bytes is the size that hs__archive_read_part writes. A part
+ * of a tensor of strings must be a saved slice: otherwise UNIMPLEMENTED. */
+static inline hs_code hs__archive_locate_part(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes,
+                                              hs_error *err)
+{
+    return archive->ops->locate_part(archive->reader, index, box, bytes, err);
+}
+static inline hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs__box *box, void *to,
+                                            hs_error *err)
+{
+    return archive->ops->read_part(archive->reader, index, box, to, err);
+}
+/* Reads the tensor only to verify its checksum, if the format has one. */
+static inline hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err)
+{
+    return archive->ops->verify(archive->reader, index, err);
+}
 
 /* Counts the bytes that are read of a bundle from now on. Safetensors files are not counted. `progress` is borrowed. */
 void hs__archive_watch(const hs__archive *archive, hs__read_progress *progress);

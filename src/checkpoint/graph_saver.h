@@ -22,15 +22,10 @@ typedef struct hs__graph_saver {
  * op that is used, or is of TensorFlow's checkpoint format V1. Call hs__graph_saver_free in any case. */
 hs_code hs__graph_saver_init(hs__graph_saver *graph, const hs_env *env, const hs_saver_options *options, hs_error *err);
 void hs__graph_saver_free(hs__graph_saver *graph);
-/* Runs the op `name` for the files that begin with `prefix`. */
-hs_code hs__graph_saver_run(const hs__graph_saver *graph, hs_raw_session *session, const char *name, const char *prefix,
-                            hs_error *err);
 /* Appends the SaverDef, with the retention of `kept`. */
 void hs__graph_saver_pack(const hs__graph_saver *graph, const Hs__Pb__SaverDef *kept, hs__buffer *out);
 /* Runs the restore op for a checkpoint that was verified. */
 hs_code hs__graph_restore(const hs__graph_saver *graph, hs_raw_session *session, const char *prefix, hs_error *err);
-
-/* graph_save.c */
 
 /* The tensors with NaN or infinity that a save has found. */
 typedef struct hs__nonfinite_report {

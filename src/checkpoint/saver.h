@@ -14,7 +14,7 @@
  *   0. The directory is locked against other processes. When the lock is new, the directory is synced, because names that
  *      are visible may be those of a killed process that had not synced them. Files of interrupted saves are removed.
  *   1. Data, .meta and index are written to temporary files, NAME.tmp, and synced. If the graph's own op writes the data,
- *      they are at PREFIX.tmp-graph first (graph_save.c).
+ *      they are at PREFIX.tmp-graph first (graph_saver.c).
  *   2. Data and .meta are renamed to their names, and the directory is synced.
  *   3. The index is renamed to its name, and the directory is synced. From here on the checkpoint exists.
  *   4. At the first save under a lock and after a rollback: later checkpoints that the saver does not keep belong to an
