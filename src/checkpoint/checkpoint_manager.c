@@ -115,13 +115,13 @@ static hs_code read_step(const hs_checkpoint_manager *manager, hs_raw_session *s
     return hs__error_copy(err, &error);
 }
 
-static void note_step(hs_checkpoint_manager *manager, int64_t step)
+static void record_step(hs_checkpoint_manager *manager, int64_t step)
 {
     manager->last_step = step;
     manager->has_last_step = manager->every_n_steps != 0;
 }
 
-static void note_number(hs_checkpoint_manager *manager, const char *path)
+static void record_number(hs_checkpoint_manager *manager, const char *path)
 {
     int64_t number = hs__step_in(path);
     if (number > manager->highest)
@@ -160,9 +160,9 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
         return code;
     const char *path;
     for (size_t i = 0; (path = hs_saver_checkpoint(manager->saver, i)); i++)
-        note_number(manager, path);
+        record_number(manager, path);
     if (any)
-        note_step(manager, step);
+        record_step(manager, step);
     if (any && restored)
         *restored = hs_raw_session_restored_from(session);
     hs_error_clear(err);
@@ -187,7 +187,7 @@ static hs_code check_not_refused(const hs_checkpoint_manager *manager, const hs_
 }
 
 /* NAME-NUMBER.index */
-static int note_found(void *user, const char *name)
+static int record_file(void *user, const char *name)
 {
     enum { MOST_DIGITS = 18 };
     hs_checkpoint_manager *manager = user;
@@ -210,7 +210,7 @@ static hs_code find_numbers(hs_checkpoint_manager *manager, hs_error *err)
     hs_code code = manager->searched ? HS_OK : hs_saver_hold(manager->saver, manager->prefix, err);
     if (code || manager->searched)
         return code;
-    code = hs__list(&manager->saver->env, manager->directory, note_found, manager, err);
+    code = hs__list(&manager->saver->env, manager->directory, record_file, manager, err);
     manager->searched = !code;
     return code;
 }
@@ -228,7 +228,7 @@ static hs_code save_as(hs_checkpoint_manager *manager, hs_raw_session *session, 
     }
     hs__free(&manager->saver->env, manager->path);
     manager->path = path;
-    note_number(manager, path);
+    record_number(manager, path);
     int64_t step = options->background ? -1 : hs_raw_session_global_step(session, NULL);
     if (step >= 0)
         hs_raw_session_record_save(session, step);
@@ -251,7 +251,7 @@ static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int
     if ((code = check_not_refused(manager, session, err)) || (number < 0 && (code = find_numbers(manager, err))) ||
         (code = save_as(manager, session, number < 0 ? manager->highest + 1 : number, &options, err)))
         return code;
-    note_step(manager, step);
+    record_step(manager, step);
     if (saved)
         *saved = manager->path;
     hs_error_clear(err);

@@ -58,7 +58,7 @@ static hs_code check_arguments(const char *const *prefixes, const char *merged, 
 
 /* Places. */
 
-static void make_plain(char *path)
+static void normalize(char *path)
 {
     char *to = path;
     for (const char *at = path; *at;) {
@@ -83,7 +83,7 @@ static hs_code place_of(const hs_env *env, const char *prefix, place *p, hs_erro
     p->directory = hs__path_directory(env, prefix);
     if (!p->directory)
         return hs__no_memory(err, strlen(prefix), "a path");
-    make_plain(p->directory);
+    normalize(p->directory);
     return HS_OK;
 }
 

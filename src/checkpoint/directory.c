@@ -200,7 +200,7 @@ static bool is_orphan(const hs_env *env, const char *prefix, ending e)
     return e.part == DATA && is_replaced(env, prefix, e);
 }
 
-static int note_orphan(void *user, const char *name)
+static int collect_orphan(void *user, const char *name)
 {
     sweep *s = user;
     const char *rest = ending_of(name, s->base);
@@ -250,7 +250,7 @@ void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char
 }
 
 /* Removes an orphan. If its checkpoint was being abandoned, renames it as its index was. */
-static void clear(const sweep *s, const char *path)
+static void remove_orphan(const sweep *s, const char *path)
 {
     const char *rest = ending_of(hs__path_base(path), s->base);
     char *index = hs__format(s->env, "%.*s" HS__ABANDONED ".index", (int)(rest - path), path);
@@ -274,12 +274,12 @@ static void sweep_directory(const hs__held_directory *held, const hs_env *env, c
     const char *directory = held->path;
     sweep s = {.env = env, .directory = directory, .base = base};
     hs_error error = {0};
-    if (hs__list(env, directory, note_orphan, &s, &error))
+    if (hs__list(env, directory, collect_orphan, &s, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     if (s.n)
         hs_log(env, HS_LOG_INFO, "%s: removing %zu files of interrupted saves", directory, s.n);
     for (size_t i = 0; i < s.n; i++) {
-        clear(&s, s.orphans[i]);
+        remove_orphan(&s, s.orphans[i]);
         hs__free(env, s.orphans[i]);
     }
     hs__free(env, s.orphans);
@@ -297,7 +297,7 @@ typedef struct {
     bool no_memory;
 } later;
 
-static int note_later(void *user, const char *name)
+static int collect_later(void *user, const char *name)
 {
     later *l = user;
     const char *dot = strstr(name, ".index");
@@ -405,7 +405,7 @@ hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, con
 {
     char *series = hs__format(env, "%s-0", base);
     later l = {.env = env, .directory = held->path, .series = series, .step = step, .held = held};
-    hs_code code = series ? hs__list(env, held->path, note_later, &l, err) : hs__no_memory(err, strlen(base), "a name");
+    hs_code code = series ? hs__list(env, held->path, collect_later, &l, err) : hs__no_memory(err, strlen(base), "a name");
     if (!code && l.no_memory)
         code = hs__no_memory(err, l.n * sizeof *l.paths, "the list of checkpoints");
     if (!code && l.n) {

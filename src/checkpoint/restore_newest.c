@@ -46,7 +46,7 @@ static void add_named(candidates *all, const char *path)
     hs__free(all->env, sibling);
 }
 
-static int found_file(void *user, const char *name)
+static int collect_file(void *user, const char *name)
 {
     candidates *all = user;
     size_t length = strlen(name);
@@ -80,7 +80,7 @@ static bool is_expired(const hs__checkpoint_state *state, const char *path)
 
 /* A process may have been killed between a checkpoint and its state file (saver.h). Such a checkpoint is later than the
  * newest of a state file that was not edited since. It is tried first. */
-static void put_unnamed_successors_first(candidates *all, const hs__checkpoint_state *state)
+static void move_unnamed_successors_first(candidates *all, const hs__checkpoint_state *state)
 {
     size_t front = 0;
     int64_t step = hs__step_in(state->newest);
@@ -103,7 +103,7 @@ static hs_code search_directory(candidates *all, hs_error *err)
     hs_error cause = {0};
     hs_code code = hs__stat(all->env, all->directory, &found, &cause);
     if (!code && found.is_directory)
-        return hs__list(all->env, all->directory, found_file, all, err);
+        return hs__list(all->env, all->directory, collect_file, all, err);
     return code == HS_NOT_FOUND ? HS_OK : hs__error_copy(err, &cause);
 }
 
@@ -131,7 +131,7 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
     if (all->n > all->named)
         qsort(all->paths + all->named, all->n - all->named, sizeof *all->paths, newest_first);
     if (has_state)
-        put_unnamed_successors_first(all, state);
+        move_unnamed_successors_first(all, state);
     if (all->failed)
         return hs__no_memory(err, all->n * sizeof *all->paths, "the list of checkpoints");
     return HS_OK;
@@ -145,8 +145,8 @@ static bool is_damage(hs_code code)
 }
 
 /* *chosen is the index of the restored checkpoint, or HS__NONE if the directory has none. */
-static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidates *all, const hs_restore_options *options,
-                        size_t *chosen, hs_error *err)
+static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const candidates *all,
+                             const hs_restore_options *options, size_t *chosen, hs_error *err)
 {
     hs_error first = {0};
     *chosen = HS__NONE;
@@ -235,7 +235,7 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
     hs__background_wait(saver); /* the one in progress will be the newest */
     hs_code code = gather(&all, NULL, &state, err);
     if (!code)
-        code = try_each(saver, session, &all, options, &chosen, err);
+        code = restore_first(saver, session, &all, options, &chosen, err);
     if (!code && chosen != HS__NONE && !(code = adopt(saver, &all, &state, chosen, err))) {
         *restored = hs__strdup(&session->env, all.paths[chosen]);
         if (!*restored)

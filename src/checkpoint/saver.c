@@ -135,8 +135,8 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
     return HS_OK;
 }
 
-/* Notes that the session was rolled back to a snapshot: checkpoints after that step belong to an abandoned branch. */
-static void note_rollback(hs_saver *saver, const hs_raw_session *session)
+/* Records that the session was rolled back to a snapshot: checkpoints after that step belong to an abandoned branch. */
+static void record_rollback(hs_saver *saver, const hs_raw_session *session)
 {
     if (!session->rolled_back)
         saver->rollback_session = NULL; /* another session may get its address later */
@@ -178,7 +178,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     if ((given && (code = HS_STRUCT_TAKE(hs_save_options, copy_limit, &options, given, err))) ||
         (code = check_options(&options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
         return code;
-    note_rollback(saver, session);
+    record_rollback(saver, session);
     if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err)))
         code = save_list(saver, &list, prefix, step, &options, err);
     hs__save_list_free(&list);
