@@ -19,54 +19,54 @@ static bool is_kept(void *user, const char *path)
     return false;
 }
 
+static hs_code check_saver_options(const hs_saver_options *options, hs_error *err)
+{
+    if (options->max_to_keep < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_saver_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
+                            (long long)options->max_to_keep);
+    if (options->keep_best < 0 || !(options->keep_checkpoint_every_n_hours >= 0))
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "hs_saver_options: keep_best is %lld and keep_checkpoint_every_n_hours is %g; both must be at least 0",
+            (long long)options->keep_best, options->keep_checkpoint_every_n_hours);
+    if (options->nonfinite < HS_NONFINITE_FAIL || options->nonfinite > HS_NONFINITE_ALLOW)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %d, not an hs_nonfinite_policy",
+                            (int)options->nonfinite);
+    if (options->shards < 0 || options->shards > HS__MOST_SHARDS)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.shards is %lld; it must be from 0 to %d",
+                            (long long)options->shards, HS__MOST_SHARDS);
+    return HS_OK;
+}
+
 hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
 {
     hs_saver_options options = HS_INIT(hs_saver_options);
     hs_env env;
     if ((given && HS_STRUCT_TAKE(hs_saver_options, reserved_too, &options, given, err)) ||
-        hs__env_take(&env, options.env, err))
+        hs__env_take(&env, options.env, err) || check_saver_options(&options, err))
         return NULL;
-    if (options.max_to_keep < HS_NEVER) {
-        hs_error_set(err, HS_INVALID_ARGUMENT,
-                     "hs_saver_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
-                     (long long)options.max_to_keep);
-        return NULL;
-    }
-    if (options.keep_best < 0 || !(options.keep_checkpoint_every_n_hours >= 0)) {
-        hs_error_set(err, HS_INVALID_ARGUMENT,
-                     "hs_saver_options: keep_best is %lld and keep_checkpoint_every_n_hours is %g; both must be at least 0",
-                     (long long)options.keep_best, options.keep_checkpoint_every_n_hours);
-        return NULL;
-    }
-    if (options.nonfinite < HS_NONFINITE_FAIL || options.nonfinite > HS_NONFINITE_ALLOW) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %d, not an hs_nonfinite_policy",
-                     (int)options.nonfinite);
-        return NULL;
-    }
-    if (options.shards < 0 || options.shards > HS__MOST_SHARDS) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.shards is %lld; it must be from 0 to %d",
-                     (long long)options.shards, HS__MOST_SHARDS);
-        return NULL;
-    }
     hs_saver *saver = hs__alloc(&env, 1, sizeof *saver);
     if (!saver) {
         hs__no_memory(err, sizeof *saver, "a saver");
         return NULL;
     }
-    saver->env = env;
-    saver->held = (hs__held_directory){.is_kept = is_kept, .user = saver};
-    saver->keep_best = options.keep_best;
-    saver->larger_is_better = options.larger_is_better;
-    saver->keep_every_secs = options.keep_checkpoint_every_n_hours * 3600;
-    saver->last_preserved = (double)hs_env_realtime_ns(&saver->env) / 1e9; /* the first one is kept an interval from now */
-    saver->nonfinite = options.nonfinite;
-    saver->shards = options.shards ? (int32_t)options.shards : 1;
+    *saver = (hs_saver){
+        .env = env,
+        .max_to_keep = options.max_to_keep ? options.max_to_keep : 5,
+        .keep_best = options.keep_best,
+        .larger_is_better = options.larger_is_better,
+        .keep_every_secs = options.keep_checkpoint_every_n_hours * 3600,
+        .last_preserved = (double)hs_env_realtime_ns(&env) / 1e9, /* the first one is kept an interval from now */
+        .nonfinite = options.nonfinite,
+        .shards = options.shards ? (int32_t)options.shards : 1,
+        .held = {.is_kept = is_kept, .user = saver},
+    };
     if (hs__selection_init(&saver->selection, &saver->env, options.variables, options.names, err) ||
         hs__graph_saver_init(&saver->graph, &saver->env, &options, err)) {
         hs_saver_free(saver);
         return NULL;
     }
-    saver->max_to_keep = options.max_to_keep ? options.max_to_keep : 5;
     hs_error_clear(err);
     return saver;
 }
