@@ -5,9 +5,8 @@
 #include "checkpoint/save_item.h"
 #include "checkpoint/selection.h"
 
-/* What one save writes of a session. The list is made once, at the beginning of a save, and everything that follows reads
- * it. It borrows names of the session and of the selection: between making and freeing it, no variable is added, unless it
- * is no longer read. */
+/* What one save writes of a session. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
+ * and writing use it. It borrows names of the session and of the selection, so it is invalid after a variable was added. */
 
 /* A variable with memory. */
 typedef struct hs__listed_variable {

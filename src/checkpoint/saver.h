@@ -17,8 +17,8 @@
  *      they are at PREFIX.tmp-graph first (graph_saver.c).
  *   2. Data and .meta are renamed to their names, and the directory is synced.
  *   3. The index is renamed to its name, and the directory is synced. From here on the checkpoint exists.
- *   4. At the first save under a lock and after a rollback: later checkpoints that the saver does not keep belong to an
- *      abandoned branch of the training. They are renamed to PREFIX.abandoned: indexes first, the latest checkpoint last.
+ *   4. At the first save under a lock, or after a restore or rollback: later checkpoints that the saver does not keep are
+ *      of an abandoned branch of the training. They are renamed to PREFIX.abandoned: indexes first, the latest one last.
  *   5. The state file is replaced. From here on all readers see the new checkpoint as the newest. Comments in the file name
  *      the checkpoint that was saved last and those that are to be deleted.
  *   6. Those are deleted, index first.
