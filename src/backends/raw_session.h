@@ -15,7 +15,7 @@
  *   raw_variables.c  variables: the backend's, and those added while the session is open
  *   raw_sharing.c    the lock of a session that several threads run
  *
- * These files alone write its fields, but for `waiting`, `loading_states` and `told_without_memory`, which belong to
+ * These files alone write its fields, but for `unclaimed`, `loading_states` and `unallocated_logged`, which belong to
  * src/checkpoint, and `runs_queues`, which belongs to src/session. */
 
 /* A registered provider of state. */
@@ -46,8 +46,8 @@ typedef struct hs__stored_state {
     int64_t version;
     unsigned char *data; /* NULL: it has none of that key, or too much to be kept in memory (bytes is not 0) */
     size_t bytes;
-    uint32_t crc; /* of the data, as the checkpoint has it */
-    bool is_lent; /* the data belong to somebody else */
+    uint32_t crc;     /* of the data, as the checkpoint has it */
+    bool is_borrowed; /* the data are not freed with the item */
 } hs__stored_state;
 
 /* What a checkpoint has of them. */
@@ -55,8 +55,8 @@ typedef struct hs__stored_states {
     char *path; /* the checkpoint's; NULL: there is none */
     hs__stored_state *items;
     size_t n, capacity;
-    bool any_identity; /* as its restore was told */
-    bool untold;       /* there are some that nobody takes, and nobody was told yet */
+    bool any_identity; /* hs_restore_options.any_identity */
+    bool unreported;   /* the log has not named the unclaimed ones yet */
 } hs__stored_states;
 
 /* Functions that lower folders call of the session that owns the raw session, `owner`. */
@@ -81,17 +81,17 @@ struct hs_raw_session {
     size_t n_states, states_capacity;
     hs__late_variable *late; /* behind those of the session: those that a recovery has lost, until it is complete */
     size_t n_late, n_lost, late_capacity;
-    size_t late_from;          /* the index of the first of them: there are as many of the backend's */
-    hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
-    bool loading_states;       /* a provider is loading: none can be added */
-    bool told_without_memory;  /* the log has named variables without memory */
-    char *restored_from;       /* path of the last restored checkpoint; NULL: none */
-    int64_t restores;          /* number of restores */
-    hs_error saves_refused;    /* the reason; HS_OK: saves are allowed */
-    uint64_t moves;            /* number of times that the global step may have changed outside of the hooked run */
-    int64_t saved_step;        /* of the newest complete checkpoint; -1: none */
-    bool rolled_back;          /* the last restore was from memory, */
-    int64_t rolled_back_to;    /* to this step; savers compare it with the steps that they have saved */
+    size_t late_from;            /* the index of the first of them: there are as many of the backend's */
+    hs__stored_states unclaimed; /* of the last restored checkpoint: no provider or variable has claimed them yet */
+    bool loading_states;         /* a provider is loading: none can be added */
+    bool unallocated_logged;     /* the log has named variables without memory */
+    char *restored_from;         /* path of the last restored checkpoint; NULL: none */
+    int64_t restores;            /* number of restores */
+    hs_error saves_refused;      /* the reason; HS_OK: saves are allowed */
+    uint64_t moves;              /* number of times that the global step may have changed outside of the hooked run */
+    int64_t saved_step;          /* of the newest complete checkpoint; -1: none */
+    bool rolled_back;            /* the last restore was from memory, */
+    int64_t rolled_back_to;      /* to this step; savers compare it with the steps that they have saved */
 };
 
 /* raw_session.c */

@@ -31,7 +31,7 @@ static hs_code bundle_read(void *reader, size_t index, void *to, hs_error *err)
     return hs__bundle_read(reader, entry_of(reader, index), to, err);
 }
 
-/* A slice that was saved as just this part, or NULL. */
+/* The saved slice with exactly this box, or NULL. */
 static const hs__bundle_entry *same_slice(const hs__bundle_reader *reader, const hs__bundle_entry *entry,
                                           const hs__box *box)
 {
@@ -84,7 +84,7 @@ hs__archive hs__bundle_archive(hs__bundle_reader *reader)
     return (hs__archive){&bundle_ops, reader, reader->prefix, reader->n_entries, true};
 }
 
-/* safetensors files: all that can be checked of them is, when they are opened. */
+/* Safetensors files. Opening one has checked it. */
 
 static hs__stored file_tensor(const void *reader, size_t index)
 {
@@ -142,42 +142,7 @@ hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
     return (hs__archive){&file_ops, reader, reader->path, reader->header.n, false};
 }
 
-/* Both. */
-
-hs__stored hs__archive_tensor(const hs__archive *archive, size_t index)
-{
-    return archive->ops->tensor(archive->reader, index);
-}
-
-size_t hs__archive_find(const hs__archive *archive, const char *name)
-{
-    return archive->ops->find(archive->reader, name);
-}
-
-hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err)
-{
-    return archive->ops->locate(archive->reader, index, err);
-}
-
-hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err)
-{
-    return archive->ops->read(archive->reader, index, to, err);
-}
-
-hs_code hs__archive_locate_part(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
-{
-    return archive->ops->locate_part(archive->reader, index, box, bytes, err);
-}
-
-hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs__box *box, void *to, hs_error *err)
-{
-    return archive->ops->read_part(archive->reader, index, box, to, err);
-}
-
-hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err)
-{
-    return archive->ops->verify(archive->reader, index, err);
-}
+/* Both formats. */
 
 void hs__archive_watch(const hs__archive *archive, hs__read_progress *progress)
 {

@@ -5,11 +5,11 @@
 #include "formats/bundle.h"
 #include "formats/safetensors.h"
 
-/* Where a restore takes its tensors from, by their numbers: a bundle or a safetensors file that is open. */
+/* An open file with tensors to restore, a bundle or a safetensors file. Tensors are addressed by index. */
 
 typedef struct hs__stored {
     const char *name;
-    int32_t dtype; /* as the file says, maybe none of ours */
+    int32_t dtype; /* as the file says; may be unknown to this library */
     hs_shape shape;
     size_t bytes;   /* in memory */
     bool in_slices; /* it is read by one thread */
@@ -29,33 +29,56 @@ typedef struct hs__archive_ops {
 typedef struct hs__archive {
     const hs__archive_ops *ops;
     void *reader;
-    const char *path; /* what it is called in messages */
+    const char *path; /* its name in messages */
     size_t n;
-    bool is_checkpoint; /* what is saved here, and not a file of weights from elsewhere */
+    bool is_checkpoint; /* a checkpoint of this library, not a file of weights */
 } hs__archive;
 
 /* The archive borrows the reader. */
 hs__archive hs__bundle_archive(hs__bundle_reader *reader);
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader);
 
-hs__stored hs__archive_tensor(const hs__archive *archive, size_t index);
-/* HS__NONE: there is no tensor of that name. */
-size_t hs__archive_find(const hs__archive *archive, const char *name);
-/* Can it be read, and are its bytes there? To be asked before memory for them is. */
-hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err);
-/* Reads it, and verifies it if there is something to verify it by. */
-hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err);
-/* The same of a part of it, which lies in it: one thread at a time. Strings come only in the slices that they were saved
- * in: else it is UNIMPLEMENTED. `bytes` is what hs__archive_read_part writes. */
-hs_code hs__archive_locate_part(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes, hs_error *err);
-hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs__box *box, void *to, hs_error *err);
-/* Reads it only to verify it, if there is something to verify it by. */
-hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err);
+static inline hs__stored hs__archive_tensor(const hs__archive *archive, size_t index)
+{
+    return archive->ops->tensor(archive->reader, index);
+}
+/* Returns HS__NONE if the archive has no tensor of that name. */
+static inline size_t hs__archive_find(const hs__archive *archive, const char *name)
+{
+    return archive->ops->find(archive->reader, name);
+}
+/* Checks that the tensor can be read and that the file has its bytes. Call it before memory for them is allocated. */
+static inline hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err)
+{
+    return archive->ops->locate(archive->reader, index, err);
+}
+/* Reads the tensor, and verifies its checksum if the format has one. */
+static inline hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err)
+{
+    return archive->ops->read(archive->reader, index, to, err);
+}
+/* The same for a part of the tensor, by one thread at a time. *bytes is the size that hs__archive_read_part writes. A part
+ * of a tensor of strings must be a saved slice: otherwise UNIMPLEMENTED. */
+static inline hs_code hs__archive_locate_part(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes,
+                                              hs_error *err)
+{
+    return archive->ops->locate_part(archive->reader, index, box, bytes, err);
+}
+static inline hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs__box *box, void *to,
+                                            hs_error *err)
+{
+    return archive->ops->read_part(archive->reader, index, box, to, err);
+}
+/* Reads the tensor only to verify its checksum, if the format has one. */
+static inline hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err)
+{
+    return archive->ops->verify(archive->reader, index, err);
+}
 
-/* Counts what is read of a bundle from now on; those of safetensors files are not counted. Borrowed. */
+/* Counts the bytes that are read of a bundle from now on. Safetensors files are not counted. `progress` is borrowed. */
 void hs__archive_watch(const hs__archive *archive, hs__read_progress *progress);
 
-/* The same archive for another thread, if it forks. To be ended before the archive is closed. */
+/* The same archive for another thread, if ops->forks. End it before the archive is closed. */
 typedef struct hs__archive_fork {
     hs__archive archive;
     hs__bundle_reader reader;

@@ -2,6 +2,7 @@
 #include "checkpoint/background.h"
 
 #include "base/thread.h"
+#include "checkpoint/save.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -11,17 +12,16 @@ struct hs__background {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool busy, quit; /* under the lock, as all below is that is not the worker's while it is busy */
-    atomic_bool cancel,
-        told; /* the one on its way is not wanted any more; what it came to has been asked for, or is nothing */
+    bool busy, quit;      /* under the lock. While busy, the worker owns the fields below; otherwise the session's thread */
+    atomic_bool cancel;   /* the save in progress is to be replaced */
+    atomic_bool reported; /* the caller has the result of the last save; true before the first */
 
-    /* what is to be saved: the worker's while it is busy */
-    hs__image image;
+    hs__snapshot snapshot;
     char *prefix, *state_file;
     hs_save_options options;
     int64_t step;
-    bool replaces;  /* another one that was on its way: it is not replaced itself */
-    hs_error error; /* what it came to */
+    bool replaces;  /* it replaced another save, and cannot be replaced itself */
+    hs_error error; /* the result */
 };
 
 static bool is_cancelled(void *user)
@@ -29,7 +29,7 @@ static bool is_cancelled(void *user)
     return atomic_load_explicit(&((hs__background *)user)->cancel, memory_order_relaxed);
 }
 
-/* A file system or a graph may also fail with HS_CANCELLED. */
+/* Without a request to cancel, CANCELLED is an error of the file system or the graph. */
 static bool was_replaced(hs__background *b, hs_code code)
 {
     return code == HS_CANCELLED && is_cancelled(b);
@@ -38,13 +38,13 @@ static bool was_replaced(hs__background *b, hs_code code)
 static void save_one(hs__background *b)
 {
     hs_error error = {0};
-    hs__image_complete(&b->image);
-    hs_code code = hs__save_image(b->saver, &b->image, b->prefix, b->step, &b->options, is_cancelled, b, &error);
+    hs__snapshot_complete(&b->snapshot);
+    hs_code code = hs__save_snapshot(b->saver, &b->snapshot, b->prefix, b->step, &b->options, is_cancelled, b, &error);
     hs__normalize_error(code, "the save", &error);
     pthread_mutex_lock(&b->lock);
     b->error = error;
     b->busy = false;
-    atomic_store_explicit(&b->told, was_replaced(b, code), memory_order_release);
+    atomic_store_explicit(&b->reported, was_replaced(b, code), memory_order_release);
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }
@@ -76,7 +76,7 @@ static void free_parts(hs__background *b)
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
     free_names(b);
-    hs__image_free(&b->image);
+    hs__snapshot_free(&b->snapshot);
 }
 
 static hs_code start(hs_saver *saver, hs_error *err)
@@ -86,12 +86,12 @@ static hs_code start(hs_saver *saver, hs_error *err)
         return hs__no_memory(err, sizeof *b, "saving in the background");
     b->saver = saver;
     atomic_init(&b->cancel, false);
-    atomic_init(&b->told, true);
-    int result = hs__image_init(&b->image, &saver->env);
+    atomic_init(&b->reported, true);
+    int result = hs__snapshot_init(&b->snapshot, &saver->env);
     if (!result && (result = pthread_mutex_init(&b->lock, NULL)))
-        hs__image_free(&b->image);
+        hs__snapshot_free(&b->snapshot);
     else if (!result && (result = pthread_cond_init(&b->changed, NULL)))
-        pthread_mutex_destroy(&b->lock), hs__image_free(&b->image);
+        pthread_mutex_destroy(&b->lock), hs__snapshot_free(&b->snapshot);
     else if (!result && (result = hs__thread_start(&b->thread, work, b)))
         free_parts(b);
     if (result) {
@@ -136,8 +136,9 @@ static bool is_busy(hs__background *b)
     return busy;
 }
 
-/* Is it this one's turn? */
-static hs_code make_way(hs__background *b, hs_busy_policy policy, bool *replaces, hs_error *err)
+/* Applies the policy to a save in progress. On success the worker is idle, and *replaces says whether that save was
+ * cancelled. */
+static hs_code apply_policy(hs__background *b, hs_busy_policy policy, bool *replaces, hs_error *err)
 {
     *replaces = false;
     if (!is_busy(b))
@@ -152,7 +153,7 @@ static hs_code make_way(hs__background *b, hs_busy_policy policy, bool *replaces
     return HS_OK;
 }
 
-static hs_code fill(hs__background *b, hs_raw_session *session, const char *prefix, int64_t step,
+static hs_code fill(hs__background *b, const hs__save_list *list, const char *prefix, int64_t step,
                     const hs_save_options *options, hs_error *err)
 {
     const hs_env *env = &b->saver->env;
@@ -164,24 +165,24 @@ static hs_code fill(hs__background *b, hs_raw_session *session, const char *pref
     b->options = *options;
     b->options.state_file = b->state_file;
     b->step = step;
-    hs__image_options wanted = {.meta = !options->no_meta_graph, .overlap = options->overlap};
-    return hs__image_take(&b->image, b->saver, session, &wanted, err);
+    hs__snapshot_options wanted = {.meta_saver = options->no_meta_graph ? NULL : b->saver, .overlap = options->overlap};
+    return hs__snapshot_take(&b->snapshot, list, &wanted, err);
 }
 
-/* It is over when this returns, and is asked for like any other. */
-static hs_code save_at_once(hs__background *b, hs_raw_session *session, const char *prefix, int64_t step,
-                            const hs_save_options *options, hs_error *err)
+/* Saves in the foreground, and leaves the result for hs_saver_poll. */
+static hs_code save_now(hs__background *b, const hs__save_list *list, const char *prefix, int64_t step,
+                        const hs_save_options *options, hs_error *err)
 {
-    hs_code code = hs__save_session(b->saver, session, prefix, step, options, err);
+    hs_code code = hs__save_session(b->saver, list, prefix, step, options, err);
     if (code)
         return code;
     b->step = step;
     hs_error_clear(&b->error);
-    atomic_store_explicit(&b->told, false, memory_order_release);
+    atomic_store_explicit(&b->reported, false, memory_order_release);
     return HS_OK;
 }
 
-hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
                             const hs_save_options *options, hs_error *err)
 {
     hs_code code;
@@ -189,24 +190,23 @@ hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char
         return code;
     hs__background *b = saver->background;
     bool replaces;
-    if ((code = make_way(b, options->busy, &replaces, err)))
+    if ((code = apply_policy(b, options->busy, &replaces, err)))
         return code;
-    if (!atomic_load(&b->told) && b->error.code) { /* whoever did not ask is told now */
-        atomic_store(&b->told, true);
+    if (!atomic_load(&b->reported) && b->error.code) { /* the caller has not polled it */
+        atomic_store(&b->reported, true);
         code = hs__error_copy(err, &b->error);
         hs_error_prefix(err, "the previous save, of step %lld", (long long)b->step);
         return code;
     }
-    if (saver->graph.saves ||
-        (options->copy_limit > 0 && hs__expected_bytes(saver, session) > (uint64_t)options->copy_limit))
-        return save_at_once(b, session, prefix, step, options, err);
-    if ((code = fill(b, session, prefix, step, options, err)))
+    if (saver->graph.saves || (options->copy_limit > 0 && list->bytes > (uint64_t)options->copy_limit))
+        return save_now(b, list, prefix, step, options, err);
+    if ((code = fill(b, list, prefix, step, options, err)))
         return code;
     pthread_mutex_lock(&b->lock);
     b->busy = true;
     b->replaces = replaces;
     atomic_store(&b->cancel, false);
-    atomic_store(&b->told, true); /* until it has come to something */
+    atomic_store(&b->reported, true); /* no result yet */
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
     return HS_OK;
@@ -220,9 +220,9 @@ bool hs_saver_busy(const hs_saver *saver)
 bool hs_saver_poll(hs_saver *saver, hs_save_result *result)
 {
     hs__background *b = saver ? saver->background : NULL;
-    if (!b || atomic_load_explicit(&b->told, memory_order_acquire))
+    if (!b || atomic_load_explicit(&b->reported, memory_order_acquire))
         return false;
-    atomic_store(&b->told, true);
+    atomic_store(&b->reported, true);
     if (result)
         *result = (hs_save_result){b->step, b->error};
     return true;

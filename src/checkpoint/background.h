@@ -2,26 +2,21 @@
 #ifndef HS_CHECKPOINT_BACKGROUND_H
 #define HS_CHECKPOINT_BACKGROUND_H
 
-#include "checkpoint/image.h"
+#include "checkpoint/save_list.h"
+#include "checkpoint/saver.h"
 
-/* Saves that a thread of the saver's makes from a copy of the state, one at a time. While one is on its way the saver is
- * the thread's: whatever else is asked of the saver waits for it first. */
+/* Background saves: a thread of the saver writes a snapshot, one at a time. During a save the saver belongs to the thread:
+ * all other functions of the saver wait for it first. */
 
 typedef struct hs__background hs__background;
 
-/* Copies the state, or what has to be copied at once of it, and hands it to the thread. `options` are complete. */
-hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+/* Copies the variables and states of the list, or what must be copied immediately, and starts the save. `options` are
+ * complete. */
+hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
                             const hs_save_options *options, hs_error *err);
-/* Waits until nothing is on its way. */
+/* Waits until no save is in progress. */
 void hs__background_wait(const hs_saver *saver);
 /* Waits, and ends the thread. */
 void hs__background_free(hs_saver *saver);
-
-/* save.c. A save in the foreground. */
-hs_code hs__save_session(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                         const hs_save_options *options, hs_error *err);
-/* A save from an image. `cancelled` is asked from time to time until the checkpoint exists: CANCELLED. */
-hs_code hs__save_image(hs_saver *saver, const hs__image *image, const char *prefix, int64_t step,
-                       const hs_save_options *options, bool (*cancelled)(void *user), void *user, hs_error *err);
 
 #endif

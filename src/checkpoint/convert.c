@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints to safetensors files and back, tensor by tensor. */
+/* Converting checkpoints to safetensors files and back, one tensor at a time. */
 #include "base/state.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/new_checkpoint.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/session_safetensors.h"
 #include "formats/bundle.h"
 
 #include <string.h>
 
 /* To a safetensors file. */
 
-/* What a piece of state belongs to is a line of text, for which the format has nothing: its bytes go instead. */
+/* The identity of a state is a string, which safetensors does not have: it becomes a vector of uint8. */
 static bool is_identity(const char *name)
 {
     size_t length = strlen(name), ending = strlen(HS__STATE_IDENTITY);
@@ -69,7 +69,7 @@ static hs_code declare_entries(hs__bundle_reader *reader, hs__safetensors_writer
     return code;
 }
 
-static hs_code pass_on(void *user, const void *piece, size_t bytes, hs_error *err)
+static hs_code write_piece(void *user, const void *piece, size_t bytes, hs_error *err)
 {
     return hs__safetensors_writer_write(user, piece, bytes, err);
 }
@@ -78,7 +78,8 @@ static hs_code put_entry(void *user, hs__safetensors_writer *writer, size_t inde
 {
     hs__bundle_reader *reader = user;
     const hs__bundle_entry *entry = &reader->entries[writer->header.entries[index].tag];
-    return is_text(entry) ? put_text(reader, entry, writer, err) : hs__bundle_stream(reader, entry, pass_on, writer, err);
+    return is_text(entry) ? put_text(reader, entry, writer, err)
+                          : hs__bundle_stream(reader, entry, write_piece, writer, err);
 }
 
 static hs_code to_safetensors(const hs_env *env, const char *from, const char *to, hs_error *err)
@@ -130,7 +131,7 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
 {
     hs__bundle_writer writer;
     hs_code code =
-        hs__bundle_writer_open(&writer, reader->env, files->data_aside[0], files->names.first, files->names.of, err);
+        hs__bundle_writer_open(&writer, reader->env, files->data_tmp[0], files->names.first, files->names.of, err);
     for (size_t i = 0; !code && i < reader->header.n; i++) {
         const hs__safetensors_entry *entry = &reader->header.entries[i];
         position at = {reader, entry, 0};
@@ -139,7 +140,7 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
                    : hs__bundle_writer_add_from(&writer, entry->name, entry->dtype, &entry->shape, fill, &at, err);
     }
     if (!code)
-        code = hs__bundle_writer_finish(&writer, files->index_aside, err);
+        code = hs__bundle_writer_finish(&writer, files->index_tmp, err);
     hs__bundle_writer_close(&writer);
     return code;
 }

@@ -15,11 +15,11 @@
 
 typedef enum { INDEX, META, DATA, OF_GRAPH, NO_PART } part;
 
-/* What of a checkpoint a file is, by its name after the prefix. */
+/* A file's name after the prefix of its checkpoint. */
 typedef struct {
     part part;
     int shard, shards; /* of data */
-    bool aside;        /* being written: ".tmp" is behind it */
+    bool tmp;          /* a temporary file */
 } ending;
 
 static ending read_ending(const char *text)
@@ -27,8 +27,8 @@ static ending read_ending(const char *text)
     enum { DATA_LENGTH = sizeof ".data-00000-of-00001" - 1 };
     ending e = {.part = NO_PART};
     int end = 0;
-    if (strncmp(text, HS__GRAPH_ASIDE, sizeof HS__GRAPH_ASIDE - 1) == 0)
-        return (ending){.part = OF_GRAPH, .aside = true};
+    if (strncmp(text, HS__GRAPH_TMP, sizeof HS__GRAPH_TMP - 1) == 0)
+        return (ending){.part = OF_GRAPH, .tmp = true};
     if (strncmp(text, ".index", 6) == 0) {
         e.part = INDEX;
         text += 6;
@@ -39,13 +39,13 @@ static ending read_ending(const char *text)
         e.part = DATA;
         text += end;
     }
-    e.aside = strcmp(text, ".tmp") == 0;
-    if (*text && !e.aside)
+    e.tmp = strcmp(text, ".tmp") == 0;
+    if (*text && !e.tmp)
         e.part = NO_PART;
     return e;
 }
 
-/* The ending of a file of BASE or BASE-STEP, or NULL. */
+/* Returns what follows BASE or BASE-STEP in the name, or NULL. */
 static const char *ending_of(const char *name, const char *base)
 {
     size_t length = strlen(base);
@@ -76,7 +76,7 @@ bool hs__same_series(const char *name, const char *other)
 typedef struct {
     const hs_env *env;
     const char *directory, *base;
-    hs__data_range but; /* these stay */
+    hs__data_range except;
 } data_removal;
 
 static bool is_in(ending e, hs__data_range range)
@@ -91,7 +91,7 @@ static int remove_data(void *user, const char *name)
     if (strncmp(name, removal->base, length) != 0)
         return 0;
     ending e = read_ending(name + length);
-    if (e.part == DATA && !e.aside && !is_in(e, removal->but)) {
+    if (e.part == DATA && !e.tmp && !is_in(e, removal->except)) {
         char *path = hs__path_join(removal->env, removal->directory, name);
         if (path)
             hs__file_remove(removal->env, path);
@@ -102,10 +102,10 @@ static int remove_data(void *user, const char *name)
     return 0;
 }
 
-void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range but)
+void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range except)
 {
     char *directory = hs__path_directory(env, prefix);
-    data_removal removal = {env, directory, hs__path_base(prefix), but};
+    data_removal removal = {env, directory, hs__path_base(prefix), except};
     hs_error error = {0};
     if (!directory)
         hs__log_undeleted(env, prefix);
@@ -150,8 +150,8 @@ bool hs__checkpoint_missing(const hs_env *env, const char *prefix)
     return missing;
 }
 
-/* Nor one of TensorFlow's first format, which is one file. */
-static bool is_no_checkpoint(const hs_env *env, const char *prefix)
+/* Neither of this format, nor of TensorFlow's format V1, which is one file. */
+static bool is_absent(const hs_env *env, const char *prefix)
 {
     return hs__checkpoint_missing(env, prefix) && hs__file_missing(env, prefix);
 }
@@ -164,7 +164,7 @@ static bool has_shard(const hs__bundle_reader *reader, int32_t shard)
     return exists;
 }
 
-/* Are the data files there that the index speaks of? */
+/* Returns true if all data files of the index exist. */
 static bool has_data(const hs__bundle_reader *reader)
 {
     bool has = true;
@@ -179,8 +179,8 @@ static bool has_data(const hs__bundle_reader *reader)
     return has;
 }
 
-/* Data that lie beside those that the index speaks of, whose names are of another number of shards: a save over a
- * checkpoint was cut short. */
+/* Returns true if the data file belongs to an interrupted save that was to replace this checkpoint: its name has another
+ * number of shards than the index, whose files exist. */
 static bool is_replaced(const hs_env *env, const char *prefix, ending e)
 {
     hs__bundle_reader reader;
@@ -193,14 +193,14 @@ static bool is_replaced(const hs_env *env, const char *prefix, ending e)
 
 static bool is_orphan(const hs_env *env, const char *prefix, ending e)
 {
-    if (e.aside)
+    if (e.tmp)
         return true;
-    if (e.part != INDEX && is_no_checkpoint(env, prefix))
+    if (e.part != INDEX && is_absent(env, prefix))
         return true;
     return e.part == DATA && is_replaced(env, prefix, e);
 }
 
-static int note_orphan(void *user, const char *name)
+static int collect_orphan(void *user, const char *name)
 {
     sweep *s = user;
     const char *rest = ending_of(name, s->base);
@@ -219,67 +219,67 @@ static int note_orphan(void *user, const char *name)
     return 0;
 }
 
-/* One of that name may have been saved anew since, and been restored; and files may be damaged. */
-static bool is_wanted(const hs__held_directory *held, const hs__checkpoint_state *state, const char *path)
+/* Since the state file was written, a checkpoint of that name may have been saved again, or restored. */
+static bool is_in_use(const hs__held_directory *held, const hs__checkpoint_state *state, const char *path)
 {
-    bool wanted = held->is_kept(held->user, path) || strcmp(path, state->newest) == 0;
-    for (size_t i = 0; !wanted && i < state->n; i++)
-        wanted = strcmp(path, state->kept[i].path) == 0;
-    return wanted;
+    bool used = held->is_kept(held->user, path) || strcmp(path, state->newest) == 0;
+    for (size_t i = 0; !used && i < state->n; i++)
+        used = strcmp(path, state->kept[i].path) == 0;
+    return used;
 }
 
 void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char *state_file)
 {
     hs__checkpoint_state state;
     const char *directory = held->path;
-    if (held->deleted || hs__lock_is_shared(env, held->lock))
+    if (held->deletions_finished || hs__lock_is_shared(env, held->lock))
         return;
-    held->deleted = true;
-    char *aside = hs__format(env, "%s/%s.tmp", directory, state_file ? state_file : "checkpoint");
-    if (aside && hs__file_exists(env, aside))
-        hs__file_remove(env, aside);
-    hs__free(env, aside);
+    held->deletions_finished = true;
+    char *tmp = hs__format(env, "%s/%s.tmp", directory, state_file ? state_file : "checkpoint");
+    if (tmp && hs__file_exists(env, tmp))
+        hs__file_remove(env, tmp);
+    hs__free(env, tmp);
     if (hs__checkpoint_state_read(&state, env, directory, state_file, NULL))
-        return; /* restoring has told why */
-    for (size_t i = 0; i < state.n_leaving; i++)
-        if (!is_no_checkpoint(env, state.leaving[i]) && !is_wanted(held, &state, state.leaving[i])) {
-            hs_log(env, HS_LOG_INFO, "deleting '%s', which an earlier process was about to delete", state.leaving[i]);
-            hs__delete_checkpoint(env, state.leaving[i]);
+        return; /* the restore has logged the reason */
+    for (size_t i = 0; i < state.n_expired; i++)
+        if (!is_absent(env, state.expired[i]) && !is_in_use(held, &state, state.expired[i])) {
+            hs_log(env, HS_LOG_INFO, "deleting '%s', which an earlier process was about to delete", state.expired[i]);
+            hs__delete_checkpoint(env, state.expired[i]);
         }
     hs__checkpoint_state_free(&state);
 }
 
-/* Removes an orphan, unless it is of a checkpoint that was being abandoned: then it follows its index. */
-static void clear(const sweep *s, const char *path)
+/* Removes an orphan. If its checkpoint was being abandoned, renames it as its index was. */
+static void remove_orphan(const sweep *s, const char *path)
 {
     const char *rest = ending_of(hs__path_base(path), s->base);
     char *index = hs__format(s->env, "%.*s" HS__ABANDONED ".index", (int)(rest - path), path);
-    char *aside = hs__format(s->env, "%.*s" HS__ABANDONED "%s", (int)(rest - path), path, rest);
+    char *abandoned = hs__format(s->env, "%.*s" HS__ABANDONED "%s", (int)(rest - path), path, rest);
     hs_error error = {0};
-    if (!index || !aside)
+    if (!index || !abandoned)
         hs__log_undeleted(s->env, path);
     else if (read_ending(rest).part == OF_GRAPH)
         hs__remove_all(s->env, path);
-    else if (read_ending(rest).aside || hs__file_missing(s->env, index) || hs__file_exists(s->env, aside))
+    else if (read_ending(rest).tmp || hs__file_missing(s->env, index) || hs__file_exists(s->env, abandoned))
         hs__file_remove(s->env, path);
-    else if (hs__file_exists(s->env, index) && hs__rename(s->env, path, aside, &error))
+    else if (hs__file_exists(s->env, index) && hs__rename(s->env, path, abandoned, &error))
         hs_log(s->env, HS_LOG_WARNING, "%s", error.message);
     hs__free(s->env, index);
-    hs__free(s->env, aside);
+    hs__free(s->env, abandoned);
 }
 
-/* Best effort: what is in the way of it is not in the way of saving. */
+/* Failures are warnings, and do not fail the save. */
 static void sweep_directory(const hs__held_directory *held, const hs_env *env, const char *base)
 {
     const char *directory = held->path;
     sweep s = {.env = env, .directory = directory, .base = base};
     hs_error error = {0};
-    if (hs__list(env, directory, note_orphan, &s, &error))
+    if (hs__list(env, directory, collect_orphan, &s, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     if (s.n)
         hs_log(env, HS_LOG_INFO, "%s: removing %zu files of interrupted saves", directory, s.n);
     for (size_t i = 0; i < s.n; i++) {
-        clear(&s, s.orphans[i]);
+        remove_orphan(&s, s.orphans[i]);
         hs__free(env, s.orphans[i]);
     }
     hs__free(env, s.orphans);
@@ -289,7 +289,7 @@ static void sweep_directory(const hs__held_directory *held, const hs_env *env, c
 
 typedef struct {
     const hs_env *env;
-    const char *directory, *series; /* some name BASE-STEP */
+    const char *directory, *series; /* a name BASE-STEP */
     int64_t step;
     const hs__held_directory *held;
     char **paths; /* of the checkpoints */
@@ -297,7 +297,7 @@ typedef struct {
     bool no_memory;
 } later;
 
-static int note_later(void *user, const char *name)
+static int collect_later(void *user, const char *name)
 {
     later *l = user;
     const char *dot = strstr(name, ".index");
@@ -365,8 +365,8 @@ static int earliest_first(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One that was abandoned under that name before makes room, so that no part of it is taken for one of this one. */
-static hs_code make_room(const later *l, hs_error *err)
+/* Deletes checkpoints that were abandoned under the same names before, so that files of two checkpoints do not mix. */
+static hs_code free_names(const later *l, hs_error *err)
 {
     bool changed = false;
     for (size_t i = 0; i < l->n; i++) {
@@ -383,11 +383,11 @@ static hs_code make_room(const later *l, hs_error *err)
     return changed ? hs__sync_directory(l->env, l->directory, err) : HS_OK;
 }
 
-/* Whenever this is cut short, the newest is still there, or none of them is any more; and no index is without its data.
- * What follows an index that has gone is found by the sweep. */
+/* If this is interrupted, the latest checkpoint still exists, or none of them does, and each index has its data. The next
+ * sweep renames the files that belong to a renamed index. */
 static hs_code abandon(const later *l, hs_error *err)
 {
-    hs_code code = make_room(l, err);
+    hs_code code = free_names(l, err);
     for (size_t i = 0; !code && i < l->n; i++) {
         if (i && i == l->n - 1)
             code = hs__sync_directory(l->env, l->directory, err);
@@ -405,7 +405,7 @@ hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, con
 {
     char *series = hs__format(env, "%s-0", base);
     later l = {.env = env, .directory = held->path, .series = series, .step = step, .held = held};
-    hs_code code = series ? hs__list(env, held->path, note_later, &l, err) : hs__no_memory(err, strlen(base), "a name");
+    hs_code code = series ? hs__list(env, held->path, collect_later, &l, err) : hs__no_memory(err, strlen(base), "a name");
     if (!code && l.no_memory)
         code = hs__no_memory(err, l.n * sizeof *l.paths, "the list of checkpoints");
     if (!code && l.n) {
@@ -421,7 +421,7 @@ hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, con
 
 /* Holding. */
 
-static hs_code take_lock(hs__held_directory *held, const hs_env *env, const char *directory, hs_error *err)
+static hs_code acquire_lock(hs__held_directory *held, const hs_env *env, const char *directory, hs_error *err)
 {
     char *path = hs__path_join(env, directory, HS_CHECKPOINT_LOCK);
     if (!path)
@@ -443,16 +443,16 @@ static hs_code take_lock(hs__held_directory *held, const hs_env *env, const char
     return code;
 }
 
-/* A process before this one may have been killed between a change of names and its sync. What follows here, and what is
- * removed, relies on what is seen in the directory, and on the directory itself. */
-static hs_code settle_names(const hs_env *env, const char *directory, hs_error *err)
+/* An earlier process may have been killed between a rename and its sync. All that follows, such as removing files, relies
+ * on the names that are visible now, so these are synced first. */
+static hs_code sync_names(const hs_env *env, const char *directory, hs_error *err)
 {
     hs_error cause = {0};
     char *parent = hs__path_directory(env, directory);
     if (!parent)
         return hs__no_memory(err, strlen(directory), "a path");
     hs_code code = hs__sync_directory(env, parent, &cause);
-    if (code && code != HS_PERMISSION_DENIED) /* one that may not be read is not ours */
+    if (code && code != HS_PERMISSION_DENIED) /* a parent without permission is not the program's */
         hs_log(env, HS_LOG_WARNING, "%s; a power failure may lose '%s'", cause.message, directory);
     hs__free(env, parent);
     return hs__sync_directory(env, directory, err);
@@ -464,16 +464,16 @@ hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const ch
     bool before = held->path && strcmp(held->path, directory) == 0;
     if (!before)
         hs__release_directory(held, env);
-    hs_code code = take_lock(held, env, directory, err);
-    if (code || (before && !held->disturbed))
+    hs_code code = acquire_lock(held, env, directory, err);
+    if (code || (before && !held->needs_sweep))
         return code;
-    if (!(code = settle_names(env, directory, err)) && !before && !(held->path = hs__strdup(env, directory)))
+    if (!(code = sync_names(env, directory, err)) && !before && !(held->path = hs__strdup(env, directory)))
         code = hs__no_memory(err, strlen(directory), "a path");
     if (!code) {
-        /* another saver of this process has swept, and what looks like a leftover may be on its way */
+        /* another saver of this process has swept; temporary files may belong to its save in progress */
         if (base && !hs__lock_is_shared(env, held->lock))
             sweep_directory(held, env, base);
-        held->disturbed = !base;
+        held->needs_sweep = !base;
     } else if (!before) {
         hs__release_directory(held, env);
     }

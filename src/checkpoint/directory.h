@@ -4,63 +4,61 @@
 
 #include "base/env.h"
 
-/* A directory that checkpoints are saved to: one process at a time holds it, by a lock of the kernel's on the file
- * HS_CHECKPOINT_LOCK in it, which is given up however the process ends. Readers neither look at the lock nor write
- * anything. */
+/* A directory that checkpoints are saved to. One process at a time holds it, by a lock of the kernel on the file
+ * HS_CHECKPOINT_LOCK in it. The lock ends with the process. Readers ignore the lock, and write nothing. */
 
 typedef struct hs__held_directory {
     bool (*is_kept)(void *user,
-                    const char *path); /* checkpoints that are neither deleted nor abandoned; set by its owner */
+                    const char *path); /* a checkpoint that is neither deleted nor abandoned; set by the owner */
     void *user;
-    char *path;     /* NULL: none is held */
-    void *lock;     /* NULL: the file system has no locks */
-    bool continued; /* what is saved there from now on is one history */
-    bool disturbed; /* leaving another one failed half-way: what lies about is to be cleared again */
-    bool deleted;   /* hs__finish_deleting was called */
+    char *path;              /* NULL: none is held */
+    void *lock;              /* NULL: the file system has no locks */
+    bool branch_clear;       /* later checkpoints of an abandoned branch were renamed (hs__abandon_later) */
+    bool needs_sweep;        /* that failed half-way: leftovers are to be removed again */
+    bool deletions_finished; /* hs__finish_deleting was called */
 } hs__held_directory;
 
-/* Holds `directory`, which exists, in place of what was held before. When it is taken hold of, what saves that were cut
- * short have left of checkpoints called BASE or BASE-STEP is removed. If it was held already, this makes sure that it still
- * is, and that is removed only if it is disturbed. FAILED_PRECONDITION names the process that has it. `base` NULL: nothing
- * is removed. */
+/* Holds `directory`, which exists, instead of the one that was held before. When the lock is new, the files of interrupted
+ * saves of checkpoints BASE and BASE-STEP are removed; if it was held before, only if it needs a sweep. `base` NULL:
+ * nothing is removed. FAILED_PRECONDITION names the process that holds it. */
 hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const char *directory, const char *base,
                            hs_error *err);
-/* Before the state file is replaced: deletes the checkpoints that it lists as to be deleted, once for each hold. Not
- * sooner, as a restore may need one of them, if newer ones are damaged. While another saver of this process holds the
- * directory, nothing is deleted. `state_file` NULL: "checkpoint". */
+/* Deletes the checkpoints that the state file lists as to be deleted, once per lock. Call before the state file is
+ * replaced, and not sooner, as a restore may need one of them if newer ones are damaged. Does nothing while another saver
+ * of this process holds the directory. `state_file` NULL: "checkpoint". */
 void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char *state_file);
 void hs__release_directory(hs__held_directory *held, const hs_env *env);
 
-/* What follows the name of a checkpoint that a rollback has left behind. */
+/* Appended to the name of a checkpoint of an abandoned branch. */
 #define HS__ABANDONED ".abandoned"
 
-/* Of one that was not finite. */
+/* Appended to the name of a checkpoint with NaN or infinity that is quarantined. */
 #define HS__NONFINITE ".nonfinite"
 
-/* Of what the graph's own save op writes, before it gets its name: all files and folders that begin with this are aside. */
-#define HS__GRAPH_ASIDE ".tmp-graph"
+/* Appended to the name of a checkpoint for the temporary files of the graph's save op: all names that begin with this. */
+#define HS__GRAPH_TMP ".tmp-graph"
 
-/* The step in the name of a checkpoint BASE-STEP; -1: it has none. */
+/* The step in the name of a checkpoint BASE-STEP; -1: none. */
 int64_t hs__step_in(const char *path);
-/* Are both BASE-STEP, with one BASE? */
+/* Returns true if both names are BASE-STEP with the same BASE. */
 bool hs__same_series(const char *name, const char *other);
 
-/* Renames the checkpoints BASE-STEP of the directory that are later than `step` and not kept: they belong to a history that
- * is being left, and would pass for what follows `step`. */
+/* Renames the checkpoints BASE-STEP of the directory that are later than `step` and not kept: they belong to an abandoned
+ * branch of the training, and a restore would take them as later than `step`. */
 hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, const char *base, int64_t step, hs_error *err);
 
-/* Is there certainly none? As hs__file_missing. */
+/* Returns true if the checkpoint certainly does not exist. As hs__file_missing. */
 bool hs__checkpoint_missing(const hs_env *env, const char *prefix);
-/* Deletes a checkpoint: the index first, from when on it is none any more. What cannot be removed is a warning. False: it
- * is the index, and the checkpoint is still there, whole. */
+/* Deletes a checkpoint, index first. Without its index it does not exist. A file that cannot be removed is a warning.
+ * Returns false if it is the index: then the checkpoint is unchanged. */
 bool hs__delete_checkpoint(const hs_env *env, const char *prefix);
-/* The data files of a checkpoint: PREFIX.data-FIRST-of-OF, and n in all. They are all OF of them, unless the first ones'
- * names are left out. */
+/* The data files of a checkpoint: n files, PREFIX.data-FIRST-of-OF and the following numbers. n is less than OF if the
+ * numbers do not begin at 0. */
 typedef struct hs__data_range {
     int32_t first, n, of;
 } hs__data_range;
 
-/* Removes the data files of a checkpoint but for these; n 0: all. */
-void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range but);
+/* Removes the data files of a checkpoint except these. n 0: all. */
+void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range except);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backend's graph as files: graph.pbtxt, and what goes into a .meta file. */
+/* Files with the backend's graph: graph.pbtxt, and the contents of .meta files. */
 #include <hooksess/checkpoint.h>
 
 #include "graph.pb-c.h"
@@ -47,10 +47,10 @@ hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const 
     return code;
 }
 
-/* For whoever makes a Saver of it. */
+/* For a program that imports the meta graph into TensorFlow, and makes a Saver of it. */
 static Hs__Pb__SaverDef describe(const hs_saver *saver)
 {
-    const float NEVER_HOURS = 10000; /* as TensorFlow writes it; with 0 its Saver deletes nothing any more */
+    const float NEVER_HOURS = 10000; /* TensorFlow's "never"; with 0 its Saver would delete nothing */
     Hs__Pb__SaverDef def = HS__PB__SAVER_DEF__INIT;
     def.version = HS__PB__SAVER_DEF__CHECKPOINT_FORMAT_VERSION__V2;
     def.sharded = saver->shards > 1;
@@ -60,7 +60,7 @@ static Hs__Pb__SaverDef describe(const hs_saver *saver)
     return def;
 }
 
-/* Without the names of ops it is of no use to who imports a graph that he can run; he makes one of his own then. */
+/* A SaverDef without ops is omitted if TensorFlow can run the graph: the program that imports it makes a Saver itself. */
 static void put_saver_def(const hs_saver *saver, bool runs_elsewhere, hs__buffer *out)
 {
     Hs__Pb__SaverDef def = describe(saver);
@@ -84,7 +84,7 @@ static hs_code build_meta(hs_backend backend, const hs_saver *saver, hs__buffer 
     if (code && code != HS_UNIMPLEMENTED)
         return code;
     Hs__Pb__MetaGraphDef__MetaInfoDef info = HS__PB__META_GRAPH_DEF__META_INFO_DEF__INIT;
-    hs__proto_put_message(out, 1, &info.base); /* MetaGraphDef.meta_info_def, of which `rest` may have more */
+    hs__proto_put_message(out, 1, &info.base); /* MetaGraphDef.meta_info_def, `rest` may have more of it */
     if (has_rest)
         hs__buffer_append(out, rest.data, rest.size);
     if (saver)

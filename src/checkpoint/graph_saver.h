@@ -8,40 +8,35 @@
 
 #include "base/buffer.h"
 #include "checkpoint/new_checkpoint.h"
+#include "checkpoint/save_list.h"
 
-/* A SaverDef: the ops of a graph that save and restore its variables, as TensorFlow's Saver has added them. */
+/* Saving and restoring by ops of the graph itself, which a SaverDef of TensorFlow's Saver names. */
 
 typedef struct hs__graph_saver {
     const hs_env *env;
-    Hs__Pb__SaverDef *def; /* NULL: the saver knows of none */
-    bool saves, restores;  /* by those ops */
+    Hs__Pb__SaverDef *def; /* NULL: the options have none */
+    bool saves, restores;  /* the saver uses those ops */
 } hs__graph_saver;
 
-/* Takes what the options say of it. INVALID_ARGUMENT: it is no SaverDef, one that lacks an op which is wanted, or of
- * TensorFlow's first format. To be freed in any case. */
-hs_code hs__graph_saver_take(hs__graph_saver *graph, const hs_env *env, const hs_saver_options *options, hs_error *err);
-/* Runs one of its ops over the files that begin with `prefix`. */
-hs_code hs__graph_saver_run(const hs__graph_saver *graph, hs_raw_session *session, const char *name, const char *prefix,
-                            hs_error *err);
+/* Copies saver_def, graph_saves and graph_restores of the options. INVALID_ARGUMENT: saver_def is not a SaverDef, lacks an
+ * op that is used, or is of TensorFlow's checkpoint format V1. Call hs__graph_saver_free in any case. */
+hs_code hs__graph_saver_init(hs__graph_saver *graph, const hs_env *env, const hs_saver_options *options, hs_error *err);
 void hs__graph_saver_free(hs__graph_saver *graph);
-/* Appends the SaverDef, with another word on how many checkpoints are kept. */
+/* Appends the SaverDef, with the retention of `kept`. */
 void hs__graph_saver_pack(const hs__graph_saver *graph, const Hs__Pb__SaverDef *kept, hs__buffer *out);
-
-/* What was not finite, as soon as it is known. */
-typedef struct hs__poison {
-    size_t n; /* tensors */
-    char *name;
-    hs_nonfinite found; /* in the first of them */
-} hs__poison;
-
-/* Lets the graph write the variables, and writes the state beside them: to the files that `files` gets names for, synced,
- * verified, and one index of all of them. poison->name is to be freed. */
-hs_code hs__graph_save(const hs_saver *saver, hs_raw_session *session, hs__new_checkpoint *files, hs__poison *poison,
-                       hs_error *err);
-/* Removes what is left aside. */
-void hs__graph_save_clear(const hs_env *env, const char *prefix);
-
-/* Lets the graph read its variables from a checkpoint that was verified. */
+/* Runs the restore op for a checkpoint that was verified. */
 hs_code hs__graph_restore(const hs__graph_saver *graph, hs_raw_session *session, const char *prefix, hs_error *err);
+
+/* The tensors with NaN or infinity that a save has found. */
+typedef struct hs__nonfinite_report {
+    size_t n;
+    char *name;         /* of the first */
+    hs_nonfinite found; /* in the first */
+} hs__nonfinite_report;
+
+/* Lets the save op write the variables, and writes states and late variables of the list: temporary files, synced and
+ * verified, with one index. Names the files of `files`. report->name is for hs__free. */
+hs_code hs__graph_save(const hs__graph_saver *graph, const hs__selection *selection, const hs__save_list *list,
+                       hs__new_checkpoint *files, hs__nonfinite_report *report, hs_error *err);
 
 #endif

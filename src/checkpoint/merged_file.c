@@ -8,7 +8,7 @@
 
 /* Verifying. */
 
-/* What is of no type that we know can only be taken as it is. */
+/* A tensor of an unknown type is accepted. */
 static hs_code verify_entry(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     hs_error cause = {0};
@@ -16,7 +16,7 @@ static hs_code verify_entry(hs__bundle_reader *reader, const hs__bundle_entry *e
     return code && code != HS_UNIMPLEMENTED ? hs__error_copy(err, &cause) : HS_OK;
 }
 
-/* `shard` negative: all. */
+/* shard -1: all */
 static hs_code verify(hs__bundle_reader *reader, int32_t shard, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -40,8 +40,8 @@ hs_code hs__verify_checkpoint(const hs_env *env, const char *prefix, hs_error *e
     return code;
 }
 
-/* By the index of the source, which messages speak of. */
-static hs_code verify_copy(const hs_env *env, const hs__merged_file *file, const char *prefix, const char *aside,
+/* By the index of the source, whose name is in the messages. */
+static hs_code verify_copy(const hs_env *env, const hs__merged_file *file, const char *prefix, const char *tmp,
                            hs_error *err)
 {
     hs__bundle_reader reader;
@@ -49,8 +49,8 @@ static hs_code verify_copy(const hs_env *env, const hs__merged_file *file, const
     hs_code code = hs__bundle_reader_open(&reader, env, prefix, err);
     if (code)
         return code;
-    if (!(code = hs__file_open(&reader.file, env, aside, HS_OPEN_READ, err)) &&
-        !(code = hs__stat(env, aside, &found, err)) && !(reader.file_path = hs__strdup(env, file->from)))
+    if (!(code = hs__file_open(&reader.file, env, tmp, HS_OPEN_READ, err)) && !(code = hs__stat(env, tmp, &found, err)) &&
+        !(reader.file_path = hs__strdup(env, file->from)))
         code = hs__no_memory(err, strlen(file->from), "a path");
     if (!code) {
         reader.file_bytes = found.bytes;
@@ -76,7 +76,7 @@ hs_code hs__merged_file_bytes(const hs_env *env, const hs__merged_file *file, ui
     return HS_OK;
 }
 
-static hs_code pour(const hs__merged_file *file, hs__file *from, uint64_t bytes, hs__stream *to, hs_error *err)
+static hs_code copy_bytes(const hs__merged_file *file, hs__file *from, uint64_t bytes, hs__stream *to, hs_error *err)
 {
     char *piece = hs__realloc(to->env, NULL, HS__BUNDLE_PIECE, 1);
     if (!piece)
@@ -91,7 +91,7 @@ static hs_code pour(const hs__merged_file *file, hs__file *from, uint64_t bytes,
     return code;
 }
 
-static hs_code copy_file(const hs_env *env, const hs__merged_file *file, const char *aside, hs_error *err)
+static hs_code copy_file(const hs_env *env, const hs__merged_file *file, const char *tmp, hs_error *err)
 {
     hs__file from;
     hs__stream to;
@@ -99,16 +99,16 @@ static hs_code copy_file(const hs_env *env, const hs__merged_file *file, const c
     hs_code code = hs__merged_file_bytes(env, file, &bytes, err);
     if (code || (code = hs__file_open(&from, env, file->from, HS_OPEN_READ, err)))
         return code;
-    if (!(code = hs__stream_open(&to, env, aside, err)) && !(code = pour(file, &from, bytes, &to, err)))
+    if (!(code = hs__stream_open(&to, env, tmp, err)) && !(code = copy_bytes(file, &from, bytes, &to, err)))
         code = hs__stream_finish(&to, err);
     hs__stream_close(&to);
     hs__file_close(&from, NULL);
     return code;
 }
 
-hs_code hs__merged_file_copy(const hs_env *env, const hs__merged_file *file, const char *prefix, const char *aside,
+hs_code hs__merged_file_copy(const hs_env *env, const hs__merged_file *file, const char *prefix, const char *tmp,
                              hs_error *err)
 {
-    hs_code code = copy_file(env, file, aside, err);
-    return code ? code : verify_copy(env, file, prefix, aside, err);
+    hs_code code = copy_file(env, file, tmp, err);
+    return code ? code : verify_copy(env, file, prefix, tmp, err);
 }

@@ -4,15 +4,15 @@
 
 #include "formats/bundle_merge.h"
 
-/* What merging checkpoints does with their data. */
+/* Copying and verifying the data files of checkpoints that are merged. */
 
-/* How many bytes the file has. DATA_LOSS: fewer than its index speaks of. */
+/* *bytes is the size of the file. DATA_LOSS: it is less than the index requires. */
 hs_code hs__merged_file_bytes(const hs_env *env, const hs__merged_file *file, uint64_t *bytes, hs_error *err);
-/* Copies the file to `aside`, synced, and verifies the copy by the index of `prefix`, the checkpoint that it is of.
+/* Copies the file to the temporary file `tmp`, syncs it, and verifies the copy by the index of its checkpoint `prefix`.
  * DATA_LOSS names the file. */
-hs_code hs__merged_file_copy(const hs_env *env, const hs__merged_file *file, const char *prefix, const char *aside,
+hs_code hs__merged_file_copy(const hs_env *env, const hs__merged_file *file, const char *prefix, const char *tmp,
                              hs_error *err);
-/* Reads all of a checkpoint that has a checksum. What is of no type that we know passes. */
+/* Verifies all tensors of a checkpoint, except those of types that this library does not know. */
 hs_code hs__verify_checkpoint(const hs_env *env, const char *prefix, hs_error *err);
 
 #endif

@@ -15,7 +15,7 @@ hs_code hs__new_checkpoint_begin(hs__new_checkpoint *files, const hs_env *env, c
     return files->directory ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
 }
 
-/* One missing level is made, as TensorFlow does. */
+/* Creates only the last level, as TensorFlow does. */
 hs_code hs__make_directory_for(const hs_env *env, const char *path, hs_error *err)
 {
     char *directory = hs__path_directory(env, path);
@@ -30,8 +30,8 @@ hs_code hs__make_directory_for(const hs_env *env, const char *path, hs_error *er
     return code;
 }
 
-/* Which names the data get: such as the index of the checkpoint of that name, if there is one, does not speak of. A damaged
- * one speaks of none; one that cannot be read just now may be whole, and is not to be lost. */
+/* Data files get names that the index of an existing checkpoint of that name does not use. A damaged index uses none. If
+ * the index cannot be read now, the checkpoint may be intact and must not be lost, so the save fails. */
 static hs_code choose_names(hs__new_checkpoint *files, int32_t shards, hs_error *err)
 {
     hs__bundle_reader reader;
@@ -82,17 +82,17 @@ hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, int32_t shards, hs_e
     if (code)
         return code;
     files->index = hs__bundle_index_path(env, prefix);
-    files->index_aside = hs__format(env, "%s.index.tmp", prefix);
+    files->index_tmp = hs__format(env, "%s.index.tmp", prefix);
     files->data = hs__new_checkpoint_data(files, prefix, "");
-    files->data_aside = hs__new_checkpoint_data(files, prefix, ".tmp");
+    files->data_tmp = hs__new_checkpoint_data(files, prefix, ".tmp");
     files->meta = hs__format(env, "%s.meta", prefix);
-    files->meta_aside = hs__format(env, "%s.meta.tmp", prefix);
-    if (!files->index || !files->index_aside || !files->data || !files->data_aside || !files->meta || !files->meta_aside)
+    files->meta_tmp = hs__format(env, "%s.meta.tmp", prefix);
+    if (!files->index || !files->index_tmp || !files->data || !files->data_tmp || !files->meta || !files->meta_tmp)
         return hs__no_memory(err, strlen(prefix), "a path");
     return HS_OK;
 }
 
-static bool a_name_is_taken(const hs__new_checkpoint *files)
+static bool is_data_name_used(const hs__new_checkpoint *files)
 {
     for (int32_t i = 0; i < files->names.n; i++)
         if (!hs__file_missing(files->env, files->data[i]))
@@ -104,14 +104,14 @@ static hs_code rename_data(const hs__new_checkpoint *files, hs_error *err)
 {
     hs_code code = HS_OK;
     for (int32_t i = 0; i < files->names.n && !code; i++)
-        code = hs__rename(files->env, files->data_aside[i], files->data[i], err);
+        code = hs__rename(files->env, files->data_tmp[i], files->data[i], err);
     return code;
 }
 
-/* Over a network a rename may be done and be said to have failed: then these are the data of the index. */
-static void take_back(hs__new_checkpoint *files)
+/* On a network file system a rename that failed may have happened. Then these are the data files of the index. */
+static void undo_names(hs__new_checkpoint *files)
 {
-    if (!hs__file_exists(files->env, files->index_aside)) {
+    if (!hs__file_exists(files->env, files->index_tmp)) {
         files->named = !hs__file_missing(files->env, files->index);
         return;
     }
@@ -119,49 +119,48 @@ static void take_back(hs__new_checkpoint *files)
         hs__file_remove(files->env, files->data[i]);
 }
 
-/* Where a name of the data is taken, a save over this checkpoint came as far as giving the index its name and could not
- * sync that: the index that is on the disk may be the one before, whose data these are. */
+/* If a data file exists under a new name, an earlier save of this name renamed its index but could not sync that: the index
+ * on the disk may be the one before, which uses this data file. So the directory is synced before it is replaced. */
 hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err)
 {
     const hs_env *env = files->env;
     hs_code code;
-    if (a_name_is_taken(files) && (code = hs__sync_directory(env, files->directory, err)))
+    if (is_data_name_used(files) && (code = hs__sync_directory(env, files->directory, err)))
         return code;
     if ((code = rename_data(files, err)) ||
-        (files->has_meta && (code = hs__rename(env, files->meta_aside, files->meta, err))) ||
+        (files->has_meta && (code = hs__rename(env, files->meta_tmp, files->meta, err))) ||
         (code = hs__sync_directory(env, files->directory, err)) ||
-        (code = hs__rename(env, files->index_aside, files->index, err))) {
-        take_back(files);
+        (code = hs__rename(env, files->index_tmp, files->index, err))) {
+        undo_names(files);
         return code;
     }
     files->named = true;
     if ((code = hs__sync_directory(env, files->directory, err)))
         return code;
     hs__delete_stale_data(env, files->prefix, files->names);
-    if (!files->has_meta && hs__file_exists(env, files->meta)) /* of the one that this replaced */
+    if (!files->has_meta && hs__file_exists(env, files->meta)) /* of the checkpoint that was replaced */
         hs__file_remove(env, files->meta);
     return HS_OK;
 }
 
 void hs__new_checkpoint_discard(const hs__new_checkpoint *files)
 {
-    if (!files->index || !files->index_aside || !files->data_aside || !files->meta || !files->meta_aside)
-        return; /* nothing was written: the files were not named */
+    if (!files->index || !files->index_tmp || !files->data_tmp || !files->meta || !files->meta_tmp)
+        return; /* the files were not named, so nothing was written */
     for (int32_t i = 0; i < files->names.n; i++)
-        hs__file_remove(files->env, files->data_aside[i]);
-    hs__file_remove(files->env, files->index_aside);
+        hs__file_remove(files->env, files->data_tmp[i]);
+    hs__file_remove(files->env, files->index_tmp);
     if (files->has_meta)
-        hs__file_remove(files->env, files->meta_aside);
-    if (hs__file_missing(files->env, files->index)) /* it belongs to nothing */
+        hs__file_remove(files->env, files->meta_tmp);
+    if (hs__file_missing(files->env, files->index)) /* a .meta without a checkpoint */
         hs__file_remove(files->env, files->meta);
 }
 
 void hs__new_checkpoint_free(hs__new_checkpoint *files)
 {
-    char *const texts[] = {files->prefix,      files->directory, files->index,
-                           files->index_aside, files->meta,      files->meta_aside};
+    char *const texts[] = {files->prefix, files->directory, files->index, files->index_tmp, files->meta, files->meta_tmp};
     hs__new_checkpoint_free_data(files, files->data);
-    hs__new_checkpoint_free_data(files, files->data_aside);
+    hs__new_checkpoint_free_data(files, files->data_tmp);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         hs__free(files->env, texts[i]);
 }

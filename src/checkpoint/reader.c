@@ -102,7 +102,8 @@ hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void 
     const hs__bundle_entry *entry = find(reader, name, err);
     if (!entry)
         return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
-    hs_code code = hs__bundle_locate(&reader->bundle, entry, err); /* before the caller is told how much memory it takes */
+    /* first, as the index alone must not make the caller allocate what wrong_size asks for */
+    hs_code code = hs__bundle_locate(&reader->bundle, entry, err);
     if (code)
         return code;
     if (bytes != hs__bundle_read_bytes(entry) || (bytes && !data))
@@ -110,9 +111,9 @@ hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void 
     return hs__bundle_read(&reader->bundle, entry, data, err);
 }
 
-/* The part as a box of the tensor. */
-static hs_code take_part(const hs_checkpoint_reader *reader, const hs__bundle_entry *entry, const int64_t *starts,
-                         const int64_t *lengths, hs__box *part, hs_error *err)
+/* *part is the slice as a box, or INVALID_ARGUMENT if it is not in the tensor. */
+static hs_code find_box(const hs_checkpoint_reader *reader, const hs__bundle_entry *entry, const int64_t *starts,
+                        const int64_t *lengths, hs__box *part, hs_error *err)
 {
     char text[HS__BOX_TEXT_SIZE], shape[HS_SHAPE_TEXT_SIZE];
     hs__box given = hs__box_of(&entry->shape);
@@ -136,10 +137,10 @@ hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name,
     if (!entry)
         return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
     hs_code code = hs__bundle_check(&reader->bundle, entry, err);
-    if (code || (code = take_part(reader, entry, starts, lengths, &part, err)))
+    if (code || (code = find_box(reader, entry, starts, lengths, &part, err)))
         return code;
     size_t needed = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(&part), NULL).bytes;
-    if (entry->dtype != HS_STRING && (bytes != needed || (bytes && !data))) /* strings are refused whatever the size */
+    if (entry->dtype != HS_STRING && (bytes != needed || (bytes && !data))) /* slices of strings are refused below */
         return wrong_size(reader, name, needed, data ? bytes : 0, err);
     return hs__bundle_read_slice(&reader->bundle, entry, &part, data, err);
 }
@@ -187,7 +188,7 @@ char *hs_checkpoint_latest(const hs_env *given, const char *directory, const cha
     if (code == HS_NOT_FOUND) {
         hs_log(&env, HS_LOG_ERROR, "%s: the file 'checkpoint' names '%s' as the newest checkpoint, but it does not exist",
                directory, state.newest);
-    } else if (code) { /* it may be there */
+    } else if (code) { /* it may exist */
         hs__error_copy(err, &cause);
     } else {
         newest = state.newest;

@@ -1,60 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restoring: all of a checkpoint is checked before any of it is copied. */
+/* Restoring one checkpoint: all of it is verified before any of it is copied. */
+#include "checkpoint/restore.h"
+
 #include "checkpoint/background.h"
 #include "checkpoint/merged_file.h"
-#include "checkpoint/plan.h"
-#include "checkpoint/states.h"
+#include "checkpoint/restore_plan.h"
+#include "checkpoint/unclaimed_states.h"
 
 #include <string.h>
 
-/* What is on its way from a checkpoint. */
 typedef struct {
+    const hs__selection *selection;
+    hs_raw_session *session;
+    const hs__archive *archive;
+    hs__bundle_reader *bundle;    /* the archive, if it is a checkpoint; NULL: states are not restored */
+    const hs__graph_saver *graph; /* not NULL: its op restores the variables that were not added late */
+    const hs_restore_options *options;
     hs__plan plan;
     hs__stored_states states;
 } restoring;
 
-static void free_restoring(restoring *r, const hs_raw_session *session)
+static void free_restoring(restoring *r)
 {
-    hs__states_free(&r->states, &session->env);
+    hs__states_free(&r->states, &r->session->env);
     hs__plan_free(&r->plan);
 }
 
-/* How the values come to the variables: one by one, or all at once by the graph's own op. */
-typedef struct {
-    hs_code (*check)(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                     const hs_restore_options *options, hs_error *err);
-    hs_code (*read)(restoring *r, const hs__archive *archive, hs_error *err);
-    hs_code (*prepare)(restoring *r, const hs_raw_session *session, hs_error *err);
-    hs_code (*write)(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                     hs_error *err);
-} way;
-
-static hs_code check_plan(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                          const hs_restore_options *options, hs_error *err)
-{
-    return hs__plan_make(&r->plan, saver, session, archive, options, err);
-}
-
-static hs_code read_plan(restoring *r, const hs__archive *archive, hs_error *err)
-{
-    return hs__plan_read(&r->plan, archive, err);
-}
-
-static hs_code prepare_plan(restoring *r, const hs_raw_session *session, hs_error *err)
-{
-    return hs__plan_prepare(&r->plan, session, err);
-}
-
-static hs_code write_plan(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                          hs_error *err)
-{
-    (void)saver;
-    return hs__plan_write(&r->plan, archive, session, err);
-}
-
-static const way one_by_one = {check_plan, read_plan, prepare_plan, write_plan};
-
-static void keep_late(hs__plan *plan, const hs_raw_session *session)
+static void drop_graph_variables(hs__plan *plan, const hs_raw_session *session)
 {
     size_t n = 0;
     for (size_t i = 0; i < plan->n; i++)
@@ -63,116 +35,109 @@ static void keep_late(hs__plan *plan, const hs_raw_session *session)
     plan->n = n;
 }
 
-/* Which variables the op restores only it knows. Those that were added late are set after it. */
-static hs_code check_for_graph(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                               const hs_restore_options *options, hs_error *err)
+/* Only the op knows which variables it restores, so a variable that the checkpoint does not have is allowed. */
+static hs_code plan_for_graph(restoring *r, hs_error *err)
 {
-    hs_restore_options lenient = *options;
-    if (strpbrk(archive->path, "*?[\\"))
+    hs_restore_options lenient = *r->options;
+    if (strpbrk(r->archive->path, "*?[\\"))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
             "cannot restore '%s' with graph_restores: the graph's op takes *, ?, [ and \\ as a pattern; rename the "
             "checkpoint, or leave graph_restores out",
-            archive->path);
+            r->archive->path);
     lenient.allow_missing = true;
-    hs_code code = hs__plan_make(&r->plan, saver, session, archive, &lenient, err);
-    keep_late(&r->plan, session);
+    hs_code code = hs__plan_make(&r->plan, r->plan.env, r->selection, r->session, r->archive, &lenient, err);
+    drop_graph_variables(&r->plan, r->session);
     return code;
 }
 
-static hs_code read_for_graph(restoring *r, const hs__archive *archive, hs_error *err)
+static hs_code make_plan(restoring *r, hs_error *err)
 {
-    hs_code code = hs__verify_checkpoint(r->plan.env, archive->path, err);
-    return code || !r->plan.n ? code : hs__plan_read(&r->plan, archive, err);
+    return r->graph ? plan_for_graph(r, err)
+                    : hs__plan_make(&r->plan, r->plan.env, r->selection, r->session, r->archive, r->options, err);
 }
 
-static hs_code write_by_graph(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                              hs_error *err)
+static hs_code read_values(restoring *r, hs_error *err)
 {
-    hs_code code = hs__graph_restore(&saver->graph, session, archive->path, err);
-    return code ? code : hs__plan_write(&r->plan, archive, session, err);
+    hs_code code = r->graph ? hs__verify_checkpoint(r->plan.env, r->archive->path, err) : HS_OK;
+    return code || (r->graph && !r->plan.n) ? code : hs__plan_read(&r->plan, r->archive, err);
 }
 
-static const way by_graph = {check_for_graph, read_for_graph, prepare_plan, write_by_graph};
-
-static const way *choose_way(const hs_saver *saver, const hs__bundle_reader *bundle, const hs_restore_options *options)
+static hs_code write_values(restoring *r, hs_error *err)
 {
-    bool all = !options->names && !options->skip && !options->allow_missing && !options->reshape;
-    return saver->graph.restores && bundle && all ? &by_graph : &one_by_one;
+    hs_code code = r->graph ? hs__graph_restore(r->graph, r->session, r->archive->path, err) : HS_OK;
+    return code ? code : hs__plan_write(&r->plan, r->archive, r->session, err);
 }
 
-/* A failure leaves the model changed in part: no hook saves it any more. */
-static hs_code change_model(restoring *r, const way *how, const hs_saver *saver, hs_raw_session *session,
-                            const hs__archive *archive, hs__bundle_reader *bundle, hs_error *err)
+/* After a failure the model is partly restored: hooks do not save it. */
+static hs_code change_model(restoring *r, hs_error *err)
 {
     hs_error error = {0};
-    hs_code code = bundle ? hs__states_load(&r->states, bundle, session, &error) : HS_OK;
+    hs_code code = r->bundle ? hs__states_load(&r->states, r->bundle, r->session, &error) : HS_OK;
     if (!code) {
-        hs__raw_session_moved(session);
-        code = how->write(r, saver, session, archive, &error);
+        hs__raw_session_moved(r->session);
+        code = write_values(r, &error);
     }
     if (code)
-        hs_raw_session_refuse_saves(session, &error);
+        hs_raw_session_refuse_saves(r->session, &error);
     return code ? hs__error_copy(err, &error) : HS_OK;
 }
 
-/* State comes from a bundle; `bundle` NULL: it stays as it is. `whose` says whose fault a failure is: at which stage it
- * happened. */
-static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                            hs__bundle_reader *bundle, const hs_restore_options *options, hs__restore_fault *whose,
-                            hs_error *err)
+/* *fault depends on the stage that failed. */
+static hs_code restore_from(restoring *r, hs__restore_fault *fault, hs_error *err)
 {
-    const way *how = choose_way(saver, bundle, options);
-    *whose = HS__FAULT_OF_THE_MODEL;
-    hs_code code = how->check(r, saver, session, archive, options, err);
+    *fault = HS__FAULT_OF_THE_MODEL;
+    hs_code code = make_plan(r, err);
     if (code)
         return code;
-    *whose = HS__FAULT_OF_THE_FILES;
-    if ((bundle && (code = hs__states_locate(session, bundle, &r->plan.state_bytes, err))) ||
-        (code = how->read(r, archive, err)) || (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
+    *fault = HS__FAULT_OF_THE_FILES;
+    if ((r->bundle && (code = hs__states_locate(r->session, r->bundle, &r->plan.state_bytes, err))) ||
+        (code = read_values(r, err)) || (r->bundle && (code = hs__states_read(&r->states, r->session, r->bundle, err))))
         return code;
-    *whose = HS__FAULT_OF_THE_MODEL;
-    r->states.any_identity = options->any_identity;
-    if ((bundle && (code = hs__states_check(&r->states, session, err))) || (code = how->prepare(r, session, err)))
+    *fault = HS__FAULT_OF_THE_MODEL;
+    r->states.any_identity = r->options->any_identity;
+    if ((r->bundle && (code = hs__states_check(&r->states, r->session, err))) ||
+        (code = hs__plan_prepare(&r->plan, r->session, err)))
         return code;
-    return change_model(r, how, saver, session, archive, bundle, err);
+    return change_model(r, err);
 }
 
-hs_code hs__restore_variables(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                              const hs_restore_options *options, hs__restore_fault *whose, hs_error *err)
+hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *session, const hs__archive *archive,
+                              const hs_restore_options *options, hs__restore_fault *fault, hs_error *err)
 {
-    restoring r = {.plan = {.env = &saver->env}};
-    hs_code code = restore_from(&r, saver, session, archive, NULL, options, whose, err);
-    free_restoring(&r, session);
+    restoring r = {
+        .selection = selection, .session = session, .archive = archive, .options = options, .plan = {.env = &session->env}};
+    hs_code code = restore_from(&r, fault, err);
+    free_restoring(&r);
     return code;
 }
 
-/* Where saver and session stand after a restore: made before anything is changed, so that it cannot fail afterwards. */
+/* What saver and session record of a restore. It is allocated before anything is changed, so that recording cannot fail. */
 typedef struct {
     char *last_path, *restored_from;
-} whereabouts;
+} restore_record;
 
-static hs_code prepare_whereabouts(whereabouts *now, const hs_saver *saver, const hs_raw_session *session,
-                                   const char *prefix, hs_error *err)
+static hs_code prepare_record(restore_record *record, const hs_saver *saver, const hs_raw_session *session,
+                              const char *prefix, hs_error *err)
 {
-    now->last_path = hs__strdup(&saver->env, prefix);
-    now->restored_from = hs__strdup(&session->env, prefix);
-    return now->last_path && now->restored_from ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
+    record->last_path = hs__strdup(&saver->env, prefix);
+    record->restored_from = hs__strdup(&session->env, prefix);
+    return record->last_path && record->restored_from ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
 }
 
-static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *session)
+static void record_restore(restore_record *record, hs_saver *saver, hs_raw_session *session)
 {
     char *before = saver->last_path;
-    saver->last_path = now->last_path;
-    now->last_path = before;
-    saver->last_bytes = hs__expected_bytes(saver, session);
+    saver->last_path = record->last_path;
+    record->last_path = before;
+    saver->last_bytes = hs__expected_bytes(&saver->selection, session);
     saver->restored = true;
-    saver->went_back = false;
-    saver->returned = NULL;
-    now->restored_from = hs__raw_session_restored(session, now->restored_from);
+    saver->rolled_back = false;
+    saver->rollback_session = NULL;
+    record->restored_from = hs__raw_session_restored(session, record->restored_from);
 }
 
-/* A name that is misspelled would be restored, or not be found, behind the caller's back. */
+/* A misspelled name must not be ignored. */
 hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_session *session, hs_error *err)
 {
     for (size_t i = 0; options->skip && options->skip[i]; i++)
@@ -186,29 +151,40 @@ hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_sessio
     return HS_OK;
 }
 
+static bool restores_by_graph(const hs_saver *saver, const hs_restore_options *options)
+{
+    bool all = !options->names && !options->skip && !options->allow_missing && !options->reshape;
+    return saver->graph.restores && all;
+}
+
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
-                    hs__restore_fault *whose, hs_error *err)
+                    hs__restore_fault *fault, hs_error *err)
 {
     hs__bundle_reader reader;
-    restoring r = {.plan = {.env = &saver->env}};
-    whereabouts now = {NULL, NULL};
-    *whose = HS__FAULT_OF_THE_MODEL;
+    restore_record record = {NULL, NULL};
+    *fault = HS__FAULT_OF_THE_MODEL;
     hs__background_wait(saver);
     hs_code code;
-    if ((code = hs__saver_check_names(saver, session, err)) || (code = hs__restore_check(options, session, err)))
+    if ((code = hs__selection_check(&saver->selection, session, err)) || (code = hs__restore_check(options, session, err)))
         return code;
-    *whose = HS__FAULT_OF_THE_FILES;
+    *fault = HS__FAULT_OF_THE_FILES;
     if ((code = hs__bundle_reader_open(&reader, &saver->env, prefix, err)))
         return code;
     hs__archive archive = hs__bundle_archive(&reader);
-    if (!(code = prepare_whereabouts(&now, saver, session, prefix, err)) &&
-        !(code = restore_from(&r, saver, session, &archive, &reader, options, whose, err))) {
-        hs__states_leave(&r.states, session);
-        note_whereabouts(&now, saver, session);
+    restoring r = {.selection = &saver->selection,
+                   .session = session,
+                   .archive = &archive,
+                   .bundle = &reader,
+                   .graph = restores_by_graph(saver, options) ? &saver->graph : NULL,
+                   .options = options,
+                   .plan = {.env = &saver->env}};
+    if (!(code = prepare_record(&record, saver, session, prefix, err)) && !(code = restore_from(&r, fault, err))) {
+        hs__stash_unclaimed(&r.states, session);
+        record_restore(&record, saver, session);
     }
-    hs__free(&saver->env, now.last_path);
-    hs__free(&session->env, now.restored_from);
-    free_restoring(&r, session);
+    hs__free(&saver->env, record.last_path);
+    hs__free(&session->env, record.restored_from);
+    free_restoring(&r);
     hs__bundle_reader_close(&reader);
     return code;
 }
@@ -223,12 +199,12 @@ hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *p
                             !saver                ? "saver is NULL"
                             : !prefix || !*prefix ? "prefix is missing"
                                                   : "session is NULL");
-    hs__restore_fault whose;
+    hs__restore_fault fault;
     hs_code code = HS_OK;
     if (given)
-        code = hs__take_restore_options(&options, &saver->env, given, err);
+        code = hs__copy_restore_options(&options, &saver->env, given, err);
     if (!code)
-        code = hs__restore(saver, session, prefix, &options, &whose, err);
+        code = hs__restore(saver, session, prefix, &options, &fault, err);
     if (!code)
         hs_error_clear(err);
     return code;

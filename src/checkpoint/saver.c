@@ -1,70 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/background.h"
+/* The public functions of savers, but for restoring. */
+#include "checkpoint/saver.h"
 
-#include "backends/raw_variables.h"
 #include "base/files.h"
-#include "base/map.h"
+#include "checkpoint/background.h"
+#include "checkpoint/save.h"
 #include "checkpoint/shards.h"
 
 #include <math.h>
 #include <string.h>
-
-static hs_code add_once(hs__map *seen, const char *name, const char *list, hs_error *err)
-{
-    if (hs__map_find(seen, name) != HS__NONE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s' twice", list, name);
-    return hs__map_add(seen, name, 0, NULL, err);
-}
-
-hs_code hs__check_named_once(const hs_env *env, const hs_checkpoint_name *names, const char *list, hs_error *err)
-{
-    hs__map seen;
-    hs_code code = HS_OK;
-    hs__map_init(&seen, env);
-    for (size_t i = 0; !code && names[i].variable; i++)
-        code = add_once(&seen, names[i].variable, list, err);
-    hs__map_free(&seen);
-    return code;
-}
-
-static hs_code check_listed_once(const hs_env *env, const char *const *variables, hs_error *err)
-{
-    hs__map seen;
-    hs_code code = HS_OK;
-    hs__map_init(&seen, env);
-    for (size_t i = 0; !code && variables && variables[i]; i++)
-        code = add_once(&seen, variables[i], "hs_saver_options.variables lists", err);
-    hs__map_free(&seen);
-    return code;
-}
-
-static hs_code copy_names(hs_saver *saver, const hs_checkpoint_name *names, hs_error *err)
-{
-    size_t n = 0;
-    while (names[n].variable)
-        n++;
-    hs_checkpoint_name *copies = hs__alloc(&saver->env, n + 1, sizeof *copies);
-    if (!(saver->names = copies))
-        return hs__no_memory(err, n * sizeof *copies, "a saver's names");
-    for (size_t i = 0; i < n; i++) {
-        if (!names[i].name || !*names[i].name)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.names lists '%s' without a name",
-                                names[i].variable);
-        copies[i].variable = hs__strdup(&saver->env, names[i].variable);
-        copies[i].name = copies[i].variable ? hs__strdup(&saver->env, names[i].name) : NULL;
-        if (!copies[i].name)
-            return hs__no_memory(err, strlen(names[i].name), "a saver's names");
-    }
-    return hs__check_named_once(&saver->env, copies, "hs_saver_options.names lists variable", err);
-}
-
-const char *hs__saver_name(const hs_saver *saver, const char *variable)
-{
-    for (size_t i = 0; saver->names && saver->names[i].variable; i++)
-        if (strcmp(saver->names[i].variable, variable) == 0)
-            return saver->names[i].name;
-    return variable;
-}
 
 static bool is_kept(void *user, const char *path)
 {
@@ -75,59 +19,54 @@ static bool is_kept(void *user, const char *path)
     return false;
 }
 
+static hs_code check_saver_options(const hs_saver_options *options, hs_error *err)
+{
+    if (options->max_to_keep < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_saver_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
+                            (long long)options->max_to_keep);
+    if (options->keep_best < 0 || !(options->keep_checkpoint_every_n_hours >= 0))
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "hs_saver_options: keep_best is %lld and keep_checkpoint_every_n_hours is %g; both must be at least 0",
+            (long long)options->keep_best, options->keep_checkpoint_every_n_hours);
+    if (options->nonfinite < HS_NONFINITE_FAIL || options->nonfinite > HS_NONFINITE_ALLOW)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %d, not an hs_nonfinite_policy",
+                            (int)options->nonfinite);
+    if (options->shards < 0 || options->shards > HS__MOST_SHARDS)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.shards is %lld; it must be from 0 to %d",
+                            (long long)options->shards, HS__MOST_SHARDS);
+    return HS_OK;
+}
+
 hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
 {
     hs_saver_options options = HS_INIT(hs_saver_options);
     hs_env env;
     if ((given && HS_STRUCT_TAKE(hs_saver_options, reserved_too, &options, given, err)) ||
-        hs__env_take(&env, options.env, err))
-        return NULL;
-    if (options.max_to_keep < HS_NEVER) {
-        hs_error_set(err, HS_INVALID_ARGUMENT,
-                     "hs_saver_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
-                     (long long)options.max_to_keep);
-        return NULL;
-    }
-    if (options.keep_best < 0 || !(options.keep_checkpoint_every_n_hours >= 0)) {
-        hs_error_set(err, HS_INVALID_ARGUMENT,
-                     "hs_saver_options: keep_best is %lld and keep_checkpoint_every_n_hours is %g; both must be at least 0",
-                     (long long)options.keep_best, options.keep_checkpoint_every_n_hours);
-        return NULL;
-    }
-    if (options.nonfinite < HS_NONFINITE_FAIL || options.nonfinite > HS_NONFINITE_ALLOW) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %d, not an hs_nonfinite_policy",
-                     (int)options.nonfinite);
-        return NULL;
-    }
-    if (options.shards < 0 || options.shards > HS__MOST_SHARDS) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.shards is %lld; it must be from 0 to %d",
-                     (long long)options.shards, HS__MOST_SHARDS);
-        return NULL;
-    }
-    if (check_listed_once(&env, options.variables, err))
+        hs__env_take(&env, options.env, err) || check_saver_options(&options, err))
         return NULL;
     hs_saver *saver = hs__alloc(&env, 1, sizeof *saver);
-    const char *const *variables = saver && options.variables ? hs__names_copy(&env, options.variables) : NULL;
-    if (!saver || (options.variables && !variables)) {
+    if (!saver) {
         hs__no_memory(err, sizeof *saver, "a saver");
-        hs__free(&env, saver);
         return NULL;
     }
-    saver->env = env;
-    saver->held = (hs__held_directory){.is_kept = is_kept, .user = saver};
-    saver->variables = variables;
-    saver->keep_best = options.keep_best;
-    saver->larger_is_better = options.larger_is_better;
-    saver->keep_every_secs = options.keep_checkpoint_every_n_hours * 3600;
-    saver->last_preserved = (double)hs_env_realtime_ns(&saver->env) / 1e9; /* the first is due so long after now */
-    saver->nonfinite = options.nonfinite;
-    saver->shards = options.shards ? (int32_t)options.shards : 1;
-    if ((options.names && copy_names(saver, options.names, err)) ||
-        hs__graph_saver_take(&saver->graph, &saver->env, &options, err)) {
+    *saver = (hs_saver){
+        .env = env,
+        .max_to_keep = options.max_to_keep ? options.max_to_keep : 5,
+        .keep_best = options.keep_best,
+        .larger_is_better = options.larger_is_better,
+        .keep_every_secs = options.keep_checkpoint_every_n_hours * 3600,
+        .last_preserved = (double)hs_env_realtime_ns(&env) / 1e9, /* the first one is kept an interval from now */
+        .nonfinite = options.nonfinite,
+        .shards = options.shards ? (int32_t)options.shards : 1,
+        .held = {.is_kept = is_kept, .user = saver},
+    };
+    if (hs__selection_init(&saver->selection, &saver->env, options.variables, options.names, err) ||
+        hs__graph_saver_init(&saver->graph, &saver->env, &options, err)) {
         hs_saver_free(saver);
         return NULL;
     }
-    saver->max_to_keep = options.max_to_keep ? options.max_to_keep : 5;
     hs_error_clear(err);
     return saver;
 }
@@ -145,12 +84,7 @@ void hs_saver_free(hs_saver *saver)
     hs__free(&env, saver->kept);
     hs__free(&env, saver->last_path);
     hs__free(&env, saver->state_file);
-    hs__free(&env, (void *)saver->variables);
-    for (size_t i = 0; saver->names && saver->names[i].variable; i++) {
-        hs__free(&env, (void *)saver->names[i].variable);
-        hs__free(&env, (void *)saver->names[i].name);
-    }
-    hs__free(&env, (void *)saver->names);
+    hs__selection_free(&saver->selection, &env);
     hs__free(&env, saver);
 }
 
@@ -182,113 +116,167 @@ const char *hs_saver_checkpoint(const hs_saver *saver, size_t index)
     return saver && index < saver->n_kept ? saver->kept[index].path : NULL;
 }
 
-bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, size_t index, hs_variable *out, bool *done)
-{
-    *done = !hs__session_variable(session, index, out);
-    if (*done)
-        return false;
-    if (!saver->variables)
-        return !(out->flags & HS_VARIABLE_LOCAL);
-    for (size_t i = 0; saver->variables[i]; i++)
-        if (strcmp(saver->variables[i], out->name) == 0)
-            return true;
-    return false;
-}
+/* Saving. */
 
-/* What a part is called otherwise, the whole is. */
-bool hs__saver_slice(const hs_saver *saver, const hs_raw_session *session, size_t index, const char *variable,
-                     hs_variable_slice *out)
+static hs_code check_options(const hs_save_options *options, hs_error *err)
 {
-    if (!session->ops.variable_slice || !session->ops.variable_slice(session->backend.self, index, out))
-        return false;
-    const char *name = hs__saver_name(saver, variable);
-    if (name != variable)
-        out->name = name;
-    return true;
-}
-
-bool hs__has_variable(const hs_raw_session *session, const char *name)
-{
-    hs_variable variable;
-    for (size_t i = 0; hs__session_variable(session, i, &variable); i++)
-        if (strcmp(variable.name, name) == 0)
-            return true;
-    return false;
-}
-
-hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err)
-{
-    const char *unknown = NULL;
-    for (size_t i = 0; !unknown && saver->variables && saver->variables[i]; i++)
-        if (!hs__has_variable(session, saver->variables[i]))
-            unknown = saver->variables[i];
-    for (size_t i = 0; !unknown && saver->names && saver->names[i].variable; i++)
-        if (!hs__has_variable(session, saver->names[i].variable))
-            unknown = saver->names[i].variable;
-    if (unknown)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the saver saves '%s', which is not a variable of the graph",
-                            unknown);
+    if (options->state_file && (strchr(options->state_file, '/') || !*options->state_file))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.state_file '%s' is not a file name",
+                            options->state_file);
+    if (options->copy_limit < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_save_options.copy_limit is %lld; it must be at least 0, or HS_NEVER for no limit",
+                            (long long)options->copy_limit);
+    if (options->overlap && !options->background)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.overlap is set, but background is not");
+    if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.busy is %d, not an hs_busy_policy",
+                            (int)options->busy);
     return HS_OK;
 }
 
-hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err)
+/* Records that the session was rolled back to a snapshot: checkpoints after that step belong to an abandoned branch. */
+static void record_rollback(hs_saver *saver, const hs_raw_session *session)
 {
-    char *copy = hs__strdup(&saver->env, path);
-    if (!copy)
-        return hs__no_memory(err, strlen(path), "a path");
-    hs__free(&saver->env, saver->last_path);
-    saver->last_path = copy;
-    return HS_OK;
+    if (!session->rolled_back)
+        saver->rollback_session = NULL; /* another session may get its address later */
+    if (!session->rolled_back || (saver->rollback_session == session && saver->rollback_generation == session->restores))
+        return;
+    hs__background_wait(saver);
+    saver->rollback_session = session;
+    saver->rollback_generation = session->restores;
+    if (!saver->rolled_back || saver->rolled_back_to >= session->rolled_back_to)
+        saver->rolled_back_to = session->rolled_back_to;
+    saver->rolled_back = true;
 }
 
-hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_error *err)
+static hs_code save_list(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
+                         const hs_save_options *options, hs_error *err)
 {
-    const char *path = newest->path;
-    hs_code code =
-        hs__reserve(&saver->env, &saver->kept, &saver->kept_capacity, saver->n_kept + 1, sizeof *saver->kept, err);
-    char *copy = code ? NULL : hs__strdup(&saver->env, path);
-    if (!copy)
-        return code ? code : hs__no_memory(err, strlen(path), "a path");
-    size_t n = 0;
-    for (size_t i = 0; i < saver->n_kept; i++) {
-        if (hs__path_same(saver->kept[i].path, path))
-            hs__free(&saver->env, saver->kept[i].path);
-        else
-            saver->kept[n++] = saver->kept[i];
-    }
-    saver->kept[n] = *newest;
-    saver->kept[n++].path = copy;
-    saver->n_kept = n;
-    return HS_OK;
-}
-
-hs_code hs__saver_recover(hs_saver *saver, const char *const *paths, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && paths[i]; i++) {
-        hs_file_stat found = {.bytes = 0};
-        char *index = hs__bundle_index_path(&saver->env, paths[i]);
-        if (!index)
-            return hs__no_memory(err, strlen(paths[i]), "a path");
-        /* one that cannot be looked at just now may be there, and nobody else would ever delete it */
-        if (saver->env.files.ops->stat(saver->env.files.user, index, &found, NULL) != HS_NOT_FOUND)
-            code = hs__saver_keep(saver,
-                                  &(hs__kept_checkpoint){.path = (char *)paths[i],
-                                                         .timestamp = (double)found.modified_ns / 1e9,
-                                                         .metric = (double)NAN},
-                                  err);
-        hs__free(&saver->env, index);
-    }
+    hs__save_list_log_unallocated(list);
+    if (options->background)
+        return hs__background_save(saver, list, prefix, step, options, err);
+    hs__background_wait(saver);
+    hs_code code = hs__save_session(saver, list, prefix, step, options, err);
+    if (!code)
+        hs_error_clear(err);
     return code;
 }
 
-bool hs_checkpoint_exists(const hs_env *given, const char *prefix)
+hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                      const hs_save_options *given, hs_error *err)
 {
-    hs_env env;
-    if (!prefix || hs__env_take(&env, given, NULL))
-        return false;
-    char *index = hs__bundle_index_path(&env, prefix);
-    bool exists = index && hs__file_exists(&env, index);
-    hs__free(&env, index);
-    return exists;
+    hs_save_options options = HS_INIT(hs_save_options);
+    hs__save_list list;
+    hs_code code;
+    hs_error_clear(err);
+    if (!saver || !session || !session->handle || !prefix || !*hs__path_base(prefix))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_save: %s",
+                            !saver                               ? "saver is NULL"
+                            : !prefix || !*hs__path_base(prefix) ? "prefix has no file name"
+                                                                 : "session is NULL");
+    if ((given && (code = HS_STRUCT_TAKE(hs_save_options, copy_limit, &options, given, err))) ||
+        (code = check_options(&options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
+        return code;
+    record_rollback(saver, session);
+    if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err)))
+        code = save_list(saver, &list, prefix, step, &options, err);
+    hs__save_list_free(&list);
+    return code;
+}
+
+hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
+{
+    if (!saver || !prefix || !*hs__path_base(prefix))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_hold: %s",
+                            saver ? "prefix has no file name" : "saver is NULL");
+    hs__background_wait(saver);
+    hs__new_checkpoint files;
+    hs_code code;
+    if (!(code = hs__new_checkpoint_begin(&files, &saver->env, prefix, -1, err)) &&
+        !(code = hs__make_directory_for(&saver->env, prefix, err)))
+        code = hs__hold_directory(&saver->held, &saver->env, files.directory, hs__path_base(prefix), err);
+    hs__new_checkpoint_free(&files);
+    if (!code)
+        hs_error_clear(err);
+    return code;
+}
+
+/* Pinning. */
+
+static size_t find_kept(const hs_saver *saver, const char *path)
+{
+    size_t at = 0;
+    while (at < saver->n_kept && !hs__path_same(saver->kept[at].path, path))
+        at++;
+    return at;
+}
+
+static hs_code check_in_directory(const hs_saver *saver, const char *prefix, int64_t *modified_ns, hs_error *err)
+{
+    const hs_env *env = &saver->env;
+    const char *newest = saver->kept[saver->n_kept - 1].path;
+    char *directory = hs__path_directory(env, newest);
+    char *path = directory ? hs__path_join(env, directory, hs__path_base(prefix)) : NULL;
+    hs_code code = HS_NOT_FOUND;
+    if (!path)
+        code = hs__no_memory(err, strlen(newest), "a path");
+    else if (hs__path_same(path, prefix))
+        code = hs_checkpoint_mtime(env, path, modified_ns, err);
+    hs__free(env, directory);
+    hs__free(env, path);
+    return code;
+}
+
+/* With HS_NEVER, the list has only the newest checkpoint and the pinned ones. Adds another one of the same directory,
+ * before the newest and in the order of the steps, so that its pin can be written to the state file. */
+static hs_code add_to_list(hs_saver *saver, const char *prefix, hs_error *err)
+{
+    size_t last = saver->n_kept - 1, at = 0;
+    hs__kept_checkpoint added = {.path = (char *)prefix, .metric = (double)NAN};
+    int64_t modified_ns;
+    hs_code code = check_in_directory(saver, prefix, &modified_ns, err);
+    if (code)
+        return code;
+    added.timestamp = (double)modified_ns / 1e9;
+    if ((code = hs__saver_keep(saver, &added, err)))
+        return code;
+    while (at < last && hs__step_in(saver->kept[at].path) < hs__step_in(prefix))
+        at++;
+    added = saver->kept[last + 1];
+    memmove(saver->kept + at + 1, saver->kept + at, (last + 1 - at) * sizeof added);
+    saver->kept[at] = added;
+    return HS_OK;
+}
+
+static hs_code set_pin(hs_saver *saver, size_t at, bool pinned, hs_error *err)
+{
+    bool before = saver->kept[at].pinned;
+    char *directory = hs__path_directory(&saver->env, saver->kept[at].path);
+    hs_code code = directory ? hs__hold_directory(&saver->held, &saver->env, directory, NULL, err)
+                             : hs__no_memory(err, strlen(saver->kept[at].path), "a path");
+    saver->kept[at].pinned = pinned;
+    if (!code)
+        hs__finish_deleting(&saver->held, &saver->env, NULL);
+    if (!code)
+        code = hs__saver_write_state_file(saver, directory, saver->kept[saver->n_kept - 1].path, 0, err);
+    if (code)
+        saver->kept[at].pinned = before;
+    hs__free(&saver->env, directory);
+    return code;
+}
+
+hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (!saver || !prefix)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_pin: %s", saver ? "prefix is NULL" : "saver is NULL");
+    hs__background_wait(saver);
+    if (find_kept(saver, prefix) == saver->n_kept)
+        code = saver->max_to_keep == HS_NEVER && saver->n_kept ? add_to_list(saver, prefix, err) : HS_NOT_FOUND;
+    if (code == HS_NOT_FOUND)
+        return hs_error_set(err, code, "checkpoint '%s' is not kept by the saver", prefix);
+    if (!code && !(code = set_pin(saver, find_kept(saver, prefix), pinned, err)))
+        hs_error_clear(err);
+    return code;
 }

@@ -5,18 +5,18 @@
 
 #include <stdlib.h>
 
-/* A tensor that waits for the thread of its file. */
+/* A tensor that the thread of its file will write. */
 typedef struct {
-    hs__sharded tensor; /* its slice is this one, if it has one: */
+    hs__shard_item tensor; /* its slice, if it has one, is the copy: */
     hs_variable_slice slice;
-} waiting;
+} queued_item;
 
 struct hs__shard {
     hs__shards *all;
     hs__bundle_writer writer;
-    waiting *waiting;
-    size_t n_waiting, capacity;
-    bool at_once; /* its tensors are written as they come, by the caller */
+    queued_item *queue;
+    size_t n_queued, capacity;
+    bool immediate; /* the caller writes its tensors when it adds them */
     bool has_thread;
     pthread_t thread;
     hs_error error;
@@ -36,11 +36,11 @@ hs_code hs__shards_open(hs__shards *shards, const hs_env *env, char *const *path
         code = hs__bundle_writer_open(&shards->items[i].writer, env, paths[i], first + i, of, err);
     }
     if (!code)
-        shards->items[0].at_once = n == 1;
+        shards->items[0].immediate = n == 1;
     return code;
 }
 
-/* Dealing. */
+/* Assigning. */
 
 typedef struct {
     uint64_t bytes;
@@ -64,9 +64,8 @@ static int32_t least_loaded(const uint64_t *loads, int32_t n)
     return least;
 }
 
-/* The largest first, each to the file that has least: no file is larger than the best that there is by more than a third.
- */
-static void deal(hs__shards *shards, sized *tensors, size_t n)
+/* Largest first, each to the smallest file: the largest file is at most a third larger than with the best assignment. */
+static void assign(hs__shards *shards, sized *tensors, size_t n)
 {
     uint64_t loads[HS__MOST_SHARDS] = {0};
     qsort(tensors, n, sizeof *tensors, largest_first);
@@ -77,21 +76,21 @@ static void deal(hs__shards *shards, sized *tensors, size_t n)
     }
 }
 
-hs_code hs__shards_deal(hs__shards *shards, const hs__dealt *given, size_t n, hs_error *err)
+hs_code hs__shards_assign(hs__shards *shards, const hs__shard_size *given, size_t n, hs_error *err)
 {
     if (shards->n == 1 || !n)
-        return HS_OK; /* there is nothing to choose */
+        return HS_OK; /* all go to the first file */
     sized *tensors = hs__alloc(shards->env, n, sizeof *tensors);
     shards->places = hs__alloc(shards->env, n, sizeof *shards->places);
     hs_code code = tensors && shards->places ? HS_OK : hs__no_memory(err, n * sizeof *tensors, "dealing out tensors");
-    size_t dealt = 0;
+    size_t n_whole = 0; /* slices of one tensor count as one */
     for (size_t i = 0; !code && i < n; i++)
-        if (given[i].follows && dealt)
-            tensors[dealt - 1].bytes += given[i].bytes;
+        if (given[i].follows && n_whole)
+            tensors[n_whole - 1].bytes += given[i].bytes;
         else
-            tensors[dealt++] = (sized){given[i].bytes, i};
+            tensors[n_whole++] = (sized){given[i].bytes, i};
     if (!code) {
-        deal(shards, tensors, dealt);
+        assign(shards, tensors, n_whole);
         for (size_t i = 1; i < n; i++)
             if (given[i].follows)
                 shards->places[i] = shards->places[i - 1];
@@ -103,7 +102,7 @@ hs_code hs__shards_deal(hs__shards *shards, const hs__dealt *given, size_t n, hs
 
 /* Writing. */
 
-static hs_code write_tensor(hs__shard *shard, const hs__sharded *tensor, const hs_variable_slice *slice, hs_error *err)
+static hs_code write_tensor(hs__shard *shard, const hs__shard_item *tensor, const hs_variable_slice *slice, hs_error *err)
 {
     hs_code code = shard->all->check(shard->all->user, err);
     if (code)
@@ -114,45 +113,45 @@ static hs_code write_tensor(hs__shard *shard, const hs__sharded *tensor, const h
                  : hs__bundle_writer_add(&shard->writer, tensor->name, &tensor->value, err);
 }
 
-static hs_code write_waiting(hs__shard *shard, hs_error *err)
+static hs_code write_queue(hs__shard *shard, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; i < shard->n_waiting && !code && !atomic_load(&shard->all->failed); i++) {
-        const waiting *next = &shard->waiting[i];
+    for (size_t i = 0; i < shard->n_queued && !code && !atomic_load(&shard->all->failed); i++) {
+        const queued_item *next = &shard->queue[i];
         code = write_tensor(shard, &next->tensor, next->tensor.slice ? &next->slice : NULL, err);
     }
-    shard->n_waiting = 0;
+    shard->n_queued = 0;
     return code;
 }
 
-static hs_code keep_waiting(hs__shard *shard, const hs__sharded *tensor, hs_error *err)
+static hs_code enqueue(hs__shard *shard, const hs__shard_item *tensor, hs_error *err)
 {
-    waiting last = {.tensor = *tensor};
+    queued_item last = {.tensor = *tensor};
     if (tensor->slice)
         last.slice = *tensor->slice;
     hs_code code =
-        hs__reserve(shard->all->env, &shard->waiting, &shard->capacity, shard->n_waiting + 1, sizeof *shard->waiting, err);
+        hs__reserve(shard->all->env, &shard->queue, &shard->capacity, shard->n_queued + 1, sizeof *shard->queue, err);
     if (!code)
-        shard->waiting[shard->n_waiting++] = last;
+        shard->queue[shard->n_queued++] = last;
     return code;
 }
 
-hs_code hs__shards_add(hs__shards *shards, const hs__sharded *tensor, bool stays, hs_error *err)
+hs_code hs__shards_add(hs__shards *shards, const hs__shard_item *tensor, bool remains, hs_error *err)
 {
     size_t number = shards->added++;
     hs__shard *shard = &shards->items[number < shards->n_places ? shards->places[number] : 0];
-    if (stays && !shard->at_once)
-        return keep_waiting(shard, tensor, err);
-    shard->at_once = true;
-    hs_code code = write_waiting(shard, err);
+    if (remains && !shard->immediate)
+        return enqueue(shard, tensor, err);
+    shard->immediate = true;
+    hs_code code = write_queue(shard, err);
     return code ? code : write_tensor(shard, tensor, tensor->slice, err);
 }
 
 static void write_shard(hs__shard *shard)
 {
     hs_error error = {0};
-    bool more = shard == shard->all->items; /* comes to the first */
-    hs_code code = write_waiting(shard, &error);
+    bool more = shard == shard->all->items; /* states and the index are added to the first file later */
+    hs_code code = write_queue(shard, &error);
     if (!code && !more && !atomic_load(&shard->all->failed))
         code = hs__bundle_writer_finish_data(&shard->writer, &error);
     if (code)
@@ -167,7 +166,7 @@ static void *work(void *user)
     return NULL;
 }
 
-static hs_code take_results(hs__shards *shards, hs_error *err)
+static hs_code collect_results(hs__shards *shards, hs_error *err)
 {
     hs_code code = HS_OK;
     for (int32_t i = 0; i < shards->n && !code; i++)
@@ -177,7 +176,7 @@ static hs_code take_results(hs__shards *shards, hs_error *err)
     return code;
 }
 
-/* What has no thread the caller writes. */
+/* Files whose thread could not be started are written by the caller. */
 hs_code hs__shards_write(hs__shards *shards, hs_error *err)
 {
     for (int32_t i = 1; i < shards->n; i++)
@@ -188,7 +187,7 @@ hs_code hs__shards_write(hs__shards *shards, hs_error *err)
     for (int32_t i = 1; i < shards->n; i++)
         if (shards->items[i].has_thread)
             pthread_join(shards->items[i].thread, NULL);
-    return take_results(shards, err);
+    return collect_results(shards, err);
 }
 
 hs__bundle_writer *hs__shards_first(hs__shards *shards)
@@ -200,7 +199,7 @@ void hs__shards_close(hs__shards *shards)
 {
     for (int32_t i = 0; i < shards->opened; i++) {
         hs__bundle_writer_close(&shards->items[i].writer);
-        hs__free(shards->env, shards->items[i].waiting);
+        hs__free(shards->env, shards->items[i].queue);
     }
     hs__free(shards->env, shards->items);
     hs__free(shards->env, shards->places);

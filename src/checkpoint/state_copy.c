@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies in memory: what a checkpoint would hold, without one. */
-#include "checkpoint/image.h"
-#include "checkpoint/states.h"
+/* hs_state_copy: a snapshot of variables and states, and restoring it. */
+#include "checkpoint/save_list.h"
+#include "checkpoint/snapshot.h"
+#include "checkpoint/unclaimed_states.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct hs_state_copy {
-    hs_env env; /* the session's, which the copy may outlive */
-    hs__image image;
-    bool whole;   /* else it was lost to a later one that failed */
-    int64_t step; /* -1: there was none */
+    hs_env env; /* a copy of the session's, because the state copy may outlive the session */
+    hs__snapshot snapshot;
+    bool whole;   /* false: a later copy reused its memory and failed */
+    int64_t step; /* -1: no global step */
 };
 
 /* Copying. */
 
-/* What says which variables are saved, and what they are called: all, and as they are. */
-static hs_saver plain_saver(const hs_env *env)
-{
-    return (hs_saver){.env = *env};
-}
+static const hs__selection ALL_VARIABLES = {.names = NULL};
 
 static hs_state_copy *new_copy(const hs_env *env, hs_error *err)
 {
@@ -30,7 +27,7 @@ static hs_state_copy *new_copy(const hs_env *env, hs_error *err)
         return NULL;
     }
     copy->env = *env;
-    int result = hs__image_init(&copy->image, &copy->env);
+    int result = hs__snapshot_init(&copy->snapshot, &copy->env);
     if (!result)
         return copy;
     hs__free(env, copy);
@@ -38,16 +35,25 @@ static hs_state_copy *new_copy(const hs_env *env, hs_error *err)
     return NULL;
 }
 
-static hs_code take(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
+static hs_code take_snapshot(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
 {
-    hs_saver all = plain_saver(&session->env);
+    hs__save_list list;
+    hs_code code = hs__save_list_make(&list, &session->env, &ALL_VARIABLES, session, 0, err);
+    if (!code)
+        code = hs__snapshot_take(&copy->snapshot, &list, &(hs__snapshot_options){.overlap = false}, err);
+    hs__save_list_free(&list);
+    return code;
+}
+
+static hs_code fill(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
+{
     copy->whole = false;
-    hs_code code = hs__image_take(&copy->image, &all, session, &(hs__image_options){.meta = false}, err);
+    hs_code code = take_snapshot(copy, session, err);
     if (code)
         return code;
     hs_error error;
     copy->step = hs_raw_session_global_step(session, &error);
-    copy->whole = !error.code || error.code == HS_FAILED_PRECONDITION; /* there is none */
+    copy->whole = !error.code || error.code == HS_FAILED_PRECONDITION; /* no global step */
     return copy->whole ? HS_OK : hs__error_copy(err, &error);
 }
 
@@ -60,7 +66,7 @@ hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy **copy,
     hs_state_copy *taken = *copy ? *copy : new_copy(&session->env, err);
     if (!taken)
         return HS_RESOURCE_EXHAUSTED;
-    hs_code code = take(taken, session, err);
+    hs_code code = fill(taken, session, err);
     if (!code) {
         hs_error_clear(err);
         *copy = taken;
@@ -80,45 +86,39 @@ void hs_state_copy_free(hs_state_copy *copy)
     if (!copy)
         return;
     hs_env env = copy->env;
-    hs__image_free(&copy->image);
+    hs__snapshot_free(&copy->snapshot);
     hs__free(&env, copy);
 }
 
-/* Restoring: all of it is compared with the session, and all memory is there, before any of it is set. */
+/* Restoring. The whole copy is compared with the session, and all memory is allocated, before anything is changed. */
 
 typedef struct {
     const hs_env *env;
-    const char *source;            /* the copy, in messages */
-    hs__saved *variables, *states; /* of the copy, whose the values are */
-    size_t n_variables, n_states;  /* variables are in the order of their names */
-    size_t variables_capacity, states_capacity;
-    const hs__saved **of; /* what each variable of the backend gets, by index; NULL: nothing */
-    size_t n_of, of_capacity;
+    const char *source;          /* name of the copy in messages */
+    hs__save_item *variables;    /* of the snapshot, which owns their values; in the order of their names */
+    const hs__save_item *states; /* behind them */
+    size_t n_variables, n_states;
+    const hs__save_item **value_of; /* by index in the backend; NULL: the variable is not restored */
+    size_t n_values, values_capacity;
     hs__stored_states stored;
 } restoring;
 
-static hs_code list_variable(void *user, const hs__saved *saved, hs_error *err)
+static hs_code list_items(restoring *r, const hs__snapshot *snapshot, hs_error *err)
 {
-    restoring *r = user;
-    hs_code code =
-        hs__reserve(r->env, &r->variables, &r->variables_capacity, r->n_variables + 1, sizeof *r->variables, err);
-    if (!code)
-        r->variables[r->n_variables++] = *saved;
-    return code;
+    r->variables = hs__alloc(r->env, snapshot->n, sizeof *r->variables);
+    if (!r->variables)
+        return hs__no_memory(err, snapshot->n * sizeof *r->variables, "the values of a copy");
+    for (size_t i = 0; i < snapshot->n; i++)
+        r->variables[i] = hs__snapshot_item(snapshot, i);
+    r->n_variables = snapshot->n_variables;
+    r->states = r->variables + r->n_variables;
+    r->n_states = snapshot->n - snapshot->n_variables;
+    return HS_OK;
 }
 
-static hs_code list_state(void *user, const hs__saved *saved, hs_error *err)
+static int by_name(const void *name, const void *item)
 {
-    restoring *r = user;
-    hs_code code = hs__reserve(r->env, &r->states, &r->states_capacity, r->n_states + 1, sizeof *r->states, err);
-    if (!code)
-        r->states[r->n_states++] = *saved;
-    return code;
-}
-
-static int by_name(const void *name, const void *saved)
-{
-    return strcmp(name, ((const hs__saved *)saved)->name);
+    return strcmp(name, ((const hs__save_item *)item)->name);
 }
 
 static size_t find_state(const restoring *r, const char *key)
@@ -129,11 +129,11 @@ static size_t find_state(const restoring *r, const char *key)
     return HS__NONE;
 }
 
-/* Had the variable no memory when the copy was made? */
-static hs_code find_without(const restoring *r, const hs_raw_session *session, size_t index, const hs_variable *variable,
-                            bool *found, hs_error *err)
+/* *found is true if the variable had no memory when the copy was made. */
+static hs_code find_unallocated(const restoring *r, const hs_raw_session *session, size_t index,
+                                const hs_variable *variable, bool *found, hs_error *err)
 {
-    *found = hs__session_is_late(session, index); /* it may have been added after that */
+    *found = hs__session_is_late(session, index); /* it may have been added after the copy was made */
     if (*found)
         return HS_OK;
     if (!(variable->flags & HS_VARIABLE_MOVES))
@@ -147,17 +147,17 @@ static hs_code find_without(const restoring *r, const hs_raw_session *session, s
 }
 
 static hs_code match(const restoring *r, const hs_raw_session *session, size_t index, const hs_variable *variable,
-                     const hs__saved **out, hs_error *err)
+                     const hs__save_item **out, hs_error *err)
 {
-    static const hs__saved without_memory = {.name = "a variable without memory"};
-    const hs__saved *saved =
+    static const hs__save_item unallocated = {.name = "a variable without memory"};
+    const hs__save_item *saved =
         r->n_variables ? bsearch(variable->name, r->variables, r->n_variables, sizeof *saved, by_name) : NULL;
     hs_shape shape = saved ? hs_tensor_shape(&saved->value) : HS_SCALAR;
-    bool without = false;
-    hs_code code = saved ? HS_OK : find_without(r, session, index, variable, &without, err);
-    if (without)
-        *out = &without_memory;
-    if (code || without)
+    bool is_unallocated = false;
+    hs_code code = saved ? HS_OK : find_unallocated(r, session, index, variable, &is_unallocated, err);
+    if (is_unallocated)
+        *out = &unallocated;
+    if (code || is_unallocated)
         return code;
     if (!saved)
         return hs_error_set(err, HS_NOT_FOUND, "%s has no variable '%s'; restore it into the graph that it was copied from",
@@ -173,25 +173,25 @@ static hs_code match(const restoring *r, const hs_raw_session *session, size_t i
 
 static hs_code match_variables(restoring *r, const hs_raw_session *session, hs_error *err)
 {
-    hs_saver all = plain_saver(r->env);
     hs_code code = HS_OK;
     bool done = false;
-    void *lent;
+    void *memory;
     while (!code && !done) {
         hs_variable variable;
-        bool saved = hs__saver_variable(&all, session, r->n_of, &variable, &done);
-        if (done || (code = hs__reserve(r->env, &r->of, &r->of_capacity, r->n_of + 1, sizeof *r->of, err)))
+        bool selected = hs__selection_variable(&ALL_VARIABLES, session, r->n_values, &variable, &done);
+        if (done ||
+            (code = hs__reserve(r->env, &r->value_of, &r->values_capacity, r->n_values + 1, sizeof *r->value_of, err)))
             break;
-        r->of[r->n_of] = NULL;
-        if (saved && !(code = match(r, session, r->n_of, &variable, &r->of[r->n_of], err)) && r->of[r->n_of]->value.data &&
-            variable.flags & HS_VARIABLE_MOVES)
-            code = hs__session_lend(session, r->n_of, &variable, r->of[r->n_of]->value.bytes, &lent, err);
-        r->n_of++;
+        r->value_of[r->n_values] = NULL;
+        if (selected && !(code = match(r, session, r->n_values, &variable, &r->value_of[r->n_values], err)) &&
+            r->value_of[r->n_values]->value.data && variable.flags & HS_VARIABLE_MOVES)
+            code = hs__session_lend(session, r->n_values, &variable, r->value_of[r->n_values]->value.bytes, &memory, err);
+        r->n_values++;
     }
     return code;
 }
 
-/* Pieces of state. Behind each come its version and its identity, where it has them. */
+/* States. Each is followed by its version and its identity, if it has them. */
 
 static bool is_attribute(const char *name, const char *key, const char *which)
 {
@@ -199,16 +199,16 @@ static bool is_attribute(const char *name, const char *key, const char *which)
     return strncmp(name, key, length) == 0 && strcmp(name + length, which) == 0;
 }
 
-/* What a provider loads now is lent by the copy; what may wait for one is copied. */
-static hs_code set_data(hs__stored_state *state, const hs_env *env, const hs_tensor *value, bool lent, hs_error *err)
+/* A state that is loaded now is borrowed from the snapshot. An unclaimed one outlives it, and is copied. */
+static hs_code set_data(hs__stored_state *state, const hs_env *env, const hs_tensor *value, bool borrowed, hs_error *err)
 {
     state->bytes = value->bytes;
-    state->is_lent = lent;
+    state->is_borrowed = borrowed;
     if (!hs__is_state_key(state->key)) {
         state->dtype = value->dtype;
         state->shape = hs_tensor_shape(value);
     }
-    if (lent)
+    if (borrowed)
         state->data = value->data;
     else if (!(state->data = hs__alloc(env, value->bytes, 1)))
         return hs__no_memory(err, value->bytes, state->key);
@@ -220,11 +220,11 @@ static hs_code set_data(hs__stored_state *state, const hs_env *env, const hs_ten
 static hs_code copy_attributes(hs__stored_state *state, const restoring *r, size_t at, hs_error *err)
 {
     for (size_t i = at; i < r->n_states && i < at + 2; i++) {
-        const hs__saved *saved = &r->states[i];
-        if (is_attribute(saved->name, state->key, HS__STATE_VERSION)) {
-            memcpy(&state->version, saved->value.data, sizeof state->version);
-        } else if (is_attribute(saved->name, state->key, HS__STATE_IDENTITY)) {
-            const hs_string *text = saved->value.data;
+        const hs__save_item *item = &r->states[i];
+        if (is_attribute(item->name, state->key, HS__STATE_VERSION)) {
+            memcpy(&state->version, item->value.data, sizeof state->version);
+        } else if (is_attribute(item->name, state->key, HS__STATE_IDENTITY)) {
+            const hs_string *text = item->value.data;
             if (!(state->identity = hs__strndup(r->env, text->data, text->bytes)))
                 return hs__no_memory(err, text->bytes, state->key);
         }
@@ -244,14 +244,14 @@ static hs_code add_stored(restoring *r, const char *key, hs__stored_state **out,
     return state->key ? HS_OK : hs__no_memory(err, strlen(key), "a name");
 }
 
-/* Adds the piece of that key; `at` is where the copy has it, HS__NONE: nowhere. */
-static hs_code store(restoring *r, const char *key, size_t at, bool lent, hs_error *err)
+/* Adds the state of that key; `at` is its place among the states of the copy, or HS__NONE. */
+static hs_code store(restoring *r, const char *key, size_t at, bool borrowed, hs_error *err)
 {
     hs__stored_state *state;
     hs_code code = add_stored(r, key, &state, err);
     if (code || at == HS__NONE)
         return code;
-    code = set_data(state, r->env, &r->states[at].value, lent, err);
+    code = set_data(state, r->env, &r->states[at].value, borrowed, err);
     return code ? code : copy_attributes(state, r, at + 1, err);
 }
 
@@ -263,20 +263,20 @@ static bool has_provider(const hs_raw_session *session, const char *key)
     return false;
 }
 
-/* Variables that were added late when the copy was made, and are not now. */
+/* Adds variables that the session had when the copy was made, and does not have now. They are unclaimed. */
 static hs_code store_late(restoring *r, const hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < r->n_variables; i++) {
         hs__stored_state *state;
-        const hs__saved *saved = &r->variables[i];
-        if (!hs__has_variable(session, saved->name) && !(code = add_stored(r, saved->name, &state, err)))
-            code = set_data(state, r->env, &saved->value, false, err);
+        const hs__save_item *item = &r->variables[i];
+        if (!hs__has_variable(session, item->name) && !(code = add_stored(r, item->name, &state, err)))
+            code = set_data(state, r->env, &item->value, false, err);
     }
     return code;
 }
 
-/* As hs__states_read: those of the session's providers, then those that nobody takes. */
+/* As hs__states_read: one item for each provider of the session, then the unclaimed ones. */
 static hs_code store_states(restoring *r, const hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -294,8 +294,7 @@ static hs_code store_states(restoring *r, const hs_raw_session *session, hs_erro
 static hs_code prepare(restoring *r, const hs_state_copy *copy, const hs_raw_session *session, hs_error *err)
 {
     hs_code code;
-    if ((code = hs__image_each_variable(&copy->image, list_variable, r, err)) ||
-        (code = hs__image_each_state(&copy->image, list_state, r, err)) || (code = match_variables(r, session, err)) ||
+    if ((code = list_items(r, &copy->snapshot, err)) || (code = match_variables(r, session, err)) ||
         (code = store_states(r, session, err)))
         return code;
     return hs__states_check(&r->stored, session, err);
@@ -304,12 +303,12 @@ static hs_code prepare(restoring *r, const hs_state_copy *copy, const hs_raw_ses
 static hs_code write_variables(const restoring *r, const hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < r->n_of; i++) {
-        if (!r->of[i])
+    for (size_t i = 0; !code && i < r->n_values; i++) {
+        if (!r->value_of[i])
             continue;
-        code = hs__session_write(session, i, r->of[i]->name, &r->of[i]->value, err);
+        code = hs__session_write(session, i, r->value_of[i]->name, &r->value_of[i]->value, err);
         if (code)
-            hs_error_prefix(err, "cannot set variable '%s' from %s", r->of[i]->name, r->source);
+            hs_error_prefix(err, "cannot set variable '%s' from %s", r->value_of[i]->name, r->source);
     }
     return code;
 }
@@ -322,7 +321,7 @@ static hs_code restore(restoring *r, const hs_state_copy *copy, hs_raw_session *
     hs__raw_session_moved(session);
     if ((code = hs__states_load(&r->stored, NULL, session, err)) || (code = write_variables(r, session, err)))
         return code;
-    hs__states_leave(&r->stored, session);
+    hs__stash_unclaimed(&r->stored, session);
     hs__raw_session_rolled_back(session, copy->step);
     return HS_OK;
 }
@@ -331,8 +330,7 @@ static void free_restoring(restoring *r)
 {
     hs__states_free(&r->stored, r->env);
     hs__free(r->env, r->variables);
-    hs__free(r->env, r->states);
-    hs__free(r->env, r->of);
+    hs__free(r->env, r->value_of);
 }
 
 hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy *copy, hs_error *err)

@@ -13,13 +13,14 @@
 
 enum { MAX_BYTES = 64 << 20 };
 
-/* What begins the lines that only this library reads. */
+/* The beginnings of the comments that this library reads. */
 #define LAST_SAVED "# last saved: "
-#define LEAVING    "# to be deleted: "
+#define EXPIRED    "# to be deleted: "
 #define PINNED     "# pinned: "
 #define METRIC     "# metric: "
 
-static hs_code take(hs__checkpoint_state *state, const Hs__Pb__CheckpointState *from, const char *directory, hs_error *err)
+static hs_code copy_message(hs__checkpoint_state *state, const Hs__Pb__CheckpointState *from, const char *directory,
+                            hs_error *err)
 {
     size_t n = from->n_all_model_checkpoint_paths;
     state->newest = hs__path_join(state->env, directory, from->model_checkpoint_path);
@@ -44,14 +45,14 @@ static bool is_called(const hs__kept_checkpoint *kept, const char *name, size_t 
     return strlen(base) == length && memcmp(base, name, length) == 0;
 }
 
-static void take_pin(hs__checkpoint_state *state, const char *name, size_t length)
+static void read_pin(hs__checkpoint_state *state, const char *name, size_t length)
 {
     for (size_t i = 0; i < state->n; i++)
         state->kept[i].pinned |= is_called(&state->kept[i], name, length);
 }
 
-/* "BITS NAME": of a number, its bits, which no locale spells otherwise. */
-static void take_metric(hs__checkpoint_state *state, const char *text, const char *line_end)
+/* "BITS NAME": the bits of the metric in hexadecimal, which no locale changes. */
+static void read_metric(hs__checkpoint_state *state, const char *text, const char *line_end)
 {
     char *end;
     uint64_t bits = strtoull(text, &end, 16);
@@ -62,13 +63,13 @@ static void take_metric(hs__checkpoint_state *state, const char *text, const cha
             state->kept[i].metric = metric;
 }
 
-static hs_code take_leaving(hs__checkpoint_state *state, const char *name, size_t length, const char *directory,
-                            hs_error *err)
+static hs_code add_expired(hs__checkpoint_state *state, const char *name, size_t length, const char *directory,
+                           hs_error *err)
 {
     if (length == 0 || memchr(name, '/', length))
-        return HS_OK; /* nothing elsewhere is deleted, whatever a file says */
-    hs_code code = hs__reserve(state->env, &state->leaving, &state->leaving_capacity, state->n_leaving + 1,
-                               sizeof *state->leaving, err);
+        return HS_OK; /* files of other directories are never deleted */
+    hs_code code = hs__reserve(state->env, &state->expired, &state->expired_capacity, state->n_expired + 1,
+                               sizeof *state->expired, err);
     if (code)
         return code;
     char *copy = hs__strndup(state->env, name, length);
@@ -76,7 +77,7 @@ static hs_code take_leaving(hs__checkpoint_state *state, const char *name, size_
     hs__free(state->env, copy);
     if (!path)
         return hs__no_memory(err, length, "a path");
-    state->leaving[state->n_leaving++] = path;
+    state->expired[state->n_expired++] = path;
     return HS_OK;
 }
 
@@ -88,7 +89,7 @@ static bool begins(const char **line, const char *with)
     return so;
 }
 
-static hs_code take_comments(hs__checkpoint_state *state, const char *text, const char *directory, hs_error *err)
+static hs_code read_comments(hs__checkpoint_state *state, const char *text, const char *directory, hs_error *err)
 {
     hs_code code = HS_OK;
     const char *newest = hs__path_base(state->newest);
@@ -96,14 +97,14 @@ static hs_code take_comments(hs__checkpoint_state *state, const char *text, cons
         size_t length = strcspn(line, "\n");
         const char *rest = line, *end = line + length;
         next = *end ? end + 1 : end;
-        if (begins(&rest, LEAVING))
-            code = take_leaving(state, rest, (size_t)(end - rest), directory, err);
+        if (begins(&rest, EXPIRED))
+            code = add_expired(state, rest, (size_t)(end - rest), directory, err);
         else if (begins(&rest, PINNED))
-            take_pin(state, rest, (size_t)(end - rest));
+            read_pin(state, rest, (size_t)(end - rest));
         else if (begins(&rest, METRIC))
-            take_metric(state, rest, end);
+            read_metric(state, rest, end);
         else if (begins(&rest, LAST_SAVED))
-            state->untouched = (size_t)(end - rest) == strlen(newest) && memcmp(rest, newest, strlen(newest)) == 0;
+            state->unedited = (size_t)(end - rest) == strlen(newest) && memcmp(rest, newest, strlen(newest)) == 0;
     }
     return code;
 }
@@ -125,7 +126,7 @@ static hs_code parse(hs__checkpoint_state *state, const char *path, const char *
         code =
             hs_error_set(err, HS_INVALID_ARGUMENT, "%s: does not name the newest checkpoint (model_checkpoint_path)", path);
     else
-        code = take(state, from, directory, err);
+        code = copy_message(state, from, directory, err);
     protobuf_c_message_free_unpacked(message, &allocator);
     return code;
 }
@@ -142,7 +143,7 @@ hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env
     if (!code)
         code = parse(state, path, text, bytes, directory, err);
     if (!code)
-        code = take_comments(state, text, directory, err);
+        code = read_comments(state, text, directory, err);
     if (code)
         hs__checkpoint_state_free(state);
     hs__free(env, text);
@@ -154,15 +155,15 @@ void hs__checkpoint_state_free(hs__checkpoint_state *state)
 {
     for (size_t i = 0; i < state->n; i++)
         hs__free(state->env, state->kept[i].path);
-    for (size_t i = 0; i < state->n_leaving; i++)
-        hs__free(state->env, state->leaving[i]);
-    hs__free(state->env, state->leaving);
+    for (size_t i = 0; i < state->n_expired; i++)
+        hs__free(state->env, state->expired[i]);
+    hs__free(state->env, state->expired);
     hs__free(state->env, state->newest);
     hs__free(state->env, state->kept);
     *state = (hs__checkpoint_state){.env = state->env};
 }
 
-/* The path as it stands in the file. */
+/* The path for the file. */
 static char *relative(const char *directory, const char *path)
 {
     size_t length = strlen(directory);
@@ -174,14 +175,14 @@ static char *relative(const char *directory, const char *path)
     else
         while (*rest == '/')
             rest++;
-    if (strcmp(directory, ".") == 0 && path[0] != '/') /* "./model" is "model", too */
+    if (strcmp(directory, ".") == 0 && path[0] != '/') /* "./model" becomes "model" */
         for (rest = path; rest[0] == '.' && rest[1] == '/'; rest++)
             for (rest++; rest[1] == '/'; rest++)
                 ;
     return hs__proto_string(rest);
 }
 
-/* The name of a checkpoint in the directory, for ourselves. */
+/* A comment with the name of a checkpoint of the directory. */
 static void write_comment(hs__buffer *text, const char *begin, const char *name)
 {
     if (strpbrk(name, "/\n"))
@@ -190,8 +191,7 @@ static void write_comment(hs__buffer *text, const char *begin, const char *name)
     hs__buffer_text(text, "%s\n", name);
 }
 
-/* For this library alone. */
-static void write_own(const hs__checkpoint_list *list, char *const *names, const char *newest, hs__buffer *text)
+static void write_comments(const hs__checkpoint_list *list, char *const *names, const char *newest, hs__buffer *text)
 {
     write_comment(text, LAST_SAVED, newest);
     for (size_t i = 0; i < list->n; i++) {
@@ -200,11 +200,11 @@ static void write_own(const hs__checkpoint_list *list, char *const *names, const
         uint64_t bits;
         memcpy(&bits, &kept->metric, sizeof bits);
         snprintf(metric, sizeof metric, METRIC "%016llx ", (unsigned long long)bits);
-        if (i < list->n_leaving)
-            write_comment(text, LEAVING, names[i]);
+        if (i < list->n_expired)
+            write_comment(text, EXPIRED, names[i]);
         else if (!isnan(kept->metric))
             write_comment(text, metric, names[i]);
-        if (i >= list->n_leaving && kept->pinned)
+        if (i >= list->n_expired && kept->pinned)
             write_comment(text, PINNED, names[i]);
     }
 }
@@ -218,12 +218,12 @@ static void write_list(const char *directory, const hs__checkpoint_list *list, c
         times[i] = list->kept[i].timestamp;
     }
     state.model_checkpoint_path = relative(directory, list->newest);
-    state.n_all_model_checkpoint_paths = state.n_all_model_checkpoint_timestamps = list->n - list->n_leaving;
-    state.all_model_checkpoint_paths = names + list->n_leaving;
-    state.all_model_checkpoint_timestamps = times + list->n_leaving;
+    state.n_all_model_checkpoint_paths = state.n_all_model_checkpoint_timestamps = list->n - list->n_expired;
+    state.all_model_checkpoint_paths = names + list->n_expired;
+    state.all_model_checkpoint_timestamps = times + list->n_expired;
     state.last_preserved_timestamp = list->last_preserved;
     hs__proto_text(&state.base, text);
-    write_own(list, names, state.model_checkpoint_path, text);
+    write_comments(list, names, state.model_checkpoint_path, text);
 }
 
 hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, const char *name,

@@ -4,40 +4,39 @@
 
 #include "base/env.h"
 
-/* A checkpoint that is kept. */
+/* One checkpoint in the list of kept ones. */
 typedef struct hs__kept_checkpoint {
     char *path;
-    double timestamp; /* seconds since 1970; 0 where the file has none */
-    double metric;    /* how good it is; NaN: nobody said */
+    double timestamp; /* seconds since 1970; 0: not in the file */
+    double metric;    /* hs_save_options.metric; NaN: not set */
     bool pinned;
-    bool stays; /* hs__retain keeps it */
+    bool stays; /* not expired (hs__expire) */
 } hs__kept_checkpoint;
 
-/* The file `checkpoint` of a directory: which checkpoint is the newest, and which others are kept, oldest first. In the
- * file, paths inside the directory are relative to it; here they have it before them. What only this library reads are
- * comments to others. */
+/* The state file `checkpoint` of a directory: the newest checkpoint, and the kept ones, oldest first. Paths in the file are
+ * relative to the directory. Here they begin with it. Comments in the file have more, which only this library reads. */
 typedef struct hs__checkpoint_state {
     const hs_env *env;
     char *newest;
     hs__kept_checkpoint *kept;
     size_t n;
-    double last_preserved; /* the time of the one that was last kept forever; 0: the file has none */
-    char **leaving;        /* that are to be deleted now that they are not kept any more */
-    size_t n_leaving, leaving_capacity;
-    bool untouched; /* it is as a saver wrote it: nobody has named another one the newest since */
+    double last_preserved; /* time of the checkpoint that was last kept forever; 0: not in the file */
+    char **expired;        /* checkpoints that are to be deleted */
+    size_t n_expired, expired_capacity;
+    bool unedited; /* the newest is the checkpoint that was saved last: the file was not edited since */
 } hs__checkpoint_state;
 
-/* NOT_FOUND: there is no such file. DATA_LOSS: it cannot be read as what it should be. INVALID_ARGUMENT: it names no newest
- * one. */
+/* Reads a state file. NOT_FOUND: it does not exist. DATA_LOSS: it is not a state file. INVALID_ARGUMENT: it does not name
+ * the newest checkpoint. */
 hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env, const char *directory, const char *name,
                                   hs_error *err);
 void hs__checkpoint_state_free(hs__checkpoint_state *state);
 
-/* What is written: the checkpoints that are kept, oldest first; the first `n_leaving` of them are not any more. */
+/* The contents of a new state file. The first `n_expired` of the list are to be deleted. */
 typedef struct hs__checkpoint_list {
     const char *newest;
     const hs__kept_checkpoint *kept;
-    size_t n, n_leaving;
+    size_t n, n_expired;
     double last_preserved;
 } hs__checkpoint_list;
 

@@ -6,7 +6,8 @@
 
 #include "backends/graph/graph.h"
 #include "base/crc32c.h"
-#include "checkpoint/source.h"
+#include "checkpoint/save_list.h"
+#include "checkpoint/saver.h"
 #include "session/session.h"
 
 #include <stdio.h>
@@ -67,32 +68,32 @@ static hs_code check_piece(void *user, const void *data, size_t bytes, hs_error 
     return HS_OK;
 }
 
-static hs_code add_produced(const lines *to, const hs__saved *saved, hs_error *err)
+static hs_code add_produced(const lines *to, const hs__save_item *item, hs_error *err)
 {
     piecewise pieces = {0, 0};
-    hs_code code = saved->produce(saved->source, check_piece, &pieces, err);
+    hs_code code = item->produce(item->source, check_piece, &pieces, err);
     if (code)
         return code;
     hs_shape shape = {.rank = 1, .dims = {(int64_t)pieces.bytes}};
     const hs_tensor value = hs_tensor_of(HS_UINT8, shape, NULL);
-    return add_checked(to, saved->name, &value, pieces.crc, err);
+    return add_checked(to, item->name, &value, pieces.crc, err);
 }
 
-static hs_code add_saved(void *user, const hs__saved *saved, hs_error *err)
+static hs_code add_item(void *user, const hs__save_item *item, hs_error *err)
 {
     const lines *to = user;
     char text[HS__BOX_TEXT_SIZE];
-    if (saved->varies)
+    if (item->varies)
         return HS_OK;
-    if (saved->produce)
-        return add_produced(to, saved, err);
-    if (!saved->slice)
-        return add_line(user, saved->name, &saved->value, err);
-    hs_shape shape = hs_tensor_shape(&saved->value);
+    if (item->produce)
+        return add_produced(to, item, err);
+    if (!item->slice)
+        return add_line(user, item->name, &item->value, err);
+    hs_shape shape = hs_tensor_shape(&item->value);
     hs__box box = hs__box_of(&shape);
-    memcpy(box.starts, saved->slice->starts, sizeof box.starts);
-    char *name = hs__format(to->to->env, "%s %s", saved->name, hs__box_text(&box, text, sizeof text));
-    hs_code code = name ? add_line(user, name, &saved->value, err) : hs__no_memory(err, strlen(saved->name), "a name");
+    memcpy(box.starts, item->slice->starts, sizeof box.starts);
+    char *name = hs__format(to->to->env, "%s %s", item->name, hs__box_text(&box, text, sizeof text));
+    hs_code code = name ? add_line(user, name, &item->value, err) : hs__no_memory(err, strlen(item->name), "a name");
     hs__free(to->to->env, name);
     return code;
 }
@@ -186,12 +187,35 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return code;
 }
 
-static hs_code record(hs__recorder *r, const hs_raw_session *session, int64_t step, hs_error *err)
+static hs_code add_states(lines *to, hs_raw_session *session, hs_error *err)
+{
+    hs__save_list list;
+    const hs_saver *saver = saver_of(session);
+    hs_code code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err);
+    if (!code)
+        code = hs__save_list_visit_states(&list, add_item, to, err);
+    hs__save_list_free(&list);
+    return code;
+}
+
+/* With a list of its own, because a provider of state may have added a variable. */
+static hs_code add_variables(lines *to, hs_raw_session *session, hs_error *err)
+{
+    hs__save_list list;
+    const hs_saver *saver = saver_of(session);
+    hs_code code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err);
+    if (!code && !(code = hs__save_list_check_slices(&list, err)))
+        code = hs__save_list_visit_variables(&list, add_item, to, err);
+    hs__save_list_free(&list);
+    return code;
+}
+
+static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
 {
     lines states = {&r->line, step, "state"}, variables = {&r->line, step, "variable"};
     hs__buffer_clear(&r->line);
-    hs_code code = hs__each_state(saver_of(session), session, add_saved, &states, err);
-    if (code || (code = hs__each_variable(saver_of(session), session, add_saved, &variables, err)))
+    hs_code code;
+    if ((code = add_states(&states, session, err)) || (code = add_variables(&variables, session, err)))
         return code;
     hs__buffer_append(&r->line, r->fetched.data, r->fetched.size);
     if ((code = hs__buffer_check(&r->line, "the record of a step", err)) ||

@@ -4,7 +4,7 @@
 #include "session/session.h"
 
 #include "base/cold.h"
-#include "checkpoint/states.h"
+#include "checkpoint/unclaimed_states.h"
 
 #include <hooksess/tf1/session_manager.h>
 
@@ -238,8 +238,8 @@ static inline hs_code end_hooked(struct hs_session *session, hs__run_plan *plan,
         if (hs__is_watched(session))
             hs__set_current_hook(session, NULL);
         /* Hooks and the program have had one training run to add late state and variables. */
-        if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN)
-            hs__tell_waiting_states(&session->raw);
+        if (session->raw.unclaimed.unreported && session->context.kind == HS_RUN_TRAIN)
+            hs__report_unclaimed(&session->raw);
     }
     if (!code && hs__agree(session, session->context.boundary_requested))
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);

@@ -2,7 +2,7 @@
 /* Closing a session in any state: callbacks, threads, the backend, the outcome, memory. */
 #include "session/session.h"
 
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 #include "threads/coordinator.h"
 
 #include <signal.h>
@@ -166,7 +166,7 @@ void hs__session_free(hs_session *session)
     if (session->owns_scaffold)
         hs_scaffold_free(session->scaffold);
     hs__raw_session_free(&session->raw);
-    hs__states_free(&session->raw.waiting, &env);
+    hs__states_free(&session->raw.unclaimed, &env);
     hs__metrics_free(session);
     hs__requests_free(&session->requests);
     free_plans(session);

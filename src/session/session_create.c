@@ -3,7 +3,8 @@
  * in after_create_session. */
 #include "session/session.h"
 
-#include "checkpoint/states.h"
+#include "backends/raw_variables.h"
+#include "checkpoint/stored_states.h"
 #include "session/startup.h"
 #include "threads/coordinator.h"
 
@@ -32,7 +33,7 @@ hs_code hs__open_raw(struct hs_session *session, hs_error *err)
 hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__raw_session_close(&session->raw, err);
-    hs__states_free(&session->raw.waiting, &session->env);
+    hs__states_free(&session->raw.unclaimed, &session->env);
     for (size_t i = 0; i < session->n_plans; i++)
         session->plans[i]->in_use = false; /* the values were memory of the closed session */
     return code;

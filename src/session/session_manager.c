@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Session managers: they open sessions without hooks. The caller gets the raw session of an hs_session that has no
  * hooks. */
-#include "checkpoint/plan.h"
+#include "checkpoint/restore_plan.h"
 #include "session/startup.h"
 
 #include "session/session.h"
@@ -100,7 +100,7 @@ static hs_code copy_options(hs__startup *startup, const hs_session_manager *mana
     };
     *restore_options = (hs_restore_options)HS_INIT(hs_restore_options);
     hs_code code = options->restore_options
-                       ? hs__take_restore_options(restore_options, &manager->env, options->restore_options, err)
+                       ? hs__copy_restore_options(restore_options, &manager->env, options->restore_options, err)
                        : HS_OK;
     return code ? code
                 : hs__seconds(&startup->max_wait_secs, options->max_wait_secs, default_wait_secs,

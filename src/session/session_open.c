@@ -2,7 +2,7 @@
 /* Opening a session: its steps in order, and the cleanup if a step fails. */
 #include "session/session.h"
 
-#include "checkpoint/plan.h"
+#include "checkpoint/restore_plan.h"
 #include "session/startup.h"
 #include "threads/coordinator.h"
 
@@ -121,7 +121,7 @@ static hs_code copy_creation(hs_session *session, const hs_session_options *opti
         (code = hs__seconds(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
                             "hs_session_options.recovery_wait_secs", err)) ||
         (options->restore_options &&
-         (code = hs__take_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
+         (code = hs__copy_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
         return code;
     return hs__copy_recovery(&session->recovery.options, options->recovery, err);
 }

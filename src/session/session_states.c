@@ -5,7 +5,8 @@
 
 #include "backends/raw_variables.h"
 #include "backends/variable.h"
-#include "checkpoint/states.h"
+#include "checkpoint/selection.h"
+#include "checkpoint/unclaimed_states.h"
 
 #include <string.h>
 

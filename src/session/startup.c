@@ -3,7 +3,7 @@
 #include "session/startup.h"
 
 #include "base/text.h"
-#include "checkpoint/saver.h"
+#include "checkpoint/restore.h"
 #include "session/session.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "checkpoint/machine.h"
 
 #include "base/env.h"
-#include "checkpoint/saver.h"
+#include "checkpoint/restore.h"
 
 void machine_fail(const machine *c, const char *what)
 {
@@ -144,7 +144,7 @@ hs_code machine_save_as(machine *c, int64_t name)
     return code;
 }
 
-/* Which save the model is of, which was restored from `path`. */
+/* The save whose contents the restored model has. */
 static size_t find_save(const machine *c, const char *path)
 {
     char saved[64];
@@ -153,11 +153,11 @@ static size_t find_save(const machine *c, const char *path)
         if (has_content(c, c->saves[i - 1].content) && strcmp(path, saved) == 0)
             return i;
     }
-    machine_fail(c, "what was restored was never saved");
+    machine_fail(c, "the restored contents were never saved");
     return 0;
 }
 
-/* Where no state file tells what is there, only the newest is the saver's to delete. */
+/* Without a state file the saver deletes only the newest later. */
 static void note_strays(machine *c)
 {
     size_t n = disk_count_files(&c->disk, "/run", ".index") - disk_count_files(&c->disk, "/run", ".index.tmp");
@@ -186,16 +186,16 @@ bool machine_restore(machine *c)
     if (c->disk.off)
         return false;
     if (found < c->sure)
-        machine_fail(c, "what was restored is older than the newest that was saved");
+        machine_fail(c, "the restored checkpoint is older than the newest durable one");
     if (c->quiet && c->disk.failed == failed && strstr(c->t->log, "WARNING"))
         machine_fail(c, "there was a warning");
-    c->at = c->begun = found; /* what was begun and is not found is gone */
+    c->at = c->begun = found; /* later saves that were started are lost */
     if (c->settled)
         c->sure = found;
     return true;
 }
 
-bool machine_go_on(machine *c)
+bool machine_resume(machine *c)
 {
     size_t failed = c->disk.failed;
     if (!machine_restore(c))
@@ -210,7 +210,7 @@ bool machine_go_on(machine *c)
     return !c->disk.off;
 }
 
-/* Index, meta and data, and nothing beside them. */
+/* Index, meta and data, and no other files. */
 static bool is_complete(const machine *c, const machine_save *save)
 {
     char path[64], part[80];
@@ -240,7 +240,7 @@ void machine_check_files(const machine *c)
 void machine_recover(machine *c)
 {
     machine_start(c);
-    if (!machine_go_on(c))
+    if (!machine_resume(c))
         machine_fail(c, "it does not go on");
     machine_check_files(c);
     machine_lose_power(c, (disk_loss){DISK_LOSES_CONTENTS, DISK_LOSES_NAMES, 0});
@@ -284,7 +284,7 @@ void machine_recover_from_each_loss(const machine *left, size_t seeds)
     }
 }
 
-void machine_cut_going_on(const machine *left, size_t loss)
+void machine_cut_resuming(const machine *left, size_t loss)
 {
     machine c;
     bool cut = true;
@@ -293,7 +293,7 @@ void machine_cut_going_on(const machine *left, size_t loss)
         c.story_at[1] = at;
         c.disk.cut_at = c.disk.changes + at;
         machine_start(&c);
-        machine_go_on(&c);
+        machine_resume(&c);
         cut = c.disk.off;
         machine_lose_power(&c, machine_loss(loss + at));
         machine_recover(&c);
@@ -308,7 +308,7 @@ static size_t below(uint64_t *random, size_t n)
     return (size_t)(disk_random(random) % n);
 }
 
-/* What is long past is not found any more. */
+/* Old saves are dropped from the list. */
 static void forget_the_past(machine *c)
 {
     enum { REMEMBERED = 8 };
@@ -321,7 +321,7 @@ static void forget_the_past(machine *c)
     c->sure -= c->sure < gone ? c->sure : gone;
 }
 
-/* A process that goes on, over the same step at times, until something happens to it. */
+/* A process that saves, sometimes the same step again, until it fails. */
 static void live_on(machine *c, uint64_t *random)
 {
     enum { INSTANTS = 120, CALLS = 200, SAVES = 4 };
@@ -342,7 +342,7 @@ static void live_on(machine *c, uint64_t *random)
     }
 }
 
-void machine_live(machine_kind kind, size_t lives)
+void machine_survive(machine_kind kind, size_t lives)
 {
     machine c;
     uint64_t random = 1;

@@ -2,7 +2,7 @@
 #include "checkpoint/model.h"
 
 #include "base/env.h"
-#include "checkpoint/saver.h"
+#include "checkpoint/restore.h"
 
 #include <unistd.h>
 

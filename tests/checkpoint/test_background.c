@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saves that a thread makes from a copy of the state. */
+/* Background saves. */
 #include "checkpoint/model.h"
 
 #include <pthread.h>
 #include <sched.h>
 
-/* A file system that keeps whoever writes waiting at a gate. */
+/* A file system that blocks writes until a gate is opened. */
 typedef struct {
     hs_env env;
     hs_file_system_ops ops;
@@ -89,7 +89,7 @@ static void assert_finished(fixture *f, int64_t expected)
     assert_false(hs_saver_poll(f->saver, &result)); /* it was reported */
 }
 
-static void it_is_saved_as_it_was(void **state)
+static void a_background_save_writes_the_values_at_its_call(void **state)
 {
     fixture *f = *state;
     use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
@@ -98,14 +98,14 @@ static void it_is_saved_as_it_was(void **state)
     wait_at_gate();
     assert_false(hs_saver_poll(f->saver, NULL));
     assert_int_equal(test_count_files(f->directory, ".index"), 0);
-    model_set(&f->m, 77); /* training goes on */
+    model_set(&f->m, 77); /* training continues during the save */
     set_gate(false);
     assert_finished(f, 1);
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 1));
 }
 
-static void it_is_the_same_file(void **state)
+static void a_background_save_writes_the_same_file_as_a_foreground_save(void **state)
 {
     fixture *f = *state;
     size_t n[2];
@@ -126,7 +126,7 @@ static void it_is_the_same_file(void **state)
         free(data[i]), free(index[i]);
 }
 
-static void one_after_the_other(void **state)
+static void a_save_waits_for_the_previous_one(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
@@ -137,7 +137,7 @@ static void one_after_the_other(void **state)
     assert_string_equal(hs_saver_last_path(f->saver), file_of(f, 20, NULL));
 }
 
-static void one_may_be_skipped(void **state)
+static void a_busy_saver_may_skip_a_save(void **state)
 {
     fixture *f = *state;
     use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
@@ -153,7 +153,7 @@ static void one_may_be_skipped(void **state)
     assert_false(hs_saver_busy(NULL));
 }
 
-/* One is at the gate when the next comes. True if it gave way; it may be through before it is asked to. */
+/* Starts a save while another one is at the gate. Returns true if that was replaced; it may complete before. */
 static bool replace(fixture *f, int64_t step)
 {
     set_gate(true);
@@ -169,7 +169,7 @@ static bool replace(fixture *f, int64_t step)
     return !has_file(f, step, "index");
 }
 
-static void one_may_be_replaced(void **state)
+static void a_busy_saver_may_replace_a_save(void **state)
 {
     fixture *f = *state;
     enum { MOST = 1000 };
@@ -212,7 +212,7 @@ static hs_code poison(fixture *f, int64_t step)
     return hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, &options, &f->err);
 }
 
-static void a_failure_is_told_when_asked_for(void **state)
+static void poll_returns_the_failure(void **state)
 {
     fixture *f = *state;
     hs_save_result result;
@@ -239,7 +239,7 @@ static void a_file_system_that_cancels_a_call_fails_the_save(void **state)
     assert_says(&result.error, HS_CANCELLED, "injected");
 }
 
-static void a_failure_that_nobody_asked_for_is_the_next_saves(void **state)
+static void a_failure_that_was_not_polled_is_returned_by_the_next_save(void **state)
 {
     fixture *f = *state;
     assert_ok(poison(f, 5), &f->err);
@@ -249,7 +249,7 @@ static void a_failure_that_nobody_asked_for_is_the_next_saves(void **state)
     assert_finished(f, 7);
 }
 
-static void what_fails_at_once_is_told_at_once(void **state)
+static void invalid_options_fail_immediately(void **state)
 {
     fixture *f = *state;
     hs_save_options options = HS_INIT(hs_save_options, .background = true, .busy = 3);
@@ -264,7 +264,7 @@ static hs_code save_and_wait(test_env *t, void *user)
 {
     fixture *f = user;
     hs_error err = {0};
-    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t); /* failures without effect: the copy grows instead, and the sweep is skipped */
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(f->directory);
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), &err);
@@ -285,8 +285,8 @@ static void any_allocation_may_fail(void **state)
     test_each_allocation(save_and_wait, *state);
 }
 
-/* However often: some of them must come to an end. */
-static void one_that_took_a_place_is_not_replaced(void **state)
+/* Frequent saves that replace each other: some must complete. */
+static void a_save_that_replaced_another_is_not_replaced(void **state)
 {
     fixture *f = *state;
     pthread_t opener;
@@ -383,24 +383,24 @@ static void a_limit_is_not_negative(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(it_is_saved_as_it_was),
-        with_fixture(it_is_the_same_file),
-        with_fixture(one_after_the_other),
-        with_fixture(one_may_be_skipped),
-        with_fixture(one_may_be_replaced),
+        with_fixture(a_background_save_writes_the_values_at_its_call),
+        with_fixture(a_background_save_writes_the_same_file_as_a_foreground_save),
+        with_fixture(a_save_waits_for_the_previous_one),
+        with_fixture(a_busy_saver_may_skip_a_save),
+        with_fixture(a_busy_saver_may_replace_a_save),
         with_fixture(everything_else_waits),
         with_fixture(freeing_the_saver_waits),
-        with_fixture(a_failure_is_told_when_asked_for),
+        with_fixture(poll_returns_the_failure),
         with_fixture(a_file_system_that_cancels_a_call_fails_the_save),
-        with_fixture(a_failure_that_nobody_asked_for_is_the_next_saves),
-        with_fixture(what_fails_at_once_is_told_at_once),
+        with_fixture(a_failure_that_was_not_polled_is_returned_by_the_next_save),
+        with_fixture(invalid_options_fail_immediately),
         with_fixture(any_allocation_may_fail),
         with_fixture(a_state_over_the_limit_is_saved_at_once),
         with_fixture(a_state_under_the_limit_is_copied),
         with_fixture(without_a_limit_any_state_is_copied),
         with_fixture(a_limit_is_not_negative),
         with_fixture(another_saver_sweeps_nothing_that_is_on_its_way),
-        with_fixture(one_that_took_a_place_is_not_replaced),
+        with_fixture(a_save_that_replaced_another_is_not_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

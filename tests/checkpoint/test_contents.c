@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a model a checkpoint has: every variable there is when it is saved, in the order of the names, and what the
- * program saves by functions of its own. */
+/* The contents of a checkpoint: all variables that exist when it is saved, in the order of their names, and states that the
+ * program saves by callbacks. */
 #include "checkpoint/model.h"
 
-/* A table, as a program may have one beside its variables. */
+/* A table of the program that is not a variable. */
 typedef struct {
     char key[16];
     int64_t value;
@@ -26,8 +26,8 @@ static hs_code load_table(void *self, hs_state_reader *in, hs_error *err)
     return code ? code : hs_state_reader_read(in, &t->value, sizeof t->value, err);
 }
 
-/* A graph with the table and whatever is added to it, whose variables are the session's own: nobody initializes them, but
- * where they are told their first value. */
+/* A graph with the table. Its variables are in the session's memory, and have an initial value only if the test sets one.
+ */
 typedef struct {
     hs_graph *graph;
     hs_session *session;
@@ -62,7 +62,7 @@ static void end_program(program *p)
     hs_graph_free(p->graph);
 }
 
-/* One with v0 and v1, initialized unless `values` is NULL. */
+/* A graph with v0 and v1, initialized unless `values` is NULL. */
 static void open_with(fixture *f, program *p, const double *values, const char *key, int64_t value)
 {
     begin_program(f, p);
@@ -104,7 +104,7 @@ static void assert_value(fixture *f, const program *p, const char *name, double 
     assert_true(value == expected);
 }
 
-/* The names of the tensors, each with a space behind it. */
+/* The names of the tensors, each followed by a space. */
 static const char *tensors_of(fixture *f)
 {
     static char text[256];
@@ -126,7 +126,7 @@ static void sa_001_sa_010_all_comes_back_with_a_table(void **state)
     program p;
     open_with(f, &p, (double[]){10, 20}, "k1", 30);
     assert_ok(save_program(f, &p), &f->err);
-    assert_string_equal(hs_saver_last_path(f->saver), path_of(f)); /* exactly the one that was given */
+    assert_string_equal(hs_saver_last_path(f->saver), path_of(f)); /* the path of the call, without a step */
     end_program(&p);
     for (int run = 0; run < 2; run++) {
         open_with(f, &p, run ? (double[]){1000, 2000} : NULL, run ? "k1000" : "", run ? 3000 : 0);
@@ -177,7 +177,7 @@ static void sa_004_int64(void **state)
 
 /* Which variables. */
 
-/* A saver looks at the graph when it saves: it may be made first, with or without a list, and there is nothing to build. */
+/* A saver reads the graph when it saves, so it can be created before the graph is complete. */
 static void sa_011_sa_012_sa_013_a_saver_may_be_older_than_its_variables(void **state)
 {
     fixture *f = *state;
@@ -194,7 +194,7 @@ static void sa_011_sa_012_sa_013_a_saver_may_be_older_than_its_variables(void **
     }
 }
 
-/* No variable is no reason not to save: a hook's state, or the graph's, rides in the checkpoint all the same. */
+/* Without variables the states of hooks and graph are saved. */
 static void sa_009_a_graph_without_variables(void **state)
 {
     fixture *f = *state;
@@ -224,7 +224,7 @@ static void sa_009_nothing_at_all(void **state)
     end_program(&p);
 }
 
-/* What the program saves by functions of its own. */
+/* States of the program. */
 
 static void sa_033_a_provider_is_asked_once_for_each_save(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints to safetensors files and back, without a session. */
+/* Converting checkpoints to safetensors files and back, without a session. */
 #include "base/meter.h"
 #include "checkpoint/model.h"
 
@@ -72,7 +72,7 @@ static void a_model_goes_there_and_back(void **state)
     assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
 }
 
-static void it_is_the_file_that_a_session_would_save(void **state)
+static void the_file_equals_one_saved_by_a_session(void **state)
 {
     fixture *f = *state;
     size_t bytes, same;
@@ -110,8 +110,8 @@ static void every_dtype_and_shape_goes_there_and_back(void **state)
     assert_same_checkpoints(f, "all", "back");
 }
 
-/* State of whom the conversion knows nothing. */
-static void state_rides_along(void **state)
+/* States of any kind. */
+static void states_are_converted(void **state)
 {
     fixture *f = *state;
     hs_tensor bytes = hs_tensor_of(HS_UINT8, HS_SHAPE(5), "\1\2\3\4\5");
@@ -121,7 +121,7 @@ static void state_rides_along(void **state)
     assert_same_checkpoints(f, "s", "back");
 }
 
-/* What a piece of state belongs to is a string, which the format lacks: its bytes go and come back. */
+/* An identity is a string, which safetensors does not have. It is converted to bytes and back. */
 static void identities_of_state_come_along(void **state)
 {
     fixture *f = *state;
@@ -185,7 +185,7 @@ static void large_tensors_go_in_pieces(void **state)
     free(data);
 }
 
-/* What is there. */
+/* Existing files. */
 
 static void a_checkpoint_of_the_name_is_replaced(void **state)
 {
@@ -217,9 +217,9 @@ static void nothing_else_is_touched(void **state)
     free(after);
 }
 
-/* What is refused. */
+/* Refusals. */
 
-static void one_of_the_names_ends_in_safetensors(void **state)
+static void exactly_one_name_must_end_in_safetensors(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
@@ -251,7 +251,7 @@ static void tensors_that_the_format_has_not_are_named(void **state)
     }
 }
 
-/* An empty name is the header's in a bundle. */
+/* The empty name is the header of a bundle. */
 static void names_that_a_checkpoint_has_not_are_refused(void **state)
 {
     fixture *f = *state;
@@ -263,7 +263,7 @@ static void names_that_a_checkpoint_has_not_are_refused(void **state)
     assert_int_equal(test_count_files(f->directory, "x."), 0);
 }
 
-/* The old one stays where the new one cannot be made. */
+/* After a failure the old file stays. */
 static void damage_is_found_and_nothing_replaced(void **state)
 {
     fixture *f = *state;
@@ -294,7 +294,7 @@ static hs_code held(void *user, const char *path, void **lock, hs_error *err)
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: locked by process 7", path);
 }
 
-static void a_directory_that_another_process_saves_to_is_left_alone(void **state)
+static void a_directory_held_by_another_process_is_not_changed(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
@@ -307,7 +307,7 @@ static void a_directory_that_another_process_saves_to_is_left_alone(void **state
     assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "process 7");
     assert_false(has_file(f, 4, "index"));
     code = hs_checkpoint_convert(&env, in(f, "model.ckpt-3"), in(f, "again.safetensors"), &f->err);
-    assert_ok(code, &f->err); /* a file beside it is no save */
+    assert_ok(code, &f->err); /* writing a file next to it is not a save */
 }
 
 /* What fails. */
@@ -326,7 +326,7 @@ static hs_code converting(test_env *t, void *user)
     return hs_checkpoint_convert(&t->env, in(r->f, r->from), in(r->f, r->to), &r->f->err);
 }
 
-/* What was there, of step 1, or what was to be made, of step 2. */
+/* The file is the old one, of step 1, or the new one, of step 2. */
 static void old_or_new(void *user)
 {
     const route *r = user;
@@ -370,18 +370,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(a_model_goes_there_and_back),
-        with_fixture(it_is_the_file_that_a_session_would_save),
+        with_fixture(the_file_equals_one_saved_by_a_session),
         with_fixture(every_dtype_and_shape_goes_there_and_back),
-        with_fixture(state_rides_along),
+        with_fixture(states_are_converted),
         with_fixture(large_tensors_go_in_pieces),
         with_fixture(a_checkpoint_of_the_name_is_replaced),
         with_fixture(nothing_else_is_touched),
-        with_fixture(one_of_the_names_ends_in_safetensors),
+        with_fixture(exactly_one_name_must_end_in_safetensors),
         with_fixture(tensors_that_the_format_has_not_are_named),
         with_fixture(names_that_a_checkpoint_has_not_are_refused),
         with_fixture(damage_is_found_and_nothing_replaced),
         with_fixture(an_environment_must_be_whole),
-        with_fixture(a_directory_that_another_process_saves_to_is_left_alone),
+        with_fixture(a_directory_held_by_another_process_is_not_changed),
         with_fixture(each_failure_on_the_way_to_a_file),
         with_fixture(each_failure_on_the_way_to_a_checkpoint),
         with_fixture(identities_of_state_come_along),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The power goes, or the process dies, at every instant of saving, and at every instant of going on afterwards. */
+/* Power cuts and killed processes before each change of a save, and before each change of the restart after it. */
 #include "checkpoint/machine.h"
 
-/* A first one, a second one, another one over it, and a third one, for which the first one goes. */
+/* Saves 1, 2, 2 again and 3, which deletes 1. */
 static const int names[] = {1, 2, 2, 3, 0};
 
-/* Far fewer instants would mean that not much was tried. */
+/* Fewer changes would mean that the test covers less than it should. */
 enum { LEAST_INSTANTS = 80 };
 
 static void a_power_cut_at_any_instant(void **state)
@@ -29,12 +29,12 @@ static void a_power_cut_while_going_on_after_another(void **state)
     for (size_t at = 1; cut; at += HOOKSESS_TEST_SHARE) {
         cut = machine_cut_saving(&left, names, at, (machine_kind){.shards = 1});
         machine_lose_power(&left, machine_loss(7 * at));
-        machine_cut_going_on(&left, at);
+        machine_cut_resuming(&left, at);
         machine_free(&left);
     }
 }
 
-/* The process dies first, with what it had not synced still to be seen: what goes on from it must not rely on it. */
+/* The process is killed, and its unsynced names stay visible. A new process must not rely on them when the power is cut. */
 static void a_power_cut_while_going_on_after_a_death(void **state)
 {
     (void)state;
@@ -43,12 +43,12 @@ static void a_power_cut_while_going_on_after_a_death(void **state)
     for (size_t at = 1; cut; at += HOOKSESS_TEST_SHARE) {
         cut = machine_cut_saving(&left, names, at, (machine_kind){.shards = 1});
         machine_lose_process(&left);
-        machine_cut_going_on(&left, 11 * at);
+        machine_cut_resuming(&left, 11 * at);
         machine_free(&left);
     }
 }
 
-/* Without steps it is only the state file that tells which is the newest. */
+/* Without steps only the state file names the newest checkpoint. */
 static void a_power_cut_where_names_have_no_steps(void **state)
 {
     (void)state;
@@ -68,10 +68,10 @@ static void a_power_cut_where_names_have_no_steps(void **state)
     }
 }
 
-static void one_mishap_after_another(void **state)
+static void failures_in_sequence(void **state)
 {
     (void)state;
-    machine_live((machine_kind){.shards = 1}, 1500);
+    machine_survive((machine_kind){.shards = 1}, 1500);
 }
 
 int main(void)
@@ -81,7 +81,7 @@ int main(void)
         cmocka_unit_test(a_power_cut_where_names_have_no_steps),
         cmocka_unit_test(a_power_cut_while_going_on_after_another),
         cmocka_unit_test(a_power_cut_while_going_on_after_a_death),
-        cmocka_unit_test(one_mishap_after_another),
+        cmocka_unit_test(failures_in_sequence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

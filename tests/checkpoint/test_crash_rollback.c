@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power cuts while a history is left: an old checkpoint was restored, and saving goes on from there. */
+/* Power cuts while a branch is abandoned: an old checkpoint was restored, and training saves again from there. */
 #include "checkpoint/machine.h"
 
 static const int before[] = {1, 2, 3, 4, 0};
@@ -7,13 +7,13 @@ enum { FIRST = 1 }; /* the content of the first */
 
 static void save_history(machine *c)
 {
-    machine_init(c, "leaving a history");
+    machine_init(c, "abandoning a branch");
     c->keep = 5;
     machine_save_all(c, before);
     machine_end(c);
 }
 
-/* A new process goes back to 1 and saves 2 anew. */
+/* A new process restores 1 and saves 2 again. */
 static hs_code go_back(machine *c)
 {
     machine_start(c);
@@ -28,10 +28,10 @@ static void check_whole(machine *c, const char *prefix)
     snprintf(files, sizeof files, "%s.", strrchr(prefix, '/'));
     if (hs_saver_restore(c->saver, model_raw(&c->m), prefix, NULL, &c->err) ||
         disk_count_files(&c->disk, "/run", files) != 3)
-        machine_fail(c, "what was left is not whole");
+        machine_fail(c, "an abandoned checkpoint is incomplete");
 }
 
-/* No index is without its data, but that of one that is half-way abandoned. */
+/* Each index has its data, except that of a checkpoint whose renames are incomplete. */
 static void check_indexes(const machine *c)
 {
     for (size_t i = 0; i < c->disk.cached.n; i++) {
@@ -46,8 +46,8 @@ static void check_indexes(const machine *c)
     }
 }
 
-/* What is found is the end of the history that was being left, what it was left for, or where that begins. Then it is left
- * in peace. */
+/* A restart finds the latest checkpoint of the abandoned branch, the new checkpoint, or the one that was restored. Later
+ * saves do not change the abandoned checkpoints. */
 static void check_histories(machine *c, int64_t end)
 {
     check_indexes(c);
@@ -99,7 +99,7 @@ static void a_power_cut_while_a_history_is_left(void **state)
     machine_free(&c);
 }
 
-/* With the names of what is abandoned taken by what was before. */
+/* Checkpoints that were abandoned before have the same names. */
 static void a_power_cut_while_another_history_is_left(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void a_failure_while_a_history_is_left(void **state)
                 machine_fail(&c, "it fails for no reason any more");
         machine_end(&c);
         machine_start(&c);
-        machine_go_on(&c);
+        machine_resume(&c);
         check_whole(&c, "/run/model.ckpt-3.abandoned");
         check_whole(&c, "/run/model.ckpt-4.abandoned");
         machine_free(&c);
@@ -141,14 +141,14 @@ static void a_failure_while_a_history_is_left(void **state)
     machine_free(&start);
 }
 
-/* Starts from scratch where something is: a step that was saved and deleted before is saved again. */
-static void begin_anew(machine *c)
+/* Starts without restoring in a directory with checkpoints, and saves a step that was saved and deleted before. */
+static void start_again(machine *c)
 {
     machine_start(c);
     machine_save_as(c, 1);
 }
 
-/* What is found stays, even if nothing more than taking hold of the directory is done. */
+/* Holding the directory again does not delete the restored checkpoint. */
 static void check_it_stays(machine *c)
 {
     machine_start(c);
@@ -160,16 +160,16 @@ static void check_it_stays(machine *c)
     machine_end(c);
     machine_start(c);
     if (!machine_restore(c) || content != c->m.step)
-        machine_fail(c, "what was restored is gone");
+        machine_fail(c, "the restored checkpoint was deleted");
     machine_end(c);
 }
 
-static void a_power_cut_while_beginning_anew(void **state)
+static void a_power_cut_while_starting_again(void **state)
 {
     (void)state;
     static const int some[] = {1, 2, 3, 0};
     machine start, left, c;
-    machine_init(&start, "beginning anew");
+    machine_init(&start, "starting again");
     machine_save_all(&start, some);
     machine_end(&start);
     bool cut = true;
@@ -177,7 +177,7 @@ static void a_power_cut_while_beginning_anew(void **state)
         machine_copy(&left, &start);
         left.story_at[0] = at;
         left.disk.cut_at = left.disk.changes + at;
-        begin_anew(&left);
+        start_again(&left);
         cut = left.disk.off;
         left.disk.off = true;
         machine_end(&left);
@@ -197,7 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_power_cut_while_a_history_is_left),
         cmocka_unit_test(a_power_cut_while_another_history_is_left),
-        cmocka_unit_test(a_power_cut_while_beginning_anew),
+        cmocka_unit_test(a_power_cut_while_starting_again),
         cmocka_unit_test(a_failure_while_a_history_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

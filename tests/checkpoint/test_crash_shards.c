@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power cuts and deaths where a checkpoint has several data files, and not always as many. */
+/* Power cuts and killed processes with several data files per checkpoint, whose number changes. */
 #include "checkpoint/machine.h"
 
 static const int names[] = {1, 2, 2, 3, 0};
@@ -28,7 +28,7 @@ static void cut_again(machine_kind kind, bool dies)
             machine_lose_process(&left);
         else
             machine_lose_power(&left, machine_loss(7 * at));
-        machine_cut_going_on(&left, at);
+        machine_cut_resuming(&left, at);
         machine_free(&left);
     }
 }
@@ -57,11 +57,11 @@ static void a_power_cut_while_going_on_after_a_death(void **state)
     cut_again(two, true);
 }
 
-static void one_mishap_after_another(void **state)
+static void failures_in_sequence(void **state)
 {
     (void)state;
-    machine_live(two, 200);
-    machine_live(changing, 400);
+    machine_survive(two, 200);
+    machine_survive(changing, 400);
 }
 
 int main(void)
@@ -71,7 +71,7 @@ int main(void)
         cmocka_unit_test(a_power_cut_where_their_number_changes),
         cmocka_unit_test(a_power_cut_while_going_on_after_another),
         cmocka_unit_test(a_power_cut_while_going_on_after_a_death),
-        cmocka_unit_test(one_mishap_after_another),
+        cmocka_unit_test(failures_in_sequence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

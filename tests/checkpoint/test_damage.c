@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every truncation and every flipped bit of a small checkpoint: restoring fails and leaves the model alone, or gives the
- * right values; where the newest one is asked for, those of the one before. */
+/* Each truncation and each flipped bit of a small checkpoint. A restore fails without changing the model, or restores the
+ * right values. A restore of the newest checkpoint restores the one before. */
 #include "checkpoint/machine.h"
 
 enum { WAS = 9 };
 
-/* Restores the checkpoint of step 3, whose file at `path` is damaged somehow. Did it fail? */
+/* Restores the checkpoint of step 3, whose file `path` is damaged. Returns true if that failed. */
 static bool refused(fixture *f, const char *what, size_t where)
 {
     model_set(&f->m, WAS);
@@ -64,13 +64,13 @@ static void every_bit_of_the_data(void **state)
     assert_int_equal(flip_everywhere(*state, DATA), 0);
 }
 
-/* Some bits of an index say nothing: those of a block without entries (13 bytes), and of the footer's padding. */
+/* Some bits of an index have no meaning: those of an empty block (13 bytes) and of the padding of the footer. */
 static void every_bit_of_the_index(void **state)
 {
     assert_in_range(flip_everywhere(*state, "index"), 0, 8 * (13 + 40));
 }
 
-/* What follows the data belongs to nothing. */
+/* Bytes after the data are ignored. */
 static void bytes_after_the_data(void **state)
 {
     fixture *f = *state;
@@ -92,10 +92,10 @@ static void files_that_are_exchanged(void **state)
     assert_contains(f->err.message, "checksum mismatch");
 }
 
-/* The newest of a directory: on a disk in memory, where a file is damaged in no time. */
+/* The newest of a directory, on a disk in memory, which is fast. */
 
-/* What is restored is the newest or the one before. Taking hold of the directory to go on, before or after it, takes
- * nothing away. The step is returned. */
+/* Returns the step of the restored checkpoint: the newest or the one before. Holding the directory before or after the
+ * restore deletes nothing. */
 static int64_t restore_damaged(const machine *damaged, size_t where, bool hold_first)
 {
     machine c;
@@ -114,7 +114,7 @@ static int64_t restore_damaged(const machine *damaged, size_t where, bool hold_f
     return step;
 }
 
-/* In how many cases it is the newest; *cases is how many there are. */
+/* Returns the number of cases in which the newest was restored. *cases is the number of all cases. */
 static size_t damage_everywhere(const char *path, size_t *cases)
 {
     static const int names[] = {1, 2, 3, 0};

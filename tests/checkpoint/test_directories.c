@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One directory under several names, and one that was moved or copied: after a restart the training goes on in it, and so
- * does the list of those that are kept. */
+/* A directory under several names, and one that was moved or copied. After a restart the training resumes, and the list of
+ * kept checkpoints is the same. */
 #include "checkpoint/model.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 
 enum { KEPT = 2 };
 
-/* A process: trains so many steps in the directory, with a checkpoint after each. Returns the step it comes to. */
+/* Trains `steps` steps in the directory, with a checkpoint after each, and returns the last step. */
 static int64_t train_in(fixture *f, const char *directory, int steps)
 {
     model m = {.step = 0};
@@ -42,7 +42,7 @@ static void assert_kept(const char *directory, int64_t first, int64_t second)
     }
 }
 
-/* What stands in the directory's state file are names and nothing else. */
+/* The directory's state file has names without directories. */
 static void assert_names_alone(const char *directory)
 {
     char *text = test_read_file(test_path(directory, "checkpoint"), NULL);
@@ -59,8 +59,8 @@ static ino_t file_number(const char *directory, const char *name)
     return found.st_ino;
 }
 
-/* Steps 2 and 3 are there. Restarts, by this name of the directory: first without a step, then with two. */
-static void assert_goes_on(fixture *f, const char *directory, const char *by_name)
+/* The directory has steps 2 and 3. Restarts under this name of it: first without training, then with two steps. */
+static void assert_resumes(fixture *f, const char *directory, const char *by_name)
 {
     ino_t before = file_number(directory, "model.ckpt-3.index");
     assert_int_equal(train_in(f, by_name, 0), 3);
@@ -71,7 +71,7 @@ static void assert_goes_on(fixture *f, const char *directory, const char *by_nam
     assert_lacks(f->t.log, "WARNING");
 }
 
-/* Spellings, seen from inside of the directory that they are in. */
+/* Spellings, with the directory as the working directory. */
 
 static void train_inside(fixture *f, const char *directory, const char *spelling)
 {
@@ -82,7 +82,7 @@ static void train_inside(fixture *f, const char *directory, const char *spelling
     assert_int_equal(train_in(f, spelling, 3), 3);
     assert_kept(inside, 2, 3);
     assert_names_alone(inside);
-    assert_goes_on(f, inside, spelling);
+    assert_resumes(f, inside, spelling);
     assert_int_equal(chdir(before), 0);
 }
 
@@ -117,9 +117,9 @@ static void slashes_at_the_end(void **state)
     train_inside(f, test_path(f->directory, "y"), "./y//");
 }
 
-/* Whole paths in the state file, as TensorFlow may write them. */
+/* Absolute paths in the state file, as TensorFlow may write them. */
 
-static void write_whole_paths(const char *directory, const char *said)
+static void write_absolute_paths(const char *directory, const char *said)
 {
     char text[4096];
     snprintf(text, sizeof text,
@@ -129,33 +129,33 @@ static void write_whole_paths(const char *directory, const char *said)
     test_write_file(test_path(directory, "checkpoint"), text, strlen(text));
 }
 
-static void whole_paths_of_the_directory(void **state)
+static void absolute_paths_of_the_directory(void **state)
 {
     fixture *f = *state;
     train_in(f, f->directory, 3);
-    write_whole_paths(f->directory, f->directory);
-    assert_goes_on(f, f->directory, f->directory);
+    write_absolute_paths(f->directory, f->directory);
+    assert_resumes(f, f->directory, f->directory);
 }
 
-static void whole_paths_in_another_spelling(void **state)
+static void absolute_paths_in_another_spelling(void **state)
 {
     fixture *f = *state;
     char roundabout[1024];
     train_in(f, f->directory, 3);
     snprintf(roundabout, sizeof roundabout, "%s/../%s", f->directory, strrchr(f->directory, '/') + 1);
-    write_whole_paths(f->directory, roundabout);
-    assert_goes_on(f, f->directory, f->directory);
+    write_absolute_paths(f->directory, roundabout);
+    assert_resumes(f, f->directory, f->directory);
 }
 
-static void whole_paths_through_a_link(void **state)
+static void absolute_paths_through_a_link(void **state)
 {
     fixture *f = *state;
     char link[1024];
     train_in(f, f->directory, 3);
     snprintf(link, sizeof link, "%s-link", f->directory);
     assert_int_equal(symlink(f->directory, link), 0);
-    write_whole_paths(f->directory, link);
-    assert_goes_on(f, f->directory, f->directory);
+    write_absolute_paths(f->directory, link);
+    assert_resumes(f, f->directory, f->directory);
     assert_int_equal(unlink(link), 0);
 }
 
@@ -166,7 +166,7 @@ static void a_directory_that_is_given_as_a_link(void **state)
     train_in(f, f->directory, 3);
     snprintf(link, sizeof link, "%s-link", f->directory);
     assert_int_equal(symlink(f->directory, link), 0);
-    assert_goes_on(f, f->directory, link);
+    assert_resumes(f, f->directory, link);
     assert_int_equal(unlink(link), 0);
 }
 
@@ -175,12 +175,12 @@ static void a_directory_that_was_moved(void **state)
     fixture *f = *state;
     char moved[1024];
     train_in(f, f->directory, 3);
-    write_whole_paths(f->directory, f->directory);
+    write_absolute_paths(f->directory, f->directory);
     snprintf(moved, sizeof moved, "%s-moved", f->directory);
     assert_int_equal(rename(f->directory, moved), 0);
     free(f->directory);
     f->directory = strdup(moved);
-    assert_goes_on(f, f->directory, f->directory);
+    assert_resumes(f, f->directory, f->directory);
 }
 
 static void copy_files(const char *from, const char *to)
@@ -200,18 +200,18 @@ static void copy_files(const char *from, const char *to)
     closedir(directory);
 }
 
-/* The original is somebody else's: nothing in it is read, written or deleted. */
+/* The original directory is not read, written or deleted. */
 static void a_directory_that_was_copied(void **state)
 {
     fixture *f = *state;
     char copy[1024];
     train_in(f, f->directory, 3);
-    write_whole_paths(f->directory, f->directory);
+    write_absolute_paths(f->directory, f->directory);
     snprintf(copy, sizeof copy, "%s-copy", f->directory);
     copy_files(f->directory, copy);
     flip_bit(file_of(f, 3, DATA), 5);
     size_t files = test_count_files(f->directory, "");
-    assert_goes_on(f, copy, copy);
+    assert_resumes(f, copy, copy);
     assert_kept(f->directory, 2, 3);
     assert_int_equal(test_count_files(f->directory, ""), files);
     test_remove_directory(strdup(copy));
@@ -225,9 +225,9 @@ int main(void)
         with_fixture(below_the_working_directory),
         with_fixture(below_the_working_directory_with_a_dot),
         with_fixture(slashes_at_the_end),
-        with_fixture(whole_paths_of_the_directory),
-        with_fixture(whole_paths_in_another_spelling),
-        with_fixture(whole_paths_through_a_link),
+        with_fixture(absolute_paths_of_the_directory),
+        with_fixture(absolute_paths_in_another_spelling),
+        with_fixture(absolute_paths_through_a_link),
         with_fixture(a_directory_that_is_given_as_a_link),
         with_fixture(a_directory_that_was_moved),
         with_fixture(a_directory_that_was_copied),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds a directory, and what is done about what the dead left in it. */
+/* Holding a directory, and removing files of killed processes from it. */
 #include "checkpoint/model.h"
 
 #include "checkpoint/directory.h"
@@ -168,7 +168,7 @@ static hs_code no_locks(void *user, const char *path, void **lock, hs_error *err
     return hs_error_set(err, HS_UNIMPLEMENTED, "%s: the file system does not support locks", path);
 }
 
-/* A hold of a saver on a file system that differs from the usual one. */
+/* A saver holds the directory on a different file system. */
 static void hold_twice_on(fixture *f, const hs_file_system_ops *ops)
 {
     hs_env env = f->t.env;
@@ -237,21 +237,21 @@ static void files_of_cut_saves_go(void **state)
     assert_false(test_exists(f->directory, "checkpoint.tmp"));
 }
 
-/* What a graph's own op was writing: a folder, too. */
-static void what_a_graph_was_writing_goes(void **state)
+/* Files and a folder of the graph's save op. */
+static void temporary_files_of_the_graphs_op_are_removed(void **state)
 {
     fixture *f = *state;
     save_at(f, 2);
-    mkdir(test_path(f->directory, "model.ckpt-3" HS__GRAPH_ASIDE "_temp"), 0777);
-    touch(f, "model.ckpt-3" HS__GRAPH_ASIDE "_temp/part-0");
-    touch(f, "model.ckpt-3" HS__GRAPH_ASIDE ".index");
+    mkdir(test_path(f->directory, "model.ckpt-3" HS__GRAPH_TMP "_temp"), 0777);
+    touch(f, "model.ckpt-3" HS__GRAPH_TMP "_temp/part-0");
+    touch(f, "model.ckpt-3" HS__GRAPH_TMP ".index");
     hold_again(f);
-    assert_int_equal(test_count_files(f->directory, HS__GRAPH_ASIDE), 0);
+    assert_int_equal(test_count_files(f->directory, HS__GRAPH_TMP), 0);
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 2));
 }
 
-/* Others' files, an old format's, and those that only look alike. */
+/* Files of other programs, of an old format, and with similar names. */
 static void nothing_else_goes(void **state)
 {
     fixture *f = *state;
@@ -275,8 +275,8 @@ static hs_code look_at_nothing(void *user, const char *path, hs_file_stat *out, 
     return hs_env_default()->files.ops->stat(user, path, out, err);
 }
 
-/* That an index cannot be looked at just now is no reason to throw its data away. */
-static void what_may_be_a_checkpoint_stays(void **state)
+/* The index may exist. */
+static void data_stay_if_the_index_cannot_be_examined(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -302,7 +302,7 @@ static void data_that_were_replaced_go(void **state)
     assert_true(model_is(&f->m, 1));
 }
 
-static void what_was_to_be_deleted_is(void **state)
+static void checkpoints_listed_as_to_be_deleted_are_deleted(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -320,19 +320,19 @@ static void what_was_to_be_deleted_is(void **state)
 
 static uint64_t room;
 
-static hs_code tell_room(void *user, const char *path, uint64_t *bytes, hs_error *err)
+static hs_code report_free_space(void *user, const char *path, uint64_t *bytes, hs_error *err)
 {
     (void)user, (void)path, (void)err;
     *bytes = room;
     return HS_OK;
 }
 
-/* A file or a checkpoint may be another saver's that is being written or deleted just now. */
+/* Another saver may be writing or deleting a file or a checkpoint now. */
 static void nothing_is_deleted_while_another_saver_of_the_process_holds_the_directory(void **state)
 {
     fixture *f = *state;
     hs_file_system_ops ops = *hs_env_default()->files.ops;
-    ops.free_space = tell_room;
+    ops.free_space = report_free_space;
     save_at(f, 1);
     save_at(f, 2);
     write_state(f, "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-2\"\n"
@@ -351,8 +351,8 @@ static void nothing_is_deleted_while_another_saver_of_the_process_holds_the_dire
     hs_saver_free(other);
 }
 
-/* The process ended before it deleted the first one, and the second cannot be read. */
-static void what_was_to_be_deleted_may_be_the_last_one_that_is_whole(void **state)
+/* The process was killed before it deleted the first checkpoint, and the second is damaged. */
+static void a_checkpoint_to_be_deleted_may_be_the_last_intact_one(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -367,7 +367,7 @@ static void what_was_to_be_deleted_may_be_the_last_one_that_is_whole(void **stat
     assert_true(has_file(f, 1, "index"));
 }
 
-static void what_leaves_is_written_down_first(void **state)
+static void the_state_file_lists_checkpoints_before_they_are_deleted(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
@@ -386,14 +386,14 @@ static char *state_text(const fixture *f)
     return test_read_file(test_path(f->directory, "checkpoint"), NULL);
 }
 
-static void a_save_that_the_state_file_does_not_tell_of_is_the_newest(void **state)
+static void a_later_save_than_the_state_files_newest_is_the_newest(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
     char *text = state_text(f);
     save_at(f, 2);
     save_at(f, 3);
-    write_state(f, text); /* as if each of the two had died before it */
+    write_state(f, text); /* as if two processes had been killed before it */
     free(text);
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 3));
@@ -416,7 +416,7 @@ static void a_save_after_that_of_step_0_is_the_newest(void **state)
     assert_true(model_is(&f->m, 1));
 }
 
-static void a_state_file_that_somebody_changed_is_obeyed(void **state)
+static void an_edited_state_file_decides(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -441,7 +441,7 @@ static void other_series_are_no_successors(void **state)
     assert_string_equal(f->restored, file_of(f, 1, NULL));
 }
 
-static void what_a_rollback_leaves_is_kept_aside(void **state)
+static void a_rollback_renames_the_abandoned_branch(void **state)
 {
     fixture *f = *state;
     for (int step = 1; step <= 4; step++)
@@ -460,7 +460,7 @@ static void what_a_rollback_leaves_is_kept_aside(void **state)
     assert_int_equal(test_count_files(f->directory, ".abandoned."), 2 * 3);
 }
 
-static void what_is_saved_after_a_rollback_stays(void **state)
+static void checkpoints_saved_after_a_rollback_stay(void **state)
 {
     fixture *f = *state;
     char *before = getcwd(NULL, 0), doubled[1024];
@@ -488,7 +488,7 @@ static void abandoned_ones_are_not_restored(void **state)
     assert_int_equal(restart(f), HS_DATA_LOSS);
 }
 
-static void those_without_a_step_are_no_history(void **state)
+static void checkpoints_without_a_step_are_not_abandoned(void **state)
 {
     fixture *f = *state;
     save_at(f, 5);
@@ -499,7 +499,7 @@ static void those_without_a_step_are_no_history(void **state)
 
 /* Dying. */
 
-/* A file system on which the process dies at the nth call that changes something: before it, or in the midst of a write. */
+/* A file system on which the process is killed at the nth change: before it, or in the middle of a write. */
 typedef struct {
     hs_env env;
     hs_file_system_ops ops;
@@ -557,7 +557,7 @@ static hs_code m_sync_directory(void *user, const char *path, hs_error *err)
     return HS_OK;
 }
 
-/* Saves steps 1 to 4 and 4 again, keeping two, and dies at that call. False: it came through. */
+/* Saves steps 1 to 4 and 4 again, keeping two, and is killed at that call. Returns false if all were saved. */
 static bool die_while_saving(fixture *f, int at)
 {
     pid_t child = fork();
@@ -577,8 +577,8 @@ static bool die_while_saving(fixture *f, int at)
     return WEXITSTATUS(status) == 9;
 }
 
-/* Whenever it dies: the next one goes on from what was finished, and two saves later there are two checkpoints and nothing
- * else. */
+/* At each call: the next process resumes from the last complete checkpoint, and two saves later the directory has two
+ * checkpoints and no other files. */
 static void death_at_any_call_leaves_nothing_behind(void **state)
 {
     fixture *f = *state;
@@ -615,22 +615,22 @@ int main(void)
         with_fixture(a_file_system_of_ones_own_may_have_no_locks),
         with_fixture(holding_needs_a_saver_and_a_name),
         with_fixture(files_of_cut_saves_go),
-        with_fixture(what_a_graph_was_writing_goes),
+        with_fixture(temporary_files_of_the_graphs_op_are_removed),
         with_fixture(nothing_else_goes),
-        with_fixture(what_may_be_a_checkpoint_stays),
+        with_fixture(data_stay_if_the_index_cannot_be_examined),
         with_fixture(data_that_were_replaced_go),
-        with_fixture(what_was_to_be_deleted_is),
+        with_fixture(checkpoints_listed_as_to_be_deleted_are_deleted),
         with_fixture(nothing_is_deleted_while_another_saver_of_the_process_holds_the_directory),
-        with_fixture(what_was_to_be_deleted_may_be_the_last_one_that_is_whole),
-        with_fixture(what_leaves_is_written_down_first),
-        with_fixture(a_save_that_the_state_file_does_not_tell_of_is_the_newest),
+        with_fixture(a_checkpoint_to_be_deleted_may_be_the_last_intact_one),
+        with_fixture(the_state_file_lists_checkpoints_before_they_are_deleted),
+        with_fixture(a_later_save_than_the_state_files_newest_is_the_newest),
         with_fixture(a_save_after_that_of_step_0_is_the_newest),
-        with_fixture(a_state_file_that_somebody_changed_is_obeyed),
+        with_fixture(an_edited_state_file_decides),
         with_fixture(other_series_are_no_successors),
-        with_fixture(what_a_rollback_leaves_is_kept_aside),
-        with_fixture(what_is_saved_after_a_rollback_stays),
+        with_fixture(a_rollback_renames_the_abandoned_branch),
+        with_fixture(checkpoints_saved_after_a_rollback_stay),
         with_fixture(abandoned_ones_are_not_restored),
-        with_fixture(those_without_a_step_are_no_history),
+        with_fixture(checkpoints_without_a_step_are_not_abandoned),
         with_fixture(death_at_any_call_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks that fail: at every call of saving and of going on, once or for a while, and at every byte for want of room. */
+/* I/O errors at each call of saving and resuming, once or repeatedly, and a full disk at each byte. */
 #include "checkpoint/machine.h"
 
 static const int names[] = {1, 2, 2, 3, 4, 0};
@@ -8,7 +8,7 @@ static const int names[] = {1, 2, 2, 3, 4, 0};
 typedef struct {
     hs_code code;
     size_t calls; /* that fail one after another */
-    bool late;    /* renames are done, and said to have failed */
+    bool late;    /* renames that happen, and return an error */
 } failure;
 
 static const machine_kind one_file = {.shards = 1}, shards = {.shards = 3, .changing = true};
@@ -24,8 +24,8 @@ static void let_fail(machine *c, failure how, size_t at)
     c->quiet = false;
 }
 
-/* Saves though the disk fails at some time; only saves during which it does may fail. `stop`: nothing is saved after one
- * that failed. False: the disk did not fail any more. */
+/* Saves while the disk fails once. Only saves during the failure may fail. `stop`: nothing is saved after a failed save.
+ * Returns false if the disk did not fail. */
 static bool save_on_failing(machine *c, machine_kind kind, failure how, size_t at, bool stop)
 {
     bool stopped = false;
@@ -48,7 +48,7 @@ static bool save_on_failing(machine *c, machine_kind kind, failure how, size_t a
     return c->disk.failed;
 }
 
-/* Afterwards the process ends, or the power goes. */
+/* Then the process ends, or the power is cut. */
 static void fail_while_saving(machine_kind kind, failure how, bool stop)
 {
     enum { ENDS = 5 };
@@ -98,7 +98,7 @@ static void renames_that_are_done_and_said_to_have_failed(void **state)
     fail_while_saving(one_file, (failure){.code = HS_UNKNOWN, .calls = 1, .late = true}, true);
 }
 
-/* What could not be synced may be lost after the next saves have begun. */
+/* Data that could not be synced may be lost after the next saves have started. */
 
 static bool fail_then_cut(machine_kind kind, size_t at, size_t later, disk_loss loss)
 {
@@ -149,10 +149,10 @@ static void a_power_cut_after_a_sync_of_the_names_of_shards_that_failed(void **s
     cut_after_each_sync((machine_kind){.shards = 2}, 2);
 }
 
-/* Going on after a power cut, with each call failing. */
+/* Resuming after a power cut, with each call failing. */
 
-/* What the process before was about to delete is deleted once, when the directory is taken hold of: if that fails, it
- * stays, or some of it does. */
+/* Checkpoints that the previous process was about to delete are deleted once per lock. If that fails, all or some of their
+ * files stay. */
 static void note_put_off(machine *c)
 {
     static const char words[] = "to be deleted";
@@ -161,7 +161,7 @@ static void note_put_off(machine *c)
         c->put_off |= memcmp(state_file->cached.data + i, words, sizeof words - 1) == 0;
 }
 
-/* Tries again until it gets by. False: nothing failed. */
+/* Tries again until it succeeds. Returns false if nothing failed. */
 static bool go_on_on_failing(machine *c, size_t at)
 {
     size_t before = c->disk.failed;
@@ -169,7 +169,7 @@ static bool go_on_on_failing(machine *c, size_t at)
     machine_start(c);
     let_fail(c, once, at);
     c->story_at[1] = at;
-    while (!machine_go_on(c))
+    while (!machine_resume(c))
         if (c->disk.failed - before > once.calls)
             machine_fail(c, "it fails for no reason any more");
     c->disk.fail_at = c->disk.fail_until = 0;
@@ -189,7 +189,7 @@ static void fail_going_on_everywhere(const machine *left)
     }
 }
 
-/* The same is found as without a failure, or an error is told. */
+/* The restore returns an error, or restores the same checkpoint as without the failure. */
 static void a_failure_while_going_on(void **state)
 {
     (void)state;
@@ -200,14 +200,14 @@ static void a_failure_while_going_on(void **state)
         cut = machine_cut_saving(&left, names, at, (machine_kind){.shards = 1});
         machine_lose_power(&left, machine_loss(7 * at));
         machine_start(&left);
-        machine_restore(&left); /* this is what is to be found */
+        machine_restore(&left); /* the expected checkpoint */
         machine_end(&left);
         fail_going_on_everywhere(&left);
         machine_free(&left);
     }
 }
 
-/* What cannot be looked at may be anything: it is not removed. */
+/* Files that cannot be examined are not removed. */
 static void where_nothing_can_be_looked_at_nothing_is_removed(void **state)
 {
     (void)state;

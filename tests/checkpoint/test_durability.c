@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What survives a power cut follows from the order in which files are synced and renamed. */
+/* The order of syncs and renames, on which surviving a power cut depends. */
 #include "base/file_spy.h"
 #include "checkpoint/model.h"
 
 #include <math.h>
 #include <unistd.h>
 
-/* When a directory is taken hold of, its name is synced, and what is in it. */
+/* The calls of a new lock: the parent directory and the directory are synced. */
 #define HELD "directory directory "
 
 static void begin(file_spy *spy, fixture *f)
@@ -36,7 +36,7 @@ static void contents_before_names_and_data_before_the_index(void **state)
                                         "sync:checkpoint.tmp rename:checkpoint directory");
 }
 
-static void what_is_kept_to_be_looked_at_is_on_the_disk(void **state)
+static void a_quarantined_checkpoint_is_synced(void **state)
 {
     fixture *f = *state;
     file_spy spy;
@@ -52,7 +52,7 @@ static void what_is_kept_to_be_looked_at_is_on_the_disk(void **state)
     hs_saver_free(saver);
 }
 
-/* An index must not be there before the graph that belongs to it. */
+/* The index must not exist before its graph. */
 static void the_meta_graph_before_the_index(void **state)
 {
     fixture *f = *state;
@@ -64,7 +64,7 @@ static void the_meta_graph_before_the_index(void **state)
                              "rename:index directory sync:checkpoint.tmp rename:checkpoint directory");
 }
 
-/* Nothing of the old one is renamed over before all of the new one is aside. */
+/* The old checkpoint is not changed before all temporary files of the new one are written. */
 static void saving_over_one_with_a_meta_graph(void **state)
 {
     fixture *f = *state;
@@ -114,7 +114,7 @@ static void a_made_directory_is_synced_into_its_parent(void **state)
 
 /* safetensors files. */
 
-/* Written under a name of the writer's own. */
+/* A temporary name with the writer's process ID. */
 static void assert_safetensors_placed(const file_spy *spy)
 {
     char expected[128];
@@ -157,7 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(contents_before_names_and_data_before_the_index),
-        with_fixture(what_is_kept_to_be_looked_at_is_on_the_disk),
+        with_fixture(a_quarantined_checkpoint_is_synced),
         with_fixture(the_meta_graph_before_the_index),
         with_fixture(saving_over_one_with_a_meta_graph),
         with_fixture(the_old_data_go_when_the_new_index_is_there),

@@ -3,15 +3,15 @@
 #include "base/file_spy.h"
 #include "checkpoint/model.h"
 
-#include "checkpoint/saver.h"
+#include "checkpoint/restore.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* A save into a directory where the checkpoint of step 1 is. */
+/* A save into a directory with the checkpoint of step 1. */
 typedef struct {
-    fixture *f;      /* its environment is not the one that fails */
+    fixture *f;      /* its environment does not fail */
     int64_t name;    /* the step in the name */
     int64_t content; /* the model's */
     hs_error err;
@@ -70,7 +70,7 @@ static void assert_meta_is_whole(const fixture *f, int64_t step)
     free(meta);
 }
 
-/* After a restart the old checkpoint is found, or the new one, and it is whole. */
+/* A restart restores the old or the new checkpoint, which is intact. */
 static void old_or_new(void *user)
 {
     scene *s = user;
@@ -111,7 +111,7 @@ static void saving_over_a_checkpoint_on_a_failing_disk(void **state)
     fail_each_file_call(*state, 1, EIO);
 }
 
-/* Those calls too that can be done without: looking for something, removing it. */
+/* Also calls whose failure is allowed: stat, remove. */
 static void saving_over_a_checkpoint_with_every_kind_of_call_failing(void **state)
 {
     fixture *f = *state;
@@ -136,7 +136,7 @@ static void saving_over_a_checkpoint_with_every_kind_of_call_failing(void **stat
     assert_true(failures > 15);
 }
 
-/* A crash: from some call on nothing happens any more, not even cleaning up. */
+/* A crash: from a call on all calls fail, also those that clean up. */
 
 static hs_code remove_unless_crashed(void *user, const char *path, hs_error *err)
 {
@@ -146,7 +146,7 @@ static hs_code remove_unless_crashed(void *user, const char *path, hs_error *err
     return hs_env_default()->files.ops->remove(NULL, path, err);
 }
 
-/* Saves until the n-th call. False: it was over before. */
+/* Saves until the nth call. Returns false if the save has fewer calls. */
 static bool crash_at(scene *s, size_t n)
 {
     static test_env t;
@@ -173,7 +173,7 @@ static void crash_everywhere(fixture *f, int64_t name)
         assert_ok(restart(f), &f->err);
         assert_true(model_is(&f->m, 1) || model_is(&f->m, 2));
         assert_lacks(f->t.log, "WARNING");
-        save_at(f, 3); /* what lies about does not disturb what comes after */
+        save_at(f, 3); /* remaining files do not disturb the next save */
         assert_ok(restart(f), &f->err);
         assert_true(model_is(&f->m, 3));
     }
@@ -190,8 +190,7 @@ static void a_crash_while_saving_over_a_checkpoint(void **state)
     crash_everywhere(*state, 1);
 }
 
-/* The new data must not take the name of the old ones' file while the old index is there, not even where reading the index
- * failed. */
+/* New data must not get the name of the old data file while the old index exists, even if reading the index failed. */
 static void an_index_that_cannot_be_read_is_not_saved_over(void **state)
 {
     fixture *f = *state;
@@ -205,7 +204,7 @@ static void an_index_that_cannot_be_read_is_not_saved_over(void **state)
     assert_true(model_is(&f->m, 1));
 }
 
-/* A damaged one, on the other hand, is nothing to be careful with. */
+/* The files of a damaged checkpoint may be replaced. */
 static void a_damaged_index_is_saved_over(void **state)
 {
     fixture *f = *state;
@@ -256,7 +255,7 @@ static void each_allocation_of_saving_and_restoring(void **state)
     test_each_allocation(save_and_restore, *state);
 }
 
-/* Where reading the newest fails, the one before may do. */
+/* If reading the newest fails, the one before may be restored. */
 static void each_file_call_of_restoring(void **state)
 {
     fixture *f = *state;

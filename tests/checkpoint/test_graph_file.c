@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph as files: graph.pbtxt and .meta. */
+/* Files with the graph: graph.pbtxt and .meta. */
 #include "checkpoint/model.h"
 
 #include "graph.pb-c.h"
@@ -113,7 +113,7 @@ static void sa_052s_keeping_all_is_zero_in_a_meta_graph(void **state)
     hs__pb__meta_graph_def__free_unpacked(meta, NULL);
 }
 
-/* A Saver that TensorFlow makes of 0 hours deletes nothing any more. */
+/* With 0 hours TensorFlow's Saver would delete nothing. */
 static void sa_052s_hours_are_a_float_and_many_where_none_is_kept_forever(void **state)
 {
     fixture *f = *state;
@@ -149,7 +149,7 @@ static void a_saved_meta_file_is_the_meta_graph(void **state)
     free(data);
 }
 
-/* Also where the name looks like a shard's: another checkpoint may have the name without. */
+/* Also if the name ends like a data file: another checkpoint may have the rest of the name. */
 static void cm_030s_a_meta_file_is_called_like_its_checkpoint(void **state)
 {
     fixture *f = *state;

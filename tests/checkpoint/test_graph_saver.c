@@ -14,7 +14,7 @@
 static const unsigned char saver_def[] = "\x0a\x04"
                                          "file\x12\x04save\x1a\x07restore\x38\x02";
 
-/* As TensorFlow's ops do, it writes past hs_env.files, and syncs nothing. */
+/* Like TensorFlow's ops, it does not use hs_env.files, and does not sync. */
 static hs_code save_model(void *self, hs_op *op, hs_error *err)
 {
     const model *m = self;
@@ -80,7 +80,7 @@ static hs_code save_by_graph(const hs_env *env, const fixture *f, int64_t step)
     return code ? code : err.code;
 }
 
-static void what_the_graph_saves_is_a_checkpoint_like_any(void **state)
+static void a_checkpoint_of_the_graphs_op_is_like_any_other(void **state)
 {
     fixture *f = *state;
     assert_ok(save_by_graph(&f->t.env, f, 4), &f->err);
@@ -117,7 +117,7 @@ static hs_code save_nothing(void *self, hs_op *op, hs_error *err)
     return code;
 }
 
-/* A checkpoint without data has a data file, too. */
+/* A checkpoint without data has an empty data file. */
 static void a_graph_may_save_nothing(void **state)
 {
     fixture *f = *state;
@@ -131,8 +131,8 @@ static void a_graph_may_save_nothing(void **state)
     model_close(&m);
 }
 
-/* The graph's file first of all, and everything before the index has its name. */
-static void what_the_graph_has_written_is_synced(void **state)
+/* The graph's file is synced first, and all files before the index gets its name. */
+static void files_of_the_graphs_op_are_synced(void **state)
 {
     fixture *f = *state;
     file_spy spy;
@@ -172,7 +172,7 @@ static void anything_may_fail(void **state)
     test_each_file_call(save_over, old_or_new, EIO, true, *state);
 }
 
-/* Of which a piece at a time is read back. */
+/* Larger than the pieces that are read back. */
 static hs_code save_large(void *self, hs_op *op, hs_error *err)
 {
     enum { N = 100000 };
@@ -192,7 +192,7 @@ static hs_code save_large(void *self, hs_op *op, hs_error *err)
     return code;
 }
 
-static void what_is_not_finite_is_found_in_any_piece(void **state)
+static void nan_is_found_in_any_piece(void **state)
 {
     fixture *f = *state;
     model m = {.step = 0};
@@ -234,12 +234,12 @@ static void its_meta_graph_names_the_ops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(what_the_graph_saves_is_a_checkpoint_like_any),
+        with_fixture(a_checkpoint_of_the_graphs_op_is_like_any_other),
         with_fixture(the_graph_restores_it),
         with_fixture(a_graph_may_save_nothing),
-        with_fixture(what_the_graph_has_written_is_synced),
+        with_fixture(files_of_the_graphs_op_are_synced),
         with_fixture(anything_may_fail),
-        with_fixture(what_is_not_finite_is_found_in_any_piece),
+        with_fixture(nan_is_found_in_any_piece),
         with_fixture(its_meta_graph_names_the_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

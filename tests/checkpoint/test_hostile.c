@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Indices that claim what their data files do not have: damage, which costs no memory. */
+/* Indexes that claim more than their data files have. That is damage, and no memory is allocated for it. */
 #include "base/meter.h"
 #include "checkpoint/model.h"
 #include "formats/bundles.h"
@@ -19,7 +19,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *error)
     return hs_state_reader_read(in, self, 8, error);
 }
 
-/* A model with a state, whose checkpoint of step 9 is good; what is written as a bundle will be the newest. */
+/* A model with a state and an intact checkpoint of step 9. The bundle that a test writes becomes the newest. */
 static fixture *begin(void **state)
 {
     static int64_t loader;
@@ -36,8 +36,8 @@ static fixture *begin(void **state)
     return f;
 }
 
-/* A bundle that fits the model, but for one entry, and 64 bytes of data. That entry's data follow those of the others,
- * unless it says where they are. */
+/* A bundle with 64 bytes of data that fits the model except for one entry. The entry's data follow those of the others,
+ * unless the claim has an offset. */
 static void write_lie(const char *name, const claim *lie)
 {
     struct {
@@ -114,7 +114,7 @@ static void a_state_that_lies_makes_way_for_the_older_one(void **state)
         assert_older_one_is_taken(f, LOADER, &lies[i]);
 }
 
-/* Models whose variables are as large as what the index claims. */
+/* Models whose variables are as large as the index claims. */
 
 static claim vast;
 
@@ -129,7 +129,7 @@ static bool vast_variable(void *self, size_t index, hs_variable *out)
     return true;
 }
 
-/* Restores variables that are each as `vast` says, in data files of their own. */
+/* Restores variables of the size in `vast`, each in its own data file. */
 static void assert_refused(fixture *f, const hs_env *env, hs_code code, const char *why)
 {
     meter m;
@@ -182,7 +182,7 @@ static hs_code vast_stat(void *user, const char *path, hs_file_stat *out, hs_err
     return code;
 }
 
-/* A file that has it all, as its file system says: all together they are 2 to the 65 bytes, for which there is no memory.
+/* The file system reports a file that is large enough. In all the variables have 2 to the 65 bytes, so memory is exhausted.
  */
 static void a_file_that_is_as_large_as_it_says(void **state)
 {
@@ -217,7 +217,7 @@ static void assert_unreadable(const claim *lie)
     hs_checkpoint_close(reader);
 }
 
-static void what_lies_cannot_be_read(void **state)
+static void false_index_entries_cannot_be_read(void **state)
 {
     const int64_t large = (int64_t)1 << 40, most = (int64_t)1 << 60;
     const claim lies[] = {
@@ -243,7 +243,7 @@ int main(void)
         with_fixture(sizes_that_overflow_when_added_up),
         with_fixture(strings_that_overflow_when_added_up),
         with_fixture(a_file_that_is_as_large_as_it_says),
-        with_fixture(what_lies_cannot_be_read),
+        with_fixture(false_index_entries_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that saves all the time is killed at any moment, again and again. */
+/* A process that saves continuously is killed at random moments, repeatedly. */
 #include "checkpoint/model.h"
 
 #include "support/disk.h"
@@ -13,8 +13,8 @@
 
 enum { KILLS = 200, SAVES = 12, CALLS = 250, SPINS = 30000 };
 
-/* What the process tells of itself while it lives. What is in a checkpoint follows from its number; two have the same name,
- * one after the other. */
+/* Progress of the process, in shared memory. The number of a save determines its contents. Two consecutive saves have the
+ * same name. */
 typedef struct {
     atomic_size_t calls; /* of the file system */
     atomic_llong begun, saved;
@@ -27,7 +27,7 @@ static int64_t name_of(int64_t number)
     return number / 2;
 }
 
-/* The file system of the system, but that nothing waits for a disk: a process that dies takes nothing out of the cache. */
+/* The file system of the system without syncs, which a killed process does not need. */
 
 static const hs_file_system_ops *real(void)
 {
@@ -77,7 +77,7 @@ static hs_code k_sync_directory(void *user, const char *path, hs_error *err)
     return HS_OK;
 }
 
-/* The process: goes on from what is there, and saves until it is killed, or has saved enough. */
+/* The process: resumes, and saves until it is killed or has saved enough. */
 
 static hs_code save_number(fixture *f, int64_t number)
 {
@@ -105,7 +105,7 @@ static void live(fixture *f)
     _exit(0);
 }
 
-/* Waits until it has come so far, and a little longer. */
+/* Waits until it has reached that save, and a little longer. */
 static void kill_after(pid_t child, size_t calls, size_t spins)
 {
     int status;
@@ -120,7 +120,7 @@ static void kill_after(pid_t child, size_t calls, size_t spins)
 }
 
 /* The next process. */
-static void check_what_is_left(fixture *f, uint64_t *random)
+static void check_files_after_the_kill(fixture *f, uint64_t *random)
 {
     int64_t begun = atomic_load(&shared->begun), saved = atomic_load(&shared->saved);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
@@ -150,7 +150,7 @@ static void a_process_that_is_killed_at_any_moment(void **state)
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(memory), 0);
     assert_true(shared != MAP_FAILED);
     for (int i = 0; i < KILLS; i++) {
-        hs_saver_free(f->saver); /* the child is to take hold of the directory */
+        hs_saver_free(f->saver); /* the child will hold the directory */
         f->saver = NULL;
         atomic_store(&shared->calls, 0);
         test_env_clear_log(&f->t);
@@ -159,7 +159,7 @@ static void a_process_that_is_killed_at_any_moment(void **state)
         if (child == 0)
             live(f);
         kill_after(child, disk_random(&random) % CALLS, disk_random(&random) % SPINS);
-        check_what_is_left(f, &random);
+        check_files_after_the_kill(f, &random);
     }
     munmap(shared, sizeof *shared);
     fclose(memory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restoring what is too large to be kept in memory a second time. */
+/* Restoring models that are too large to be kept in memory twice. */
 #include "checkpoint/model.h"
 
 #include "base/env.h"
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* Some 72 MiB: two variables of the program's, one of the session's, one of a device. */
+/* About 72 MiB: two variables in the program's memory, one in the session's, one on a device. */
 enum { LARGE = 6 << 20, VARIABLES = 3, OWN = 1, DEVICE = 2, SMALL = 1000 };
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
 
 static size_t reads, fail_read_at;
 
-/* A clock that only reads move, and the log. Several threads read. */
+/* A clock that advances only when a file is read, and the log. Several threads read. */
 static int64_t now_ns, read_ns;
 static char lines[4096];
 static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,13 +49,13 @@ static void keep_line(void *user, hs_log_level level, const char *text)
     pthread_mutex_unlock(&lines_lock);
 }
 
-/* Called by several threads, but only one of them is to fail. */
+/* Several threads call it, but only one call fails. */
 static hs_code counted_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
 {
     (void)user;
     __atomic_add_fetch(&now_ns, read_ns, __ATOMIC_RELAXED);
     if (__atomic_add_fetch(&reads, 1, __ATOMIC_RELAXED) == fail_read_at)
-        return hs_error_set_errno(err, EIO, "the disk is sick");
+        return hs_error_set_errno(err, EIO, "injected I/O error");
     return hs_env_default()->files.ops->read(NULL, file, offset, data, bytes, got, err);
 }
 
@@ -112,7 +112,7 @@ static void close_model(large *l)
     hs_graph_free(l->graph);
 }
 
-/* NULL for what is as large as a variable. */
+/* NULL for allocations as large as a variable. */
 static bool no_room;
 
 static void *some_alloc(void *user, size_t bytes)
@@ -206,7 +206,7 @@ static void a_restore_of_a_second_is_logged_with_its_progress(void **state)
     assert_in_range(count(" %\n"), 2, 3);
 }
 
-/* Its memory is lent before it has a value. */
+/* Its memory is available before it has a value. */
 static void a_variable_of_the_sessions_own_has_its_value_afterwards(void **state)
 {
     large *l = *state;
@@ -248,19 +248,19 @@ static void a_disk_that_fails_while_it_is_verified_changes_nothing(void **state)
 {
     large *l = *state;
     for (fail_read_at = 1; fail_read_at < 200; fail_read_at += 37) {
-        assert_fails(restore(l), HS_UNKNOWN, &l->err, "the disk is sick");
+        assert_fails(restore(l), HS_UNKNOWN, &l->err, "injected I/O error");
         assert_true(is_filled(l, 2));
     }
 }
 
-/* Then there is no way back, and the error says so. */
-static void a_disk_that_fails_afterwards_is_told_of(void **state)
+/* The model is then partly restored, and the error says so. */
+static void a_disk_error_during_the_second_read_is_reported(void **state)
 {
     large *l = *state;
     assert_ok(restore(l), &l->err);
     fail_read_at = reads - 10;
     assert_fails(restore(l), HS_UNKNOWN, &l->err, "do not train with this session");
-    assert_contains(l->err.message, "the disk is sick");
+    assert_contains(l->err.message, "injected I/O error");
 }
 
 /* Memory that moves. */
@@ -388,7 +388,7 @@ int main(void)
         with_model(damage_anywhere_changes_nothing),
         with_model(without_memory_for_a_value_nothing_is_changed),
         with_model(a_disk_that_fails_while_it_is_verified_changes_nothing),
-        with_model(a_disk_that_fails_afterwards_is_told_of),
+        with_model(a_disk_error_during_the_second_read_is_reported),
         with_model(pointers_that_a_load_swaps),
         with_model(memory_that_a_load_frees),
         with_model(the_progress_counts_states),

@@ -81,7 +81,7 @@ static long peak(void)
     return kib < 0 ? -1 : kib * 1024;
 }
 
-/* By how much a save or a restore lets the peak grow; -1: it failed. */
+/* The growth of the peak by a save or a restore in bytes; -1: it failed. */
 static long growth(program *p, kind how, int saves)
 {
     hs_error err = {0};
@@ -111,7 +111,7 @@ static long growth(program *p, kind how, int saves)
     return code || before < 0 ? -1 : after - before;
 }
 
-/* In a process whose peak nothing else has raised. */
+/* In a new process, whose peak is low. */
 static void check_growth(program *p, kind how, int saves)
 {
     int status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Providers that come when the session is open already, and the state that waits for them. */
+/* Providers that are added while the session is open, and the unclaimed states that they load. */
 #include "checkpoint/cell.h"
 
-#include "checkpoint/states.h"
+#include "checkpoint/stored_states.h"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ static hs_code add(fixture *f, const hs_state_provider *provider)
     return hs_raw_session_add_state(model_raw(&f->m), provider, &f->err);
 }
 
-/* A session of the model, which has no state, restored from a checkpoint of step 1 that has a loader's. */
+/* A session without providers, restored from a checkpoint of step 1 with the state of a loader. */
 static void begin(fixture *f, int64_t version, const char *identity)
 {
     save_loader(f, version, identity);
@@ -26,7 +26,7 @@ static void train(fixture *f)
 
 /* Coming late. */
 
-static void it_gets_its_state_at_once(void **state)
+static void a_late_provider_is_loaded_immediately(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -36,10 +36,10 @@ static void it_gets_its_state_at_once(void **state)
     assert_int_equal(c.value, 5);
     assert_int_equal(c.version, 3);
     train(f);
-    assert_string_equal(f->t.log, ""); /* nothing is left that nobody takes */
+    assert_string_equal(f->t.log, ""); /* no unclaimed state */
 }
 
-static void it_is_saved_from_then_on(void **state)
+static void a_late_provider_is_saved_afterwards(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 7}, loaded = {.value = 0};
@@ -64,7 +64,7 @@ static void without_a_restore_it_is_only_added(void **state)
     assert_string_equal(f->t.log, "");
 }
 
-static void a_checkpoint_that_lacks_it_lets_it_start_anew(void **state)
+static void without_state_in_the_checkpoint_a_late_provider_keeps_its_initial_value(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 7};
@@ -75,8 +75,8 @@ static void a_checkpoint_that_lacks_it_lets_it_start_anew(void **state)
     assert_contains(f->t.log, "model.ckpt-1' has no state 'hooksess/state/generator'; it keeps its initial value");
 }
 
-/* A later restore finds it among the others. */
-static void it_is_restored_like_any_other(void **state)
+/* A later restore loads it like other providers. */
+static void a_later_restore_loads_a_late_provider(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -91,7 +91,7 @@ static void it_is_restored_like_any_other(void **state)
     assert_lacks(f->t.log, "no provider loads");
 }
 
-static void what_was_left_by_one_restore_is_not_left_by_the_next(void **state)
+static void a_restore_replaces_the_unclaimed_states(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 7}, other = {.value = 6};
@@ -110,7 +110,7 @@ static void what_was_left_by_one_restore_is_not_left_by_the_next(void **state)
 
 /* The warning. */
 
-static void it_comes_after_the_first_training_run_once(void **state)
+static void the_warning_comes_once_after_the_first_training_run(void **state)
 {
     fixture *f = *state;
     begin(f, 0, NULL);
@@ -123,7 +123,7 @@ static void it_comes_after_the_first_training_run_once(void **state)
     assert_int_equal(times_logged(f, "no provider loads"), 1);
 }
 
-static void after_it_the_state_goes_on_waiting(void **state)
+static void after_the_warning_the_state_can_be_claimed(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -134,7 +134,7 @@ static void after_it_the_state_goes_on_waiting(void **state)
     assert_int_equal(c.value, 5);
 }
 
-/* Adds a state in the callback that it is told. */
+/* Adds a state in one of its callbacks. */
 typedef struct {
     cell cell;
     bool when_created;
@@ -179,7 +179,7 @@ static void hooks_may_add_state_in_their_callbacks(void **state)
     }
 }
 
-/* As memory that comes to be in the first step. */
+/* As for memory that is allocated in the first step. */
 typedef struct {
     fixture *f;
     cell *cell;
@@ -209,7 +209,7 @@ static void an_op_may_add_state_in_the_first_run(void **state)
     assert_lacks(f->t.log, "no provider loads");
 }
 
-/* Refusals: it is not added, and what waits goes on waiting. */
+/* Refusals: the provider is not added, and the state stays unclaimed. */
 
 static void assert_still_waits(fixture *f)
 {
@@ -238,7 +238,7 @@ static void a_name_that_is_there(void **state)
     assert_int_equal(other.loads, 1);
 }
 
-static void what_may_not_be_added(void **state)
+static void invalid_providers_are_refused(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -254,7 +254,7 @@ static void what_may_not_be_added(void **state)
     assert_fails(hs_raw_session_add_state(NULL, &provider, &f->err), HS_FAILED_PRECONDITION, &f->err, "session is NULL");
 }
 
-static void one_of_another_identity_or_an_earlier_version(void **state)
+static void another_identity_or_an_earlier_version_is_refused(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -270,7 +270,7 @@ static void one_of_another_identity_or_an_earlier_version(void **state)
     assert_still_waits(f);
 }
 
-static void any_identity_holds_for_those_that_come_late(void **state)
+static void any_identity_applies_to_late_providers(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -282,7 +282,7 @@ static void any_identity_holds_for_those_that_come_late(void **state)
     assert_int_equal(c.value, 5);
 }
 
-static void one_whose_load_fails(void **state)
+static void a_late_provider_whose_load_fails(void **state)
 {
     fixture *f = *state;
     cell c = {.fails = HS_UNAVAILABLE};
@@ -310,7 +310,7 @@ static hs_code add_in_save(void *self, hs_state_writer *out, hs_error *err)
     hs_state_provider mine = cell_provider(self, "");
     char name[32];
     hs_code code = HS_OK;
-    for (int i = 0; !code && i < 20; i++) { /* so many that the list moves */
+    for (int i = 0; !code && i < 20; i++) { /* enough that the list is reallocated */
         snprintf(name, sizeof name, "inner%d", i);
         hs_state_provider inner = cell_provider(&nested_cell, name);
         code = hs_raw_session_add_state(model_raw(&nested->m), &inner, err);
@@ -344,9 +344,9 @@ static void some_may_be_added_by_anothers_save(void **state)
 
 /* Much of it. */
 
-static const size_t much = HS__WAITING_BYTES + 1;
+static const size_t much = HS__STATES_IN_MEMORY + 1;
 
-/* A restored session, as begin gives it, for which two large states and a small one wait. */
+/* A session as of begin(), with two large unclaimed states and a small one. */
 static void begin_with_much(fixture *f)
 {
     cell first = {.value = 4, .padding = much}, second = {.value = 5}, third = {.value = 6, .padding = much};
@@ -358,7 +358,7 @@ static void begin_with_much(fixture *f)
     assert_ok(open_with_state(f, NULL), &f->err);
 }
 
-static void what_is_too_large_to_be_kept_is_read_again(void **state)
+static void a_large_unclaimed_state_is_read_again(void **state)
 {
     fixture *f = *state;
     cell first = {.padding = much}, second = {.value = 0}, third = {.padding = much};
@@ -373,7 +373,7 @@ static void what_is_too_large_to_be_kept_is_read_again(void **state)
     assert_int_equal(third.value, 6);
 }
 
-static void what_can_no_more_be_read_is_an_error(void **state)
+static void a_large_unclaimed_state_that_cannot_be_read_is_an_error(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -387,7 +387,7 @@ static void what_can_no_more_be_read_is_an_error(void **state)
     assert_int_equal(c.value, 5);
 }
 
-static void what_has_changed_since_is_not_taken(void **state)
+static void a_checkpoint_that_changed_since_is_refused(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 9, .padding = much};
@@ -402,7 +402,7 @@ static void what_has_changed_since_is_not_taken(void **state)
     assert_int_equal(c.loads, 0);
 }
 
-static void a_state_that_is_damaged_is_damage_though_nobody_takes_it(void **state)
+static void a_damaged_unclaimed_state_is_an_error(void **state)
 {
     fixture *f = *state;
     size_t bytes;
@@ -412,21 +412,21 @@ static void a_state_that_is_damaged_is_damage_though_nobody_takes_it(void **stat
     assert_fails(open_with_state(f, NULL), HS_DATA_LOSS, &f->err, "'hooksess/state/loader'");
 }
 
-static void what_is_no_state_is_nobodys(void **state)
+static void a_tensor_that_is_not_a_state_is_ignored(void **state)
 {
     fixture *f = *state;
     float number = 1;
     model_set(&f->m, 1);
-    write_checkpoint_with(f, 1, "hooksess/somebody's", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number));
+    write_checkpoint_with(f, 1, "hooksess/foreign", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number));
     assert_ok(open_with_state(f, NULL), &f->err);
     train(f);
     assert_int_equal(times_logged(f, "no provider loads"), 1);
     assert_contains(f->t.log, "'hooksess/state/loader', but no provider loads it");
 }
 
-/* Until it is known that nobody comes, what waits is saved with the rest: it is of this very step. */
+/* Before unclaimed states are reported, they are saved: they belong to this step. */
 
-static void what_waits_rides_along_before_the_first_run(void **state)
+static void unclaimed_states_are_saved_before_the_first_run(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -449,7 +449,7 @@ static void after_it_later_checkpoints_lack_it(void **state)
     assert_false(has_tensor(f, 2, "hooksess/state/loader:identity"));
 }
 
-static void what_is_too_large_to_be_kept_rides_along_too(void **state)
+static void large_unclaimed_states_are_saved_before_the_first_run(void **state)
 {
     fixture *f = *state;
     begin_with_much(f);
@@ -494,31 +494,31 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(it_gets_its_state_at_once),
-        with_fixture(it_is_saved_from_then_on),
+        with_fixture(a_late_provider_is_loaded_immediately),
+        with_fixture(a_late_provider_is_saved_afterwards),
         with_fixture(without_a_restore_it_is_only_added),
-        with_fixture(a_checkpoint_that_lacks_it_lets_it_start_anew),
-        with_fixture(it_is_restored_like_any_other),
-        with_fixture(what_was_left_by_one_restore_is_not_left_by_the_next),
-        with_fixture(it_comes_after_the_first_training_run_once),
-        with_fixture(after_it_the_state_goes_on_waiting),
+        with_fixture(without_state_in_the_checkpoint_a_late_provider_keeps_its_initial_value),
+        with_fixture(a_later_restore_loads_a_late_provider),
+        with_fixture(a_restore_replaces_the_unclaimed_states),
+        with_fixture(the_warning_comes_once_after_the_first_training_run),
+        with_fixture(after_the_warning_the_state_can_be_claimed),
         with_fixture(hooks_may_add_state_in_their_callbacks),
         with_fixture(an_op_may_add_state_in_the_first_run),
         with_fixture(a_name_that_is_there),
-        with_fixture(what_may_not_be_added),
-        with_fixture(one_of_another_identity_or_an_earlier_version),
-        with_fixture(any_identity_holds_for_those_that_come_late),
-        with_fixture(one_whose_load_fails),
+        with_fixture(invalid_providers_are_refused),
+        with_fixture(another_identity_or_an_earlier_version_is_refused),
+        with_fixture(any_identity_applies_to_late_providers),
+        with_fixture(a_late_provider_whose_load_fails),
         with_fixture(none_can_be_added_by_anothers_load),
         with_fixture(some_may_be_added_by_anothers_save),
-        with_fixture(what_is_too_large_to_be_kept_is_read_again),
-        with_fixture(what_can_no_more_be_read_is_an_error),
-        with_fixture(what_has_changed_since_is_not_taken),
-        with_fixture(a_state_that_is_damaged_is_damage_though_nobody_takes_it),
-        with_fixture(what_is_no_state_is_nobodys),
-        with_fixture(what_waits_rides_along_before_the_first_run),
+        with_fixture(a_large_unclaimed_state_is_read_again),
+        with_fixture(a_large_unclaimed_state_that_cannot_be_read_is_an_error),
+        with_fixture(a_checkpoint_that_changed_since_is_refused),
+        with_fixture(a_damaged_unclaimed_state_is_an_error),
+        with_fixture(a_tensor_that_is_not_a_state_is_ignored),
+        with_fixture(unclaimed_states_are_saved_before_the_first_run),
         with_fixture(after_it_later_checkpoints_lack_it),
-        with_fixture(what_is_too_large_to_be_kept_rides_along_too),
+        with_fixture(large_unclaimed_states_are_saved_before_the_first_run),
         with_fixture(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static hs_code restore(fixture *f, int64_t step)
     return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, step, NULL), NULL, &f->err);
 }
 
-static void it_gets_its_value_at_once(void **state)
+static void a_late_variable_is_restored_immediately(void **state)
 {
     fixture *f = *state;
     float moments[N] = {0};
@@ -64,7 +64,7 @@ static void it_gets_its_value_at_once(void **state)
     assert_string_equal(f->t.log, "");
 }
 
-static void it_is_saved_with_its_type_and_shape(void **state)
+static void a_late_variable_is_saved_with_its_type_and_shape(void **state)
 {
     fixture *f = *state;
     char name[] = "moments";
@@ -152,8 +152,8 @@ static void a_copy_in_memory_has_it(void **state)
     hs_state_copy_free(after);
 }
 
-/* Into a session in which it is not added yet. */
-static void what_a_copy_has_of_it_waits(void **state)
+/* Into a session without the variable. */
+static void the_value_in_a_copy_stays_unclaimed(void **state)
 {
     fixture *f = *state;
     hs_state_copy *copy = NULL;
@@ -200,7 +200,7 @@ static void then_the_log_warns_once(void **state)
     assert_true(is(moments, 5));
 }
 
-/* Too large to wait in memory: it is read straight into the program's. */
+/* Too large to be kept in memory: it is read directly into the program's memory. */
 static void a_large_one_is_read_again(void **state)
 {
     fixture *f = *state;
@@ -266,7 +266,7 @@ static hs_code from_host(void *user, void *to, const void *from, size_t bytes, h
     return HS_OK;
 }
 
-static void it_may_lie_on_a_device(void **state)
+static void a_late_variable_may_be_on_a_device(void **state)
 {
     fixture *f = *state;
     float moments[N] = {0};
@@ -300,7 +300,7 @@ static void a_save_that_overlaps_copies_it_when_it_is_asked_for(void **state)
     free(large);
 }
 
-static void it_may_be_infinite(void **state)
+static void a_late_variable_may_be_infinite(void **state)
 {
     fixture *f = *state;
     double best = HUGE_VAL;
@@ -316,7 +316,7 @@ static void it_may_be_infinite(void **state)
 
 /* Refusals. */
 
-static void what_cannot_be_added(void **state)
+static void invalid_additions_are_refused(void **state)
 {
     fixture *f = *state;
     float moments[N] = {0};
@@ -377,7 +377,7 @@ static hs_code lose_once(void *user, hs_op *op, hs_error *err)
     return o->losses-- ? hs_error_set(err, HS_ABORTED, "lost") : HS_OK;
 }
 
-/* Opens a session whose op "lose" overwrites the owner's moments, and is lost. */
+/* Opens a session whose op "lose" overwrites the owner's moments and loses the session. */
 static void open_owned(fixture *f, owner *o)
 {
     model_close(&f->m);
@@ -401,7 +401,7 @@ static void lose(fixture *f, owner *o)
     o->losses = 1;
 }
 
-static void it_is_restored_by_a_recovery(void **state)
+static void a_recovery_restores_a_late_variable(void **state)
 {
     fixture *f = *state;
     owner o = {.adds = 2};
@@ -430,7 +430,7 @@ static void a_recovery_does_not_forget_it(void **state)
     assert_ok(restore(f, 2), &f->err);
     assert_true(is(o.moments, 7));
     assert_lacks(f->t.log, "no provider loads");
-    assert_lacks(f->t.log, "starts anew");
+    assert_lacks(f->t.log, "keeps its initial value");
 }
 
 static void a_recovery_to_before_it_was_added_sets_its_first_value(void **state)
@@ -445,7 +445,7 @@ static void a_recovery_to_before_it_was_added_sets_its_first_value(void **state)
     assert_true(has_tensor(f, 1, "moments"));
 }
 
-/* With other memory, say; and a save of before has what is to be restored. */
+/* For example with other memory. An earlier save has the value. */
 static void after_a_recovery_it_may_be_added_once_more(void **state)
 {
     fixture *f = *state;
@@ -472,10 +472,10 @@ static void after_a_recovery_it_may_be_added_once_more(void **state)
     set(other, 8);
     assert_ok(add(f, other), &f->err); /* too late for the checkpoint's */
     assert_true(is(other, 8));
-    assert_lacks(f->t.log, "starts anew");
+    assert_lacks(f->t.log, "keeps its initial value");
 }
 
-static void one_of_several_may_be_added_again(void **state)
+static void a_recovered_late_variable_may_be_added_again(void **state)
 {
     fixture *f = *state;
     float first[N], last[N];
@@ -498,8 +498,8 @@ static void one_of_several_may_be_added_again(void **state)
     assert_true(is(first, 2));
 }
 
-/* What waits has been saved already: it was allowed, and stays so. */
-static void what_waits_may_be_infinite(void **state)
+/* An unclaimed variable was allowed to be infinite when it was saved, and still is. */
+static void an_unclaimed_variable_may_be_infinite(void **state)
 {
     fixture *f = *state;
     double best = HUGE_VAL;
@@ -516,7 +516,7 @@ static void what_waits_may_be_infinite(void **state)
     assert_true(best == HUGE_VAL);
 }
 
-/* Whichever allocation fails, what waits goes on waiting. */
+/* Whichever allocation fails, the variable stays unclaimed. */
 static void each_allocation_of_adding_it(void **state)
 {
     fixture *f = *state;
@@ -540,29 +540,29 @@ static void each_allocation_of_adding_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(it_gets_its_value_at_once),
-        with_fixture(it_is_saved_with_its_type_and_shape),
+        with_fixture(a_late_variable_is_restored_immediately),
+        with_fixture(a_late_variable_is_saved_with_its_type_and_shape),
         with_fixture(a_later_restore_finds_it_among_the_others),
         with_fixture(without_a_restore_it_is_only_added),
         with_fixture(a_checkpoint_that_lacks_it_leaves_its_value),
         with_fixture(a_checkpoint_of_before_sets_its_first_value),
         with_fixture(a_copy_in_memory_has_it),
-        with_fixture(what_a_copy_has_of_it_waits),
+        with_fixture(the_value_in_a_copy_stays_unclaimed),
         with_fixture(checkpoints_carry_it_until_the_first_training_run),
         with_fixture(then_the_log_warns_once),
         with_fixture(a_large_one_is_read_again),
         with_fixture(its_pointer_may_be_null),
-        with_fixture(it_may_lie_on_a_device),
+        with_fixture(a_late_variable_may_be_on_a_device),
         with_fixture(a_save_that_overlaps_copies_it_when_it_is_asked_for),
-        with_fixture(it_may_be_infinite),
-        with_fixture(what_cannot_be_added),
+        with_fixture(a_late_variable_may_be_infinite),
+        with_fixture(invalid_additions_are_refused),
         with_fixture(another_type_or_shape_is_refused),
-        with_fixture(it_is_restored_by_a_recovery),
+        with_fixture(a_recovery_restores_a_late_variable),
         with_fixture(a_recovery_does_not_forget_it),
         with_fixture(a_recovery_to_before_it_was_added_sets_its_first_value),
         with_fixture(after_a_recovery_it_may_be_added_once_more),
-        with_fixture(one_of_several_may_be_added_again),
-        with_fixture(what_waits_may_be_infinite),
+        with_fixture(a_recovered_late_variable_may_be_added_again),
+        with_fixture(an_unclaimed_variable_may_be_infinite),
         with_fixture(each_allocation_of_adding_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static hs_code keep_all(void *user, const char *path, hs_error *err)
     return hs_error_set(err, HS_PERMISSION_DENIED, "%s: stays", path);
 }
 
-static void what_cannot_be_removed_is_an_error(void **state)
+static void a_file_that_cannot_be_removed_is_an_error(void **state)
 {
     fixture *f = *state;
     hs_file_system_ops ops = *f->t.env.files.ops;
@@ -62,7 +62,7 @@ static hs_code wait_for(fixture *f, const char *last, double secs, char **found)
     return hs_checkpoint_wait(&f->t.env, f->directory, last, secs, found, &f->err);
 }
 
-static void one_that_is_there_is_given_at_once(void **state)
+static void wait_returns_an_existing_checkpoint_immediately(void **state)
 {
     fixture *f = *state;
     char *found;
@@ -134,8 +134,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(cm_011_cm_032s_the_time_is_the_indexes),
         with_fixture(cm_012_cm_031s_all_of_it_goes_and_nothing_else),
-        with_fixture(what_cannot_be_removed_is_an_error),
-        with_fixture(one_that_is_there_is_given_at_once),
+        with_fixture(a_file_that_cannot_be_removed_is_an_error),
+        with_fixture(wait_returns_an_existing_checkpoint_immediately),
         with_fixture(a_new_one_is_waited_for),
         with_fixture(without_a_limit_it_is_waited_for_a_year),
         with_fixture(waiting_has_an_end),

@@ -35,7 +35,7 @@ static void numbers_go_on_by_themselves(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-/* Counting the saves, one without a number could take the place of a later state. */
+/* If numbers counted only the saves of this run, a save could replace a later checkpoint. */
 static void cm_018_cm_038s_the_next_number_is_above_all(void **state)
 {
     fixture *f = *state;
@@ -46,7 +46,7 @@ static void cm_018_cm_038s_the_next_number_is_above_all(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void cm_015_a_save_without_a_restore_goes_on_above_what_is_there(void **state)
+static void cm_015_a_save_without_a_restore_counts_on_from_the_highest_number(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, );
@@ -107,7 +107,7 @@ static void cm_020_restore_or_initialize(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void without_an_init_fn_the_model_stays_as_it_is(void **state)
+static void without_an_init_fn_the_model_is_unchanged(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, );
@@ -142,7 +142,7 @@ static void where_all_is_damaged_nothing_is_initialized(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void what_is_restored_is_deleted_in_its_turn(void **state)
+static void restored_checkpoints_expire(void **state)
 {
     fixture *f = *state;
     hs_saver_options two = HS_INIT(hs_saver_options, .env = &f->t.env, .max_to_keep = 2);
@@ -159,7 +159,7 @@ static void what_is_restored_is_deleted_in_its_turn(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void cm_015_what_is_not_restored_is_not_deleted(void **state)
+static void cm_015_checkpoints_that_were_not_restored_are_not_deleted(void **state)
 {
     fixture *f = *state;
     hs_saver_options one = HS_INIT(hs_saver_options, .env = &f->t.env, .max_to_keep = 1);
@@ -193,7 +193,7 @@ static hs_code is_taken(void *user, const char *path, void **lock, hs_error *err
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: process 17 has it", path);
 }
 
-/* A second process hears at once that the directory is taken, not when it comes to save. */
+/* A second process gets the error when it restores, not only when it saves. */
 static void the_directory_is_held_before_the_model_is_initialized(void **state)
 {
     fixture *f = *state;
@@ -228,9 +228,9 @@ static void the_directory_is_held_before_the_model_is_restored(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-/* Beside the session. */
+/* Together with a session. */
 
-static void the_session_learns_what_is_durable(void **state)
+static void the_session_records_only_durable_saves(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, );
@@ -317,7 +317,7 @@ static void null_arguments(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-/* Each of what may fail in a whole life of a manager: the newest checkpoint is whole whatever does. */
+/* Each failing call in the life of a manager: the newest checkpoint is always intact. */
 static hs_code live(test_env *t, void *user)
 {
     fixture *f = user;
@@ -350,19 +350,19 @@ int main(void)
         with_fixture(cm_018_numbers_of_ones_own),
         with_fixture(numbers_go_on_by_themselves),
         with_fixture(cm_018_cm_038s_the_next_number_is_above_all),
-        with_fixture(cm_015_a_save_without_a_restore_goes_on_above_what_is_there),
+        with_fixture(cm_015_a_save_without_a_restore_counts_on_from_the_highest_number),
         with_fixture(cm_019_a_name_of_ones_own),
         with_fixture(cm_039s_the_directory_can_be_moved),
         with_fixture(cm_020_restore_or_initialize),
-        with_fixture(without_an_init_fn_the_model_stays_as_it_is),
+        with_fixture(without_an_init_fn_the_model_is_unchanged),
         with_fixture(an_init_fn_that_fails),
         with_fixture(where_all_is_damaged_nothing_is_initialized),
-        with_fixture(what_is_restored_is_deleted_in_its_turn),
-        with_fixture(cm_015_what_is_not_restored_is_not_deleted),
+        with_fixture(restored_checkpoints_expire),
+        with_fixture(cm_015_checkpoints_that_were_not_restored_are_not_deleted),
         with_fixture(a_partial_restore),
         with_fixture(the_directory_is_held_before_the_model_is_initialized),
         with_fixture(the_directory_is_held_before_the_model_is_restored),
-        with_fixture(the_session_learns_what_is_durable),
+        with_fixture(the_session_records_only_durable_saves),
         with_fixture(saves_that_a_hook_refuses),
         with_fixture(options_that_make_no_sense),
         with_fixture(cm_035s_how_many_are_kept),

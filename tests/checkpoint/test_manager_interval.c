@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static void cm_021_every_so_many_steps(void **state)
+static void cm_021_every_n_steps(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
@@ -64,7 +64,7 @@ static void a_step_that_was_restored_counts_as_saved(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void a_counter_that_has_gone_back_is_not_waited_for(void **state)
+static void a_step_before_the_last_save_is_saved(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
@@ -74,7 +74,7 @@ static void a_counter_that_has_gone_back_is_not_waited_for(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void cm_038s_what_was_not_saved_does_not_count(void **state)
+static void cm_038s_a_failed_save_does_not_count(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
@@ -94,7 +94,7 @@ static void cm_038s_what_was_not_saved_does_not_count(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-/* Without an interval every save is made, and nobody asks for the step. */
+/* Without an interval each call saves, and the step is not read. */
 static void without_an_interval(void **state)
 {
     fixture *f = *state;
@@ -141,13 +141,13 @@ static void a_save_in_the_background(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(cm_021_every_so_many_steps),
+        with_fixture(cm_021_every_n_steps),
         with_fixture(cm_021_a_counter_of_ones_own),
         with_fixture(without_an_interval_only_save_now_saves),
         with_fixture(cm_022_from_a_step_that_was_saved_before),
         with_fixture(a_step_that_was_restored_counts_as_saved),
-        with_fixture(a_counter_that_has_gone_back_is_not_waited_for),
-        with_fixture(cm_038s_what_was_not_saved_does_not_count),
+        with_fixture(a_step_before_the_last_save_is_saved),
+        with_fixture(cm_038s_a_failed_save_does_not_count),
         with_fixture(without_an_interval),
         with_fixture(cm_035s_an_interval_and_nothing_to_count_by),
         with_fixture(a_save_in_the_background),

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What comes of it. */
+/* Results. */
 
 static void tb_004_keys_and_values_of_all(void **state)
 {
@@ -18,7 +18,7 @@ static void tb_004_keys_and_values_of_all(void **state)
     assert_true(HAS("merged", "bar_000", "bar_001", "bar_002", "bar_003", "foo_000", "foo_001", "foo_002", "foo_003"));
 }
 
-static void tb_012_one_gets_another_name(void **state)
+static void tb_012_a_single_checkpoint_is_renamed(void **state)
 {
     (void)state;
     WRITE("one", "x");
@@ -39,7 +39,7 @@ static void tb_012_two_have_two_data_files(void **state)
     assert_int_equal(files_of("merged."), 3);
 }
 
-/* As several processes save it, each in a directory of its own. */
+/* As several processes save it, each in another directory. */
 static void checkpoints_of_one_name_in_several_directories(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void checkpoints_of_one_name_in_several_directories(void **state)
     assert_int_equal(test_count_files(in("first"), "model.") + test_count_files(in("second"), "model."), 0);
 }
 
-/* One tensor lies in it, whose name begins so. */
+/* Returns true if the file has one tensor, whose name begins with this letter. */
 static bool has_data(const char *file, char first)
 {
     size_t bytes;
@@ -77,7 +77,7 @@ static void tb_040s_data_are_copied_and_the_others_removed(void **state)
     assert_int_equal(files_of(".tmp"), 0);
 }
 
-static void tb_041s_files_are_numbered_as_they_are_spoken_of(void **state)
+static void tb_041s_files_are_numbered_in_the_order_of_the_sources(void **state)
 {
     (void)state;
     WRITE("none", NULL);                                           /* no tensors, and so no data file */
@@ -99,7 +99,7 @@ static void tb_041s_nothing_but_empty_ones(void **state)
     assert_int_equal(files_of("merged."), 1);
 }
 
-static void what_was_merged_can_be_merged(void **state)
+static void a_merged_checkpoint_can_be_merged_again(void **state)
 {
     (void)state;
     WRITE("a", "a");
@@ -111,7 +111,7 @@ static void what_was_merged_can_be_merged(void **state)
     assert_int_equal(files_of("abc.data"), 3);
 }
 
-static void what_is_larger_than_a_buffer_is_copied_whole(void **state)
+static void files_larger_than_a_buffer_are_copied_whole(void **state)
 {
     (void)state;
     enum { BYTES = (5 << 20) + 7 };
@@ -134,7 +134,7 @@ static void what_is_larger_than_a_buffer_is_copied_whole(void **state)
     free(read);
 }
 
-static void tb_036s_one_missing_level_is_made(void **state)
+static void tb_036s_one_missing_level_is_created(void **state)
 {
     (void)state;
     WRITE("one", "x");
@@ -155,7 +155,7 @@ static void tb_040s_names_of_data_are_safe_before_the_index_and_the_others_go_la
     file_spy_init(&spy, &t.env);
     spy.noted = "sync rename remove directory";
     assert_ok(merge_in(&spy.env, "m", (const char *const[]){"a", "b", NULL}), &err);
-    assert_string_equal(spy.calls, "directory directory " /* what a process before this one has named */
+    assert_string_equal(spy.calls, "directory directory " /* an interrupted merge of an earlier process */
                                    "sync:m.data-00000-of-00002.tmp sync:m.data-00001-of-00002.tmp sync:m.index.tmp "
                                    "rename:m.data-00000-of-00002 rename:m.data-00001-of-00002 directory "
                                    "rename:m.index directory remove:a.index remove:b.index directory "
@@ -181,7 +181,7 @@ static void tb_006_slices_of_several_are_put_together(void **state)
     hs_checkpoint_close(reader);
 }
 
-/* What this library cannot read it can merge. */
+/* This library cannot read it, but can merge it. */
 
 static void rename_to(const char *from, const char *to)
 {
@@ -190,7 +190,7 @@ static void rename_to(const char *from, const char *to)
     assert_int_equal(rename(path, in(to)), 0);
 }
 
-static void what_is_not_known_is_merged_as_it_is(void **state)
+static void tensors_of_unknown_types_are_merged_unchanged(void **state)
 {
     (void)state;
     static const char strange[] = "\x08\x20\x28\3\x6a\3abc"; /* type 32, three bytes, and a field of number 13 */
@@ -233,7 +233,7 @@ static bool is_as_before(void)
     return HAS("part/one", "o", "p") && HAS("two", "t") && HAS("three", "h") && files_of("merged") == 0;
 }
 
-/* Everything is there, in one of two ways; and what was not merged can be. */
+/* All sources or the merged checkpoint exist. If it does not exist, merging again succeeds. */
 static hs_code merge_or_not(test_env *env, void *user)
 {
     (void)user;
@@ -257,8 +257,8 @@ static void a_failure_changes_nothing(void **state)
     test_each_file_call(merge_or_not, NULL, EIO, false, NULL);
 }
 
-/* From some call on nothing happens any more, and nothing is tidied up. A saver then holds the directories, and removes
- * what it takes for orphans. */
+/* From a call on all calls fail, also those that clean up. A saver then holds the directories, and removes the orphans that
+ * it finds. */
 static void look_like_a_crash(void)
 {
     const char *const bases[] = {"merged", "two", "part/one"};
@@ -303,7 +303,7 @@ static hs_code crashed_remove(void *user, const char *path, hs_error *error)
     return HS_OK;
 }
 
-/* Both the merged one and the others are there. */
+/* The merged checkpoint and its sources exist. */
 static void merge_without_removing(void)
 {
     hs_file_system_ops ops = *t.env.files.ops;
@@ -345,7 +345,7 @@ static void clearing_up_loses_nothing_either(void **state)
     test_each_file_call(clear_up, NULL, EIO, false, NULL);
 }
 
-static void only_what_was_merged_is_cleared_up(void **state)
+static void only_merged_sources_are_removed(void **state)
 {
     (void)state;
     merge_without_removing();
@@ -357,7 +357,7 @@ static void only_what_was_merged_is_cleared_up(void **state)
     assert_true(HAS("two", "tt") && HAS("three", "h") && HAS("other", "u"));
 }
 
-static void nothing_is_cleared_up_for_a_damaged_one(void **state)
+static void a_damaged_merged_checkpoint_removes_no_source(void **state)
 {
     (void)state;
     merge_without_removing();
@@ -379,7 +379,7 @@ static void slices_that_were_merged_are_cleared_up(void **state)
     assert_fails(MERGE("merged", "a", "b", "c"), HS_ALREADY_EXISTS, &err, "a different checkpoint");
 }
 
-static void what_cannot_be_removed_is_an_error(void **state)
+static void a_file_that_cannot_be_removed_is_an_error(void **state)
 {
     (void)state;
     static const char *const parts[] = {"two.index", "two.data"};
@@ -425,27 +425,27 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(tb_004_keys_and_values_of_all),
-        TEST(tb_012_one_gets_another_name),
+        TEST(tb_012_a_single_checkpoint_is_renamed),
         TEST(tb_012_two_have_two_data_files),
         TEST(checkpoints_of_one_name_in_several_directories),
         TEST(tb_040s_data_are_copied_and_the_others_removed),
         TEST(tb_040s_names_of_data_are_safe_before_the_index_and_the_others_go_last),
-        TEST(tb_041s_files_are_numbered_as_they_are_spoken_of),
+        TEST(tb_041s_files_are_numbered_in_the_order_of_the_sources),
         TEST(tb_041s_nothing_but_empty_ones),
-        TEST(what_was_merged_can_be_merged),
-        TEST(what_is_larger_than_a_buffer_is_copied_whole),
-        TEST(tb_036s_one_missing_level_is_made),
+        TEST(a_merged_checkpoint_can_be_merged_again),
+        TEST(files_larger_than_a_buffer_are_copied_whole),
+        TEST(tb_036s_one_missing_level_is_created),
         TEST(tb_006_slices_of_several_are_put_together),
-        TEST(what_is_not_known_is_merged_as_it_is),
+        TEST(tensors_of_unknown_types_are_merged_unchanged),
         TEST(a_failure_changes_nothing),
         TEST(a_merge_that_was_cut_short_is_finished_by_another),
         TEST(a_saver_in_between_loses_nothing),
         TEST(a_merge_that_left_the_others_is_cleared_up_by_another),
         TEST(clearing_up_loses_nothing_either),
-        TEST(only_what_was_merged_is_cleared_up),
-        TEST(nothing_is_cleared_up_for_a_damaged_one),
+        TEST(only_merged_sources_are_removed),
+        TEST(a_damaged_merged_checkpoint_removes_no_source),
         TEST(slices_that_were_merged_are_cleared_up),
-        TEST(what_cannot_be_removed_is_an_error),
+        TEST(a_file_that_cannot_be_removed_is_an_error),
         TEST(an_index_that_was_named_after_all_keeps_its_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints that cannot be merged: all is as it was then. */
+/* Checkpoints that cannot be merged: nothing is changed. */
 #include "base/file_spy.h"
 #include "checkpoint/merging.h"
 
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void tb_037s_one_that_is_missing(void **state)
+static void tb_037s_a_missing_checkpoint(void **state)
 {
     (void)state;
     WRITE("one", "x");
@@ -111,7 +111,7 @@ static void names_that_are_taken(void **state)
     assert_true(HAS("one", "x"));
 }
 
-static void one_cannot_be_merged_into_itself(void **state)
+static void a_checkpoint_cannot_be_merged_into_itself(void **state)
 {
     (void)state;
     WRITE("one", "x");
@@ -140,7 +140,7 @@ static void damage_is_found_before_anything_goes(void **state)
     assert_int_equal(files_of(".index"), 3);
 }
 
-static void one_that_a_state_file_names(void **state)
+static void the_newest_of_a_state_file(void **state)
 {
     (void)state;
     static const char *const paths[] = {"one", "./one", NULL}; /* NULL: the absolute one */
@@ -208,7 +208,7 @@ static void data_that_cannot_be_looked_at(void **state)
 }
 
 /* Another process holds the directory of a source. */
-static void nobody_else_saves_to_a_source(void **state)
+static void a_source_directory_held_by_another_process(void **state)
 {
     (void)state;
     int ready[2], status;
@@ -251,7 +251,7 @@ static hs_code held(void *user, const char *path, void **lock, hs_error *error)
     return hs_error_set(error, HS_FAILED_PRECONDITION, "%s: locked by process 7", path);
 }
 
-static void nobody_else_saves_there(void **state)
+static void a_target_directory_held_by_another_process(void **state)
 {
     (void)state;
     WRITE("one", "x");
@@ -285,18 +285,18 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(slices_that_do_not_go_together),
-        TEST(tb_037s_one_that_is_missing),
+        TEST(tb_037s_a_missing_checkpoint),
         TEST(data_that_are_missing_or_short),
         TEST(a_tensor_that_two_have),
         TEST(tb_039s_formats_that_differ),
         TEST(damaged_indexes),
         TEST(names_that_are_taken),
-        TEST(one_cannot_be_merged_into_itself),
+        TEST(a_checkpoint_cannot_be_merged_into_itself),
         TEST(null_and_empty_arguments),
-        TEST(nobody_else_saves_there),
-        TEST(nobody_else_saves_to_a_source),
+        TEST(a_target_directory_held_by_another_process),
+        TEST(a_source_directory_held_by_another_process),
         TEST(damage_is_found_before_anything_goes),
-        TEST(one_that_a_state_file_names),
+        TEST(the_newest_of_a_state_file),
         TEST(a_state_file_that_names_nothing_is_in_nobodys_way),
         TEST(a_disk_without_room),
         TEST(data_that_cannot_be_looked_at),

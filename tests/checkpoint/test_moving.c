@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints of variables whose memory moves, or does not exist yet. */
+/* Checkpoints of variables whose memory moves or is not allocated yet (HS_VARIABLE_MOVES). */
 #include "checkpoint/model.h"
 
-enum { N = 20000 }; /* larger than what a save in the background copies at once */
+enum { N = 20000 }; /* larger than variables that a background save copies immediately */
 
 typedef struct {
     test_env t;
@@ -172,7 +172,7 @@ static void the_log_says_so_once(void **state)
     assert_contains(p->t.log, "INFO: not allocated yet: 'm'; checkpoints record that instead of a value");
 }
 
-static void a_restore_allocates_what_has_a_value(void **state)
+static void a_restore_allocates_variables_with_a_value(void **state)
 {
     program *p = *state;
     p->m = make(5);
@@ -182,7 +182,7 @@ static void a_restore_allocates_what_has_a_value(void **state)
     assert_true(is_all(p->u, 1) && is_all(p->m, 5));
 }
 
-static void a_restore_leaves_null_what_had_no_memory(void **state)
+static void a_restore_leaves_variables_without_memory_null(void **state)
 {
     program *p = *state;
     save(p, 1);
@@ -192,8 +192,8 @@ static void a_restore_leaves_null_what_had_no_memory(void **state)
     assert_null(p->m);
 }
 
-/* A rollback within the process: the first update is repeated, on what calloc gave it the first time. */
-static void a_rollback_clears_what_had_no_memory(void **state)
+/* A rollback within the process repeats the first update, on zeros as the first time. */
+static void a_rollback_clears_variables_that_had_no_memory(void **state)
 {
     program *p = *state;
     save(p, 1);
@@ -203,7 +203,7 @@ static void a_rollback_clears_what_had_no_memory(void **state)
     assert_true(is_all(p->m, 0));
 }
 
-static void what_is_missing_for_another_reason_is_not_found(void **state)
+static void a_variable_missing_for_another_reason_is_not_found(void **state)
 {
     program *p = *state;
     p->m = make(5);
@@ -217,7 +217,7 @@ static void what_is_missing_for_another_reason_is_not_found(void **state)
     assert_fails(restore(p, 2), HS_NOT_FOUND, &p->err, "'m' is missing");
 }
 
-/* What it records is for pointers: a variable that always has memory needs a value. */
+/* The record ":null" is for moving variables: a variable that always has memory needs a value. */
 static void a_variable_that_has_memory_is_not_found(void **state)
 {
     program *p = *state;
@@ -254,7 +254,7 @@ static void a_restore_reports_it(void **state)
     assert_int_equal(e.without, 1);
 }
 
-static void it_may_have_another_name_in_checkpoints(void **state)
+static void a_moving_variable_may_have_another_name_in_checkpoints(void **state)
 {
     program *p = *state;
     hs_saver_free(p->saver);
@@ -280,7 +280,7 @@ static void a_restore_that_fails_allocates_nothing(void **state)
 
 /* Shards, the background, copies in memory, other formats. */
 
-static void it_may_lie_in_shards(void **state)
+static void a_moving_variable_may_be_in_shards(void **state)
 {
     program *p = *state;
     hs_saver_free(p->saver);
@@ -295,7 +295,7 @@ static void it_may_lie_in_shards(void **state)
     assert_true(is_all(p->u, 1) && is_all(p->m, 5));
 }
 
-/* The program frees the memory as soon as the save was asked for. */
+/* The program frees the memory immediately after the call. */
 static void a_save_that_overlaps_reads_no_memory_that_has_moved(void **state)
 {
     program *p = *state;
@@ -335,7 +335,7 @@ static void a_copy_in_memory_knows_that_it_had_none(void **state)
     p->m = make(5);
     assert_ok(hs_raw_session_restore_copy(raw(p), copy, &p->err), &p->err);
     assert_true(is_all(p->m, 0));
-    assert_lacks(p->t.log, "nobody takes");
+    assert_lacks(p->t.log, "no provider loads");
     hs_state_copy_free(copy);
 }
 
@@ -413,15 +413,15 @@ int main(void)
         with_program(each_save_and_restore_reads_the_pointer),
         with_program(without_memory_it_is_left_out),
         with_program(the_log_says_so_once),
-        with_program(a_restore_allocates_what_has_a_value),
-        with_program(a_restore_leaves_null_what_had_no_memory),
-        with_program(a_rollback_clears_what_had_no_memory),
-        with_program(what_is_missing_for_another_reason_is_not_found),
+        with_program(a_restore_allocates_variables_with_a_value),
+        with_program(a_restore_leaves_variables_without_memory_null),
+        with_program(a_rollback_clears_variables_that_had_no_memory),
+        with_program(a_variable_missing_for_another_reason_is_not_found),
         with_program(a_variable_that_has_memory_is_not_found),
         with_program(a_restore_reports_it),
-        with_program(it_may_have_another_name_in_checkpoints),
+        with_program(a_moving_variable_may_have_another_name_in_checkpoints),
         with_program(a_restore_that_fails_allocates_nothing),
-        with_program(it_may_lie_in_shards),
+        with_program(a_moving_variable_may_be_in_shards),
         with_program(a_save_that_overlaps_reads_no_memory_that_has_moved),
         with_program(a_copy_in_memory_has_it),
         with_program(a_copy_in_memory_knows_that_it_had_none),

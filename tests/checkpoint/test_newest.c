@@ -2,7 +2,7 @@
 /* Finding and restoring the newest checkpoint of a directory that may be damaged. */
 #include "checkpoint/model.h"
 
-#include "checkpoint/saver.h"
+#include "checkpoint/restore.h"
 
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ static void the_state_file_says_which_is_the_newest(void **state)
     assert_string_equal(f->m.err.message, "");
 }
 
-static void an_empty_directory_has_none(void **state)
+static void an_empty_directory_has_no_newest(void **state)
 {
     fixture *f = *state;
     assert_ok(restore_newest(f), &f->err);
@@ -46,7 +46,7 @@ static void an_empty_directory_has_none(void **state)
     assert_true(model_is(&f->m, -7));
 }
 
-static void a_missing_directory_has_none(void **state)
+static void a_missing_directory_has_no_newest(void **state)
 {
     fixture *f = *state;
     char *path = NULL;
@@ -56,8 +56,8 @@ static void a_missing_directory_has_none(void **state)
     assert_null(path);
 }
 
-/* A later one that is not named may be one whose save was cut short at its end, but not one that was to be deleted. */
-static void what_was_to_be_deleted_is_not_the_newest(void **state)
+/* A later checkpoint that the state file does not name may be of an interrupted save, unless it was to be deleted. */
+static void a_checkpoint_to_be_deleted_is_not_the_newest(void **state)
 {
     fixture *f = with_three(state);
     write_state(f, "model_checkpoint_path: \"model.ckpt-8\"\n# last saved: model.ckpt-8\n"
@@ -65,7 +65,7 @@ static void what_was_to_be_deleted_is_not_the_newest(void **state)
     assert_restores(f, 8);
 }
 
-/* Damage to the newest: the one before is taken, and the log says why. */
+/* Damage to the newest: the one before is restored, and the log has the reason. */
 
 static void assert_passes_over(fixture *f, const char *why)
 {
@@ -144,7 +144,7 @@ static void all_damaged_is_an_error(void **state)
     assert_string_equal(f->restored, "");
 }
 
-static void a_session_never_starts_anew_beside_damaged_ones(void **state)
+static void a_session_does_not_start_if_all_checkpoints_are_damaged(void **state)
 {
     fixture *f = with_three(state);
     damage_everything(f);
@@ -162,8 +162,8 @@ static void a_state_file_without_its_checkpoints_is_an_error(void **state)
     assert_fails(restore_newest(f), HS_NOT_FOUND, &f->err, "none of its 1 checkpoints");
 }
 
-/* Another model's: going back in time would not help. */
-static void one_that_does_not_fit_is_not_passed_over(void **state)
+/* It is of another model, so an older one would not fit either. */
+static void a_checkpoint_that_does_not_fit_is_not_skipped(void **state)
 {
     fixture *f = with_three(state);
     double wrong[3] = {0};
@@ -176,7 +176,7 @@ static void one_that_does_not_fit_is_not_passed_over(void **state)
     assert_lacks(f->t.log, "skipped");
 }
 
-/* Damage to the state file: the directory is looked through, by step. */
+/* Damage to the state file: the directory is searched, by step. */
 
 static void assert_scans(fixture *f, const char *text)
 {
@@ -207,7 +207,7 @@ static void a_missing_state_file(void **state)
     assert_restores(f, 10);
 }
 
-static void a_state_file_that_names_what_is_gone(void **state)
+static void a_state_file_that_names_a_missing_checkpoint(void **state)
 {
     fixture *f = with_three(state);
     write_state(f, "model_checkpoint_path: \"model.ckpt-99\"\n");
@@ -227,9 +227,9 @@ static void a_moved_directory(void **state)
     assert_lacks(f->t.log, "WARNING");
 }
 
-/* The list goes on where it was. */
+/* Restarts keep the list. */
 
-static void the_list_of_kept_ones_goes_on_after_a_restart(void **state)
+static void the_list_of_kept_checkpoints_survives_a_restart(void **state)
 {
     fixture *f = with_three(state);
     assert_restores(f, 10);
@@ -241,7 +241,7 @@ static void the_list_of_kept_ones_goes_on_after_a_restart(void **state)
     assert_string_equal(hs_saver_checkpoint(f->saver, 0), file_of(f, 9, NULL));
 }
 
-/* A checkpoint that somebody put there, or kept forever, is not the saver's to delete. */
+/* The saver does not delete checkpoints that the user copied there or that are kept forever. */
 static void cm_016_others_are_not_deleted(void **state)
 {
     fixture *f = *state;
@@ -255,7 +255,7 @@ static void cm_016_others_are_not_deleted(void **state)
     assert_true(test_exists(f->directory, "best.index"));
 }
 
-static void what_was_kept_forever_stays_when_fewer_are_kept(void **state)
+static void checkpoints_kept_forever_stay_if_fewer_are_kept(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
@@ -281,7 +281,7 @@ static void a_damaged_one_is_deleted_first(void **state)
     assert_lacks(f->t.log, "WARNING");
 }
 
-/* Saves 8 to 12, damages the last two, and starts anew with a saver that keeps so many. */
+/* Saves 8 to 12, damages the last two, and restarts with a saver that keeps `keep` checkpoints. */
 static fixture *after_two_damaged(void **state, int64_t max_to_keep)
 {
     fixture *f = *state;
@@ -317,9 +317,9 @@ static void damaged_ones_stay_while_there_is_room(void **state)
     assert_true(has_file(f, 8, "index") && has_file(f, 11, "index"));
 }
 
-/* In the same process: what is later than the one that was gone back to is not the newest any more, and not kept in place
- * of it. */
-static void going_back_leaves_what_is_later(void **state)
+/* In the same process: checkpoints later than the restored one are not the newest any more, and do not displace it in the
+ * list. */
+static void restoring_an_earlier_checkpoint_abandons_later_ones(void **state)
 {
     fixture *f = *state;
     for (int64_t step = 10; step <= 14; step++)
@@ -335,7 +335,7 @@ static void going_back_leaves_what_is_later(void **state)
     assert_true(model_is(&f->m, 11));
 }
 
-/* Looking at an older one, and coming back, leaves nothing. */
+/* Restoring an older one and then the newest abandons nothing. */
 static void going_back_and_forth_leaves_nothing(void **state)
 {
     fixture *f = *state;
@@ -349,7 +349,7 @@ static void going_back_and_forth_leaves_nothing(void **state)
     assert_int_equal(test_count_files(f->directory, "abandoned"), 0);
 }
 
-/* Training comes to the step of a damaged one again. */
+/* Training reaches the step of a damaged checkpoint again. */
 static void a_damaged_one_is_saved_over_and_is_the_newest(void **state)
 {
     fixture *f = after_two_damaged(state, 3);
@@ -389,9 +389,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(the_newest_is_restored),
         with_fixture(the_state_file_says_which_is_the_newest),
-        with_fixture(an_empty_directory_has_none),
-        with_fixture(a_missing_directory_has_none),
-        with_fixture(what_was_to_be_deleted_is_not_the_newest),
+        with_fixture(an_empty_directory_has_no_newest),
+        with_fixture(a_missing_directory_has_no_newest),
+        with_fixture(a_checkpoint_to_be_deleted_is_not_the_newest),
         with_fixture(truncated_data),
         with_fixture(a_flipped_bit_of_the_data),
         with_fixture(a_flipped_bit_of_the_index),
@@ -400,24 +400,24 @@ int main(void)
         with_fixture(a_missing_index),
         with_fixture(two_damaged_ones),
         with_fixture(all_damaged_is_an_error),
-        with_fixture(a_session_never_starts_anew_beside_damaged_ones),
+        with_fixture(a_session_does_not_start_if_all_checkpoints_are_damaged),
         with_fixture(a_state_file_without_its_checkpoints_is_an_error),
-        with_fixture(one_that_does_not_fit_is_not_passed_over),
+        with_fixture(a_checkpoint_that_does_not_fit_is_not_skipped),
         with_fixture(a_damaged_state_file),
         with_fixture(an_empty_state_file),
         with_fixture(a_state_file_that_names_no_newest),
         with_fixture(a_missing_state_file),
-        with_fixture(a_state_file_that_names_what_is_gone),
+        with_fixture(a_state_file_that_names_a_missing_checkpoint),
         with_fixture(a_moved_directory),
-        with_fixture(the_list_of_kept_ones_goes_on_after_a_restart),
+        with_fixture(the_list_of_kept_checkpoints_survives_a_restart),
         with_fixture(cm_016_others_are_not_deleted),
-        with_fixture(what_was_kept_forever_stays_when_fewer_are_kept),
+        with_fixture(checkpoints_kept_forever_stay_if_fewer_are_kept),
         with_fixture(a_damaged_one_is_deleted_first),
         with_fixture(all_damaged_ones_are_deleted_before_a_good_one),
         with_fixture(damaged_ones_stay_while_there_is_room),
         with_fixture(a_damaged_one_is_saved_over_and_is_the_newest),
         with_fixture(each_allocation_of_restoring),
-        with_fixture(going_back_leaves_what_is_later),
+        with_fixture(restoring_an_earlier_checkpoint_abandons_later_ones),
         with_fixture(going_back_and_forth_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

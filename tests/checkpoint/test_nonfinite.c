@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A state with NaN or infinity in it never becomes the newest. */
+/* A checkpoint with NaN or infinity never becomes the newest. */
 #include "checkpoint/model.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void over_itself_too(void **state)
     assert_newest_is(f, 1);
 }
 
-static void it_may_be_kept_aside(void **state)
+static void a_nonfinite_checkpoint_may_be_quarantined(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -58,8 +58,8 @@ static void it_may_be_kept_aside(void **state)
     assert_true(has_file(f, 2, "nonfinite.index"));
 }
 
-/* Whichever call of the file system fails. */
-static void it_is_kept_as_a_whole_or_the_failure_is_reported(void **state)
+/* With each call of the file system failing. */
+static void a_quarantine_is_complete_or_its_failure_is_reported(void **state)
 {
     fixture *f = *state;
     bool failed = true;
@@ -80,7 +80,7 @@ static void it_is_kept_as_a_whole_or_the_failure_is_reported(void **state)
     }
 }
 
-static void what_is_kept_aside_is_never_restored(void **state)
+static void quarantined_checkpoints_are_never_restored(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
@@ -89,7 +89,7 @@ static void what_is_kept_aside_is_never_restored(void **state)
     assert_string_equal(f->restored, "");
 }
 
-static void it_may_be_allowed(void **state)
+static void nonfinite_values_may_be_allowed(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ALLOW));
@@ -133,7 +133,7 @@ static void open_with_best(fixture *f, float *best)
     assert_non_null(f->m.session);
 }
 
-static void one_variable_may_be_infinite(void **state)
+static void a_single_variable_may_be_infinite(void **state)
 {
     fixture *f = *state;
     float best = HUGE_VALF;
@@ -148,7 +148,7 @@ static void one_variable_may_be_infinite(void **state)
     assert_true(model_is(&f->m, 1));
 }
 
-static void one_variable_may_be_infinite_in_shards_and_in_the_background(void **state)
+static void a_single_variable_may_be_infinite_in_shards_and_in_the_background(void **state)
 {
     fixture *f = *state;
     float best = HUGE_VALF;
@@ -170,14 +170,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(the_save_fails_and_names_it),
         with_fixture(over_itself_too),
-        with_fixture(it_may_be_kept_aside),
-        with_fixture(it_is_kept_as_a_whole_or_the_failure_is_reported),
-        with_fixture(what_is_kept_aside_is_never_restored),
-        with_fixture(it_may_be_allowed),
+        with_fixture(a_nonfinite_checkpoint_may_be_quarantined),
+        with_fixture(a_quarantine_is_complete_or_its_failure_is_reported),
+        with_fixture(quarantined_checkpoints_are_never_restored),
+        with_fixture(nonfinite_values_may_be_allowed),
         with_fixture(policies_that_there_are_not),
         with_fixture(wherever_it_is),
-        with_fixture(one_variable_may_be_infinite),
-        with_fixture(one_variable_may_be_infinite_in_shards_and_in_the_background),
+        with_fixture(a_single_variable_may_be_infinite),
+        with_fixture(a_single_variable_may_be_infinite_in_shards_and_in_the_background),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large variables that are copied while the session runs on. */
-#include "checkpoint/image.h"
+/* Large variables that are copied while the session continues (.overlap). */
 #include "checkpoint/model.h"
+#include "checkpoint/saver.h"
+#include "checkpoint/snapshot.h"
 
 #include "base/thread.h"
 
 enum { LARGE = 1 << 16, N = LARGE / sizeof(float) + 5, VARIABLES = 3, DEVICE = 2 };
 
-/* Two large variables of the host's and one of a device's, a small one, and ops that add to them. */
+/* Two large variables on the host, one on a device, a small one, and ops that add to them. */
 typedef struct {
     test_env t;
     char *directory;
@@ -18,7 +19,7 @@ typedef struct {
     hs_graph *graph;
     hs_session *session;
     hs_saver *saver;
-    hs__image image;
+    hs__snapshot snapshot;
     hs_error err;
 } fixture2;
 
@@ -41,7 +42,7 @@ static void add_to(float *values, size_t n)
         values[i]++;
 }
 
-/* Adds to what it says it writes. */
+/* Adds to the variables that it declares as written. */
 static hs_code update_written(void *self, hs_op *op, hs_error *err)
 {
     (void)self, (void)err;
@@ -51,7 +52,7 @@ static hs_code update_written(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Adds to everything, and says nothing of it. */
+/* Adds to all variables, and declares none. */
 static hs_code update_all(void *self, hs_op *op, hs_error *err)
 {
     fixture2 *f = self;
@@ -82,7 +83,7 @@ static int setup(void **state)
     hs_saver_options options = HS_INIT(hs_saver_options, .env = &f->t.env);
     f->saver = hs_saver_new(&options, &f->err);
     assert_ok(f->err.code, &f->err);
-    assert_int_equal(hs__image_init(&f->image, &f->t.env), 0);
+    assert_int_equal(hs__snapshot_init(&f->snapshot, &f->t.env), 0);
     *state = f;
     return 0;
 }
@@ -91,7 +92,7 @@ static int teardown(void **state)
 {
     fixture2 *f = *state;
     hs_session_close(f->session, NULL);
-    hs__image_free(&f->image);
+    hs__snapshot_free(&f->snapshot);
     hs_saver_free(f->saver);
     hs_graph_free(f->graph);
     test_remove_directory(f->directory);
@@ -101,10 +102,19 @@ static int teardown(void **state)
 }
 #define with_session(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+static hs_code take_from(fixture2 *f, hs__snapshot *snapshot, hs_session *session, hs__snapshot_options options)
+{
+    hs__save_list list;
+    hs_code code = hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(session), 0, &f->err);
+    if (!code)
+        code = hs__snapshot_take(snapshot, &list, &options, &f->err);
+    hs__save_list_free(&list);
+    return code;
+}
+
 static void take(fixture2 *f)
 {
-    hs__image_options options = {.overlap = true};
-    assert_ok(hs__image_take(&f->image, f->saver, hs_session_raw(f->session), &options, &f->err), &f->err);
+    assert_ok(take_from(f, &f->snapshot, f->session, (hs__snapshot_options){.overlap = true}), &f->err);
 }
 
 static void run(fixture2 *f, const char *op)
@@ -113,38 +123,37 @@ static void run(fixture2 *f, const char *op)
     assert_ok(hs_raw_session_run(hs_session_raw(f->session), &args, NULL, &f->err), &f->err);
 }
 
-static size_t left_of(fixture2 *f)
+static size_t count_deferred(fixture2 *f)
 {
-    return atomic_load(&f->image.left);
+    return atomic_load(&f->snapshot.n_deferred);
 }
 
-static hs_code is_zero(void *user, const hs__saved *saved, hs_error *err)
+static void assert_all_zero(const hs_tensor *value)
 {
-    (void)err;
-    const float *values = saved->value.data;
-    for (size_t i = 0; i < saved->value.bytes / sizeof *values; i++)
+    const float *values = value->data;
+    for (size_t i = 0; i < value->bytes / sizeof *values; i++)
         assert_true(values[i] == 0);
-    ++*(size_t *)user;
-    return HS_OK;
 }
 
-/* Completes the image: it has what there was at first, whatever has changed since. */
-static void is_of_the_beginning(fixture2 *f)
+/* Completes the snapshot. It has the initial values, whatever has changed since. */
+static void assert_initial_values(fixture2 *f)
 {
-    size_t n = 0;
-    hs__image_complete(&f->image);
-    hs__image_each_variable(&f->image, is_zero, &n, NULL);
-    assert_int_equal(n, VARIABLES + 1);
+    hs__snapshot_complete(&f->snapshot);
+    for (size_t i = 0; i < f->snapshot.n_variables; i++) {
+        hs__save_item item = hs__snapshot_item(&f->snapshot, i);
+        assert_all_zero(&item.value);
+    }
+    assert_int_equal(f->snapshot.n_variables, VARIABLES + 1);
 }
 
-static void what_is_large_and_in_host_memory_is_left(void **state)
+static void large_variables_in_host_memory_are_deferred(void **state)
 {
     fixture2 *f = *state;
     take(f);
-    assert_int_equal(left_of(f), 2);
+    assert_int_equal(count_deferred(f), 2);
     assert_int_equal(f->fetched, 1);
-    is_of_the_beginning(f);
-    assert_int_equal(left_of(f), 0);
+    assert_initial_values(f);
+    assert_int_equal(count_deferred(f), 0);
 }
 
 static void an_op_that_writes_nothing_waits_for_nothing(void **state)
@@ -152,28 +161,28 @@ static void an_op_that_writes_nothing_waits_for_nothing(void **state)
     fixture2 *f = *state;
     take(f);
     run(f, "look");
-    assert_int_equal(left_of(f), 2);
+    assert_int_equal(count_deferred(f), 2);
 }
 
-static void an_op_waits_for_what_it_writes(void **state)
+static void an_op_waits_for_the_variables_that_it_declares(void **state)
 {
     fixture2 *f = *state;
     take(f);
     run(f, "update_second");
-    assert_int_equal(left_of(f), 1);
+    assert_int_equal(count_deferred(f), 1);
     run(f, "update_large");
-    assert_int_equal(left_of(f), 0);
+    assert_int_equal(count_deferred(f), 0);
     assert_true(f->large[1][0] == 2);
-    is_of_the_beginning(f);
+    assert_initial_values(f);
 }
 
-static void an_op_that_does_not_tell_waits_for_all(void **state)
+static void an_op_without_a_declaration_waits_for_all(void **state)
 {
     fixture2 *f = *state;
     take(f);
     run(f, "update_all");
-    assert_int_equal(left_of(f), 0);
-    is_of_the_beginning(f);
+    assert_int_equal(count_deferred(f), 0);
+    assert_initial_values(f);
 }
 
 static void a_variable_that_is_set_is_copied_before(void **state)
@@ -184,49 +193,47 @@ static void a_variable_that_is_set_is_copied_before(void **state)
     hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SHAPE(N), ones);
     take(f);
     assert_ok(hs_raw_session_backend(raw).ops->write_variable(hs_raw_session_handle(raw), 0, &value, &f->err), &f->err);
-    assert_int_equal(left_of(f), 1);
-    is_of_the_beginning(f);
+    assert_int_equal(count_deferred(f), 1);
+    assert_initial_values(f);
 }
 
-static void what_is_left_is_copied_before_the_session_goes(void **state)
+static void deferred_variables_are_copied_before_the_session_closes(void **state)
 {
     fixture2 *f = *state;
     take(f);
     hs_session_close(f->session, NULL);
     f->session = NULL;
-    assert_int_equal(left_of(f), 0);
-    is_of_the_beginning(f);
+    assert_int_equal(count_deferred(f), 0);
+    assert_initial_values(f);
 }
 
-static void another_image_takes_the_place_of_one_that_is_complete(void **state)
+static void another_snapshot_may_follow_a_complete_one(void **state)
 {
     fixture2 *f = *state;
-    hs__image second;
-    hs__image_options options = {.overlap = true};
-    assert_int_equal(hs__image_init(&second, &f->t.env), 0);
+    hs__snapshot second;
+    assert_int_equal(hs__snapshot_init(&second, &f->t.env), 0);
     take(f);
-    assert_ok(hs__image_take(&second, f->saver, hs_session_raw(f->session), &options, &f->err), &f->err);
-    assert_int_equal(left_of(f), 0);
+    assert_ok(take_from(f, &second, f->session, (hs__snapshot_options){.overlap = true}), &f->err);
+    assert_int_equal(count_deferred(f), 0);
     run(f, "update_second");
-    assert_int_equal(atomic_load(&second.left), 1);
-    hs__image_complete(&second);
-    run(f, "update_second"); /* the graph asks no more, and the image may go */
-    hs__image_free(&second);
+    assert_int_equal(atomic_load(&second.n_deferred), 1);
+    hs__snapshot_complete(&second);
+    run(f, "update_second"); /* the graph has no guard any more, and the snapshot may be freed */
+    hs__snapshot_free(&second);
     run(f, "update_all");
-    is_of_the_beginning(f);
+    assert_initial_values(f);
 }
 
 static void without_the_option_all_is_copied(void **state)
 {
     fixture2 *f = *state;
-    hs__image_options options = {.overlap = false};
-    assert_ok(hs__image_take(&f->image, f->saver, hs_session_raw(f->session), &options, &f->err), &f->err);
-    assert_int_equal(left_of(f), 0);
+    assert_ok(take_from(f, &f->snapshot, f->session, (hs__snapshot_options){.overlap = false}), &f->err);
+    assert_int_equal(count_deferred(f), 0);
     run(f, "update_all");
-    is_of_the_beginning(f);
+    assert_initial_values(f);
 }
 
-/* A provider of state may run something, which changes what is not copied yet. */
+/* A provider of state may run an op that changes a deferred variable. */
 static hs_code save_after_a_run(void *self, hs_state_writer *out, hs_error *err)
 {
     fixture2 *f = self;
@@ -250,7 +257,7 @@ static void a_provider_that_runs_an_op_changes_nothing_of_it(void **state)
     assert_ok(hs_raw_session_add_state(hs_session_raw(f->session), &provider, &f->err), &f->err);
     take(f);
     assert_true(f->large[0][0] == 1);
-    is_of_the_beginning(f);
+    assert_initial_values(f);
 }
 
 /* An op that writes the memory of a variable under another name. */
@@ -265,7 +272,7 @@ static void memory_of_two_names_is_copied_before_any_of_it_is_written(void **sta
     take(f);
     run(f, "update_view");
     assert_true(f->large[0][100] == 1);
-    is_of_the_beginning(f);
+    assert_initial_values(f);
 }
 
 static hs_code fill_output(void *self, hs_op *op, hs_error *err)
@@ -275,7 +282,7 @@ static hs_code fill_output(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* An op whose output lies in the memory of a variable. */
+/* An op whose output is in the memory of a variable. */
 static void an_output_in_a_variable_is_copied_before_it_is_written(void **state)
 {
     fixture2 *f = *state;
@@ -287,46 +294,44 @@ static void an_output_in_a_variable_is_copied_before_it_is_written(void **state)
     take(f);
     run(f, "fill");
     assert_true(f->large[0][100] == 1);
-    is_of_the_beginning(f);
+    assert_initial_values(f);
 }
 
-/* A saver, and its image, may go before the session. */
-static void an_image_that_goes_leaves_no_guard(void **state)
+/* A saver and its snapshot may be freed before the session is closed. */
+static void freeing_a_snapshot_removes_its_guard(void **state)
 {
     fixture2 *f = *state;
-    hs__image gone;
-    hs__image_options options = {.overlap = true};
-    assert_int_equal(hs__image_init(&gone, &f->t.env), 0);
-    assert_ok(hs__image_take(&gone, f->saver, hs_session_raw(f->session), &options, &f->err), &f->err);
-    hs__image_free(&gone);
+    hs__snapshot gone;
+    assert_int_equal(hs__snapshot_init(&gone, &f->t.env), 0);
+    assert_ok(take_from(f, &gone, f->session, (hs__snapshot_options){.overlap = true}), &f->err);
+    hs__snapshot_free(&gone);
     run(f, "update_large");
 }
 
-static void an_image_of_another_session_guards_the_first_no_more(void **state)
+static void a_snapshot_of_another_session_removes_the_guard_of_the_first(void **state)
 {
     fixture2 *f = *state;
     void *other = NULL;
     setup(&other);
     fixture2 *g = other;
     take(f);
-    hs__image_complete(&f->image);
-    hs__image_options options = {.overlap = true};
-    assert_ok(hs__image_take(&f->image, f->saver, hs_session_raw(g->session), &options, &f->err), &f->err);
+    hs__snapshot_complete(&f->snapshot);
+    assert_ok(take_from(f, &f->snapshot, g->session, (hs__snapshot_options){.overlap = true}), &f->err);
     run(f, "update_all");
-    assert_int_equal(left_of(f), 2);
+    assert_int_equal(count_deferred(f), 2);
     run(g, "update_all");
-    is_of_the_beginning(f);
+    assert_initial_values(f);
     assert_int_equal(teardown(&other), 0);
     take(f);
 }
 
 static void *complete(void *user)
 {
-    hs__image_complete(user);
+    hs__snapshot_complete(user);
     return NULL;
 }
 
-/* Whoever comes first copies, and the other waits. */
+/* The first thread copies, and the other waits. */
 static void two_threads_share_the_copying(void **state)
 {
     fixture2 *f = *state;
@@ -336,14 +341,14 @@ static void two_threads_share_the_copying(void **state)
         memset(f->large, 0, sizeof f->large);
         memset(f->small, 0, sizeof f->small);
         take(f);
-        assert_int_equal(hs__thread_start(&thread, complete, &f->image), 0);
+        assert_int_equal(hs__thread_start(&thread, complete, &f->snapshot), 0);
         run(f, i % 2 ? "update_large" : "update_all");
         pthread_join(thread, NULL);
-        is_of_the_beginning(f);
+        assert_initial_values(f);
     }
 }
 
-/* The whole way: what is restored is the state of the moment when the save was asked for. */
+/* Save and restore: the checkpoint has the values at the call of the save. */
 static void a_save_that_overlaps_has_the_state_of_its_moment(void **state)
 {
     fixture2 *f = *state;
@@ -374,8 +379,8 @@ static hs_code update_second(void *self, hs_run_context *run, const hs_run_args 
     return HS_OK;
 }
 
-/* As hook.h says: a hook changes a variable by an op that lists it in its writes. */
-static void what_a_hook_changes_by_an_op_is_saved_as_it_was(void **state)
+/* As in hook.h: a hook changes a variable by an op that declares the write. */
+static void a_change_by_a_hooks_op_is_not_in_the_save(void **state)
 {
     fixture2 *f = *state;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "update_second", .before_run = update_second);
@@ -409,41 +414,41 @@ static void overlap_is_for_saves_in_the_background(void **state)
 static void without_memory_nothing_is_left(void **state)
 {
     fixture2 *f = *state;
-    hs__image_options options = {.overlap = true, .meta = true};
+    hs__snapshot_options options = {.overlap = true, .meta_saver = f->saver};
     hs_code code;
     for (size_t i = 1;; i++) {
-        hs__image_free(&f->image);
-        assert_int_equal(hs__image_init(&f->image, &f->t.env), 0);
+        hs__snapshot_free(&f->snapshot);
+        assert_int_equal(hs__snapshot_init(&f->snapshot, &f->t.env), 0);
         f->t.fail_alloc_at = f->t.allocations + i;
-        code = hs__image_take(&f->image, f->saver, hs_session_raw(f->session), &options, &f->err);
+        code = take_from(f, &f->snapshot, f->session, options);
         f->t.fail_alloc_at = 0;
         if (!code)
             break;
         assert_int_equal(code, HS_RESOURCE_EXHAUSTED);
-        assert_int_equal(left_of(f), 0);
+        assert_int_equal(count_deferred(f), 0);
     }
-    assert_int_equal(left_of(f), 2);
+    assert_int_equal(count_deferred(f), 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_session(what_is_large_and_in_host_memory_is_left),
+        with_session(large_variables_in_host_memory_are_deferred),
         with_session(an_op_that_writes_nothing_waits_for_nothing),
-        with_session(an_op_waits_for_what_it_writes),
-        with_session(an_op_that_does_not_tell_waits_for_all),
+        with_session(an_op_waits_for_the_variables_that_it_declares),
+        with_session(an_op_without_a_declaration_waits_for_all),
         with_session(a_variable_that_is_set_is_copied_before),
-        with_session(what_is_left_is_copied_before_the_session_goes),
-        with_session(another_image_takes_the_place_of_one_that_is_complete),
+        with_session(deferred_variables_are_copied_before_the_session_closes),
+        with_session(another_snapshot_may_follow_a_complete_one),
         with_session(without_the_option_all_is_copied),
         with_session(a_provider_that_runs_an_op_changes_nothing_of_it),
         with_session(memory_of_two_names_is_copied_before_any_of_it_is_written),
         with_session(an_output_in_a_variable_is_copied_before_it_is_written),
-        with_session(an_image_that_goes_leaves_no_guard),
-        with_session(an_image_of_another_session_guards_the_first_no_more),
+        with_session(freeing_a_snapshot_removes_its_guard),
+        with_session(a_snapshot_of_another_session_removes_the_guard_of_the_first),
         with_session(two_threads_share_the_copying),
         with_session(a_save_that_overlaps_has_the_state_of_its_moment),
-        with_session(what_a_hook_changes_by_an_op_is_saved_as_it_was),
+        with_session(a_change_by_a_hooks_op_is_not_in_the_save),
         with_session(overlap_is_for_saves_in_the_background),
         with_session(without_memory_nothing_is_left),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restores that are not of everything, on purpose; and what is told of a restore. */
+/* Restores of only some variables, and hs_restore_options.report. */
 #include "checkpoint/model.h"
 
 static hs_code restore_with(fixture *f, const hs_restore_options *options)
@@ -8,7 +8,7 @@ static hs_code restore_with(fixture *f, const hs_restore_options *options)
     return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), options, &f->err);
 }
 
-/* A checkpoint of step 3 whose weights are called otherwise. */
+/* A checkpoint of step 3 with another name for the weights. */
 static fixture *with_renamed(void **state)
 {
     fixture *f = *state;
@@ -19,7 +19,7 @@ static fixture *with_renamed(void **state)
 
 /* Names. */
 
-static void a_saver_may_have_names_of_its_own(void **state)
+static void a_saver_may_rename_variables(void **state)
 {
     fixture *f = with_renamed(state);
     hs_tensor info;
@@ -31,7 +31,7 @@ static void a_saver_may_have_names_of_its_own(void **state)
     assert_came(f, true, true, true);
 }
 
-static void a_restore_may_have_names_of_its_own(void **state)
+static void a_restore_may_rename_variables(void **state)
 {
     fixture *f = with_renamed(state);
     hs_restore_options options = HS_INIT(hs_restore_options, .names = HS_CHECKPOINT_NAMES({"weights", "layer1/kernel"}));
@@ -42,7 +42,7 @@ static void a_restore_may_have_names_of_its_own(void **state)
     assert_came(f, true, true, true);
 }
 
-static void sa_005_one_name_for_two_is_refused(void **state)
+static void sa_005_the_same_name_for_two_variables_is_refused(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})));
@@ -126,7 +126,7 @@ static void names_of_variables_that_there_are_not(void **state)
 
 /* Parts. */
 
-static void what_is_skipped_stays(void **state)
+static void skipped_variables_are_unchanged(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
@@ -134,7 +134,7 @@ static void what_is_skipped_stays(void **state)
     assert_came(f, false, true, false);
 }
 
-static void what_is_missing_may_stay(void **state)
+static void missing_variables_may_be_allowed(void **state)
 {
     fixture *f = with_renamed(state);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
@@ -257,7 +257,7 @@ static void where_one_is_required_none_is_an_error(void **state)
     assert_int_equal(f->m.step, 3);
 }
 
-static void never_starts_anew_and_keeps_what_was_there(void **state)
+static void restore_never_starts_without_restoring_and_abandons_old_checkpoints(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
@@ -284,20 +284,20 @@ static void policies_that_there_are_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(a_saver_may_have_names_of_its_own),
-        with_fixture(a_restore_may_have_names_of_its_own),
-        with_fixture(sa_005_one_name_for_two_is_refused),
+        with_fixture(a_saver_may_rename_variables),
+        with_fixture(a_restore_may_rename_variables),
+        with_fixture(sa_005_the_same_name_for_two_variables_is_refused),
         with_fixture(a_variable_is_listed_once),
         with_fixture(many_names_are_compared_few_times),
         with_fixture(names_of_variables_that_there_are_not),
-        with_fixture(what_is_skipped_stays),
-        with_fixture(what_is_missing_may_stay),
+        with_fixture(skipped_variables_are_unchanged),
+        with_fixture(missing_variables_may_be_allowed),
         with_fixture(sa_014_other_shapes_on_purpose),
         with_fixture(other_numbers_of_elements_are_never_taken),
         with_fixture(everything_is_reported),
         with_fixture(sessions_report_and_skip_too),
         with_fixture(where_one_is_required_none_is_an_error),
-        with_fixture(never_starts_anew_and_keeps_what_was_there),
+        with_fixture(restore_never_starts_without_restoring_and_abandons_old_checkpoints),
         with_fixture(policies_that_there_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

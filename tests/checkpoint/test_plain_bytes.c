@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State that is bytes of the program's, in one line. */
+/* hs_graph_bytes: a state that is an array of bytes of the program. */
 #include "checkpoint/model.h"
 
 typedef struct {
@@ -7,7 +7,7 @@ typedef struct {
     int32_t used;
 } generator;
 
-/* Opens the model anew, with `data` as the state "rng", from `directory` (may be NULL). */
+/* Closes the model and opens it with `data` as the state "rng", restoring from `directory` (may be NULL). */
 static hs_code open_with(fixture *f, void *data, size_t bytes, const char *directory)
 {
     model_close(&f->m);
@@ -41,7 +41,7 @@ static void another_size_is_refused(void **state)
     assert_int_equal(g.used, 7);
 }
 
-static void what_cannot_be_added(void **state)
+static void invalid_additions_are_refused(void **state)
 {
     fixture *f = *state;
     int byte = 0;
@@ -67,7 +67,7 @@ static hs_code add(test_env *t, void *user)
     return code;
 }
 
-static void whatever_allocation_fails(void **state)
+static void each_failing_allocation(void **state)
 {
     (void)state;
     test_each_allocation(add, NULL);
@@ -78,8 +78,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(they_come_back),
         with_fixture(another_size_is_refused),
-        with_fixture(what_cannot_be_added),
-        cmocka_unit_test(whatever_allocation_fails),
+        with_fixture(invalid_additions_are_refused),
+        cmocka_unit_test(each_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

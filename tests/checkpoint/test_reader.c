@@ -99,11 +99,11 @@ static void sa_031_a_missing_checkpoint(void **state)
     hs_checkpoint_close(NULL);
 }
 
-static void refuses_to_open(fixture *f, const char *path, bool tells_of_prefixes)
+static void refuses_to_open(fixture *f, const char *path, bool mentions_prefixes)
 {
     assert_null(hs_checkpoint_open(&f->t.env, path, &f->err));
     assert_says(&f->err, HS_NOT_FOUND, path);
-    assert_int_equal(strstr(f->err.message, "not the prefix of a checkpoint") != NULL, tells_of_prefixes);
+    assert_int_equal(strstr(f->err.message, "not the prefix of a checkpoint") != NULL, mentions_prefixes);
 }
 
 static void a_file_of_a_checkpoint_is_not_its_prefix(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restoring one checkpoint, and what does not fit. */
+/* Restoring one checkpoint, and variables that do not fit. */
 #include "checkpoint/model.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static void everything_comes_back(void **state)
     assert_string_equal(hs_raw_session_restored_from(model_raw(&f->m)), file_of(f, 3, NULL));
 }
 
-static void training_goes_on_from_there(void **state)
+static void training_resumes_from_the_checkpoint(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
@@ -44,7 +44,7 @@ static void only_the_savers_variables_are_touched(void **state)
     assert_true(model_is(&f->m, 9));
 }
 
-static void tensors_that_the_model_lacks_are_left_alone(void **state)
+static void tensors_without_a_variable_are_ignored(void **state)
 {
     fixture *f = *state;
     int64_t step = 0;
@@ -103,7 +103,7 @@ static void other_begin(other *o, const hs_env *env)
     hs_graph_global_step(o->graph, NULL, &o->step);
 }
 
-/* Tries the checkpoint of step 3 on it, and sees that it is as it was. */
+/* Tries to restore step 3, and checks that the model is unchanged. */
 static void other_refuses(other *o, fixture *f, hs_code expected, const char *message)
 {
     other before;
@@ -144,7 +144,7 @@ static void missing_tensors_alone_are_not_found(void **state)
     other_refuses(&o, f, HS_NOT_FOUND, "'momentum' is missing; 'velocity' is missing");
 }
 
-/* The message has an end; the log has all of it. */
+/* The message is limited; the log has all of it. */
 static void a_long_list_goes_to_the_log_whole(void **state)
 {
     fixture *f = *state;
@@ -164,7 +164,7 @@ static void a_long_list_goes_to_the_log_whole(void **state)
     assert_contains(f->t.log, "'layer_with_a_long_name_39' is missing");
 }
 
-/* Tensors in a file of somebody else's may be called anything. */
+/* Files of other programs may have any names. */
 static void names_with_control_characters_are_logged_on_one_line(void **state)
 {
     static const char begin[] = "evil\n\x1b[2J";
@@ -224,7 +224,7 @@ static void two_hundred_that_do_not_fit_are_all_in_the_log(void **state)
     }
 }
 
-/* So few that they had room in the message, but for a long path. */
+/* Few enough for the message, except with a long path. */
 static void a_message_that_a_long_path_cuts_is_in_the_log(void **state)
 {
     fixture *f = *state;
@@ -287,7 +287,7 @@ static void a_session_on_a_damaged_path(void **state)
     flip_bit(file_of(f, 4, DATA), 100);
     assert_fails(open_at(f, NULL, file_of(f, 4, NULL)), HS_DATA_LOSS, &f->err, "model.ckpt-4.data");
     assert_contains(f->err.message, "checksum");
-    assert_true(model_is(&f->m, 4)); /* not the one before: it was not asked for */
+    assert_true(model_is(&f->m, 4)); /* not the one before, as the call names one checkpoint */
 }
 
 static void a_session_takes_one_of_path_and_directory(void **state)
@@ -317,7 +317,7 @@ static void failing_midway_leaves_the_model_as_it_was(void **state)
     }
 }
 
-/* And the saver still stands where it stood. */
+/* The saver's record is unchanged. */
 static void without_memory_the_model_stays_as_it_was(void **state)
 {
     fixture *f = *state;
@@ -367,9 +367,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(everything_comes_back),
-        with_fixture(training_goes_on_from_there),
+        with_fixture(training_resumes_from_the_checkpoint),
         with_fixture(only_the_savers_variables_are_touched),
-        with_fixture(tensors_that_the_model_lacks_are_left_alone),
+        with_fixture(tensors_without_a_variable_are_ignored),
         with_fixture(null_arguments),
         with_fixture(a_missing_checkpoint),
         with_fixture(a_variable_that_is_not_there_anymore),

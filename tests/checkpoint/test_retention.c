@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which checkpoints stay: the newest, the best, the pinned, and one every so many hours. */
+/* Retention: the newest checkpoints, the best, the pinned, and one every N hours. */
 #include "checkpoint/model.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static const char *in_list(const fixture *f)
     return text;
 }
 
-/* A saver like the one before that has died. */
+/* A new saver with the same options, as after a kill. */
 static void revive(fixture *f, hs_saver_options options)
 {
     use_saver(f, options);
@@ -51,7 +51,7 @@ static void sa_022_the_newest_stay(void **state)
     const int64_t steps[] = {1, 2, 3, 2, 1};
     for (int i = 0; i < 5; i++) {
         save_at(f, steps[i]);
-        if (i == 3) /* again, which is no other history */
+        if (i == 3) /* the same step again, which abandons nothing */
             assert_lacks(f->t.log, "later than the step being saved");
         assert_string_equal(in_list(f), lists[i]);
     }
@@ -68,7 +68,7 @@ static void sa_025_sa_037s_never_deletes_none_and_lists_the_newest(void **state)
     assert_string_equal(on_disk(f), "1 2 3 4 5 6 7");
 }
 
-/* Every so many hours. */
+/* keep_checkpoint_every_n_hours. */
 
 static void save_after(fixture *f, int64_t step, double secs)
 {
@@ -76,7 +76,7 @@ static void save_after(fixture *f, int64_t step, double secs)
     save_at(f, step);
 }
 
-static void sa_028_one_every_so_often_is_kept_forever(void **state)
+static void sa_028_a_checkpoint_per_interval_is_kept_forever(void **state)
 {
     fixture *f = *state;
     use_saver(f,
@@ -89,7 +89,7 @@ static void sa_028_one_every_so_often_is_kept_forever(void **state)
     assert_string_equal(on_disk(f), "1 3 4");
 }
 
-/* TensorFlow's saver goes by a grid: after a pause it keeps one after the other, until the grid has caught up. */
+/* TensorFlow's saver has a grid of times: after a pause it keeps each checkpoint until the grid has caught up. */
 static void sa_035s_cm_034s_from_the_last_that_was_kept(void **state)
 {
     fixture *f = *state;
@@ -100,7 +100,7 @@ static void sa_035s_cm_034s_from_the_last_that_was_kept(void **state)
     assert_string_equal(on_disk(f), "1 4 7");
 }
 
-static void cm_015_the_rhythm_survives_a_restart(void **state)
+static void cm_015_the_interval_survives_a_restart(void **state)
 {
     fixture *f = *state;
     hs_saver_options options = HS_INIT(hs_saver_options, .max_to_keep = 2, .keep_checkpoint_every_n_hours = 1.5);
@@ -181,7 +181,7 @@ static void metrics_survive_a_restart(void **state)
 
 /* Pins. */
 
-static void what_is_pinned_stays_until_it_is_let_go(void **state)
+static void a_pinned_checkpoint_stays_until_it_is_unpinned(void **state)
 {
     fixture *f = *state;
     hs_saver_options options = HS_INIT(hs_saver_options, .max_to_keep = 1);
@@ -265,7 +265,7 @@ static void recovered_ones_stay_pinned(void **state)
                  "injected");
 }
 
-static void only_what_is_kept_can_be_pinned(void **state)
+static void only_kept_checkpoints_can_be_pinned(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -297,19 +297,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(sa_022_the_newest_stay),
         with_fixture(sa_025_sa_037s_never_deletes_none_and_lists_the_newest),
-        with_fixture(sa_028_one_every_so_often_is_kept_forever),
+        with_fixture(sa_028_a_checkpoint_per_interval_is_kept_forever),
         with_fixture(sa_035s_cm_034s_from_the_last_that_was_kept),
-        with_fixture(cm_015_the_rhythm_survives_a_restart),
+        with_fixture(cm_015_the_interval_survives_a_restart),
         with_fixture(without_a_last_one_in_the_state_file_the_hours_begin_now),
         with_fixture(the_best_stay),
         with_fixture(larger_may_be_better),
         with_fixture(of_equals_the_later_stays),
         with_fixture(metrics_survive_a_restart),
-        with_fixture(what_is_pinned_stays_until_it_is_let_go),
+        with_fixture(a_pinned_checkpoint_stays_until_it_is_unpinned),
         with_fixture(where_all_are_kept_each_can_be_pinned),
         with_fixture(where_all_are_kept_pins_are_written_down),
         with_fixture(where_all_are_kept_those_elsewhere_are_not),
-        with_fixture(only_what_is_kept_can_be_pinned),
+        with_fixture(only_kept_checkpoints_can_be_pinned),
         with_fixture(recovered_ones_stay_pinned),
         with_fixture(options_that_make_no_sense),
     };

@@ -34,7 +34,7 @@ static void assert_same(memories a, memories b)
 /* Where the variables are. */
 typedef enum { THE_PROGRAMS, THE_SESSIONS, THE_DEVICES } place;
 
-/* A device whose memory, seen from the host, is garbage. */
+/* A device whose memory the host cannot read directly. */
 static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
 {
     (void)user, (void)err;
@@ -67,7 +67,7 @@ static hs_session *open_on(fixture *f, hs_graph **graph, place where, memories a
     return session;
 }
 
-/* The variables' values as the session has them, brought to the host. */
+/* The session's values of the variables, on the host. */
 static void read_back(fixture *f, hs_session *session, memories all)
 {
     hs_host_copy copy = {0};
@@ -130,7 +130,7 @@ static void from_one_kind_of_memory_to_another(void **state)
     round_trip(*state, THE_SESSIONS, THE_PROGRAMS);
 }
 
-/* What a model may have, too: nothing in a variable, eight dimensions, much. */
+/* Empty variables, eight dimensions, large variables. */
 static void shapes(void **state)
 {
     enum { LARGE = 300 * 1000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Behaviors of TensorFlow's Saver and checkpoint management that no other file here is about. */
+/* Other behaviors of TensorFlow's Saver and checkpoint management. */
 #include "checkpoint/model.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static hs_code fail_to_load(void *self, hs_state_reader *in, hs_error *err)
     return *(hs_code *)self ? hs_error_set(err, *(hs_code *)self, "the feed is gone") : HS_OK;
 }
 
-/* Restores step 1 into another model: with a piece of state, a bias of this type, and maybe one variable more. */
+/* Restores step 1 into another model: with a state, a bias of this type, and optionally another variable. */
 static hs_code restore_into(fixture *f, hs_code *fail, const char *also, hs_dtype bias)
 {
     model_close(&f->m);
@@ -72,8 +72,8 @@ static hs_code restore_into(fixture *f, hs_code *fail, const char *also, hs_dtyp
     return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err);
 }
 
-/* Every failure names the checkpoint. That model and checkpoint disagree is said where they do; the code is the cause's. */
-static void sa_045s_what_a_failed_restore_says(void **state)
+/* Each message names the checkpoint. If it does not fit the model, the message says so. The code is that of the cause. */
+static void sa_045s_messages_of_failed_restores(void **state)
 {
     fixture *f = *state;
     hs_code fail = HS_OK, codes[] = {HS_OUT_OF_RANGE, HS_UNAVAILABLE, HS_INVALID_ARGUMENT, HS_USER + 3};
@@ -99,7 +99,7 @@ static hs_code keep(void *user, const char *path, hs_error *err)
     return hs_error_set(err, HS_PERMISSION_DENIED, "%s: stays", path);
 }
 
-static void sa_051s_what_cannot_be_deleted_fails_no_save(void **state)
+static void sa_051s_a_checkpoint_that_cannot_be_deleted_fails_no_save(void **state)
 {
     fixture *f = *state;
     hs_file_system_ops ops = *f->t.env.files.ops;
@@ -167,8 +167,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(sa_003_an_invalid_path),
         with_fixture(sa_019_large_tensors),
-        with_fixture(sa_045s_what_a_failed_restore_says),
-        with_fixture(sa_051s_what_cannot_be_deleted_fails_no_save),
+        with_fixture(sa_045s_messages_of_failed_restores),
+        with_fixture(sa_051s_a_checkpoint_that_cannot_be_deleted_fails_no_save),
         with_fixture(cm_002_relative_paths_from_where_one_stands),
         with_fixture(cm_013_the_oldest_goes),
         with_fixture(any_name),

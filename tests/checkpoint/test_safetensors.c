@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variables of a session to a safetensors file. */
+/* Saving the variables of a session to a safetensors file. */
 #include "checkpoint/weights.h"
 
 #include "backends/raw_session.h"
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-static void what_was_saved_is_loaded(void **state)
+static void saved_variables_are_loaded(void **state)
 {
     fixture *f = *state;
     save_weights(f, 3);
@@ -53,7 +53,7 @@ static void metadata_are_in_the_file(void **state)
     free(data);
 }
 
-static void one_missing_level_is_made(void **state)
+static void one_missing_level_is_created(void **state)
 {
     fixture *f = *state;
     hs_raw_session *raw = model_raw(&f->m);
@@ -113,7 +113,7 @@ static void a_dtype_that_the_format_has_not_is_named(void **state)
     hs_graph_free(graph);
 }
 
-/* A device whose memory, seen from the host, is garbage. */
+/* A device whose memory the host cannot read directly. */
 static hs_code invert(void *user, void *to, const void *from, size_t bytes, hs_error *err)
 {
     (void)user, (void)err;
@@ -157,7 +157,7 @@ static void local_variables_are_not_saved(void **state)
     hs_graph_free(graph);
 }
 
-/* A backend that says one thing and does another. */
+/* A backend whose values do not have the declared shape. */
 static hs_code (*honest_read)(void *session, size_t index, hs_tensor *value, hs_error *err);
 
 static hs_code read_nothing(void *session, size_t index, hs_tensor *value, hs_error *err)
@@ -174,7 +174,7 @@ static hs_code read_flattened(void *session, size_t index, hs_tensor *value, hs_
     return code;
 }
 
-static void a_variable_must_be_read_as_it_is_said_to_be(void **state)
+static void a_variable_must_have_its_declared_shape(void **state)
 {
     fixture *f = *state;
     hs_raw_session *raw = model_raw(&f->m);
@@ -218,7 +218,7 @@ static void two_may_write_to_one_path(void **state)
     assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
 }
 
-/* Whatever somebody has put where the file is to be written is not written to. */
+/* An existing file with the temporary name is not overwritten. */
 static void a_name_that_is_taken_is_passed_over(void **state)
 {
     enum { PLANTED = 64 };
@@ -279,17 +279,17 @@ static void each_allocation_of_saving(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(what_was_saved_is_loaded),
+        with_fixture(saved_variables_are_loaded),
         with_fixture(a_file_is_replaced),
         with_fixture(some_variables_may_do_under_other_names),
         with_fixture(metadata_are_in_the_file),
-        with_fixture(one_missing_level_is_made),
+        with_fixture(one_missing_level_is_created),
         with_fixture(names_are_checked),
         with_fixture(arguments_are_checked),
         with_fixture(a_dtype_that_the_format_has_not_is_named),
         with_fixture(memory_of_a_device_comes_along),
         with_fixture(local_variables_are_not_saved),
-        with_fixture(a_variable_must_be_read_as_it_is_said_to_be),
+        with_fixture(a_variable_must_have_its_declared_shape),
         with_fixture(two_may_write_to_one_path),
         with_fixture(a_name_that_is_taken_is_passed_over),
         with_fixture(each_file_call_of_saving),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variables of a session from a safetensors file. */
+/* Restoring the variables of a session from a safetensors file. */
 #include "checkpoint/weights.h"
 
 #include "backends/raw_session.h"
@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-static void what_does_not_fit_is_listed_and_nothing_changed(void **state)
+static void misfits_are_listed_and_nothing_is_changed(void **state)
 {
     fixture *f = *state;
     model_set(&f->m, 3);
@@ -21,7 +21,7 @@ static void what_does_not_fit_is_listed_and_nothing_changed(void **state)
     assert_true(model_is(&f->m, 9));
 }
 
-static void what_is_skipped_stays(void **state)
+static void skipped_variables_are_unchanged(void **state)
 {
     fixture *f = *state;
     save_weights(f, 3);
@@ -79,8 +79,8 @@ static void everything_is_reported(void **state)
     assert_came(f, true, false, false);
 }
 
-/* It is an import: the session goes on from where it was. */
-static void where_the_session_stands_is_no_other(void **state)
+/* A load is an import: the session keeps its record of restores and saves. */
+static void a_load_does_not_change_the_sessions_record_of_restores(void **state)
 {
     fixture *f = *state;
     save_at(f, 5);
@@ -101,7 +101,7 @@ static hs_code load_between_two_looks(void *self, hs_run_context *run, const hs_
     return HS_OK;
 }
 
-/* The step that was read in this run is none any more. */
+/* The step that was read in this run is out of date. */
 static void a_hook_that_loads_sees_the_step_that_it_loaded(void **state)
 {
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "loader", .after_run = load_between_two_looks);
@@ -152,7 +152,7 @@ static void open_with_state(fixture *f, int64_t *number)
     assert_non_null(f->m.session);
 }
 
-/* Weights of others have none, and that is nothing to speak of. */
+/* Files of other programs have no states, which is not logged. */
 static void state_is_neither_saved_nor_missed(void **state)
 {
     fixture *f = *state;
@@ -166,7 +166,7 @@ static void state_is_neither_saved_nor_missed(void **state)
     assert_int_equal(f->t.log_used, 0);
 }
 
-/* It is for weights: a checkpoint that was made of the file has the state again. */
+/* A load restores only variables. A checkpoint that is converted from the file has the state. */
 static void state_that_is_there_stays_in_the_file(void **state)
 {
     fixture *f = *state;
@@ -215,12 +215,12 @@ static void each_file_call_of_loading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(what_does_not_fit_is_listed_and_nothing_changed),
-        with_fixture(what_is_skipped_stays),
+        with_fixture(misfits_are_listed_and_nothing_is_changed),
+        with_fixture(skipped_variables_are_unchanged),
         with_fixture(options_are_checked),
         with_fixture(another_shape_is_taken_on_purpose),
         with_fixture(everything_is_reported),
-        with_fixture(where_the_session_stands_is_no_other),
+        with_fixture(a_load_does_not_change_the_sessions_record_of_restores),
         with_fixture(a_hook_that_loads_sees_the_step_that_it_loaded),
         with_fixture(damage_is_found_and_nothing_changed),
         with_fixture(state_is_neither_saved_nor_missed),

@@ -38,7 +38,7 @@ static void step_zero_is_a_step(void **state)
     assert_true(has_file(f, 0, "index"));
 }
 
-static void nothing_is_left_beside_the_checkpoint(void **state)
+static void no_other_files_remain(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -68,7 +68,7 @@ static void sa_047s_no_state_file_nor_deletion(void **state)
     assert_string_equal(hs_saver_last_path(f->saver), file_of(f, 3, NULL));
 }
 
-static void another_directory_has_a_list_of_its_own(void **state)
+static void each_directory_has_its_own_list(void **state)
 {
     fixture *f = *state;
     char other[1024];
@@ -76,7 +76,7 @@ static void another_directory_has_a_list_of_its_own(void **state)
     save_at(f, 1);
     snprintf(other, sizeof other, "%s/other", f->directory);
     assert_ok(save(f, "other/model.ckpt", 2, NULL), &f->err);
-    assert_true(has_file(f, 1, "index")); /* not deleted: it is no business of the other directory's list */
+    assert_true(has_file(f, 1, "index")); /* not deleted: the list of the other directory does not contain it */
     char *text = test_read_file(test_path(other, "checkpoint"), NULL);
     assert_lacks(text, "model.ckpt-1\"");
     free(text);
@@ -110,7 +110,7 @@ static void saving_in_the_working_directory(void **state)
     hs_env_free(&f->t.env, newest);
 }
 
-/* The list of those that are kept. */
+/* The list of kept checkpoints. */
 
 static void five_are_kept_by_default(void **state)
 {
@@ -170,7 +170,7 @@ static void sa_027_sa_039s_recovered_ones_are_deleted_in_their_turn(void **state
     assert_true(has_file(f, 3, "index") && has_file(f, 4, "index"));
 }
 
-/* A name that begins alike is another checkpoint. */
+/* A checkpoint whose name begins with the same text is another one. */
 static void deletion_spares_checkpoints_of_longer_names(void **state)
 {
     fixture *f = *state;
@@ -228,7 +228,7 @@ static void local_variables_are_not_saved(void **state)
     assert_saved(f, 1, "counter", false);
 }
 
-/* A backend whose variables go by other names, or cannot be read. */
+/* A backend whose variables have other names or cannot be read. */
 
 static const hs_backend_ops *inner;
 
@@ -320,7 +320,7 @@ static hs_code save_device(fixture *f, device *d)
     return code;
 }
 
-static void a_device_that_cannot_be_read_is_told_with_the_variable(void **state)
+static void a_device_error_names_the_variable(void **state)
 {
     fixture *f = *state;
     device d = {.code = HS_UNAVAILABLE, .says = "the link is down"};
@@ -403,7 +403,7 @@ static void options_that_make_no_sense(void **state)
 
 /* Directories. */
 
-static void sa_043s_one_missing_level_is_made(void **state)
+static void sa_043s_one_missing_level_is_created(void **state)
 {
     fixture *f = *state;
     assert_ok(save(f, "new/model.ckpt", 1, NULL), &f->err);
@@ -441,10 +441,10 @@ int main(void)
         with_fixture(sa_015_step_becomes_a_suffix),
         with_fixture(without_a_step_the_prefix_is_the_name),
         with_fixture(step_zero_is_a_step),
-        with_fixture(nothing_is_left_beside_the_checkpoint),
+        with_fixture(no_other_files_remain),
         with_fixture(sa_026_no_meta_graph),
         with_fixture(sa_047s_no_state_file_nor_deletion),
-        with_fixture(another_directory_has_a_list_of_its_own),
+        with_fixture(each_directory_has_its_own_list),
         with_fixture(the_state_file_has_the_name_it_is_given),
         with_fixture(saving_in_the_working_directory),
         with_fixture(five_are_kept_by_default),
@@ -457,13 +457,13 @@ int main(void)
         with_fixture(local_variables_are_not_saved),
         with_fixture(names_of_state_are_reserved),
         with_fixture(the_backends_error_is_passed_on),
-        with_fixture(a_device_that_cannot_be_read_is_told_with_the_variable),
+        with_fixture(a_device_error_names_the_variable),
         with_fixture(null_arguments),
         with_fixture(a_saver_that_is_null),
         with_fixture(sa_042s_the_state_file_is_a_name_without_a_directory),
         with_fixture(sa_046s_cm_025s_a_checkpoint_cannot_be_called_like_the_state_file),
         with_fixture(options_that_make_no_sense),
-        with_fixture(sa_043s_one_missing_level_is_made),
+        with_fixture(sa_043s_one_missing_level_is_created),
         with_fixture(sa_017_two_missing_levels_or_a_file_in_the_way),
         with_fixture(a_directory_that_cannot_be_written_to),
     };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is too large for memory is read twice: to verify it, and to restore it. Disks that fail the second time. */
-#include "checkpoint/states.h"
+/* Large values are read twice: to verify and to restore them. I/O errors in the second read. */
+#include "checkpoint/stored_states.h"
 #include "support/disk.h"
 
-enum { LARGE = HS__WAITING_BYTES + (1 << 20) };
+enum { LARGE = HS__STATES_IN_MEMORY + (1 << 20) };
 
-#define IN_PART "do not train with this session: the model is partly restored"
-#define SICK    "made to fail"
+#define IN_PART  "do not train with this session: the model is partly restored"
+#define INJECTED "made to fail"
 
-/* What the program has: a step, and a megabyte too much for memory. */
+/* The program: a step, and a state that is a megabyte too large to be kept in memory. */
 typedef enum { BYTES, PIECES, VARIABLE, LATE_STATE, LATE_VARIABLE, BEST_EFFORT } kind;
 
 typedef struct {
@@ -16,7 +16,7 @@ typedef struct {
     disk disk;
     test_env t;
     unsigned char *data; /* LARGE bytes. NULL for VARIABLE: no memory yet */
-    bool insists;        /* load goes on after a failure, and hides it */
+    bool insists;        /* load ignores a failure */
     int64_t step;
     hs_graph *graph;
     hs_session *session;
@@ -73,7 +73,7 @@ static hs_code add_late(program *p)
     return HS_OK;
 }
 
-/* Opens a session, from /run if `restores`, and adds what is late. */
+/* Opens a session, restoring from /run with `restores`, and adds the late state or variable. */
 static hs_code open_program(program *p, bool restores)
 {
     hs_state_provider provider = provider_of(p);
@@ -114,7 +114,7 @@ static bool is_saved(const program *p)
     return i == LARGE && p->step == 4;
 }
 
-/* Another process has begun, and restored nothing. */
+/* A new process without a restore. */
 static void begin_again(program *p)
 {
     p->step = 0;
@@ -181,7 +181,7 @@ static hs_code open_with_failing_read(program *p, size_t at)
     return code;
 }
 
-/* Whichever read fails: the error is that of the disk, and it says whether the model has changed. */
+/* With each read failing: the error is the I/O error, and says if the model is partly restored. */
 static void fail_reads(kind how, bool insists)
 {
     enum { TRIALS = 12 };
@@ -192,7 +192,7 @@ static void fail_reads(kind how, bool insists)
     assert_true(reads > 2 * LARGE >> 18);
     p.insists = insists;
     for (size_t i = 0; i < TRIALS; i++) {
-        assert_fails(open_with_failing_read(&p, reads - i * (reads / TRIALS)), HS_UNKNOWN, &p.err, SICK);
+        assert_fails(open_with_failing_read(&p, reads - i * (reads / TRIALS)), HS_UNKNOWN, &p.err, INJECTED);
         changed = strstr(p.err.message, IN_PART);
         if (late && p.session)
             p.step = 0; /* the rest was restored before */
@@ -223,7 +223,7 @@ static void the_error_says_so_for_a_state_in_pieces(void **state)
     fail_reads(PIECES, false);
 }
 
-/* It may neither hide the failure nor read other bytes in their place. */
+/* load cannot hide the failure, and gets no other bytes. */
 static void a_load_that_reads_on_cannot_hide_it(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void the_error_says_so_for_a_late_variable(void **state)
     fail_reads(LATE_VARIABLE, false);
 }
 
-/* Training goes on without it. */
+/* Training continues without the state. */
 static void a_hook_of_best_effort_continues_without_its_state(void **state)
 {
     (void)state;
@@ -257,11 +257,11 @@ static void a_hook_of_best_effort_continues_without_its_state(void **state)
     assert_ok(open_with_failing_read(&p, count_reads(&p)), &p.err);
     assert_int_equal(p.step, 4);
     assert_contains(p.t.log, "load_state");
-    assert_contains(p.t.log, SICK);
+    assert_contains(p.t.log, INJECTED);
     free_program(&p);
 }
 
-/* A restore that the program asks for, in a session that is open. */
+/* A restore in an open session. */
 
 static hs_code restore(program *p, size_t failing_read)
 {
@@ -281,7 +281,7 @@ static void then_hooks_save_nothing_until_a_restore_succeeds(void **state)
         hs_raw_session *raw = hs_session_raw(p.session);
         assert_ok(restore(&p, 0), &p.err);
         size_t reads = p.disk.calls;
-        assert_fails(restore(&p, reads / 4), HS_UNKNOWN, &p.err, SICK);
+        assert_fails(restore(&p, reads / 4), HS_UNKNOWN, &p.err, INJECTED);
         assert_ok(hs_raw_session_save_refusal(raw, &why), &why); /* nothing has changed */
         assert_fails(restore(&p, reads), HS_UNKNOWN, &p.err, IN_PART);
         assert_fails(hs_raw_session_save_refusal(raw, &why), HS_UNKNOWN, &why, IN_PART);

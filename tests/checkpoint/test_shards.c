@@ -129,7 +129,7 @@ static void a_device_gives_the_same_files(void **state)
     assert_int_equal(the_wall.device_reads, BRICKS);
 }
 
-/* A backend whose views are good until the next call, as they may be. */
+/* A backend whose views are valid only until the next call. */
 static const hs_backend_ops *inner;
 static float view[LARGEST_BRICK];
 
@@ -169,7 +169,7 @@ static void any_number_is_restored(void **state)
     wall_close(w);
 }
 
-/* Files of several buffers, each with a thread that writes them. */
+/* Files of several buffers, each with a writing thread. */
 static void large_variables(void **state)
 {
     fixture *f = *state;
@@ -223,7 +223,7 @@ static void a_model_without_anything(void **state)
     hs_graph_free(graph);
 }
 
-static void so_many_files_there_are_not(void **state)
+static void invalid_numbers_of_shards_are_refused(void **state)
 {
     fixture *f = *state;
     for (int64_t shards = -1; shards <= 65; shards += 66) {
@@ -234,7 +234,7 @@ static void so_many_files_there_are_not(void **state)
 
 /* Over another one. */
 
-static void the_names_of_what_is_replaced_are_left_alone(void **state)
+static void a_replacing_save_uses_other_file_names(void **state)
 {
     fixture *f = *state;
     static const struct {
@@ -278,7 +278,7 @@ static void data_that_were_replaced_go(void **state)
     wall_close(w);
 }
 
-/* Where the index lacks data, others may be what is left of it. */
+/* If data files of the index are missing, other data files may belong to it. */
 static void where_data_are_missing_none_go(void **state)
 {
     fixture *f = *state;
@@ -291,9 +291,9 @@ static void where_data_are_missing_none_go(void **state)
     wall_close(w);
 }
 
-/* What is not finite. */
+/* NaN and infinity. */
 
-/* At index 7 of the one and 9 of the other, which may be the same. */
+/* At index 7 of one variable and 9 of the other, which may be the same variable. */
 static hs_code save_poisoned(wall *w, fixture *f, size_t brick, size_t other)
 {
     wall_set(w, 5);
@@ -316,7 +316,7 @@ static void in_any_file_it_fails_the_save(void **state)
     wall_close(w);
 }
 
-static void the_first_by_name_is_told(void **state)
+static void the_first_nonfinite_variable_by_name_is_reported(void **state)
 {
     fixture *f = *state;
     wall *w = build(f);
@@ -329,7 +329,7 @@ static void the_first_by_name_is_told(void **state)
     wall_close(w);
 }
 
-static void all_files_may_be_kept_aside(void **state)
+static void all_files_may_be_quarantined(void **state)
 {
     fixture *f = *state;
     wall *w = build(f);
@@ -376,7 +376,7 @@ static void sa_024_sharded_checkpoints_are_deleted_whole(void **state)
     assert_int_equal(test_count_files(f->directory, "model.ckpt-1"), 0);
 }
 
-static void a_rollback_keeps_all_files_aside(void **state)
+static void a_rollback_renames_all_files(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -395,7 +395,7 @@ static void sharded_checkpoints_are_merged(void **state)
     assert_ok(wall_save(w, f, 4, NULL), &f->err);
     save_at(f, 1);
     use_shards(f, 1);
-    remove(test_path(f->directory, "checkpoint")); /* what it calls the newest is not to be merged away */
+    remove(test_path(f->directory, "checkpoint")); /* the newest of the state file cannot be merged */
     wall_close(w);
     const char *const from[] = {test_path(f->directory, "wall"), file_of(f, 1, NULL), NULL};
     assert_ok(hs_checkpoint_merge(&f->t.env, from, test_path(f->directory, "all"), &f->err), &f->err);
@@ -421,16 +421,16 @@ int main(void)
         with_shards(large_variables),
         with_shards(more_files_than_variables),
         with_shards(a_model_without_anything),
-        with_shards(so_many_files_there_are_not),
-        with_shards(the_names_of_what_is_replaced_are_left_alone),
+        with_shards(invalid_numbers_of_shards_are_refused),
+        with_shards(a_replacing_save_uses_other_file_names),
         with_shards(data_that_were_replaced_go),
         with_shards(where_data_are_missing_none_go),
         with_shards(in_any_file_it_fails_the_save),
-        with_shards(the_first_by_name_is_told),
-        with_shards(all_files_may_be_kept_aside),
+        with_shards(the_first_nonfinite_variable_by_name_is_reported),
+        with_shards(all_files_may_be_quarantined),
         with_shards(sa_021_sharded_basics),
         with_shards(sa_024_sharded_checkpoints_are_deleted_whole),
-        with_shards(a_rollback_keeps_all_files_aside),
+        with_shards(a_rollback_renames_all_files),
         with_shards(sharded_checkpoints_are_merged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

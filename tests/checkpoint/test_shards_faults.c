@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saves of several data files that fail, or are not wanted any more. */
+/* Saves of several data files that fail or are cancelled. */
 #include "checkpoint/wall.h"
 
 #include "base/thread.h"
-#include "checkpoint/background.h"
+#include "checkpoint/save.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -55,12 +55,12 @@ static hs_code save_with(hs_saver *saver, const wall *w, const scene *s, hs_erro
 }
 
 /* Twice, with another number of files. */
-static hs_code save_anew(test_env *t, void *user)
+static hs_code save_again(test_env *t, void *user)
 {
     const scene *s = user;
     wall w;
     hs_error err = {0};
-    test_tolerate_harmless(t);                        /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t); /* failures without effect: the copy grows instead, and the sweep is skipped */
     test_tolerate(t, "': no memory for its path");    /* old data */
     test_tolerate(t, "; a power failure may lose '"); /* the directory was not made here */
     hs_code code = wall_open(&w, &t->env, (wall_kind){.on_device[3] = true});
@@ -70,7 +70,7 @@ static hs_code save_anew(test_env *t, void *user)
         code = saver ? save_with(saver, &w, s, &err) : err.code;
         hs_saver_free(saver);
     }
-    assert_lacks(err.message, "the bundle is finished or has failed"); /* the first cause is told */
+    assert_lacks(err.message, "the bundle is finished or has failed"); /* the error is the first cause */
     wall_close(&w);
     return code;
 }
@@ -79,7 +79,7 @@ static hs_code save_first(test_env *t, void *user)
 {
     const scene *s = user;
     test_empty_directory(s->f->directory);
-    return save_anew(t, user);
+    return save_again(t, user);
 }
 
 static void any_allocation_may_fail(void **state)
@@ -90,7 +90,7 @@ static void any_allocation_may_fail(void **state)
     test_each_allocation(save_first, &s);
 }
 
-/* Each call of the file system. What is there before is of content 1. */
+/* Each call of the file system. The existing checkpoint has content 1. */
 
 static hs_code save_over(test_env *t, void *user)
 {
@@ -102,7 +102,7 @@ static hs_code save_over(test_env *t, void *user)
     assert_ok(wall_save(&w, s->f, 1, NULL), &s->f->err);
     use_shards(s->f, 2); /* lets go of the directory */
     wall_close(&w);
-    return save_anew(t, user);
+    return save_again(t, user);
 }
 
 static void old_or_new(void *user)
@@ -133,7 +133,7 @@ static void any_file_call_may_fail(void **state)
     }
 }
 
-/* The error is told once, and nothing is left. */
+/* The error is returned, and no files remain. */
 static void a_failing_file_fails_the_save(void **state)
 {
     fixture *f = *state;
@@ -158,34 +158,37 @@ static bool is_cancelled(void *user)
     return atomic_fetch_sub((atomic_int *)user, 1) <= 0;
 }
 
-static void it_may_be_cancelled_at_any_tensor(void **state)
+static void a_save_may_be_cancelled_at_any_tensor(void **state)
 {
     fixture *f = *state;
     wall w;
-    hs__image image;
+    hs__snapshot snapshot;
+    hs__save_list list;
     hs_code code = HS_CANCELLED;
     int asked = 0;
     assert_ok(wall_open(&w, &f->t.env, (wall_kind){.no_state = false}), &w.err);
     wall_set(&w, 6);
     use_shards(f, 3);
-    assert_int_equal(hs__image_init(&image, &f->t.env), 0);
-    assert_ok(hs__image_take(&image, f->saver, hs_session_raw(w.session), &(hs__image_options){.meta = true}, &f->err),
-              &f->err);
+    assert_int_equal(hs__snapshot_init(&snapshot, &f->t.env), 0);
+    assert_ok(hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(w.session), 0, &f->err), &f->err);
+    hs__snapshot_options options = {.meta_saver = f->saver};
+    assert_ok(hs__snapshot_take(&snapshot, &list, &options, &f->err), &f->err);
+    hs__save_list_free(&list);
     for (; code; asked++) {
         atomic_int left = asked;
-        code = hs__save_image(f->saver, &image, test_path(f->directory, "wall"), -1, HS_SAVE_OPTIONS(), is_cancelled, &left,
-                              &f->err);
+        code = hs__save_snapshot(f->saver, &snapshot, test_path(f->directory, "wall"), -1, HS_SAVE_OPTIONS(), is_cancelled,
+                                 &left, &f->err);
         if (code)
             assert_says(&f->err, HS_CANCELLED, "is not saved: a later save replaces it");
         assert_true(!code || test_count_files(f->directory, "wall") == 0);
     }
     assert_true(asked > BRICKS);
     assert_wall(&w, f, 6);
-    hs__image_free(&image);
+    hs__snapshot_free(&snapshot);
     wall_close(&w);
 }
 
-/* Two variables of one name, in files of their own. */
+/* Two variables of one name, in two files. */
 static void a_name_is_there_once_in_all_files(void **state)
 {
     fixture *f = *state;
@@ -203,7 +206,7 @@ int main(void)
         with_fixture(any_allocation_may_fail),
         with_fixture(any_file_call_may_fail),
         with_fixture(a_failing_file_fails_the_save),
-        with_fixture(it_may_be_cancelled_at_any_tensor),
+        with_fixture(a_save_may_be_cancelled_at_any_tensor),
         with_fixture(a_name_is_there_once_in_all_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

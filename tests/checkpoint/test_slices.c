@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables that a checkpoint has in slices, and reading parts of tensors. */
+/* Checkpoints with tensors in slices, and reading slices of tensors. */
 #include "checkpoint/model.h"
 
 #include "formats/bundle.h"
@@ -121,7 +121,7 @@ static void tb_006_parts_are_read_over_slices(void **state)
     hs_checkpoint_close(reader);
 }
 
-static void tb_007_what_is_left_out_is_all_of_it(void **state)
+static void tb_007_missing_bounds_select_everything(void **state)
 {
     fixture *f = *state;
     write_sliced(f);
@@ -210,7 +210,7 @@ int main(void)
         with_fixture(each_allocation_and_each_file_call_of_a_restore),
         with_fixture(a_variable_in_slices_is_one_tensor),
         with_fixture(tb_006_parts_are_read_over_slices),
-        with_fixture(tb_007_what_is_left_out_is_all_of_it),
+        with_fixture(tb_007_missing_bounds_select_everything),
         with_fixture(parts_that_there_are_not),
         with_fixture(each_allocation_and_each_file_call_of_parts),
         with_fixture(tb_045s_another_dtype_than_the_stored_one),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State that rides in a checkpoint: the graph's and the hooks'. */
+/* States of the graph and of hooks in checkpoints. */
 #include "checkpoint/model.h"
 
 #include "formats/bundle.h"
@@ -11,7 +11,7 @@ typedef struct {
     int64_t value;
     size_t bytes; /* how many of its 8 are written and read */
     hs_code fail_save, fail_load;
-    hs_code writes; /* beside those; 0: the same */
+    hs_code writes; /* code that save returns; 0: success */
     bool silent;
 } cursor;
 
@@ -58,7 +58,7 @@ static void the_graphs_state_comes_back(void **state)
     cursor saved = {.value = 41, .bytes = 8}, loaded = {.bytes = 8};
     assert_ok(open_with(f, &saved, NULL, 0), &f->err);
     save_at(f, 1);
-    saved.value = 42; /* later than what was saved */
+    saved.value = 42; /* after the save */
     assert_ok(open_with(f, &loaded, NULL, 0), &f->err);
     assert_int_equal(loaded.value, 41);
 }
@@ -74,7 +74,7 @@ static void hooks_of_one_name_each_get_their_own_back(void **state)
     assert_int_equal(loaded[1].value, 6);
 }
 
-static void it_is_listed_under_the_reserved_prefix(void **state)
+static void states_are_listed_under_the_reserved_prefix(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8}, h = {.value = 6, .bytes = 4};
@@ -103,7 +103,7 @@ static void state_may_be_empty(void **state)
     assert_lacks(f->t.log, "keeps its initial value");
 }
 
-/* One line of the log warns of this, in the checkpoint of step 1. */
+/* The log has this warning about the checkpoint of step 1, once. */
 static void assert_warns(const fixture *f, const char *text)
 {
     char line[512];
@@ -114,7 +114,7 @@ static void assert_warns(const fixture *f, const char *text)
     assert_null(strstr(found + 1, line));
 }
 
-static void a_checkpoint_without_it_is_restored_all_the_same(void **state)
+static void a_checkpoint_without_the_state_is_restored(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8};
@@ -126,7 +126,7 @@ static void a_checkpoint_without_it_is_restored_all_the_same(void **state)
     assert_warns(f, "has no state 'hooksess/state/loader'; it keeps its initial value");
 }
 
-static void state_that_nobody_takes_is_told_and_passed_over(void **state)
+static void unclaimed_states_are_reported(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8};
@@ -134,14 +134,14 @@ static void state_that_nobody_takes_is_told_and_passed_over(void **state)
     save_at(f, 1);
     assert_ok(open_with(f, NULL, NULL, 0), &f->err);
     assert_true(model_is(&f->m, 1));
-    assert_lacks(f->t.log, "no provider loads"); /* somebody may still come */
+    assert_lacks(f->t.log, "no provider loads"); /* a provider may still be added */
     assert_ok(model_train(&f->m, 2), &f->m.err);
     assert_warns(f, "has the state 'hooksess/state/loader', but no provider loads it; later checkpoints omit it");
     assert_warns(f, "has the state 'hooksess/hook/counter', but no provider loads it; later checkpoints omit it");
 }
 
-/* Two hooks of that name were there, and now there is one. */
-static void what_is_taken_is_not_warned_of(void **state)
+/* The checkpoint has states of two hooks of that name, the session has one. */
+static void claimed_states_are_not_reported(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8}, hooks[2] = {{.value = 6, .bytes = 8}, {.value = 7, .bytes = 8}};
@@ -169,7 +169,7 @@ static void a_failing_save_fails_the_checkpoint(void **state)
     assert_fails(code, HS_UNAVAILABLE, &f->err, "it failed with UNAVAILABLE");
 }
 
-/* Saves a state of so many bytes, and tries to load it by `c`. */
+/* Saves a state of `bytes` bytes, and tries to load it with `c`. */
 static hs_code load_by(fixture *f, size_t bytes, cursor *c)
 {
     cursor saved = {.value = 5, .bytes = bytes};
@@ -195,7 +195,7 @@ static void a_failing_load_without_a_message(void **state)
     assert_fails(load_by(f, 8, &c), HS_USER + 3, &f->err, "it failed with USER");
 }
 
-/* What is returned counts. */
+/* The return value decides. */
 static void a_provider_that_returns_one_code_and_writes_another(void **state)
 {
     fixture *f = *state;
@@ -210,7 +210,7 @@ static void a_provider_that_returns_one_code_and_writes_another(void **state)
     assert_int_equal(test_count_files(f->directory, "model"), 0);
 }
 
-/* One that writes an error and returns success has succeeded. */
+/* A provider that sets an error and returns success has succeeded. */
 static hs_code save_and_complain(void *self, hs_state_writer *out, hs_error *err)
 {
     hs_code code = save_cursor(self, out, err);
@@ -242,7 +242,7 @@ static void a_provider_that_succeeds_and_complains(void **state)
     assert_int_equal(c.value, 5);
 }
 
-/* What one wrote and got over is not what the next one failed of. */
+/* An error that one provider set and ignored is not the error of the next one. */
 static void a_complaint_is_not_the_next_ones(void **state)
 {
     fixture *f = *state;
@@ -289,7 +289,7 @@ static void begin_with_two(fixture *f, cursor c[2])
     save_at(f, 1);
 }
 
-/* All of it is of step 9, or, if it succeeded, of step 1. Restores; whatever happened, all is then of step 9 again. */
+/* Asserts that all is of step 9 after a failure and of step 1 after a success, and sets all to step 9 again. */
 static hs_code restore_all_or_nothing(fixture *f, cursor c[2])
 {
     c[0].value = c[1].value = 9;
@@ -331,7 +331,7 @@ static void where_reading_fails_no_provider_is_called(void **state)
     assert_true(n > 5);
 }
 
-/* A bundle with everything that the model needs, but for its state, which is of another type. */
+/* A bundle that fits the model, except for a state of another type. */
 static void write_foreign(const fixture *f)
 {
     const hs_env *env = hs_env_default();
@@ -383,11 +383,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(the_graphs_state_comes_back),
         with_fixture(hooks_of_one_name_each_get_their_own_back),
-        with_fixture(it_is_listed_under_the_reserved_prefix),
+        with_fixture(states_are_listed_under_the_reserved_prefix),
         with_fixture(state_may_be_empty),
-        with_fixture(a_checkpoint_without_it_is_restored_all_the_same),
-        with_fixture(state_that_nobody_takes_is_told_and_passed_over),
-        with_fixture(what_is_taken_is_not_warned_of),
+        with_fixture(a_checkpoint_without_the_state_is_restored),
+        with_fixture(unclaimed_states_are_reported),
+        with_fixture(claimed_states_are_not_reported),
         with_fixture(a_failing_save_fails_the_checkpoint),
         with_fixture(a_failing_load_fails_the_restore),
         with_fixture(a_failing_load_without_a_message),

@@ -15,7 +15,7 @@ static hs_code go_back(fixture *f, const hs_state_copy *to)
     return hs_raw_session_restore_copy(model_raw(&f->m), to, &f->err);
 }
 
-/* A copy of the fixture's model as it is at that step. */
+/* A copy of the fixture's model at that step. */
 static hs_state_copy *copy_of(fixture *f, int64_t step)
 {
     hs_state_copy *made = NULL;
@@ -29,7 +29,7 @@ static hs_state_provider loader(cell *c, int64_t version, const char *identity)
     return cell_of(c, "loader", version, identity);
 }
 
-/* Opens the model with a loader (may be NULL), from nothing. */
+/* Opens the model with a loader (may be NULL), without a restore. */
 static void open_afresh(fixture *f, const hs_state_provider *provider)
 {
     assert_ok(reopen(f, provider, NULL), &f->err);
@@ -88,7 +88,7 @@ static void memory_of_a_device_and_state(void **state)
     wall_set(w, 1);
     assert_ok(hs_raw_session_copy_state(raw, &c, &f->err), &f->err);
     assert_int_equal(w->device_reads, 2);
-    assert_int_equal(hs_state_copy_step(c), -1); /* there is no global step */
+    assert_int_equal(hs_state_copy_step(c), -1); /* no global step */
     wall_set(w, 2);
     assert_ok(hs_raw_session_restore_copy(raw, c, &f->err), &f->err);
     assert_true(wall_is(w, 1));
@@ -127,7 +127,7 @@ static void a_later_session_takes_it(void **state)
     hs_state_copy_free(c);
 }
 
-/* A graph with one variable of that name and shape; what restoring the copy into it comes to. */
+/* Restores the copy into a graph with one variable of that name and shape. */
 static hs_code go_back_elsewhere(fixture *f, const hs_state_copy *c, const char *name, hs_shape shape)
 {
     double data[4] = {7, 7, 7, 7};
@@ -172,7 +172,7 @@ static void state_comes_back_with_its_version(void **state)
     hs_state_copy_free(c);
 }
 
-static void what_does_not_fit_changes_nothing(void **state)
+static void a_copy_that_does_not_fit_changes_nothing(void **state)
 {
     fixture *f = *state;
     cell c5 = {.value = 5}, other = {.value = 0};
@@ -191,7 +191,7 @@ static void what_does_not_fit_changes_nothing(void **state)
     hs_state_copy_free(c);
 }
 
-static void state_that_nobody_takes_waits(void **state)
+static void unclaimed_states_of_a_copy_can_be_claimed(void **state)
 {
     fixture *f = *state;
     cell before = {.value = 5}, late = {.value = 0};
@@ -205,7 +205,7 @@ static void state_that_nobody_takes_waits(void **state)
     hs_state_copy_free(c);
 }
 
-static void state_that_it_lacks_starts_anew(void **state)
+static void states_that_the_copy_lacks_keep_their_initial_value(void **state)
 {
     fixture *f = *state;
     cell own = {.value = 7};
@@ -218,7 +218,7 @@ static void state_that_it_lacks_starts_anew(void **state)
     hs_state_copy_free(c);
 }
 
-static void a_load_that_fails_is_told(void **state)
+static void a_failed_load_is_reported(void **state)
 {
     fixture *f = *state;
     cell own = {.value = 7};
@@ -233,7 +233,7 @@ static void a_load_that_fails_is_told(void **state)
 
 /* As a restore. */
 
-static void it_counts_as_a_restore(void **state)
+static void restoring_a_copy_counts_as_a_restore(void **state)
 {
     fixture *f = *state;
     save_at(f, 2);
@@ -249,7 +249,7 @@ static void it_counts_as_a_restore(void **state)
     hs_state_copy_free(c);
 }
 
-/* Checkpoints 1 to 5, and the model back at step 3. */
+/* Saves steps 1 to 5, and rolls the model back to step 3. */
 static void save_and_go_back(fixture *f)
 {
     hs_state_copy *c = NULL;
@@ -262,7 +262,7 @@ static void save_and_go_back(fixture *f)
     hs_state_copy_free(c);
 }
 
-static const char *what_is_left(const fixture *f)
+static const char *list_checkpoints(const fixture *f)
 {
     static char text[64];
     size_t used = 0;
@@ -281,10 +281,10 @@ static void saving_it_again_is_a_rollback(void **state)
     fixture *f = *state;
     save_and_go_back(f);
     save_at(f, 3);
-    assert_string_equal(what_is_left(f), " 1 2 3 (4) (5)");
+    assert_string_equal(list_checkpoints(f), " 1 2 3 (4) (5)");
     save_at(f, 4); /* which is of the new history */
     save_at(f, 5);
-    assert_string_equal(what_is_left(f), " 1 2 3 4 (4) 5 (5)");
+    assert_string_equal(list_checkpoints(f), " 1 2 3 4 (4) 5 (5)");
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 5));
 }
@@ -294,7 +294,7 @@ static void going_on_from_it_is_one_too(void **state)
     fixture *f = *state;
     save_and_go_back(f);
     save_at(f, 6);
-    assert_string_equal(what_is_left(f), " 1 2 3 (4) (5) 6");
+    assert_string_equal(list_checkpoints(f), " 1 2 3 (4) (5) 6");
 }
 
 static void a_save_in_the_background_knows_it(void **state)
@@ -305,11 +305,11 @@ static void a_save_in_the_background_knows_it(void **state)
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 3, &options, &f->err),
               &f->err);
     hs_saver_wait(f->saver);
-    assert_string_equal(what_is_left(f), " 1 2 3 (4) (5)");
+    assert_string_equal(list_checkpoints(f), " 1 2 3 (4) (5)");
 }
 
-/* The variable is large enough to be copied beside the session's thread, which goes back meanwhile. */
-static void a_save_beside_it_has_what_was_to_be_saved(void **state)
+/* The variable is large enough to be copied by another thread, while the session is rolled back. */
+static void a_concurrent_save_has_the_values_at_its_call(void **state)
 {
     enum { LARGE = 1 << 18 };
     fixture *f = *state;
@@ -336,7 +336,7 @@ static void a_save_beside_it_has_what_was_to_be_saved(void **state)
     free(values);
 }
 
-/* An allocator by which every session gets the memory that the one before had. */
+/* An allocator that gives each session the memory of the one before. */
 static max_align_t session_memory[sizeof(hs_session) / sizeof(max_align_t) + 1];
 
 static void *alloc_in_place(void *user, size_t bytes)
@@ -388,7 +388,7 @@ static void restoring_a_file_afterwards_is_what_counts(void **state)
     save_and_go_back(f);
     assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 4, NULL), NULL, &f->err), &f->err);
     save_at(f, 6);
-    assert_string_equal(what_is_left(f), " 1 2 3 4 (5) 6");
+    assert_string_equal(list_checkpoints(f), " 1 2 3 4 (5) 6");
 }
 
 /* Failing. */
@@ -400,7 +400,7 @@ static void a_copy_that_fails_says_so_when_it_is_restored(void **state)
     cell own = {.value = 0};
     hs_state_provider growing = loader(&own, 0, NULL);
     assert_ok(hs_raw_session_add_state(model_raw(&f->m), &growing, &f->err), &f->err);
-    own.padding = (size_t)4 << 20; /* for which there is no room yet */
+    own.padding = (size_t)4 << 20; /* larger than the memory of the first copy */
     f->t.fail_alloc_at = f->t.allocations + 2;
     assert_int_equal(copy(f, &c), HS_RESOURCE_EXHAUSTED);
     f->t.fail_alloc_at = 0;
@@ -421,7 +421,7 @@ static void nulls(void **state)
     hs_state_copy_free(NULL);
 }
 
-/* Copies and goes back; a failure leaves the model as it was. */
+/* Copies and rolls back. A failure does not change the model. */
 static hs_code each_scenario(test_env *t, void *user)
 {
     model m = {.step = 0};
@@ -466,15 +466,15 @@ int main(void)
         with_fixture(a_later_session_takes_it),
         with_fixture(another_graph_is_refused),
         with_fixture(state_comes_back_with_its_version),
-        with_fixture(what_does_not_fit_changes_nothing),
-        with_fixture(state_that_nobody_takes_waits),
-        with_fixture(state_that_it_lacks_starts_anew),
-        with_fixture(a_load_that_fails_is_told),
-        with_fixture(it_counts_as_a_restore),
+        with_fixture(a_copy_that_does_not_fit_changes_nothing),
+        with_fixture(unclaimed_states_of_a_copy_can_be_claimed),
+        with_fixture(states_that_the_copy_lacks_keep_their_initial_value),
+        with_fixture(a_failed_load_is_reported),
+        with_fixture(restoring_a_copy_counts_as_a_restore),
         with_fixture(saving_it_again_is_a_rollback),
         with_fixture(going_on_from_it_is_one_too),
         with_fixture(a_save_in_the_background_knows_it),
-        with_fixture(a_save_beside_it_has_what_was_to_be_saved),
+        with_fixture(a_concurrent_save_has_the_values_at_its_call),
         with_fixture(sessions_at_one_address_are_two),
         with_fixture(restoring_a_file_afterwards_is_what_counts),
         with_fixture(a_copy_that_fails_says_so_when_it_is_restored),

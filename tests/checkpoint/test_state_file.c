@@ -32,7 +32,7 @@ static char *text_of(const fixture *f)
     return test_read_file(test_path(f->directory, "checkpoint"), NULL);
 }
 
-static void what_is_written_is_read(void **state)
+static void written_state_files_are_read(void **state)
 {
     fixture *f = *state;
     hs__checkpoint_state read;
@@ -92,7 +92,7 @@ static void a_directory_with_a_slash_at_its_end(void **state)
     free(text);
 }
 
-static void cm_006_absolute_paths_of_elsewhere_stay_as_they_are(void **state)
+static void cm_006_absolute_paths_of_other_directories_are_unchanged(void **state)
 {
     fixture *f = *state;
     hs__checkpoint_state read;
@@ -125,7 +125,7 @@ static void cm_009_relative_paths_are_joined_to_the_directory(void **state)
     assert_ok(state_read(f, &read), &f->err);
     assert_string_equal(read.newest, test_path(f->directory, "./model.ckpt-687529"));
     assert_string_equal(read.kept[0].path, test_path(f->directory, "./model.ckpt-687500"));
-    assert_true(read.kept[0].timestamp == 0); /* the file has none */
+    assert_true(read.kept[0].timestamp == 0); /* not in the file */
     hs__checkpoint_state_free(&read);
 }
 
@@ -184,7 +184,7 @@ static void a_damaged_file_is_data_loss(void **state)
     }
 }
 
-/* Each has its own time, so that there cannot be more or fewer; a file of others may have less. */
+/* Each checkpoint has a time. A file of another program may have fewer. */
 static void cm_028s_times_that_are_missing_or_too_many(void **state)
 {
     fixture *f = *state;
@@ -229,7 +229,7 @@ static void the_latest_is_the_newest_of_the_file(void **state)
     hs_env_free(&f->t.env, path);
 }
 
-static void cm_026s_without_a_file_there_is_no_latest(void **state)
+static void cm_026s_without_a_state_file_latest_returns_null(void **state)
 {
     fixture *f = *state;
     f->err.code = HS_INTERNAL;
@@ -251,7 +251,7 @@ static void cm_026s_a_file_that_says_nothing_is_an_error(void **state)
     assert_says(&f->err, HS_DATA_LOSS, "checkpoint");
 }
 
-/* It is not taken for none, with which a training would begin anew. */
+/* An unreadable state file must not look like a missing one, as training would start from the beginning. */
 static void cm_026s_a_file_that_cannot_be_read_is_an_error(void **state)
 {
     fixture *f = *state;
@@ -266,7 +266,7 @@ static void cm_026s_a_file_that_cannot_be_read_is_an_error(void **state)
     assert_ok(restore_newest(f), &f->err);
 }
 
-static void cm_027s_a_latest_without_files_is_none(void **state)
+static void cm_027s_a_latest_without_files_returns_null(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -339,11 +339,11 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(what_is_written_is_read),
+        with_fixture(written_state_files_are_read),
         with_fixture(cm_004_cm_024s_paths_are_relative_to_the_file),
         with_fixture(cm_007_relative_among_absolute_paths),
         with_fixture(a_directory_with_a_slash_at_its_end),
-        with_fixture(cm_006_absolute_paths_of_elsewhere_stay_as_they_are),
+        with_fixture(cm_006_absolute_paths_of_other_directories_are_unchanged),
         with_fixture(a_directory_whose_name_begins_alike_is_elsewhere),
         with_fixture(cm_009_relative_paths_are_joined_to_the_directory),
         with_fixture(names_with_quotes_and_other_bytes),
@@ -354,10 +354,10 @@ int main(void)
         with_fixture(cm_028s_times_that_are_missing_or_too_many),
         with_fixture(a_newest_that_is_the_file_itself),
         with_fixture(the_latest_is_the_newest_of_the_file),
-        with_fixture(cm_026s_without_a_file_there_is_no_latest),
+        with_fixture(cm_026s_without_a_state_file_latest_returns_null),
         with_fixture(cm_026s_a_file_that_says_nothing_is_an_error),
         with_fixture(cm_026s_a_file_that_cannot_be_read_is_an_error),
-        with_fixture(cm_027s_a_latest_without_files_is_none),
+        with_fixture(cm_027s_a_latest_without_files_returns_null),
         with_fixture(cm_010_a_checkpoint_exists_when_its_index_does),
         with_fixture(after_each_failing_call_the_file_is_the_old_or_the_new_one),
         with_fixture(each_allocation),

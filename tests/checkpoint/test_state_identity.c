@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a piece of state belongs to, and of which version it is. */
+/* Identity and version of states. */
 #include "checkpoint/cell.h"
 
 #include <hooksess/testing.h>
 
 /* In the file. */
 
-static void they_are_scalars_beside_it(void **state)
+static void version_and_identity_are_scalars(void **state)
 {
     fixture *f = *state;
     int64_t version = 0;
@@ -21,7 +21,7 @@ static void they_are_scalars_beside_it(void **state)
     hs_checkpoint_close(reader);
 }
 
-static void without_any_there_is_nothing_beside_it(void **state)
+static void without_version_and_identity_there_are_no_scalars(void **state)
 {
     fixture *f = *state;
     save_loader(f, 0, "");
@@ -30,7 +30,7 @@ static void without_any_there_is_nothing_beside_it(void **state)
     assert_false(has_tensor(f, 1, "hooksess/state/loader:identity"));
 }
 
-/* A save in the background writes from a copy, after the provider is gone. */
+/* A background save writes from a copy, after the provider was freed. */
 static void a_save_in_the_background_has_them(void **state)
 {
     fixture *f = *state;
@@ -53,7 +53,7 @@ static void a_save_in_the_background_has_them(void **state)
 
 /* Versions. */
 
-static void a_provider_is_told_the_version_of_what_it_loads(void **state)
+static void load_gets_the_version_of_the_state(void **state)
 {
     fixture *f = *state;
     cell c = {.version = -1};
@@ -72,7 +72,7 @@ static void state_from_before_there_were_versions_is_of_version_0(void **state)
     assert_int_equal(c.version, 0);
 }
 
-/* Neither is anything loaded, nor is an older checkpoint taken for it. */
+/* Nothing is loaded, and no older checkpoint is restored instead. */
 static void a_later_version_is_refused(void **state)
 {
     fixture *f = *state;
@@ -158,7 +158,7 @@ static void an_identity_on_one_side_alone_is_a_warning(void **state)
     assert_contains(f->t.log, "has no identity, but its provider has identity 'fashion'; restored");
 }
 
-/* The message has room for a part of them. */
+/* The message has only a part of them. */
 static void long_identities_are_logged_whole(void **state)
 {
     fixture *f = *state;
@@ -234,14 +234,14 @@ static void a_watched_hook_keeps_them(void **state)
     hs_script_free(script);
 }
 
-/* What is refused where it is registered. */
+/* Refusals when a provider is added. */
 
 static void assert_refused(fixture *f, const hs_state_provider *provider, const char *why)
 {
     assert_fails(open_with_state(f, provider), HS_INVALID_ARGUMENT, &f->err, why);
 }
 
-static void what_a_provider_may_not_be(void **state)
+static void invalid_providers(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -286,7 +286,7 @@ static void a_provider_without_a_version_and_an_identity(void **state)
 
 /* Damage. */
 
-/* A newer checkpoint with this beside the state is passed over for the one of step 1. */
+/* A newer checkpoint with this tensor is skipped, and step 1 is restored. */
 static void assert_passed_over(fixture *f, const char *name, hs_tensor value, const char *why)
 {
     cell c = {.value = 0};
@@ -338,7 +338,7 @@ static void an_identity_that_was_changed_on_the_disk(void **state)
     assert_int_equal(c.loads, 0);
 }
 
-static void an_empty_identity_of_a_file_is_none(void **state)
+static void an_empty_identity_in_a_file_means_none(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
@@ -358,7 +358,7 @@ static hs_code save_and_restore(test_env *t, void *user)
     cell c = {.value = 5};
     hs_error err = {0};
     hs_state_provider provider = cell_of(&c, "loader", 2, "digits");
-    test_tolerate_harmless(t);                     /* the copy grows instead; looking for leftovers */
+    test_tolerate_harmless(t); /* failures without effect: the copy grows instead, and the sweep is skipped */
     test_tolerate(t, "': no memory for its path"); /* old data */
     test_empty_directory(f->directory);
     model_build(&m, &t->env);
@@ -393,7 +393,7 @@ static hs_code little_space(void *user, const char *path, uint64_t *bytes, hs_er
     return HS_OK;
 }
 
-static void what_a_provider_says_it_writes_counts_before_a_save(void **state)
+static void the_declared_size_counts_before_a_save(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 5};
@@ -421,8 +421,8 @@ static void *small_realloc(void *user, void *block, size_t bytes)
     return bytes > (size_t)1 << 30 ? NULL : machine->env.allocator.realloc(machine, block, bytes);
 }
 
-/* It is no limit, and no more than a hint. */
-static void what_a_provider_says_it_writes_may_be_wrong(void **state)
+/* The declared size is a hint, not a limit. */
+static void the_declared_size_may_be_wrong(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 5};
@@ -449,10 +449,10 @@ static void what_a_provider_says_it_writes_may_be_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(they_are_scalars_beside_it),
-        with_fixture(without_any_there_is_nothing_beside_it),
+        with_fixture(version_and_identity_are_scalars),
+        with_fixture(without_version_and_identity_there_are_no_scalars),
         with_fixture(a_save_in_the_background_has_them),
-        with_fixture(a_provider_is_told_the_version_of_what_it_loads),
+        with_fixture(load_gets_the_version_of_the_state),
         with_fixture(state_from_before_there_were_versions_is_of_version_0),
         with_fixture(a_later_version_is_refused),
         with_fixture(the_same_identity_is_taken_without_a_word),
@@ -462,15 +462,15 @@ int main(void)
         with_fixture(long_identities_are_logged_whole),
         with_fixture(a_hook_has_them_too),
         with_fixture(a_watched_hook_keeps_them),
-        with_fixture(what_a_provider_may_not_be),
+        with_fixture(invalid_providers),
         with_fixture(a_hook_whose_state_cannot_be_named),
         with_fixture(a_provider_without_a_version_and_an_identity),
         with_fixture(versions_and_identities_that_are_none),
         with_fixture(an_identity_that_was_changed_on_the_disk),
-        with_fixture(an_empty_identity_of_a_file_is_none),
+        with_fixture(an_empty_identity_in_a_file_means_none),
         with_fixture(each_allocation),
-        with_fixture(what_a_provider_says_it_writes_counts_before_a_save),
-        with_fixture(what_a_provider_says_it_writes_may_be_wrong),
+        with_fixture(the_declared_size_counts_before_a_save),
+        with_fixture(the_declared_size_may_be_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints that cannot be read just now, for another reason than damage: they may be whole, so no older one is taken in
- * their place, and nothing is started anew beside them. */
+/* Checkpoints that cannot be read now for another reason than damage. They may be intact, so no older one is restored, and
+ * training does not start from the beginning. */
 #include "base/file_spy.h"
 #include "checkpoint/model.h"
 
@@ -17,7 +17,7 @@ static fixture *with_three(void **state)
     return f;
 }
 
-/* It was restored as it should be, or this is the reason why nothing was. */
+/* The newest was restored, or this error is the reason why nothing was. */
 static void assert_newest_or(fixture *f, hs_code code, hs_code reason, size_t n)
 {
     bool newest = code == HS_OK && model_is(&f->m, 10) && strcmp(f->restored, file_of(f, 10, NULL)) == 0;
@@ -66,7 +66,7 @@ static void nor_with_a_damaged_state_file(void **state)
     fail_each_call(f, HS_UNKNOWN);
 }
 
-/* The state file has whole paths, of where the directory was before. */
+/* The state file has absolute paths of the directory before it was moved. */
 static void nor_in_a_directory_that_was_moved(void **state)
 {
     fixture *f = with_three(state);

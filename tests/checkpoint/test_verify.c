@@ -21,7 +21,7 @@ static hs_code verify_all(const hs_env *env, const fixture *f, hs_error *err)
     return code;
 }
 
-/* In how many places of a file, but for its last bytes, a bit may be wrong. */
+/* Returns the number of flipped bits that are not detected, in a file without its last bytes. */
 static size_t unnoticed(fixture *f, const char *ending, size_t unchecked)
 {
     size_t bytes, count = 0;
@@ -59,7 +59,7 @@ static void each_tensor_stands_for_itself(void **state)
     hs_checkpoint_close(reader);
 }
 
-static void what_is_missing_is_not_found(void **state)
+static void a_missing_tensor_is_not_found(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
@@ -91,7 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(every_wrong_bit_with_a_checksum_is_found),
         with_fixture(each_tensor_stands_for_itself),
-        with_fixture(what_is_missing_is_not_found),
+        with_fixture(a_missing_tensor_is_not_found),
         with_fixture(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file system whose functions return a code and write nothing: whoever asked gets that code, and a message. */
+/* A file system whose functions return a code without a message: the caller gets that code and a message. */
 #include "base/file_spy.h"
 #include "checkpoint/model.h"
 
 enum { TROUBLE = HS_USER + 7 }; /* which the library never makes */
 #define STALE "something older"
 
-/* What a program does; its error is f->err. */
+/* An action of a program; its error is f->err. */
 typedef hs_code (*action)(fixture *f, const hs_env *env);
 
-static void assert_told(hs_code code, const hs_error *err, size_t n)
+static void assert_message(hs_code code, const hs_error *err, size_t n)
 {
-    bool told = code == TROUBLE && err->message[0] && strcmp(err->message, STALE) != 0 &&
-                !strstr(err->message, "No such file"); /* what was found out before */
-    if (err->code != code || !(code ? told : err->message[0] == '\0'))
+    bool has_message = code == TROUBLE && err->message[0] && strcmp(err->message, STALE) != 0 &&
+                       !strstr(err->message, "No such file"); /* of an earlier call */
+    if (err->code != code || !(code ? has_message : err->message[0] == '\0'))
         fail_msg("with file call %zu failing: %s, and the error is %s: %s", n, hs_code_name(code), hs_code_name(err->code),
                  err->message);
 }
 
-/* Does it with the 1st, 2nd, ... call failing. Returns how many of these made it fail. */
+/* Repeats the action with the 1st, 2nd, ... call failing. Returns the number of failures. */
 static size_t fail_each_call(fixture *f, action act)
 {
     file_spy spy;
@@ -29,7 +29,7 @@ static size_t fail_each_call(fixture *f, action act)
         file_spy_fail(&spy, n, TROUBLE);
         f->err = (hs_error){HS_NOT_FOUND, 2, STALE};
         hs_code code = act(f, &spy.env);
-        assert_told(code, &f->err, n);
+        assert_message(code, &f->err, n);
         failures += code != HS_OK;
         if (spy.matches < n) {
             assert_int_equal(code, HS_OK);
@@ -47,7 +47,7 @@ static hs_code save_to(fixture *f, const hs_env *env, const char *prefix)
     return code;
 }
 
-static hs_code save_anew(fixture *f, const hs_env *env)
+static hs_code save_again(fixture *f, const hs_env *env)
 {
     test_remove_directory(strdup(test_path(f->directory, "new")));
     return save_to(f, env, test_path(f->directory, "new/model.ckpt"));
@@ -61,7 +61,7 @@ static hs_code save_over(fixture *f, const hs_env *env)
 static void saving(void **state)
 {
     fixture *f = *state;
-    assert_true(fail_each_call(f, save_anew) > 15);
+    assert_true(fail_each_call(f, save_again) > 15);
     save_at(f, 1);
     assert_true(fail_each_call(f, save_over) > 15);
 }
@@ -117,7 +117,7 @@ static void reading_without_a_session(void **state)
     assert_true(fail_each_call(f, read_one) > 5);
 }
 
-/* None, and no error, would mean that there is no checkpoint. */
+/* NULL without an error would mean that the directory has no checkpoint. */
 static hs_code find_latest(fixture *f, const hs_env *env)
 {
     char *latest = hs_checkpoint_latest(env, f->directory, NULL, &f->err);

@@ -9,11 +9,11 @@
 /* DIRECTORY/m.safetensors. */
 const char *weights_file(const fixture *f);
 hs_code save_weights_with(fixture *f, const hs_safetensors_options *options);
-/* Brings the model to `step` and saves all of it, which must succeed. */
+/* Sets the model to `step` and saves all variables, which must succeed. */
 void save_weights(fixture *f, int64_t step);
 /* Loads into a model of step 9. */
 hs_code load_weights(fixture *f, const hs_restore_options *options);
-/* Is there a tensor of that name in the file? */
+/* Returns true if the file has a tensor of that name. */
 bool has_tensor(fixture *f, const char *name);
 
 /* A graph with one variable, and a session on it. */

@@ -2,7 +2,8 @@
 #include <hooksess/checkpoint_manager.h>
 
 #include "base/files.h"
-#include "checkpoint/plan.h"
+#include "checkpoint/restore.h"
+#include "checkpoint/restore_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,10 @@ struct hs_checkpoint_manager {
     int64_t every_n_steps;    /* 0: none */
     bool only_now;            /* hs_checkpoint_manager_save saves nothing */
     const int64_t *step;      /* NULL: the global step */
-    bool has_last_step;       /* only where there is an interval */
+    bool has_last_step;       /* true only with an interval */
     int64_t last_step;        /* of the last save or restore */
-    int64_t highest;          /* number of a checkpoint */
-    bool looked;              /* for numbers in the directory */
+    int64_t highest;          /* highest number of a checkpoint */
+    bool searched;            /* the directory, for numbers */
     hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
     void *user;
 };
@@ -99,7 +100,7 @@ static hs_code check_call(const char *function, const hs_checkpoint_manager *man
     return HS_OK;
 }
 
-/* Without an interval nobody asks. */
+/* Without an interval the step is not needed. */
 static hs_code read_step(const hs_checkpoint_manager *manager, hs_raw_session *session, int64_t *step, hs_error *err)
 {
     hs_error error = {0};
@@ -114,13 +115,13 @@ static hs_code read_step(const hs_checkpoint_manager *manager, hs_raw_session *s
     return hs__error_copy(err, &error);
 }
 
-static void note_step(hs_checkpoint_manager *manager, int64_t step)
+static void record_step(hs_checkpoint_manager *manager, int64_t step)
 {
     manager->last_step = step;
     manager->has_last_step = manager->every_n_steps != 0;
 }
 
-static void note_number(hs_checkpoint_manager *manager, const char *path)
+static void record_number(hs_checkpoint_manager *manager, const char *path)
 {
     int64_t number = hs__step_in(path);
     if (number > manager->highest)
@@ -149,7 +150,7 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
         *restored = NULL;
     hs_code code = check_call("hs_checkpoint_manager_restore_or_initialize", manager, session, err);
     if (!code && given)
-        code = hs__take_restore_options(&options, &session->env, given, err);
+        code = hs__copy_restore_options(&options, &session->env, given, err);
     if (code || (code = hs_saver_hold(manager->saver, manager->prefix, err)) ||
         (code = hs__restore_newest(manager->saver, session, manager->directory, &options, &found, err)))
         return code;
@@ -159,9 +160,9 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
         return code;
     const char *path;
     for (size_t i = 0; (path = hs_saver_checkpoint(manager->saver, i)); i++)
-        note_number(manager, path);
+        record_number(manager, path);
     if (any)
-        note_step(manager, step);
+        record_step(manager, step);
     if (any && restored)
         *restored = hs_raw_session_restored_from(session);
     hs_error_clear(err);
@@ -170,14 +171,14 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
 
 /* Saving. */
 
-/* A counter that has gone back is further away than any interval. */
+/* A step before the last one wraps around to more than any interval. */
 static bool is_time(const hs_checkpoint_manager *manager, int64_t step, bool now)
 {
     uint64_t since = (uint64_t)step - (uint64_t)manager->last_step;
     return !manager->has_last_step || since >= (now ? 1 : (uint64_t)manager->every_n_steps);
 }
 
-static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_session *session, hs_error *err)
+static hs_code check_not_refused(const hs_checkpoint_manager *manager, const hs_raw_session *session, hs_error *err)
 {
     hs_error why;
     return hs_raw_session_save_refusal(session, &why)
@@ -186,7 +187,7 @@ static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_
 }
 
 /* NAME-NUMBER.index */
-static int note_found(void *user, const char *name)
+static int record_file(void *user, const char *name)
 {
     enum { MOST_DIGITS = 18 };
     hs_checkpoint_manager *manager = user;
@@ -202,15 +203,15 @@ static int note_found(void *user, const char *name)
     return 0;
 }
 
-/* What an earlier run has saved may be in no list of this saver's. The directory is held first, so that nobody adds to it
- * between the look and the save. */
-static hs_code look_for_numbers(hs_checkpoint_manager *manager, hs_error *err)
+/* Checkpoints of an earlier run may not be in the saver's list. The directory is locked first, so that no other process
+ * adds one before the save. */
+static hs_code find_numbers(hs_checkpoint_manager *manager, hs_error *err)
 {
-    hs_code code = manager->looked ? HS_OK : hs_saver_hold(manager->saver, manager->prefix, err);
-    if (code || manager->looked)
+    hs_code code = manager->searched ? HS_OK : hs_saver_hold(manager->saver, manager->prefix, err);
+    if (code || manager->searched)
         return code;
-    code = hs__list(&manager->saver->env, manager->directory, note_found, manager, err);
-    manager->looked = !code;
+    code = hs__list(&manager->saver->env, manager->directory, record_file, manager, err);
+    manager->searched = !code;
     return code;
 }
 
@@ -227,7 +228,7 @@ static hs_code save_as(hs_checkpoint_manager *manager, hs_raw_session *session, 
     }
     hs__free(&manager->saver->env, manager->path);
     manager->path = path;
-    note_number(manager, path);
+    record_number(manager, path);
     int64_t step = options->background ? -1 : hs_raw_session_global_step(session, NULL);
     if (step >= 0)
         hs_raw_session_record_save(session, step);
@@ -247,10 +248,10 @@ static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int
     if (code || (manager->only_now && !now) || (code = read_step(manager, session, &step, err)) ||
         !is_time(manager, step, now))
         return code;
-    if ((code = check_welcome(manager, session, err)) || (number < 0 && (code = look_for_numbers(manager, err))) ||
+    if ((code = check_not_refused(manager, session, err)) || (number < 0 && (code = find_numbers(manager, err))) ||
         (code = save_as(manager, session, number < 0 ? manager->highest + 1 : number, &options, err)))
         return code;
-    note_step(manager, step);
+    record_step(manager, step);
     if (saved)
         *saved = manager->path;
     hs_error_clear(err);

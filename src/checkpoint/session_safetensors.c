@@ -1,49 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variables of a session to a safetensors file, and from one. */
-#include "checkpoint/safetensors.h"
+/* Saving the variables of a session to a safetensors file, and restoring them from one. */
+#include "checkpoint/session_safetensors.h"
 
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/new_checkpoint.h"
-#include "checkpoint/plan.h"
-#include "checkpoint/source.h"
+#include "checkpoint/restore.h"
+#include "checkpoint/restore_plan.h"
+#include "checkpoint/save_item.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static hs_code write_aside(hs__safetensors_writer *writer, const char *aside, const hs_safetensors_pair *metadata,
-                           hs__safetensors_put put, void *user, hs_error *err)
+static hs_code write_tmp(hs__safetensors_writer *writer, const char *tmp, const hs_safetensors_pair *metadata,
+                         hs__safetensors_put put, void *user, hs_error *err)
 {
-    hs_code code = hs__safetensors_writer_begin(writer, aside, metadata, err);
+    hs_code code = hs__safetensors_writer_begin(writer, tmp, metadata, err);
     for (size_t i = 0; !code && i < writer->header.n; i++)
         code = put(user, writer, i, err);
     return code ? code : hs__safetensors_writer_finish(writer, err);
 }
 
-/* Makes an empty file of that name, which nobody else has: not even as a link to somewhere. */
-static hs_code reserve(const hs_env *env, const char *aside, hs_error *err)
+/* Creates an empty file. ALREADY_EXISTS: there is a file or a link of that name. */
+static hs_code create_new(const hs_env *env, const char *tmp, hs_error *err)
 {
     hs__file file;
-    hs_code code = hs__file_open(&file, env, aside, HS_OPEN_NEW, err);
+    hs_code code = hs__file_open(&file, env, tmp, HS_OPEN_NEW, err);
     if (!code && (code = hs__file_close(&file, err)))
-        hs__file_remove(env, aside);
+        hs__file_remove(env, tmp);
     return code;
 }
 
-/* The name to write under, PATH.PID-NUMBER.tmp: of two that write to one path, neither may put the other's half-written
- * file in place. */
-static hs_code find_aside(const hs_env *env, const char *path, char **aside, hs_error *err)
+/* Creates a temporary file, PATH.PID-NUMBER.tmp. Each writer of `path` has its own, so that none renames another's
+ * incomplete file. */
+static hs_code create_tmp(const hs_env *env, const char *path, char **tmp, hs_error *err)
 {
     enum { MOST_TRIES = 1000 };
     hs_code code = HS_ALREADY_EXISTS;
     hs_error cause = {0};
     for (int i = 0; i < MOST_TRIES && code == HS_ALREADY_EXISTS; i++) {
-        *aside = hs__format(env, "%s.%ld-%d.tmp", path, (long)getpid(), i);
-        if (!*aside)
+        *tmp = hs__format(env, "%s.%ld-%d.tmp", path, (long)getpid(), i);
+        if (!*tmp)
             return hs__no_memory(err, strlen(path), "a path");
-        if ((code = reserve(env, *aside, &cause))) {
-            hs__free(env, *aside);
-            *aside = NULL;
+        if ((code = create_new(env, *tmp, &cause))) {
+            hs__free(env, *tmp);
+            *tmp = NULL;
         }
     }
     return code ? hs__error_copy(err, &cause) : HS_OK;
@@ -53,20 +54,20 @@ hs_code hs__safetensors_make(hs__safetensors_writer *writer, const char *path, c
                              hs__safetensors_put put, void *user, hs_error *err)
 {
     const hs_env *env = writer->env;
-    char *aside = NULL;
+    char *tmp = NULL;
     hs_code code = hs__make_directory_for(env, path, err);
-    if (code || (code = find_aside(env, path, &aside, err)))
+    if (code || (code = create_tmp(env, path, &tmp, err)))
         return code;
-    if ((code = write_aside(writer, aside, metadata, put, user, err)) || (code = hs__file_place(env, aside, path, err)))
-        hs__file_remove(env, aside);
-    hs__free(env, aside);
+    if ((code = write_tmp(writer, tmp, metadata, put, user, err)) || (code = hs__file_place(env, tmp, path, err)))
+        hs__file_remove(env, tmp);
+    hs__free(env, tmp);
     return code;
 }
 
-/* Saving. A saver on the stack says which variables there are to save, and what they are called. */
+/* Saving. */
 
 typedef struct {
-    const hs_saver *saver;
+    const hs__selection *selection;
     const hs_raw_session *session;
     hs_host_copy copy;
 } export;
@@ -78,18 +79,18 @@ static hs_code declare_variables(const export *e, hs__safetensors_writer *writer
     for (size_t i = 0; !code && !done; i++) {
         hs_variable variable;
         bool has_memory;
-        if (!hs__saver_variable(e->saver, e->session, i, &variable, &done))
+        if (!hs__selection_variable(e->selection, e->session, i, &variable, &done))
             continue;
         if ((code = hs__session_has_memory(e->session, i, &variable, &has_memory, err)) || !has_memory)
             continue;
-        const char *name = hs__saver_name(e->saver, variable.name);
+        const char *name = hs__selection_name(e->selection, variable.name);
         if (!(code = hs__check_saved_name(name, err)))
             code = hs__safetensors_writer_declare(writer, name, variable.dtype, &variable.shape, i, err);
     }
     return code;
 }
 
-/* The header has been written: a backend that gives a variable another shape now than before would spoil the file. */
+/* The header is already written: a shape that differs from it would corrupt the file. */
 static hs_code put_variable(void *user, hs__safetensors_writer *writer, size_t index, hs_error *err)
 {
     export *e = user;
@@ -116,7 +117,7 @@ static hs_code check_options(const hs_safetensors_options *options, hs_error *er
 
 static hs_code check_call(const char *function, const hs_raw_session *session, const char *path, hs_error *err)
 {
-    hs_error_clear(err); /* a backend that fails without a word is not to be taken at an earlier one */
+    hs_error_clear(err); /* a backend may fail without a message */
     if (session && session->handle && path && *hs__path_base(path))
         return HS_OK;
     return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %s", function,
@@ -131,11 +132,11 @@ hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_
         (given && (code = HS_STRUCT_TAKE(hs_safetensors_options, metadata, &options, given, err))) ||
         (code = check_options(&options, err)))
         return code;
-    hs_saver saver = {.env = session->env, .variables = options.variables, .names = options.names};
-    export e = {.saver = &saver, .session = session, .copy = {.env = &session->env}};
+    const hs__selection selection = {.variables = options.variables, .names = options.names};
+    export e = {.selection = &selection, .session = session, .copy = {.env = &session->env}};
     hs__safetensors_writer writer;
     hs__safetensors_writer_init(&writer, &session->env);
-    if (!(code = hs__saver_check_names(&saver, session, err)) && !(code = declare_variables(&e, &writer, err)))
+    if (!(code = hs__selection_check(&selection, session, err)) && !(code = declare_variables(&e, &writer, err)))
         code = hs__safetensors_make(&writer, path, options.metadata, put_variable, &e, err);
     hs__safetensors_writer_close(&writer);
     hs_host_copy_free(&e.copy);
@@ -153,16 +154,16 @@ hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_
     hs_restore_options options = HS_INIT(hs_restore_options);
     hs_code code;
     if ((code = check_call("hs_safetensors_load", session, path, err)) ||
-        (given && (code = hs__take_restore_options(&options, &session->env, given, err))) ||
+        (given && (code = hs__copy_restore_options(&options, &session->env, given, err))) ||
         (code = hs__restore_check(&options, session, err)))
         return code;
-    hs_saver all = {.env = session->env}; /* of the variables that are not local */
+    const hs__selection all = {.names = NULL};
     hs__safetensors_reader reader;
     if ((code = hs__safetensors_reader_open(&reader, &session->env, path, err)))
         return code;
     hs__archive archive = hs__safetensors_archive(&reader);
-    hs__restore_fault whose;
-    code = hs__restore_variables(&all, session, &archive, &options, &whose, err);
+    hs__restore_fault fault;
+    code = hs__restore_variables(&all, session, &archive, &options, &fault, err);
     hs__safetensors_reader_close(&reader);
     if (!code)
         hs_error_clear(err);

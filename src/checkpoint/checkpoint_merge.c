@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merging checkpoints. The merged one is written as any other is: copies of the data are made aside, verified there and
- * named before the index is. Only when it is durable do the others go. Whatever cuts this short leaves them all, or the
- * merged one, and calling it again finishes it. */
+/* hs_checkpoint_merge: joins checkpoints to one.
+ *
+ *   1. The data files are copied to temporary files, synced and verified.
+ *   2. The index is written to a temporary file and synced.
+ *   3. The data files get their names, and the directory is synced; then the index gets its name, and it is synced again.
+ * From here on the merged checkpoint exists.
+ *   4. The sources are removed, indexes first.
+ *
+ * An interrupted merge leaves all sources, or the merged checkpoint and some of the sources. Calling it again completes it.
+ */
 #include <hooksess/checkpoint.h>
 
 #include "base/error.h"
@@ -17,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a checkpoint is, so that it can be compared with others. */
+/* Location of a checkpoint, for comparing. */
 typedef struct {
     char *directory; /* without "." and "//" */
     const char *base;
@@ -28,14 +35,14 @@ typedef struct {
     const char *const *prefixes;
     const char *merged;
     size_t n;
-    place *places;      /* of the prefixes; the last one is the merged one's */
-    const char **there; /* the prefixes that have an index, ended by NULL */
-    size_t n_there;
+    place *places;      /* of the prefixes; the last is the merged checkpoint's */
+    const char **found; /* the prefixes that have an index, ended by NULL */
+    size_t n_found;
     hs__held_directory *held;
     size_t n_held;
-    char *index, *index_aside;
+    char *index, *index_tmp;
     hs__bundle_merge plan;
-    bool naming; /* the index is aside no more, or maybe */
+    bool naming; /* the rename of the index was tried */
 } merge;
 
 static hs_code check_arguments(const char *const *prefixes, const char *merged, hs_error *err)
@@ -51,7 +58,7 @@ static hs_code check_arguments(const char *const *prefixes, const char *merged, 
 
 /* Places. */
 
-static void make_plain(char *path)
+static void normalize(char *path)
 {
     char *to = path;
     for (const char *at = path; *at;) {
@@ -76,7 +83,7 @@ static hs_code place_of(const hs_env *env, const char *prefix, place *p, hs_erro
     p->directory = hs__path_directory(env, prefix);
     if (!p->directory)
         return hs__no_memory(err, strlen(prefix), "a path");
-    make_plain(p->directory);
+    normalize(p->directory);
     return HS_OK;
 }
 
@@ -85,7 +92,7 @@ static bool same_place(const place *a, const place *b)
     return strcmp(a->base, b->base) == 0 && strcmp(a->directory, b->directory) == 0;
 }
 
-static hs_code own_source(const merge *m, size_t i, hs_error *err)
+static hs_code refuse_own_source(const merge *m, size_t i, hs_error *err)
 {
     return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_merge: cannot merge '%s' into '%s'", m->prefixes[i],
                         m->merged);
@@ -97,15 +104,15 @@ static hs_code find_places(merge *m, hs_error *err)
         m->n++;
     m->places = hs__alloc(m->env, m->n + 1, sizeof *m->places);
     m->held = hs__alloc(m->env, m->n + 1, sizeof *m->held);
-    m->there = hs__alloc(m->env, m->n + 1, sizeof *m->there);
+    m->found = hs__alloc(m->env, m->n + 1, sizeof *m->found);
     m->index = hs__bundle_index_path(m->env, m->merged);
-    m->index_aside = m->index ? hs__format(m->env, "%s.tmp", m->index) : NULL;
-    if (!m->places || !m->held || !m->there || !m->index_aside)
+    m->index_tmp = m->index ? hs__format(m->env, "%s.tmp", m->index) : NULL;
+    if (!m->places || !m->held || !m->found || !m->index_tmp)
         return hs__no_memory(err, m->n, "a list of checkpoints");
     hs_code code = place_of(m->env, m->merged, &m->places[m->n], err);
     for (size_t i = 0; i < m->n && !code; i++)
         if (!(code = place_of(m->env, m->prefixes[i], &m->places[i], err)) && same_place(&m->places[i], &m->places[m->n]))
-            code = own_source(m, i, err);
+            code = refuse_own_source(m, i, err);
     return code;
 }
 
@@ -127,7 +134,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* All directories, each once. One that is missing has nothing in it any more. */
+/* All directories, each once. A missing one contains nothing. */
 static hs_code hold(merge *m, hs_error *err)
 {
     char **paths = hs__alloc(m->env, m->n + 1, sizeof *paths);
@@ -155,13 +162,13 @@ static hs_code sync_directories(const merge *m, hs_error *err)
     return code;
 }
 
-/* Looking before anything is changed. */
+/* Checking before anything is changed. */
 
-static hs_code find(const hs_env *env, const char *path, hs_file_stat *found, bool *is_there, hs_error *err)
+static hs_code find(const hs_env *env, const char *path, hs_file_stat *found, bool *exists, hs_error *err)
 {
     hs_error cause = {0};
     hs_code code = hs__stat(env, path, found, &cause);
-    *is_there = !code;
+    *exists = !code;
     return code && code != HS_NOT_FOUND ? hs__error_copy(err, &cause) : HS_OK;
 }
 
@@ -170,24 +177,24 @@ static hs_code find_sources(merge *m, hs_error *err)
     hs_code code = HS_OK;
     for (size_t i = 0; i < m->n && !code; i++) {
         hs_file_stat found;
-        bool is_there = false;
+        bool exists = false;
         char *index = hs__bundle_index_path(m->env, m->prefixes[i]);
-        code = index ? find(m->env, index, &found, &is_there, err) : hs__no_memory(err, strlen(m->prefixes[i]), "a path");
-        if (is_there)
-            m->there[m->n_there++] = m->prefixes[i];
+        code = index ? find(m->env, index, &found, &exists, err) : hs__no_memory(err, strlen(m->prefixes[i]), "a path");
+        if (exists)
+            m->found[m->n_found++] = m->prefixes[i];
         hs__free(m->env, index);
     }
     return code;
 }
 
-/* The state file may have an absolute path where we have a relative one. */
+/* A relative and an absolute directory may be the same. */
 static bool names(const place *newest, const place *source)
 {
     return strcmp(newest->base, source->base) == 0 && (strcmp(newest->directory, source->directory) == 0 ||
                                                        (*newest->directory == '/') != (*source->directory == '/'));
 }
 
-/* `cause` is why there is no state; one that is damaged names nothing. */
+/* FAILED_PRECONDITION if a source is the newest checkpoint of the state file. A damaged state file names none. */
 static hs_code check_state(const merge *m, const char *directory, hs_error *err)
 {
     hs__checkpoint_state state;
@@ -217,7 +224,7 @@ static hs_code check_states(const merge *m, hs_error *err)
     return code;
 }
 
-/* The data files are there, and there is room for as much. */
+/* The data files are complete, and the disk has room for the copies. */
 static hs_code check_data(const merge *m, hs_error *err)
 {
     uint64_t needed = m->plan.index.size, bytes = 0;
@@ -226,11 +233,11 @@ static hs_code check_data(const merge *m, hs_error *err)
         code = hs__merged_file_bytes(m->env, &m->plan.files[i], &bytes, err);
         needed = bytes > UINT64_MAX - needed ? UINT64_MAX : needed + bytes;
     }
-    uint64_t left = code ? 0 : hs__free_space(m->env, m->places[m->n].directory);
-    if (code || needed <= left)
+    uint64_t free_bytes = code ? 0 : hs__free_space(m->env, m->places[m->n].directory);
+    if (code || needed <= free_bytes)
         return code;
     return hs_error_set_errno(err, ENOSPC, "cannot write '%s': it needs %llu bytes, but only %llu are free on the disk",
-                              m->merged, (unsigned long long)needed, (unsigned long long)left);
+                              m->merged, (unsigned long long)needed, (unsigned long long)free_bytes);
 }
 
 /* Writing. */
@@ -240,10 +247,10 @@ static hs_code copy_files(const merge *m, hs_error *err)
     hs_code code = HS_OK;
     for (size_t i = 0; i < m->plan.n_files && !code; i++) {
         const hs__merged_file *file = &m->plan.files[i];
-        char *aside = hs__format(m->env, "%s.tmp", file->to);
-        code = aside ? hs__merged_file_copy(m->env, file, m->prefixes[file->input], aside, err)
-                     : hs__no_memory(err, strlen(file->to), "a path");
-        hs__free(m->env, aside);
+        char *tmp = hs__format(m->env, "%s.tmp", file->to);
+        code = tmp ? hs__merged_file_copy(m->env, file, m->prefixes[file->input], tmp, err)
+                   : hs__no_memory(err, strlen(file->to), "a path");
+        hs__free(m->env, tmp);
     }
     return code;
 }
@@ -253,38 +260,38 @@ static hs_code name_files(const merge *m, hs_error *err)
     hs_code code = HS_OK;
     for (size_t i = 0; i < m->plan.n_files && !code; i++) {
         const char *to = m->plan.files[i].to;
-        char *aside = hs__format(m->env, "%s.tmp", to);
-        code = aside ? hs__rename(m->env, aside, to, err) : hs__no_memory(err, strlen(to), "a path");
-        hs__free(m->env, aside);
+        char *tmp = hs__format(m->env, "%s.tmp", to);
+        code = tmp ? hs__rename(m->env, tmp, to, err) : hs__no_memory(err, strlen(to), "a path");
+        hs__free(m->env, tmp);
     }
     return code;
 }
 
-/* Over a network a rename may be done and be said to have failed: then these are the data of the index. */
+/* On a network file system a rename that failed may have happened. Then these are the data files of the index. */
 static void discard(const merge *m)
 {
-    bool named = m->naming && !hs__file_exists(m->env, m->index_aside);
+    bool named = m->naming && !hs__file_exists(m->env, m->index_tmp);
     for (size_t i = 0; i < m->plan.n_files && !named; i++) {
-        char *aside = hs__format(m->env, "%s.tmp", m->plan.files[i].to);
+        char *tmp = hs__format(m->env, "%s.tmp", m->plan.files[i].to);
         hs__file_remove(m->env, m->plan.files[i].to);
-        if (aside)
-            hs__file_remove(m->env, aside);
-        hs__free(m->env, aside);
+        if (tmp)
+            hs__file_remove(m->env, tmp);
+        hs__free(m->env, tmp);
     }
-    hs__file_remove(m->env, m->index_aside);
+    hs__file_remove(m->env, m->index_tmp);
 }
 
-/* What lies there under these names has no index: it is of a merge that was cut short. */
+/* Existing data files of that name have no index: they are of an interrupted merge. */
 static hs_code write_merged(merge *m, hs_error *err)
 {
     const char *directory = m->places[m->n].directory;
     hs__delete_stale_data(m->env, m->merged, (hs__data_range){0, 0, 0});
     hs_code code = copy_files(m, err);
     if (!code)
-        code = hs__file_write_synced(m->env, m->index_aside, m->plan.index.data, m->plan.index.size, err);
+        code = hs__file_write_synced(m->env, m->index_tmp, m->plan.index.data, m->plan.index.size, err);
     if (!code && !(code = name_files(m, err)) && !(code = hs__sync_directory(m->env, directory, err))) {
         m->naming = true;
-        code = hs__rename(m->env, m->index_aside, m->index, err);
+        code = hs__rename(m->env, m->index_tmp, m->index, err);
     }
     if (code)
         discard(m);
@@ -299,34 +306,35 @@ static hs_code make(merge *m, hs_error *err)
     return write_merged(m, err);
 }
 
-/* Going on where a call before this one came as far as the merged index. */
+/* Completing a merge that was interrupted after the merged index got its name. */
 
-/* By whatever links one of the sources is reached, what is written beside the merged one is not to be beside it. */
+/* A source that is the merged checkpoint under another path (by links) must not be removed. It is detected by a file that
+ * is created next to the merged checkpoint, and then exists next to the source. */
 static hs_code check_links(const merge *m, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t pass = 0; pass < 2 && !code; pass++) {
         for (size_t i = 0; i < m->n && !code; i++) {
-            char *aside = hs__format(m->env, "%s.index.tmp", m->prefixes[i]);
-            if (!aside)
+            char *tmp = hs__format(m->env, "%s.index.tmp", m->prefixes[i]);
+            if (!tmp)
                 code = hs__no_memory(err, strlen(m->prefixes[i]), "a path");
             else if (pass == 0)
-                hs__file_remove(m->env, aside);
-            else if (!hs__file_missing(m->env, aside) && !hs__checkpoint_missing(m->env, m->prefixes[i]))
-                code = own_source(m, i, err);
-            hs__free(m->env, aside);
+                hs__file_remove(m->env, tmp);
+            else if (!hs__file_missing(m->env, tmp) && !hs__checkpoint_missing(m->env, m->prefixes[i]))
+                code = refuse_own_source(m, i, err);
+            hs__free(m->env, tmp);
         }
         if (pass == 0 && !code)
-            code = hs__file_write_synced(m->env, m->index_aside, "", 0, err);
+            code = hs__file_write_synced(m->env, m->index_tmp, "", 0, err);
     }
-    hs__file_remove(m->env, m->index_aside);
+    hs__file_remove(m->env, m->index_tmp);
     return code;
 }
 
-static hs_code go_on(const merge *m, hs_error *err)
+static hs_code complete(const merge *m, hs_error *err)
 {
     bool is_in = false;
-    hs_code code = hs__bundle_merge_is_in(m->env, m->there, m->merged, m->n_there < m->n, &is_in, err);
+    hs_code code = hs__bundle_merge_is_in(m->env, m->found, m->merged, m->n_found < m->n, &is_in, err);
     if (!code && !is_in)
         code = hs_error_set(err, HS_ALREADY_EXISTS, "%s: a different checkpoint '%s' already exists", m->index, m->merged);
     if (code || (code = check_links(m, err)) || (code = check_states(m, err)))
@@ -376,7 +384,7 @@ static int remove_one(void *user, const char *name)
     return r->code;
 }
 
-/* Also such as the index did not speak of. */
+/* All data files of the name, also those that the index does not list. */
 static hs_code remove_data(const merge *m, size_t i, hs_error *err)
 {
     data_removal removal = {.env = m->env, .of = &m->places[i], .err = err};
@@ -386,7 +394,7 @@ static hs_code remove_data(const merge *m, size_t i, hs_error *err)
     return removal.code ? removal.code : code;
 }
 
-/* No index is ever without its data. */
+/* Indexes first, so that each index always has its data. */
 static hs_code remove_sources(const merge *m, hs_error *err)
 {
     hs_code code = remove_indexes(m, err);
@@ -403,7 +411,7 @@ static hs_code run(merge *m, hs_error *err)
     bool done = false;
     hs_code code = find_places(m, err);
     if (code || (code = prepare_directory(m, err)) || (code = hold(m, err)) || (code = find_sources(m, err)) ||
-        (code = find(m->env, m->index, &found, &done, err)) || (code = done ? go_on(m, err) : make(m, err)))
+        (code = find(m->env, m->index, &found, &done, err)) || (code = done ? complete(m, err) : make(m, err)))
         return code;
     return remove_sources(m, err);
 }
@@ -417,9 +425,9 @@ static void release(merge *m)
     hs__bundle_merge_free(&m->plan);
     hs__free(m->env, m->places);
     hs__free(m->env, m->held);
-    hs__free(m->env, m->there);
+    hs__free(m->env, m->found);
     hs__free(m->env, m->index);
-    hs__free(m->env, m->index_aside);
+    hs__free(m->env, m->index_tmp);
 }
 
 hs_code hs_checkpoint_merge(const hs_env *given, const char *const *prefixes, const char *merged, hs_error *err)

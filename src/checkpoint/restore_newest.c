@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring the newest valid checkpoint of a directory. */
-#include "checkpoint/background.h"
-#include "checkpoint/plan.h"
+#include "checkpoint/restore.h"
 
 #include "base/files.h"
-#include "checkpoint/state_file.h"
+#include "base/map.h"
+#include "checkpoint/background.h"
+#include "checkpoint/restore_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Candidates of a directory, best first. */
+/* The checkpoints of a directory, in the order in which they are tried. */
 typedef struct {
     const hs_env *env;
     const char *directory;
     char **paths;
     size_t n, capacity;
-    size_t named; /* the first of them are those that the state file names */
+    size_t named; /* the first ones are those of the state file */
     bool failed;
 } candidates;
 
@@ -33,24 +34,24 @@ static void add_candidate(candidates *all, const char *path)
     all->paths[all->n++] = copy;
 }
 
-/* A checkpoint that the state file names. Where the file was written with whole paths and the directory then moved or
- * copied, the one that lies beside the file is meant; also where it cannot be looked for, which restoring it will tell. */
+/* Adds a checkpoint of the state file. If a directory with absolute paths in its state file was moved or copied, the
+ * checkpoint next to the file is meant. That also holds if it cannot be examined, which its restore reports. */
 static void add_named(candidates *all, const char *path)
 {
-    char *beside = hs__path_join(all->env, all->directory, hs__path_base(path));
-    if (!beside)
+    char *sibling = hs__path_join(all->env, all->directory, hs__path_base(path));
+    if (!sibling)
         all->failed = true;
     else
-        add_candidate(all, hs__checkpoint_missing(all->env, beside) ? path : beside);
-    hs__free(all->env, beside);
+        add_candidate(all, hs__checkpoint_missing(all->env, sibling) ? path : sibling);
+    hs__free(all->env, sibling);
 }
 
-static int found_file(void *user, const char *name)
+static int collect_file(void *user, const char *name)
 {
     candidates *all = user;
     size_t length = strlen(name);
     if (length > 6 && strcmp(name + length - 6, ".index") == 0 && !strstr(name, HS__ABANDONED ".index") &&
-        !strstr(name, HS__NONFINITE ".index") && !strstr(name, HS__GRAPH_ASIDE)) {
+        !strstr(name, HS__NONFINITE ".index") && !strstr(name, HS__GRAPH_TMP)) {
         char *stem = hs__strndup(all->env, name, length - 6);
         char *path = stem ? hs__path_join(all->env, all->directory, stem) : NULL;
         if (path)
@@ -69,25 +70,24 @@ static int newest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static bool is_leaving(const hs__checkpoint_state *state, const char *path)
+static bool is_expired(const hs__checkpoint_state *state, const char *path)
 {
-    for (size_t i = 0; i < state->n_leaving; i++)
-        if (strcmp(state->leaving[i], path) == 0)
+    for (size_t i = 0; i < state->n_expired; i++)
+        if (strcmp(state->expired[i], path) == 0)
             return true;
     return false;
 }
 
-/* A process may have died between a save and the state file that was to tell of it. Such a checkpoint is newer than the
- * newest that is named, in a file that nobody has touched since: by the name it was saved under, it is the one to go on
- * from. */
-static void put_unnamed_successors_first(candidates *all, const hs__checkpoint_state *state)
+/* A process may have been killed between a checkpoint and its state file (saver.h). Such a checkpoint is later than the
+ * newest of a state file that was not edited since. It is tried first. */
+static void move_unnamed_successors_first(candidates *all, const hs__checkpoint_state *state)
 {
     size_t front = 0;
     int64_t step = hs__step_in(state->newest);
-    for (size_t i = all->named; state->untouched && step >= 0 && i < all->n; i++) {
+    for (size_t i = all->named; state->unedited && step >= 0 && i < all->n; i++) {
         char *path = all->paths[i];
         if (!hs__same_series(hs__path_base(path), hs__path_base(state->newest)) || hs__step_in(path) <= step ||
-            is_leaving(state, path))
+            is_expired(state, path))
             continue;
         memmove(all->paths + front + 1, all->paths + front, (i - front) * sizeof *all->paths);
         all->paths[front++] = path;
@@ -95,20 +95,19 @@ static void put_unnamed_successors_first(candidates *all, const hs__checkpoint_s
     all->named += front;
 }
 
-/* All that lie in the directory. One that cannot be looked into is an error: that nothing is found there is a reason to
- * begin anew. */
-static hs_code look_through(candidates *all, hs_error *err)
+/* Adds all checkpoints of the directory. If it cannot be listed, that is an error: a training that finds no checkpoint
+ * starts again. */
+static hs_code search_directory(candidates *all, hs_error *err)
 {
     hs_file_stat found;
     hs_error cause = {0};
     hs_code code = hs__stat(all->env, all->directory, &found, &cause);
     if (!code && found.is_directory)
-        return hs__list(all->env, all->directory, found_file, all, err);
+        return hs__list(all->env, all->directory, collect_file, all, err);
     return code == HS_NOT_FOUND ? HS_OK : hs__error_copy(err, &cause);
 }
 
-/* What the state file says comes first, newest first; then whatever else lies there. HS_OK also where the state file is
- * damaged. */
+/* Lists the checkpoints of the state file, newest first, then all others. A damaged state file is only a warning. */
 static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_state *state, hs_error *err)
 {
     hs_error cause = {0};
@@ -127,45 +126,44 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
     }
     bool has_state = !code;
     all->named = all->n;
-    if ((code = look_through(all, err)))
+    if ((code = search_directory(all, err)))
         return code;
     if (all->n > all->named)
         qsort(all->paths + all->named, all->n - all->named, sizeof *all->paths, newest_first);
     if (has_state)
-        put_unnamed_successors_first(all, state);
+        move_unnamed_successors_first(all, state);
     if (all->failed)
         return hs__no_memory(err, all->n * sizeof *all->paths, "the list of checkpoints");
     return HS_OK;
 }
 
-/* Is another checkpoint to be tried instead? One that only cannot be read just now (no permission, no memory, a disk that
- * fails) may be whole, and newer steps are not to be thrown away for it. */
+/* Returns true if the checkpoint is damaged, so that an older one is tried. If a checkpoint cannot be read now (no
+ * permission, no memory, an I/O error), it may be intact, and its steps must not be lost. */
 static bool is_damage(hs_code code)
 {
     return code == HS_NOT_FOUND || code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT || code == HS_UNIMPLEMENTED;
 }
 
-/* *taken is the number of the one that was restored; HS__NONE: there is none. */
-static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidates *all, const hs_restore_options *options,
-                        size_t *taken, hs_error *err)
+/* *chosen is the index of the restored checkpoint, or HS__NONE if the directory has none. */
+static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const candidates *all,
+                             const hs_restore_options *options, size_t *chosen, hs_error *err)
 {
     hs_error first = {0};
-    *taken = HS__NONE;
+    *chosen = HS__NONE;
     for (size_t i = 0; i < all->n; i++) {
         hs_error cause = {0};
-        hs__restore_fault whose;
-        hs_code code = hs__restore(saver, session, all->paths[i], options, &whose, &cause);
+        hs__restore_fault fault;
+        hs_code code = hs__restore(saver, session, all->paths[i], options, &fault, &cause);
         if (!code) {
-            *taken = i;
-            saver->restored =
-                false; /* what is later is no history that was left, but damaged, and is deleted in its turn */
+            *chosen = i;
+            saver->restored = false; /* later ones are damaged, not an abandoned branch, and expire as usual */
             return HS_OK;
         }
-        if (whose == HS__FAULT_OF_THE_MODEL || !is_damage(code)) {
+        if (fault == HS__FAULT_OF_THE_MODEL || !is_damage(code)) {
             hs__error_copy(err, &cause);
             return code;
         }
-        hs__tell(options, HS_RESTORE_EVENT_REJECTED, all->paths[i], cause.message);
+        hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, all->paths[i], cause.message);
         hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", all->paths[i], cause.message);
         if (!first.code)
             first = cause;
@@ -177,8 +175,8 @@ static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidat
                         all->directory, all->n, all->paths[0], first.message);
 }
 
-/* What the state file knows of a checkpoint that is kept. */
-static void recall(hs_saver *saver, const hs__kept_checkpoint *known)
+/* Copies metric, pin and time from the state file. */
+static void copy_attributes(hs_saver *saver, const hs__kept_checkpoint *known)
 {
     for (size_t i = 0; i < saver->n_kept; i++) {
         hs__kept_checkpoint *kept = &saver->kept[i];
@@ -191,29 +189,30 @@ static void recall(hs_saver *saver, const hs__kept_checkpoint *known)
     }
 }
 
-static void recall_all(hs_saver *saver, const hs__checkpoint_state *state)
+static void copy_all_attributes(hs_saver *saver, const hs__checkpoint_state *state)
 {
     for (size_t i = 0; i < state->n; i++)
-        recall(saver, &state->kept[i]);
+        copy_attributes(saver, &state->kept[i]);
 }
 
-/* What the state file names stays in the saver's list, so that it is deleted in its turn: first of all those that were
- * passed over, which must not take the place of good ones. Others that lie there may be somebody's own, or were to be kept
- * forever. */
-static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoint_state *state, size_t taken, hs_error *err)
+/* The checkpoints of the state file become the saver's list, so that they expire. Damaged ones expire first, so that they
+ * do not displace good ones. Other checkpoints in the directory are not deleted: they may be the user's, or kept forever.
+ */
+static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoint_state *state, size_t chosen,
+                     hs_error *err)
 {
     const char **paths = hs__alloc(&saver->env, all->n + 1, sizeof *paths);
     if (!paths)
         return hs__no_memory(err, all->n * sizeof *paths, "the list of checkpoints");
     size_t n = 0;
-    for (size_t i = 0; i < taken && i < all->named; i++)
+    for (size_t i = 0; i < chosen && i < all->named; i++)
         paths[n++] = all->paths[i];
-    for (size_t i = all->named; i-- > taken + 1;)
+    for (size_t i = all->named; i-- > chosen + 1;)
         paths[n++] = all->paths[i];
-    paths[n] = all->paths[taken];
-    hs_code code = hs__saver_recover(saver, paths, err);
+    paths[n] = all->paths[chosen];
+    hs_code code = hs__saver_keep_existing(saver, paths, err);
     hs__free(&saver->env, paths);
-    recall_all(saver, state);
+    copy_all_attributes(saver, state);
     if (state->last_preserved > 0)
         saver->last_preserved = state->last_preserved;
     return code;
@@ -231,33 +230,33 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
 {
     candidates all = {.env = &saver->env, .directory = directory};
     hs__checkpoint_state state = {.env = &saver->env};
-    size_t taken = HS__NONE;
+    size_t chosen = HS__NONE;
     *restored = NULL;
-    hs__background_wait(saver); /* what is on its way is the newest */
+    hs__background_wait(saver); /* the one in progress will be the newest */
     hs_code code = gather(&all, NULL, &state, err);
     if (!code)
-        code = try_each(saver, session, &all, options, &taken, err);
-    if (!code && taken != HS__NONE && !(code = adopt(saver, &all, &state, taken, err))) {
-        *restored = hs__strdup(&session->env, all.paths[taken]);
+        code = restore_first(saver, session, &all, options, &chosen, err);
+    if (!code && chosen != HS__NONE && !(code = adopt(saver, &all, &state, chosen, err))) {
+        *restored = hs__strdup(&session->env, all.paths[chosen]);
         if (!*restored)
-            code = hs__no_memory(err, strlen(all.paths[taken]), "a path");
+            code = hs__no_memory(err, strlen(all.paths[chosen]), "a path");
     }
     hs__checkpoint_state_free(&state);
     free_candidates(&all);
     return code;
 }
 
-/* The same without the restoring, which another saver has done. */
-static hs_code take_over(hs_saver *saver, candidates *all, const char *prefix, hs_error *err)
+/* The same for a checkpoint that another saver has restored. */
+static hs_code adopt_restored(hs_saver *saver, candidates *all, const char *prefix, hs_error *err)
 {
     hs__checkpoint_state state = {.env = &saver->env};
-    size_t taken = 0;
+    size_t chosen = 0;
     hs_code code = gather(all, NULL, &state, err);
-    while (!code && taken < all->n && strcmp(hs__path_base(all->paths[taken]), hs__path_base(prefix)) != 0)
-        taken++;
-    if (!code && taken == all->n)
+    while (!code && chosen < all->n && strcmp(hs__path_base(all->paths[chosen]), hs__path_base(prefix)) != 0)
+        chosen++;
+    if (!code && chosen == all->n)
         code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: there is no checkpoint '%s'", prefix);
-    if (!code && !(code = adopt(saver, all, &state, taken, err)) && !(code = hs__saver_set_last(saver, prefix, err)))
+    if (!code && !(code = adopt(saver, all, &state, chosen, err)) && !(code = hs__saver_set_last(saver, prefix, err)))
         saver->restored = true;
     hs__checkpoint_state_free(&state);
     return code;
@@ -273,14 +272,14 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     if (!directory)
         return hs__no_memory(err, strlen(prefix), "a path");
     candidates all = {.env = &saver->env, .directory = directory};
-    hs_code code = take_over(saver, &all, prefix, err);
+    hs_code code = adopt_restored(saver, &all, prefix, err);
     free_candidates(&all);
     hs__free(&saver->env, directory);
     return code;
 }
 
-/* If the state file cannot be read just now, this is an error: a pin could be lost, and then the checkpoint. */
-static hs_code recall_from(hs_saver *saver, const char *newest, hs_error *err)
+/* A state file that cannot be read now is an error: a pin could be lost, and then the checkpoint. */
+static hs_code read_attributes(hs_saver *saver, const char *newest, hs_error *err)
 {
     hs__checkpoint_state state;
     hs_error cause = {0};
@@ -290,7 +289,7 @@ static hs_code recall_from(hs_saver *saver, const char *newest, hs_error *err)
     hs_code code = hs__checkpoint_state_read(&state, &saver->env, directory, saver->state_file, &cause);
     hs__free(&saver->env, directory);
     if (!code)
-        recall_all(saver, &state);
+        copy_all_attributes(saver, &state);
     hs__checkpoint_state_free(&state);
     return is_damage(code) ? HS_OK : hs__error_copy(err, &cause);
 }
@@ -301,8 +300,8 @@ hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *er
     if (!saver)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: saver is NULL");
     hs__background_wait(saver);
-    hs_code code = paths ? hs__saver_recover(saver, paths, err) : HS_OK;
+    hs_code code = paths ? hs__saver_keep_existing(saver, paths, err) : HS_OK;
     if (!code && saver->n_kept)
-        code = recall_from(saver, saver->kept[saver->n_kept - 1].path, err);
+        code = read_attributes(saver, saver->kept[saver->n_kept - 1].path, err);
     return code;
 }

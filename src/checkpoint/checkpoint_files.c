@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints as files: how old they are, when a new one comes, how one goes. */
+/* The files of checkpoints: their time, removing them, waiting for a new one. */
 #include <hooksess/checkpoint.h>
 
 #include "base/files.h"
@@ -43,8 +43,9 @@ hs_code hs_checkpoint_remove(const hs_env *given, const char *prefix, hs_error *
     return HS_OK;
 }
 
-/* *found is a newer one than `last`, or NULL. A state file that cannot be read just now may be in the midst of a copy. */
-static void look(const hs_env *env, const char *directory, const char *last, char **found)
+/* *found is the newest checkpoint, or NULL if that is `last`. An unreadable state file is ignored: it may be being copied.
+ */
+static void find_new(const hs_env *env, const char *directory, const char *last, char **found)
 {
     *found = hs_checkpoint_latest(env, directory, NULL, NULL);
     if (*found && last && strcmp(*found, last) == 0) {
@@ -68,12 +69,12 @@ hs_code hs_checkpoint_wait(const hs_env *given, const char *directory, const cha
     if (code)
         return code;
     int64_t end = hs_env_monotonic_ns(&env) + (int64_t)((timeout_secs == HS_NEVER ? LONGEST_SECS : timeout_secs) * 1e9);
-    for (look(&env, directory, last, found); !*found; look(&env, directory, last, found)) {
-        int64_t left = end - hs_env_monotonic_ns(&env);
-        if (left <= 0)
+    for (find_new(&env, directory, last, found); !*found; find_new(&env, directory, last, found)) {
+        int64_t remaining = end - hs_env_monotonic_ns(&env);
+        if (remaining <= 0)
             return hs_error_set(err, HS_DEADLINE_EXCEEDED, "%s: no checkpoint other than '%s' appeared within %g s",
                                 directory, last ? last : "none", timeout_secs);
-        hs_env_sleep_ns(&env, left < POLL_NS ? left : POLL_NS);
+        hs_env_sleep_ns(&env, remaining < POLL_NS ? remaining : POLL_NS);
     }
     hs_error_clear(err);
     return HS_OK;

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_CHECKPOINT_RESTORE_H
+#define HS_CHECKPOINT_RESTORE_H
+
+#include "checkpoint/archive.h"
+#include "checkpoint/saver.h"
+
+/* What a failed restore blames: the files, so that another checkpoint may be restored instead; or the model, the options or
+ * the machine. */
+typedef enum { HS__FAULT_OF_THE_FILES, HS__FAULT_OF_THE_MODEL } hs__restore_fault;
+
+/* INVALID_ARGUMENT if the options name a variable that the session does not have. */
+hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_session *session, hs_error *err);
+
+/* Restores the selected variables from an open archive. */
+hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *session, const hs__archive *archive,
+                              const hs_restore_options *options, hs__restore_fault *fault, hs_error *err);
+/* Restores variables and states from a checkpoint, and records that in the saver and the session. */
+hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
+                    hs__restore_fault *fault, hs_error *err);
+
+/* restore_newest.c. Restores the newest valid checkpoint of a directory. Candidates, in this order: the newest of the state
+ * file, the others that it lists, all that are found. *restored is the path, for hs__free; NULL: the directory has no
+ * checkpoint. A damaged checkpoint is skipped with a warning. DATA_LOSS or NOT_FOUND: all were skipped. A checkpoint that
+ * can be read but does not fit the model is an error, and no other is tried. */
+hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
+                           const hs_restore_options *options, char **restored, hs_error *err);
+
+#endif

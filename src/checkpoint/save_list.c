@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/save_list.h"
+
+#include "checkpoint/unclaimed_states.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Making. */
+
+static uint64_t bytes_of(hs_dtype dtype, const hs_shape *shape)
+{
+    int64_t n = hs_shape_elements(shape);
+    return n > 0 ? (uint64_t)n * hs_dtype_size(dtype) : 0;
+}
+
+static uint64_t add_state_bytes(uint64_t bytes, const hs_raw_session *session)
+{
+    for (size_t i = 0; i < session->n_states; i++)
+        bytes = session->states[i].bytes < UINT64_MAX - bytes ? bytes + session->states[i].bytes : UINT64_MAX;
+    return bytes;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const hs__listed_variable *first = a, *second = b;
+    int order = strcmp(first->name, second->name);
+    for (int32_t i = 0; !order && first->is_slice && second->is_slice && i < first->slice.shape.rank; i++)
+        order = (first->slice.starts[i] > second->slice.starts[i]) - (first->slice.starts[i] < second->slice.starts[i]);
+    return order;
+}
+
+static hs__listed_variable describe(const hs__selection *selection, const hs_raw_session *session, size_t index,
+                                    const hs_variable *variable)
+{
+    hs__listed_variable v = {.variable = variable->name,
+                             .index = index,
+                             .bytes = bytes_of(variable->dtype, &variable->shape),
+                             .flags = variable->flags};
+    bool has_slice = hs__selection_slice(selection, session, index, variable->name, &v.slice);
+    v.is_slice = has_slice && !hs_shape_equal(&variable->shape, &v.slice.shape);
+    v.whole_bytes = v.is_slice ? bytes_of(variable->dtype, &v.slice.shape) : v.bytes;
+    v.name = has_slice ? v.slice.name : hs__selection_name(selection, variable->name);
+    return v;
+}
+
+static hs_code add_variable(hs__save_list *list, const hs__listed_variable *variable, hs_error *err)
+{
+    hs_code code = hs__reserve(list->env, &list->variables, &list->capacity, list->n + 1, sizeof *list->variables, err);
+    if (code)
+        return code;
+    list->variables[list->n++] = *variable;
+    list->bytes += variable->bytes;
+    return HS_OK;
+}
+
+static hs_code add_record(hs__save_list *list, const hs__listed_record *record, hs_error *err)
+{
+    hs_code code =
+        hs__reserve(list->env, &list->records, &list->records_capacity, list->n_records + 1, sizeof *list->records, err);
+    if (!code)
+        list->records[list->n_records++] = *record;
+    return code;
+}
+
+static hs_code add(hs__save_list *list, const hs__selection *selection, size_t index, const hs_variable *variable,
+                   hs_error *err)
+{
+    hs__listed_record record = {hs__selection_name(selection, variable->name), variable->name, false};
+    hs_code code = hs__session_has_memory(list->session, index, variable, &record.has_memory, err);
+    if (!code && (!record.has_memory || hs__session_is_late(list->session, index)))
+        code = add_record(list, &record, err);
+    if (code || !record.has_memory)
+        return code;
+    hs__listed_variable described = describe(selection, list->session, index, variable);
+    return add_variable(list, &described, err);
+}
+
+hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
+                           size_t first, hs_error *err)
+{
+    *list = (hs__save_list){.env = env, .session = session};
+    hs_code code = HS_OK;
+    bool done = false;
+    for (size_t i = first; !code && !done; i++) {
+        hs_variable variable;
+        if (hs__selection_variable(selection, session, i, &variable, &done))
+            code = add(list, selection, i, &variable, err);
+    }
+    if (list->n)
+        qsort(list->variables, list->n, sizeof *list->variables, by_name);
+    for (size_t i = 1; i < list->n; i++) {
+        hs__listed_variable *v = &list->variables[i];
+        v->follows = v->is_slice && v[-1].is_slice && strcmp(v[-1].name, v->name) == 0;
+    }
+    list->bytes = add_state_bytes(list->bytes, session);
+    return code;
+}
+
+void hs__save_list_free(hs__save_list *list)
+{
+    hs__free(list->env, list->variables);
+    hs__free(list->env, list->records);
+}
+
+hs_code hs__save_list_check_slices(const hs__save_list *list, hs_error *err)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const hs__listed_variable *v = &list->variables[i];
+        bytes = v->follows ? bytes + v->bytes : v->bytes;
+        if (v->is_slice && (i + 1 == list->n || !v[1].follows) && bytes < v->whole_bytes)
+            return hs_error_set(
+                err, HS_INVALID_ARGUMENT,
+                "'%s' is partitioned, and some of its parts are not saved, but '%s' is; save all parts or none, under one "
+                "name",
+                v->name, v->variable);
+    }
+    return HS_OK;
+}
+
+uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session)
+{
+    uint64_t bytes = 0;
+    bool done = false;
+    for (size_t i = 0; !done; i++) {
+        hs_variable variable;
+        bool has_memory;
+        if (hs__selection_variable(selection, session, i, &variable, &done) &&
+            (hs__session_has_memory(session, i, &variable, &has_memory, NULL) || has_memory))
+            bytes += bytes_of(variable.dtype, &variable.shape);
+    }
+    return add_state_bytes(bytes, session);
+}
+
+void hs__save_list_log_unallocated(const hs__save_list *list)
+{
+    hs_raw_session *session = list->session;
+    hs__buffer names;
+    hs__buffer_init(&names, list->env);
+    for (size_t i = 0; !session->unallocated_logged && i < list->n_records; i++)
+        if (!list->records[i].has_memory)
+            hs__buffer_text(&names, "%s'%s'", names.size ? ", " : "", list->records[i].variable);
+    if (names.size || names.failed) {
+        hs_log(list->env, HS_LOG_INFO, "not allocated yet: %s; checkpoints record that instead of a value",
+               names.failed ? "some variables" : (const char *)names.data);
+        session->unallocated_logged = true;
+    }
+    hs__buffer_free(&names);
+}
+
+/* Visiting. */
+
+hs_code hs__save_list_read(const hs__save_list *list, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err)
+{
+    const hs__listed_variable *v = &list->variables[at];
+    hs_tensor host;
+    hs_code code = hs__check_saved_name(v->name, err);
+    if (code || (code = hs__read_variable(list->session, v->index, v->variable, copy, &host, err)))
+        return code;
+    *item = (hs__save_item){.name = v->name,
+                            .value = host,
+                            .slice = v->is_slice ? &v->slice : NULL,
+                            .variable = v->index,
+                            .borrowed = host.data != copy->data,
+                            .follows = v->follows,
+                            .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
+                            .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
+    return HS_OK;
+}
+
+hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err)
+{
+    hs_host_copy copy = {.env = list->env};
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < list->n; i++) {
+        hs__save_item item;
+        if (!(code = hs__save_list_read(list, i, &copy, &item, err)))
+            code = visit(user, &item, err);
+    }
+    hs_host_copy_free(&copy);
+    return code;
+}
+
+/* hs__save_item.produce: the provider writes its state. */
+static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error *err)
+{
+    const hs__state_slot *slot = source;
+    hs_state_writer writer = {.put = put, .user = user};
+    hs__clear(err); /* an error that the previous provider ignored */
+    hs_code code = hs__normalize_error(slot->save(slot->self, &writer, err), "it", err);
+    if (writer.error.code)
+        code = hs__error_copy(err, &writer.error);
+    if (code)
+        hs_error_prefix(err, "cannot save state '%s'", slot->key);
+    return code;
+}
+
+static hs_code visit_provider(const hs__save_list *list, size_t index, hs__visit_item_fn visit, void *user, hs_error *err)
+{
+    hs__state_slot slot = list->session->states[index]; /* a copy: the provider may add another one, which moves them */
+    const hs__stored_state state = {.key = slot.key, .identity = slot.identity, .version = slot.version};
+    const hs__save_item bytes = {.name = slot.key,
+                                 .value = {.dtype = HS_UINT8, .rank = 1},
+                                 .variable = HS__NONE,
+                                 .varies = slot.varies,
+                                 .produce = produce_state,
+                                 .source = &slot};
+    return hs__visit_state(list->env, &state, &bytes, visit, user, err);
+}
+
+hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < list->n_records; i++)
+        code = hs__visit_record(list->env, list->records[i].name,
+                                list->records[i].has_memory ? HS__VARIABLE_LATE : HS__VARIABLE_NULL, visit, user, err);
+    for (size_t i = 0; !code && i < list->session->n_states; i++)
+        code = visit_provider(list, i, visit, user, err);
+    return code ? code : hs__visit_unclaimed(list->session, visit, user, err);
+}

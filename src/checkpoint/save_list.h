@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_CHECKPOINT_SAVE_LIST_H
+#define HS_CHECKPOINT_SAVE_LIST_H
+
+#include "checkpoint/save_item.h"
+#include "checkpoint/selection.h"
+
+/* What one save writes of a session. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
+ * and writing use it. It borrows names of the session and of the selection, so it is invalid after a variable was added. */
+
+/* A variable with memory. */
+typedef struct hs__listed_variable {
+    const char *name;     /* in the checkpoint */
+    const char *variable; /* in the backend */
+    size_t index;         /* in the backend */
+    uint64_t bytes;       /* of the value; of strings only the elements count */
+    uint64_t whole_bytes; /* of the tensor `name`: larger than `bytes` if the variable is a slice */
+    uint64_t flags;       /* of hs_variable */
+    bool is_slice;        /* `slice` is valid */
+    bool follows;         /* slice of the same tensor as the previous variable of the list */
+    hs_variable_slice slice;
+} hs__listed_variable;
+
+/* A variable of which a checkpoint records more than its value: it has no memory, or was added while the session was open.
+ */
+typedef struct hs__listed_record {
+    const char *name;     /* in the checkpoint */
+    const char *variable; /* in the backend */
+    bool has_memory;
+} hs__listed_record;
+
+typedef struct hs__save_list {
+    const hs_env *env;
+    hs_raw_session *session;
+    hs__listed_variable *variables; /* in the order of their names, so that equal models give equal files */
+    size_t n, capacity;
+    hs__listed_record *records; /* in the order of the backend */
+    size_t n_records, records_capacity;
+    uint64_t bytes; /* estimate of the size of the checkpoint: variables, and states whose providers declare a size */
+} hs__save_list;
+
+/* Lists the selected variables of the session from index `first` on. Call hs__save_list_free in any case. */
+hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
+                           size_t first, hs_error *err);
+void hs__save_list_free(hs__save_list *list);
+
+/* INVALID_ARGUMENT if only some slices of a tensor are in the list: such a checkpoint could not be restored. */
+hs_code hs__save_list_check_slices(const hs__save_list *list, hs_error *err);
+/* Reads the variable of that place in the list. The item is valid until the next call with the same `copy` or with the
+ * session. */
+hs_code hs__save_list_read(const hs__save_list *list, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err);
+/* Reads and visits all variables of the list. */
+hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
+/* Visits the records, then the states of the session's providers, then the unclaimed states that were not reported yet. */
+hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
+/* Logs which variables have no memory, once per session. */
+void hs__save_list_log_unallocated(const hs__save_list *list);
+
+/* The estimate of hs__save_list.bytes, without making a list. */
+uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session);
+
+#endif

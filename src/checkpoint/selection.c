@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/selection.h"
+
+#include "base/map.h"
+
+#include <string.h>
+
+/* Copying. */
+
+static hs_code add_once(hs__map *seen, const char *name, const char *list, hs_error *err)
+{
+    if (hs__map_find(seen, name) != HS__NONE)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s' twice", list, name);
+    return hs__map_add(seen, name, 0, NULL, err);
+}
+
+hs_code hs__check_named_once(const hs_env *env, const hs_checkpoint_name *names, const char *list, hs_error *err)
+{
+    hs__map seen;
+    hs_code code = HS_OK;
+    hs__map_init(&seen, env);
+    for (size_t i = 0; !code && names[i].variable; i++)
+        code = add_once(&seen, names[i].variable, list, err);
+    hs__map_free(&seen);
+    return code;
+}
+
+static hs_code check_listed_once(const hs_env *env, const char *const *variables, hs_error *err)
+{
+    hs__map seen;
+    hs_code code = HS_OK;
+    hs__map_init(&seen, env);
+    for (size_t i = 0; !code && variables[i]; i++)
+        code = add_once(&seen, variables[i], "hs_saver_options.variables lists", err);
+    hs__map_free(&seen);
+    return code;
+}
+
+static hs_code copy_names(hs__selection *selection, const hs_env *env, const hs_checkpoint_name *names, hs_error *err)
+{
+    size_t n = 0;
+    while (names[n].variable)
+        n++;
+    hs_checkpoint_name *copies = hs__alloc(env, n + 1, sizeof *copies);
+    if (!(selection->names = copies))
+        return hs__no_memory(err, n * sizeof *copies, "a saver's names");
+    for (size_t i = 0; i < n; i++) {
+        if (!names[i].name || !*names[i].name)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.names lists '%s' without a name",
+                                names[i].variable);
+        copies[i].variable = hs__strdup(env, names[i].variable);
+        copies[i].name = copies[i].variable ? hs__strdup(env, names[i].name) : NULL;
+        if (!copies[i].name)
+            return hs__no_memory(err, strlen(names[i].name), "a saver's names");
+    }
+    return hs__check_named_once(env, copies, "hs_saver_options.names lists variable", err);
+}
+
+hs_code hs__selection_init(hs__selection *selection, const hs_env *env, const char *const *variables,
+                           const hs_checkpoint_name *names, hs_error *err)
+{
+    *selection = (hs__selection){.names = NULL};
+    hs_code code = variables ? check_listed_once(env, variables, err) : HS_OK;
+    if (!code && variables && !(selection->variables = hs__names_copy(env, variables)))
+        code = hs__no_memory(err, sizeof *variables, "a saver's variables");
+    return !code && names ? copy_names(selection, env, names, err) : code;
+}
+
+void hs__selection_free(hs__selection *selection, const hs_env *env)
+{
+    hs__free(env, (void *)selection->variables);
+    for (size_t i = 0; selection->names && selection->names[i].variable; i++) {
+        hs__free(env, (void *)selection->names[i].variable);
+        hs__free(env, (void *)selection->names[i].name);
+    }
+    hs__free(env, (void *)selection->names);
+    *selection = (hs__selection){.names = NULL};
+}
+
+/* Selecting. */
+
+const char *hs__selection_name(const hs__selection *selection, const char *variable)
+{
+    for (size_t i = 0; selection->names && selection->names[i].variable; i++)
+        if (strcmp(selection->names[i].variable, variable) == 0)
+            return selection->names[i].name;
+    return variable;
+}
+
+bool hs__selection_variable(const hs__selection *selection, const hs_raw_session *session, size_t index, hs_variable *out,
+                            bool *done)
+{
+    *done = !hs__session_variable(session, index, out);
+    if (*done)
+        return false;
+    if (!selection->variables)
+        return !(out->flags & HS_VARIABLE_LOCAL);
+    for (size_t i = 0; selection->variables[i]; i++)
+        if (strcmp(selection->variables[i], out->name) == 0)
+            return true;
+    return false;
+}
+
+/* Another name of a slice is the name of the whole. */
+bool hs__selection_slice(const hs__selection *selection, const hs_raw_session *session, size_t index, const char *variable,
+                         hs_variable_slice *out)
+{
+    if (!session->ops.variable_slice || !session->ops.variable_slice(session->backend.self, index, out))
+        return false;
+    const char *name = hs__selection_name(selection, variable);
+    if (name != variable)
+        out->name = name;
+    return true;
+}
+
+/* Checking. */
+
+bool hs__has_variable(const hs_raw_session *session, const char *name)
+{
+    hs_variable variable;
+    for (size_t i = 0; hs__session_variable(session, i, &variable); i++)
+        if (strcmp(variable.name, name) == 0)
+            return true;
+    return false;
+}
+
+hs_code hs__selection_check(const hs__selection *selection, const hs_raw_session *session, hs_error *err)
+{
+    const char *unknown = NULL;
+    for (size_t i = 0; !unknown && selection->variables && selection->variables[i]; i++)
+        if (!hs__has_variable(session, selection->variables[i]))
+            unknown = selection->variables[i];
+    for (size_t i = 0; !unknown && selection->names && selection->names[i].variable; i++)
+        if (!hs__has_variable(session, selection->names[i].variable))
+            unknown = selection->names[i].variable;
+    if (unknown)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the saver saves '%s', which is not a variable of the graph",
+                            unknown);
+    return HS_OK;
+}
+
+hs_code hs__check_saved_name(const char *name, hs_error *err)
+{
+    if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) != 0)
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names that begin with %s are reserved for state", name,
+                        HS__STATE_PREFIX);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_CHECKPOINT_SELECTION_H
+#define HS_CHECKPOINT_SELECTION_H
+
+#include <hooksess/checkpoint.h>
+
+#include "backends/raw_variables.h"
+
+/* Which variables of a session are saved or restored, and their names in checkpoints. All zero: all variables that are not
+ * local, under their own names. */
+typedef struct hs__selection {
+    const char *const *variables;    /* ended by NULL; NULL: all variables that are not local */
+    const hs_checkpoint_name *names; /* ended by a struct of zeros; NULL: each variable keeps its name */
+} hs__selection;
+
+/* Copies the lists, each of which may be NULL. INVALID_ARGUMENT: a variable is listed twice, or has an empty name. Call
+ * hs__selection_free in any case. */
+hs_code hs__selection_init(hs__selection *selection, const hs_env *env, const char *const *variables,
+                           const hs_checkpoint_name *names, hs_error *err);
+void hs__selection_free(hs__selection *selection, const hs_env *env);
+
+/* Describes the session's variable of that index. Returns true if it is selected. Past the last, *done is true. */
+bool hs__selection_variable(const hs__selection *selection, const hs_raw_session *session, size_t index, hs_variable *out,
+                            bool *done);
+/* The variable's name in checkpoints. */
+const char *hs__selection_name(const hs__selection *selection, const char *variable);
+/* Returns true if the variable is a slice of a partitioned one. out->name is the name of the whole in checkpoints. */
+bool hs__selection_slice(const hs__selection *selection, const hs_raw_session *session, size_t index, const char *variable,
+                         hs_variable_slice *out);
+/* INVALID_ARGUMENT if the selection lists a variable that the session does not have. */
+hs_code hs__selection_check(const hs__selection *selection, const hs_raw_session *session, hs_error *err);
+
+bool hs__has_variable(const hs_raw_session *session, const char *name);
+/* INVALID_ARGUMENT if a variable is listed twice. `list` begins the message: "OPTION lists variable". */
+hs_code hs__check_named_once(const hs_env *env, const hs_checkpoint_name *names, const char *list, hs_error *err);
+/* INVALID_ARGUMENT if a variable may not have this name in checkpoints, because it is reserved for state. */
+hs_code hs__check_saved_name(const char *name, hs_error *err);
+
+#endif

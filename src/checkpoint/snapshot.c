@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/snapshot.h"
+
+#include <string.h>
+
+/* Smaller variables are never deferred: copying them costs less than a guard. */
+enum { LARGE = 1 << 16 };
+
+/* For the names of some thousand variables and their alignment, in bytes. */
+enum { ROOM_FOR_NAMES = 1 << 20 };
+
+typedef enum { DEFERRED, BEING_COPIED, COPIED } item_state;
+
+struct hs__snapshot_item {
+    size_t name, data, texts; /* offsets in the snapshot's data; `texts`: what the strings point to */
+    hs_tensor value;          /* its data is the variable's memory until it is copied */
+    bool is_slice, follows, nonfinite;
+    hs_variable_slice slice;
+    item_state state;
+};
+
+int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env)
+{
+    *snapshot = (hs__snapshot){.env = env};
+    atomic_init(&snapshot->n_deferred, 0);
+    int result = pthread_mutex_init(&snapshot->lock, NULL);
+    if (!result && (result = pthread_cond_init(&snapshot->copied, NULL)))
+        pthread_mutex_destroy(&snapshot->lock);
+    return result;
+}
+
+static void free_meta(hs__snapshot *snapshot)
+{
+    hs_env_free(snapshot->env, (void *)snapshot->meta.data);
+    snapshot->meta = (hs_bytes){NULL, 0};
+}
+
+static void remove_guard(hs__snapshot *snapshot);
+
+void hs__snapshot_free(hs__snapshot *snapshot)
+{
+    remove_guard(snapshot);
+    free_meta(snapshot);
+    hs__free(snapshot->env, snapshot->items);
+    hs__free(snapshot->env, snapshot->item_of);
+    hs__free(snapshot->env, snapshot->data);
+    pthread_cond_destroy(&snapshot->copied);
+    pthread_mutex_destroy(&snapshot->lock);
+}
+
+static hs_code reserve(hs__snapshot *snapshot, size_t bytes, hs_error *err)
+{
+    enum { ALIGNMENT = 64 };
+    size_t at = (snapshot->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (bytes > SIZE_MAX - at)
+        return hs__no_memory(err, bytes, "a copy of the state");
+    snapshot->bytes = at;
+    return hs__reserve(snapshot->env, &snapshot->data, &snapshot->data_capacity, at + bytes, 1, err);
+}
+
+/* Appends aligned room. *at is its offset. */
+static hs_code append_room(hs__snapshot *snapshot, size_t bytes, size_t *at, hs_error *err)
+{
+    hs_code code = reserve(snapshot, bytes, err);
+    if (code)
+        return code;
+    *at = snapshot->bytes;
+    snapshot->bytes += bytes;
+    return HS_OK;
+}
+
+/* Appends a copy. */
+static hs_code append(hs__snapshot *snapshot, const void *data, size_t bytes, size_t *at, hs_error *err)
+{
+    hs_code code = append_room(snapshot, bytes, at, err);
+    if (!code && bytes)
+        memcpy(snapshot->data + *at, data, bytes);
+    return code;
+}
+
+/* hs__put_fn */
+static hs_code append_piece(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    hs__snapshot *snapshot = user;
+    if (bytes > SIZE_MAX - snapshot->bytes)
+        return hs__no_memory(err, bytes, "a copy of the state");
+    hs_code code = hs__reserve(snapshot->env, &snapshot->data, &snapshot->data_capacity, snapshot->bytes + bytes, 1, err);
+    if (!code && bytes)
+        memcpy(snapshot->data + snapshot->bytes, data, bytes);
+    snapshot->bytes += code ? 0 : bytes;
+    return code;
+}
+
+static hs_code append_produced(hs__snapshot *snapshot, const hs__save_item *from, struct hs__snapshot_item *item,
+                               hs_error *err)
+{
+    hs_code code = append_room(snapshot, 0, &item->data, err);
+    if (!code)
+        code = from->produce(from->source, append_piece, snapshot, err);
+    item->value.bytes = snapshot->bytes - item->data;
+    item->value.dims[0] = (int64_t)item->value.bytes;
+    return code;
+}
+
+static hs_code append_texts(hs__snapshot *snapshot, const hs_tensor *value, size_t *at, hs_error *err)
+{
+    const hs_string *strings = value->data;
+    hs__buffer texts;
+    hs__buffer_init(&texts, snapshot->env);
+    for (size_t i = 0; i < value->bytes / sizeof *strings; i++)
+        hs__buffer_append(&texts, strings[i].data, strings[i].bytes);
+    hs_code code = hs__buffer_check(&texts, "a copy of strings", err);
+    if (!code)
+        code = append(snapshot, texts.data, texts.size, at, err);
+    hs__buffer_free(&texts);
+    return code;
+}
+
+static hs_code defer(hs__snapshot *snapshot, const hs__save_item *from, hs_error *err)
+{
+    hs_code code = hs__reserve(snapshot->env, &snapshot->item_of, &snapshot->item_of_capacity, from->variable + 1,
+                               sizeof *snapshot->item_of, err);
+    if (code)
+        return code;
+    while (snapshot->n_item_of <= from->variable)
+        snapshot->item_of[snapshot->n_item_of++] = HS__NONE;
+    snapshot->item_of[from->variable] = snapshot->n;
+    atomic_fetch_add(&snapshot->n_deferred, 1);
+    return HS_OK;
+}
+
+typedef struct {
+    hs__snapshot *snapshot;
+    bool overlap;
+} adding;
+
+/* hs__visit_item_fn */
+static hs_code add(void *user, const hs__save_item *from, hs_error *err)
+{
+    const adding *a = user;
+    hs__snapshot *snapshot = a->snapshot;
+    const hs_tensor *value = &from->value;
+    struct hs__snapshot_item item = {.value = *value,
+                                     .state = COPIED,
+                                     .is_slice = from->slice != NULL,
+                                     .follows = from->follows,
+                                     .nonfinite = from->nonfinite};
+    if (from->slice)
+        item.slice = *from->slice;
+    hs_code code =
+        hs__reserve(snapshot->env, &snapshot->items, &snapshot->capacity, snapshot->n + 1, sizeof *snapshot->items, err);
+    if (code || (code = append(snapshot, from->name, strlen(from->name) + 1, &item.name, err)))
+        return code;
+    if (a->overlap && from->borrowed && !from->moves && value->bytes >= LARGE) {
+        item.state = DEFERRED;
+        if ((code = append_room(snapshot, value->bytes, &item.data, err)) || (code = defer(snapshot, from, err)))
+            return code;
+    } else if (from->produce) {
+        if ((code = append_produced(snapshot, from, &item, err)))
+            return code;
+    } else if ((code = append(snapshot, value->data, value->bytes, &item.data, err)) ||
+               (value->dtype == HS_STRING && (code = append_texts(snapshot, value, &item.texts, err)))) {
+        return code;
+    }
+    snapshot->items[snapshot->n++] = item;
+    return code;
+}
+
+/* Copies a deferred variable. The caller holds the lock, which is released during the copying. */
+static void copy_item(hs__snapshot *snapshot, struct hs__snapshot_item *item)
+{
+    item->state = BEING_COPIED;
+    pthread_mutex_unlock(&snapshot->lock);
+    memcpy(snapshot->data + item->data, item->value.data, item->value.bytes);
+    pthread_mutex_lock(&snapshot->lock);
+    item->state = COPIED;
+    atomic_fetch_sub(&snapshot->n_deferred, 1);
+    pthread_cond_broadcast(&snapshot->copied);
+}
+
+static void finish_item(hs__snapshot *snapshot, struct hs__snapshot_item *item)
+{
+    pthread_mutex_lock(&snapshot->lock);
+    if (item->state == DEFERRED)
+        copy_item(snapshot, item);
+    while (item->state != COPIED)
+        pthread_cond_wait(&snapshot->copied, &snapshot->lock);
+    pthread_mutex_unlock(&snapshot->lock);
+}
+
+void hs__snapshot_complete(hs__snapshot *snapshot)
+{
+    if (!atomic_load(&snapshot->n_deferred))
+        return;
+    pthread_mutex_lock(&snapshot->lock);
+    for (size_t i = 0; i < snapshot->n_variables; i++)
+        if (snapshot->items[i].state == DEFERRED)
+            copy_item(snapshot, &snapshot->items[i]);
+    while (atomic_load(&snapshot->n_deferred))
+        pthread_cond_wait(&snapshot->copied, &snapshot->lock);
+    pthread_mutex_unlock(&snapshot->lock);
+}
+
+static void released(void *user)
+{
+    ((hs__snapshot *)user)->guarded = NULL;
+}
+
+static bool before_write(void *user, size_t index)
+{
+    hs__snapshot *snapshot = user;
+    if (!atomic_load_explicit(&snapshot->n_deferred, memory_order_acquire)) {
+        released(snapshot);
+        return false;
+    }
+    if (index == HS_ANY_VARIABLE)
+        hs__snapshot_complete(snapshot);
+    else if (index < snapshot->n_item_of && snapshot->item_of[index] != HS__NONE)
+        finish_item(snapshot, &snapshot->items[snapshot->item_of[index]]);
+    if (atomic_load(&snapshot->n_deferred))
+        return true;
+    released(snapshot);
+    return false;
+}
+
+/* Only the session's thread sets and removes guards. */
+static void remove_guard(hs__snapshot *snapshot)
+{
+    const hs_raw_session *session = snapshot->guarded;
+    if (session)
+        session->ops.guard(session->handle, (hs_write_guard){NULL, NULL, NULL});
+    snapshot->guarded = NULL;
+}
+
+static hs_code copy_meta(hs__snapshot *snapshot, const hs_saver *saver, const hs_raw_session *session, hs_error *err)
+{
+    hs_bytes meta;
+    hs_code code = hs_backend_export_meta_graph(session->backend, saver, &meta, err);
+    if (code == HS_UNIMPLEMENTED) {
+        hs_error_clear(err);
+        return HS_OK; /* the backend has no graph */
+    }
+    if (code)
+        return code;
+    void *copy = hs__alloc(snapshot->env, meta.size, 1);
+    if (copy) {
+        memcpy(copy, meta.data, meta.size);
+        snapshot->meta = (hs_bytes){copy, meta.size};
+    }
+    hs_env_free(hs_backend_env(session->backend), (void *)meta.data);
+    return copy ? HS_OK : hs__no_memory(err, meta.size, "a copy of the graph");
+}
+
+static void empty(hs__snapshot *snapshot)
+{
+    remove_guard(snapshot);
+    snapshot->n = snapshot->n_variables = snapshot->n_item_of = snapshot->bytes = 0;
+    atomic_store(&snapshot->n_deferred, 0);
+    free_meta(snapshot);
+}
+
+/* Allocates all memory at once, because growing doubles it. If that fails, the data grow. */
+static void reserve_all(hs__snapshot *snapshot, size_t bytes)
+{
+    if (bytes <= snapshot->data_capacity)
+        return;
+    hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy for nothing */
+    snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
+    snapshot->data_capacity = snapshot->data ? bytes : 0;
+}
+
+hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, const hs__snapshot_options *options,
+                          hs_error *err)
+{
+    const hs_raw_session *session = list->session;
+    empty(snapshot);
+    adding a = {snapshot, options->overlap && session->ops.guard};
+    if (list->bytes < SIZE_MAX / 2)
+        reserve_all(snapshot, (size_t)list->bytes + ROOM_FOR_NAMES);
+    hs_code code = hs__save_list_check_slices(list, err);
+    if (!code)
+        code = hs__save_list_visit_variables(list, add, &a, err);
+    snapshot->n_variables = snapshot->n;
+    if (!code && atomic_load(&snapshot->n_deferred)) { /* before the states, whose providers may run something */
+        session->ops.guard(session->handle, (hs_write_guard){before_write, released, snapshot});
+        snapshot->guarded = session;
+    }
+    if (!code)
+        code = hs__save_list_visit_states(list, add, &a, err);
+    if (!code && options->meta_saver)
+        code = copy_meta(snapshot, options->meta_saver, session, err);
+    if (code)
+        empty(snapshot);
+    return code;
+}
+
+/* Lets the copies of strings point to the copies of their texts, which growing data may have moved. */
+static void point_to_texts(const hs_tensor *value, const unsigned char *text)
+{
+    hs_string *strings = value->data;
+    for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
+        strings[i].data = (const char *)text;
+        text += strings[i].bytes;
+    }
+}
+
+hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at)
+{
+    const struct hs__snapshot_item *item = &snapshot->items[at];
+    hs__save_item out = {.name = (const char *)snapshot->data + item->name,
+                         .value = item->value,
+                         .slice = item->is_slice ? &item->slice : NULL,
+                         .variable = HS__NONE,
+                         .follows = item->follows,
+                         .nonfinite = item->nonfinite};
+    out.value.data = snapshot->data + item->data;
+    out.value.memory = NULL;
+    if (out.value.dtype == HS_STRING)
+        point_to_texts(&out.value, snapshot->data + item->texts);
+    return out;
+}

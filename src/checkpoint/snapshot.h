@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_CHECKPOINT_SNAPSHOT_H
+#define HS_CHECKPOINT_SNAPSHOT_H
+
+#include "checkpoint/save_list.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A copy in memory of what a save writes. Its memory is reused for the next one.
+ *
+ * With `overlap`, large variables are copied later (deferred): by the thread that completes the snapshot, or by the
+ * session's thread immediately before it changes one of them (hs_write_guard). */
+typedef struct hs__snapshot {
+    const hs_env *env;
+    struct hs__snapshot_item *items;
+    size_t n, capacity, n_variables;   /* the variables come first */
+    size_t *item_of, item_of_capacity; /* by index in the backend: the item of a deferred variable, or HS__NONE */
+    size_t n_item_of;
+    unsigned char *data;
+    size_t bytes, data_capacity;
+    hs_bytes meta;                 /* the graph; data NULL: none */
+    const hs_raw_session *guarded; /* the session whose write guard this is; NULL: none */
+
+    pthread_mutex_t lock;
+    pthread_cond_t copied;
+    atomic_size_t n_deferred; /* variables that are not copied yet; changed under the lock, as the items' states are */
+} hs__snapshot;
+
+/* Returns 0 or an error number. */
+int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env);
+void hs__snapshot_free(hs__snapshot *snapshot);
+
+typedef struct hs__snapshot_options {
+    const hs_saver *meta_saver; /* not NULL: copy the graph too, with this saver's SaverDef */
+    bool overlap;               /* defer large variables, if the backend has write guards */
+} hs__snapshot_options;
+
+/* Copies the variables and states of the list. On failure the snapshot is empty. */
+hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, const hs__snapshot_options *options,
+                          hs_error *err);
+/* Copies the deferred variables, or waits until another thread has. */
+void hs__snapshot_complete(hs__snapshot *snapshot);
+/* The item of that index. The snapshot must be complete. Valid until it changes. */
+hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at);
+
+#endif
