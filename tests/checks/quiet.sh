@@ -9,7 +9,7 @@ env.c.o:stderr           the default logger
 files_posix.c.o:write    files
 progress.c.o:write       the progress line, to the descriptor that the program gave
 signals.c.o:raise        a signal that was caught, to what was there before
-trial.c.o:raise          the end of a trial of a resume, a process that the tool has started
+resume_trial.c.o:raise   the end of a trial of a resume, a process that the tool has started
 "
 never="exit _exit _Exit quick_exit abort __assert_fail __assert raise kill err errx verr verrx warn warnx vwarn vwarnx perror psignal \
 printf vprintf puts putchar putchar_unlocked putc fputc fputs fwrite fprintf vfprintf dprintf vdprintf write writev stdout stderr syslog \
