@@ -67,7 +67,4 @@ void hs__writer_wake(hs_summary_writer *writer);
 /* Empties the buffer. Frees its memory if an unusually large event made it grow. */
 void hs__writer_shrink(const hs_summary_writer *writer, hs__buffer *buffer);
 
-/* Drops a reference to a shared writer. False: other references remain. */
-bool hs__writer_unshare(hs_summary_writer *writer);
-
 #endif
