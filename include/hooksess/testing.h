@@ -79,11 +79,12 @@ HS_API const char *hs_script_last_run(const hs_script *script);
  *
  * This runs a test once for each allocation, which then fails:
  *
- *     for (size_t n = 1, made = 1; n <= made; n++) {
+ *     bool failed = true;
+ *     for (size_t n = 1; failed; n++) {
  *         hs_test_system *system = hs_test_system_new();
  *         hs_test_system_fail_allocation(system, n);
  *         run_test(hs_test_system_env(system));
- *         made = hs_test_system_allocations(system);
+ *         failed = hs_test_system_allocations(system) >= n;
  *         if (hs_test_system_live_blocks(system) > 0)
  *             puts("memory is lost");
  *         hs_test_system_free(system);

@@ -369,7 +369,7 @@ static hs_code try_to_follow(stand_in *g, hs_error *err)
     if (graph->n_queues)
         return hs_error_set(err, HS_UNIMPLEMENTED, "queues of the embedded graph are not TensorFlow's");
     hs_code code = graph_stand_in_theirs(g)->status(graph, err);
-    if (code || (code = hs__graph_resolve(graph, err)))
+    if (code || (code = hs__graph_prepare(graph, err)))
         return code;
     if (!g->tf.ops || count_variables(graph) != g->n_variables)
         code = import(g, err);
