@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of checkpoints: their time, removing them, waiting for a new one. */
+/* The files of checkpoints: whether they exist, their time, removing them, waiting for a new one. */
 #include <hooksess/checkpoint.h>
 
 #include "base/files.h"
@@ -7,6 +7,17 @@
 #include "formats/bundle.h"
 
 #include <string.h>
+
+bool hs_checkpoint_exists(const hs_env *given, const char *prefix)
+{
+    hs_env env;
+    if (!prefix || hs__env_take(&env, given, NULL))
+        return false;
+    char *index = hs__bundle_index_path(&env, prefix);
+    bool exists = index && hs__file_exists(&env, index);
+    hs__free(&env, index);
+    return exists;
+}
 
 hs_code hs_checkpoint_mtime(const hs_env *given, const char *prefix, int64_t *ns, hs_error *err)
 {
