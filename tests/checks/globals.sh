@@ -18,8 +18,8 @@ signals.c.o:n_running
 signals.c.o:owner_pid
 signals.c.o:previous
 raw_session.c.o:opened            how many sessions were opened
-writer_shared.c.o:shared          the event files that are shared
-writer_shared.c.o:shared_lock
+writer.c.o:shared          the event files that are shared
+writer.c.o:shared_lock
 histogram_buckets.c.o:made        a table of constants, which is computed
 histogram_buckets.c.o:tables
 "
