@@ -30,6 +30,14 @@ add_test(
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${CMAKE_NM} ${PROJECT_SOURCE_DIR}/src
           $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_testing_objects> "$<$<TARGET_EXISTS:hooksess_tensorflow>:$<TARGET_OBJECTS:hooksess_tensorflow>>"
   COMMAND_EXPAND_LISTS)
+if(TARGET hooksess_tensorflow AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
+  add_test(
+    NAME checks/floors_picture
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors_picture.py ${PROJECT_SOURCE_DIR}/docs/floors.svg
+            ${CMAKE_NM} $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_testing_objects>
+            $<TARGET_OBJECTS:hooksess_tensorflow>
+    COMMAND_EXPAND_LISTS)
+endif()
 add_test(NAME checks/tiers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/tiers.py ${PROJECT_SOURCE_DIR}/include)
 add_test(
   NAME checks/no_privileges
