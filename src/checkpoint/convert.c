@@ -2,7 +2,7 @@
 /* Converting checkpoints to safetensors files and back, one tensor at a time. */
 #include "base/state.h"
 #include "checkpoint/directory.h"
-#include "checkpoint/new_checkpoint.h"
+#include "checkpoint/commit.h"
 #include "checkpoint/session_safetensors.h"
 #include "formats/bundle.h"
 

@@ -7,7 +7,7 @@
 #include "graph.pb-c.h"
 
 #include "base/buffer.h"
-#include "checkpoint/new_checkpoint.h"
+#include "checkpoint/commit.h"
 #include "checkpoint/save_list.h"
 
 /* Saving and restoring by ops of the graph itself, which a SaverDef of TensorFlow's Saver names. */

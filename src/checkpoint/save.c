@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One save, by the protocol in saver.h: steps 1, 4 and 5 are here, 0 is in directory.c, 2 and 3 are in new_checkpoint.c, 6
+/* One save, by the protocol in saver.h: steps 1, 4 and 5 are here, 0 is in directory.c, 2 and 3 are in commit.c, 6
  * is in retention.c. */
 #include "checkpoint/save.h"
 
 #include "base/files.h"
-#include "checkpoint/new_checkpoint.h"
+#include "checkpoint/commit.h"
 #include "checkpoint/shards.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "checkpoint/selection.h"
 #include "checkpoint/state_file.h"
 
-/* How a checkpoint is committed. The files that do it: save.c, new_checkpoint.c, directory.c.
+/* How a checkpoint is committed. The files that do it: save.c, commit.c, directory.c.
  *
  *   0. The directory is locked against other processes. When the lock is new, the directory is synced, because names that
  *      are visible may be those of a killed process that had not synced them. Files of interrupted saves are removed.

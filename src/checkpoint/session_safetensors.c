@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "checkpoint/new_checkpoint.h"
+#include "checkpoint/commit.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/restore_plan.h"
 #include "checkpoint/save_item.h"

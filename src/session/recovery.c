@@ -151,7 +151,7 @@ bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_
     return true;
 }
 
-double hs__backoff(const hs_recovery *recovery, int64_t attempt)
+double hs__recovery_backoff(const hs_recovery *recovery, int64_t attempt)
 {
     const double max_secs = recovery->backoff_secs > 60 ? recovery->backoff_secs : 60;
     return attempt > 1 ? hs__backoff_secs(recovery->backoff_secs, max_secs, attempt - 1) : 0;
@@ -159,7 +159,7 @@ double hs__backoff(const hs_recovery *recovery, int64_t attempt)
 
 static bool wait_before_attempt(struct hs_session *session, int64_t attempt)
 {
-    hs__pause(session, hs__backoff(&session->recovery.options, attempt));
+    hs__pause(session, hs__recovery_backoff(&session->recovery.options, attempt));
     return attempt == 1 || !hs__stop_requested(session);
 }
 

@@ -8,7 +8,7 @@
 #include "base/map.h"
 
 /* Requests: run args with resolved names. Args are compiled into a request once. Later their request is found by their
- * contents, whatever their addresses. The plan of a run is the union of its requests (run_plan.h). */
+ * contents, whatever their addresses. The plan of a run is the union of its requests (merge_fetches.h). */
 
 /* Index of a node in hs__requests.nodes. */
 typedef uint32_t hs__node_index;

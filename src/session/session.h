@@ -5,7 +5,7 @@
 #include <hooksess/session.h>
 
 #include "backends/raw_session.h"
-#include "session/run_plan.h"
+#include "session/merge_fetches.h"
 #include "summary/writer_cache.h"
 #include "threads/coordinator.h"
 
@@ -19,7 +19,7 @@
  *   session_create.c                  the parts that are created again after a loss: the backend's session, its values, threads
  *   recovery.c                        retries and backoff after a loss; the initial state
  *   hooked_run.c                      runs with hooks, steps that the caller computes
- *   run_request.c, run_plan.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
+ *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
  *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request
  *   stop.c                            why a session stops
  *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
@@ -451,7 +451,7 @@ hs_code hs__copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error *e
 bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what,
                        hs_error *error);
 /* Seconds to wait before an attempt. The first attempt has number 1 and does not wait. */
-double hs__backoff(const hs_recovery *recovery, int64_t attempt);
+double hs__recovery_backoff(const hs_recovery *recovery, int64_t attempt);
 /* hs__create at the opening, repeated as often as hs_recovery allows. */
 hs_code hs__create_with_retries(struct hs_session *session, hs_error *err);
 /* hs_session_options.recovery was given. */

@@ -190,7 +190,7 @@ static bool opens_another(hs_supervisor *sv, const hs_recovery *recovery, int64_
         !hs__count_attempt(recovery, attempts, &sv->env, "session lost; opening another", error))
         return false;
     hs_coordinator_clear_stop(sv->coordinator); /* a stop request during the backoff counts */
-    return !hs_coordinator_wait_for_stop(sv->coordinator, hs__backoff(recovery, *attempts));
+    return !hs_coordinator_wait_for_stop(sv->coordinator, hs__recovery_backoff(recovery, *attempts));
 }
 
 hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_supervisor_step_fn step,

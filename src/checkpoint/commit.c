@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/new_checkpoint.h"
+#include "checkpoint/commit.h"
 
 #include "base/files.h"
 #include "formats/bundle.h"

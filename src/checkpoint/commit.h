@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_CHECKPOINT_NEW_CHECKPOINT_H
-#define HS_CHECKPOINT_NEW_CHECKPOINT_H
+#ifndef HS_CHECKPOINT_COMMIT_H
+#define HS_CHECKPOINT_COMMIT_H
 
 #include "checkpoint/directory.h"
 

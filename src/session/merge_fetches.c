@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of a run: merges the requests into one call of the backend, and gives each requester its values. */
-#include "session/run_plan.h"
+#include "session/merge_fetches.h"
 
 #include <math.h>
 #include <string.h>

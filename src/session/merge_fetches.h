@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SESSION_RUN_PLAN_H
-#define HS_SESSION_RUN_PLAN_H
+#ifndef HS_SESSION_MERGE_FETCHES_H
+#define HS_SESSION_MERGE_FETCHES_H
 
 #include <hooksess/run.h>
 
