@@ -152,6 +152,11 @@ char *hs__raw_session_restored(hs_raw_session *raw, char *path)
     return replace_path(raw, path);
 }
 
+void hs__raw_session_reinitialized(hs_raw_session *raw)
+{
+    raw->restores++;
+}
+
 void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step)
 {
     begin_restored(raw);

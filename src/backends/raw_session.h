@@ -15,8 +15,9 @@
  *   raw_variables.c  variables: the backend's, and those added while the session is open
  *   raw_sharing.c    the lock of a session that several threads run
  *
- * These files alone write its fields, but for `unclaimed`, `loading_states` and `unallocated_logged`, which belong to
- * src/checkpoint, and `runs_queues`, which belongs to src/session. */
+ * These files write its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to src/checkpoint.
+ * src/checkpoint fills `unclaimed`, and src/session frees it. src/session sets `runs_queues`, `unhooked` and
+ * hs__state_slot.varies. */
 
 /* A registered provider of state. */
 typedef struct hs__state_slot {
@@ -75,13 +76,13 @@ struct hs_raw_session {
     bool runs_queues;   /* the hooked session has started the backend's queue runners itself */
     void *owner;        /* the session around it */
     const hs__raw_session_owner_ops *owner_ops;
-    bool sharable;               /* no hooks run in it, so that several threads may run it */
+    bool unhooked;               /* no hooks run in it: several threads may run it, and the caller closes it */
     struct hs__sharing *sharing; /* NULL: one thread runs it */
     hs__state_slot *states;
     size_t n_states, states_capacity;
-    hs__late_variable *late; /* behind those of the session: those that a recovery has lost, until it is complete */
+    hs__late_variable *late; /* n_late variables of the open session, then n_lost of the one that was closed */
     size_t n_late, n_lost, late_capacity;
-    size_t late_from;            /* the index of the first of them: there are as many of the backend's */
+    size_t late_from;            /* index of the first late variable: the number of the backend's variables */
     hs__stored_states unclaimed; /* of the last restored checkpoint: no provider or variable has claimed them yet */
     bool loading_states;         /* a provider is loading: none can be added */
     bool unallocated_logged;     /* the log has named variables without memory */
@@ -99,9 +100,9 @@ struct hs_raw_session {
 void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend backend, const hs_backend_ops *ops,
                           const hs__raw_session_owner_ops *owner_ops, void *owner);
 hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes config, hs_error *err);
-/* Closes the backend's session, if it is open, and removes its states and late variables. */
+/* Closes the backend's session, if it is open. Removes its states; its late variables become lost ones. */
 hs_code hs__raw_session_close(hs_raw_session *raw, hs_error *err);
-/* Frees the rest of a closed session. */
+/* Frees the rest of a closed session, but for `unclaimed`. */
 void hs__raw_session_free(hs_raw_session *raw);
 
 /* Sets the error of hs__raw_session_read_step. */
@@ -120,6 +121,8 @@ static inline void hs__raw_session_moved(hs_raw_session *raw)
 }
 /* Records a restore of the checkpoint `path`, which it adopts. Returns the previous path; free it with hs__free. */
 char *hs__raw_session_restored(hs_raw_session *raw, char *path);
+/* Records that the variables were initialized again. */
+void hs__raw_session_reinitialized(hs_raw_session *raw);
 /* Records a restore from memory. step -1: unknown. */
 void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step);
 /* Drops the path of the last restore and the refusal of saves, before the session is opened again. */

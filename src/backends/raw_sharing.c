@@ -22,7 +22,7 @@ struct hs__sharing {
 hs_code hs_raw_session_share(hs_raw_session *raw, hs_error *err)
 {
     hs_error_clear(err);
-    if (!raw || !raw->handle || !raw->sharable)
+    if (!raw || !raw->handle || !raw->unhooked)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             raw && raw->handle ? "the raw session of a session with hooks cannot be shared"
                                                : "session is NULL or closed");

@@ -182,22 +182,25 @@ static hs_code save_now(hs__background *b, const hs__save_list *list, const char
     return HS_OK;
 }
 
-hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
-                            const hs_save_options *options, hs_error *err)
+hs_code hs__background_begin(hs_saver *saver, hs_busy_policy policy, bool *replaces, hs_error *err)
 {
     hs_code code;
     if (!saver->background && (code = start(saver, err)))
         return code;
     hs__background *b = saver->background;
-    bool replaces;
-    if ((code = apply_policy(b, options->busy, &replaces, err)))
+    if ((code = apply_policy(b, policy, replaces, err)) || atomic_load(&b->reported) || !b->error.code)
         return code;
-    if (!atomic_load(&b->reported) && b->error.code) { /* the caller has not polled it */
-        atomic_store(&b->reported, true);
-        code = hs__error_copy(err, &b->error);
-        hs_error_prefix(err, "the previous save, of step %lld", (long long)b->step);
-        return code;
-    }
+    atomic_store(&b->reported, true); /* the caller has not polled it */
+    code = hs__error_copy(err, &b->error);
+    hs_error_prefix(err, "the previous save, of step %lld", (long long)b->step);
+    return code;
+}
+
+hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
+                            const hs_save_options *options, bool replaces, hs_error *err)
+{
+    hs__background *b = saver->background;
+    hs_code code;
     if (saver->graph.saves || (options->copy_limit > 0 && list->bytes > (uint64_t)options->copy_limit))
         return save_now(b, list, prefix, step, options, err);
     if ((code = fill(b, list, prefix, step, options, err)))

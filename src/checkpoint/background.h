@@ -10,10 +10,13 @@
 
 typedef struct hs__background hs__background;
 
-/* Copies the variables and states of the list, or what must be copied immediately, and starts the save. `options` are
- * complete. */
+/* Waits for a save in progress, or not, by the policy: CANCELLED if the new save is skipped. Sets *replaces for
+ * hs__background_save. Returns the error of a previous save that was not polled. */
+hs_code hs__background_begin(hs_saver *saver, hs_busy_policy policy, bool *replaces, hs_error *err);
+/* After hs__background_begin: copies the variables and states of the list, or what must be copied immediately, and starts
+ * the save. `options` are complete. */
 hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
-                            const hs_save_options *options, hs_error *err);
+                            const hs_save_options *options, bool replaces, hs_error *err);
 /* Waits until no save is in progress. */
 void hs__background_wait(const hs_saver *saver);
 /* Waits, and ends the thread. */

@@ -7,8 +7,8 @@
  * From here on the merged checkpoint exists.
  *   4. The sources are removed, indexes first.
  *
- * An interrupted merge leaves all sources, or the merged checkpoint and some of the sources. Calling it again completes it.
- */
+ * An interrupted merge leaves all sources; after step 3 also the merged checkpoint, with any of the sources. It may leave
+ * temporary files. Calling it again completes it. */
 #include <hooksess/checkpoint.h>
 
 #include "base/error.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One save, by the protocol in saver.h: steps 1, 4 and 5 are here, 0 is in directory.c, 2 and 3 are in commit.c, 6
- * is in retention.c. */
+/* One save: calls the steps of the protocol in saver.h in their order. */
 #include "checkpoint/save.h"
 
 #include "base/files.h"

@@ -150,16 +150,25 @@ static void record_rollback(hs_saver *saver, const hs_raw_session *session)
     saver->rolled_back = true;
 }
 
-static hs_code save_list(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
-                         const hs_save_options *options, hs_error *err)
+/* The list is made when no save is in progress any more: the session may have changed meanwhile. */
+static hs_code save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                    const hs_save_options *options, hs_error *err)
 {
-    hs__save_list_log_unallocated(list);
-    if (options->background)
-        return hs__background_save(saver, list, prefix, step, options, err);
-    hs__background_wait(saver);
-    hs_code code = hs__save_session(saver, list, prefix, step, options, err);
-    if (!code)
-        hs_error_clear(err);
+    bool replaces = false;
+    hs__save_list list;
+    hs_code code = HS_OK;
+    if (!options->background)
+        hs__background_wait(saver);
+    else if ((code = hs__background_begin(saver, options->busy, &replaces, err)))
+        return code;
+    if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err))) {
+        hs__save_list_log_unallocated(&list);
+        if (options->background)
+            code = hs__background_save(saver, &list, prefix, step, options, replaces, err);
+        else if (!(code = hs__save_session(saver, &list, prefix, step, options, err)))
+            hs_error_clear(err);
+    }
+    hs__save_list_free(&list);
     return code;
 }
 
@@ -167,7 +176,6 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
                       const hs_save_options *given, hs_error *err)
 {
     hs_save_options options = HS_INIT(hs_save_options);
-    hs__save_list list;
     hs_code code;
     hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*hs__path_base(prefix))
@@ -179,10 +187,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
         (code = check_options(&options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
         return code;
     record_rollback(saver, session);
-    if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err)))
-        code = save_list(saver, &list, prefix, step, &options, err);
-    hs__save_list_free(&list);
-    return code;
+    return save(saver, session, prefix, step, &options, err);
 }
 
 hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)

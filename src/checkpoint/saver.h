@@ -9,7 +9,8 @@
 #include "checkpoint/selection.h"
 #include "checkpoint/state_file.h"
 
-/* How a checkpoint is committed. The files that do it: save.c, commit.c, directory.c.
+/* How a checkpoint is committed: step 0 in directory.c; 1 in save.c and graph_saver.c; 2 and 3 in commit.c; 4 in
+ * directory.c, started by save.c; 5 in state_file.c; 6 in retention.c.
  *
  *   0. The directory is locked against other processes. When the lock is new, the directory is synced, because names that
  *      are visible may be those of a killed process that had not synced them. Files of interrupted saves are removed.

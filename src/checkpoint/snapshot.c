@@ -145,8 +145,10 @@ static hs_code add(void *user, const hs__save_item *from, hs_error *err)
                                      .is_slice = from->slice != NULL,
                                      .follows = from->follows,
                                      .nonfinite = from->nonfinite};
-    if (from->slice)
+    if (from->slice) {
         item.slice = *from->slice;
+        item.slice.name = NULL; /* borrowed of the session; the snapshot has the name itself */
+    }
     hs_code code =
         hs__reserve(snapshot->env, &snapshot->items, &snapshot->capacity, snapshot->n + 1, sizeof *snapshot->items, err);
     if (code || (code = append(snapshot, from->name, strlen(from->name) + 1, &item.name, err)))

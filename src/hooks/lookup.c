@@ -22,7 +22,8 @@ hs_saver *hs__find_saver(hs_backend backend, hs_saver *given, hs_scaffold *scaff
     hs_saver *saver = given ? given : scaffold ? hs_scaffold_saver(scaffold) : NULL;
     if (saver)
         return saver;
-    for (*n_items = 0; hs_backend_collection_item(backend, HS_SAVERS, *n_items, &item);)
+    hs_backend_collection_item(backend, HS_SAVERS, 0, &item);
+    for (*n_items = 0; hs_backend_collection_item(backend, HS_SAVERS, *n_items, NULL);)
         ++*n_items;
     return *n_items == 1 ? (hs_saver *)item : NULL;
 }

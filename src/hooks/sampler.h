@@ -15,7 +15,7 @@ typedef struct hs__sampler {
     int64_t sampled_step; /* step of the last sample. -1: none */
     /* Before the first run after the creation of the session, a restore, or a decrease of the step */
     int64_t begin_step, begin_ns;
-    bool begun, has_step, fires_first, samples_now;
+    bool begun, fires_first, samples_now;
 } hs__sampler;
 
 /* For begin. */

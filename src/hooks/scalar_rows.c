@@ -31,7 +31,7 @@ static void update_board(hs__metrics_board *board, const hs_raw_session *session
     }
 }
 
-static bool take_new_metric(hs__metrics_board *board, size_t index, double *value, int64_t *step)
+static bool pop_new_metric(hs__metrics_board *board, size_t index, double *value, int64_t *step)
 {
     hs__board_metric *metric = &board->metrics[index];
     bool is_new = metric->known && !metric->shown;
@@ -174,7 +174,7 @@ static void read_metrics(hs__scalar_rows *rows)
     update_board(&rows->board, rows->session);
     for (size_t i = 0; i < rows->n_metrics; i++) {
         hs_scalar *to = &rows->scalars[rows->n_tensors + i];
-        to->known = take_new_metric(&rows->board, i, &to->value, &to->step);
+        to->known = pop_new_metric(&rows->board, i, &to->value, &to->step);
         if (!to->known)
             to->value = (double)NAN;
     }

@@ -216,8 +216,8 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
         return code;
     session->values.plan = *plan;
     begin_context(session, args, 0);
-    hs__unmute(session);
     hs__begin_timing(session, args->kind);
+    hs__unmute(session);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
     code = call_before_run(session, *plan, err);

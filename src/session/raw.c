@@ -6,7 +6,7 @@
 
 /* Functions that lower floors call (hs__raw_session_owner_ops). */
 
-static void note_save(void *owner)
+static void on_saved(void *owner)
 {
     hs__release_initial_state(owner);
 }
@@ -18,7 +18,7 @@ static bool stops_unsaved(const void *owner)
 }
 
 const hs__raw_session_owner_ops hs__session_owner_ops = {
-    .run = hs_raw_session_run, .saved = note_save, .stops_unsaved = stops_unsaved};
+    .run = hs_raw_session_run, .saved = on_saved, .stops_unsaved = stops_unsaved};
 
 /* Runs without hooks. */
 

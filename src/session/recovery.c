@@ -52,6 +52,11 @@ hs_code hs__copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error *e
     return HS_OK;
 }
 
+hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err)
+{
+    return hs__copy_recovery(&session->recovery.options, given, err);
+}
+
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
 {
     return hs__may_recover(session) && hs__is_preemption(hs_coordinator_error(session->coordinator, why)) &&

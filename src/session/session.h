@@ -20,7 +20,7 @@
  *   recovery.c                        retries and backoff after a loss; the initial state
  *   hooked_run.c                      runs with hooks, steps that the caller computes
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
- *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request
+ *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, run_args.c, outcome.c
  *   stop.c                            why a session stops
  *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
  *   session_states.c                  what is saved in addition to variables
@@ -31,12 +31,12 @@
 /* Failures of one hook after which training continued. */
 typedef struct hs__failure {
     char hook[64];
-    const struct hs__hook *muted; /* the hook, if it was muted; NULL: never, or it is not a hook */
+    const struct hs__hook *muted; /* the hook, if it was muted; NULL: it was not muted, or the failure is not a hook's */
     int64_t failures, first_step, last_step;
     hs_error last;
 } hs__failure;
 
-/* The part of a hook that a run does not read. */
+/* The part of a hook that most runs do not read. */
 typedef struct hs__hook_cold {
     struct hs_session *session;
     hs_hook_ops ops;  /* complete */
@@ -102,7 +102,7 @@ typedef enum hs__life {
     HS__READY = 0,
     HS__IN_STEP_FUNCTION, /* of hs_session_run_step; a loss is recovered after the whole function */
     HS__IN_OWN_STEP,      /* between hs_step_begin and hs_step_end */
-    HS__CREATING,         /* created or recovered: it can neither run nor be closed */
+    HS__CREATING,         /* recovered, or opened by a session manager: it can neither run nor be closed */
     HS__CLOSING,
 } hs__life;
 
@@ -114,7 +114,7 @@ struct hs_run_context {
     hs_boundary boundary;
     bool after; /* the backend has run */
     bool boundary_requested;
-    hs__stop stop; /* requested by the hook that is called */
+    hs__stop stop; /* requested by the hooks of this run */
     bool has_step[2], has_now[2];
     int64_t step[2], now[2];
     uint64_t moves; /* hs_raw_session.moves when the steps were read */
@@ -139,16 +139,15 @@ typedef struct hs__metric {
     int64_t restores; /* hs_raw_session.restores at that time; older values are invalid */
 } hs__metric;
 
-/* Each of the following parts of hs_session is read and written by one file only, and by that file's inline functions
- * below. */
+/* Each of the following parts of hs_session is used by one file only, and by that file's inline functions below. */
 
-/* session_create.c. What hs__create has created so far. */
-typedef struct hs__made {
-    uint64_t attempts;
+/* session_create.c. Attempts to create the session. */
+typedef struct hs__attempts {
+    uint64_t n;
     hs_coordinator **retired_coordinators; /* of earlier attempts; a caller may still hold one */
     size_t n_retired, retired_capacity;
     bool stop_was_requested; /* of the last of them, without an error */
-} hs__made;
+} hs__attempts;
 
 /* recovery.c */
 typedef struct hs__recovery {
@@ -177,7 +176,7 @@ typedef struct hs__progress {
     _Atomic(const hs__hook *) hook; /* whose callback runs */
 } hs__progress;
 
-/* run_stack.c. A run that set_waiting for data. */
+/* run_stack.c. What a run that waits for data needs. */
 typedef struct hs__data_wait {
     hs_phase phase_before;
     atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
@@ -225,7 +224,7 @@ struct hs_session {
     char *target;
     hs_bytes config;
     hs__creation creation;
-    hs__made made;
+    hs__attempts attempts;
     hs__recovery recovery;
     hs__writer_cache writers;
     hs__metrics metrics;
@@ -245,18 +244,18 @@ struct hs_session {
     struct {
         const void *floor; /* stack address at which the current HS__CALL began; NULL: no call */
         pthread_t thread;  /* the thread of that call */
-    } call;                /* session.c */
+    } call;                /* hooked_run.c */
     struct {
         bool used; /* hs_step_begin has returned true at least once */
         hs__run_plan *plan;
-    } own_step; /* own_step.c */
+    } own_step; /* hooked_run.c */
 
     atomic_uint stops;         /* hs__stop bits; set and read by any thread and signal handler */
     atomic_uint save_requests; /* to save; from any thread or signal handler */
     bool already_done;
     struct {
         unsigned stops; /* hs__stop_causes when the session was closed */
-        bool finished;  /* it would end here even if no thread had reported that the session is lost */
+        bool finished;  /* ended for another reason than a loss; a loss reported from now on is only logged */
     } end;              /* session_close.c */
     hs__signals signals;
     double save_secs; /* duration of a save; 0: unknown */
@@ -292,7 +291,7 @@ hs_hook *hs__hooks_hold(const hs_env *env, const hs_hook *hooks, hs_error *err);
 /* signals.c */
 
 void hs__signals_init(struct hs_session *session);
-hs_code hs__signals_take(struct hs_session *session, bool handled, double grace_secs, hs_error *err);
+hs_code hs__signals_copy_options(struct hs_session *session, bool handled, double grace_secs, hs_error *err);
 /* If the session handles signals: a handler records them in the session from now on. */
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
 void hs__signals_end(struct hs_session *session);
@@ -337,14 +336,17 @@ static inline void hs__call_cleanup(struct hs_session **call)
         hs__call_abandoned(*call);
 }
 
-/* stop.c. Why the session stops. These may be called by any thread and in signal handlers. */
+/* stop.c. Why the session stops. */
+
+/* The next three: any thread, and signal handlers. */
 static inline unsigned hs__stops(const struct hs_session *session)
 {
-    return atomic_load_explicit(&((struct hs_session *)session)->stops, memory_order_relaxed);
+    return atomic_load_explicit(&((struct hs_session *)session)->stops, memory_order_acquire);
 }
-static inline void hs__add_stops(struct hs_session *session, unsigned causes)
+/* Returns the causes before. */
+static inline unsigned hs__add_stops(struct hs_session *session, unsigned causes)
 {
-    atomic_fetch_or(&session->stops, causes);
+    return atomic_fetch_or(&session->stops, causes);
 }
 /* Tests the bit first: it is mostly clear, and an atomic write in each run would cost more. */
 static inline void hs__clear_stop(struct hs_session *session, hs__stop cause)
@@ -352,14 +354,15 @@ static inline void hs__clear_stop(struct hs_session *session, hs__stop cause)
     if (hs__stops(session) & (unsigned)cause)
         atomic_fetch_and(&session->stops, ~(unsigned)cause);
 }
-/* All causes, with HS__STOP_THREADS if the coordinator requests a stop. 0: the session does not stop. */
+/* All causes, with HS__STOP_THREADS if the coordinator requests a stop. 0: the session does not stop. Any thread, but no
+ * signal handler. */
 unsigned hs__stop_causes(const struct hs_session *session);
 /* Adds HS__STOP_STEP, unless the step ends the loop because the program or a signal requested it. */
 void hs__stop_step(struct hs_session *session);
 /* Adds `how`: HS__STOP_HOOK_INTERRUPTED or _DONE. `hook` is its name; "": the library. */
 void hs__stop_by_hook(struct hs_session *session, const char *hook, hs__stop how);
 /* True if a hook, a step, a thread, the program or a signal requested a stop. Failures and the end of input do not count.
- */
+ * Any thread, but no signal handler. */
 bool hs__stop_requested(const struct hs_session *session);
 
 static inline void hs__set_input_ended(struct hs_session *session, bool ended)
@@ -440,12 +443,13 @@ hs_code hs__discard_raw(struct hs_session *session, hs_error *err);
 void hs__stop_threads(struct hs_session *session);
 
 /* Frees the coordinators of earlier attempts. */
-void hs__made_free(struct hs_session *session);
+void hs__attempts_free(struct hs_session *session);
 
 /* recovery.c */
 
 void hs__recovery_init(struct hs_session *session);
 void hs__recovery_free(struct hs_session *session);
+hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err);
 hs_code hs__copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err);
 /* Counts and logs one more attempt after `error`. False if max_attempts is reached; `error` then says so. */
 bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what,

@@ -171,7 +171,7 @@ void hs__session_free(hs_session *session)
     hs__requests_free(&session->requests);
     free_plans(session);
     hs_coordinator_free(session->coordinator);
-    hs__made_free(session);
+    hs__attempts_free(session);
     hs__recovery_free(session);
     hs__failures_free(session);
     hs__callback_timing_free(session);

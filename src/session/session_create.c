@@ -97,7 +97,7 @@ static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs
     hs_code code = hs__startup_initialize(raw, startup, err);
     if (code || hs__initial_state(session))
         return code ? code : hs_raw_session_restore_copy(raw, hs__initial_state(session), err);
-    hs__raw_session_rolled_back(raw, -1); /* to the initial values */
+    hs__raw_session_reinitialized(raw);
     return HS_OK;
 }
 
@@ -125,15 +125,16 @@ static hs_code replace_coordinator(struct hs_session *session, hs_error *err)
     hs_coordinator *fresh = hs__coordinator_new(&session->env);
     if (!fresh)
         return hs__no_memory(err, 1, "a coordinator");
-    hs_code code = hs__reserve(&session->env, &session->made.retired_coordinators, &session->made.retired_capacity,
-                               session->made.n_retired + 1, sizeof *session->made.retired_coordinators, err);
+    hs_code code = hs__reserve(&session->env, &session->attempts.retired_coordinators, &session->attempts.retired_capacity,
+                               session->attempts.n_retired + 1, sizeof *session->attempts.retired_coordinators, err);
     if (code) {
         hs_coordinator_free(fresh);
         return code;
     }
-    if (session->made.stop_was_requested)
+    if (session->attempts.stop_was_requested)
         hs_coordinator_request_stop(fresh, NULL);
-    session->made.retired_coordinators[session->made.n_retired++] = session->coordinator; /* a caller may still hold it */
+    session->attempts.retired_coordinators[session->attempts.n_retired++] =
+        session->coordinator; /* a caller may still hold it */
     session->coordinator = fresh;
     return HS_OK;
 }
@@ -158,11 +159,11 @@ void hs__stop_threads(struct hs_session *session)
     hs_coordinator_join(session->coordinator, &options, NULL);
 }
 
-void hs__made_free(struct hs_session *session)
+void hs__attempts_free(struct hs_session *session)
 {
-    for (size_t i = 0; i < session->made.n_retired; i++)
-        hs_coordinator_free(session->made.retired_coordinators[i]);
-    hs__free(&session->env, session->made.retired_coordinators);
+    for (size_t i = 0; i < session->attempts.n_retired; i++)
+        hs_coordinator_free(session->attempts.retired_coordinators[i]);
+    hs__free(&session->env, session->attempts.retired_coordinators);
 }
 
 /* Creating and discarding the session. */
@@ -200,7 +201,7 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
 
 hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
 {
-    hs_code code = session->made.attempts++ ? replace_coordinator(session, err) : HS_OK;
+    hs_code code = session->attempts.n++ ? replace_coordinator(session, err) : HS_OK;
     if (!recovering)
         hs__raw_session_free_late(&session->raw); /* variables of a failed attempt; the hooks add them again */
     if (code || (code = restore_or_initialize(session, recovering, err)) || (code = start_queues(session, err)))
@@ -213,7 +214,7 @@ hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
 hs_code hs__discard_raw(struct hs_session *session, hs_error *err)
 {
     hs_error error = {0}, threads;
-    session->made.stop_was_requested = hs__coordinator_asked(session->coordinator);
+    session->attempts.stop_was_requested = hs__coordinator_asked(session->coordinator);
     hs__stop_threads(session);
     if (hs__close_raw(session, &error))
         hs_log(&session->env, HS_LOG_WARNING, "%s", error.message);

@@ -117,7 +117,7 @@ static hs_session *new_session(hs_backend backend, const hs_session_manager_prep
         session = hs__session_new(backend, &ops, err);
     if (!session)
         return NULL;
-    session->raw.sharable = true;
+    session->raw.unhooked = true;
     session->target = hs__strdup(&session->env, options->target ? options->target : "");
     char *config = hs__strndup(&session->env, options->config.size ? options->config.data : "", options->config.size);
     session->config = (hs_bytes){config, options->config.size};
@@ -214,7 +214,7 @@ hs_code hs_raw_session_close(hs_raw_session *raw, hs_error *err)
     if (!raw)
         return HS_OK;
     hs_session *session = hs__session_of(raw);
-    if (!raw->sharable)
+    if (!raw->unhooked)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "this raw session belongs to a session with hooks; close that session with hs_session_close");
     if (session->in_backend || session->level || session->life == HS__CREATING)

@@ -123,7 +123,7 @@ static hs_code copy_creation(hs_session *session, const hs_session_options *opti
         (options->restore_options &&
          (code = hs__copy_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
         return code;
-    return hs__copy_recovery(&session->recovery.options, options->recovery, err);
+    return hs__recovery_copy_options(session, options->recovery, err);
 }
 
 static hs_code copy_options(hs_session *session, const hs_session_options *options, hs_error *err)
@@ -137,7 +137,7 @@ static hs_code copy_options(hs_session *session, const hs_session_options *optio
                             (int)options->restore);
     if (options->config.size && !options->config.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.config.data is NULL, but its size is not 0");
-    hs_code code = hs__signals_take(session, options->signals, options->signal_grace_secs, err);
+    hs_code code = hs__signals_copy_options(session, options->signals, options->signal_grace_secs, err);
     if (code)
         return code;
     session->target = hs__strdup(&session->env, options->target ? options->target : "");

@@ -66,7 +66,7 @@ static bool record_signal(struct hs_session *session, int signal)
     int64_t first_ns = atomic_load(&session->signals.first_ns); /* 0: another thread is recording the first signal */
     if (!first_ns || now_ns() - first_ns < SAME_SIGNAL_NS)
         return false;
-    return atomic_fetch_or(&session->stops, HS__STOP_OUTSIDE) & HS__STOP_UNSAVED;
+    return hs__add_stops(session, HS__STOP_OUTSIDE) & HS__STOP_UNSAVED;
 }
 
 static void call_action(const struct sigaction *action, int signal, siginfo_t *info, void *context)
@@ -159,7 +159,7 @@ static void uninstall(void)
 /* Times of signals are read from the system's clock, even if `env` has another. */
 double hs_raw_session_grace_left_secs(hs_raw_session *raw)
 {
-    struct hs_session *session = raw ? raw->owner : NULL;
+    struct hs_session *session = raw ? hs__session_of(raw) : NULL;
     unsigned stops = session ? hs__stops(session) : HS__STOP_UNSAVED;
     if (stops & HS__STOP_UNSAVED)
         return 0;
@@ -185,7 +185,7 @@ void hs__signals_init(struct hs_session *session)
     atomic_init(&session->signals.first_ns, 0);
 }
 
-hs_code hs__signals_take(struct hs_session *session, bool handled, double grace_secs, hs_error *err)
+hs_code hs__signals_copy_options(struct hs_session *session, bool handled, double grace_secs, hs_error *err)
 {
     if (!(grace_secs >= 0) && grace_secs != HS_NEVER)
         return hs_error_set(err, HS_INVALID_ARGUMENT,

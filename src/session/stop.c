@@ -12,7 +12,7 @@ unsigned hs__stop_causes(const struct hs_session *session)
 
 bool hs_session_should_stop(const hs_session *session)
 {
-    return !session || hs__stop_causes(session);
+    return !session || hs__stops(session) || hs__stop_causes(session);
 }
 
 bool hs__stop_requested(const struct hs_session *session)
