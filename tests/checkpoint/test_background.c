@@ -145,7 +145,9 @@ static void a_busy_saver_may_skip_a_save(void **state)
     assert_ok(save_behind(f, 1, HS_BUSY_SKIP), &f->err);
     wait_at_gate();
     assert_true(hs_saver_busy(f->saver));
+    size_t allocations = f->t.allocations;
     assert_fails(save_behind(f, 2, HS_BUSY_SKIP), HS_CANCELLED, &f->err, "is still being saved");
+    assert_int_equal(f->t.allocations, allocations); /* nothing was listed that could fail otherwise */
     set_gate(false);
     assert_finished(f, 1);
     assert_false(has_file(f, 2, "index"));

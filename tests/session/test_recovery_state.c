@@ -80,6 +80,27 @@ static void without_a_copy_variables_are_initialized_again(void **state)
     assert_contains(l->t.log, "step 0: recovered from a failure at step 1, initialized again");
 }
 
+static hs_code refuse_saves(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    (void)user, (void)scaffold, (void)err;
+    hs_raw_session_refuse_saves(session, NULL);
+    return HS_OK;
+}
+
+/* What the init function has recorded, it records again. The recovery does not drop it. */
+static void initializing_again_keeps_what_the_init_function_records(void **state)
+{
+    lost *l = *state;
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = refuse_saves), &l->err);
+    l->recovery.snapshot_limit = 1;
+    lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold));
+    lost_recover(l);
+    assert_contains(l->t.log, "initialized again");
+    assert_true(hs_raw_session_save_refusal(hs_session_raw(l->session), NULL) != HS_OK);
+    lost_close(l);
+    hs_scaffold_free(scaffold);
+}
+
 static void a_checkpoint_replaces_the_copy(void **state)
 {
     lost *l = *state;
@@ -271,6 +292,7 @@ int main(void)
         lost_test(memory_with_a_first_value_is_initialized_again),
         lost_test(more_than_a_gib_is_not_copied_by_default),
         lost_test(without_a_copy_variables_are_initialized_again),
+        lost_test(initializing_again_keeps_what_the_init_function_records),
         lost_test(a_checkpoint_replaces_the_copy),
         lost_test(a_recovery_waits_for_a_background_save),
         lost_test(every_provider_is_restored),
