@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls functions of any backend. Returns the defaults of functions that it lacks. */
+/* Calls the functions of a backend. If the backend lacks a function, returns its default. */
 #include "backends/backend.h"
 
 #include <string.h>
 
-/* True if the backend has the function. One that was compiled with older headers has a smaller struct. */
+/* True if the backend has the function. A backend that was compiled with older headers has a smaller struct. */
 #define HAS(backend, member)                                                                                               \
     ((backend).ops && (backend).ops->size >= offsetof(hs_backend_ops, member) + sizeof(backend).ops->member &&             \
      (backend).ops->member)

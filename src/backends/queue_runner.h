@@ -13,9 +13,10 @@ struct hs_queue_runner {
     char *name, *close_op, *cancel_op;
     const char *const *enqueue_ops;
     size_t n_ops;
-    const hs_code *closed_codes;     /* ended by HS_OK */
-    pthread_mutex_t lock;            /* of all below */
-    size_t references;               /* the caller's, and one for each group: a thread may outlive all else */
+    const hs_code *closed_codes; /* ended by HS_OK */
+    pthread_mutex_t lock;        /* of all below */
+    /* 1 for the caller and 1 for each thread group, because a thread may outlive the session and the caller's reference */
+    size_t references;
     struct hs__thread_group *groups; /* those with threads that have not finished */
     hs_error *errors;                /* has room for all that the threads may add */
     size_t n_errors, errors_capacity;

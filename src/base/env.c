@@ -247,7 +247,7 @@ const char *const *hs__names_copy(const hs_env *env, const char *const *names)
     return copy;
 }
 
-/* Public functions accept NULL and an incomplete env. */
+/* Public functions. They use the default environment if `env` is NULL, or lacks the part that they need. */
 
 void *hs_env_alloc(const hs_env *env, size_t bytes)
 {

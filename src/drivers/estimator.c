@@ -404,7 +404,7 @@ static void evaluate_last(train_and_eval *c, hs_outcome *outcome, hs_error *err)
     if (code && code != HS_STOP) {
         outcome->reason = HS_REASON_FAILED;
         outcome->error = *err;
-        outcome->hook[0] = '\0'; /* it may have stopped the training, but did not fail */
+        outcome->hook[0] = '\0'; /* the hook may have stopped the training, but did not fail */
     } else
         hs__clear(err);
 }
@@ -432,7 +432,8 @@ static hs_code check_train_and_eval(const train_and_eval *c, hs_error *err)
     return HS_OK;
 }
 
-/* Copies the options of both as far as they can be read, also after a failure, because their hooks are freed. */
+/* Copies both structs of options, even if one of them is invalid, because the hooks in both must be freed. Reports the
+ * first failure. */
 static hs_code copy_options(train_and_eval *c, const hs_estimator_eval_spec *given, const hs_estimator_train_options *train,
                             hs_error *err)
 {

@@ -116,7 +116,8 @@ hs_session *hs__open_restored(hs_backend backend, const hs_evaluate_once_options
 
 /* One evaluation. */
 
-/* Fetches the means and runs eval_op, once for each batch. */
+/* Runs batches until the input ends, `steps` are made or a stop is requested. Each run fetches `means`, whose values it
+ * adds up, and runs eval_op. */
 static hs_code run_batches(hs_evaluation_result *metrics, hs_session *session, const hs_evaluate_once_options *options,
                            hs_error *err)
 {

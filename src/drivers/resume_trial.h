@@ -39,9 +39,9 @@
 
 typedef struct hs__trial hs__trial;
 
-/* *trial is NULL if the variable is not set. Otherwise `options` name the trial's directories. HS_INVALID_ARGUMENT: the
- * variable is malformed. HS_FAILED_PRECONDITION: the session cannot be tried, or another one already is. A trial lives as
- * long as the process. */
+/* Sets *trial to NULL if the environment variable HOOKSESS_RESUME_TRIAL is not set. Otherwise sets the directories in
+ * `options` to the trial's. HS_INVALID_ARGUMENT: the variable is malformed. HS_FAILED_PRECONDITION: a trial of this session
+ * is impossible, or another session is already recorded. A trial lives as long as the process. */
 hs_code hs__trial_begin(hs__trial **trial, hs_training_options *options, const hs_env *env, hs_error *err);
 hs_hook hs__trial_hook(hs__trial *trial);
 /* Writes the result and ends the process. `error` has the code HS_OK if the trial was made. */

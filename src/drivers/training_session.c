@@ -227,7 +227,7 @@ typedef struct {
     hs__trial *trial; /* never freed. NULL: not a trial */
 } parts;
 
-/* In a trial, sets the directories in `options` to the trial's. */
+/* Makes the parts. If this process is a trial (resume_trial.h), also sets the directories in `options` to the trial's. */
 static hs_code make_parts(parts *made, hs_training_options *options, const hs_env *env, hs_error *err)
 {
     size_t room = hs__hooks_count(options->hooks) + hs__hooks_count(options->chief_only_hooks) + STANDARD_HOOKS + 1;

@@ -170,7 +170,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return HS_OK;
 }
 
-/* Records the values, which are not valid at the boundary any more. */
+/* Records the fetched values now, because they are not valid at the boundary any more. */
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     hs__recorder *r = self;

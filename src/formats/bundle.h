@@ -125,8 +125,8 @@ const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const c
 /* HS_OK if the entry can be read: dtype and shape are supported, and the number of bytes matches them. UNIMPLEMENTED: not
  * supported, or strings in slices. */
 hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* The same, and checks that the data files have the bytes: call it before memory for them is allocated. DATA_LOSS, with the
- * names of the slices, unless the slices of the tensor hold each element exactly once. */
+/* As hs__bundle_check, but also checks that the data files have all bytes of the entry. Call it before you allocate memory
+ * for them. DATA_LOSS, with the names of the slices, unless the slices of the tensor hold each element exactly once. */
 hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* How many bytes hs__bundle_read writes. For strings: the hs_string elements, and room for their bytes. */
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);

@@ -16,7 +16,7 @@ hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, con
 hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* Compares two entries by the place of their data: shard, then offset. */
 int hs__bundle_compare_places(const hs__bundle_entry *a, const hs__bundle_entry *b);
-/* Checks an entry that has data as hs__bundle_locate does. Leaves its data file open. */
+/* hs__bundle_locate of an entry that has data. Leaves its data file open. */
 hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* DATA_LOSS if `crc`, the unmasked checksum of what was read, is not the entry's. */
 hs_code hs__bundle_check_crc(const hs__bundle_reader *reader, const hs__bundle_entry *entry, uint32_t crc, hs_error *err);

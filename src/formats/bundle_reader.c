@@ -97,7 +97,7 @@ typedef struct {
     bool verify; /* verify blocks again that are verified already */
 } part;
 
-/* Reads what `block`, which is `box` of the tensor, has of the part. */
+/* Reads the intersection of a block and the part. `box` is the block's place in the tensor. */
 static hs_code read_block(hs__bundle_reader *reader, hs__bundle_entry *block, const hs__box *box, const part *p,
                           hs_error *err)
 {

@@ -79,7 +79,7 @@ static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entr
     return code;
 }
 
-/* Moves to the elements' bytes. *crc is the checksum up to them. */
+/* Reads and verifies the lengths. The cursor is then at the elements' bytes, and *crc is the checksum up to them. */
 static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings,
                              uint32_t *crc, hs_error *err)
 {

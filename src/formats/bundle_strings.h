@@ -14,11 +14,13 @@
 
 /* Appends the lengths and their checksum. Returns the checksum of both, to continue with the elements' bytes. */
 uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_t n, bool big_endian);
-/* Reads a located entry. `to` has room for hs__bundle_read_bytes: the elements, and after them the stored data, into which
- * the elements point. `*crc` gets the checksum of the data, which the caller compares with the entry's. */
+/* Reads the strings of an entry that hs__bundle_locate has checked. `to` has hs__bundle_read_bytes bytes: first the
+ * hs_strings, then the stored data that they point to. Sets *crc to the checksum of the data, which the caller compares
+ * with the entry's. */
 hs_code hs__bundle_read_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_string *to, uint32_t *crc,
                                 hs_error *err);
-/* The same for a located entry of any size that is not kept: reads it through `piece`, which has HS__BUNDLE_PIECE bytes. */
+/* Sets *crc as hs__bundle_read_strings does, but returns no strings. Reads an entry of any size piece by piece into
+ * `piece`, which has HS__BUNDLE_PIECE bytes. */
 hs_code hs__bundle_sum_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, uint32_t *crc,
                                hs_error *err);
 

@@ -8,7 +8,7 @@
 typedef struct hs__inflater {
     z_stream z;
     hs_env env; /* for zlib's allocations */
-    bool ended; /* at the end of a stream; another may follow */
+    bool ended; /* the current stream has ended; a file may have several, one after the other */
     uint64_t input_at;
     unsigned char input[1 << 14];
 } hs__inflater;
@@ -139,7 +139,7 @@ static bool inflate_some(hs__byte_source *source, int *result)
     return *result == Z_OK || *result == Z_STREAM_END;
 }
 
-/* Fills the window with the next bytes. It is not full only if the file ends now. */
+/* Fills the window with the next bytes. If it is not full afterwards, the file ends there now, or is damaged there. */
 static hs_code fill_inflated(hs__byte_source *source, hs_error *err)
 {
     hs__inflater *in = source->inflater;

@@ -103,7 +103,8 @@ hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_
     hs__record_header header;
     uint64_t at = reader->offset;
     hs__source_forget(&reader->source);
-    if (reader->source.inflater && reader->wrong_at == at) /* reading it again would decompress the file from its start */
+    /* The length of the record is known. Reading it again would decompress the file from its start. */
+    if (reader->source.inflater && reader->wrong_at == at)
         return resume_at(reader, at + HS__RECORD_HEADER + reader->wrong_bytes + HS__RECORD_FOOTER, lost);
     hs_code code = check_length(reader, &header, err);
     if (!code) {

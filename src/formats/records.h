@@ -30,7 +30,7 @@ typedef struct hs__record_reader {
     uint64_t limit;                 /* maximum size of a record's data */
     uint64_t lost_at, searched;     /* no intact record is between the damage at `lost_at` and `searched` */
     uint64_t wrong_at, wrong_bytes; /* a record with a valid length and damaged data, and the data's size */
-    uint64_t wasted, tried;         /* bytes read before `tried` for records that turned out to be damaged */
+    uint64_t wasted, tried; /* bytes read for large records that turned out to be damaged, at offsets before `tried` */
     hs__buffer record;
 } hs__record_reader;
 

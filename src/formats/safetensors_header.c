@@ -120,7 +120,7 @@ static hs_code not_json(const char *path, const json_error_t *cause, hs_error *e
     size_t n = 0;
     if (hs__json_no_memory(cause))
         return hs__no_memory(err, 0, path);
-    for (const char *at = cause->text; *at; at++) /* quotes the file, which may have any bytes */
+    for (const char *at = cause->text; *at; at++) /* it quotes the file: replaces bytes that cannot be printed */
         text[n++] = (unsigned char)*at >= ' ' && (unsigned char)*at < 127 ? *at : '?';
     text[n] = '\0';
     return hs_error_set(err, HS_DATA_LOSS, "%s: the header is not JSON: %s (byte %d)", path, text, cause->position);

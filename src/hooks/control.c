@@ -91,7 +91,7 @@ static void parse(order_file *file, const char *data, size_t bytes)
     }
 }
 
-/* At the end of the input. A line without a newline may be incomplete, so it is refused. */
+/* Call at the end of the input. Refuses a last line without a newline, because it may be incomplete. */
 static void end_text(order_file *file)
 {
     if (file->bytes)
@@ -360,7 +360,7 @@ static void format_knob(const knob_state *knob, char *to, size_t room)
         snprintf(to, room, "%.16g", value);
 }
 
-/* Refuses values that the knob cannot have. */
+/* Checks a value against the knob's kind and limits. */
 static hs_code check_value(const knob_state *knob, double value, hs_error *err)
 {
     const hs_knob *k = &knob->knob;
@@ -383,7 +383,7 @@ static hs_knob_value of_kind(hs_knob_kind kind, double value)
     return kind == HS_KNOB_INTEGER ? (hs_knob_value){.integer = (int64_t)value} : (hs_knob_value){.truth = value != 0};
 }
 
-/* Calls the knob's `set` first: a value that it refuses is not stored. */
+/* Calls the knob's `set`, then stores the value. A value that `set` refuses is not stored. */
 static hs_code store_value(knob_state *knob, double number, hs_error *err)
 {
     void *at = knob->knob.value;
@@ -476,7 +476,8 @@ static hs_code read_knob(hs_state_reader *in, char *name, double *value, hs_erro
     return hs_state_reader_read(in, value, sizeof *value, err);
 }
 
-/* A value that no longer fits is not an error: the program has changed the knob's limits. */
+/* Sets the knob to the checkpoint's value. If the knob refuses it, logs a warning and does not fail: the program may have
+ * changed the knob's limits. */
 static void restore_knob(knob_state *knob, double value, const hs_env *env)
 {
     char before[32], now[32];

@@ -24,9 +24,9 @@ typedef struct {
     hs_summary_writer *given_writer, *writer;
     hs_evaluate_fn evaluate;
     void *user;
-    hs_hook averages;           /* without ops: the variables are evaluated */
+    hs_hook averages;           /* its averages are evaluated. ops NULL: the variables themselves */
     int64_t evaluated_step;     /* step of the last evaluation */
-    int64_t restore_generation; /* hs_raw_session_restores then */
+    int64_t restore_generation; /* hs_raw_session_restores at the last evaluation */
     const hs_env *session_env;
 } evaluation;
 

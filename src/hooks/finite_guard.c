@@ -457,8 +457,8 @@ static hs_code request_rollback(finite_guard *hook, hs_run_context *run, hs_erro
                             hook->found.first, (long long)rollback->most, rollback->history[0] ? ": " : "",
                             rollback->history);
     }
-    refuse_saves(hook, run);
-    hs_run_context_request_boundary(run); /* savers whose boundary is called first must not save */
+    refuse_saves(hook, run); /* savers whose boundary is called before this hook's must not save the bad step */
+    hs_run_context_request_boundary(run);
     hook->rollback_pending = true;
     return HS_OK;
 }

@@ -18,7 +18,7 @@ typedef struct hs__rollback_count {
 typedef struct hs__rollback {
     hs_saver *saver;
     hs_scaffold *scaffold;
-    int64_t most; /* HS_NEVER: no limit */
+    int64_t most; /* max_rollbacks. HS_NEVER: no limit */
     char *learning_rate, *skip_op;
     double factor;
     int64_t skip_batches, snapshot_limit;

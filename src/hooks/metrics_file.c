@@ -22,8 +22,8 @@ typedef struct {
 
 /* The sink. */
 
-/* Without a checkpoint's state of the file, the step decides which rows are kept. If opening fails, `keep` is not computed
- * again, because the step may have advanced since. */
+/* Decides by the global step which rows of an existing file to keep, if no checkpoint had the state of the file. If opening
+ * fails, the next attempt uses the same decision, because the step may have advanced since. */
 static hs_code decide_keep(metrics_file *hook, hs_raw_session *session, hs_error *err)
 {
     int64_t step = hs_raw_session_global_step(session, err);
@@ -121,7 +121,7 @@ static bool ends_with(const char *path, const char *ending)
     return n > m && strcasecmp(path + n - m, ending) == 0;
 }
 
-/* HS_METRICS_BY_NAME: the name has no known ending. */
+/* Returns the format from the options, or from the ending of the path. HS_METRICS_BY_NAME: the ending is unknown. */
 static int64_t format_of(const hs_metrics_file_options *options)
 {
     if (options->format != HS_METRICS_BY_NAME)

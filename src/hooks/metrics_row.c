@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most bytes of an escaped byte of a name, and of a value with its separators. */
+/* ESCAPED: the most bytes that one byte of a name needs if it is escaped. NUMBER: the most bytes of a value with its
+ * separators. */
 enum { ESCAPED = 6, NUMBER = 40 };
 
 size_t hs__metrics_row_longest(const char *const *names)

@@ -38,9 +38,9 @@ typedef struct {
     average **averages;
     const char **updates, **swaps; /* ops to run, ended by NULL */
     hs_raw_session *session;       /* NULL: not open */
-    bool in;                       /* hs_moving_average_swap has put the averages in */
+    bool in;                       /* hs_moving_average_swap has put the averages into the variables */
     int64_t step;                  /* before the training run */
-    int64_t restore_generation;    /* hs_raw_session_restores at the last look */
+    int64_t restore_generation;    /* hs_raw_session_restores at the last call of notice_restore */
 } moving_average;
 
 /* The ops. */
@@ -257,7 +257,8 @@ static hs_code plan_update(const moving_average *hook, average *a, bool created,
     return code;
 }
 
-/* Copies the variables of averages that begin. Updates the others, unless the session was just created. */
+/* Runs the update ops of the averages in one run. An average that begins copies its variable. The other averages are not
+ * updated if the session was just created. */
 static hs_code update_all(moving_average *hook, bool created, hs_error *err)
 {
     size_t n = 0;
@@ -289,7 +290,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 
 /* Swapping. */
 
-/* After a restore, variables and averages are not swapped. */
+/* Checks whether the session was restored since the last call. After a restore, variables and averages are not swapped. */
 static void notice_restore(moving_average *hook)
 {
     int64_t restores = hs_raw_session_restores(hook->session);

@@ -297,8 +297,8 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     return HS_OK;
 }
 
-/* The session still exists. If the status cannot be written, the outcome file lists the failure; if the outcome cannot be
- * written, the log has it. */
+/* Writes the last status, then the outcome. The session still exists: if the status cannot be written, the failure is
+ * recorded in it, and the outcome file lists the failure. If the outcome cannot be written, the failure is logged. */
 static void close_status(void *self, const hs_outcome *outcome)
 {
     run_status *hook = self;

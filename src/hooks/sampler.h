@@ -35,7 +35,7 @@ hs_code hs__sampler_end(hs__sampler *sampler, hs_raw_session *session, const hs_
 hs_code hs__sampler_save(const hs__sampler *sampler, hs_state_writer *out, hs_error *err);
 hs_code hs__sampler_load(hs__sampler *sampler, hs_state_reader *in, hs_error *err);
 
-/* Private. The functions above are inline, so that the only call for a run that is not sampled is that of the timer. */
+/* Only for the functions above. They are inline, so that a run that is not sampled makes a single call, to the timer. */
 
 hs_code hs__sampler_find_step(hs__sampler *sampler, hs_run_context *run, hs_error *err);
 void hs__sampler_begin_sample(hs__sampler *sampler, hs_run_context *run, const hs_run_args **args);

@@ -225,7 +225,8 @@ static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int
 hs_code hs__scalar_rows_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     hs__scalar_rows *rows = self;
-    hs_code code = rows->failing ? HS_OK : open_sink(rows, err); /* while writing fails, only the next row tries again */
+    /* after a failed write, the sink is reopened when the next row is due, not in every run */
+    hs_code code = rows->failing ? HS_OK : open_sink(rows, err);
     if (!code && !rows->full)
         return hs__sampler_before(&rows->sampler, run, args, err);
     rows->sampler.samples_now = false;

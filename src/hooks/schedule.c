@@ -25,8 +25,8 @@ typedef struct {
 
     double factor;              /* product of the changes that others made */
     double written;             /* the last value that this hook wrote. NAN: unknown */
-    int64_t restore_generation; /* hs_raw_session_restores when it was written */
-    bool loaded;                /* `written` is from the checkpoint, like the variable */
+    int64_t restore_generation; /* hs_raw_session_restores when `written` was set */
+    bool loaded;                /* `written` was restored from the checkpoint, as the variable was */
 } schedule;
 
 /* The schedule. */

@@ -7,7 +7,7 @@
 /* Predicts the global step after a run, for hooks that decide before the run whether they act. */
 typedef struct hs__step_clock {
     int64_t step;    /* the global step after the last run that the hook looked at */
-    int64_t per_run; /* steps that the last run that advanced it made */
+    int64_t per_run; /* steps of the last run that advanced the global step */
     bool has_step;   /* `step` is known */
 } hs__step_clock;
 

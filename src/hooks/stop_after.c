@@ -88,7 +88,8 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return HS_OK;
 }
 
-/* Uses the checkpoint's times, because this run has made no step yet. */
+/* True if the rest of total_secs is too short for a step and a save. Their durations are the checkpoint's, because this
+ * process has made no step yet. */
 static bool is_used_up(const stop_after *hook, int64_t now_ns)
 {
     const record *resumed = &hook->resumed;

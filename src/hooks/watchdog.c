@@ -209,8 +209,8 @@ static void learn(watchdog *w, hs_phase phase, int64_t ns)
         continue;
 }
 
-/* Times that would not raise the limit above its floor are not learned. So most are ignored, and equal runs save equal
- * checkpoints. */
+/* Ignores times too short to raise the limit above its floor. The learned times are part of the checkpoint: without this,
+ * timing noise would make checkpoints of equal runs differ. */
 static bool is_learned(const watchdog *w, hs_phase phase, int64_t ns)
 {
     return w->factor * (double)ns / NS > w->floor_secs[phase];
@@ -250,7 +250,7 @@ static void abort_run(watchdog *w, double secs)
     hs_error_set(&w->abort, HS_DEADLINE_EXCEEDED, "watchdog: stopping the run: no progress for %.4g s in phase '%s'%s%s%s",
                  secs, hs_phase_name(w->now.phase), *w->now.hook ? ", hook '" : "", w->now.hook, *w->now.hook ? "'" : "");
     atomic_store(&w->aborting, true);
-    /* before the session's stop, so that this is the cause */
+    /* The coordinator first, so that w->abort is the cause of the stop. */
     hs_coordinator_request_stop(atomic_load(&w->coordinator), &w->abort);
     hs_raw_session_request_stop(atomic_load(&w->session));
     hs_log(w->env, HS_LOG_ERROR, "%s", w->abort.message);

@@ -237,7 +237,8 @@ static hs_code skip_damage(hs_event_reader *reader, const hs_error *why, hs_erro
     return code;
 }
 
-/* A record beyond the limit counts as damaged. */
+/* True if the record is to be skipped: it is damaged, or larger than the limit. HS_RESOURCE_EXHAUSTED can also mean that
+ * memory is exhausted, which is not damage. */
 static bool is_damage(hs_event_reader *reader, hs_code code)
 {
     hs__record_header header;

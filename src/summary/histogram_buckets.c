@@ -10,7 +10,7 @@
 
 enum { LANES = 8, FLOAT_SHIFT = 23 - HS__CELL_BITS, DOUBLE_SHIFT = 52 - HS__CELL_BITS };
 
-/* The first cell of doubles. It also has all smaller numbers. */
+/* The first cell of doubles begins at 2^-41. All smaller magnitudes are in it, too. */
 enum { FIRST_CELL = (1023 - 41) << HS__CELL_BITS };
 
 /* Most x86 processors have wider vectors than the minimum for which the library is compiled. */
@@ -226,7 +226,8 @@ LOOK(double, wide_doubles, WIDE)
 ADD(float)
 ADD(double)
 
-/* Place 0 of both signs is the bucket after the edge 0. The largest double belongs to the last bucket. */
+/* Adds the counts to the buckets, and clears the counts. Place 0 is the bucket after the edge 0 for both signs. The largest
+ * double belongs to the last bucket. */
 void hs__histogram_count(hs__histogram *h)
 {
     for (size_t place = 0; place <= HS__EDGES_A_SIDE; place++) {

@@ -15,8 +15,9 @@ bool hs__is_real(hs_dtype dtype);
 /* Converts elements [first, first + n) of a checked tensor in host memory to doubles. */
 void hs__numbers(const hs_tensor *tensor, size_t first, size_t n, double *to);
 
-/* The same to floats, for dtypes whose values all fit in a float. */
+/* True for dtypes whose values all fit in a float. */
 bool hs__fits_float(hs_dtype dtype);
+/* As hs__numbers, but to floats. Only for dtypes for which hs__fits_float is true. */
 void hs__floats(const hs_tensor *tensor, size_t first, size_t n, float *to);
 
 /* Moves the finite values to the front, in order. Returns how many they are. The others are added to the counts. */

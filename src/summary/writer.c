@@ -215,7 +215,7 @@ hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summ
     hs_error_clear(err);
     if (found)
         return found;
-    /* Without the lock: the disk may be slow, and a function of the environment may need a writer itself. */
+    /* Opens the file without the lock: the disk may be slow, and a function of the environment may call this function. */
     hs_summary_writer *opened = hs_summary_writer_open(directory, given, err);
     if (!opened || (found = share(opened, directory)) == opened)
         return opened;

@@ -31,7 +31,8 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
  * gets their last error, if they had failures since the last call. */
 typedef void (*hs__writer_report)(void *user, const hs_error *error);
 hs_code hs__writer_cache_flush(hs__writer_cache *cache, hs__writer_report report, void *user, hs_error *err);
-/* The same for one writer, which need not be in the cache. */
+/* Flushes one writer, which need not be in the cache. Reports and fails as hs__writer_cache_flush. `sync`: also waits until
+ * the data is on disk. */
 hs_code hs__writer_cache_flush_one(hs__writer_cache *cache, hs_summary_writer *writer, bool sync, hs__writer_report report,
                                    void *user, hs_error *err);
 /* Closes the shared writers. Reports and fails in the same way. `report` may be NULL. */

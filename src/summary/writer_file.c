@@ -29,7 +29,8 @@ static int note_successor(void *user, const char *name)
         strspn(digits, "0123456789") != DIGITS)
         return 0;
     long long seconds = strtoll(digits, NULL, 10);
-    if (seconds > after->latest && seconds < LAST_DATE) /* a name with one more digit would sort before */
+    /* A name with the next second must not have one more digit, because it would sort before this one. */
+    if (seconds > after->latest && seconds < LAST_DATE)
         after->latest = seconds;
     return 0;
 }

@@ -64,7 +64,8 @@ static hs_code add_tensor(hs__tf_builder *builder, TF_OperationDescription *op, 
     return hs__tf_check_status(tf, builder->status, builder->err);
 }
 
-/* Lists. `room` is for the elements in TensorFlow's types; TensorFlow copies them during the call. */
+/* Attributes that are lists. Each function converts the elements to TensorFlow's types in `room`, which the caller
+ * allocates and frees. TensorFlow copies them. */
 
 static void add_types(const hs__tf_api *tf, TF_OperationDescription *op, const hs_tensorflow_attr *attr, void *room)
 {

@@ -28,9 +28,9 @@ static hs_code check_feed(const hs__tf_op *op, int32_t index, const hs_tensor *v
     return HS_OK;
 }
 
-/* Which feeds need no copy? TensorFlow counts references to a tensor: a queue, or a variable that is assigned, keeps the
- * memory that was fed after the run. So the caller's memory is borrowed only if each op that takes it computes a new value
- * from it, directly or through ops that only view it in another shape. Any other feed is copied. */
+/* Deciding which feeds need no copy. TensorFlow counts references to a tensor: a queue, or an assigned variable, may keep
+ * the fed memory after the run. So the caller's memory is borrowed only if each op that reads it computes a new value from
+ * it, directly or through ops that only view it in another shape. Any other feed is copied. */
 
 /* Ops that read the value and keep no part of it. TensorFlow's optimizer turns none of them into an identity. */
 static const char *const readers[] = {

@@ -282,8 +282,8 @@ static hs_code read_after(hs__tf_backend *backend, uint64_t mask, TF_Output *rea
 
 /* A run. */
 
-/* Sets *mask to the writers that the run executes. UNKNOWN if a writer leads to a fed output: the feed may prevent it from
- * running, but the read's control inputs would run it. */
+/* Sets *mask to the ops of the run that write the global step. HS__TF_STEP_UNKNOWN if a fed output depends on such an op:
+ * the feed may replace the op, so it would not run, but as a control input of the read it would. */
 static hs_code writers_in(hs__tf_backend *backend, const hs_backend_call *call, uint64_t *mask, hs_error *err)
 {
     hs_code code = HS_OK;

@@ -115,7 +115,7 @@ static hs_code damaged(const char *name, const char *what, hs_error *err)
     return hs_error_set(err, HS_DATA_LOSS, "meta graph: variable '%s': its %s is not in the graph", name, what);
 }
 
-/* A damaged file may name any op, even one without outputs. */
+/* True if the op can be a variable's handle. A damaged file may name any op, even one without outputs. */
 static bool is_handle(const hs__tf_backend *backend, const hs__tf_variable *variable)
 {
     if (backend->tf.OperationNumOutputs(variable->handle) != 1)

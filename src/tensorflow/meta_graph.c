@@ -53,7 +53,7 @@ static bool has_added(const hs__tf_backend *backend, const entry *e)
     return false;
 }
 
-/* Appends ":0" to the name of an op with one output: it means the value, which TensorFlow calls a tensor. */
+/* Appends the item's name. An op with one output gets ":0": TensorFlow then takes the item for the op's output. */
 static void put_name(const hs__tf_backend *backend, const hs__tf_item *item, hs__buffer *nodes)
 {
     TF_Operation *op = backend->tf.GraphOperationByName(backend->graph, item->data);

@@ -66,6 +66,7 @@ TF_OperationDescription *hs__tf_begin_read(hs__tf_builder *builder, const char *
     tf->AddInput(op, (TF_Output){handle, 0});
     if (is_resource)
         tf->SetAttrType(op, "dtype", dtype);
-    tf->ColocateWith(op, handle); /* on another device, the copy may be sent before the ops run on which the read depends */
+    /* Otherwise TensorFlow may read on another device, and send the value before the read's control inputs have run. */
+    tf->ColocateWith(op, handle);
     return op;
 }

@@ -2,7 +2,8 @@
 /* Creates, counts the references of, and frees a backend. */
 #include "tensorflow/tf_backend.h"
 
-/* Not the defaults of this library's copy of base/env.c: all locks of the process must be recorded in one place. */
+/* Completes an env with the defaults of libhooksess. The defaults of this library's own copy of base/env.c must not be
+ * used, because all locks of a process must be recorded in one place. */
 hs_code hs__tf_complete_env(hs_env *env, const hs_env *given, hs_error *err)
 {
     const hs_env *core = hs_env_default();

@@ -72,7 +72,8 @@ hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, voi
     if (backend->error.code)
         return hs__error_copy(err, &backend->error);
     bool remote = hs__tf_is_remote(backend, target);
-    hs_code code = hs__tf_make_queue_runners(backend, remote, err); /* without a runner, runs could wait forever */
+    /* A session without its queue runners is not opened: its runs could wait forever. */
+    hs_code code = hs__tf_make_queue_runners(backend, remote, err);
     if (code)
         return code;
     hs__tf_link *link = hs__alloc(&backend->env, 1, sizeof *link);
@@ -99,9 +100,10 @@ hs_code hs__tf_session_fork(void *self, void **forked, hs_error *err)
     atomic_fetch_add(&link->references, 1);
     link->has_forks = true;
     hs_code code = make_handle(link, true, forked, err);
+    /* Allocates now what a run needs: a fork must be able to close its queue when memory is exhausted. */
     if (code || !(code = hs__tf_reserve_run(*forked, err)))
         return code;
-    hs__tf_session_close(*forked, NULL); /* a fork that closes a queue must be able to if memory is exhausted */
+    hs__tf_session_close(*forked, NULL);
     return code;
 }
 

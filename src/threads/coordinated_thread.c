@@ -81,7 +81,7 @@ static hs_thread *retain_thread(hs_thread *thread)
 static void destroy(hs_thread *thread)
 {
     hs_env env = thread->env;
-    hs__monitor_lock(&thread->monitor); /* an ended thread may still be about to unlock */
+    hs__monitor_lock(&thread->monitor); /* waits, because an ended thread may not have unlocked it yet */
     hs_coordinator *coordinator = thread->coordinator;
     hs__monitor_unlock(&thread->monitor);
     if (coordinator) /* the thread was never started */

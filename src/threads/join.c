@@ -79,7 +79,7 @@ static void wait_for_ends(const joining *j)
     }
 }
 
-/* True if the thread also occurs before `at`: it is registered and given, or given twice. */
+/* True if the thread at `at` also occurs earlier: the caller has passed a registered thread, or a thread twice. */
 static bool is_duplicate(const joining *j, size_t at)
 {
     for (size_t i = 0; i < at; i++)

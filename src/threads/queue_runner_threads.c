@@ -20,7 +20,7 @@ typedef struct hs__thread_group {
     atomic_bool abandoned; /* one of its threads could not be started */
     /* guarded by the runner's lock */
     size_t enqueuing;  /* enqueue threads that still run their op */
-    size_t unfinished; /* enqueue threads that have not ended their work */
+    size_t unfinished; /* enqueue threads for which end_work was not called */
     size_t references;
 } hs__thread_group;
 
@@ -439,7 +439,7 @@ bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out)
     return found;
 }
 
-/* Moves the list to `to`, if that is not NULL and `error` is HS_OK. Otherwise frees it. */
+/* Returns `error`. If it is HS_OK and `to` is not NULL, moves the list to `to`. Otherwise frees the list. */
 static hs_code return_threads(hs_threads *threads, hs_threads *to, const hs_error *error, hs_error *err)
 {
     if (error->code)

@@ -116,7 +116,7 @@ static hs_code add_peers(hs__tf_connection *connection, const hs__tf_backend *ba
     return code;
 }
 
-/* Adds only the target: the other tasks of its cluster are unknown. */
+/* Adds the target as the only peer. The other tasks of its cluster are unknown. */
 static hs_code add_target(hs__tf_connection *connection, const char *address, hs_error *err)
 {
     hs_string text = {address, strlen(address)};
