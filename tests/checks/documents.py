@@ -31,6 +31,8 @@ documents = (
     "README.md",
     "CHANGELOG.md",
     "docs/abi.md",
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
     "docs/conventions.md",
     "examples/adopt/README.md",
     "examples/adopt/cpp/README.md",
