@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing a raw session, its global step, and the records of restores and saves. */
 #include "backends/raw_session.h"
 
 #include "backends/raw_variables.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The hook that saves checkpoints: its schedule, listeners, what it does if a save fails, and how often it saves if a save
+ * takes longer than the time that remains after a signal. */
 #include <hooksess/hooks/checkpoint_saver.h>
 
 #include "base/backoff.h"

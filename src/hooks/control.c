@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The hook that obeys orders in a file or FIFO: reading the orders, and the knobs that they turn. */
 #define _POSIX_C_SOURCE 200809L /* lstat, O_NOFOLLOW */
 #include <hooksess/hooks/control.h>
 

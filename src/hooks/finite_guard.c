@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The hook that watches for NaN, infinity and spikes: detection, dumps, and the choice between stop, skip and rollback. */
 #include <hooksess/hooks/finite_guard.h>
 
 #include <hooksess/graph.h>

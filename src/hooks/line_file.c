@@ -289,7 +289,7 @@ static hs_code prepare_file(hs__line_file *file, const hs__line_keep *keep, hs_e
     return code;
 }
 
-/* A link is replaced by a file with the same lines. HS_FAILED_PRECONDITION: the path is a link. */
+/* If the path is a link, replaces the link by a file with the same lines. */
 static hs_code open_for_append(hs__line_file *file, hs_error *err)
 {
     hs_code code = hs__file_open(&file->file, file->env, file->path, HS_OPEN_APPEND, err);

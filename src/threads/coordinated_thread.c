@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Threads of a coordinator: start, registration, the error of the thread. */
 #include "threads/coordinated_thread.h"
 
 #include "base/thread.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Coordinators: requests to stop, the first error, waiting for a stop. */
 #include "threads/coordinator_inside.h"
 
 #include <string.h>

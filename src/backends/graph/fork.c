@@ -3,12 +3,12 @@
  * session's queues and cannot access variables, so that runs need no lock. */
 #include "backends/graph/queue.h"
 
-hs_code hs__graph_session_fork(void *self, void **is_fork, hs_error *err)
+hs_code hs__graph_session_fork(void *self, void **forked, hs_error *err)
 {
     const hs__graph_session *parent = self;
     hs__graph_session *made = NULL;
     hs_code code = hs__graph_session_make(parent->graph, parent, &made, err);
-    *is_fork = made;
+    *forked = made;
     return code;
 }
 
