@@ -11,6 +11,7 @@ typedef struct {
     double patience_secs;
     double best;
     int64_t improved_ns; /* time of the last improvement */
+    const char *tmp;     /* "PATH.tmp" */
     char path[];
 } hook;
 
@@ -35,24 +36,29 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code write_line(const hook *h, hs_error *err)
 {
     const hs_file_system *files = &h->env->files;
-    char line[64], tmp[1024];
+    char line[64];
     void *file;
     int length = snprintf(line, sizeof line, "%.17g\n", h->best);
-    snprintf(tmp, sizeof tmp, "%s.tmp", h->path);
-    hs_code code = files->ops->open(files->user, tmp, HS_OPEN_WRITE, &file, err);
+    hs_code code = files->ops->open(files->user, h->tmp, HS_OPEN_WRITE, &file, err);
     if (code)
         return code;
     code = files->ops->write(files->user, file, line, (size_t)length, err);
+    if (!code)
+        code = files->ops->sync(files->user, file, err); /* so that a power cut leaves the old or the new file */
     hs_code closed = files->ops->close(files->user, file, code ? NULL : err);
-    if (code || closed)
-        return code ? code : closed;
-    return files->ops->rename(files->user, tmp, h->path, err);
+    if (!code)
+        code = closed;
+    if (!code)
+        code = files->ops->rename(files->user, h->tmp, h->path, err);
+    if (code)
+        files->ops->remove(files->user, h->tmp, NULL);
+    return code;
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     hook *h = self;
-    hs_error error;
+    hs_error error = {.code = HS_OK};
     double loss = hs_run_values_number(values, 0);
     int64_t now = hs_env_monotonic_ns(h->env);
     (void)err;
@@ -77,7 +83,8 @@ hs_hook best_loss(const hs_env *env, const char *path, double patience_secs)
 {
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "best_loss", .begin = begin, .before_run = before_run,
                                            .after_run = after_run, .destroy = destroy);
-    hook *h = (hook *)hs_env_alloc(env, sizeof *h + strlen(path) + 1);
+    size_t length = strlen(path);
+    hook *h = (hook *)hs_env_alloc(env, sizeof *h + length + 1 + length + sizeof ".tmp");
     if (!h) {
         hs_error error;
         hs_error_set(&error, HS_RESOURCE_EXHAUSTED, "no memory for best_loss");
@@ -87,5 +94,7 @@ hs_hook best_loss(const hs_env *env, const char *path, double patience_secs)
     h->patience_secs = patience_secs;
     h->best = INFINITY;
     strcpy(h->path, path);
+    h->tmp = h->path + length + 1;
+    sprintf(h->path + length + 1, "%s.tmp", path);
     return HS_HOOK(.ops = &ops, .self = h);
 }

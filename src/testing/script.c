@@ -2,9 +2,10 @@
 /* The scripted backend. It uses public functions of the library only. */
 #include <hooksess/testing.h>
 
+#include "testing/seconds.h"
 #include "testing/words.h"
 
-#include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { ROOM_FOR_CALLS = 1 << 12 }; /* bytes; enough for most tests, so that runs allocate nothing */
@@ -44,9 +45,8 @@ typedef struct collected {
 } collected;
 
 struct hs_script {
-    hs_env env; /* complete */
-    bool own_clock;
-    int64_t now_ns;
+    hs_env env;             /* complete */
+    _Atomic int64_t now_ns; /* several threads read and advance the clock */
     item *items;
     event *events;
     collected *collected; /* the newest first */
@@ -77,15 +77,14 @@ static int64_t script_now(void *user)
 
 static void script_sleep(void *user, int64_t ns)
 {
-    ((hs_script *)user)->now_ns += ns > 0 ? ns : 0;
+    if (ns > 0)
+        atomic_fetch_add(&((hs_script *)user)->now_ns, ns);
 }
 
 void hs_script_advance(hs_script *script, double secs)
 {
-    int64_t ns = llround(secs * 1e9);
-    if (script && script->own_clock)
-        script->now_ns += ns;
-    else if (script)
+    int64_t ns = hs__seconds_to_ns(secs);
+    if (script && ns > 0)
         hs_env_sleep_ns(&script->env, ns);
 }
 
@@ -161,10 +160,9 @@ hs_script *hs_script_new(const hs_env *given)
     if (!script)
         return NULL;
     script->env = env;
-    script->own_clock = !given || !given->clock.monotonic_ns;
-    if (script->own_clock)
+    if (!given || !given->clock.monotonic_ns)
         script->env.clock = (hs_clock){script_now, script_now, script_sleep, script};
-    script->now_ns = 1000000000000000000; /* in 2001 */
+    atomic_init(&script->now_ns, HS__CLOCK_START_NS);
     script->steps_per_run = 1;
     hs__words_init(&script->calls, &script->env);
     hs__words_init(&script->last_run, &script->env);
@@ -221,11 +219,13 @@ void hs_script_free(hs_script *script)
 
 const hs_env *hs_script_env(const hs_script *script)
 {
-    return script ? &script->env : hs_env_default();
+    return script ? &script->env : hs_test_system_env(NULL);
 }
 
 hs_code hs_script_series(hs_script *script, const char *name, const double *values, size_t n)
 {
+    if (n && !values)
+        return HS_INVALID_ARGUMENT;
     double *copy = script && n <= SIZE_MAX / sizeof *copy ? hs_env_alloc(&script->env, n * sizeof *copy) : NULL;
     item *series = copy ? add_item(script, SERIES, name) : NULL;
     if (!series) {
@@ -243,6 +243,8 @@ hs_code hs_script_series(hs_script *script, const char *name, const double *valu
 
 hs_code hs_script_constant(hs_script *script, const char *name, const hs_tensor *value)
 {
+    if (!value)
+        return HS_INVALID_ARGUMENT;
     item *constant = add_item(script, CONSTANT, name);
     if (!constant)
         return not_added(script, name);
@@ -268,23 +270,30 @@ static event *find_event(const hs_script *script, event_type type, size_t n)
     return at;
 }
 
-/* Returns the event of a run or open, a new one if it has none. */
-static event *event_at(hs_script *script, event_type type, size_t n)
+/* Sets *out to the event of a run or open, a new one if it has none. */
+static hs_code event_at(hs_script *script, event_type type, size_t n, event **out)
 {
-    event *at = script ? find_event(script, type, n) : NULL;
-    if (at || !script || !(at = hs_env_alloc(&script->env, sizeof *at)))
-        return at;
-    *at = (event){.next = script->events, .type = type, .n = n};
-    script->events = at;
-    return at;
+    if (!script || n == 0)
+        return HS_INVALID_ARGUMENT;
+    if ((*out = find_event(script, type, n)))
+        return HS_OK;
+    event *added = hs_env_alloc(&script->env, sizeof *added);
+    if (!added)
+        return HS_RESOURCE_EXHAUSTED;
+    *added = (event){.next = script->events, .type = type, .n = n};
+    *out = script->events = added;
+    return HS_OK;
 }
 
 static hs_code fail_at(hs_script *script, event_type type, size_t n, hs_code code, const char *message)
 {
-    event *at = event_at(script, type, n);
-    char *copy = at ? copy_text(&script->env, message ? message : "") : NULL;
+    event *at;
+    hs_code failed = event_at(script, type, n, &at);
+    if (failed)
+        return failed;
+    char *copy = copy_text(&script->env, message ? message : "");
     if (!copy)
-        return not_added(script, "");
+        return HS_RESOURCE_EXHAUSTED;
     hs_env_free(&script->env, at->message);
     at->message = copy;
     at->code = code;
@@ -303,20 +312,22 @@ hs_code hs_script_fail_open_at(hs_script *script, size_t n, hs_code code, const 
 
 hs_code hs_script_delay_at(hs_script *script, size_t run, double secs)
 {
-    event *at = event_at(script, RUN_EVENT, run);
-    if (!at)
-        return not_added(script, "");
-    at->delay_secs = secs;
-    return HS_OK;
+    event *at;
+    if (hs__seconds_to_ns(secs) < 0)
+        return HS_INVALID_ARGUMENT;
+    hs_code code = event_at(script, RUN_EVENT, run, &at);
+    if (!code)
+        at->delay_secs = secs;
+    return code;
 }
 
 hs_code hs_script_metadata_at(hs_script *script, size_t run, hs_bytes metadata)
 {
-    event *at = event_at(script, RUN_EVENT, run);
-    if (!at)
-        return not_added(script, "");
-    at->metadata = metadata;
-    return HS_OK;
+    event *at;
+    hs_code code = event_at(script, RUN_EVENT, run, &at);
+    if (!code)
+        at->metadata = metadata;
+    return code;
 }
 
 void hs_script_steps_per_run(hs_script *script, int64_t steps)
@@ -335,7 +346,7 @@ void hs_script_set_step(hs_script *script, int64_t step)
 
 void hs_script_note(hs_script *script, const char *word)
 {
-    if (script)
+    if (script && word)
         hs__words_add(&script->calls, script->calls.length ? " %s" : "%s", word);
 }
 

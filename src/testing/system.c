@@ -2,9 +2,9 @@
 /* A clock, memory, a log and files for tests. They wrap the system's, count, and fail on request. */
 #include <hooksess/testing.h>
 
+#include "testing/seconds.h"
 #include "testing/words.h"
 
-#include <math.h>
 #include <pthread.h>
 
 /* Calls of one kind. */
@@ -12,6 +12,7 @@ typedef struct {
     size_t n;        /* since the last request */
     size_t fails_at; /* this call fails, counted from 1. 0: none */
     bool all_later;  /* so do all later ones */
+    hs_code code;    /* of calls that fail */
     size_t held;     /* blocks or files that are not released yet */
 } counter;
 
@@ -21,17 +22,17 @@ struct hs_test_system {
     int64_t now_ns;
     hs__words log;
     counter memory, files;
-    hs_code file_code; /* of files that fail */
 };
 
-/* Counts a call. Returns true if it fails. */
-static bool fails(hs_test_system *system, counter *calls)
+/* Counts a call. Returns the requested code if it fails, or HS_OK. */
+static hs_code count_call(hs_test_system *system, counter *calls)
 {
     pthread_mutex_lock(&system->lock);
     calls->n++;
     bool failed = calls->fails_at && (calls->n == calls->fails_at || (calls->all_later && calls->n > calls->fails_at));
+    hs_code code = failed ? calls->code : HS_OK;
     pthread_mutex_unlock(&system->lock);
-    return failed;
+    return code;
 }
 
 static void add_held(hs_test_system *system, counter *calls, bool added)
@@ -41,11 +42,12 @@ static void add_held(hs_test_system *system, counter *calls, bool added)
     pthread_mutex_unlock(&system->lock);
 }
 
-static void request(hs_test_system *system, counter *calls, size_t n, bool all_later)
+static void request(hs_test_system *system, counter *calls, size_t n, hs_code code, bool all_later)
 {
     pthread_mutex_lock(&system->lock);
     calls->n = 0;
     calls->fails_at = n;
+    calls->code = code;
     calls->all_later = all_later;
     pthread_mutex_unlock(&system->lock);
 }
@@ -64,7 +66,7 @@ static void *system_alloc(void *user, size_t bytes)
 {
     hs_test_system *system = user;
     const hs_allocator *real = &hs_env_default()->allocator;
-    void *block = fails(system, &system->memory) ? NULL : real->alloc(real->user, bytes);
+    void *block = count_call(system, &system->memory) ? NULL : real->alloc(real->user, bytes);
     if (block)
         add_held(system, &system->memory, true);
     return block;
@@ -74,7 +76,7 @@ static void *system_realloc(void *user, void *block, size_t bytes)
 {
     hs_test_system *system = user;
     const hs_allocator *real = &hs_env_default()->allocator;
-    void *grown = fails(system, &system->memory) ? NULL : real->realloc(real->user, block, bytes);
+    void *grown = count_call(system, &system->memory) ? NULL : real->realloc(real->user, block, bytes);
     if (grown && !block)
         add_held(system, &system->memory, true);
     return grown;
@@ -92,7 +94,7 @@ static void system_free(void *user, void *block)
 void hs_test_system_fail_allocation(hs_test_system *system, size_t n)
 {
     if (system)
-        request(system, &system->memory, n, false);
+        request(system, &system->memory, n, HS_RESOURCE_EXHAUSTED, false);
 }
 
 size_t hs_test_system_allocations(hs_test_system *system)
@@ -116,23 +118,18 @@ static int64_t system_now(void *user)
     return now;
 }
 
-static void advance(hs_test_system *system, int64_t ns)
-{
-    pthread_mutex_lock(&system->lock);
-    system->now_ns += ns;
-    pthread_mutex_unlock(&system->lock);
-}
-
 static void system_sleep(void *user, int64_t ns)
 {
-    if (ns > 0)
-        advance(user, ns);
+    hs_test_system *system = user;
+    pthread_mutex_lock(&system->lock);
+    system->now_ns += ns > 0 ? ns : 0;
+    pthread_mutex_unlock(&system->lock);
 }
 
 void hs_test_system_advance(hs_test_system *system, double secs)
 {
     if (system)
-        advance(system, llround(secs * 1e9));
+        system_sleep(system, hs__seconds_to_ns(secs));
 }
 
 /* The log. */
@@ -142,7 +139,10 @@ static void system_log(void *user, hs_log_level level, const char *text)
     static const char *const names[] = {"DEBUG", "INFO", "WARNING", "ERROR"};
     hs_test_system *system = user;
     pthread_mutex_lock(&system->lock);
-    hs__words_add(&system->log, "%s: %s\n", names[level], text);
+    if (level >= HS_LOG_DEBUG && level <= HS_LOG_ERROR)
+        hs__words_add(&system->log, "%s: %s\n", names[level], text);
+    else
+        hs__words_add(&system->log, "LEVEL %d: %s\n", (int)level, text);
     pthread_mutex_unlock(&system->lock);
 }
 
@@ -171,9 +171,8 @@ static void *real_user(void)
 /* Counts a call of the function `what`. */
 static hs_code count(hs_test_system *system, const char *what, const char *path, hs_error *err)
 {
-    if (!fails(system, &system->files))
-        return HS_OK;
-    return hs_error_set(err, system->file_code, "%s%s%s: the test makes this call fail", what, *path ? " " : "", path);
+    hs_code code = count_call(system, &system->files);
+    return code ? hs_error_set(err, code, "%s%s%s: the test makes this call fail", what, *path ? " " : "", path) : HS_OK;
 }
 
 static hs_code system_open(void *user, const char *path, int mode, void **file, hs_error *err)
@@ -280,10 +279,8 @@ static hs_code system_remove_directory(void *user, const char *path, hs_error *e
 
 void hs_test_system_fail_file_call(hs_test_system *system, size_t n, hs_code code, bool all_later)
 {
-    if (!system)
-        return;
-    system->file_code = code;
-    request(system, &system->files, n, all_later);
+    if (system)
+        request(system, &system->files, n, code, all_later);
 }
 
 size_t hs_test_system_file_calls(hs_test_system *system)
@@ -296,15 +293,16 @@ size_t hs_test_system_open_files(hs_test_system *system)
     return system ? read_count(system, &system->files.held) : 0;
 }
 
+static const hs_file_system_ops file_ops = HS_INIT(
+    hs_file_system_ops, .open = system_open, .read = system_read, .write = system_write, .sync = system_sync,
+    .close = system_close, .rename = system_rename, .remove = system_remove, .sync_directory = system_sync_directory,
+    .make_directory = system_make_directory, .stat = system_stat, .list = system_list, .lock = system_lock,
+    .unlock = system_unlock, .free_space = system_free_space, .remove_directory = system_remove_directory);
+
 /* The system. */
 
 hs_test_system *hs_test_system_new(void)
 {
-    static const hs_file_system_ops file_ops = HS_INIT(
-        hs_file_system_ops, .open = system_open, .read = system_read, .write = system_write, .sync = system_sync,
-        .close = system_close, .rename = system_rename, .remove = system_remove, .sync_directory = system_sync_directory,
-        .make_directory = system_make_directory, .stat = system_stat, .list = system_list, .lock = system_lock,
-        .unlock = system_unlock, .free_space = system_free_space, .remove_directory = system_remove_directory);
     hs_test_system *system = hs_env_alloc(NULL, sizeof *system);
     if (system && pthread_mutex_init(&system->lock, NULL) != 0) {
         hs_env_free(NULL, system);
@@ -312,7 +310,7 @@ hs_test_system *hs_test_system_new(void)
     }
     if (!system)
         return NULL;
-    system->now_ns = 1000000000000000000; /* in 2001 */
+    system->now_ns = HS__CLOCK_START_NS;
     hs__words_init(&system->log, hs_env_default());
     system->env = (hs_env)HS_INIT(hs_env, .allocator = {system_alloc, system_realloc, system_free, system},
                                   .clock = {system_now, system_now, system_sleep, system}, .logger = {system_log, system},
@@ -329,7 +327,24 @@ void hs_test_system_free(hs_test_system *system)
     hs_env_free(NULL, system);
 }
 
+static void missing_log(void *user, hs_log_level level, const char *text)
+{
+    const hs_logger *real_logger = &hs_env_default()->logger;
+    (void)user;
+    real_logger->write(real_logger->user, level, text);
+}
+
 const hs_env *hs_test_system_env(const hs_test_system *system)
 {
-    return system ? &system->env : hs_env_default();
+    /* The system of NULL: each allocation and each file call fails. */
+    static hs_test_system missing = {
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .now_ns = HS__CLOCK_START_NS,
+        .memory = {.fails_at = 1, .all_later = true, .code = HS_RESOURCE_EXHAUSTED},
+        .files = {.fails_at = 1, .all_later = true, .code = HS_RESOURCE_EXHAUSTED},
+    };
+    static const hs_env missing_env = HS_INIT(hs_env, .allocator = {system_alloc, system_realloc, system_free, &missing},
+                                              .clock = {system_now, system_now, system_sleep, &missing},
+                                              .logger = {missing_log, NULL}, .files = {&file_ops, &missing});
+    return system ? &system->env : &missing_env;
 }

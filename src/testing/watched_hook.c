@@ -7,65 +7,66 @@
 
 typedef struct {
     hs_script *script;
-    char *label;
     hs_hook hook;
     hs_hook_ops inner; /* a copy of the hook's callbacks, complete */
     hs_hook_ops ops;   /* of the wrapper */
+    size_t prefix;     /* length of "LABEL." */
+    char text[];       /* "LABEL.", then the word that is noted */
 } watch;
 
-static void note(const watch *w, const char *word)
+#define LONGEST_WORD "boundary"
+
+static void note(watch *w, const char *word)
 {
-    char text[128];
-    if (w->label)
-        snprintf(text, sizeof text, "%s.%s", w->label, word);
-    hs_script_note(w->script, w->label ? text : word);
+    strcpy(w->text + w->prefix, word);
+    hs_script_note(w->script, w->text);
 }
 
 static hs_code watch_begin(void *self, hs_backend backend, hs_error *err)
 {
-    const watch *w = self;
+    watch *w = self;
     note(w, "begin");
     return w->inner.begin ? w->inner.begin(w->hook.self, backend, err) : HS_OK;
 }
 
 static hs_code watch_create(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
-    const watch *w = self;
+    watch *w = self;
     note(w, "create");
     return w->inner.after_create_session ? w->inner.after_create_session(w->hook.self, session, coordinator, err) : HS_OK;
 }
 
 static hs_code watch_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    const watch *w = self;
+    watch *w = self;
     note(w, "before");
     return w->inner.before_run ? w->inner.before_run(w->hook.self, run, args, err) : HS_OK;
 }
 
 static hs_code watch_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    const watch *w = self;
+    watch *w = self;
     note(w, "after");
     return w->inner.after_run ? w->inner.after_run(w->hook.self, run, values, err) : HS_OK;
 }
 
 static hs_code watch_boundary(void *self, hs_run_context *run, hs_error *err)
 {
-    const watch *w = self;
+    watch *w = self;
     note(w, "boundary");
     return w->inner.boundary(w->hook.self, run, err);
 }
 
 static hs_code watch_end(void *self, hs_raw_session *session, hs_error *err)
 {
-    const watch *w = self;
+    watch *w = self;
     note(w, "end");
     return w->inner.end ? w->inner.end(w->hook.self, session, err) : HS_OK;
 }
 
 static void watch_close(void *self, const hs_outcome *outcome)
 {
-    const watch *w = self;
+    watch *w = self;
     note(w, "close");
     if (w->inner.close)
         w->inner.close(w->hook.self, outcome);
@@ -94,25 +95,34 @@ static void watch_destroy(void *self)
     watch *w = self;
     hs_env env = *hs_script_env(w->script);
     hs_hooks_free(HS_HOOKS(w->hook));
-    hs_env_free(&env, w->label);
     hs_env_free(&env, w);
+}
+
+/* Frees the hook as its wrapper would, and returns a hook whose begin reports the missing memory. */
+static hs_hook not_watched(hs_hook hook, const char *name)
+{
+    hs_error error;
+    hs_error_set(&error, HS_RESOURCE_EXHAUSTED, "no memory to watch the hook '%s'", name ? name : "");
+    hs_hook broken = hs_hook_broken("hs_script_watch", &error);
+    hs_hooks_free(HS_HOOKS(hook));
+    return broken;
 }
 
 hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
 {
-    const hs_env *env = hs_script_env(script);
-    watch *w = script ? hs_env_alloc(env, sizeof *w) : NULL;
-    char *copy = w && label ? hs_env_alloc(env, strlen(label) + 1) : NULL;
-    if (!w || (label && !copy) || !hook.ops || HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &w->inner, hook.ops, NULL)) {
-        hs_env_free(env, copy);
-        hs_env_free(env, w);
-        return hook; /* not recorded; if the hook is invalid, opening a session reports it */
-    }
-    if (copy)
-        strcpy(copy, label);
+    hs_hook_ops inner;
+    if (!hook.ops || HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &inner, hook.ops, NULL))
+        return hook; /* opening a session reports the invalid hook */
+    size_t prefix = label ? strlen(label) + 1 : 0;
+    watch *w = hs_env_alloc(hs_script_env(script), sizeof *w + prefix + sizeof LONGEST_WORD);
+    if (!w)
+        return not_watched(hook, inner.name);
+    if (label)
+        sprintf(w->text, "%s.", label);
+    w->prefix = prefix;
     w->script = script;
-    w->label = copy;
     w->hook = hook;
+    w->inner = inner;
     w->ops = (hs_hook_ops)HS_INIT(
         hs_hook_ops, .name = w->inner.name, .begin = watch_begin, .after_create_session = watch_create,
         .before_run = watch_before, .after_run = watch_after, .boundary = w->inner.boundary ? watch_boundary : NULL,

@@ -2,6 +2,7 @@
 #include "testing/words.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void hs__words_init(hs__words *words, const hs_env *env)
 {
@@ -25,7 +26,7 @@ void hs__words_clear(hs__words *words)
 bool hs__words_reserve(hs__words *words, size_t bytes)
 {
     const hs_allocator *memory = &words->env->allocator;
-    size_t needed = words->length + bytes + 1, doubled = 2 * words->capacity;
+    size_t needed = words->length + bytes + sizeof HS__REST_LOST, doubled = 2 * words->capacity;
     if (words->failed || needed <= words->capacity)
         return !words->failed;
     size_t capacity = needed > doubled ? needed : doubled;
@@ -36,6 +37,8 @@ bool hs__words_reserve(hs__words *words, size_t bytes)
         words->capacity = capacity;
     }
     words->failed = !grown;
+    if (words->failed && words->text)
+        strcpy(words->text + words->length, HS__REST_LOST);
     return grown != NULL;
 }
 
@@ -55,5 +58,7 @@ void hs__words_add(hs__words *words, const char *format, ...)
 
 const char *hs__words_text(const hs__words *words)
 {
-    return words->text ? words->text : "";
+    if (words->text)
+        return words->text;
+    return words->failed ? HS__REST_LOST : "";
 }

@@ -3,8 +3,8 @@
 """Compiles every sample in the comments of the public headers, as C11 and as C++20.
 
 A sample is a paragraph of a comment that is indented by five columns (tables are indented by three). It is compiled inside a
-function, after the declarations of samples.h. A part that begins with "static" or "int main" is compiled outside. A line "..."
-stands for code that is left out; at the left margin it ends a part.
+function, after the declarations of samples.h. A part that begins with "#include", "static" or "int main" is compiled outside. A
+line "..." stands for code that is left out; at the left margin it ends a part.
 
 Arguments: the folder of the headers, and the C and the C++ compiler.
 """
@@ -38,7 +38,7 @@ def program(path, number, lines):
     in_file, in_function, part = [], [], []
     for at, line in enumerate(lines + ["..."]):
         if line.startswith("..."):
-            outside = len(part) > 1 and re.match(r"static |int main\b", part[1])
+            outside = len(part) > 1 and re.match(r"#include |static |int main\b", part[1])
             (in_file if outside else in_function).extend(part)
             part = []
         else:

@@ -3,6 +3,9 @@
 
 #include <hooksess/testing.h>
 
+#include <math.h>
+#include <pthread.h>
+
 typedef struct {
     hs_script *script;
     hs_session *session;
@@ -159,8 +162,40 @@ static void seconds_are_rounded_to_nanoseconds(void **state)
     hs_script_advance(p->script, 0.57); /* 0.57 * 1e9 is below 570000000 */
     hs_script_delay_at(p->script, 1, 0.57);
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
-    hs_script_advance(p->script, -1e-9);
-    assert_int_equal(hs_env_monotonic_ns(hs_script_env(p->script)) - start, 1139999999);
+    assert_int_equal(hs_env_monotonic_ns(hs_script_env(p->script)) - start, 1140000000);
+}
+
+static void invalid_seconds_do_not_move_the_clock(void **state)
+{
+    played *p = *state;
+    const double invalid[] = {-1e-9, NAN, INFINITY, -INFINITY, 1.1e9};
+    int64_t start = hs_env_monotonic_ns(hs_script_env(p->script));
+    assert_int_equal(start, 1000000000000000000); /* in 2001 */
+    for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
+        hs_script_advance(p->script, invalid[i]);
+        assert_int_equal(hs_script_delay_at(p->script, 1, invalid[i]), HS_INVALID_ARGUMENT);
+    }
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_int_equal(hs_env_monotonic_ns(hs_script_env(p->script)), start);
+}
+
+static void *sleep_often(void *env)
+{
+    for (int i = 0; i < 3000000; i++)
+        hs_env_sleep_ns(env, 1);
+    return NULL;
+}
+
+static void several_threads_move_the_clock(void **state)
+{
+    played *p = *state;
+    const hs_env *env = hs_script_env(p->script);
+    int64_t start = hs_env_monotonic_ns(env);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, sleep_often, (void *)env), 0);
+    sleep_often((void *)env);
+    pthread_join(thread, NULL);
+    assert_int_equal(hs_env_monotonic_ns(env) - start, 6000000);
 }
 
 static void delays_and_advances_move_the_clock_of_the_environment(void **state)
@@ -211,6 +246,39 @@ static void the_last_run_is_described(void **state)
     assert_int_equal(hs_script_runs(p->script), 2);
 }
 
+static const hs_run_args loss_and_x = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "x"));
+
+static hs_code fetch_loss(void *self, hs_run_context *context, const hs_run_args **args, hs_error *err)
+{
+    (void)self, (void)context, (void)err;
+    *args = &loss_and_x;
+    return HS_OK;
+}
+
+static void the_fetches_of_the_caller_are_in_front_of_those_of_hooks(void **state)
+{
+    played *p = *state;
+    const double x = 1;
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "fetcher", .before_run = fetch_loss);
+    hs_hook hook = {.ops = &ops};
+    hs_script_placeholder(p->script, "x");
+    hs_script_constant(p->script, "loss", &(hs_tensor){0});
+    open_session(p, &hook, 1);
+    assert_ok(run(p, HS_NAMES("x", "train"), HS_FEEDS({"x", hs_tensor_of(HS_DOUBLE, HS_SCALAR, &x)})), &p->err);
+    assert_string_equal(hs_script_last_run(p->script), "fetch x train loss; feed x");
+}
+
+static void a_raw_run_advances_a_series(void **state)
+{
+    played *p = *state;
+    hs_script_series(p->script, "loss", (double[]){1, 2}, 2);
+    open_session(p, NULL, 0);
+    assert_ok(hs_raw_session_run(hs_session_raw(p->session), HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, &p->err),
+              &p->err);
+    assert_ok(run(p, HS_NAMES("loss"), NULL), &p->err);
+    assert_true(hs_run_values_number(p->values, 0) == 2);
+}
+
 static void unknown_names_are_not_found(void **state)
 {
     played *p = *state;
@@ -230,6 +298,25 @@ static void notes_and_calls_are_recorded_in_order(void **state)
     assert_string_equal(hs_script_calls(p->script), "now run");
     hs_script_clear_calls(p->script);
     assert_string_equal(hs_script_calls(p->script), "");
+}
+
+static void a_record_that_lost_words_says_so(void **state)
+{
+    (void)state;
+    static char long_word[100000];
+    memset(long_word, 'x', sizeof long_word - 1);
+    hs_test_system *system = hs_test_system_new();
+    hs_script *script = hs_script_new(hs_test_system_env(system));
+    hs_script_note(script, "one");
+    hs_test_system_fail_allocation(system, 1);
+    hs_script_note(script, long_word);
+    hs_script_note(script, "three");
+    assert_string_equal(hs_script_calls(script), "one (rest lost: out of memory)");
+    hs_script_clear_calls(script);
+    hs_script_note(script, "four");
+    assert_string_equal(hs_script_calls(script), "four");
+    hs_script_free(script);
+    hs_test_system_free(system);
 }
 
 static void collections_are_kept_in_their_order(void **state)
@@ -273,6 +360,37 @@ static void a_watched_hook_is_recorded_with_its_label(void **state)
     assert_string_equal(hs_script_calls(p->script),
                         "h.begin h.create h.boundary h.before run h.after h.end h.boundary h.close");
     assert_int_equal(destroyed, 1);
+}
+
+static void a_long_label_is_recorded_whole(void **state)
+{
+    played *p = *state;
+    char label[300] = "", expected[400];
+    static const hs_hook_ops empty = HS_INIT(hs_hook_ops, .name = "empty");
+    memset(label, 'x', sizeof label - 1);
+    snprintf(expected, sizeof expected, "%s.begin ", label);
+    hs_hook hook = hs_script_watch(p->script, label, (hs_hook){.ops = &empty});
+    open_session(p, &hook, 1);
+    assert_memory_equal(hs_script_calls(p->script), expected, strlen(expected));
+}
+
+static void a_hook_that_cannot_be_watched_is_reported(void **state)
+{
+    played *p = *state;
+    int destroyed = 0;
+    hs_test_system *system = hs_test_system_new();
+    hs_script *script = hs_script_new(hs_test_system_env(system));
+    hs_test_system_fail_allocation(system, 1);
+    hs_hook hook = hs_script_watch(script, NULL, (hs_hook){.ops = &counting, .self = &destroyed});
+    assert_int_equal(destroyed, 1);
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
+    assert_null(hs_session_open(hs_script_backend(script), &options, &p->err));
+    assert_says(&p->err, HS_RESOURCE_EXHAUSTED, "no memory to watch the hook 'counting'");
+    hs_script_free(script);
+    hs_test_system_free(system);
+    hook = hs_script_watch(NULL, NULL, (hs_hook){.ops = &counting, .self = &destroyed});
+    assert_int_equal(destroyed, 2);
+    hs_hook_free(hook);
 }
 
 static void without_a_label_the_words_stand_alone(void **state)
@@ -349,7 +467,23 @@ static void invalid_arguments_are_refused(void **state)
     assert_null(hs_script_new(&env)); /* an allocator with one of three functions */
     assert_int_equal(hs_script_op(p->script, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_series(p->script, NULL, NULL, 0), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_fail_at(p->script, 0, HS_INTERNAL, "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_fail_open_at(p->script, 0, HS_INTERNAL, "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_delay_at(p->script, 0, 1), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_metadata_at(p->script, 0, (hs_bytes){"abc", 3}), HS_INVALID_ARGUMENT);
+    hs_script_note(p->script, NULL);
+    assert_string_equal(hs_script_calls(p->script), "");
     hs_script_free(NULL);
+}
+
+static void refused_values_replace_nothing(void **state)
+{
+    played *p = *state;
+    hs_script_series(p->script, "loss", (double[]){7}, 1);
+    assert_int_equal(hs_script_constant(p->script, "loss", NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_script_series(p->script, "loss", NULL, 3), HS_INVALID_ARGUMENT);
+    assert_ok(run(p, HS_NAMES("loss"), NULL), &p->err);
+    assert_true(hs_run_values_number(p->values, 0) == 7);
 }
 
 /* Failed allocations. */
@@ -365,8 +499,6 @@ static hs_code whole_script(test_env *t, void *user)
     if (!code)
         code = hs_script_fail_at(script, 2, HS_RESOURCE_EXHAUSTED, "as planned");
     hs_hook hook = hs_script_watch(script, "h", (hs_hook){.ops = &counting, .self = user});
-    if (hook.ops == &counting) /* not wrapped */
-        code = HS_RESOURCE_EXHAUSTED;
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (session && !code)
@@ -399,18 +531,26 @@ int main(void)
         test(a_run_may_be_delayed_and_fail),
         test(delays_and_advances_move_the_clock),
         test(seconds_are_rounded_to_nanoseconds),
+        test(invalid_seconds_do_not_move_the_clock),
+        test(several_threads_move_the_clock),
         test(delays_and_advances_move_the_clock_of_the_environment),
         test(metadata_is_played),
         test(the_last_run_is_described),
+        test(the_fetches_of_the_caller_are_in_front_of_those_of_hooks),
+        test(a_raw_run_advances_a_series),
         test(unknown_names_are_not_found),
         test(notes_and_calls_are_recorded_in_order),
+        test(a_record_that_lost_words_says_so),
         test(collections_are_kept_in_their_order),
         test(a_watched_hook_is_recorded_with_its_label),
+        test(a_long_label_is_recorded_whole),
+        test(a_hook_that_cannot_be_watched_is_reported),
         test(without_a_label_the_words_stand_alone),
         test(a_held_hook_outlives_its_watch),
         test(a_hook_without_functions_is_not_watched),
         test(the_state_of_a_watched_hook_is_saved),
         test(invalid_arguments_are_refused),
+        test(refused_values_replace_nothing),
         cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,9 @@
 
 #include <hooksess/testing.h>
 
+#include <math.h>
+#include <pthread.h>
+
 typedef struct {
     hs_test_system *system;
     const hs_env *env;
@@ -39,8 +42,22 @@ static void only_the_test_moves_the_clock(void **state)
     hs_env_sleep_ns(f->env, 5);
     hs_env_sleep_ns(f->env, -5);
     assert_int_equal(hs_env_realtime_ns(f->env) - start, 570000005);
-    hs_test_system_advance(f->system, -0.57);
-    assert_int_equal(hs_env_realtime_ns(f->env) - start, 5);
+}
+
+static void the_clock_starts_in_2001(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(hs_env_realtime_ns(f->env), 1000000000000000000);
+}
+
+static void invalid_seconds_do_not_move_the_clock(void **state)
+{
+    fixture *f = *state;
+    const double invalid[] = {-0.57, NAN, INFINITY, -INFINITY, 1.1e9};
+    int64_t start = hs_env_monotonic_ns(f->env);
+    for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
+        hs_test_system_advance(f->system, invalid[i]);
+    assert_int_equal(hs_env_monotonic_ns(f->env), start);
 }
 
 static void log_lines_are_kept(void **state)
@@ -50,6 +67,13 @@ static void log_lines_are_kept(void **state)
     hs_log(f->env, HS_LOG_DEBUG, "one");
     hs_log(f->env, HS_LOG_WARNING, "two %d", 2);
     assert_string_equal(hs_test_system_log(f->system), "DEBUG: one\nWARNING: two 2\n");
+}
+
+static void a_line_of_an_unknown_level_has_its_number(void **state)
+{
+    fixture *f = *state;
+    f->env->logger.write(f->env->logger.user, (hs_log_level)7, "odd");
+    assert_string_equal(hs_test_system_log(f->system), "LEVEL 7: odd\n");
 }
 
 static void a_long_log_is_kept(void **state)
@@ -158,6 +182,50 @@ static void all_later_file_calls_fail(void **state)
     free(text);
     hs_test_system_fail_file_call(f->system, 0, HS_OK, false);
     assert_ok(write_digits(f, path), &f->err);
+}
+
+typedef struct {
+    fixture *f;
+    size_t n_other; /* calls with another code than HS_DATA_LOSS or HS_OK */
+} caller;
+
+static void *sync_often(void *user)
+{
+    caller *c = user;
+    for (int i = 0; i < 100000; i++) {
+        hs_code code = files(c->f)->sync_directory(c->f->env->files.user, c->f->directory, NULL);
+        c->n_other += code != HS_OK && code != HS_DATA_LOSS;
+    }
+    return NULL;
+}
+
+/* One request fails each call with HS_DATA_LOSS. The other fails no call, so that its code is never returned. */
+static void a_call_fails_with_the_code_of_its_own_request(void **state)
+{
+    fixture *f = *state;
+    caller c = {.f = f};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, sync_often, &c), 0);
+    for (int i = 0; i < 100000; i++) {
+        hs_test_system_fail_file_call(f->system, 1, HS_DATA_LOSS, true);
+        hs_test_system_fail_file_call(f->system, 0, HS_INTERNAL, false);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(c.n_other, 0);
+}
+
+static void without_a_system_all_memory_and_files_fail(void **state)
+{
+    fixture *f = *state;
+    const hs_env *env = hs_test_system_env(NULL);
+    const char *path = test_path(f->directory, "digits");
+    void *file;
+    assert_null(hs_env_alloc(env, 1));
+    assert_null(hs_graph_new(env));
+    assert_fails(env->files.ops->open(env->files.user, path, HS_OPEN_WRITE, &file, &f->err), HS_RESOURCE_EXHAUSTED, &f->err,
+                 path);
+    assert_false(test_exists(f->directory, "digits"));
+    assert_ptr_equal(hs_script_env(NULL), env);
 }
 
 static int ignore_name(void *visitor, const char *name)
@@ -272,8 +340,7 @@ static void a_training_reports_a_full_disk(void **state)
     assert_true(test_exists(f->directory, "model.ckpt-1.index"));
     test_empty_directory(f->directory);
     hs_test_system_fail_file_call(f->system, 1, HS_RESOURCE_EXHAUSTED, true);
-    hs_code code = train(f, f->directory);
-    assert_true(code == HS_RESOURCE_EXHAUSTED || strstr(hs_test_system_log(f->system), "the test makes this call fail"));
+    assert_int_equal(train(f, f->directory), HS_RESOURCE_EXHAUSTED);
     assert_int_equal(hs_test_system_open_files(f->system), 0);
 }
 
@@ -295,7 +362,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(only_the_test_moves_the_clock),
+        test(the_clock_starts_in_2001),
+        test(invalid_seconds_do_not_move_the_clock),
         test(log_lines_are_kept),
+        test(a_line_of_an_unknown_level_has_its_number),
         test(a_long_log_is_kept),
         test(allocations_are_counted),
         test(one_allocation_fails),
@@ -303,6 +373,8 @@ int main(void)
         test(an_open_file_is_counted),
         test(one_file_call_fails),
         test(all_later_file_calls_fail),
+        test(a_call_fails_with_the_code_of_its_own_request),
+        test(without_a_system_all_memory_and_files_fail),
         test(each_function_of_the_file_system_fails_and_succeeds),
         test(reads_and_syncs_fail_and_succeed),
         test(a_training_frees_everything_whichever_allocation_fails),
