@@ -509,7 +509,7 @@ void hs__callback_timing_free(struct hs_session *session);
 /* Are callbacks of this run timed: all, or those of slow hooks? */
 static inline bool hs__times_callbacks(const struct hs_session *session)
 {
-    return session->timing.on || session->timing.n_slow_hooks > 0;
+    return (unsigned)session->timing.on | (session->timing.n_slow_hooks > 0);
 }
 static inline bool hs__times_hook(const struct hs_session *session, const hs__hook *hook)
 {
