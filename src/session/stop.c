@@ -12,6 +12,7 @@ unsigned hs__stop_causes(const struct hs_session *session)
 
 bool hs_session_should_stop(const hs_session *session)
 {
+    /* if the session itself has a cause, a poll does not take the coordinator's lock */
     return !session || hs__stops(session) || hs__stop_causes(session);
 }
 

@@ -60,7 +60,10 @@ def draw(pairs):
 def main(arguments):
     write = arguments[0] == "--write"
     path, nm, *objects = arguments[write:]
-    picture = draw(without_implied(read_references(nm, objects)))
+    pairs = read_references(nm, objects)
+    if any(floors.goes_up(upper, lower) for upper, lower in pairs):
+        sys.exit("a folder refers to one that is not below it: floors.py says which")
+    picture = draw(without_implied(pairs))
     if write:
         pathlib.Path(path).write_text(picture)
     elif pathlib.Path(path).read_text() != picture:
