@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# The code blocks of the documents. A sanitizer would find nothing new, and the programs are not built with it.
+if(HOOKSESS_INSTALL AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE AND TARGET hooksess_shared AND TARGET hooksess_tool)
+  set(prefix ${CMAKE_CURRENT_BINARY_DIR}/docs/prefix)
+  add_test(NAME docs/install COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/install.sh ${PROJECT_BINARY_DIR} ${prefix})
+  set_tests_properties(docs/install PROPERTIES FIXTURES_SETUP docs_prefix RUN_SERIAL ON)
+
+  # docs_test(NAME COMMAND...)
+  function(docs_test name)
+    add_test(NAME docs/${name} COMMAND ${Python3_EXECUTABLE} ${ARGN})
+    set_tests_properties(
+      docs/${name} PROPERTIES FIXTURES_REQUIRED docs_prefix TIMEOUT 300
+                              ENVIRONMENT "CC=${CMAKE_C_COMPILER};CXX=${CMAKE_CXX_COMPILER};PYTHONDONTWRITEBYTECODE=1")
+  endfunction()
+  docs_test(blocks ${CMAKE_CURRENT_LIST_DIR}/test_blocks.py ${prefix} -v)
+
+  # docs/guide/hooks.md, ...: docs/guide-hooks, ...
+  file(GLOB documents RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
+       ${PROJECT_SOURCE_DIR}/docs/guide/*.md ${PROJECT_SOURCE_DIR}/docs/cookbook.md ${PROJECT_SOURCE_DIR}/docs/estimators.md)
+  foreach(document IN LISTS documents)
+    string(REGEX REPLACE "^docs/|[.]md$" "" name ${document})
+    string(REPLACE / - name ${name})
+    docs_test(${name} ${CMAKE_CURRENT_LIST_DIR}/blocks.py ${prefix} ${PROJECT_SOURCE_DIR}/${document})
+  endforeach()
+endif()
