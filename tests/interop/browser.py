@@ -92,6 +92,9 @@ class Browser:
             value = json.load(error)["value"]
             raise AssertionError(f"{value['error']}: {value['message']}") from None
 
+    def resize(self, width, height):
+        self.ask("POST", self.session + "/window/rect", {"width": width, "height": height})
+
     def open(self, address):
         self.ask("POST", self.session + "/url", {"url": address})
 

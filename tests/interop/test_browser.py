@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorBoard in a browser shows all data that the trainer has written, and a resumed run as one line."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -16,6 +17,7 @@ from support import tf
 from test_tensorboard import Server
 
 TRAINER = str(support.BUILD / "examples/trainer/trainer")
+ADOPTED = str(support.BUILD / "examples/adopt/adopt_after")
 SCREENSHOTS = support.BUILD / "tests/interop/screenshots"
 OPTIONS = ["--hidden", "32,16", "--seed", "7", "--threads", "1", "--no-progress", "--save-steps", "40", "--keep", "0",
            "--log-steps", "40", "--summary-steps", "10", "--eval-steps", "100", "--histogram-steps", "50"]
@@ -59,6 +61,10 @@ class BrowserCase(unittest.TestCase):
         cls.server = Server(types.SimpleNamespace(addCleanup=cls.addClassCleanup), cls.directory, *cls.READER)
         cls.browser = Browser()
         cls.addClassCleanup(cls.browser.stop)
+        cls.wait_until_read()
+
+    @classmethod
+    def wait_until_read(cls):
         cls.server.wait(lambda: max(cls.server.points("loss"), default=[0])[0] == max(losses(cls.directory)) - 9)
         cls.server.wait(cls.sessions)
 
@@ -78,7 +84,7 @@ class BrowserCase(unittest.TestCase):
         """Opens a new page: if only the fragment of the address changed, the browser would not load it again."""
         self.browser.open("about:blank")
         self.browser.open(f"{self.server.address}/{query}#{tab}")
-        self.addCleanup(self.browser.save_screenshot, SCREENSHOTS / f"{type(self).__name__.lower()}_{tab}.png")
+        self.addCleanup(self.browser.save_screenshot, SCREENSHOTS / f"{type(self).__name__.lower()}_{tab.split('&')[0]}.png")
 
     def wait_for(self, condition, wanted, script, *arguments):
         """The result of a script, as soon as it fulfills the condition."""
@@ -225,6 +231,38 @@ class Resumed(BrowserCase):
     def test_a_note_of_each_start(self):
         self.open("text")
         self.wait_for_words("Started:", "Resumed at step 120:", "--learning-rate 0.01")
+
+
+class Killed(BrowserCase):
+    """The program of README.md, killed and started again. If the environment has HOOKSESS_PICTURE, the picture in README.md is
+    written to this file."""
+
+    @classmethod
+    def make_run(cls):
+        folder = cls.directory.parent  # the program writes to the folder `run`
+        process = subprocess.Popen([ADOPTED], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, pipesize=4096)
+        for _ in range(2500):
+            process.stdout.readline()
+        process.kill()
+        process.stdout.close()
+        process.wait()
+        done = subprocess.run([ADOPTED], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT)
+        if "restored run/model.ckpt-2000" not in done.stderr:
+            raise AssertionError(done.stderr)
+
+    @classmethod
+    def wait_until_read(cls):
+        cls.server.wait(lambda: [step for step, _ in cls.server.points("loss")] == list(range(1, 6000, 100)))
+
+    def test_one_line_in_a_large_chart(self):
+        self.browser.resize(1000, 850)
+        self.open("scalars&_smoothingWeight=0&tagFilter=%5Eloss%24")
+        self.assert_drawn_as_one_line("loss", 60)
+        self.browser.run("all('tf-scalar-card [icon=fullscreen], [icon=fullscreen]').find(shown).click();")
+        wide = "return all('tf-scalar-card').filter(shown).map(card => card.getBoundingClientRect().width);"
+        self.wait_for(lambda widths: widths and widths[0] > 500, "a large chart", wide)
+        if "HOOKSESS_PICTURE" in os.environ:
+            self.browser.save_screenshot(pathlib.Path(os.environ["HOOKSESS_PICTURE"]).absolute())
 
 
 if __name__ == "__main__":
