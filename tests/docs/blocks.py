@@ -12,12 +12,13 @@
 Comments directly before a block change this:
 
   <!-- frame: NAME -->     inserts a c, cpp or cmake block into frames/NAME.c, .cpp or .cmake, at the line that is
-                           /* BLOCK */ (C, C++) or # BLOCK (CMake). A fragment needs a frame, which checks what it did
+                           /* BLOCK */ (C, C++) or # BLOCK (CMake). A fragment needs a frame, which checks the effect
   <!-- frame: NAME 2 -->   the same for the second such line. A frame with several lines takes as many blocks, in order
   <!-- file: NAME -->      writes the block to NAME in the shell's directory, for the sh and console blocks that follow.
                            Then a c, cpp or cmake block needs neither `main(` nor a frame
   <!-- exit: N -->         the exit code of the block's program
   <!-- varies: REGEX -->   what matches in the output of a console block may differ. Parts of lines only
+  <!-- same: REGEX -->     the same, but equal texts in the block must be equal in the output
 
 With --empty, each frame must also fail, or not compile, if one of its blocks is empty.
 
@@ -51,13 +52,14 @@ class Block:
     def __init__(self, document, line, language, comments, lines):
         self.document, self.line, self.language, self.lines = document, line, language, lines
         self.text = "".join(line + "\n" for line in lines)
-        self.varies = [value for key, value in comments if key == "varies"]
+        self.varies = [(key, value) for key, value in comments if key in ("varies", "same")]
+        self.seen = {}  # printed texts, by the shown ones
         single = dict(comments)
         self.frame, _, number = single.get("frame", "").partition(" ")
         self.number = int(number or 1)
         self.file = single.get("file")
         self.exit = int(single.get("exit", 0))
-        unknown = set(single) - {"frame", "file", "exit", "varies"}
+        unknown = set(single) - {"frame", "file", "exit", "varies", "same"}
         if unknown:
             raise self.wrong(f"unknown comment '{unknown.pop()}'")
 
@@ -90,7 +92,7 @@ def parse(path):
         elif comment := re.fullmatch(r" *<!-- (\w+): (.*?) -->", line):
             comments.append((comment[1], comment[2]))
         else:
-            if comments and comments[0][0] in ("frame", "file", "exit", "varies"):
+            if comments and comments[0][0] in ("frame", "file", "exit", "varies", "same"):
                 raise Wrong(f"{name}:{number}: the comment before it belongs directly before a block")
             comments = []
     if fence:
@@ -99,7 +101,7 @@ def parse(path):
 
 
 def run(command, directory, environment, where, code=0):
-    """Runs the command in a process group of its own. Returns what it printed."""
+    """Runs the command in a new process group. Returns its output."""
     process = subprocess.Popen(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
     try:
@@ -109,7 +111,7 @@ def run(command, directory, environment, where, code=0):
         code = None
     finally:
         try:
-            os.killpg(process.pid, signal.SIGKILL)  # what is left in the background
+            os.killpg(process.pid, signal.SIGKILL)  # its processes in the background
         except ProcessLookupError:
             pass
         process.wait()
@@ -119,7 +121,7 @@ def run(command, directory, environment, where, code=0):
 
 
 class Tester:
-    """Compiles and runs blocks, in a directory of its own."""
+    """Compiles and runs blocks, in a new directory each."""
 
     def __init__(self, prefix, directory, empty):
         self.prefix, self.directory, self.empty, self.n = prefix, directory, empty, 0
@@ -248,7 +250,7 @@ class Tester:
 
 
 def commands(block):
-    """The commands of a console block: their text, and what they print."""
+    """The commands of a console block: their text and their output."""
     found = []
     for line in block.lines:
         if line.startswith("$ "):
@@ -266,9 +268,13 @@ def compare(block, command, expected, printed):
     """Raises if a command of a console block has printed something else."""
     printed = KILLED.sub(r"\1", printed).rstrip("\n")
     shown = "\n".join(expected).rstrip("\n")
-    for expression in block.varies:
-        if not re.search(expression, shown) and re.search(expression, "\n".join(block.lines)) is None:
+    for key, expression in block.varies:
+        if not re.search(expression, "\n".join(block.lines)):
             raise block.wrong(f"nothing varies as '{expression}'")
+        if key == "same":
+            for one, other in zip(re.findall(expression, shown), re.findall(expression, printed)):
+                if block.seen.setdefault(one, other) != other:
+                    raise block.wrong(f"$ {command}\nprints {other}, and where '{one}' is shown before it, {block.seen[one]}")
         printed, shown = (re.sub(expression, "(varies)", text) for text in (printed, shown))
     pattern = r"\n".join(r"(?:.*\n)*?.*" if line.strip() == "..." else re.escape(line) for line in shown.split("\n"))
     if not re.fullmatch(pattern, printed):

@@ -107,6 +107,11 @@ class Blocks(unittest.TestCase):
         self.assert_wrong(text.replace("step 9", "stop 9"), "stop")
         self.assert_wrong(text.replace("\\d+", "xyz"), "nothing varies")
 
+    def test_what_is_shown_twice_must_be_printed_twice(self):
+        text = "<!-- same: \\d+ -->\n```console\n$ A=%d; echo $A\n7\n$ echo 6 or $A\n8 or 7\n```"
+        self.run_document(text % 5)
+        self.assert_wrong(text.replace("8 or 7", "7 or 8") % 5, "prints 6, and where '7' is shown before it, 5")
+
     def test_a_file_must_be_used(self):
         self.assert_wrong("<!-- file: f -->\n```text\nx\n```", "no sh or console block follows")
 
