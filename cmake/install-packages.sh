@@ -9,7 +9,7 @@ for what in "$@"; do
     train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
     test) packages="$packages ca-certificates clang g++ libcmocka-dev protobuf-compiler python3 python3-venv"
-          packages="$packages chromium chromium-driver fonts-dejavu-core" ;;
+          packages="$packages chromium chromium-driver fonts-dejavu-core procps" ;;
     *) echo "install-packages.sh: '$what' is none of build, train, tensorflow and test" >&2; exit 2 ;;
     esac
 done

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first program: own mathematics, everything else given. Kill it at any moment and start it again: it goes on.
  *
- * It fits a line to the points of a parabola. What stands between the marks is the README's program. */
+ * It fits a line to the points of a parabola. docs/guide/your-loop.md shows the part between the marks. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ static void model_save(const struct model *m)
     printf("y = %.3f x %+.3f\n", (double)m->weights[0], (double)m->weights[1]);
 }
 
-/* README begins */
+/* guide begins */
 #include <hooksess/hooksess.h>
 
 static hs_code train(void *self, hs_op *op, hs_error *err)
@@ -68,4 +68,4 @@ int main(void)
     hs_graph_free(g);
     return hs_outcome_exit_code(&outcome);
 }
-/* README ends */
+/* guide ends */

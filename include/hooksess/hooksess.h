@@ -4,7 +4,7 @@
 
 /* Includes the library, except the headers listed at the end. The words of the comments are explained there.
  *
- * Tier 1: the names that a training program needs. The README has a program.
+ * Tier 1: the names that a training program needs. docs/guide/your-loop.md has a program.
  *
  * The graph: what a step computes, and what checkpoints hold
  *   hs_graph_new                creates an empty graph                                            graph.h

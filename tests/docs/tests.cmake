@@ -14,8 +14,8 @@ if(HOOKSESS_INSTALL AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE AND TARG
   endfunction()
   docs_test(blocks ${CMAKE_CURRENT_LIST_DIR}/test_blocks.py ${prefix} -v)
 
-  # docs/guide/hooks.md, ...: docs/guide-hooks, ...
-  file(GLOB documents RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
+  # README.md, docs/guide/hooks.md, ...: docs/README, docs/guide-hooks, ...
+  file(GLOB documents RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md
        ${PROJECT_SOURCE_DIR}/docs/guide/*.md ${PROJECT_SOURCE_DIR}/docs/cookbook.md ${PROJECT_SOURCE_DIR}/docs/estimators.md)
   foreach(document IN LISTS documents)
     string(REGEX REPLACE "^docs/|[.]md$" "" name ${document})
