@@ -47,6 +47,8 @@ for document in (root / "README.md", *(root / "docs/guide").glob("*.md")):
 documents = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md"), root / "tests/conformance/deviations.md"]
 for document in documents:
     for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+        if "://" in link:
+            continue
         path, _, heading = link.partition("#")
         target = document.parent / path if path else document
         if not target.exists() or (heading and heading not in headings(target.read_text())):
