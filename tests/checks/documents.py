@@ -44,11 +44,9 @@ for document in (root / "README.md", *(root / "docs/guide").glob("*.md")):
     if words > most:
         wrong.append(f"{document.relative_to(root)}: {words} words; it may have {most}")
 
-documents = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md"), root / "tests/conformance/deviations.md"]
+documents = [path for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "python/*.md") for path in sorted(root.glob(pattern))]
 for document in documents:
-    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
-        if "://" in link:
-            continue
+    for link in re.findall(r"\]\((?!https://)([^)\s]+)\)", document.read_text()):
         path, _, heading = link.partition("#")
         target = document.parent / path if path else document
         if not target.exists() or (heading and heading not in headings(target.read_text())):
