@@ -40,7 +40,7 @@ documents = (
     "examples/adopt/late/README.md",
     "examples/hook_test/README.md",
     "examples/tensorflow/README.md",
-    "tests/conformance/deviations.md",
+    "docs/tensorflow-differences.md",
 )
 for document in (root / name for name in documents):
     for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
@@ -50,10 +50,10 @@ for document in (root / name for name in documents):
             wrong.append(f"{document.relative_to(root)}: nothing at {link}")
 
 tests = "".join(path.read_text() for path in (root / "tests").rglob("*.c"))
-rows = re.findall(r"^\| ([A-Z]{2}-\d.*?) \|", (root / "tests/conformance/deviations.md").read_text(), re.M)
+rows = re.findall(r"^\| ([A-Z]{2}-\d.*?) \|", (root / "docs/tensorflow-differences.md").read_text(), re.M)
 for ident in [ident for row in rows for ident in row.split(", ")]:
     if not re.search(rf"\bstatic void (\w+_)?{ident.lower().replace('-', '_')}_", tests):
-        wrong.append(f"tests/conformance/deviations.md: no test bears {ident}")
+        wrong.append(f"docs/tensorflow-differences.md: no test bears {ident}")
 
 if wrong or not rows:
-    sys.exit("\n".join(wrong) or "tests/conformance/deviations.md lists nothing")
+    sys.exit("\n".join(wrong) or "docs/tensorflow-differences.md lists nothing")
