@@ -3,7 +3,7 @@
 """What the documents say of the source is so.
 
 The README's first program is the one in examples/first_program, word for word (but for the layout); what documents link to is
-there; and each difference from TensorFlow that is listed has a test that bears its ID.
+there; docs/errors.md explains every code; and each difference from TensorFlow that is listed has a test that bears its ID.
 """
 import pathlib
 import re
@@ -27,27 +27,18 @@ shown = re.search(r"```c\n(.*?)```", (root / "README.md").read_text(), re.S)
 if not shown or squeeze(shown[1]) != squeeze(example):
     wrong.append("README.md: its program is not the one in examples/first_program")
 
-documents = (
-    "README.md",
-    "CHANGELOG.md",
-    "docs/abi.md",
-    "CONTRIBUTING.md",
-    "docs/architecture.md",
-    "docs/conventions.md",
-    "examples/adopt/README.md",
-    "examples/adopt/cpp/README.md",
-    "examples/adopt/jacobi/README.md",
-    "examples/adopt/late/README.md",
-    "examples/hook_test/README.md",
-    "examples/tensorflow/README.md",
-    "docs/tensorflow-differences.md",
-)
-for document in (root / name for name in documents):
-    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+documents = [path for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "python/*.md") for path in sorted(root.glob(pattern))]
+for document in documents:
+    for link in re.findall(r"\]\((?!https://)([^)\s]+)\)", document.read_text()):
         path, _, heading = link.partition("#")
         target = document.parent / path if path else document
         if not target.exists() or (heading and heading not in headings(target.read_text())):
             wrong.append(f"{document.relative_to(root)}: nothing at {link}")
+
+codes = re.findall(r"^    (HS_\w+) = (\d+)", (root / "include/hooksess/status.h").read_text(), re.M)
+explained = re.findall(r"^\| `(HS_\w+)` \| (\d+)", (root / "docs/errors.md").read_text(), re.M)
+if codes != explained or not codes:
+    wrong.append(f"docs/errors.md does not explain the codes of status.h: {sorted(set(codes) ^ set(explained))}")
 
 tests = "".join(path.read_text() for path in (root / "tests").rglob("*.c"))
 rows = re.findall(r"^\| ([A-Z]{2}-\d.*?) \|", (root / "docs/tensorflow-differences.md").read_text(), re.M)
