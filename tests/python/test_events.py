@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event files that the C library writes are iterators and numpy arrays."""
+import gc
+import os
+import pathlib
 import unittest
-import warnings
 
 import hooksess
 import numpy
@@ -81,11 +83,22 @@ class Training(TestCase):
             next(hooksess.events(self.directory / "none"))
         self.assertEqual(raised.exception.name, "NOT_FOUND")
 
-    def test_an_unfinished_iteration_closes_its_files(self):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ResourceWarning)
-            for _ in range(3):
-                next(hooksess.events(self.directory))
+    @unittest.skipUnless(pathlib.Path("/proc/self/fd").is_dir(), "needs /proc")
+    def test_an_iteration_closes_its_files_also_unfinished(self):
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            next(hooksess.events(self.directory))
+            list(hooksess.events(self.directory))
+        gc.collect()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+    def test_a_file_that_cannot_be_read_is_an_error(self):
+        os.mkfifo(self.directory / "events.out.tfevents.9999999999.fifo")
+        with self.assertRaises(hooksess.Error) as raised:
+            list(hooksess.events(self.directory))
+        self.assertIn("9999999999.fifo", raised.exception.message)
+        with self.assertRaises(hooksess.Error):
+            hooksess.scalars(self.directory, "loss")
 
 
 class AllKinds(TestCase):

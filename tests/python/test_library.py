@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the C library is found, and that the package declares its structs as the library does."""
+"""The package finds the C library, refuses others, and declares structs with the library's sizes."""
 import ctypes
 import ctypes.util
 import os

@@ -58,6 +58,19 @@ class Files(TestCase):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"later": [1]}))
         self.assertEqual(hooksess.status(self.directory), before)
 
+    def test_a_field_of_another_type_is_a_value_error_with_its_path(self):
+        run("python/write_run", self.directory, 5)
+        for name, read, field, value in (("status.json", hooksess.status, "time", 5), ("outcome.json", hooksess.outcome, "time", 5),
+                                         ("outcome.json", hooksess.outcome, "error", "x"),
+                                         ("outcome.json", hooksess.outcome, "failures", [1])):
+            with self.subTest(name=name, field=field):
+                path = self.directory / name
+                content = path.read_text()
+                path.write_text(json.dumps(json.loads(content) | {field: value}))
+                with self.assertRaisesRegex(ValueError, name):
+                    read(self.directory)
+                path.write_text(content)
+
     def test_a_damaged_file_is_a_value_error_with_its_path(self):
         for name, read in (("status.json", hooksess.status), ("outcome.json", hooksess.outcome)):
             for content in (b"", b"{", b"[]", b"{}", b'{"time": 1}', b"\xff"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this package reads is what TensorFlow reads, from files of the C library and of TensorFlow."""
+"""This package and TensorFlow read the same values, from files of the C library and of TensorFlow."""
 import logging
 import os
 import unittest
