@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plots of docs/benchmarks.md, from docs/bench/results.jsonl.
 
-    plots.py                            draws them again
-    plots.py check                      fails if one is out of date
-    plots.py record SITTING COMMAND...  runs a benchmark and replaces the figures of a sitting with its output
+    plots.py DOCS                            draws them again. DOCS: the folder docs/
+    plots.py DOCS check                      fails if one is out of date
+    plots.py DOCS record SITTING COMMAND...  runs a benchmark and replaces the figures of a sitting with its output
 
 A sitting is one run of a benchmark, with its peers and limits. Its first line has the command, the machine and the
 versions; each other line has a figure: `value`, or `low` and `high` for a range over several runs. Plots show ratios to a limit
@@ -17,8 +17,7 @@ import subprocess
 import sys
 from xml.sax.saxutils import escape
 
-DOCS = pathlib.Path(__file__).resolve().parent.parent.parent / "docs"
-RESULTS = DOCS / "bench/results.jsonl"
+RESULTS = "bench/results.jsonl"
 LABEL, BARS, VALUE, ROW, HEAD, FOOT, GAP = 210, 270, 100, 26, 52, 30, 40
 TEXT, OURS, OTHER = "#768390", "#3f8ae0", "#9aa4af"  # enough contrast on white and on black
 
@@ -58,9 +57,9 @@ EVENTS = ("Time of a scalar in an event file", "1 = a C loop that writes the sam
 PLOTS = {"cost.svg": (STEP, SAVE), "bench/stall.svg": (STALL,), "bench/events.svg": (EVENTS,)}
 
 
-def read_figures():
+def figures_of(results):
     """{(sitting, name): (low, high)}"""
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    lines = [json.loads(line) for line in results.splitlines()]
     return {(line["sitting"], line["name"]): (line.get("low", line.get("value")), line.get("high", line.get("value")))
             for line in lines if "name" in line}
 
@@ -71,7 +70,7 @@ def range_of(figures, sitting, name, inverse):
     names = name if isinstance(name, tuple) else (name,)
     missing = [part for part in names if (sitting, part) not in figures]
     if missing:
-        sys.exit(f"{RESULTS} lacks the figure '{missing[0]}' of the sitting '{sitting}'")
+        sys.exit(f"docs/{RESULTS} lacks the figure '{missing[0]}' of the sitting '{sitting}'")
     (low, high), *limits = (figures[sitting, part] for part in names)
     for low_limit, high_limit in limits:
         low, high = low / high_limit, high / low_limit
@@ -118,29 +117,32 @@ def draw(panels, figures):
     return "\n".join([*lines, "</svg>", ""])
 
 
-def record(sitting, command):
+def record(results, sitting, command):
+    """The results with those of a new sitting."""
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     found = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-    if not found:
-        sys.exit(f"{command[0]} printed no figures")
-    old = [line for line in RESULTS.read_text().splitlines() if json.loads(line)["sitting"] != sitting]
+    old = [line for line in results.splitlines() if json.loads(line)["sitting"] != sitting]
     head = {"sitting": sitting, "command": " ".join(command), "machine": f"{platform.machine()}, {platform.platform()}"}
-    new = [json.dumps(line) for line in (head, *({"sitting": sitting} | figure for figure in found))]
-    RESULTS.write_text("\n".join(old + new) + "\n")
+    return "\n".join(old + [json.dumps(line) for line in (head, *({"sitting": sitting} | figure for figure in found))]) + "\n"
 
 
 def main(arguments):
-    if arguments[:1] == ["record"] and len(arguments) > 2:
-        record(arguments[1], arguments[2:])
-    elif arguments not in ([], ["check"]):
+    docs, what = pathlib.Path(arguments[0] if arguments else ""), arguments[1:]
+    recording = what[:1] == ["record"] and len(what) > 2
+    if not arguments or not (recording or what in ([], ["check"])):
         sys.exit(__doc__)
-    figures = read_figures()
-    for name, panels in PLOTS.items():
-        picture = draw(panels, figures)
-        if arguments != ["check"]:
-            (DOCS / name).write_text(picture)
-        elif not (DOCS / name).exists() or (DOCS / name).read_text() != picture:
-            sys.exit(f"docs/{name} is out of date: tests/bench/plots.py draws it again")
+    results = (docs / RESULTS).read_text()
+    if recording:
+        results = record(results, what[1], what[2:])
+    figures = figures_of(results)
+    pictures = {docs / name: draw(panels, figures) for name, panels in PLOTS.items()}
+    if what == ["check"]:
+        for path, picture in pictures.items():
+            if not path.exists() or path.read_text() != picture:
+                sys.exit(f"{path} is out of date: tests/bench/plots.py draws it again")
+        return
+    for path, content in ({docs / RESULTS: results} | pictures).items():
+        path.write_text(content)
 
 
 if __name__ == "__main__":
