@@ -53,7 +53,7 @@ def train_here(graph, directory, data, last_step):
 
 
 def tensors(prefix):
-    """{name: (type, shape, bytes)}, without the state of hooks, which TensorFlow does not save (deviations.md)."""
+    """{name: (type, shape, bytes)}, without the state of hooks, which TensorFlow does not save (tensorflow-differences.md)."""
     reader = tf.train.load_checkpoint(prefix)
     arrays = {name: numpy.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
     return {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads status.json and outcome.json, which a training writes into its directory."""
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a training when it last wrote status.json."""
+
+    step: int  # the global step; -1: it cannot be read
+    last_durable_step: int  # the newest step that survives a crash; -1: none
+    phase: str  # "init", "step" or "end"
+    save_secs: float  # duration of a save; 0: unknown
+    time: datetime
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of a training."""
+
+    code: str  # such as "DATA_LOSS"
+    number: int
+    message: str
+
+
+@dataclass(frozen=True)
+class HookFailures:
+    """Failures of a hook that did not end the training."""
+
+    hook: str
+    failures: int
+    first_step: int
+    last_step: int
+    muted: bool
+    last: Failure | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training ended."""
+
+    reason: str  # "failed", "closed", "stopped", "end of input" or "already done"
+    interrupted: bool  # stopped before the training was complete
+    signal: int  # that ended it; 0: none
+    step: int
+    last_saved_step: int
+    hook: str  # that requested the stop, or that failed; "": none
+    error: Failure | None
+    exit_code: int
+    failures: tuple[HookFailures, ...]
+    time: datetime
+    host: str
+    pid: int
+
+
+def _fields(directory: str | os.PathLike[str], name: str) -> tuple[str, dict[str, Any]] | None:
+    path = os.path.join(os.fsdecode(directory), name)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ValueError(f"'{path}' is damaged: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"'{path}' is damaged: it holds no object")
+    return path, found
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _failure(found: dict[str, Any] | None) -> Failure | None:
+    return None if found is None else Failure(found["code"], found["number"], found["message"])
+
+
+def status(directory: str | os.PathLike[str]) -> Status | None:
+    """Returns the state of the training in a directory. None: it has written none. Raises ValueError for a damaged file."""
+    read = _fields(directory, "status.json")
+    if read is None:
+        return None
+    path, found = read
+    try:
+        return Status(
+            found["step"],
+            found["last_durable_step"],
+            found["phase"],
+            found["save_secs"],
+            _time(found["time"]),
+            found["host"],
+            found["pid"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"'{path}' is damaged: {error}") from None
+
+
+def outcome(directory: str | os.PathLike[str]) -> Outcome | None:
+    """Returns how the training in a directory ended. None: it runs, or it was killed. Raises ValueError for a damaged file."""
+    read = _fields(directory, "outcome.json")
+    if read is None:
+        return None
+    path, found = read
+    try:
+        return Outcome(
+            found["reason"],
+            found["interrupted"],
+            found["signal"],
+            found["step"],
+            found["last_saved_step"],
+            found["hook"],
+            _failure(found["error"]),
+            found["exit_code"],
+            tuple(
+                HookFailures(
+                    one["hook"], one["failures"], one["first_step"], one["last_step"], one["muted"], _failure(one["last"])
+                )
+                for one in found["failures"]
+            ),
+            _time(found["time"]),
+            found["host"],
+            found["pid"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"'{path}' is damaged: {error}") from None

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Event files that the C library writes are iterators and numpy arrays."""
+import gc
+import os
+import pathlib
+import unittest
+
+import hooksess
+import numpy
+from numpy.testing import assert_array_equal
+from support import TestCase, run
+
+
+class Training(TestCase):
+    """A training that fails after step 5, continues at step 4, and ends at step 7."""
+
+    def setUp(self):
+        super().setUp()
+        run("python/write_run", self.directory, 5, "fail", status=1)
+        run("python/write_run", self.directory, 7)
+
+    def test_the_points_of_a_tag_are_arrays(self):
+        loss = hooksess.scalars(self.directory, "loss")
+        assert_array_equal(loss.steps, numpy.arange(1, 8), strict=True)
+        assert_array_equal(loss.values, numpy.float32([1, 1 / 2, 1 / 3, 1 / 4, -1 / 5, -1 / 6, -1 / 7]).astype(float), strict=True)
+        self.assertTrue((numpy.diff(loss.wall_times) >= 0).all() and loss.wall_times[0] > 1e9)
+
+    def test_obsolete_points_are_there_on_request(self):
+        loss = hooksess.scalars(self.directory, "loss", all_points=True)
+        self.assertEqual(loss.steps.tolist(), [1, 2, 3, 4, 5, 5, 6, 7])
+        self.assertEqual(numpy.sign(loss.values).tolist(), [1] * 5 + [-1] * 3)
+
+    def test_an_unknown_tag_is_a_key_error(self):
+        with self.assertRaisesRegex(KeyError, "no scalar 'los' in"):
+            hooksess.scalars(self.directory, "los")
+
+    def test_all_tags_are_found(self):
+        self.assertEqual(list(hooksess.all_scalars(self.directory)), ["loss"])
+        loss = hooksess.all_scalars(self.directory, all_points=True)["loss"]
+        self.assertEqual(loss.steps.tolist(), [1, 2, 3, 4, 5, 5, 6, 7])
+
+    def test_session_logs_say_where_a_run_began(self):
+        logs = [(event.log, event.step) for event in hooksess.events(self.directory) if event.kind == "session_log"]
+        self.assertEqual([log for log in logs if log[0] == "start"], [("start", 1), ("start", 5)])
+        saves = [event for event in hooksess.events(self.directory) if event.log == "checkpoint"]
+        self.assertEqual(saves[-1].checkpoint_path, str(self.directory / "model.ckpt-7"))
+
+    def test_events_have_file_and_offset(self):
+        files = sorted(str(path) for path in self.directory.glob("*tfevents*"))
+        self.assertEqual(len(files), 2)
+        seen = list(hooksess.events(self.directory))
+        self.assertEqual(sorted({event.path for event in seen}), files)
+        for file in files:
+            offsets = [event.offset for event in seen if event.path == file]
+            self.assertEqual(offsets, sorted(set(offsets)))
+            self.assertEqual([event.text for event in hooksess.events(file) if event.kind == "file_version"], ["brain.Event:2"])
+
+    def test_damage_is_a_warning_or_a_call(self):
+        file = max(self.directory.glob("*tfevents*"))
+        last = [event for event in hooksess.events(file) if event.values][-1]
+        content = bytearray(file.read_bytes())
+        content[last.offset + 14] ^= 1
+        file.write_bytes(content + b"abc")
+        damages = []
+        intact = list(hooksess.events(file, damages.append))
+        self.assertEqual([(part.path, part.is_truncated) for part in damages], [(str(file), False), (str(file), True)])
+        self.assertEqual((damages[0].offset, damages[1].bytes), (last.offset, 3))
+        self.assertNotIn(last.offset, [event.offset for event in intact])
+        with self.assertWarnsRegex(RuntimeWarning, file.name):
+            self.assertEqual(hooksess.scalars(file, "loss").steps.tolist(), [5, 6])
+
+    def test_an_error_of_the_callers_function_ends_the_iteration(self):
+        def refuse(damage):
+            raise RuntimeError(damage.message)
+
+        file = max(self.directory.glob("*tfevents*"))
+        file.write_bytes(file.read_bytes() + b"abc")
+        with self.assertRaisesRegex(RuntimeError, file.name):
+            list(hooksess.events(file, refuse))
+
+    def test_a_missing_path_is_an_error(self):
+        with self.assertRaises(hooksess.Error) as raised:
+            next(hooksess.events(self.directory / "none"))
+        self.assertEqual(raised.exception.name, "NOT_FOUND")
+
+    @unittest.skipUnless(pathlib.Path("/proc/self/fd").is_dir(), "needs /proc")
+    def test_an_iteration_closes_its_files_also_unfinished(self):
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            next(hooksess.events(self.directory))
+            list(hooksess.events(self.directory))
+        gc.collect()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+    def test_a_file_that_cannot_be_read_is_an_error(self):
+        os.mkfifo(self.directory / "events.out.tfevents.9999999999.fifo")
+        with self.assertRaises(hooksess.Error) as raised:
+            list(hooksess.events(self.directory))
+        self.assertIn("9999999999.fifo", raised.exception.message)
+        with self.assertRaises(hooksess.Error):
+            hooksess.scalars(self.directory, "loss")
+
+
+class AllKinds(TestCase):
+    def setUp(self):
+        super().setUp()
+        run("interop/write_events", self.directory, given=b"\n\n")
+
+    def test_every_kind_is_named(self):
+        kinds = {event.kind for event in hooksess.events(self.directory)}
+        self.assertEqual(kinds, {"file_version", "session_log", "graph", "meta_graph", "summary"})
+        self.assertEqual([event.log for event in hooksess.events(self.directory) if event.kind == "session_log"],
+                         ["start", "checkpoint", "checkpoint", "stop"])
+        (graph,) = (event for event in hooksess.events(self.directory) if event.kind == "graph")
+        self.assertIn(b"weights", graph.data)
+
+    def test_values_have_tag_kind_and_number(self):
+        summary = [event for event in hooksess.events(self.directory) if len(event.values) == 2][2]
+        self.assertEqual([(value.tag, value.kind, value.scalar) for value in summary.values],
+                         [("metrics/accuracy", "scalar", 0.75), ("metrics/größe", "scalar", float(numpy.float32(-3e30)))])
+        self.assertEqual(summary.step, 3)
+
+    def test_a_tag_may_have_any_letters(self):
+        self.assertEqual(hooksess.scalars(self.directory, "metrics/größe").steps.tolist(), list(range(1, 21)))
+
+    def test_other_values_have_their_message(self):
+        sound = self.directory / "sound"
+        sound.write_bytes(numpy.linspace(-1, 1, 12, dtype=numpy.float32).tobytes())
+        lines = [f"histogram h 1 12 {sound}", f"image i 1 1,2,2,3 {sound}", f"audio a 1 1,12,1 {sound}", f"tensor t 1 3,4 {sound}"]
+        run("interop/write_values", self.directory / "values", given="\n".join(lines).encode() + b"\n")
+        found = {value.tag: value for event in hooksess.events(self.directory / "values") for value in event.values}
+        self.assertEqual({value.kind for value in found.values()}, {"histogram", "image", "audio", "tensor"})
+        self.assertTrue(all(value.data and value.scalar is None for value in found.values()))
+        (tensor,) = (value for value in found.values() if value.kind == "tensor")
+        self.assertEqual((tensor.tag, tensor.plugin, tensor.dtype, tensor.shape), ("t", "mine", "float", (3, 4)))
+
+
+if __name__ == "__main__":
+    unittest.main()
