@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-packages.sh build|train|tensorflow|test...: installs what is missing for it, on Debian. As root, or with sudo.
+# install-packages.sh build|train|tensorflow|test|nightly...: installs what is missing for it, on Debian. As root, or with sudo.
 set -eu
 packages="cmake gcc libc6-dev libisal-dev libjansson-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
 for what in "$@"; do
     case $what in
     build) ;;
+    nightly) packages="$packages codespell zsh" ;;
     train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
-    test) packages="$packages ca-certificates clang g++ libcmocka-dev protobuf-compiler python3 python3-venv"
+    test) packages="$packages ca-certificates clang g++ libcmocka-dev mandoc protobuf-compiler python3 python3-venv"
           packages="$packages chromium chromium-driver fonts-dejavu-core procps" ;;
-    *) echo "install-packages.sh: '$what' is none of build, train, tensorflow and test" >&2; exit 2 ;;
+    *) echo "install-packages.sh: '$what' is none of build, train, tensorflow, test and nightly" >&2; exit 2 ;;
     esac
 done
 

@@ -27,6 +27,7 @@ static const struct option known[N_OPTIONS] = {
     [OPTION_KEEP] = {"keep", required_argument, NULL, OPTION_KEEP},
 };
 
+static const char about[] = "Shows the files that training wrote, and tests that a program resumes its training.\n";
 static const char notes[] =
     "\n"
     "A checkpoint is given as its prefix (run/model.ckpt-1000), its index file, or a directory (its newest checkpoint).\n"
@@ -86,6 +87,8 @@ static void list(const struct command *commands, const char *group)
         width = length > width ? length : width;
     }
     printf("usage: %s COMMAND ...\n\n", program);
+    if (!group)
+        printf("%s\n", about);
     for (const struct command *c = commands; c->group; c++)
         if (is(c->group, group))
             printf("  %s %-*s  %s\n", title(c), width - (int)strlen(title(c)) - 1, c->synopsis, c->summary);

@@ -53,6 +53,12 @@ try "adopt, build" cmake --build "$work/adopt"
 "$work/adopt/adopt_before" | cmp - "$work/after.txt" || { echo "FAILED: adopt: its losses are not those of before"; exit 1; }
 echo "ok: adopt, run"
 
+for file in man/man1/hooksess.1 man/man3/hooksess-graph.3 man/man3/hs_graph_new.3 man/man7/hooksess-conventions.7 \
+    bash-completion/completions/hooksess zsh/site-functions/_hooksess; do
+    [ -s "$prefix/share/$file" ] || { echo "FAILED: share/$file is not installed"; exit 1; }
+done
+echo "ok: man pages and completions"
+
 if [ -x "$prefix/bin/hooksess" ]; then
     try "the tool, moved" env -u LD_LIBRARY_PATH "$prefix/bin/hooksess" checkpoint verify "$work/model"
 fi

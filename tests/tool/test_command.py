@@ -20,6 +20,7 @@ class CommandLine(ToolCase):
     def test_help_lists_every_command(self):
         text = self.prints("help")
         self.assertEqual(self.prints("--help"), text)
+        self.assertTrue(text.startswith("usage: hooksess COMMAND ...\n\nShows the files that training wrote"), text)
         for words in COMMANDS:
             self.assertIn(f"  {' '.join(words)} ", text)
         self.assertIn("  checkpoint ls [--json] PREFIX  ", self.prints("help", "checkpoint"))

@@ -21,15 +21,16 @@
  * outcome.json is written when the session is closed, also after failures. If the session could not be opened, it is
  * written only to an existing directory:
  *
- *   reason             as hs_reason_name() returns
- *   interrupted        true: stopped before the training was complete
- *   signal             number of the signal that ended the training; 0: none
- *   step, last_saved_step, hook   as in hs_outcome
- *   error              null, or {"code", "number", "message"} of the first error
- *   exit_code          hs_outcome_exit_code()
- *   failures           failures that the training survived (hs_raw_session_failure):
- *                      [{"hook", "failures", "first_step", "last_step", "muted", "last": {"code", "number", "message"}}]
- *   time, pid, host    as above
+ *   reason                 as hs_reason_name() returns
+ *   interrupted            true: stopped before the training was complete
+ *   signal                 number of the signal that ended the training; 0: none
+ *   step, last_saved_step  as in hs_outcome
+ *   hook                   as in hs_outcome
+ *   error                  null, or {"code", "number", "message"} of the first error
+ *   exit_code              hs_outcome_exit_code()
+ *   failures               failures that the training survived (hs_raw_session_failure): a list of
+ *                          {"hook", "failures", "first_step", "last_step", "muted", "last": {"code", "number", "message"}}
+ *   time, pid, host        as above
  *
  * Errors of closing event files and the backend's session come later and are not included.
  *

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_browser.py SOURCE TOOL: the HTML of the reference in Chromium, from files: the search, a phone, dark mode."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import pages
+
+SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
+TOOL = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(SOURCE / "tests/interop"))
+
+import browser  # noqa: E402: the path comes first
+
+RESULTS = "return [...document.querySelectorAll('#results a')].map(a => [a.textContent, a.href.split('/').pop()]);"
+
+
+class Reference(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.root = pathlib.Path(cls.directory.name)
+        pages.write(SOURCE, "html", cls.root, TOOL)
+        cls.window = browser.Browser()
+        cls.addClassCleanup(cls.window.stop)
+
+    def open(self, address):
+        self.window.open(f"file://{self.root}/{address}")
+
+    def search(self, words):
+        self.window.run("const q = document.querySelector('input[type=search]'); q.value = arguments[0];"
+                        "q.dispatchEvent(new Event('input'));", words)
+        return self.window.run(RESULTS)
+
+    def set_media(self, **features):
+        self.window.ask("POST", self.window.session + "/goog/cdp/execute", {
+            "cmd": "Emulation.setEmulatedMedia", "params": {"features": [{"name": n.replace("_", "-"), "value": v} for n, v in features.items()]}})
+
+    def set_width(self, width):
+        self.window.ask("POST", self.window.session + "/goog/cdp/execute", {
+            "cmd": "Emulation.setDeviceMetricsOverride", "params": {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": True}})
+
+    def test_the_search_finds_names_first(self):
+        self.open("reference/graph.h.html")
+        self.assertEqual(self.search("hs_session_open")[0], ["hs_session_open", "session.h.html#hs_session_open"])
+        self.assertEqual(self.search("session_open")[0], ["hs_session_open", "session.h.html#hs_session_open"])
+        self.assertEqual(self.search("hs_training_options.checkpoint_dir")[0][1], "training_session.h.html#hs_training_options.checkpoint_dir")
+        self.assertEqual(self.search("HS_GUARD_ROLLBACK")[0][1], "hooks-finite_guard.h.html#HS_GUARD_ROLLBACK")
+        self.assertEqual(self.search("verify-resume")[0][1], "hooksess.1.html#verify-resume")
+
+    def test_the_search_finds_words_of_texts_and_documents(self):
+        self.open("index.html")
+        self.assertIn("hs_session_request_stop", [title for title, _ in self.search("timeout signals twice")])
+        self.assertIn("conventions.html#ownership", [link for _, link in self.search("ownership")])
+        self.assertEqual(self.search("xyzzy"), [])
+
+    def test_a_query_in_the_address_is_searched(self):
+        self.open("index.html?q=hs_graph_new")
+        self.assertEqual(self.window.run(RESULTS)[0], ["hs_graph_new", "graph.h.html#hs_graph_new"])
+
+    def test_pages_fit_on_a_phone(self):
+        self.set_width(360)
+        for path in sorted(self.root.rglob("*.html")):
+            self.open(path.relative_to(self.root))
+            self.assertLessEqual(self.window.run("return document.documentElement.scrollWidth;"), 360, path)
+
+    def test_dark_mode_has_light_text_on_a_dark_page(self):
+        script = ("const s = getComputedStyle(document.body); const sum = c => c.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + +b, 0);"
+                  "return [sum(s.backgroundColor), sum(s.color)];")
+        self.open("index.html")
+        for scheme in "light", "dark":
+            self.set_media(prefers_color_scheme=scheme)
+            page, text = self.window.run(script)
+            self.assertEqual(page < text, scheme == "dark")
+
+
+if __name__ == "__main__":
+    unittest.main()
