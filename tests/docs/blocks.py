@@ -21,7 +21,8 @@ Comments directly before a block change this:
 
 With --empty, each frame must also fail, or not compile, if one of its blocks is empty.
 
-Frames may include the headers in frames/. In the shell, the programs of stubs/ replace those that need a cluster or a site.
+Frames may include the headers in frames/. In the shell, the programs of stubs/ replace those that need a cluster or a site, and
+`python3` is the Python that runs this.
 A line "..." in a console block stands for any lines. The shell's directory has links to the folders of the source.
 Variables of the shell: CC, CXX, SOURCE (the source), PREFIX (the installed library), TENSORFLOW_ROOT.
 """
@@ -131,7 +132,8 @@ class Tester:
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HOOKSESS_")},
             "CC": CC, "CXX": CXX, "PREFIX": str(prefix), "SOURCE": str(SOURCE), "HOME": str(directory), "LC_ALL": "C.UTF-8",
-            "PATH": f"{HERE}/stubs:{prefix}/bin:{os.environ['PATH']}", "PYTHONPATH": f"{HERE}/stubs",
+            "PATH": f"{HERE}/stubs:{prefix}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+            "PYTHONPATH": f"{HERE}/stubs",
             "LD_LIBRARY_PATH": self.libraries,
             "PKG_CONFIG_PATH": f"{self.libraries}/pkgconfig", "CMAKE_PREFIX_PATH": str(prefix)}
 
