@@ -22,6 +22,8 @@ Comments directly before a block change this:
 
 With --empty, each frame must also fail, or not compile, if one of its blocks is empty.
 
+Frames may include the headers in frames/. In the shell, the programs of stubs/ replace those that need a cluster or a site, and
+`python3` is the Python that runs this.
 A line "..." in a console block stands for any lines. The shell's directory has links to the folders of the source.
 Variables of the shell: CC, CXX, SOURCE (the source), PREFIX (the installed library), TENSORFLOW_ROOT.
 """
@@ -132,7 +134,9 @@ class Tester:
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HOOKSESS_")},
             "CC": CC, "CXX": CXX, "PREFIX": str(prefix), "SOURCE": str(SOURCE), "HOME": str(directory), "LC_ALL": "C.UTF-8",
-            "PATH": f"{prefix}/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": self.libraries,
+            "PATH": f"{HERE}/stubs:{prefix}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+            "PYTHONPATH": f"{HERE}/stubs",
+            "LD_LIBRARY_PATH": self.libraries,
             "PKG_CONFIG_PATH": f"{self.libraries}/pkgconfig", "CMAKE_PREFIX_PATH": str(prefix)}
 
     def new_directory(self):
@@ -156,7 +160,8 @@ class Tester:
         folder = self.new_directory()
         source, program = folder / f"program.{language}", folder / "program"
         source.write_text(text)
-        run([*COMPILERS[language], *WARNINGS, "-O1", "-g", source, "-o", program, "-x", "none", *self.flags(text, where)],
+        run([*COMPILERS[language], *WARNINGS, "-iquote", HERE / "frames", "-O1", "-g", source, "-o", program, "-x", "none",
+             *self.flags(text, where)],
             folder, self.environment, where)
         run([program], self.new_directory(), self.environment, where, code)
 

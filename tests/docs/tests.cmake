@@ -5,9 +5,14 @@ if(HOOKSESS_INSTALL AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE AND TARG
   add_test(NAME docs/install COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/install.sh ${PROJECT_BINARY_DIR} ${prefix})
   set_tests_properties(docs/install PROPERTIES FIXTURES_SETUP docs_prefix RUN_SERIAL ON)
 
-  # docs_test(NAME COMMAND...)
+  # docs_test(NAME COMMAND...): runs in HOOKSESS_PYTHON if it is set, as a document may need its packages.
+  if(HOOKSESS_PYTHON)
+    set(python ${HOOKSESS_PYTHON})
+  else()
+    set(python ${Python3_EXECUTABLE})
+  endif()
   function(docs_test name)
-    add_test(NAME docs/${name} COMMAND ${Python3_EXECUTABLE} ${ARGN})
+    add_test(NAME docs/${name} COMMAND ${python} ${ARGN})
     set_tests_properties(
       docs/${name} PROPERTIES FIXTURES_REQUIRED docs_prefix TIMEOUT 300
                               ENVIRONMENT "CC=${CMAKE_C_COMPILER};CXX=${CMAKE_CXX_COMPILER};PYTHONDONTWRITEBYTECODE=1")
@@ -17,6 +22,9 @@ if(HOOKSESS_INSTALL AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE AND TARG
   # README.md, docs/guide/hooks.md, ...: docs/README, docs/guide-hooks, ...
   file(GLOB documents RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md
        ${PROJECT_SOURCE_DIR}/docs/guide/*.md ${PROJECT_SOURCE_DIR}/docs/cookbook.md ${PROJECT_SOURCE_DIR}/docs/estimators.md)
+  if(NOT TARGET hooksess_tensorflow OR NOT HOOKSESS_PYTHON)
+    list(REMOVE_ITEM documents docs/guide/tensorflow-graphs.md)
+  endif()
   foreach(document IN LISTS documents)
     string(REGEX REPLACE "^docs/|[.]md$" "" name ${document})
     string(REPLACE / - name ${name})
