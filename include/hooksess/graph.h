@@ -217,6 +217,13 @@ HS_API void *hs_op_memory(hs_op *op, size_t index, size_t bytes, hs_error *err);
 /* Returns true if a stop was requested. A function that takes long may then return HS_STOP, which is not a failure, unless
  * it has changed saved memory. Always false in a thread that fills a queue. */
 HS_API bool hs_op_stop_requested(const hs_op *op);
+/* The gate of a step in a group of processes (group.h): call it before the op's first collective operation, such as the sum
+ * of the gradients. It returns on all ranks when all have reached it, or have failed. HS_OK: continue. Otherwise the op
+ * returns the code, and no rank makes the step. The codes are those of hs_step_pass_gate. Clear what the op has accumulated
+ * before the gate, and change saved variables and state only behind it.
+ *
+ * Call it once in a training run, on all ranks. In other runs, and without a group, it returns HS_OK. */
+HS_API hs_code hs_op_pass_gate(hs_op *op, hs_error *err);
 /* Returns the global step before this run; 0 without a global step. -1 on failure: HS_FAILED_PRECONDITION in a thread that
  * fills a queue. */
 HS_API int64_t hs_op_global_step(const hs_op *op, hs_error *err);

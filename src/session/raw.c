@@ -91,6 +91,12 @@ hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_ru
     return code;
 }
 
+const hs_group *hs_raw_session_group(const hs_raw_session *raw)
+{
+    const struct hs_session *session = raw ? hs__session_of(raw) : NULL;
+    return session && hs__is_replica(session) ? &session->agreement.group : NULL;
+}
+
 const char *hs_raw_session_summary_dir(const hs_raw_session *raw)
 {
     const hs__creation *creation = raw ? &hs__session_of(raw)->creation : NULL;
