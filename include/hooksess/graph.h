@@ -237,12 +237,17 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
 /* Adds state that is plain bytes: a position, a random number generator.
  *
  *     hs_graph_bytes(g, "reader", &reader.position, sizeof reader.position);
+ *     hs_graph_bytes(g, "generator", &generator, sizeof generator, HS_STATE_PER_RANK);
  *
  * data   without pointers and file handles. Borrowed as long as the session lives
  * bytes  at least 1
+ * scope  may be omitted: HS_STATE_SHARED. HS_STATE_PER_RANK cannot be restored on another number of ranks
  *
  * A restore fails with HS_INVALID_ARGUMENT if the checkpoint has another number of bytes. */
-HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes);
+HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes, hs_state_scope scope);
+#define HS__FIRST_TWO(a, b, ...) a, b
+#define hs_graph_bytes(graph, name, data, ...)                                                                             \
+    hs_graph_bytes((graph), (name), (data), HS__FIRST_TWO(__VA_ARGS__, HS_STATE_SHARED, 0))
 
 /* A queue of elements that threads of the session produce ahead of the steps. TensorFlow: FIFOQueue, QueueRunner.
  *

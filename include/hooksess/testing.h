@@ -3,6 +3,7 @@
 #define HOOKSESS_TESTING_H
 
 #include <hooksess/hook.h>
+#include <hooksess/simulation.h>
 
 /* For tests of hooks and of programs: a backend that follows a script, and an environment whose clock only the test moves,
  * and whose memory and files fail on request. Not part of hooksess.h. Link with libhooksess_testing (CMake:

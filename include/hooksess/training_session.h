@@ -33,8 +33,8 @@ HS_BEGIN_DECLS
  *   hs_scalars           as summary_saver, and `scalars` names a tensor
  *   checkpoint_saver     there is a checkpoint_dir; off with save_checkpoint_* HS_NEVER
  *
- * In a group, all ranks call this function with the same options. Rank 0 has all of these hooks, and the other ranks those
- * of `hooks`.
+ * In a group, all ranks call this function with the same options. Rank 0 has all of these hooks, and the other ranks have
+ * those of `hooks` and the checkpoint_saver, which writes on rank 0.
  *
  * Set at most one of each group *_secs, *_steps, *_trigger (HS_INVALID_ARGUMENT). HS_NEVER in *_secs or *_steps, with the
  * other one 0, switches the hook off, unless a trigger is set. To save by metric, set save_checkpoint_secs to HS_NEVER and

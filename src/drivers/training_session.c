@@ -102,7 +102,7 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
     *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
                                 .trigger = save.trigger ? save.trigger : &intervals, .no_graph_def = options->no_graph_def,
                                 .background = options->background, .overlap = options->overlap,
-                                .listeners = options->listeners, .env = env);
+                                .listeners = options->listeners, .group = options->group, .env = env);
 }
 
 static size_t make_status_hook(hs_hook *hook, const hs_training_options *options, const hs_env *env)
@@ -129,11 +129,11 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
         hooks[n++] = hs__trial_hook(trial);
     if (chief || options->worker_saves_summaries)
         n += make_summary_hooks(hooks + n, options, scaffold, env);
-    if (chief || options->worker_saves_checkpoints)
-        make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
     for (size_t i = 0; options->group && hooks[i].ops; i++)
         if (i < common || i >= standard)
             hooks[i].flags |= HS_HOOK_CHIEF_ONLY;
+    if (chief || options->worker_saves_checkpoints)
+        make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
 }
 
 /* Checks. The messages name the options that the program has set, not those of the hooks. */

@@ -131,13 +131,14 @@ static uint64_t code_bits(hs_code code)
 static void fill_words(const struct hs_session *session, uint64_t word, hs_code code, uint64_t words[4])
 {
     int64_t step = 0;
-    if (session->raw.handle && hs__raw_session_read_step(&session->raw, &step, NULL))
+    bool in_run = session->level > 0; /* otherwise the ranks may be at different steps */
+    if (in_run && hs__raw_session_read_step(&session->raw, &step, NULL))
         step = 0; /* the graph has none */
     words[0] = word | code_bits(code) | (hs__own_stop_causes(session) & HS__STOP_AGREED) |
                (session->raw.saves_refused.code ? HS__WORD_SAVES_REFUSED : 0);
-    words[1] = word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING;
+    words[1] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) | (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED);
     words[2] = (uint64_t)step;
-    words[3] = ~(uint64_t)step;
+    words[3] = in_run ? ~(uint64_t)step : 0;
 }
 
 /* The group is unusable, because a rank has died or the engine has failed. This session has failed, and saves nothing:
@@ -163,8 +164,11 @@ static void adopt_words(struct hs_session *session, const uint64_t words[4])
     unsigned stops = (unsigned)(words[0] & HS__WORD_STOPS);
     agreement->word = words[0];
     agreement->all_closing = !(words[1] & HS__WORD1_NOT_CLOSING);
+    agreement->all_ended = !(words[1] & HS__WORD1_NOT_ENDED);
     if (words[0] & HS__WORD_CLOSING)
         stops |= HS__STOP_CLOSED;
+    if (words[0] & HS__WORD_RUN_STOPPED && session->level) /* an op or a step of one rank */
+        stops |= HS__STOP_STEP;
     if (stops & ~agreement->stops) {
         agreement->stops |= stops;
         hs__add_stops(session, stops & ~(unsigned)HS__STOP_THREADS);
@@ -324,6 +328,15 @@ bool hs_run_context_agree(hs_run_context *run, bool mine)
     if (run->boundary != HS_BOUNDARY_RUN && hs__agree_on_part(session, mine ? bit : 0, HS_OK, &error))
         return false; /* the agreement after the boundaries returns the failure */
     return agreement->word & bit;
+}
+
+bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
+{
+    struct hs_session *session = raw ? hs__session_of(raw) : NULL;
+    hs_error error = {0};
+    if (!session || !hs__is_replica(session))
+        return mine;
+    return !hs__agree_on_part(session, mine ? HS__WORD_YES : 0, HS_OK, &error) && session->agreement.word & HS__WORD_YES;
 }
 
 /* The opening and the recovery. */

@@ -38,11 +38,13 @@
 #define HS__WORD_BOUNDARY      ((uint64_t)1 << 21) /* a hook has requested the boundary */
 #define HS__WORD_ALREADY_DONE  ((uint64_t)1 << 22) /* a hook reported at the opening that the training is complete */
 #define HS__WORD_SAVES_REFUSED ((uint64_t)1 << 23)
+#define HS__WORD_YES           ((uint64_t)1 << 24) /* hs_raw_session_agree */
+#define HS__WORD_ENDED         ((uint64_t)1 << 25) /* after the boundaries of the close */
 #define HS__WORD_TRIGGER_SHIFT 32
 
 /* Bits of word 1. */
 #define HS__WORD1_NOT_CLOSING ((uint64_t)1 << 0)
-#define HS__WORD1_HAS_INPUT   ((uint64_t)1 << 1)
+#define HS__WORD1_NOT_ENDED   ((uint64_t)1 << 1)
 
 enum { HS__TRIGGER_BITS = 32, HS__NO_TRIGGER = 255 };
 
@@ -59,8 +61,9 @@ typedef struct hs__agreement {
     hs_group group; /* ops NULL: the session is not in a group. Then no function below is called */
     int32_t rank, rank_count;
     hs_replica_options options;
-    uint64_t word;       /* word 0 of the last agreement */
-    bool all_closing;    /* in the last agreement */
+    uint64_t word;    /* word 0 of the last agreement */
+    bool all_closing; /* in the last agreement */
+    bool all_ended;
     unsigned stops;      /* agreed hs__stop bits */
     int64_t runs_to_end; /* training runs until the next agreement at the end of a run */
     uint64_t triggers;   /* bits of the hooks that requested a boundary since the last agreement */
@@ -69,7 +72,6 @@ typedef struct hs__agreement {
     hs_error failure;   /* and is this one, or HS_STOP and HS_OUT_OF_RANGE */
     int32_t cause_rank; /* whose error ends the session; -1: none */
     bool broken;        /* a rank has failed: the group is unusable */
-    bool input_ended;   /* of this rank */
 } hs__agreement;
 
 /* agreement.c */

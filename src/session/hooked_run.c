@@ -274,6 +274,8 @@ static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_er
         code = hs__agree_on_run(session, find_cause(session, code, err), err);
     if (!code && session->context.boundary_requested)
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
+    if (!code && session->agreement.settled) /* another rank has failed in the boundary */
+        code = hs__error_copy(err, &session->agreement.failure);
     session->level = 0;
     return code;
 }
@@ -357,7 +359,7 @@ static inline hs_code check_runnable(hs_session *session, const void *frame, hs_
 HS__COLD static hs_code record_run_failure(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
-    if (code == HS_STOP)
+    if (code == HS_STOP && !(hs__stops(session) & HS__STOP_CLOSED))
         hs__stop_step(session);
     session->last = *error;
     session->last.code = code;
@@ -567,7 +569,8 @@ static hs_code fail_step(hs_session *session, hs_code code, const hs_error *erro
     hs__error_copy(&session->last, error);
     session->last.code = code;
     hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
-    hs__stop_step(session);
+    if (!(hs__stops(session) & HS__STOP_CLOSED))
+        hs__stop_step(session);
     if (!hs__is_clean(code))
         hs__add_stops(session, HS__STOP_FAILED);
     session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;

@@ -93,8 +93,7 @@ hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_ru
 
 const hs_group *hs_raw_session_group(const hs_raw_session *raw)
 {
-    const struct hs_session *session = raw ? hs__session_of(raw) : NULL;
-    return session && hs__is_replica(session) ? &session->agreement.group : NULL;
+    return raw ? raw->group : NULL;
 }
 
 const char *hs_raw_session_summary_dir(const hs_raw_session *raw)

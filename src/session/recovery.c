@@ -194,10 +194,8 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
         }
         hs__clear(&last);
         hs_code code = hs__discard_raw(session, &last);
-        if (hs__is_replica(session)) {
-            hs__begin_agreement(session);
+        if (code && hs__is_replica(session)) /* the other ranks are in hs__create */
             code = hs__agree_on_part(session, 0, code, &last);
-        }
         if (!code)
             code = hs__create(session, recovering, &last);
         last.code = code;

@@ -49,7 +49,7 @@ typedef struct hs__hook_cold {
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
-    bool best_effort, state_varies;
+    bool best_effort, state_varies, per_rank;
     uint8_t trigger;      /* number of its bit in agreements; HS__NO_TRIGGER: HS_HOOK_CHIEF_ONLY */
     bool create_pending;  /* after_create_session failed and is to be called again */
     int64_t max_failures; /* in a row; 0: any number */

@@ -188,16 +188,21 @@ void hs__session_free(hs_session *session)
     hs__free(&env, session);
 }
 
-/* What has failed since the ranks agreed to close, on any of them, and the step that the chief has saved. */
+/* What has failed since the ranks agreed to close, on any of them, and the step that the chief has saved. A rank whose
+ * boundary fails comes here while others are still in theirs, so the agreement is repeated until all ranks are here. */
 static void agree_on_end(hs_session *session, hs_error *error)
 {
-    bool known = session->agreement.settled;
+    hs__agreement *agreement = &session->agreement;
+    bool known = agreement->settled;
     if (known && !error->code)
-        *error = session->agreement.failure;
-    hs__begin_agreement(session);
-    hs_code code = hs__agree(session, HS__WORD_CLOSING, known ? HS_OK : error->code, error);
-    if (code)
-        error->code = code;
+        *error = agreement->failure;
+    do {
+        hs__begin_agreement(session);
+        hs_code code = hs__agree(session, HS__WORD_CLOSING | HS__WORD_ENDED, known ? HS_OK : error->code, error);
+        if (code)
+            error->code = code;
+        known |= code != HS_OK;
+    } while (!agreement->all_ended && !agreement->broken);
 }
 
 hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
@@ -292,6 +297,8 @@ static void log_interruption(const hs_env *env, const hs_outcome *outcome)
 static hs_code agree_to_close(hs_session *session, hs_code last, bool *by_program)
 {
     hs_error error = {0};
+    if (last == HS_STOP && hs__stops(session) & HS__STOP_CLOSED && !(hs__stops(session) & HS__STOP_STEP))
+        last = HS_OK; /* at the gate: another rank has closed its session */
     if (!hs__is_clean(last)) {
         if (session->threads_failed_first)
             last = hs_coordinator_error(session->coordinator, &error);

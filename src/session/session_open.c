@@ -21,6 +21,7 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     if (!to->cold->ops.save_state != !to->cold->ops.load_state)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hook '%s' has only one of save_state and load_state; set both or none", to->cold->ops.name);
+    to->cold->per_rank = from->flags & HS_HOOK_PER_RANK;
     uint32_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
     hs_state_provider state;
     if (to->cold->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
@@ -238,6 +239,11 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
         if (session)
             hs__session_free(session);
         return report_open_failure(backend, &error, err);
+    }
+    if (hs__is_replica(session)) {
+        session->raw.group = &session->agreement.group;
+        session->raw.rank = session->agreement.rank;
+        session->raw.rank_count = session->agreement.rank_count;
     }
     session->scaffold = options.scaffold;
     session->owns_scaffold = options.take_scaffold && options.scaffold;

@@ -7,6 +7,8 @@
 
 #include "support/test.h"
 
+#include <hooksess/testing.h>
+
 enum { RANKS_MAX = 8, RANKS_PARAMETERS = 3, RANKS_SAVE_STEPS = 5 };
 
 typedef enum ranks_event {
