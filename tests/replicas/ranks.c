@@ -156,12 +156,41 @@ static void run_ops(program *p)
     }
 }
 
+static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_writer_write(out, &((program *)self)->position, sizeof(int64_t), err);
+}
+
+static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
+{
+    return hs_state_reader_read(in, &((program *)self)->position, sizeof(int64_t), err);
+}
+
+/* The smallest of the saved positions is the first sample that no rank has seen. */
+static hs_code reshard_position(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank, int32_t rank_count,
+                                hs_error *err)
+{
+    program *p = self;
+    int64_t first = INT64_MAX, position;
+    hs_code code = HS_OK;
+    for (int32_t i = 0; !code && i < n_saved; i++)
+        if (!(code = hs_state_reader_read(saved[i], &position, sizeof position, err)) && position < first)
+            first = position;
+    assert_int_equal(rank_count, p->r->rank_count);
+    p->position = first + rank;
+    return code;
+}
+
 static hs_graph *make_graph(program *p)
 {
     const ranks *r = p->r;
     hs_graph *graph = hs_graph_new(hs_simulation_env(p->group));
     hs_graph_variable(graph, "parameters", HS_DOUBLE, HS_SHAPE(RANKS_PARAMETERS), p->parameters);
-    hs_graph_bytes(graph, "position", &p->position, sizeof p->position);
+    if (r->reshards)
+        hs_graph_add_state(graph, HS_STATE_PROVIDER(.name = "position", .save = save_position, .load = load_position,
+                                                    .self = p, .scope = r->scope, .reshard = reshard_position));
+    else
+        hs_graph_bytes(graph, "position", &p->position, sizeof p->position, r->scope);
     hs_graph_bytes(graph, "samples", &p->samples, sizeof p->samples);
     hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &p->loss);
     hs_graph_global_step(graph, NULL, &p->step);
@@ -198,6 +227,7 @@ static int run_rank(void *user, const hs_group *group)
     p->group = group;
     p->rank = group->ops->rank(group->self);
     p->parameters[0] = p->rank; /* the chief's values count */
+    p->position = r->per_rank_position ? p->rank : 0;
     hs_graph *graph = make_graph(p);
     p->session = open_session(p, graph, &err);
     r->opened[p->rank] = !p->session ? 0 : hs_session_should_stop(p->session) ? 2 : 1;

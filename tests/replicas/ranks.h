@@ -43,7 +43,9 @@ typedef struct ranks {
     int32_t event_rank;
     int64_t event_step; /* the global step before it */
     int64_t every_n;    /* hs_replica_options.agree_every_n_steps */
-    bool per_rank_position;
+    bool per_rank_position; /* the position differs between the ranks: that of the next sample of this rank */
+    hs_state_scope scope;   /* of the position */
+    bool reshards;          /* the position can be divided among another number of ranks */
     void (*arrange)(struct ranks *r, hs_simulation *simulation); /* requests faults. NULL: none */
     /* Results. */
     hs_code code; /* of hs_simulation_run */

@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 hooksess_test(replicas group)
-hooksess_test(replicas agreement replicas/ranks.c)
+foreach(module IN ITEMS agreement rank_states)
+  hooksess_test(replicas ${module} replicas/ranks.c)
+endforeach()
