@@ -120,6 +120,7 @@
 
 /* Not included:
  *   hooksess.hpp                 C++17: objects that free themselves, lambdas, exceptions
+ *   simulation.h                 a simulated group of processes, for tests; testing.h includes it
  *   testing.h                    tests of hooks: a scripted backend, and a test environment; a separate library
  *   dlpack.h                     tensors to and from DLPack
  *   tensorflow.h                 TensorFlow's graphs as a backend; a separate library

@@ -2,6 +2,7 @@
 /* The sizes of all public structs that begin with `size`. Needs the structs of upper floors, but none of their
  * functions. */
 #include <hooksess/hooksess.h>
+#include <hooksess/simulation.h>
 #include <hooksess/tensorflow.h>
 #include <hooksess/tf1/queue_runner.h>
 #include <hooksess/tf1/session_manager.h>
@@ -83,6 +84,7 @@ static const struct {
     SIZE(hs_session_manager_options),
     SIZE(hs_schedule_options),
     SIZE(hs_session_options),
+    SIZE(hs_simulation_options),
     SIZE(hs_state_provider),
     SIZE(hs_step_counter_options),
     SIZE(hs_stop_after_options),
