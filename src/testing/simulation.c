@@ -71,7 +71,7 @@ hs_simulation *hs_simulation_new(const hs_simulation_options *given, hs_error *e
     hs_env env;
     hs_file_system_ops files;
     hs_error_clear(err);
-    if (HS_STRUCT_TAKE(hs_simulation_options, reserved, &options, given, err) || check_options(&options, err))
+    if (HS_STRUCT_TAKE(hs_simulation_options, env, &options, given, err) || check_options(&options, err))
         return NULL;
     if (!hs__complete_env(&env, options.env) ||
         HS_STRUCT_TAKE(hs_file_system_ops, remove_directory, &files, env.files.ops, NULL)) {

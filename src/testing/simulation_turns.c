@@ -145,8 +145,8 @@ static void append(char text[HS_MESSAGE_SIZE], const char *format, ...)
 /* Appends the ranks with this activity: "ranks 0-2, 5 wait in gather". */
 static void append_ranks(char text[HS_MESSAGE_SIZE], const hs_simulation *simulation, int activity)
 {
-    static const char *const one[] = {"is frozen", "was killed", "has ended"};
-    static const char *const several[] = {"are frozen", "were killed", "have ended"};
+    static const char *const others[][2] = {
+        {"is frozen", "are frozen"}, {"was killed", "were killed"}, {"has ended", "have ended"}};
     char list[256] = "";
     int32_t n = 0;
     for (int32_t i = 0; i < simulation->rank_count; i++) {
@@ -173,7 +173,7 @@ static void append_ranks(char text[HS_MESSAGE_SIZE], const hs_simulation *simula
     if (activity < HS__N_COLLECTIVES)
         append(text, "%s in %s", n > 1 ? "wait" : "waits", hs__collective_name((hs__collective)activity));
     else
-        append(text, "%s", (n > 1 ? several : one)[activity - FROZEN]);
+        append(text, "%s", others[activity - FROZEN][n > 1]);
 }
 
 static void report_deadlock(hs_simulation *simulation)

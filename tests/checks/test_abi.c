@@ -68,6 +68,7 @@ ENDS(hs_backend_call, pass_gate, 120);
 ENDS(hs_backend_ops, lend_value, 224);
 FROZEN(hs_variable_slice, 144);
 ENDS(hs_hook_ops, state_bytes, 120);
+ENDS(hs_simulation_options, env, 64);
 ENDS(hs_group_ops, query_failed_rank, 80);
 ENDS(hs_trace_options, reserved, 48);
 ENDS(hs_op_def, type, 80);

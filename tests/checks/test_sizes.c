@@ -3,6 +3,7 @@
 #include "checkpoint/model.h"
 #include "support/group_of_one.h"
 
+#include <hooksess/simulation.h>
 #include <hooksess/tf1/queue_runner.h>
 #include <hooksess/tf1/session_manager.h>
 #include <hooksess/tf1/supervisor.h>
@@ -23,6 +24,7 @@ static void of_objects(void **state)
     const fixture *f = *state;
     hs_coordinator *coordinator = hs_coordinator_new(NULL, NULL);
     SHORTER(hs_coordinator_options, hs_coordinator_new(&o, &err));
+    SHORTER(hs_simulation_options, hs_simulation_new(&o, &err));
     SHORTER(hs_thread_options, hs_thread_new(&o, &err));
     SHORTER(hs_thread_options, hs_coordinator_start_thread(coordinator, &o, &err));
     SHORTER(hs_join_options, hs_coordinator_join(coordinator, &o, &err));
