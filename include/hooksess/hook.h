@@ -202,8 +202,8 @@ HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
 /* Collective, in a boundary: returns true on all ranks if `mine` is true on one. False if a rank has failed; then the run
  * fails after the boundary. For a hook that does something together on all ranks, as often as one of them decides:
  *
- *     while (hs_raw_session_agree(session, is_chief && wants_another_save(hook)))
- *         hs_saver_save(saver, session, prefix, step, NULL, err);
+ *     while (hs_raw_session_agree(raw, is_chief && wants_another_save()))
+ *         hs_saver_save(saver, raw, "run/model.ckpt", step, NULL, &err);
  *
  * Without a group it returns `mine`. */
 HS_API bool hs_raw_session_agree(hs_raw_session *session, bool mine);

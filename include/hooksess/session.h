@@ -208,11 +208,10 @@ HS_API hs_code hs_step_end(hs_session *session);
  * saved state only behind it.
  *
  *     while (hs_step_begin(session)) {
- *         compute_gradients(&model, loader_next(&loader));
+ *         compute_gradients(&model);
  *         if (hs_step_pass_gate(session) == HS_OK) {
- *             MPI_Allreduce(...);
+ *             sum_gradients(&model); // over all ranks, for example with MPI_Allreduce
  *             update(&model);
- *             loader_advance(&loader);
  *         } else {
  *             clear_gradients(&model);
  *         }

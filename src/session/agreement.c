@@ -82,7 +82,8 @@ static hs_code exchange_reports(const hs__agreement *agreement, hs__rank_report 
         return code;
     if (agreement->rank == 0) {
         *report = merged;
-        if (merged.rank >= 0 && agreement->rank_count > 1)
+        bool named = strncmp(merged.error.message, "rank ", 5) == 0; /* agreed before, or about another rank */
+        if (merged.rank >= 0 && agreement->rank_count > 1 && !named)
             hs_error_prefix(&report->error, "rank %d", (int)merged.rank);
     }
     return hs__group_broadcast(&agreement->group, report, sizeof *report, 0, err);

@@ -2,6 +2,7 @@
 /* Sessions of a simulated group stop, fail, recover and end together. Each test runs with several seeds, over ops and over
  * steps that the program computes itself. */
 #include "replicas/ranks.h"
+#include "support/group_of_one.h"
 
 enum { N = 4, STEPS = 14, AT = 7, SEEDS = 8 };
 
@@ -396,6 +397,121 @@ static void one_rank_trains_as_a_session_without_a_group(void **state)
     assert_null(strstr(ranks_outcome(r)->error.message, "rank"));
 }
 
+static hs_code pass_gate(void *user, hs_op *op, hs_error *err)
+{
+    (void)user, (void)err;
+    hs_error error;
+    assert_ok(hs_op_pass_gate(op, &error), &error);
+    return HS_OK;
+}
+
+static void without_a_group_the_gate_is_open(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_op(graph, .name = "train", .run = pass_gate);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &err);
+    assert_null(hs_raw_session_group(hs_session_raw(session)));
+    assert_int_equal(hs_session_rank(session), 0);
+    assert_int_equal(hs_session_rank_count(session), 1);
+    assert_true(hs_raw_session_agree(hs_session_raw(session), true));
+    assert_false(hs_raw_session_agree(hs_session_raw(session), false));
+    assert_ok(hs_session_run(session, "train", &err), &err);
+    assert_int_equal(hs_step_pass_gate(session), HS_FAILED_PRECONDITION);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+
+    assert_int_equal(hs_op_pass_gate(NULL, &err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_step_pass_gate(NULL), HS_FAILED_PRECONDITION);
+    assert_null(hs_raw_session_group(NULL));
+    assert_int_equal(hs_session_rank(NULL), 0);
+    assert_int_equal(hs_session_rank_count(NULL), 1);
+    assert_true(hs_raw_session_agree(NULL, true));
+}
+
+/* Opens a session in a group of one. */
+static hs_code open_code(const hs_session_options *options, hs_error *err)
+{
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), options, err);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    return session ? HS_OK : err->code;
+}
+
+static void invalid_options_are_refused(void **state)
+{
+    (void)state;
+    hs_error err;
+    const hs_replica_options negative = HS_INIT(hs_replica_options, .agree_every_n_steps = -1);
+    const hs_replica_options no_policy = HS_INIT(hs_replica_options, .end_of_input = (hs_end_of_input)7);
+    const hs_group incomplete = {.ops = NULL};
+    assert_ok(open_code(HS_SESSION_OPTIONS(.group = &group_of_one), &err), &err);
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &negative), &err), HS_INVALID_ARGUMENT,
+                 &err, "agree_every_n_steps is -1");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &no_policy), &err), HS_INVALID_ARGUMENT,
+                 &err, "end_of_input is 7");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.replicas = &negative), &err), HS_INVALID_ARGUMENT, &err, "without a group");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &incomplete), &err), HS_INVALID_ARGUMENT, &err, "group");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .is_worker = true), &err), HS_INVALID_ARGUMENT, &err,
+                 "is_worker");
+}
+
+/* A rank whose program differs. */
+
+typedef enum { ANOTHER_HOOK, ANOTHER_SHAPE, INVALID_OPTIONS, NO_VARIABLE } difference;
+
+typedef struct {
+    difference which;
+    hs_error errors[N];
+} differing;
+
+static int open_differing(void *user, const hs_group *group)
+{
+    differing *d = user;
+    static double values[N][4];
+    int32_t rank = group->ops->rank(group->self);
+    bool differs = rank == 2;
+    hs_graph *graph = hs_graph_new(hs_simulation_env(group));
+    const hs_replica_options invalid = HS_INIT(hs_replica_options, .agree_every_n_steps = -1);
+    if (!differs || d->which != NO_VARIABLE)
+        hs_graph_variable(graph, "w", HS_DOUBLE, HS_SHAPE(differs && d->which == ANOTHER_SHAPE ? 3 : 4), values[rank]);
+    hs_session *session = hs_training_session_open(
+        hs_graph_backend(graph),
+        HS_TRAINING_OPTIONS(.group = group, .replicas = differs && d->which == INVALID_OPTIONS ? &invalid : NULL,
+                            .hooks = differs && d->which == ANOTHER_HOOK ? HS_HOOKS(hs_nan_tensor(.tensor = "w"))
+                                                                         : HS_HOOKS(hs_stop_at_step(.last_step = 9))),
+        &d->errors[rank]);
+    assert_null(session);
+    hs_graph_free(graph);
+    return 0;
+}
+
+static void ranks_with_different_programs_are_refused(void **state)
+{
+    (void)state;
+    static const char *const messages[] = {
+        [ANOTHER_HOOK] = "rank 2 differs from rank 0: it has hook 'nan_tensor', and rank 0 has hook 'stop_at_step'",
+        [ANOTHER_SHAPE] =
+            "rank 2 differs from rank 0: it has variable 'w', double [3], and rank 0 has variable 'w', double [4]",
+        [INVALID_OPTIONS] = "rank 2: hs_replica_options.agree_every_n_steps is -1",
+        [NO_VARIABLE] = "rank 2 differs from rank 0: it has variable 'global_step', int64 [], and rank 0 has variable 'w'"};
+    for (difference which = ANOTHER_HOOK; which <= NO_VARIABLE; which++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            differing d = {.which = which};
+            hs_error err;
+            hs_simulation *simulation = hs_simulation_new(
+                HS_SIMULATION_OPTIONS(.main = open_differing, .user = &d, .seed = seed, .rank_count = N), &err);
+            assert_ok(hs_simulation_run(simulation, &err), &err);
+            for (int i = 0; i < N; i++)
+                if (!strstr(d.errors[i].message, messages[which]))
+                    fail_msg("rank %d: '%s'", i, d.errors[i].message);
+            hs_simulation_free(simulation);
+        }
+}
+
 #define ranked(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -418,6 +534,9 @@ int main(void)
         ranked(a_rank_that_is_lost_again_and_again_ends_all),
         ranked(the_ranks_may_agree_every_few_steps_only),
         ranked(one_rank_trains_as_a_session_without_a_group),
+        cmocka_unit_test(without_a_group_the_gate_is_open),
+        cmocka_unit_test(invalid_options_are_refused),
+        cmocka_unit_test(ranks_with_different_programs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
