@@ -224,6 +224,10 @@ HS_API bool hs_op_stop_requested(const hs_op *op);
  *
  * Call it once in a training run, on all ranks. In other runs, and without a group, it returns HS_OK. */
 HS_API hs_code hs_op_pass_gate(hs_op *op, hs_error *err);
+/* Returns false if the input of this rank has ended, but not that of all ranks (HS_END_WITH_LAST_RANK). An op that reads
+ * input then returns HS_OK without reading, and an op that trains contributes nothing. A queue of the graph gives its last
+ * element again. */
+HS_API bool hs_op_has_input(const hs_op *op);
 /* Returns the global step before this run; 0 without a global step. -1 on failure: HS_FAILED_PRECONDITION in a thread that
  * fills a queue. */
 HS_API int64_t hs_op_global_step(const hs_op *op, hs_error *err);

@@ -67,7 +67,11 @@ typedef struct hs_recovery {
 
 /* What ends the training if the ranks of a group have inputs of different lengths. */
 typedef enum hs_end_of_input {
-    HS_END_WITH_FIRST_RANK = 0 /* the first end of an input ends the training on all ranks */
+    HS_END_WITH_FIRST_RANK = 0, /* the first end of an input ends the training on all ranks */
+    /* A rank whose input has ended trains on without it, until the inputs of all ranks have ended: a run that ends with
+     * HS_OUT_OF_RANGE is repeated with hs_op_has_input false. The rank then contributes nothing to the sums, such as
+     * gradients and a number of samples of zero. Needs a gate in each step */
+    HS_END_WITH_LAST_RANK = 1
 } hs_end_of_input;
 
 /* How the sessions of a group train together. All ranks pass the same options. */
@@ -220,7 +224,7 @@ HS_API hs_code hs_step_end(hs_session *session);
  *
  * HS_OK: make the step. Otherwise no rank makes it, all ranks get the same code, and hs_step_end acts on it:
  *
- *   HS_OUT_OF_RANGE          the input of a rank has ended
+ *   HS_OUT_OF_RANGE          the input of a rank, or with HS_END_WITH_LAST_RANK of all, has ended
  *   HS_STOP                  a rank has closed its session, or stopped the run
  *   HS_ABORTED, HS_UNAVAILABLE  the session of a rank is lost. hs_step_end recovers the sessions of all ranks
  *   HS_FAILED_PRECONDITION   no step has begun
@@ -228,6 +232,13 @@ HS_API hs_code hs_step_end(hs_session *session);
  *
  * Without a group it returns HS_OK. In an op, call hs_op_pass_gate instead. */
 HS_API hs_code hs_step_pass_gate(hs_session *session);
+/* Reports that the input of the program has ended, within a step that it computes itself. The step is not made, and the
+ * training ends with HS_REASON_END_OF_INPUT: hs_step_pass_gate and hs_step_end return HS_OUT_OF_RANGE, and the loop ends.
+ *
+ * In a group with HS_END_WITH_LAST_RANK the step is made, as the following ones, until this function was called on all
+ * ranks. hs_session_has_input returns false from now on, until then. */
+HS_API void hs_session_end_input(hs_session *session);
+HS_API bool hs_session_has_input(const hs_session *session);
 
 /* Requests a stop before the training is complete (hs_outcome.interrupted). hs_session_should_stop is true from now on. The
  * current run is completed, as is a run that begins before the loop checks. A wait for a queue, an evaluation and a pause

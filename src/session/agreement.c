@@ -30,7 +30,8 @@ hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_op
     if (agreement->options.agree_every_n_steps == 0)
         agreement->options.agree_every_n_steps = 1;
     agreement->runs_to_end = agreement->options.agree_every_n_steps;
-    if (agreement->options.agree_every_n_steps < 0 || agreement->options.end_of_input)
+    if (agreement->options.agree_every_n_steps < 0 || agreement->options.end_of_input < HS_END_WITH_FIRST_RANK ||
+        agreement->options.end_of_input > HS_END_WITH_LAST_RANK)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.%s is %lld, which is not a valid value",
                             agreement->options.end_of_input ? "end_of_input" : "agree_every_n_steps",
                             (long long)(agreement->options.end_of_input ? (int64_t)agreement->options.end_of_input
@@ -137,7 +138,8 @@ static void fill_words(const struct hs_session *session, uint64_t word, hs_code 
         step = 0; /* the graph has none */
     words[0] = word | code_bits(code) | (hs__own_stop_causes(session) & HS__STOP_AGREED) |
                (session->raw.saves_refused.code ? HS__WORD_SAVES_REFUSED : 0);
-    words[1] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) | (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED);
+    words[1] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) | (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED) |
+               (session->agreement.input_ended && in_run ? 0 : HS__WORD1_HAS_INPUT);
     words[2] = (uint64_t)step;
     words[3] = in_run ? ~(uint64_t)step : 0;
 }
@@ -189,6 +191,8 @@ HS__COLD static hs_code resolve_failure(const uint64_t words[4], hs_code code, c
         return code; /* with this rank's message */
     if (words[0] & HS__WORD_END_OF_INPUT)
         return hs_error_set(err, HS_OUT_OF_RANGE, "the input of another rank has ended");
+    if (!(words[0] & UNEQUAL_STEPS) && !(words[1] & HS__WORD1_HAS_INPUT))
+        return hs_error_set(err, HS_OUT_OF_RANGE, "the inputs of all ranks have ended");
     if (!(words[0] & UNEQUAL_STEPS) && words[2] & words[3])
         return hs_error_set(err, HS_INTERNAL,
                             "the ranks are at different global steps; all ranks must make the same training runs");
@@ -217,7 +221,7 @@ hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_er
     adopt_words(session, words);
     if (has_news)
         adopt_report(session, &report);
-    bool agreed = !code && !(words[0] & UNEQUAL_STEPS) && !(words[2] & words[3]);
+    bool agreed = !code && !(words[0] & UNEQUAL_STEPS) && !(words[2] & words[3]) && words[1] & HS__WORD1_HAS_INPUT;
     return agreed ? HS_OK : resolve_failure(words, code, &report, err);
 }
 
@@ -228,6 +232,8 @@ static hs_code settle(struct hs_session *session, hs_code code, const hs_error *
     if (!code)
         return HS_OK;
     agreement->settled = true;
+    if (code == HS_OUT_OF_RANGE)
+        agreement->input_ended = false; /* the program may begin another epoch */
     hs__error_copy(&agreement->failure, error);
     agreement->failure.code = code;
     return code;
@@ -269,12 +275,39 @@ hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *er
     return code;
 }
 
+void hs_session_end_input(hs_session *session)
+{
+    if (session)
+        session->agreement.input_ended = true;
+}
+
+bool hs_session_has_input(const hs_session *session)
+{
+    return session && !session->agreement.input_ended;
+}
+
+hs_code hs__check_input(const struct hs_session *session, hs_error *err)
+{
+    const hs__agreement *agreement = &session->agreement;
+    bool ends = agreement->input_ended && agreement->options.end_of_input == HS_END_WITH_FIRST_RANK;
+    return ends ? hs_error_set(err, HS_OUT_OF_RANGE, "the program has reported the end of its input") : HS_OK;
+}
+
+bool hs__continues_without_input(struct hs_session *session)
+{
+    hs__agreement *agreement = &session->agreement;
+    if (agreement->options.end_of_input != HS_END_WITH_LAST_RANK || agreement->input_ended || agreement->settled)
+        return false;
+    agreement->input_ended = true;
+    return true;
+}
+
 hs_code hs__pass_gate(struct hs_session *session, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
-    hs_code code = hs__agree(session, 0, HS_OK, err);
+    hs_code code = hs__agree(session, 0, hs__check_input(session, err), err);
     if (!code && agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED))
         code = hs_error_set(err, HS_STOP, "another rank has %s",
                             agreement->word & HS__WORD_CLOSING ? "closed its session" : "stopped the run");

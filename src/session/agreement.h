@@ -45,6 +45,7 @@
 /* Bits of word 1. */
 #define HS__WORD1_NOT_CLOSING ((uint64_t)1 << 0)
 #define HS__WORD1_NOT_ENDED   ((uint64_t)1 << 1)
+#define HS__WORD1_HAS_INPUT   ((uint64_t)1 << 2)
 
 enum { HS__TRIGGER_BITS = 32, HS__NO_TRIGGER = 255 };
 
@@ -71,6 +72,7 @@ typedef struct hs__agreement {
     bool settled;       /* the failure of this call is agreed, */
     hs_error failure;   /* and is this one, or HS_STOP and HS_OUT_OF_RANGE */
     int32_t cause_rank; /* whose error ends the session; -1: none */
+    bool input_ended;   /* of this rank */
     bool broken;        /* a rank has failed: the group is unusable */
 } hs__agreement;
 

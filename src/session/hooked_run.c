@@ -254,6 +254,8 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
 static inline hs_code run_and_call_after(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
     hs_code code = run_backend(session, plan, err);
+    if (code == HS_OUT_OF_RANGE && session->context.kind == HS_RUN_TRAIN && hs__continues_without_input(session))
+        code = run_backend(session, plan, err);
     if (!code) {
         session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
         code = call_after_run(session, err);
@@ -671,8 +673,9 @@ static hs_code end_step(hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     hs__enter(session, HS_PHASE_STEP);
-    hs_code code = session->agreement.settled ? HS_OK : advance_step(raw, 1, err); /* settled: no rank makes the step */
-    if (!code && !session->agreement.settled)
+    bool makes_step = !session->agreement.settled; /* settled: no rank does */
+    hs_code code = makes_step ? hs__check_input(session, err) : HS_OK;
+    if (makes_step && !code && !(code = advance_step(raw, 1, err)))
         code = run_and_call_after(session, session->own_step.plan, err);
     code = end_hooked(session, code, err);
     remove_write_guard(raw);
@@ -709,10 +712,8 @@ hs_code hs_step_pass_gate(hs_session *session)
     hs_error error;
     if (!session || session->life != HS__IN_OWN_STEP || session->in_backend)
         return HS_FAILED_PRECONDITION;
-    if (!hs__is_replica(session))
-        return HS_OK;
     hs__clear(&error);
-    return hs__pass_gate(session, &error);
+    return hs__is_replica(session) ? hs__pass_gate(session, &error) : hs__check_input(session, &error);
 }
 
 void hs__check_own_step(hs_session *session)

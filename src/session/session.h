@@ -617,6 +617,10 @@ hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *er
 hs_code hs__pass_gate(struct hs_session *session, hs_error *err);
 /* At the close: repeats the agreement until all ranks are closing. `code` and `err` as in hs__agree. */
 hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *err);
+/* HS_OUT_OF_RANGE if the program has reported the end of its input, and this ends the training. Also without a group. */
+hs_code hs__check_input(const struct hs_session *session, hs_error *err);
+/* A run has ended with HS_OUT_OF_RANGE. Returns true if it is to be repeated without input (HS_END_WITH_LAST_RANK). */
+bool hs__continues_without_input(struct hs_session *session);
 /* Records that the hook has requested the boundary. */
 void hs__add_trigger(struct hs_session *session, const hs__hook *hook);
 /* The chief's choice of a path, NULL if it has none. Sets *path, which the caller frees, on the other ranks. */

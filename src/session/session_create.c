@@ -275,6 +275,7 @@ static hs_code agree_on_created(struct hs_session *session, hs_code code, hs_err
 hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
 {
     const bool in_group = hs__is_replica(session);
+    session->agreement.input_ended = false; /* a restore may return to an earlier position */
     if (in_group)
         hs__begin_agreement(session);
     hs_code code = session->attempts.n++ ? replace_coordinator(session, err) : HS_OK;

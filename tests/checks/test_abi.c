@@ -64,7 +64,7 @@ ENDS(hs_memory, user, 48);
 ENDS(hs_state_provider, reshard, 80);
 ENDS(hs_run_args, built, 56);
 ENDS(hs_run_options, reserved, 48);
-ENDS(hs_backend_call, pass_gate, 120);
+ENDS(hs_backend_call, has_input, 128);
 ENDS(hs_backend_ops, lend_value, 224);
 FROZEN(hs_variable_slice, 144);
 ENDS(hs_hook_ops, state_bytes, 120);

@@ -30,12 +30,17 @@ static bool happens(program *p, ranks_event event)
 /* The events in a step, before the gate. */
 static hs_code before_gate(program *p, hs_error *err)
 {
+    const ranks *r = p->r;
     if (happens(p, REQUESTS_STOP))
         hs_session_request_stop(p->session);
     if (happens(p, OP_FAILS))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the op has failed");
-    if (happens(p, INPUT_ENDS))
-        return hs_error_set(err, HS_OUT_OF_RANGE, "no more samples");
+    if (r->event == INPUT_ENDS && r->event_rank == p->rank && hs_session_global_step(p->session, NULL) >= r->event_step &&
+        hs_session_has_input(p->session)) {
+        if (!r->own_loop)
+            return hs_error_set(err, HS_OUT_OF_RANGE, "no more samples");
+        hs_session_end_input(p->session);
+    }
     if (happens(p, IS_LOST_ALWAYS) || (happens(p, IS_LOST) && !p->happened)) {
         p->happened = true;
         return hs_error_set(err, HS_UNAVAILABLE, "the device is lost");
@@ -51,6 +56,8 @@ static void compute_gradients(program *p)
         y += p->parameters[i] * pow(x, i);
     for (int i = 0; i < RANKS_PARAMETERS; i++)
         p->gradients[i] = (y - target) * pow(x, i);
+    if (!hs_session_has_input(p->session))
+        memset(p->gradients, 0, sizeof p->gradients);
     count(p, happens(p, LOSS_IS_NAN) ? (double)NAN : (y - target) * (y - target));
 }
 
@@ -58,7 +65,8 @@ static hs_code update(program *p, hs_error *err)
 {
     double sum[RANKS_PARAMETERS + 1];
     memcpy(sum, p->gradients, sizeof p->gradients);
-    sum[RANKS_PARAMETERS] = (double)(p->position + (p->r->per_rank_position ? 0 : p->rank));
+    sum[RANKS_PARAMETERS] =
+        !hs_session_has_input(p->session) ? 0 : (double)(p->position + (p->r->per_rank_position ? 0 : p->rank));
     if (happens(p, OP_FAILS_LATE))
         return hs_error_set(err, HS_INTERNAL, "failed behind the gate");
     hs_code code = hs_simulation_sum(p->group, sum, RANKS_PARAMETERS + 1, err);
@@ -167,8 +175,8 @@ static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
 }
 
 /* The smallest of the saved positions is the first sample that no rank has seen. */
-static hs_code reshard_position(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank, int32_t rank_count,
-                                hs_error *err)
+static hs_code reshard_position(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank,
+                                int32_t rank_count, hs_error *err)
 {
     program *p = self;
     int64_t first = INT64_MAX, position;
@@ -208,7 +216,8 @@ static hs_session *open_session(program *p, hs_graph *graph, hs_error *err)
     const hs_hook hooks[] = {own, nan, r->chief_stops ? (hs_hook){0} : stop, {0}};
     const hs_hook chief_only[] = {r->chief_stops ? stop : (hs_hook){0}, {0}};
     const hs_recovery recovery = HS_INIT(hs_recovery, .max_attempts = 3);
-    const hs_replica_options replicas = HS_INIT(hs_replica_options, .agree_every_n_steps = r->every_n);
+    const hs_replica_options replicas =
+        HS_INIT(hs_replica_options, .end_of_input = r->end_of_input, .agree_every_n_steps = r->every_n);
     return hs_training_session_open(
         hs_graph_backend(graph),
         HS_TRAINING_OPTIONS(.checkpoint_dir = r->directory, .save_checkpoint_steps = RANKS_SAVE_STEPS,

@@ -43,6 +43,7 @@ typedef struct ranks {
     int32_t event_rank;
     int64_t event_step; /* the global step before it */
     int64_t every_n;    /* hs_replica_options.agree_every_n_steps */
+    hs_end_of_input end_of_input;
     bool per_rank_position; /* the position differs between the ranks: that of the next sample of this rank */
     hs_state_scope scope;   /* of the position */
     bool reshards;          /* the position can be divided among another number of ranks */

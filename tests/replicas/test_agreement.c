@@ -44,7 +44,7 @@ typedef void (*check_fn)(ranks *r, const hs_outcome *outcome);
 /* Runs with each seed, with ops and, unless the event can only happen in an op, with an own loop. */
 static void try_all(ranks *r, check_fn check)
 {
-    bool in_op = r->event == INPUT_ENDS || r->event == IS_LOST || r->event == IS_LOST_ALWAYS;
+    bool in_op = r->event == IS_LOST || r->event == IS_LOST_ALWAYS;
     for (int own = 0; own < (in_op ? 1 : 2); own++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             r->own_loop = own;
@@ -188,6 +188,42 @@ static void rp_006_the_first_end_of_an_input_ends_the_training_of_all(void **sta
     r->event = INPUT_ENDS;
     r->event_rank = 2;
     try_all(r, input_ended);
+}
+
+static void trained_on(ranks *r, const hs_outcome *outcome)
+{
+    is_complete(r, outcome);
+    int64_t samples = 0;
+    for (int64_t step = 0; step < STEPS; step++)
+        for (int rank = 0; rank < N; rank++)
+            samples += rank == r->event_rank && step >= AT ? 0 : step * N + rank;
+    assert_int_equal(r->samples[0], samples);
+}
+
+static void rp_006_with_the_policy_last_a_rank_trains_on_without_input(void **state)
+{
+    ranks *r = *state;
+    r->event = INPUT_ENDS;
+    r->event_rank = 2;
+    r->end_of_input = HS_END_WITH_LAST_RANK;
+    try_all(r, trained_on);
+}
+
+static void all_inputs_ended(ranks *r, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(outcome->step, AT);
+    assert_int_equal(outcome->last_saved_step, AT);
+    (void)r;
+}
+
+static void rp_006_with_the_policy_last_the_last_end_of_an_input_ends_the_training(void **state)
+{
+    ranks *r = *state;
+    r->event = INPUT_ENDS;
+    r->rank_count = 1; /* this one is the last */
+    r->end_of_input = HS_END_WITH_LAST_RANK;
+    try_all(r, all_inputs_ended);
 }
 
 static void recovered(ranks *r, const hs_outcome *outcome)
@@ -431,6 +467,32 @@ static void without_a_group_the_gate_is_open(void **state)
     assert_true(hs_raw_session_agree(NULL, true));
 }
 
+static void without_a_group_an_own_loop_can_report_the_end_of_its_input(void **state)
+{
+    (void)state;
+    int64_t steps = 0;
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, NULL);
+    assert_true(hs_session_has_input(session));
+    while (hs_step_begin(session)) {
+        if (steps == 3)
+            hs_session_end_input(session);
+        hs_code gate = hs_step_pass_gate(session);
+        assert_int_equal(gate, steps == 3 ? HS_OUT_OF_RANGE : HS_OK);
+        steps += gate == HS_OK;
+        assert_int_equal(hs_step_end(session), gate);
+    }
+    assert_false(hs_session_has_input(session));
+    hs_outcome outcome = hs_session_close(session, NULL);
+    assert_int_equal(outcome.reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(outcome.step, 3);
+    hs_graph_free(graph);
+    hs_session_end_input(NULL);
+    assert_false(hs_session_has_input(NULL));
+    assert_true(hs_op_has_input(NULL));
+}
+
 /* Opens a session in a group of one. */
 static hs_code open_code(const hs_session_options *options, hs_error *err)
 {
@@ -523,6 +585,8 @@ int main(void)
         ranked(rp_004_nan_on_one_rank_fails_all_and_names_it),
         ranked(rp_005_a_step_that_fails_on_one_rank_fails_on_all),
         ranked(rp_006_the_first_end_of_an_input_ends_the_training_of_all),
+        ranked(rp_006_with_the_policy_last_a_rank_trains_on_without_input),
+        ranked(rp_006_with_the_policy_last_the_last_end_of_an_input_ends_the_training),
         ranked(rp_007_a_transient_failure_of_the_chief_recovers_all_ranks_exactly),
         ranked(rp_008_a_transient_failure_of_another_rank_recovers_all_ranks_exactly),
         ranked(rp_009_the_death_of_a_rank_ends_all_others),
@@ -535,6 +599,7 @@ int main(void)
         ranked(the_ranks_may_agree_every_few_steps_only),
         ranked(one_rank_trains_as_a_session_without_a_group),
         cmocka_unit_test(without_a_group_the_gate_is_open),
+        cmocka_unit_test(without_a_group_an_own_loop_can_report_the_end_of_its_input),
         cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(ranks_with_different_programs_are_refused),
     };

@@ -74,6 +74,13 @@ hs_code hs_op_pass_gate(hs_op *op, hs_error *err)
     return has_gate ? call->pass_gate(call->user, err) : HS_OK;
 }
 
+bool hs_op_has_input(const hs_op *op)
+{
+    const hs_backend_call *call = op ? op->session->call : NULL;
+    bool knows = call && call->size > offsetof(hs_backend_call, has_input) && call->has_input;
+    return !knows || call->has_input(call->user);
+}
+
 void hs__op_report_wait(const hs_op *op, bool waiting)
 {
     const hs_backend_call *call = op ? op->session->call : NULL;
