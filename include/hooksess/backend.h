@@ -72,6 +72,9 @@ typedef struct hs_backend_call {
     void *user;
     /* The run's thread calls it, for the watchdog: with true before it waits for data, with false after. May be NULL */
     void (*waits)(void *user, bool waiting);
+    /* The run's thread calls it for an op that passes the gate of its step (hs_op_pass_gate). May be NULL */
+    hs_code (*pass_gate)(void *user, hs_error *err);
+    bool (*has_input)(void *user); /* hs_op_has_input. May be NULL */
 } hs_backend_call;
 
 /* A flag: values stay valid until the next run of the same level. Without it, the session copies values in use before it

@@ -217,6 +217,17 @@ HS_API void *hs_op_memory(hs_op *op, size_t index, size_t bytes, hs_error *err);
 /* Returns true if a stop was requested. A function that takes long may then return HS_STOP, which is not a failure, unless
  * it has changed saved memory. Always false in a thread that fills a queue. */
 HS_API bool hs_op_stop_requested(const hs_op *op);
+/* The gate of a step in a group of processes (group.h): call it before the op's first collective operation, such as the sum
+ * of the gradients. It returns on all ranks when all have reached it, or have failed. HS_OK: continue. Otherwise the op
+ * returns the code, and no rank makes the step. The codes are those of hs_step_pass_gate. Clear what the op has accumulated
+ * before the gate, and change saved variables and state only behind it.
+ *
+ * Call it once in a training run, on all ranks. In other runs, and without a group, it returns HS_OK. */
+HS_API hs_code hs_op_pass_gate(hs_op *op, hs_error *err);
+/* Returns false if the input of this rank has ended, but not that of all ranks (HS_END_WITH_LAST_RANK). An op that reads
+ * input then returns HS_OK without reading, and an op that trains contributes nothing. A queue of the graph gives its last
+ * element again. */
+HS_API bool hs_op_has_input(const hs_op *op);
 /* Returns the global step before this run; 0 without a global step. -1 on failure: HS_FAILED_PRECONDITION in a thread that
  * fills a queue. */
 HS_API int64_t hs_op_global_step(const hs_op *op, hs_error *err);
@@ -230,12 +241,17 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
 /* Adds state that is plain bytes: a position, a random number generator.
  *
  *     hs_graph_bytes(g, "reader", &reader.position, sizeof reader.position);
+ *     hs_graph_bytes(g, "generator", &generator, sizeof generator, HS_STATE_PER_RANK);
  *
  * data   without pointers and file handles. Borrowed as long as the session lives
  * bytes  at least 1
+ * scope  may be omitted: HS_STATE_SHARED. HS_STATE_PER_RANK cannot be restored on another number of ranks
  *
  * A restore fails with HS_INVALID_ARGUMENT if the checkpoint has another number of bytes. */
-HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes);
+HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes, hs_state_scope scope);
+#define HS__FIRST_TWO(a, b, ...) a, b
+#define hs_graph_bytes(graph, name, data, ...)                                                                             \
+    hs_graph_bytes((graph), (name), (data), HS__FIRST_TWO(__VA_ARGS__, HS_STATE_SHARED, 0))
 
 /* A queue of elements that threads of the session produce ahead of the steps. TensorFlow: FIFOQueue, QueueRunner.
  *

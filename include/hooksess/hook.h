@@ -5,6 +5,7 @@
 #include <hooksess/backend.h>
 #include <hooksess/coordinator.h>
 #include <hooksess/graph.h>
+#include <hooksess/group.h>
 #include <hooksess/outcome.h>
 #include <hooksess/summary.h>
 
@@ -96,13 +97,16 @@ typedef struct hs_hook_ops {
 /* Flags of a hook. The first three are the kinds of run for which before_run, after_run and boundary are called: by default
  * HS_HOOK_TRAIN. HS_HOOK_BEST_EFFORT and HS_HOOK_HELD are set by hs_hook_best_effort and hs_hook_hold.
  * HS_HOOK_STATE_VARIES: the hook's state depends on times, so that it differs between equal runs. `hooksess verify-resume`
- * does not compare it. */
+ * does not compare it. HS_HOOK_CHIEF_ONLY: in a group, only rank 0 calls the hook; the others only destroy it.
+ * HS_HOOK_PER_RANK: in a group, each rank saves and loads its own state of the hook (HS_STATE_PER_RANK). */
 enum {
     HS_HOOK_TRAIN = 1,
     HS_HOOK_EVAL = 2,
     HS_HOOK_AUX = 4,
     HS_HOOK_BEST_EFFORT = 8,
     HS_HOOK_STATE_VARIES = 16,
+    HS_HOOK_CHIEF_ONLY = 32,
+    HS_HOOK_PER_RANK = 64,
     HS_HOOK_HELD = 256
 };
 
@@ -190,9 +194,19 @@ HS_API void hs_run_context_request_stop(hs_run_context *run);
 HS_API void hs_run_context_interrupt(hs_run_context *run);
 /* Requests boundary of all hooks after this run. No effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
-/* Shares a decision between replicas (processes that train together): returns true on all if `mine` is true on one. All
- * must call it in the same boundary. A session without replicas gets `mine`. */
+/* In a boundary: returns true on all ranks of the group if the hook acts on at least one. In HS_BOUNDARY_RUN, the hook acts
+ * on a rank if it requested the boundary there. In the other boundaries, it acts if `mine` is true, and the call waits for
+ * the other ranks, all of which must make it. A hook with HS_HOOK_CHIEF_ONLY, and a session without a group, gets `mine`.
+ */
 HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
+/* Collective, in a boundary: returns true on all ranks if `mine` is true on one. False if a rank has failed; then the run
+ * fails after the boundary. For a hook that does something together on all ranks, as often as one of them decides:
+ *
+ *     while (hs_raw_session_agree(raw, is_chief && wants_another_save()))
+ *         hs_saver_save(saver, raw, "run/model.ckpt", step, NULL, &err);
+ *
+ * Without a group it returns `mine`. */
+HS_API bool hs_raw_session_agree(hs_raw_session *session, bool mine);
 /* Records the times of all callbacks (hs_run_context_span) until the next run and its boundary are over. */
 HS_API void hs_run_context_record_spans(hs_run_context *run);
 
@@ -235,6 +249,9 @@ HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
  * was requested in this way, or no limit. Without hs_session_options.signals: of 30 s after the first call that finds the
  * request. */
 HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
+/* Returns the group of the session (hs_session_options.group). NULL: none. Its collective calls must be made by all ranks.
+ */
+HS_API const hs_group *hs_raw_session_group(const hs_raw_session *session);
 /* Returns the prefix of the checkpoint that was restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
 /* Returns the directory of event files: summary_dir of the session's options, or else checkpoint_dir. NULL: both are

@@ -74,6 +74,7 @@
 #include <hooksess/event_reader.h>             /* reading event files */
 #include <hooksess/graph.h>                    /* the program's functions as ops, its memory as variables */
 #include <hooksess/graph_summary.h>            /* ops that make summaries */
+#include <hooksess/group.h>                    /* writing an engine of a group of processes that train together */
 #include <hooksess/hook.h>                     /* writing a hook */
 #include <hooksess/hooks/checkpoint_saver.h>   /* saves checkpoints */
 #include <hooksess/hooks/control.h>            /* takes orders from a file during training */
@@ -119,6 +120,7 @@
 
 /* Not included:
  *   hooksess.hpp                 C++17: objects that free themselves, lambdas, exceptions
+ *   simulation.h                 a simulated group of processes, for tests; testing.h includes it
  *   testing.h                    tests of hooks: a scripted backend, and a test environment; a separate library
  *   dlpack.h                     tensors to and from DLPack
  *   tensorflow.h                 TensorFlow's graphs as a backend; a separate library

@@ -2,6 +2,7 @@
 #ifndef HOOKSESS_SESSION_H
 #define HOOKSESS_SESSION_H
 
+#include <hooksess/group.h>
 #include <hooksess/scaffold.h>
 
 /* A session restores the variables of a graph, runs it, and calls hooks around each run. To get the usual hooks too
@@ -64,6 +65,28 @@ typedef struct hs_recovery {
 } hs_recovery;
 #define HS_RECOVERY(...) HS_OPTIONS(hs_recovery, __VA_ARGS__)
 
+/* What ends the training if the ranks of a group have inputs of different lengths. */
+typedef enum hs_end_of_input {
+    HS_END_WITH_FIRST_RANK = 0, /* the first end of an input ends the training on all ranks */
+    /* A rank whose input has ended trains on without it, until the inputs of all ranks have ended: a run that ends with
+     * HS_OUT_OF_RANGE is repeated with hs_op_has_input false. The rank then contributes nothing to the sums, such as
+     * gradients and a number of samples of zero. Needs a gate in each step */
+    HS_END_WITH_LAST_RANK = 1
+} hs_end_of_input;
+
+/* How the sessions of a group train together. All ranks pass the same options. */
+typedef struct hs_replica_options {
+    size_t size;
+    hs_end_of_input end_of_input; /* 0: HS_END_WITH_FIRST_RANK */
+    /* Do not send the chief's initial values to the other ranks. All ranks must then have the same ones */
+    bool no_broadcast_initial;
+    unsigned char reserved[3];
+    /* Training runs between two agreements at the end of a run, for steps of less than 100 us. Every decision but a failure
+     * takes effect up to this number of steps later. 0: 1 */
+    int64_t agree_every_n_steps;
+} hs_replica_options;
+#define HS_REPLICA_OPTIONS(...) HS_OPTIONS(hs_replica_options, __VA_ARGS__)
+
 typedef struct hs_session_options {
     size_t size;
     /* Restore the newest undamaged checkpoint in this directory. To save there, add a checkpoint_saver. NULL and "":
@@ -90,10 +113,15 @@ typedef struct hs_session_options {
     /* Seconds to wait for threads at close or recovery. Slower threads are named in the log and keep running. 0: 120.
      * HS_NEVER: no limit */
     double stop_grace_secs;
-    const char *target;    /* where the backend runs, passed to it. NULL: in this process */
-    hs_bytes config;       /* a serialized ConfigProto, passed to the backend. Copied */
-    hs_scaffold *scaffold; /* NULL: the defaults. Borrowed, except with take_scaffold */
-    const hs_hook *hooks;  /* HS_HOOKS(...), called in this order. The array is copied */
+    /* The processes that train this model together (group.h): stop, save, recover and end together. All ranks open their
+     * sessions at the same time, with the same hooks, variables and options. Copied; its `ops` and `self` are borrowed
+     * until the session is closed. NULL: this process trains alone */
+    const hs_group *group;
+    const hs_replica_options *replicas; /* with a group. NULL: the defaults. Copied */
+    const char *target;                 /* where the backend runs, passed to it. NULL: in this process */
+    hs_bytes config;                    /* a serialized ConfigProto, passed to the backend. Copied */
+    hs_scaffold *scaffold;              /* NULL: the defaults. Borrowed, except with take_scaffold */
+    const hs_hook *hooks;               /* HS_HOOKS(...), called in this order. The array is copied */
 } hs_session_options;
 #define HS_SESSION_OPTIONS(...) HS_OPTIONS(hs_session_options, __VA_ARGS__)
 
@@ -179,6 +207,38 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * session adds a global step to a graph without ops. */
 HS_API bool hs_step_begin(hs_session *session);
 HS_API hs_code hs_step_end(hs_session *session);
+/* The gate of a step in a group: call it between hs_step_begin and hs_step_end, before the program's first collective
+ * operation, such as the sum of the gradients. It returns on all ranks when all have reached it, or have failed. Change
+ * saved state only behind it.
+ *
+ *     while (hs_step_begin(session)) {
+ *         compute_gradients(&model);
+ *         if (hs_step_pass_gate(session) == HS_OK) {
+ *             sum_gradients(&model); // over all ranks, for example with MPI_Allreduce
+ *             update(&model);
+ *         } else {
+ *             clear_gradients(&model);
+ *         }
+ *         hs_step_end(session);
+ *     }
+ *
+ * HS_OK: make the step. Otherwise no rank makes it, all ranks get the same code, and hs_step_end acts on it:
+ *
+ *   HS_OUT_OF_RANGE          the input of a rank, or with HS_END_WITH_LAST_RANK of all, has ended
+ *   HS_STOP                  a rank has closed its session, or stopped the run
+ *   HS_ABORTED, HS_UNAVAILABLE  the session of a rank is lost. hs_step_end recovers the sessions of all ranks
+ *   HS_FAILED_PRECONDITION   no step has begun
+ *   others                   of the rank that failed
+ *
+ * Without a group it returns HS_OK. In an op, call hs_op_pass_gate instead. */
+HS_API hs_code hs_step_pass_gate(hs_session *session);
+/* Reports that the input of the program has ended, within a step that it computes itself. The step is not made, and the
+ * training ends with HS_REASON_END_OF_INPUT: hs_step_pass_gate and hs_step_end return HS_OUT_OF_RANGE, and the loop ends.
+ *
+ * In a group with HS_END_WITH_LAST_RANK the step is made, as the following ones, until this function was called on all
+ * ranks. hs_session_has_input returns false from now on, until then. */
+HS_API void hs_session_end_input(hs_session *session);
+HS_API bool hs_session_has_input(const hs_session *session);
 
 /* Requests a stop before the training is complete (hs_outcome.interrupted). hs_session_should_stop is true from now on. The
  * current run is completed, as is a run that begins before the loop checks. A wait for a queue, an evaluation and a pause
@@ -253,6 +313,9 @@ HS_API hs_scaffold *hs_session_scaffold(const hs_session *session);
 HS_API hs_bytes hs_session_config(const hs_session *session);
 /* Returns the current global step, or -1 on failure. HS_FAILED_PRECONDITION: it does not exist, or is negative. */
 HS_API int64_t hs_session_global_step(hs_session *session, hs_error *err);
+/* Return the number of this process in its group, from 0, and the number of processes. Without a group: 0 and 1. */
+HS_API int32_t hs_session_rank(const hs_session *session);
+HS_API int32_t hs_session_rank_count(const hs_session *session);
 /* Returns the number of successful recoveries. */
 HS_API int64_t hs_session_recoveries(const hs_session *session);
 

@@ -29,6 +29,7 @@
  * In a checkpoint, a state is a tensor of uint8 that TensorFlow can list:
  *
  *   hooksess/state/NAME   state of the graph or the session
+ *   .../00002-of-00004    with HS_STATE_PER_RANK: of rank 2 of 4. With one rank: nothing is appended
  *   hooksess/hook/NAME    state of a hook
  *   KEY:version           an int64, next to each of these, unless it is 0
  *   KEY:identity          a string, if there is an identity
@@ -58,6 +59,12 @@ HS_API int64_t hs_state_reader_version(const hs_state_reader *in);
 typedef hs_code (*hs_save_state_fn)(void *self, hs_state_writer *out, hs_error *err);
 typedef hs_code (*hs_load_state_fn)(void *self, hs_state_reader *in, hs_error *err);
 
+/* Whose state it is, if several processes train one model (group.h). */
+typedef enum hs_state_scope {
+    HS_STATE_SHARED = 0,  /* the same on all ranks. Rank 0 saves it, and all ranks load it */
+    HS_STATE_PER_RANK = 1 /* each rank has its own, such as its position in its part of the data. Each saves and loads it */
+} hs_state_scope;
+
 /* One piece of state. If a checkpoint does not have it, `load` is not called, and the log says so.
  *
  * A restore checks versions and identities first. If one does not match, it changes nothing, tries no older checkpoint, and
@@ -76,6 +83,12 @@ typedef struct hs_state_provider {
      * warning. NULL, "": none */
     const char *identity;
     size_t bytes; /* expected size, to check disk space and reserve memory before a save. Not a limit. 0: not known */
+    hs_state_scope scope; /* 0: HS_STATE_SHARED. Then each save of a group compares it, and fails if it differs */
+    int32_t reserved;
+    /* With HS_STATE_PER_RANK: builds the state of this rank from that of `n_saved` ranks, if another number of ranks saved
+     * the checkpoint. saved[i] reads the state of rank i. NULL: such a restore fails with HS_FAILED_PRECONDITION */
+    hs_code (*reshard)(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank, int32_t rank_count,
+                       hs_error *err);
 } hs_state_provider;
 
 #define HS_STATE_PROVIDER(...) HS_OPTIONS(hs_state_provider, __VA_ARGS__)

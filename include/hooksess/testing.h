@@ -3,10 +3,12 @@
 #define HOOKSESS_TESTING_H
 
 #include <hooksess/hook.h>
+#include <hooksess/simulation.h>
 
 /* For tests of hooks and of programs: a backend that follows a script, and an environment whose clock only the test moves,
- * and whose memory and files fail on request. Not part of hooksess.h. Link with libhooksess_testing (CMake:
- * hooksess::testing; pkg-config: hooksess_testing). examples/hook_test is a complete test.
+ * and whose memory and files fail on request. simulation.h adds a simulated group of processes. Not part of hooksess.h.
+ * Link with libhooksess_testing (CMake: hooksess::testing; pkg-config: hooksess_testing). examples/hook_test is a complete
+ * test.
  *
  *     #include <hooksess/hooksess.h>
  *     #include <hooksess/testing.h>

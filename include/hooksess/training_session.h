@@ -33,6 +33,9 @@ HS_BEGIN_DECLS
  *   hs_scalars           as summary_saver, and `scalars` names a tensor
  *   checkpoint_saver     there is a checkpoint_dir; off with save_checkpoint_* HS_NEVER
  *
+ * In a group, all ranks call this function with the same options. Rank 0 has all of these hooks, and the other ranks have
+ * those of `hooks` and the checkpoint_saver, which writes on rank 0.
+ *
  * Set at most one of each group *_secs, *_steps, *_trigger (HS_INVALID_ARGUMENT). HS_NEVER in *_secs or *_steps, with the
  * other one 0, switches the hook off, unless a trigger is set. To save by metric, set save_checkpoint_secs to HS_NEVER and
  * put your own hs_checkpoint_saver(...) in `hooks`.
@@ -81,6 +84,8 @@ typedef struct hs_training_options {
     double max_wait_secs;        /* with is_worker: seconds to wait for the chief. 0: 7200. HS_NEVER: no limit */
     double recovery_wait_secs;
     double stop_grace_secs;
+    const hs_group *group;
+    const hs_replica_options *replicas;
     const char *target;
     hs_bytes config;
     hs_scaffold *scaffold;
@@ -90,7 +95,7 @@ typedef struct hs_training_options {
      * NULL: none */
     const char *const *scalars;
     const hs_hook *hooks;
-    const hs_hook *chief_only_hooks; /* HS_HOOKS(...): not called with is_worker, but freed */
+    const hs_hook *chief_only_hooks; /* HS_HOOKS(...): not called with is_worker and on other ranks than 0, but freed */
 } hs_training_options;
 #define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 
@@ -106,8 +111,8 @@ typedef struct hs_training_options {
  *                directories are not touched. Not redirected: files that the program writes itself, and other directories
  *                of hooks, such as that of a second checkpoint_saver
  *   ended        by SIGKILL after the last step of the trial, or when the session is closed
- *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a session without checkpoint_dir or
- *                with its own hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable
+ *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a session in a group, without
+ *                checkpoint_dir or with its own hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable
  *
  * On Linux, a setuid program ignores the variable. */
 HS_API hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *options, hs_error *err);

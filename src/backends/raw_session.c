@@ -14,8 +14,13 @@
 void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend backend, const hs_backend_ops *ops,
                           const hs__raw_session_owner_ops *owner_ops, void *owner)
 {
-    *raw = (hs_raw_session){
-        .env = *env, .backend = backend, .ops = *ops, .owner = owner, .owner_ops = owner_ops, .saved_step = -1};
+    *raw = (hs_raw_session){.env = *env,
+                            .backend = backend,
+                            .ops = *ops,
+                            .owner = owner,
+                            .owner_ops = owner_ops,
+                            .rank_count = 1,
+                            .saved_step = -1};
 }
 
 hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes config, hs_error *err)

@@ -16,18 +16,21 @@
  *   raw_sharing.c    the lock of a session that several threads run
  *
  * These files write its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to src/checkpoint.
- * src/checkpoint fills `unclaimed`, and src/session frees it. src/session sets `runs_queues`, `unhooked` and
- * hs__state_slot.varies. */
+ * src/checkpoint fills `unclaimed`, and src/session frees it; it owns `gathered`. src/session sets `runs_queues`,
+ * `unhooked`, `group`, `rank`, `rank_count` and hs__state_slot.varies. */
 
 /* A registered provider of state. */
 typedef struct hs__state_slot {
-    char *key;      /* in the checkpoint, with the prefix */
+    char *key;      /* in the checkpoint, with the prefix; of this rank */
+    char *base;     /* HS_STATE_PER_RANK: the key without the rank. NULL: HS_STATE_SHARED */
     char *identity; /* NULL: none */
     int64_t version;
     size_t bytes; /* estimate; 0: unknown */
     bool varies;  /* HS_HOOK_STATE_VARIES */
     hs_save_state_fn save;
     hs_load_state_fn load;
+    hs_code (*reshard)(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank, int32_t rank_count,
+                       hs_error *err);
     void *self;
 } hs__state_slot;
 
@@ -49,6 +52,9 @@ typedef struct hs__stored_state {
     size_t bytes;
     uint32_t crc;     /* of the data, as the checkpoint has it */
     bool is_borrowed; /* the data are not freed with the item */
+    /* HS_STATE_PER_RANK, saved by another number of ranks: the state of each of them. NULL: not so */
+    struct hs__stored_state *ranks;
+    int32_t n_ranks;
 } hs__stored_state;
 
 /* What a checkpoint has of them. */
@@ -76,6 +82,9 @@ struct hs_raw_session {
     bool runs_queues;   /* the hooked session has started the backend's queue runners itself */
     void *owner;        /* the session around it */
     const hs__raw_session_owner_ops *owner_ops;
+    const hs_group *group;       /* NULL: the session is not in a group */
+    int32_t rank, rank_count;    /* 0 and 1 without a group */
+    hs__stored_states gathered;  /* at the chief, during a save: the states of other ranks (rank_states.c) */
     bool unhooked;               /* no hooks run in it: several threads may run it, and the caller closes it */
     struct hs__sharing *sharing; /* NULL: one thread runs it */
     hs__state_slot *states;
@@ -130,8 +139,12 @@ void hs__raw_session_forget_restore(hs_raw_session *raw);
 
 /* raw_states.c */
 
-/* Copies a complete provider to *slot. Adopts the key; NULL: HS_RESOURCE_EXHAUSTED. */
-hs_code hs__state_slot_init(hs__state_slot *slot, const hs_env *env, char *key, const hs_state_provider *provider,
+/* The key of a state of one of `rank_count` ranks, for hs__free. NULL: out of memory. */
+char *hs__rank_state_key(const hs_env *env, const char *base, int32_t rank, int32_t rank_count);
+/* Copies a complete provider to *slot, for the session's rank. Adopts the key, without the rank; NULL:
+ * HS_RESOURCE_EXHAUSTED.
+ */
+hs_code hs__state_slot_init(hs__state_slot *slot, const hs_raw_session *raw, char *key, const hs_state_provider *provider,
                             hs_error *err);
 void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env);
 /* Makes room for a slot, so that hs__raw_session_add_slot cannot fail. HS_ALREADY_EXISTS: another slot has the key. */

@@ -9,20 +9,30 @@
 void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env)
 {
     hs__free(env, slot->key);
+    hs__free(env, slot->base);
     hs__free(env, slot->identity);
 }
 
-hs_code hs__state_slot_init(hs__state_slot *slot, const hs_env *env, char *key, const hs_state_provider *provider,
+char *hs__rank_state_key(const hs_env *env, const char *base, int32_t rank, int32_t rank_count)
+{
+    return rank_count == 1 ? hs__strdup(env, base) : hs__format(env, "%s/%05d-of-%05d", base, (int)rank, (int)rank_count);
+}
+
+hs_code hs__state_slot_init(hs__state_slot *slot, const hs_raw_session *raw, char *key, const hs_state_provider *provider,
                             hs_error *err)
 {
-    *slot = (hs__state_slot){.key = key,
+    const hs_env *env = &raw->env;
+    const bool per_rank = provider->scope == HS_STATE_PER_RANK;
+    *slot = (hs__state_slot){.key = per_rank && key ? hs__rank_state_key(env, key, raw->rank, raw->rank_count) : key,
+                             .base = per_rank ? key : NULL,
                              .identity = provider->identity ? hs__strdup(env, provider->identity) : NULL,
                              .version = provider->version,
                              .bytes = provider->bytes,
                              .save = provider->save,
                              .load = provider->load,
+                             .reshard = provider->reshard,
                              .self = provider->self};
-    if (key && (slot->identity || !provider->identity))
+    if (slot->key && (slot->identity || !provider->identity))
         return HS_OK;
     hs__state_slot_free(slot, env);
     return hs__no_memory(err, strlen(provider->name), "a name");

@@ -57,7 +57,7 @@ bool hs__is_line(const char *text, size_t bytes)
 
 hs_code hs__state_provider_copy(hs_state_provider *to, const hs_state_provider *from, const char *what, hs_error *err)
 {
-    hs_code code = HS_STRUCT_TAKE(hs_state_provider, bytes, to, from, err);
+    hs_code code = HS_STRUCT_TAKE(hs_state_provider, reshard, to, from, err);
     if (code)
         return code;
     if (!to->name || !*to->name)
@@ -72,6 +72,11 @@ hs_code hs__state_provider_copy(hs_state_provider *to, const hs_state_provider *
     if (to->version < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': version is %lld; it must be at least 0", what, to->name,
                             (long long)to->version);
+    if (to->scope < HS_STATE_SHARED || to->scope > HS_STATE_PER_RANK)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': scope is %d, not an hs_state_scope", what, to->name,
+                            (int)to->scope);
+    if (to->reshard && to->scope != HS_STATE_PER_RANK)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': reshard needs the scope HS_STATE_PER_RANK", what, to->name);
     if (to->identity && !*to->identity)
         to->identity = NULL;
     if (to->identity && !hs__is_line(to->identity, strlen(to->identity)))

@@ -2,6 +2,7 @@
 /* The sizes of all public structs that begin with `size`. Needs the structs of upper floors, but none of their
  * functions. */
 #include <hooksess/hooksess.h>
+#include <hooksess/simulation.h>
 #include <hooksess/tensorflow.h>
 #include <hooksess/tf1/queue_runner.h>
 #include <hooksess/tf1/session_manager.h>
@@ -44,6 +45,7 @@ static const struct {
     SIZE(hs_finite_guard_options),
     SIZE(hs_global_step_waiter_options),
     SIZE(hs_graph_summary_def),
+    SIZE(hs_group_ops),
     SIZE(hs_histogram_counts),
     SIZE(hs_hook_ops),
     SIZE(hs_hparams_config_options),
@@ -67,6 +69,7 @@ static const struct {
     SIZE(hs_record_reader_options),
     SIZE(hs_record_writer_options),
     SIZE(hs_recovery),
+    SIZE(hs_replica_options),
     SIZE(hs_restore_options),
     SIZE(hs_run_args),
     SIZE(hs_run_options),
@@ -82,6 +85,7 @@ static const struct {
     SIZE(hs_session_manager_options),
     SIZE(hs_schedule_options),
     SIZE(hs_session_options),
+    SIZE(hs_simulation_options),
     SIZE(hs_state_provider),
     SIZE(hs_step_counter_options),
     SIZE(hs_stop_after_options),

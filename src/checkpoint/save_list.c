@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/save_list.h"
 
+#include "checkpoint/rank_states.h"
 #include "checkpoint/unclaimed_states.h"
 
 #include <stdlib.h>
@@ -217,5 +218,7 @@ hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn 
                                 list->records[i].has_memory ? HS__VARIABLE_LATE : HS__VARIABLE_NULL, visit, user, err);
     for (size_t i = 0; !code && i < list->session->n_states; i++)
         code = visit_provider(list, i, visit, user, err);
+    if (!code)
+        code = hs__rank_states_visit(list->session, visit, user, err);
     return code ? code : hs__visit_unclaimed(list->session, visit, user, err);
 }

@@ -4,8 +4,10 @@
 
 #include "base/files.h"
 #include "checkpoint/background.h"
+#include "checkpoint/rank_states.h"
 #include "checkpoint/save.h"
 #include "checkpoint/shards.h"
+#include "replicas/group.h"
 
 #include <math.h>
 #include <string.h>
@@ -172,22 +174,43 @@ static hs_code save(hs_saver *saver, hs_raw_session *session, const char *prefix
     return code;
 }
 
-hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                      const hs_save_options *given, hs_error *err)
+static hs_code check_and_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                              const hs_save_options *given, hs_error *err)
 {
     hs_save_options options = HS_INIT(hs_save_options);
     hs_code code;
+    if ((given && (code = HS_STRUCT_TAKE(hs_save_options, copy_limit, &options, given, err))) ||
+        (code = check_options(&options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
+        return code;
+    record_rollback(saver, session);
+    return save(saver, session, prefix, step, &options, err);
+}
+
+/* All ranks send their states to the chief, which saves. Its result is the result of all. */
+static hs_code save_in_group(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                             const hs_save_options *given, hs_error *err)
+{
+    hs_error result = {0}, lost = {0};
+    hs_code code = hs__rank_states_gather(session, &result);
+    if (!code && session->rank == 0)
+        code = check_and_save(saver, session, prefix, step, given, &result);
+    result.code = code;
+    hs__rank_states_free(session);
+    code = hs__group_broadcast(session->group, &result, sizeof result, 0, &lost);
+    return hs__error_copy(err, code ? &lost : &result);
+}
+
+hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                      const hs_save_options *options, hs_error *err)
+{
     hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*hs__path_base(prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_save: %s",
                             !saver                               ? "saver is NULL"
                             : !prefix || !*hs__path_base(prefix) ? "prefix has no file name"
                                                                  : "session is NULL");
-    if ((given && (code = HS_STRUCT_TAKE(hs_save_options, copy_limit, &options, given, err))) ||
-        (code = check_options(&options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
-        return code;
-    record_rollback(saver, session);
-    return save(saver, session, prefix, step, &options, err);
+    return session->group ? save_in_group(saver, session, prefix, step, options, err)
+                          : check_and_save(saver, session, prefix, step, options, err);
 }
 
 hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/stored_states.h"
 
+#include "checkpoint/rank_states.h"
 #include "checkpoint/save_item.h"
 #include "checkpoint/selection.h"
 
@@ -63,7 +64,7 @@ static bool is_unclaimed_state(const hs__bundle_entry *entry, const hs_raw_sessi
 {
     size_t length = strlen(HS__STATE_PREFIX);
     if (strncmp(entry->name, HS__STATE_PREFIX, length) != 0 || strchr(entry->name, ':') || !hs__is_state_entry(entry) ||
-        entry->slices)
+        entry->slices || hs__is_rank_state(session, entry->name))
         return false;
     for (size_t i = 0; i < session->n_states; i++)
         if (strcmp(session->states[i].key, entry->name) == 0)
@@ -107,16 +108,39 @@ static hs_code find_unclaimed(const hs__bundle_reader *reader, const hs__bundle_
     return code;
 }
 
+static hs_code locate_state(hs__bundle_reader *reader, const char *key, uint64_t *bytes, hs_error *err)
+{
+    const hs__bundle_entry *entry = hs__bundle_find(reader, key);
+    if (!entry)
+        return HS_OK;
+    if (!hs__is_state_entry(entry))
+        return hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is not a vector of uint8", reader->prefix, entry->name);
+    *bytes += (uint64_t)entry->bytes;
+    return hs__bundle_locate(reader, entry, err);
+}
+
+/* The state of `n` ranks, of which another number saved the checkpoint. */
+static hs_code locate_ranks(hs__bundle_reader *reader, const hs__state_slot *slot, int32_t n, uint64_t *bytes,
+                            hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (int32_t rank = 0; !code && rank < n; rank++) {
+        char *key = hs__rank_state_key(reader->env, slot->base, rank, n);
+        code = key ? locate_state(reader, key, bytes, err) : hs__no_memory(err, strlen(slot->base), "a name");
+        hs__free(reader->env, key);
+    }
+    return code;
+}
+
 hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, uint64_t *bytes, hs_error *err)
 {
     hs_code code = HS_OK;
     *bytes = 0;
     for (size_t i = 0; !code && i < session->n_states; i++) {
-        const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
-        if (entry && !hs__is_state_entry(entry))
-            return hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is not a vector of uint8", reader->prefix, entry->name);
-        code = entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
-        *bytes += entry ? (uint64_t)entry->bytes : 0;
+        const hs__state_slot *slot = &session->states[i];
+        int32_t n;
+        if (!(code = hs__rank_states_count(reader, session, slot, &n, err)))
+            code = n ? locate_ranks(reader, slot, n, bytes, err) : locate_state(reader, slot->key, bytes, err);
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *unclaimed;
@@ -135,14 +159,11 @@ static hs_code read_data(hs__bundle_reader *reader, const hs__bundle_entry *entr
     return state->data ? hs__bundle_read(reader, entry, state->data, err) : hs__no_memory(err, state->bytes, state->key);
 }
 
-/* Adds the state of that key. At most `room` bytes are kept in memory. `entry` NULL: the checkpoint has no such state. */
-static hs_code read_state(hs__stored_states *states, const hs_env *env, const char *key, hs__bundle_reader *reader,
+/* Reads the state of that key. At most `room` bytes are kept in memory. `entry` NULL: the checkpoint has no such state. */
+static hs_code fill_state(hs__stored_state *state, const hs_env *env, const char *key, hs__bundle_reader *reader,
                           const hs__bundle_entry *entry, size_t room, hs_error *err)
 {
-    hs_code code = hs__reserve(env, &states->items, &states->capacity, states->n + 1, sizeof *states->items, err);
-    if (code)
-        return code;
-    hs__stored_state *state = &states->items[states->n++];
+    hs_code code;
     *state = (hs__stored_state){.key = hs__strdup(env, key)};
     if (!state->key)
         return hs__no_memory(err, strlen(key), "a name");
@@ -161,6 +182,36 @@ static hs_code read_state(hs__stored_states *states, const hs_env *env, const ch
     return code;
 }
 
+/* As fill_state, for a new item. */
+static hs_code read_state(hs__stored_states *states, const hs_env *env, const char *key, hs__bundle_reader *reader,
+                          const hs__bundle_entry *entry, size_t room, hs_error *err)
+{
+    hs_code code = hs__reserve(env, &states->items, &states->capacity, states->n + 1, sizeof *states->items, err);
+    return code ? code : fill_state(&states->items[states->n++], env, key, reader, entry, room, err);
+}
+
+/* Reads the state of each rank that saved the checkpoint. */
+static hs_code read_ranks(hs__stored_state *state, const hs_env *env, const hs__state_slot *slot, int32_t n,
+                          hs__bundle_reader *reader, hs_error *err)
+{
+    hs_code code = HS_OK;
+    state->ranks = hs__alloc(env, (size_t)n, sizeof *state->ranks);
+    if (!state->ranks)
+        return hs__no_memory(err, (size_t)n * sizeof *state->ranks, "the states of the ranks");
+    for (; !code && state->n_ranks < n; state->n_ranks++) {
+        char *key = hs__rank_state_key(env, slot->base, state->n_ranks, n);
+        const hs__bundle_entry *entry = key ? hs__bundle_find(reader, key) : NULL;
+        if (!key)
+            code = hs__no_memory(err, strlen(slot->base), "a name");
+        else if (!entry)
+            code = hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is missing", reader->prefix, key);
+        else
+            code = fill_state(&state->ranks[state->n_ranks], env, key, reader, entry, SIZE_MAX, err);
+        hs__free(env, key);
+    }
+    return code;
+}
+
 /* The part of `room` that the state uses. */
 static size_t used_room(const hs__stored_state *state, size_t room)
 {
@@ -175,11 +226,15 @@ hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session
     *states = (hs__stored_states){.path = hs__strdup(env, reader->prefix)};
     hs_code code = states->path ? HS_OK : hs__no_memory(err, strlen(reader->prefix), "a path");
     for (size_t i = 0; !code && i < session->n_states; i++) {
-        const char *key = session->states[i].key;
-        const hs__bundle_entry *entry = hs__bundle_find(reader, key);
+        const hs__state_slot *slot = &session->states[i];
+        const hs__bundle_entry *entry = hs__bundle_find(reader, slot->key);
         size_t limit = entry && entry->slices ? SIZE_MAX : room; /* slices are joined in memory */
-        if (!(code = read_state(states, env, key, reader, entry, limit, err)))
-            room -= used_room(&states->items[i], room);
+        int32_t n;
+        if ((code = hs__rank_states_count(reader, session, slot, &n, err)) ||
+            (code = read_state(states, env, slot->key, reader, entry, limit, err)))
+            break;
+        room -= used_room(&states->items[i], room);
+        code = n ? read_ranks(&states->items[i], env, slot, n, reader, err) : HS_OK;
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *entry;
@@ -193,6 +248,9 @@ hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session
 
 void hs__stored_state_free(const hs__stored_state *state, const hs_env *env)
 {
+    for (int32_t i = 0; i < state->n_ranks; i++)
+        hs__stored_state_free(&state->ranks[i], env);
+    hs__free(env, state->ranks);
     hs__free(env, state->key);
     hs__free(env, state->identity);
     if (!state->is_borrowed)
@@ -237,6 +295,11 @@ static hs_code refuse_identity(const hs__stored_states *from, const hs__stored_s
 hs_code hs__stored_state_check(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
                                const hs_env *env, hs_error *err)
 {
+    hs_code code = HS_OK;
+    for (int32_t i = 0; !code && i < state->n_ranks; i++)
+        code = hs__stored_state_check(from, &state->ranks[i], slot, env, err);
+    if (code)
+        return code;
     if (state->version > slot->version)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "checkpoint '%s': state '%s' has version %lld, but its provider supports versions up to %lld; "
@@ -326,9 +389,43 @@ static hs_code load_from_file(const hs__stored_state *state, const hs__state_slo
     return code;
 }
 
+/* Builds the state of this rank from that of all ranks that saved the checkpoint. */
+static hs_code reshard(const hs__stored_state *state, const hs__state_slot *slot, hs_raw_session *session, hs_error *err)
+{
+    const hs_env *env = &session->env;
+    const size_t n = (size_t)state->n_ranks;
+    hs_state_reader *readers = hs__alloc(env, n, sizeof *readers);
+    hs_state_reader **saved = hs__alloc(env, n, sizeof *saved);
+    hs_code code = readers && saved ? HS_OK : hs__no_memory(err, n * sizeof *readers, state->key);
+    for (size_t i = 0; !code && i < n; i++) {
+        const hs__stored_state *of = &state->ranks[i];
+        readers[i] = (hs_state_reader){.at = of->data, .left = of->bytes, .version = of->version};
+        saved[i] = &readers[i];
+    }
+    if (!code) {
+        hs__clear(err); /* an error that the previous provider ignored */
+        session->loading_states = true;
+        code = hs__normalize_error(
+            slot->reshard(slot->self, saved, state->n_ranks, session->rank, session->rank_count, err), "it", err);
+        session->loading_states = false;
+    }
+    hs__free(env, readers);
+    hs__free(env, saved);
+    if (!code)
+        hs_log(env, HS_LOG_INFO, "state '%s', saved by %d ranks, divided among %d", slot->base, (int)state->n_ranks,
+               (int)session->rank_count);
+    return code;
+}
+
 hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
                               hs__bundle_reader *file, hs_raw_session *session, hs_error *err)
 {
+    if (state->ranks) {
+        hs_code resharded = reshard(state, slot, session, err);
+        if (resharded)
+            hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, slot->base);
+        return resharded;
+    }
     if (!is_stored(state)) {
         hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it keeps its initial value", from->path,
                slot->key);

@@ -3,6 +3,7 @@
 
 #include "backends/raw_variables.h"
 #include "backends/variable.h"
+#include "checkpoint/rank_states.h"
 #include "checkpoint/selection.h"
 
 #include <string.h>
@@ -97,6 +98,14 @@ static hs_code claim(const hs__stored_states *unclaimed, const hs__stored_state 
     return code;
 }
 
+static bool is_of_other_ranks(const hs__stored_states *unclaimed, const hs__state_slot *slot)
+{
+    for (size_t i = 0; i < unclaimed->n; i++)
+        if (hs__is_rank_key(slot->base, unclaimed->items[i].key))
+            return true;
+    return false;
+}
+
 hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err)
 {
     hs__stored_states *unclaimed = &session->unclaimed;
@@ -104,6 +113,12 @@ hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_
     size_t at = 0;
     while (at < unclaimed->n && strcmp(unclaimed->items[at].key, slot->key) != 0)
         at++;
+    if (at == unclaimed->n && slot->base && is_of_other_ranks(unclaimed, slot))
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "checkpoint '%s': state '%s' was saved by another number of ranks than %d; add it to the graph, "
+            "with a reshard function",
+            unclaimed->path, slot->base, (int)session->rank_count);
     if (at == unclaimed->n)
         return unclaimed->path ? hs__stored_state_load(unclaimed, &nothing, slot, NULL, session, err) : HS_OK;
     hs_code code = hs__stored_state_check(unclaimed, &unclaimed->items[at], slot, &session->env, err);
@@ -199,10 +214,11 @@ hs_code hs__restore_late(hs_raw_session *session, const hs_variable_def *def, hs
     return code ? code : hs__variable_write(def, &to, &none, err);
 }
 
-/* A late variable that was recovered: it is kept only in case the program adds it again. */
+/* A late variable that was recovered, which is kept only in case the program adds it again; or the state of another rank,
+ * whose session has it. */
 static bool is_in_session(const hs_raw_session *session, const hs__stored_state *state)
 {
-    return state->dtype && hs__has_variable(session, state->key);
+    return state->dtype ? hs__has_variable(session, state->key) : hs__is_rank_state(session, state->key);
 }
 
 void hs__report_unclaimed(hs_raw_session *session)
@@ -220,7 +236,7 @@ void hs__report_unclaimed(hs_raw_session *session)
 
 /* Saving. */
 
-static hs_code visit_one(const hs_env *env, const hs__stored_state *state, hs__visit_item_fn visit, void *user,
+hs_code hs__visit_stored(const hs_env *env, const hs__stored_state *state, hs__visit_item_fn visit, void *user,
                          hs_error *err)
 {
     hs_shape bytes = {.rank = 1, .dims = {(int64_t)state->bytes}};
@@ -247,7 +263,7 @@ hs_code hs__visit_unclaimed(const hs_raw_session *session, hs__visit_item_fn vis
         if (borrow(unclaimed, i, &session->env, &state, &cause)) /* not a reason to fail the save */
             hs_log(&session->env, HS_LOG_WARNING, "%s; this checkpoint omits it", cause.message);
         else
-            code = visit_one(&session->env, &state, visit, user, err);
+            code = hs__visit_stored(&session->env, &state, visit, user, err);
         release(unclaimed, i, &session->env, &state);
     }
     return code;

@@ -24,4 +24,8 @@ void hs__report_unclaimed(hs_raw_session *session);
 /* Visits the unclaimed items that were not reported yet: they are saved again. */
 hs_code hs__visit_unclaimed(const hs_raw_session *session, hs__visit_item_fn visit, void *user, hs_error *err);
 
+/* Visits a state, or a late variable, with its attributes. Its data must be in memory. */
+hs_code hs__visit_stored(const hs_env *env, const hs__stored_state *state, hs__visit_item_fn visit, void *user,
+                         hs_error *err);
+
 #endif

@@ -126,6 +126,9 @@ static hs_code check_session(const hs_training_options *options, const hs_env *e
     if (options->is_worker)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the first training session is a worker's, but only the chief resumes");
+    if (options->group)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the first training session is one of several processes, which cannot be tried together");
     if (!options->checkpoint_dir || !*options->checkpoint_dir)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the first training session has no checkpoint_dir, so it cannot resume");

@@ -102,7 +102,7 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
     *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
                                 .trigger = save.trigger ? save.trigger : &intervals, .no_graph_def = options->no_graph_def,
                                 .background = options->background, .overlap = options->overlap,
-                                .listeners = options->listeners, .env = env);
+                                .listeners = options->listeners, .group = options->group, .env = env);
 }
 
 static size_t make_status_hook(hs_hook *hook, const hs_training_options *options, const hs_env *env)
@@ -122,11 +122,16 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
     size_t n = make_status_hook(hooks, options, env); /* the first in the list is closed last */
     if (chief)
         n += add_all(hooks + n, options->chief_only_hooks);
+    const size_t common = n;
     n += add_all(hooks + n, options->hooks);
+    const size_t standard = n;
     if (trial)
         hooks[n++] = hs__trial_hook(trial);
     if (chief || options->worker_saves_summaries)
         n += make_summary_hooks(hooks + n, options, scaffold, env);
+    for (size_t i = 0; options->group && hooks[i].ops; i++)
+        if (i < common || i >= standard)
+            hooks[i].flags |= HS_HOOK_CHIEF_ONLY;
     if (chief || options->worker_saves_checkpoints)
         make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
 }
@@ -254,7 +259,8 @@ static hs_session_options session_options(const hs_training_options *options, co
         .recovery = options->recovery ? options->recovery : standard,
         .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
         .recovery_wait_secs = options->recovery_wait_secs, .stop_grace_secs = options->stop_grace_secs,
-        .signals = options->signals, .signal_grace_secs = options->signal_grace_secs);
+        .group = options->group, .replicas = options->replicas, .signals = options->signals,
+        .signal_grace_secs = options->signal_grace_secs);
 }
 
 hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *given, hs_error *err)
@@ -267,6 +273,8 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
     parts made = {NULL, NULL, NULL, NULL};
     if ((given && HS_STRUCT_TAKE(hs_training_options, chief_only_hooks, &options, given, &error)) ||
         make_parts(&made, &options, env, &error)) {
+        if (options.group)
+            hs__agreement_refuse(options.group, &error);
         destroy_all(&options);
         if (!options.scaffold)
             hs_scaffold_free(made.scaffold);

@@ -66,6 +66,7 @@ typedef struct {
     bool metric_seen, metric_missed; /* a save found it on the session's board; a save did not */
     hs_summary_writer *writer;
     const hs_env *session_env;
+    bool in_group, follows; /* follows: rank 0 saves, and this rank takes part */
 } checkpoint_saver;
 
 /* Listeners. */
@@ -316,6 +317,8 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->policy.failures = 0;
     hs_timer_reset(hook->timing.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
+    if (hook->follows)
+        return code;
     if (!code && hook->metric)
         code = find_metric(hook, backend, err);
     if (!code)
@@ -366,6 +369,11 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hook->restore_generation = hs_raw_session_restores(session);
     int64_t step = hs_raw_session_global_step(session, err);
     hs_code code = step < 0 ? err->code : HS_OK;
+    if (!code && hs_raw_session_group(session) && !hook->in_group)
+        code =
+            hs_error_set(err, HS_INVALID_ARGUMENT, "the session is in a group; set the group in the options of the hook");
+    if (code || hook->follows)
+        return code;
     if (find_saver(hook, session, &saver, NULL))
         saver = NULL; /* the first save reports it */
     if (!code && saver)
@@ -436,6 +444,13 @@ static hs_code read_metric(checkpoint_saver *hook, hs_raw_session *session, int6
     return HS_OK;
 }
 
+/* In a group, the other ranks take part in each save (follow). */
+static hs_code announce(hs_raw_session *session, hs_error *err)
+{
+    return hs_raw_session_agree(session, true) ? HS_OK
+                                               : hs_error_set(err, HS_CANCELLED, "not saved: another rank has failed");
+}
+
 /* A background save is pending on return. */
 static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, bool background, hs_error *err)
 {
@@ -456,7 +471,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     }
     if ((code = open_writer(hook, session, err)) ||
         (code = note_listener_failure(hook, call_before_save(&hook->listeners, session, step, err))) ||
-        (code = read_metric(hook, session, step, &options, err)) ||
+        (code = read_metric(hook, session, step, &options, err)) || (code = announce(session, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
     if (background) {
@@ -602,7 +617,7 @@ static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, 
     report_save_time(&hook->time, run);
     if (restored)
         hook->saved_step = step;
-    else if (saves)
+    else if (saves && !hook->follows)
         code = save(hook, run, step, false, err);
     if (!code && (restored || saves)) { /* otherwise a restored schedule continues */
         hs_timer_mark(timer, run, step, NULL, NULL);
@@ -639,27 +654,50 @@ static bool is_saved(const checkpoint_saver *hook, int64_t step)
     return step == hook->saved_step || (hook->pending && !hook->pending_abandoned && step == hook->pending_step);
 }
 
+/* Takes part in the saves of rank 0, as many as it makes in this boundary. It handles their failures. */
+static void follow(const checkpoint_saver *hook, hs_raw_session *session, int64_t step)
+{
+    hs_saver *saver;
+    hs_error error = {0};
+    while (hs_raw_session_agree(session, false))
+        if (!find_saver(hook, session, &saver, NULL) && !hs_saver_save(saver, session, hook->prefix, step, NULL, &error) &&
+            !hook->background)
+            hs_raw_session_record_save(session, step);
+}
+
+static hs_code save_in_boundary(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_boundary which = hs_run_context_boundary(run);
+    if (hook->follows)
+        follow(hook, hs_run_context_session(run), step);
+    if (which == HS_BOUNDARY_RUN)
+        return hook->follows || is_saved(hook, step) || is_refused(run, step) ? HS_OK : save_or_skip(hook, run, step, err);
+    if (which == HS_BOUNDARY_CREATED)
+        return step != hook->saved_step && is_refused(run, step) ? HS_OK : save_after_creation(hook, run, step, err);
+    if (hook->follows || (step != hook->saved_step && is_refused(run, step)))
+        return HS_OK;
+    return save_at_end(hook, run, step, err);
+}
+
 static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
+    hs_raw_session *session = hs_run_context_session(run);
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    notice_restore(hook, hs_run_context_session(run), step);
+    notice_restore(hook, session, step);
     if (hs_run_context_boundary(run) == HS_BOUNDARY_END && hook->pending)
         hs_saver_wait(hook->pending);
     hs_code code = poll_pending(hook, run, err);
-    if (code)
+    bool runs = hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
+    if (code || (runs && !hs_run_context_agree(run, hook->due)))
         return code;
-    if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN) {
-        if (hs_run_context_agree(run, hook->due) && !is_saved(hook, step) && !is_refused(run, step))
-            code = save_or_skip(hook, run, step, err);
+    code = save_in_boundary(hook, run, step, err);
+    if (runs)
         hook->due = hook->requested = false;
-        return code;
-    }
-    if (step != hook->saved_step && is_refused(run, step))
-        return HS_OK;
-    bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
-    return ends ? save_at_end(hook, run, step, err) : save_after_creation(hook, run, step, err);
+    if (!code && hook->in_group && !hook->follows)
+        hs_raw_session_agree(session, false); /* no more saves */
+    return code;
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
@@ -752,6 +790,8 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->saver = options->saver;
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;
+    hook->in_group = options->group != NULL;
+    hook->follows = options->group && options->group->ops->rank(options->group->self) != 0;
     hook->policy.on_failure = options->on_failure;
     hook->background = options->background;
     hook->overlap = options->overlap;
@@ -772,5 +812,8 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
 {
-    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, check, fill, given);
+    hs_hook hook = HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, check, fill, given);
+    if (given && given->group)
+        hook.flags |= HS_HOOK_STATE_VARIES; /* each rank has a timer of its own */
+    return hook;
 }

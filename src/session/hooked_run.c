@@ -77,6 +77,8 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
         hs__clear_failures(session, hook, callback);
     if (session->context.stop)
         hs__stop_by_hook(session, hook->cold->ops.name, session->context.stop);
+    if (hs__is_replica(session) && session->context.boundary_requested)
+        hs__add_trigger(session, hook);
     return HS_OK;
 }
 
@@ -87,11 +89,13 @@ static inline bool needs_finish(const struct hs_session *session, hs_code code, 
     return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop | session->observed;
 }
 
-/* True if callbacks of this run are timed, another thread watches them, or hooks are failing. */
+/* True if callbacks of this run are timed, another thread watches them, hooks are failing, or the ranks of a group must
+ * know which hook requests the boundary. */
 static bool is_observed(const struct hs_session *session)
 {
     /* without branches, as every run passes here */
-    return (unsigned)hs__times_callbacks(session) | hs__is_watched(session) | hs__hooks_are_failing(session);
+    return (unsigned)hs__times_callbacks(session) | hs__is_watched(session) | hs__hooks_are_failing(session) |
+           hs__is_replica(session);
 }
 
 /* Returns the time before the callback, or -1 if it is not timed. */
@@ -209,9 +213,26 @@ static hs_code run_backend(struct hs_session *session, hs__run_plan *plan, hs_er
     return hs__normalize_error(code, "the run", err);
 }
 
+/* Returns why a run failed: its own error, or the error of a thread if exactly one of the two reports a lost session. A
+ * failure that the ranks of a group have agreed on stays as it is. */
+static hs_code find_cause(const hs_session *session, hs_code code, hs_error *error)
+{
+    hs_error thread_error;
+    if (!code || session->agreement.settled || !hs_coordinator_error(session->coordinator, &thread_error))
+        return code;
+    bool thread_lost = hs__is_preemption(thread_error.code), run_lost = hs__is_preemption(code);
+    if (thread_lost == run_lost || (thread_lost && !hs__threads_are_lost(session, NULL)))
+        return code;
+    *error = thread_error;
+    return thread_error.code;
+}
+
 /* The first half of a hooked run: collects the requests of the caller and the hooks in *plan. */
 static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs__run_plan **plan, hs_error *err)
 {
+    session->context.kind = args->kind;
+    if (hs__is_replica(session))
+        hs__begin_agreement(session);
     hs_code code = hs__begin_plan(session, 0, plan, err);
     if (code || (code = hs__add_request(session, *plan, HS__CALLER, args, "the caller", &session->values.request, err)))
         return code;
@@ -229,21 +250,34 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     return code;
 }
 
-/* The second half: runs the backend, then calls after_run and, if requested, boundary. */
-static inline hs_code end_hooked(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+/* The second half: runs the backend, then calls after_run. */
+static inline hs_code run_and_call_after(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
     hs_code code = run_backend(session, plan, err);
+    if (code == HS_OUT_OF_RANGE && session->context.kind == HS_RUN_TRAIN && hs__continues_without_input(session))
+        code = run_backend(session, plan, err);
     if (!code) {
         session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
         code = call_after_run(session, err);
         if (hs__is_watched(session))
             hs__set_current_hook(session, NULL);
         /* Hooks and the program have had one training run to add late state and variables. */
-        if (session->raw.unclaimed.unreported && session->context.kind == HS_RUN_TRAIN)
+        if (session->raw.unclaimed.unreported && session->context.kind == HS_RUN_TRAIN && hs__is_chief(session))
             hs__report_unclaimed(&session->raw);
     }
-    if (!code && hs__agree(session, session->context.boundary_requested))
+    return code;
+}
+
+/* Ends a run whose result so far is `code`: the ranks of a group agree on it, and the boundaries come if one is requested.
+ */
+static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_error *err)
+{
+    if (hs__is_replica(session) && session->context.kind == HS_RUN_TRAIN)
+        code = hs__agree_on_run(session, find_cause(session, code, err), err);
+    if (!code && session->context.boundary_requested)
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
+    if (!code && session->agreement.settled) /* another rank has failed in the boundary */
+        code = hs__error_copy(err, &session->agreement.failure);
     session->level = 0;
     return code;
 }
@@ -255,7 +289,9 @@ static hs_code run_hooked(struct hs_session *session, const hs_run_args *args, c
     if (watched)
         hs__enter(session, HS_PHASE_STEP);
     hs_code code = begin_hooked(session, args, &plan, err);
-    if (!code && !(code = end_hooked(session, plan, err)) && values)
+    if (!code)
+        code = run_and_call_after(session, plan, err);
+    if (!(code = end_hooked(session, code, err)) && values)
         *values = &session->values;
     if (watched)
         hs__enter(session, HS_PHASE_DATA);
@@ -316,16 +352,16 @@ HS__COLD static hs_code refuse_run(hs_session *session, const void *frame, hs_er
 /* Every run makes this check. refuse_run finds the reason. */
 static inline hs_code check_runnable(hs_session *session, const void *frame, hs_error *err)
 {
-    const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK;
+    const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK | HS__STOP_CLOSED;
     bool busy = !session || session->level || session->in_backend | (session->life > HS__IN_STEP_FUNCTION) ||
                 (session->life == HS__IN_STEP_FUNCTION && hs__check_abandoned_call(session, frame));
-    return busy || hs__stops(session) & final ? refuse_run(session, frame, err) : HS_OK;
+    return busy || hs__final_stops(session) & final ? refuse_run(session, frame, err) : HS_OK;
 }
 
 HS__COLD static hs_code record_run_failure(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
-    if (code == HS_STOP)
+    if (code == HS_STOP && !(hs__stops(session) & HS__STOP_CLOSED))
         hs__stop_step(session);
     session->last = *error;
     session->last.code = code;
@@ -344,24 +380,14 @@ static inline hs_code record_run_result(hs_session *session, hs_code code, const
     return HS_OK;
 }
 
-/* Returns why a run failed: its own error, or the error of a thread if exactly one of the two reports a lost session. */
-static hs_code find_cause(const hs_session *session, hs_code code, hs_error *error)
-{
-    hs_error thread_error;
-    if (!code || !hs_coordinator_error(session->coordinator, &thread_error))
-        return code;
-    bool thread_lost = hs__is_preemption(thread_error.code), run_lost = hs__is_preemption(code);
-    if (thread_lost == run_lost || (thread_lost && !hs__threads_are_lost(session, NULL)))
-        return code;
-    *error = thread_error;
-    return thread_error.code;
-}
-
 /* Recovers the session if `code` reports that it is lost; otherwise returns `code`. HS_OK: the call must be repeated.
  * HS_ABORTED: the caller must repeat it (`caller_repeats`). HS_STOP: at the restored step training is already complete. */
 static hs_code recover_after(hs_session *session, hs_code code, bool caller_repeats, hs_error *error)
 {
     if (!hs__is_preemption(code) || !hs__recovers(session))
+        return code;
+    if (hs__is_replica(session) &&
+        (!hs__is_preemption(code = hs__agree_on_loss(session, code, error)) || hs__stops(session) & HS__STOP_LOST))
         return code;
     bool done_before = session->already_done;
     session->already_done = false;
@@ -482,7 +508,7 @@ hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args 
     if (values)
         *values = NULL;
     /* An earlier run of this step caused the stop, so the call is not an error of the step function. */
-    if (step && hs__stops(step->session) & HS__STOP_HOOK)
+    if (step && hs__final_stops(step->session) & HS__STOP_HOOK)
         return hs_error_set(err, HS_STOP, "the session was asked to stop by hook '%s'", step->session->stop_hook);
     return hs_session_run_args(step ? step->session : NULL, args, values, err);
 }
@@ -545,7 +571,8 @@ static hs_code fail_step(hs_session *session, hs_code code, const hs_error *erro
     hs__error_copy(&session->last, error);
     session->last.code = code;
     hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
-    hs__stop_step(session);
+    if (!(hs__stops(session) & HS__STOP_CLOSED))
+        hs__stop_step(session);
     if (!hs__is_clean(code))
         hs__add_stops(session, HS__STOP_FAILED);
     session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
@@ -646,9 +673,11 @@ static hs_code end_step(hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     hs__enter(session, HS_PHASE_STEP);
-    hs_code code = advance_step(raw, 1, err);
-    if (!code)
-        code = end_hooked(session, session->own_step.plan, err);
+    bool makes_step = !session->agreement.settled; /* settled: no rank does */
+    hs_code code = makes_step ? hs__check_input(session, err) : HS_OK;
+    if (makes_step && !code && !(code = advance_step(raw, 1, err)))
+        code = run_and_call_after(session, session->own_step.plan, err);
+    code = end_hooked(session, code, err);
     remove_write_guard(raw);
     session->level = 0;
     hs__enter(session, HS_PHASE_DATA);
@@ -676,6 +705,15 @@ hs_code hs_step_end(hs_session *session)
     session->last.code = HS_OK;
     hs__set_input_ended(session, false);
     return HS_OK;
+}
+
+hs_code hs_step_pass_gate(hs_session *session)
+{
+    hs_error error;
+    if (!session || session->life != HS__IN_OWN_STEP || session->in_backend)
+        return HS_FAILED_PRECONDITION;
+    hs__clear(&error);
+    return hs__is_replica(session) ? hs__pass_gate(session, &error) : hs__check_input(session, &error);
 }
 
 void hs__check_own_step(hs_session *session)

@@ -12,6 +12,8 @@ int hs_outcome_exit_code(const hs_outcome *outcome)
         return 0;
     if (!failed && outcome->step >= 0 && outcome->last_saved_step == outcome->step)
         return RESUMABLE;
+    if (failed && outcome->cause_rank >= 0 && outcome->error.code == HS_UNAVAILABLE && outcome->last_saved_step >= 0)
+        return RESUMABLE; /* the other ranks, and a new process for that one, can continue */
     if (outcome->signal)
         return BY_SIGNAL + outcome->signal;
     return failed || outcome->last_saved_step >= 0 ? FAILED : 0;
@@ -19,7 +21,7 @@ int hs_outcome_exit_code(const hs_outcome *outcome)
 
 hs_outcome hs_outcome_from_error(const hs_error *error)
 {
-    hs_outcome outcome = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
+    hs_outcome outcome = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1, .cause_rank = -1};
     if (error && error->code)
         outcome.error = *error;
     else

@@ -91,6 +91,11 @@ hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_ru
     return code;
 }
 
+const hs_group *hs_raw_session_group(const hs_raw_session *raw)
+{
+    return raw ? raw->group : NULL;
+}
+
 const char *hs_raw_session_summary_dir(const hs_raw_session *raw)
 {
     const hs__creation *creation = raw ? &hs__session_of(raw)->creation : NULL;

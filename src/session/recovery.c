@@ -177,7 +177,16 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
     do {
         if (!hs__count_attempt(&session->recovery.options, &session->recovery.attempts, &session->env, what, &last))
             return hs__error_copy(err, &last);
-        if (!wait_before_attempt(session, session->recovery.attempts)) {
+        bool stopped = !wait_before_attempt(session, session->recovery.attempts);
+        if (hs__is_replica(session)) {
+            hs_error error = {0};
+            hs__begin_agreement(session);
+            hs_code agreed = hs__agree_on_part(session, 0, stopped ? HS_STOP : HS_OK, &error);
+            if (agreed && agreed != HS_STOP)
+                return hs__error_copy(err, &error);
+            stopped = session->agreement.word & HS__WORD_RUN_STOPPED;
+        }
+        if (stopped) {
             session->recovery.cut_short = true;
             hs__error_copy(err, &last);
             hs_error_prefix(err, "a stop was requested before the next attempt to recover");
@@ -185,10 +194,12 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
         }
         hs__clear(&last);
         hs_code code = hs__discard_raw(session, &last);
+        if (code && hs__is_replica(session)) /* the other ranks are in hs__create */
+            code = hs__agree_on_part(session, 0, code, &last);
         if (!code)
             code = hs__create(session, recovering, &last);
         last.code = code;
-    } while (hs__is_preemption(last.code));
+    } while (hs__is_preemption(last.code) && !session->agreement.broken);
     if (last.code) {
         hs__error_copy(err, &last);
         hs_error_prefix(err, "cannot recover");
@@ -201,7 +212,7 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
 hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__create(session, false, err);
-    if (hs__is_preemption(code) && hs__may_recover(session)) {
+    if (hs__is_preemption(code) && hs__may_recover(session) && !session->agreement.broken) {
         hs_error why = *err;
         why.code = code;
         code = recreate_with_retries(session, false, &why, err);
@@ -243,6 +254,7 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
         return code;
     }
     session->recovery.completed++;
+    session->agreement.cause_rank = -1;
     hs__forget_thread_failure(session);
     log_recovery(session, lost_step);
     hs__clear(err);

@@ -94,8 +94,3 @@ void hs_run_context_request_boundary(hs_run_context *run)
     if (run)
         run->boundary_requested = true;
 }
-
-bool hs_run_context_agree(hs_run_context *run, bool mine)
-{
-    return run ? hs__agree(run->session, mine) : mine;
-}

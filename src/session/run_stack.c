@@ -37,6 +37,19 @@ static void set_waiting(void *user, bool waiting)
         hs__enter(session, session->data_wait.phase_before);
 }
 
+/* A raw run that the program makes between hooked runs has the same plan, but no gate. */
+static hs_code pass_gate(void *user, hs_error *err)
+{
+    struct hs_session *session = user;
+    bool trains = session->level == 1 && session->context.kind == HS_RUN_TRAIN;
+    return trains ? hs__pass_gate(session, err) : HS_OK;
+}
+
+static bool has_input(void *user)
+{
+    return hs_session_has_input(user);
+}
+
 static hs_code new_plan(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__reserve(&session->env, &session->plans, &session->plans_capacity, session->n_plans + 1,
@@ -50,6 +63,10 @@ static hs_code new_plan(struct hs_session *session, hs_error *err)
     plan->call.level = session->n_plans;
     plan->call.stop_requested = stop_requested;
     plan->call.waits = set_waiting;
+    if (hs__is_replica(session) && session->n_plans == 0) { /* hooked runs */
+        plan->call.pass_gate = pass_gate;
+        plan->call.has_input = has_input;
+    }
     plan->call.user = session;
     for (size_t i = 0; i < session->n_hooks && session->n_plans == 0; i++)
         session->hooks[i].values.plan = plan; /* hooks are called at level 0 */

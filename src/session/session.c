@@ -31,6 +31,16 @@ hs_raw_session *hs_session_raw(const hs_session *session)
     return session ? &((hs_session *)session)->raw : NULL;
 }
 
+int32_t hs_session_rank(const hs_session *session)
+{
+    return session ? session->agreement.rank : 0;
+}
+
+int32_t hs_session_rank_count(const hs_session *session)
+{
+    return session && hs__is_replica(session) ? session->agreement.rank_count : 1;
+}
+
 hs_backend hs_session_backend(const hs_session *session)
 {
     return session ? session->raw.backend : (hs_backend){NULL, NULL};

@@ -5,6 +5,7 @@
 #include <hooksess/session.h>
 
 #include "backends/raw_session.h"
+#include "session/agreement.h"
 #include "session/merge_fetches.h"
 #include "summary/writer_cache.h"
 #include "threads/coordinator.h"
@@ -22,6 +23,7 @@
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
  *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, run_args.c, outcome.c
  *   stop.c                            why a session stops
+ *   agreement.c                       decisions of the ranks of a group; signature.c: they compare what they train
  *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
  *   session_states.c                  what is saved in addition to variables
  *   startup.c, scaffold.c             first values of variables; session_manager.c: without a hooked session
@@ -47,7 +49,8 @@ typedef struct hs__hook_cold {
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
-    bool best_effort, state_varies;
+    bool best_effort, state_varies, per_rank;
+    uint8_t trigger;      /* number of its bit in agreements; HS__NO_TRIGGER: HS_HOOK_CHIEF_ONLY */
     bool create_pending;  /* after_create_session failed and is to be called again */
     int64_t max_failures; /* in a row; 0: any number */
     int64_t failures_in_a_row;
@@ -92,9 +95,12 @@ typedef enum hs__stop {
     HS__STOP_UNSAVED = 1 << 7,          /* a second signal: stop without a save */
     HS__STOP_PROGRAM_DONE = 1 << 8,     /* hs_session_request_done */
     HS__STOP_THREADS = 1 << 9,          /* the coordinator requests a stop; only in hs__stop_causes */
+    HS__STOP_CLOSED = 1 << 10,          /* a rank of the group has closed its session */
 
     HS__STOP_HOOK = HS__STOP_HOOK_INTERRUPTED | HS__STOP_HOOK_DONE,
     HS__STOP_OUTSIDE = HS__STOP_REQUESTED | HS__STOP_UNSAVED,
+    /* In a group, these take effect when the ranks have agreed on them (agreement.c). */
+    HS__STOP_AGREED = HS__STOP_HOOK | HS__STOP_OUTSIDE | HS__STOP_PROGRAM_DONE | HS__STOP_THREADS,
 } hs__stop;
 
 /* What the session's own thread is doing. Callbacks and ops run inside of these (level, in_backend). */
@@ -226,6 +232,7 @@ struct hs_session {
     hs__creation creation;
     hs__attempts attempts;
     hs__recovery recovery;
+    hs__agreement agreement; /* agreement.c */
     hs__writer_cache writers;
     hs__metrics metrics;
 
@@ -354,8 +361,22 @@ static inline void hs__clear_stop(struct hs_session *session, hs__stop cause)
     if (hs__stops(session) & (unsigned)cause)
         atomic_fetch_and(&session->stops, ~(unsigned)cause);
 }
-/* All causes, with HS__STOP_THREADS if the coordinator requests a stop. 0: the session does not stop. Any thread, but no
- * signal handler. */
+/* The session is in a group. */
+static inline bool hs__is_replica(const struct hs_session *session)
+{
+    return session->agreement.group.ops;
+}
+/* The causes that have taken effect, without HS__STOP_THREADS if the session is not in a group. */
+static inline unsigned hs__final_stops(const struct hs_session *session)
+{
+    if (hs__is_replica(session))
+        return session->agreement.stops | (hs__stops(session) & ~(unsigned)HS__STOP_AGREED);
+    return hs__stops(session);
+}
+/* All causes of this process, with HS__STOP_THREADS if the coordinator requests a stop. Any thread, but no signal handler.
+ */
+unsigned hs__own_stop_causes(const struct hs_session *session);
+/* All causes that have taken effect. 0: the session does not stop. Any thread, but no signal handler. */
 unsigned hs__stop_causes(const struct hs_session *session);
 /* Adds HS__STOP_STEP, unless the step ends the loop because the program or a signal requested it. */
 void hs__stop_step(struct hs_session *session);
@@ -580,13 +601,47 @@ static inline hs_code hs__begin_plan(struct hs_session *session, size_t level, h
     return HS_OK;
 }
 
-/* A decision that must be the same in all replicas: true if any replica says so. All such decisions pass here. A session
- * alone decides by itself. */
-static inline bool hs__agree(struct hs_session *session, bool mine)
+/* agreement.c. Only for sessions in a group (hs__is_replica). */
+
+/* Makes an agreement. `word` has further bits of word 0; `code` and `err` are the result of this rank so far. Returns the
+ * agreed code: that of a rank that has failed, HS_OUT_OF_RANGE, this rank's HS_STOP, or HS_OK. */
+hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
+/* The same, unless the failure of this call is agreed already. For each part that can fail on one rank. */
+hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
+/* The agreement at the end of a training run, whose result is `code` and `err`. Decides whether boundaries are called
+ * (hs_run_context.boundary_requested). */
+hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err);
+/* Before a recovery: the other ranks learn of a loss that they have not agreed on. */
+hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *err);
+/* The agreement before the first collective operation of the program's step. */
+hs_code hs__pass_gate(struct hs_session *session, hs_error *err);
+/* At the close: repeats the agreement until all ranks are closing. `code` and `err` as in hs__agree. */
+hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *err);
+/* HS_OUT_OF_RANGE if the program has reported the end of its input, and this ends the training. Also without a group. */
+hs_code hs__check_input(const struct hs_session *session, hs_error *err);
+/* A run has ended with HS_OUT_OF_RANGE. Returns true if it is to be repeated without input (HS_END_WITH_LAST_RANK). */
+bool hs__continues_without_input(struct hs_session *session);
+/* Records that the hook has requested the boundary. */
+void hs__add_trigger(struct hs_session *session, const hs__hook *hook);
+/* The chief's choice of a path, NULL if it has none. Sets *path, which the caller frees, on the other ranks. */
+hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err);
+/* Sends the chief's saved variables to the other ranks. */
+hs_code hs__send_variables(struct hs_session *session, hs_error *err);
+static inline bool hs__is_chief(const struct hs_session *session)
 {
-    (void)session;
-    return mine;
+    return session->agreement.rank == 0;
 }
+/* Before a call whose failure the ranks agree on. */
+static inline void hs__begin_agreement(struct hs_session *session)
+{
+    session->agreement.settled = session->agreement.broken;
+}
+
+/* signature.c. Compares the hooks, the saved variables and the options of all ranks. */
+hs_code hs__compare_ranks(struct hs_session *session, hs_error *err);
+
+/* signals.c. The signal that another rank got. */
+void hs__signals_adopt(struct hs_session *session, int signal);
 
 /* `*out` is `given`, or `copy` of this library's size if `given` was compiled against other headers. */
 static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)

@@ -85,7 +85,7 @@ static int64_t outcome_step(hs_session *session)
 static void record_end(hs_session *session, hs_code last)
 {
     const unsigned ends = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
-    session->end.stops = hs__stop_causes(session);
+    session->end.stops = hs__stop_causes(session) & ~(unsigned)HS__STOP_CLOSED; /* no cause: the program ends the loop */
     session->end.finished = session->end.stops & ends || session->already_done || last == HS_OUT_OF_RANGE ||
                             last == HS_STOP || hs__may_recover(session) ||
                             !hs__is_preemption(hs_coordinator_error(session->coordinator, NULL));
@@ -133,7 +133,9 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
 {
     hs_outcome outcome = {.reason = end_reason(session, last, error),
                           .step = outcome_step(session),
-                          .last_saved_step = session->raw.saved_step};
+                          .last_saved_step = session->raw.saved_step,
+                          .rank = session->agreement.rank,
+                          .cause_rank = error->code ? session->agreement.cause_rank : -1};
     hs__count_failures(session, &outcome);
     bool unsaved_by_signal = is_unsaved_by_signal(session, &outcome);
     if (unsaved_by_signal)
@@ -186,6 +188,23 @@ void hs__session_free(hs_session *session)
     hs__free(&env, session);
 }
 
+/* What has failed since the ranks agreed to close, on any of them, and the step that the chief has saved. A rank whose
+ * boundary fails comes here while others are still in theirs, so the agreement is repeated until all ranks are here. */
+static void agree_on_end(hs_session *session, hs_error *error)
+{
+    hs__agreement *agreement = &session->agreement;
+    bool known = agreement->settled;
+    if (known && !error->code)
+        *error = agreement->failure;
+    do {
+        hs__begin_agreement(session);
+        hs_code code = hs__agree(session, HS__WORD_CLOSING | HS__WORD_ENDED, known ? HS_OK : error->code, error);
+        if (code)
+            error->code = code;
+        known |= code != HS_OK;
+    } while (!agreement->all_ended && !agreement->broken);
+}
+
 hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
 {
     hs_error late = {0};
@@ -193,6 +212,8 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
         *error = late;
     hs__enter(session, HS_PHASE_END);
     join_threads(session, error);
+    if (hs__is_replica(session) && session->life == HS__CLOSING)
+        agree_on_end(session, error);
     hs_outcome outcome = make_outcome(session, last, error);
     call_close_callbacks(session, &outcome);
     if (hs__writer_cache_close(&session->writers, hs__report_writer_failure, session, &late) && !error->code)
@@ -204,6 +225,8 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
         session->raw.ops.finalize(session->raw.backend.self, false, NULL);
     hs_hooks_free(session->given_hooks);
     hs__signals_end(session);
+    if (hs__is_replica(session))
+        hs__group_report_exit(&session->agreement.group, error);
     hs__session_free(session);
     if (error->code && !outcome.error.code) {
         outcome.reason = HS_REASON_FAILED;
@@ -270,6 +293,29 @@ static void log_interruption(const hs_env *env, const hs_outcome *outcome)
                (long long)outcome->step, (long long)outcome->last_saved_step);
 }
 
+/* All ranks of a group end for the same reasons. */
+static hs_code agree_to_close(hs_session *session, hs_code last, bool *by_program)
+{
+    hs_error error = {0};
+    if (last == HS_STOP && hs__stops(session) & HS__STOP_CLOSED && !(hs__stops(session) & HS__STOP_STEP))
+        last = HS_OK; /* at the gate: another rank has closed its session */
+    if (!hs__is_clean(last)) {
+        if (session->threads_failed_first)
+            last = hs_coordinator_error(session->coordinator, &error);
+        else
+            error = *by_program ? session->fail : session->last;
+    }
+    hs_code agreed = hs__agree_to_close(session, last, &error);
+    if (hs__is_clean(agreed)) {
+        hs__begin_agreement(session);
+        return agreed;
+    }
+    session->last = error;
+    session->last.code = agreed;
+    session->threads_failed_first = *by_program = false;
+    return agreed;
+}
+
 hs_outcome hs_session_close(hs_session *session, hs_error *err)
 {
     if (!session) {
@@ -281,7 +327,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     if (session->life == HS__IN_OWN_STEP && !session->in_backend)
         hs__discard_own_step(session);
     if (session->level || session->in_backend || session->life != HS__READY) {
-        hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
+        hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1, .cause_rank = -1};
         hs_error_set(&refused.error, HS_FAILED_PRECONDITION,
                      "a session cannot be closed from its own callbacks; after a longjmp out of a callback, close it in "
                      "the function that called setjmp");
@@ -297,6 +343,8 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     bool by_program;
     hs_code last = last_code(session, &by_program);
     hs_error error = {0}, threads = {0};
+    if (hs__is_replica(session))
+        last = agree_to_close(session, last, &by_program);
     record_end(session, last);
     if (!hs__is_clean(last)) {
         hs_coordinator_error(session->coordinator, &threads);

@@ -75,21 +75,19 @@ static bool has_outliving_variables(const struct hs_session *session)
     return false;
 }
 
-/* Restores a lost session from a checkpoint, or to its state at the opening. A checkpoint that the opening skipped, or
- * restored in part, is not used, unless this session has saved since. */
-static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs_error *err)
+/* True if a lost session returns to its state at the opening: a checkpoint that the opening skipped, or restored in part,
+ * is not used, unless this session has saved since. */
+static bool restores_from_copy(const struct hs_session *session, const hs__startup *startup)
+{
+    if (hs__initial_state(session) && (startup->checkpoint_prefix || hs__restores_partly(startup->restore_options)))
+        return true;
+    return session->raw.saved_step < 0 && startup->restore == HS_RESTORE_NEVER;
+}
+
+/* Returns a lost session, for which there is no checkpoint, to its state at the opening. */
+static hs_code reinitialize(struct hs_session *session, const hs__startup *startup, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
-    char *path = NULL;
-    bool prefer_copy =
-        hs__initial_state(session) && (startup->checkpoint_prefix || hs__restores_partly(startup->restore_options));
-    if (!prefer_copy && (raw->saved_step >= 0 || startup->restore != HS_RESTORE_NEVER)) {
-        startup->restore = HS_RESTORE_IF_PRESENT;
-        hs_code code = hs__startup_restore(raw, startup, &path, err);
-        hs__free(&raw->env, path);
-        if (code || path)
-            return code;
-    }
     if (!hs__initial_state(session) && has_outliving_variables(session))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "cannot recover: no checkpoint exists, and the initial state was not copied "
@@ -101,9 +99,75 @@ static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs
     return HS_OK;
 }
 
+/* Restores a lost session from a checkpoint, or to its state at the opening. */
+static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs_error *err)
+{
+    hs_raw_session *raw = &session->raw;
+    char *path = NULL;
+    if (!restores_from_copy(session, startup)) {
+        startup->restore = HS_RESTORE_IF_PRESENT;
+        hs_code code = hs__startup_restore(raw, startup, &path, err);
+        hs__free(&raw->env, path);
+        if (code || path)
+            return code;
+    }
+    return reinitialize(session, startup, err);
+}
+
+/* In a group the chief finds the checkpoint, and all ranks restore it. Without one, all ranks initialize, and the chief
+ * sends its values. */
+
+/* Returns NULL in *path if the chief restores nothing. */
+static hs_code restore_chief(struct hs_session *session, hs__startup *startup, bool recovering, char **path, hs_error *err)
+{
+    if (!hs__is_chief(session))
+        return HS_OK;
+    bool prefer_copy = recovering && restores_from_copy(session, startup);
+    if (recovering)
+        startup->restore = HS_RESTORE_IF_PRESENT;
+    return prefer_copy ? HS_OK : hs__startup_restore(&session->raw, startup, path, err);
+}
+
+static hs_code restore_follower(struct hs_session *session, hs__startup *startup, const char *path, hs_error *err)
+{
+    char *restored = NULL;
+    if (hs__is_chief(session) || !path)
+        return HS_OK;
+    startup->checkpoint_prefix = path;
+    hs_code code = hs__startup_restore(&session->raw, startup, &restored, err);
+    hs__free(&session->env, restored);
+    return code;
+}
+
+static hs_code initialize_rank(struct hs_session *session, const hs__startup *startup, bool recovering, hs_error *err)
+{
+    hs_code code = recovering ? reinitialize(session, startup, err) : hs__startup_initialize(&session->raw, startup, err);
+    if ((code = hs__agree_on_part(session, 0, code, err)))
+        return code;
+    return recovering && hs__initial_state(session) ? HS_OK : hs__send_variables(session, err);
+}
+
+static hs_code restore_group(struct hs_session *session, bool recovering, hs_error *err)
+{
+    hs__startup startup;
+    char *path = NULL;
+    fill_startup(session, &startup);
+    hs_code code = hs__open_raw(session, err);
+    if (!(code = hs__agree_on_part(session, 0, code, err)))
+        code = restore_chief(session, &startup, recovering, &path, err);
+    if (!(code = hs__agree_on_part(session, 0, code, err)) && !(code = hs__agree_on_path(session, &path, err)))
+        code = restore_follower(session, &startup, path, err);
+    if (!(code = hs__agree_on_part(session, 0, code, err)) && !path)
+        code = initialize_rank(session, &startup, recovering, err);
+    hs__free(&session->env, path);
+    return code ? code : hs__startup_finish(&session->raw, &startup, err);
+}
+
 static hs_code restore_or_initialize(struct hs_session *session, bool recovering, hs_error *err)
 {
     hs__startup startup;
+    if (hs__is_replica(session))
+        return restore_group(session, recovering, err);
     fill_startup(session, &startup);
     if (session->creation.is_worker)
         return hs__startup_wait(session, &startup, err);
@@ -195,20 +259,38 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
                 snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->cold->ops.name);
         }
     }
-    hs_code code = hs__recover_late_variables(&session->raw, !session->creation.is_worker, err);
-    return code ? code : hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
+    return hs__recover_late_variables(&session->raw, !session->creation.is_worker, err);
+}
+
+/* The ranks of a group agree whether a hook of one of them has reported that the training is complete. */
+static hs_code agree_on_created(struct hs_session *session, hs_code code, hs_error *err)
+{
+    code = hs__agree_on_part(session, session->already_done ? HS__WORD_ALREADY_DONE : 0, code, err);
+    if (code || !(session->agreement.word & HS__WORD_ALREADY_DONE))
+        return code;
+    session->already_done = true;
+    return hs_coordinator_request_stop(session->coordinator, NULL);
 }
 
 hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
 {
+    const bool in_group = hs__is_replica(session);
+    session->agreement.input_ended = false; /* a restore may return to an earlier position */
+    if (in_group)
+        hs__begin_agreement(session);
     hs_code code = session->attempts.n++ ? replace_coordinator(session, err) : HS_OK;
     if (!recovering)
         hs__raw_session_free_late(&session->raw); /* variables of a failed attempt; the hooks add them again */
-    if (code || (code = restore_or_initialize(session, recovering, err)) || (code = start_queues(session, err)))
-        return code;
-    code = call_after_create(session, err);
+    if (in_group)
+        code = hs__agree_on_part(session, 0, code, err);
+    if (!code && !(code = restore_or_initialize(session, recovering, err)) && !(code = start_queues(session, err)))
+        code = call_after_create(session, err);
+    if (in_group)
+        code = agree_on_created(session, code, err);
+    if (!code)
+        code = hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
     hs__set_current_hook(session, NULL);
-    return code;
+    return in_group ? hs__agree_on_part(session, 0, code, err) : code;
 }
 
 hs_code hs__discard_raw(struct hs_session *session, hs_error *err)

@@ -21,6 +21,7 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     if (!to->cold->ops.save_state != !to->cold->ops.load_state)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hook '%s' has only one of save_state and load_state; set both or none", to->cold->ops.name);
+    to->cold->per_rank = from->flags & HS_HOOK_PER_RANK;
     uint32_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
     hs_state_provider state;
     if (to->cold->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
@@ -39,20 +40,30 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
 static hs_code copy_hooks(hs_session *session, const hs_session_options *options, hs_error *err)
 {
     const size_t n = hs__hooks_count(options->hooks);
+    size_t n_called = 0;
+    uint8_t trigger = 0;
     session->hooks = hs__alloc(&session->env, n, sizeof *session->hooks);
     session->cold = hs__alloc(&session->env, n, sizeof *session->cold);
     session->given_hooks = hs__alloc(&session->env, n + 1, sizeof *session->given_hooks);
     if (!session->hooks || !session->cold || !session->given_hooks)
         return hs__no_memory(err, n * sizeof *session->cold, "the hooks");
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         session->given_hooks[i] = options->hooks[i];
-        session->hooks[i].cold = &session->cold[i];
-        session->cold[i].session = session;
-        code = copy_hook(&session->hooks[i], &options->hooks[i], i, err);
+    for (size_t i = 0; !code && i < n; i++) {
+        bool chief_only = options->hooks[i].flags & HS_HOOK_CHIEF_ONLY;
+        if (chief_only && !hs__is_chief(session))
+            continue;
+        hs__hook *hook = &session->hooks[n_called];
+        hook->cold = &session->cold[n_called++];
+        hook->cold->session = session;
+        hook->cold->trigger = chief_only ? HS__NO_TRIGGER : trigger;
+        if (!chief_only && trigger < HS__TRIGGER_BITS - 1)
+            trigger++; /* the last bit is shared */
+        code = copy_hook(hook, &options->hooks[i], i, err);
     }
     if (!code)
-        session->n_hooks = n;
+        session->n_hooks = n_called;
     return code;
 }
 
@@ -192,6 +203,23 @@ static void close_after_exception(hs_session **opening)
     hs__close_all(*opening, HS_OK, &error);
 }
 
+/* Everything before the backend's session is created. */
+static hs_code begin(hs_session *session, const hs_session_options *options, hs_error *err)
+{
+    const hs_raw_session *raw = &session->raw;
+    hs_code code = copy_options(session, options, err);
+    if (!code && raw->ops.status)
+        code = hs__normalize_error(raw->ops.status(raw->backend.self, err), "the backend", err);
+    if (!code && !(code = hs__signals_begin(session, err)) && !(code = begin_hooks(session, err)) &&
+        !(code = finalize_scaffold(session, err)))
+        code = hs__requests_init(&session->requests, &session->env, &raw->ops, raw->backend.self,
+                                 HS__FIRST_HOOK + session->n_hooks, err);
+    if (!hs__is_replica(session))
+        return code;
+    code = hs__agree_on_part(session, 0, code, err);
+    return code ? code : hs__compare_ranks(session, err);
+}
+
 hs_session *hs_session_open(hs_backend backend, const hs_session_options *given, hs_error *err)
 {
     hs_session_options options = HS_INIT(hs_session_options);
@@ -201,7 +229,10 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     if (!(given && HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error)) &&
         !hs__backend_take(&ops, backend, &error))
         session = hs__session_new(backend, &ops, &error);
-    if (!session || copy_hooks(session, &options, &error)) {
+    if (!session || hs__agreement_copy_options(&session->agreement, &options, &error) ||
+        copy_hooks(session, &options, &error)) {
+        if (options.group)
+            hs__agreement_refuse(options.group, &error);
         hs_hooks_free(options.hooks);
         if (options.take_scaffold)
             hs_scaffold_free(options.scaffold);
@@ -209,15 +240,15 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
             hs__session_free(session);
         return report_open_failure(backend, &error, err);
     }
+    if (hs__is_replica(session)) {
+        session->raw.group = &session->agreement.group;
+        session->raw.rank = session->agreement.rank;
+        session->raw.rank_count = session->agreement.rank_count;
+    }
     session->scaffold = options.scaffold;
     session->owns_scaffold = options.take_scaffold && options.scaffold;
     __attribute__((cleanup(close_after_exception))) hs_session *opening = session;
-    if (copy_options(session, &options, &error) ||
-        (ops.status && hs__normalize_error(ops.status(backend.self, &error), "the backend", &error)) ||
-        hs__signals_begin(session, &error) || begin_hooks(session, &error) || finalize_scaffold(session, &error) ||
-        hs__requests_init(&session->requests, &session->env, &session->raw.ops, backend.self,
-                          HS__FIRST_HOOK + session->n_hooks, &error) ||
-        hs__create_with_retries(session, &error)) {
+    if (begin(session, &options, &error) || hs__create_with_retries(session, &error)) {
         opening = NULL;
         hs__close_all(session, HS_OK, &error);
         return report_open_failure(backend, &error, err);

@@ -13,10 +13,10 @@
 static hs_code add_slot(hs_raw_session *raw, char *key, const hs_state_provider *provider, hs_error *err)
 {
     hs__state_slot slot;
-    hs_code code = hs__state_slot_init(&slot, &raw->env, key, provider, err);
+    hs_code code = hs__state_slot_init(&slot, raw, key, provider, err);
     if (code)
         return code;
-    if ((code = hs__raw_session_reserve_slot(raw, key, err)))
+    if ((code = hs__raw_session_reserve_slot(raw, slot.key, err)))
         hs__state_slot_free(&slot, &raw->env);
     else
         hs__raw_session_add_slot(raw, &slot);
@@ -45,7 +45,8 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
     const hs_hook_ops *ops = &hook->cold->ops;
     const hs_state_provider given =
         HS_INIT(hs_state_provider, .name = ops->name, .save = ops->save_state, .load = ops->load_state, .self = hook->self,
-                .version = ops->state_version, .identity = identity, .bytes = ops->state_bytes);
+                .version = ops->state_version, .identity = identity, .bytes = ops->state_bytes,
+                .scope = hook->cold->per_rank ? HS_STATE_PER_RANK : HS_STATE_SHARED);
     return hs__state_provider_copy(to, &given, "hook", err);
 }
 
@@ -137,7 +138,7 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
     if (raw->loading_states)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot add state '%s' while another state is being loaded",
                             provider.name);
-    if ((code = hs__state_slot_init(&slot, &raw->env, state_key(raw, provider.name), &provider, err)))
+    if ((code = hs__state_slot_init(&slot, raw, state_key(raw, provider.name), &provider, err)))
         return code;
     /* the key is reserved first: after the provider has loaded its state, nothing may fail */
     if ((code = hs__raw_session_reserve_slot(raw, slot.key, err)) || (code = hs__claim_state(raw, &slot, err))) {

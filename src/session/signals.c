@@ -202,6 +202,13 @@ int hs__signals_first(const struct hs_session *session)
     return atomic_load(&((struct hs_session *)session)->signals.first);
 }
 
+void hs__signals_adopt(struct hs_session *session, int signal)
+{
+    int none = 0;
+    if (atomic_compare_exchange_strong(&session->signals.first, &none, signal))
+        atomic_store(&session->signals.first_ns, now_ns());
+}
+
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
 {
     if (!session->signals.handled)

@@ -4,16 +4,21 @@
 
 #include <stdio.h>
 
-unsigned hs__stop_causes(const struct hs_session *session)
+unsigned hs__own_stop_causes(const struct hs_session *session)
 {
     bool by_threads = hs_coordinator_should_stop(session->coordinator) && !hs__threads_are_lost(session, NULL);
     return hs__stops(session) | (by_threads ? HS__STOP_THREADS : 0);
 }
 
+unsigned hs__stop_causes(const struct hs_session *session)
+{
+    return hs__is_replica(session) ? hs__final_stops(session) : hs__own_stop_causes(session);
+}
+
 bool hs_session_should_stop(const hs_session *session)
 {
     /* if the session itself has a cause, a poll does not take the coordinator's lock */
-    return !session || hs__stops(session) || hs__stop_causes(session);
+    return !session || hs__final_stops(session) || hs__stop_causes(session);
 }
 
 bool hs__stop_requested(const struct hs_session *session)

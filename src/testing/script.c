@@ -2,6 +2,7 @@
 /* The scripted backend. It uses public functions of the library only. */
 #include <hooksess/testing.h>
 
+#include "testing/complete_env.h"
 #include "testing/seconds.h"
 #include "testing/words.h"
 
@@ -90,31 +91,6 @@ void hs_script_advance(hs_script *script, double secs)
 
 /* Building a script. */
 
-/* Sets `env` to `given`, completed by the system's parts. Returns false if `given` is invalid. */
-static bool complete_env(hs_env *env, const hs_env *given)
-{
-    const hs_env *system = hs_env_default();
-    *env = *system;
-    if (!given)
-        return true;
-    if (HS_STRUCT_TAKE(hs_env, files, env, given, NULL))
-        return false;
-    const hs_allocator *memory = &env->allocator;
-    const hs_clock *clock = &env->clock;
-    if (!memory->alloc != !memory->realloc || !memory->alloc != !memory->free ||
-        !clock->monotonic_ns != !clock->realtime_ns || !clock->monotonic_ns != !clock->sleep_ns)
-        return false;
-    if (!memory->alloc)
-        env->allocator = system->allocator;
-    if (!clock->monotonic_ns)
-        env->clock = system->clock;
-    if (!env->logger.write)
-        env->logger = system->logger;
-    if (!env->files.ops)
-        env->files = system->files;
-    return true;
-}
-
 static hs_code not_added(const hs_script *script, const char *name)
 {
     return script && name ? HS_RESOURCE_EXHAUSTED : HS_INVALID_ARGUMENT;
@@ -154,7 +130,7 @@ static item *add_item(hs_script *script, kind what, const char *name)
 hs_script *hs_script_new(const hs_env *given)
 {
     hs_env env;
-    if (!complete_env(&env, given))
+    if (!hs__complete_env(&env, given))
         return NULL;
     hs_script *script = hs_env_alloc(&env, sizeof *script);
     if (!script)

@@ -13,7 +13,7 @@ import sys
 # From the ground up. Folders of one floor do not know each other.
 FLOORS = [
     ["base"],
-    ["backends", "formats"],
+    ["backends", "formats", "replicas"],
     ["backends/graph"],
     ["checkpoint", "summary", "threads"],
     ["session"],

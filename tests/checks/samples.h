@@ -36,11 +36,16 @@ struct model {
     int64_t n_parameters;
 };
 extern struct model model;
-extern struct { int position; } reader, my_engine, first_batch, test;
+extern struct {
+    int position;
+} reader, generator, my_engine, first_batch, test;
 
 void train_step(void *model);
+void compute_gradients(void *model), sum_gradients(void *model), clear_gradients(void *model), update(void *model);
 void allocate_moments(struct model *model);
 void save_model(void);
+extern bool is_chief;
+bool wants_another_save(void);
 void run_test(const hs_env *env);
 bool is_good_enough(const struct model *model);
 void use(const void *data, size_t size);

@@ -28,6 +28,7 @@ static void every_free_accepts_null(void **state)
     hs_scaffold_free(NULL);
     hs_script_free(NULL);
     hs_session_manager_free(NULL);
+    hs_simulation_free(NULL);
     hs_state_copy_free(NULL);
     hs_summary_free(NULL);
     hs_supervisor_free(NULL);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of a size that no release had are refused, wherever they are given. */
 #include "checkpoint/model.h"
+#include "support/group_of_one.h"
 
+#include <hooksess/simulation.h>
 #include <hooksess/tf1/queue_runner.h>
 #include <hooksess/tf1/session_manager.h>
 #include <hooksess/tf1/supervisor.h>
@@ -22,6 +24,7 @@ static void of_objects(void **state)
     const fixture *f = *state;
     hs_coordinator *coordinator = hs_coordinator_new(NULL, NULL);
     SHORTER(hs_coordinator_options, hs_coordinator_new(&o, &err));
+    SHORTER(hs_simulation_options, hs_simulation_new(&o, &err));
     SHORTER(hs_thread_options, hs_thread_new(&o, &err));
     SHORTER(hs_thread_options, hs_coordinator_start_thread(coordinator, &o, &err));
     SHORTER(hs_join_options, hs_coordinator_join(coordinator, &o, &err));
@@ -125,6 +128,7 @@ static void of_sessions(void **state)
     SHORTER(hs_session_options, hs_session_open(backend, &o, &err));
     SHORTER(hs_training_options, hs_training_session_open(backend, &o, &err));
     SHORTER(hs_recovery, hs_session_open(backend, HS_SESSION_OPTIONS(.recovery = &o), &err));
+    SHORTER(hs_replica_options, hs_session_open(backend, HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &o), &err));
     SHORTER(hs_hook_ops, hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = HS_HOOKS({.ops = &o})), &err));
     SHORTER(hs_backend_ops, hs_session_open((hs_backend){&o, NULL}, NULL, &err));
     SHORTER(hs_run_args, hs_session_run_args(f->m.session, &o, NULL, &err));

@@ -90,6 +90,9 @@ typedef struct hs_checkpoint_saver_options {
     bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
     bool no_graph_def; /* no graph.pbtxt and no .meta files. The event file has the graph in any case */
     unsigned char reserved[5];
+    /* The group of the session (hs_session_options.group), required in a group. All ranks have the hook, and rank 0 writes
+     * the files. NULL: no group */
+    const hs_group *group;
     const hs_env *env;
 } hs_checkpoint_saver_options;
 

@@ -374,7 +374,7 @@ static hs_code load_bytes(void *self, hs_state_reader *in, hs_error *err)
     return hs_state_reader_read(in, bytes->data, bytes->size, err);
 }
 
-static hs_code add_bytes(hs_graph *graph, const char *name, void *data, size_t size, hs_error *err)
+static hs_code add_bytes(hs_graph *graph, const char *name, void *data, size_t size, hs_state_scope scope, hs_error *err)
 {
     if (!data || !size)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "state '%s': %s", name ? name : "?",
@@ -383,8 +383,10 @@ static hs_code add_bytes(hs_graph *graph, const char *name, void *data, size_t s
     if (!bytes)
         return hs__no_memory(err, sizeof *bytes, "state");
     *bytes = (plain_bytes){data, size};
-    hs_code code = hs__graph_add_state(
-        graph, HS_STATE_PROVIDER(.name = name, .save = save_bytes, .load = load_bytes, .self = bytes, .bytes = size), err);
+    hs_code code = hs__graph_add_state(graph,
+                                       HS_STATE_PROVIDER(.name = name, .save = save_bytes, .load = load_bytes,
+                                                         .self = bytes, .bytes = size, .scope = scope),
+                                       err);
     if (code)
         hs__free(&graph->env, bytes);
     else
@@ -392,13 +394,13 @@ static hs_code add_bytes(hs_graph *graph, const char *name, void *data, size_t s
     return code;
 }
 
-hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes)
+hs_code(hs_graph_bytes)(hs_graph *graph, const char *name, void *data, size_t bytes, hs_state_scope scope)
 {
     hs_code code = hs__graph_check_open(graph, "state", name);
     if (code)
         return code;
     hs_error error = {0};
-    add_bytes(graph, name, data, bytes, &error);
+    add_bytes(graph, name, data, bytes, scope, &error);
     return hs__graph_record_error(graph, &error);
 }
 

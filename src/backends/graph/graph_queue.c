@@ -132,7 +132,8 @@ hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err)
 {
     const hs__queue_def *def = self;
     hs__element **held = &op->session->held[def->index];
-    hs_code code = hs__queue_dequeue(queue_of(self, op), op, held, err);
+    bool keeps_last = *held && !hs_op_has_input(op);
+    hs_code code = keeps_last ? HS_OK : hs__queue_dequeue(queue_of(self, op), op, held, err);
     for (size_t i = 0; !code && i < def->element.n_outputs; i++)
         *hs_op_output(op, i) = (*held)->values[i];
     return code;

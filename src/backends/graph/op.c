@@ -64,6 +64,23 @@ bool hs_op_stop_requested(const hs_op *op)
     return call && call->size > offsetof(hs_backend_call, user) && call->stop_requested && call->stop_requested(call->user);
 }
 
+hs_code hs_op_pass_gate(hs_op *op, hs_error *err)
+{
+    const hs_backend_call *call = op ? op->session->call : NULL;
+    hs_error_clear(err);
+    if (!op)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_pass_gate: op is NULL");
+    bool has_gate = call && call->size > offsetof(hs_backend_call, pass_gate) && call->pass_gate;
+    return has_gate ? call->pass_gate(call->user, err) : HS_OK;
+}
+
+bool hs_op_has_input(const hs_op *op)
+{
+    const hs_backend_call *call = op ? op->session->call : NULL;
+    bool knows = call && call->size > offsetof(hs_backend_call, has_input) && call->has_input;
+    return !knows || call->has_input(call->user);
+}
+
 void hs__op_report_wait(const hs_op *op, bool waiting)
 {
     const hs_backend_call *call = op ? op->session->call : NULL;

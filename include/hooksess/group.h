@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_GROUP_H
+#define HOOKSESS_GROUP_H
+
+#include <hooksess/status.h>
+
+/* A group: processes that train one model together, each with one session. A group lets their sessions agree on stops,
+ * saves and failures. An engine implements it over TCP, over MPI or, for tests, over threads (testing.h). Use this header
+ * to write an engine. A program gets its group from an engine, and passes it to its session.
+ *
+ * The processes are numbered from 0. The number is the rank of a process; rank 0 is the chief.
+ *
+ * The calls of one rank are never concurrent, except report_exit and query_failed_rank. */
+
+HS_BEGIN_DECLS
+
+/* Receives the bytes of one rank. They are valid during the call. */
+typedef void (*hs_gather_fn)(void *user, int32_t rank, hs_bytes bytes);
+
+/* The functions of an engine. `self` is hs_group.self; `err` is never NULL. All members are required, except barrier,
+ * report_exit and query_failed_rank.
+ *
+ *   function           returns or does
+ *   rank               returns this rank: 0 to rank_count - 1. Always the same
+ *   rank_count         returns the number of ranks, 1 or more. Always the same
+ *   allreduce_or       replaces each of n words by the bitwise OR of this word over all ranks. n is 0 to 8. With n = 0,
+ *                      `words` may be NULL, and the call is a barrier
+ *   broadcast          copies `bytes` bytes at `data` from rank `root` to `data` of all ranks
+ *   gather             sends `mine` to rank `root`. There, calls receive(user, rank, bytes) for each rank, also for the
+ *                      root itself, in the order of the ranks. The sizes of the ranks may differ. On the other ranks,
+ *                      `receive` is not called and may be NULL
+ *   barrier            returns when all ranks have called it. NULL: sessions call allreduce_or with n = 0
+ *   report_exit        reports that this rank makes no further collective call. `reason` is never NULL; its code is HS_OK
+ *                      if the rank ends normally. NULL: exits are not reported
+ *   query_failed_rank  queries the failure detector. Returns HS_OK, or HS_UNAVAILABLE with the failed rank in *rank, and
+ *                      the reason and the host in `err`. NULL: the engine has no detector
+ *
+ * allreduce_or, broadcast, gather and barrier are collective: all ranks call the same functions in the same order, with the
+ * same n, bytes and root, on the session's thread. They block until the call is complete on this rank. Each returns HS_OK,
+ * or:
+ *
+ *   HS_UNAVAILABLE  a rank failed, or exited before it made this call. `err` names the rank
+ *   another code    the engine failed
+ *
+ * After a failure the group is unusable, and each later collective call returns HS_UNAVAILABLE.
+ *
+ * report_exit and query_failed_rank are not collective, do not wait for other ranks, and may be called by any thread. A
+ * rank failed if its process died, or if it reported an exit with another code than HS_OK. query_failed_rank names the
+ * first such rank. A report reaches the other ranks also while they wait in a collective call, which then returns
+ * HS_UNAVAILABLE. Calls that the exiting rank has completed also complete on the other ranks. Without these two functions
+ * sessions still agree, but they cannot end a hang. */
+typedef struct hs_group_ops {
+    size_t size;
+    const char *name; /* for messages */
+    int32_t (*rank)(void *self);
+    int32_t (*rank_count)(void *self);
+    hs_code (*allreduce_or)(void *self, uint64_t *words, size_t n, hs_error *err);
+    hs_code (*broadcast)(void *self, void *data, size_t bytes, int32_t root, hs_error *err);
+    hs_code (*gather)(void *self, hs_bytes mine, int32_t root, hs_gather_fn receive, void *user, hs_error *err);
+    hs_code (*barrier)(void *self, hs_error *err);
+    void (*report_exit)(void *self, const hs_error *reason);
+    hs_code (*query_failed_rank)(void *self, int32_t *rank, hs_error *err);
+} hs_group_ops;
+
+/* A group: an engine's functions and its object. Both are borrowed as long as the session lives. Frozen. */
+typedef struct hs_group {
+    const hs_group_ops *ops;
+    void *self;
+} hs_group;
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/rank_states.h"
+
+#include "base/crc32c.h"
+#include "base/state.h"
+#include "checkpoint/stored_states.h"
+#include "checkpoint/unclaimed_states.h"
+#include "replicas/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a rank sends: an int32 code; if it is not HS_OK, the message; otherwise one record for each state. Ranks are
+ * processes of the same program, so that numbers are in the byte order of the machine. */
+
+typedef struct {
+    uint32_t key_bytes, identity_bytes; /* their text follows the record; no identity: 0 */
+    uint32_t crc;
+    uint32_t per_rank; /* the data follow the texts */
+    uint64_t bytes;
+    int64_t version;
+} record;
+
+/* Sending. */
+
+static hs_code put_crc(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    record *r = user;
+    (void)err;
+    r->crc = hs__crc32c(r->crc, data, bytes);
+    r->bytes += bytes;
+    return HS_OK;
+}
+
+static hs_code produce(const hs__state_slot *slot, hs_state_writer *writer, hs_error *err)
+{
+    hs__clear(err);
+    hs_code code = hs__normalize_error(slot->save(slot->self, writer, err), "it", err);
+    if (writer->error.code)
+        code = hs__error_copy(err, &writer->error);
+    if (code)
+        hs_error_prefix(err, "cannot save state '%s'", slot->key);
+    return code;
+}
+
+static hs_code write_record(hs__buffer *out, const hs__state_slot *slot, const hs_env *env, hs_error *err)
+{
+    const char *identity = slot->identity ? slot->identity : "";
+    record r = {.key_bytes = (uint32_t)strlen(slot->key),
+                .identity_bytes = (uint32_t)strlen(identity),
+                .per_rank = slot->base != NULL,
+                .version = slot->version};
+    hs__buffer data;
+    hs__buffer_init(&data, env);
+    hs_state_writer to_data = hs__state_writer_to(&data), to_crc = {.put = put_crc, .user = &r};
+    hs_code code = slot->varies && !slot->base ? HS_OK : produce(slot, slot->base ? &to_data : &to_crc, err);
+    if (slot->base)
+        r.bytes = data.size;
+    hs__buffer_append(out, &r, sizeof r);
+    hs__buffer_append(out, slot->key, r.key_bytes);
+    hs__buffer_append(out, identity, r.identity_bytes);
+    if (data.size)
+        hs__buffer_append(out, data.data, data.size);
+    hs__buffer_free(&data);
+    return code;
+}
+
+/* On failure the buffer has the error. */
+static void write_states(hs__buffer *out, const hs_raw_session *session)
+{
+    hs_error error = {0};
+    int32_t code = HS_OK;
+    hs__buffer_append(out, &code, sizeof code);
+    for (size_t i = 0; !code && i < session->n_states; i++) {
+        hs__state_slot slot = session->states[i]; /* a copy: the provider may add another one, which moves them */
+        code = write_record(out, &slot, &session->env, &error);
+    }
+    if (!code && !(code = hs__buffer_check(out, "the states of this rank", &error)))
+        return;
+    hs__buffer_clear(out);
+    out->failed = false;
+    hs__buffer_append(out, &code, sizeof code);
+    hs__buffer_append(out, error.message, strlen(error.message));
+}
+
+/* Receiving, at the chief. */
+
+typedef struct {
+    hs_raw_session *session;
+    const hs__buffer *own;
+    hs_error error;  /* the first failure */
+    char state[256]; /* the first shared state that differs. "": none */
+    char ranks[256]; /* on these ranks */
+} receiving;
+
+/* A position in what a rank has sent. */
+typedef struct {
+    const unsigned char *at;
+    size_t left;
+} cursor;
+
+static const void *take(cursor *from, uint64_t bytes)
+{
+    const unsigned char *at = from->at;
+    if (bytes > from->left)
+        return NULL;
+    from->at += bytes;
+    from->left -= (size_t)bytes;
+    return at;
+}
+
+/* Returns false at the end. */
+static bool next_record(cursor *from, record *r, const char **key, const char **identity, const void **data)
+{
+    const void *head = take(from, sizeof *r);
+    if (!head)
+        return false;
+    memcpy(r, head, sizeof *r);
+    *key = take(from, r->key_bytes);
+    *identity = take(from, r->identity_bytes);
+    *data = r->per_rank ? take(from, r->bytes) : NULL;
+    return *key && *identity && (*data || !r->per_rank);
+}
+
+static bool find_own(const hs__buffer *own, const char *key, uint32_t key_bytes, record *found)
+{
+    cursor at = {own->data, own->size};
+    const char *name, *identity;
+    const void *data;
+    take(&at, sizeof(int32_t));
+    while (next_record(&at, found, &name, &identity, &data))
+        if (found->key_bytes == key_bytes && memcmp(name, key, key_bytes) == 0)
+            return true;
+    return false;
+}
+
+static void note_difference(receiving *r, int32_t rank, const char *key, uint32_t key_bytes)
+{
+    size_t used = strlen(r->ranks);
+    if (!r->state[0])
+        snprintf(r->state, sizeof r->state, "%.*s", (int)key_bytes, key);
+    if (strlen(r->state) == key_bytes && memcmp(r->state, key, key_bytes) == 0 && used + 16 < sizeof r->ranks)
+        snprintf(r->ranks + used, sizeof r->ranks - used, "%s%d", used ? ", " : "", (int)rank);
+}
+
+static hs_code add_gathered(hs_raw_session *session, const record *r, const char *key, const char *identity,
+                            const void *data, hs_error *err)
+{
+    const hs_env *env = &session->env;
+    hs__stored_states *gathered = &session->gathered;
+    hs_code code = hs__reserve(env, &gathered->items, &gathered->capacity, gathered->n + 1, sizeof *gathered->items, err);
+    if (code)
+        return code;
+    hs__stored_state *state = &gathered->items[gathered->n++];
+    *state = (hs__stored_state){.key = hs__strndup(env, key, r->key_bytes),
+                                .identity = r->identity_bytes ? hs__strndup(env, identity, r->identity_bytes) : NULL,
+                                .version = r->version,
+                                .data = hs__alloc(env, (size_t)r->bytes + 1, 1),
+                                .bytes = (size_t)r->bytes};
+    if (!state->key || !state->data || (r->identity_bytes && !state->identity))
+        return hs__no_memory(err, (size_t)r->bytes, "the states of other ranks");
+    if (r->bytes)
+        memcpy(state->data, data, (size_t)r->bytes);
+    return HS_OK;
+}
+
+static void receive_records(receiving *r, int32_t rank, cursor from)
+{
+    record other, own;
+    const char *key, *identity;
+    const void *data;
+    hs_code code = HS_OK;
+    while (!code && next_record(&from, &other, &key, &identity, &data)) {
+        if (other.per_rank)
+            code = add_gathered(r->session, &other, key, identity, data, &r->error);
+        else if (!find_own(r->own, key, other.key_bytes, &own) || own.crc != other.crc || own.bytes != other.bytes)
+            note_difference(r, rank, key, other.key_bytes);
+    }
+}
+
+static void receive(void *user, int32_t rank, hs_bytes bytes)
+{
+    receiving *r = user;
+    cursor from = {bytes.data, bytes.size};
+    const void *head = take(&from, sizeof(int32_t));
+    int32_t code = HS_INTERNAL;
+    if (head)
+        memcpy(&code, head, sizeof code);
+    if (r->error.code)
+        return;
+    if (code)
+        hs_error_set(&r->error, (hs_code)code, "rank %d: %.*s", (int)rank, (int)from.left, (const char *)from.at);
+    else if (rank != r->session->rank)
+        receive_records(r, rank, from);
+}
+
+hs_code hs__rank_states_gather(hs_raw_session *session, hs_error *err)
+{
+    hs__buffer own;
+    receiving r = {.session = session, .own = &own};
+    hs__rank_states_free(session);
+    hs__buffer_init(&own, &session->env);
+    write_states(&own, session);
+    hs_code code = hs__group_gather(session->group, (hs_bytes){own.data, own.size}, 0, receive, &r, err);
+    hs__buffer_free(&own);
+    if (code)
+        return code;
+    if (r.error.code)
+        return hs__error_copy(err, &r.error);
+    if (r.state[0])
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "state '%s' differs between rank 0 and ranks %s, but only that of rank 0 would be saved; if each "
+            "rank has its own, add it with HS_STATE_PER_RANK (a hook: HS_HOOK_PER_RANK)",
+            r.state, r.ranks);
+    return HS_OK;
+}
+
+void hs__rank_states_free(hs_raw_session *session)
+{
+    hs__states_free(&session->gathered, &session->env);
+}
+
+hs_code hs__rank_states_visit(const hs_raw_session *session, hs__visit_item_fn visit, void *user, hs_error *err)
+{
+    const hs__stored_states *gathered = &session->gathered;
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < gathered->n; i++)
+        code = hs__visit_stored(&session->env, &gathered->items[i], visit, user, err);
+    return code;
+}
+
+/* Restoring. */
+
+/* The number of ranks in "BASE/00002-of-00004". 0: the key is not of this form. */
+static int32_t ranks_of_key(const char *base, const char *key)
+{
+    size_t length = strlen(base);
+    int rank, count;
+    char rest;
+    if (strncmp(key, base, length) != 0 || sscanf(key + length, "/%5d-of-%5d%c", &rank, &count, &rest) != 2)
+        return 0;
+    return rank >= 0 && rank < count ? count : 0;
+}
+
+bool hs__is_rank_key(const char *base, const char *key)
+{
+    return strcmp(base, key) == 0 || ranks_of_key(base, key);
+}
+
+bool hs__is_rank_state(const hs_raw_session *session, const char *key)
+{
+    for (size_t i = 0; i < session->n_states; i++) {
+        const char *base = session->states[i].base;
+        if (base && hs__is_rank_key(base, key))
+            return true;
+    }
+    return false;
+}
+
+hs_code hs__rank_states_count(const hs__bundle_reader *reader, const hs_raw_session *session, const hs__state_slot *slot,
+                              int32_t *n, hs_error *err)
+{
+    *n = 0;
+    if (!slot->base || hs__bundle_find(reader, slot->key))
+        return HS_OK;
+    if (hs__bundle_find(reader, slot->base))
+        *n = 1;
+    for (size_t i = 0; !*n && i < reader->n_entries; i++)
+        *n = ranks_of_key(slot->base, reader->entries[i].name);
+    if (*n && !slot->reshard)
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "%s: state '%s' was saved by %d ranks, and cannot be divided among %d; resume with %d ranks, or "
+            "give the state a reshard function",
+            reader->prefix, slot->base, (int)*n, (int)session->rank_count, (int)*n);
+    return HS_OK;
+}

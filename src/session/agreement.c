@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agreements of the ranks of a group (agreement.h). */
+#include "session/session.h"
+
+#include "backends/raw_variables.h"
+#include "base/cold.h"
+#include "threads/coordinator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Bits of word 0 after which the ranks' global steps may differ. */
+#define UNEQUAL_STEPS (HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_END_OF_INPUT | HS__WORD_RUN_STOPPED | HS__WORD_CLOSING)
+
+hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_options *options, hs_error *err)
+{
+    agreement->cause_rank = -1;
+    agreement->options = (hs_replica_options)HS_INIT(hs_replica_options, .agree_every_n_steps = 1);
+    if (!options->group)
+        return options->replicas
+                   ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.replicas is set without a group")
+                   : HS_OK;
+    hs_code code = hs__group_check(options->group, err);
+    if (code || (options->replicas && (code = HS_STRUCT_TAKE(hs_replica_options, agree_every_n_steps, &agreement->options,
+                                                             options->replicas, err))))
+        return code;
+    agreement->group = *options->group;
+    agreement->rank = hs__group_rank(options->group);
+    agreement->rank_count = hs__group_rank_count(options->group);
+    if (agreement->options.agree_every_n_steps == 0)
+        agreement->options.agree_every_n_steps = 1;
+    agreement->runs_to_end = agreement->options.agree_every_n_steps;
+    if (agreement->options.agree_every_n_steps < 0 || agreement->options.end_of_input < HS_END_WITH_FIRST_RANK ||
+        agreement->options.end_of_input > HS_END_WITH_LAST_RANK)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.%s is %lld, which is not a valid value",
+                            agreement->options.end_of_input ? "end_of_input" : "agree_every_n_steps",
+                            (long long)(agreement->options.end_of_input ? (int64_t)agreement->options.end_of_input
+                                                                        : agreement->options.agree_every_n_steps));
+    if (options->is_worker)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_options: each of group and is_worker is set; give at most one of the two");
+    return HS_OK;
+}
+
+/* Reports. */
+
+static bool is_failure(hs_code code)
+{
+    return !hs__is_clean(code);
+}
+
+/* Other failures count more than a loss, from which the sessions may recover. */
+static int weight(hs_code code)
+{
+    return !is_failure(code) ? 0 : hs__is_preemption(code) ? 1 : 2;
+}
+
+static void merge_report(void *user, int32_t rank, hs_bytes bytes)
+{
+    hs__rank_report *merged = user;
+    const hs__rank_report *report = bytes.data;
+    if (bytes.size != sizeof *report)
+        return; /* the next comparison of the ranks reports another version of the library */
+    if (rank == 0)
+        merged->saved_step = report->saved_step;
+    if (!merged->signal)
+        merged->signal = report->signal;
+    if (!merged->stop_hook[0])
+        memcpy(merged->stop_hook, report->stop_hook, sizeof merged->stop_hook);
+    if (weight(report->error.code) <= weight(merged->error.code))
+        return;
+    merged->rank = rank;
+    merged->error = report->error;
+    memcpy(merged->failed_hook, report->failed_hook, sizeof merged->failed_hook);
+}
+
+/* Replaces the report of this rank by the merged report of all ranks. */
+static hs_code exchange_reports(const hs__agreement *agreement, hs__rank_report *report, hs_error *err)
+{
+    hs__rank_report merged = {.rank = -1, .saved_step = -1};
+    hs_code code = hs__group_gather(&agreement->group, (hs_bytes){report, sizeof *report}, 0, merge_report, &merged, err);
+    if (code)
+        return code;
+    if (agreement->rank == 0) {
+        *report = merged;
+        bool named = strncmp(merged.error.message, "rank ", 5) == 0; /* agreed before, or about another rank */
+        if (merged.rank >= 0 && agreement->rank_count > 1 && !named)
+            hs_error_prefix(&report->error, "rank %d", (int)merged.rank);
+    }
+    return hs__group_broadcast(&agreement->group, report, sizeof *report, 0, err);
+}
+
+static void fill_report(const struct hs_session *session, hs_code code, const hs_error *error, hs__rank_report *report)
+{
+    memset(report, 0, sizeof *report);
+    report->signal = hs__signals_first(session);
+    report->saved_step = session->raw.saved_step;
+    memcpy(report->stop_hook, session->stop_hook, sizeof report->stop_hook);
+    if (!is_failure(code))
+        return;
+    memcpy(report->failed_hook, session->failed_hook, sizeof report->failed_hook);
+    if (error)
+        report->error = *error;
+    hs__normalize_error(code, "a rank of the group", &report->error);
+    report->error.code = code;
+}
+
+static void adopt_report(struct hs_session *session, const hs__rank_report *report)
+{
+    hs__agreement *agreement = &session->agreement;
+    memcpy(session->stop_hook, report->stop_hook, sizeof session->stop_hook);
+    if (report->rank >= 0) {
+        memcpy(session->failed_hook, report->failed_hook, sizeof session->failed_hook);
+        agreement->cause_rank = report->rank;
+    }
+    if (report->signal)
+        hs__signals_adopt(session, report->signal);
+    if (!hs__is_chief(session) && report->saved_step > session->raw.saved_step)
+        hs_raw_session_record_save(&session->raw, report->saved_step);
+}
+
+/* Agreements. */
+
+static uint64_t code_bits(hs_code code)
+{
+    return !code                     ? 0
+           : code == HS_OUT_OF_RANGE ? HS__WORD_END_OF_INPUT
+           : code == HS_STOP         ? HS__WORD_RUN_STOPPED
+           : hs__is_preemption(code) ? HS__WORD_LOST
+                                     : HS__WORD_FAILED;
+}
+
+static void fill_words(const struct hs_session *session, uint64_t word, hs_code code, uint64_t words[4])
+{
+    int64_t step = 0;
+    bool in_run = session->level > 0; /* otherwise the ranks may be at different steps */
+    if (in_run && hs__raw_session_read_step(&session->raw, &step, NULL))
+        step = 0; /* the graph has none */
+    words[0] = word | code_bits(code) | (hs__own_stop_causes(session) & HS__STOP_AGREED) |
+               (session->raw.saves_refused.code ? HS__WORD_SAVES_REFUSED : 0);
+    words[1] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) | (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED) |
+               (session->agreement.input_ended && in_run ? 0 : HS__WORD1_HAS_INPUT);
+    words[2] = (uint64_t)step;
+    words[3] = in_run ? ~(uint64_t)step : 0;
+}
+
+/* The group is unusable, because a rank has died or the engine has failed. This session has failed, and saves nothing:
+ * other ranks may be one step behind. */
+HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *cause, hs_error *err)
+{
+    hs__agreement *agreement = &session->agreement;
+    hs_error detected = {0};
+    int32_t rank = -1;
+    if (hs__group_query_failed_rank(&agreement->group, &rank, &detected))
+        agreement->cause_rank = rank;
+    agreement->failure = detected.code ? detected : *cause;
+    agreement->settled = agreement->broken = true;
+    session->failed_hook[0] = '\0';
+    hs__add_stops(session, HS__STOP_FAILED);
+    hs_raw_session_refuse_saves(&session->raw, &agreement->failure);
+    return hs__error_copy(err, &agreement->failure);
+}
+
+static void adopt_words(struct hs_session *session, const uint64_t words[4])
+{
+    hs__agreement *agreement = &session->agreement;
+    unsigned stops = (unsigned)(words[0] & HS__WORD_STOPS);
+    agreement->word = words[0];
+    agreement->all_closing = !(words[1] & HS__WORD1_NOT_CLOSING);
+    agreement->all_ended = !(words[1] & HS__WORD1_NOT_ENDED);
+    if (words[0] & HS__WORD_CLOSING)
+        stops |= HS__STOP_CLOSED;
+    if (words[0] & HS__WORD_RUN_STOPPED && session->level) /* an op or a step of one rank */
+        stops |= HS__STOP_STEP;
+    if (stops & ~agreement->stops) {
+        agreement->stops |= stops;
+        hs__add_stops(session, stops & ~(unsigned)HS__STOP_THREADS);
+    }
+    if (words[0] & HS__WORD_SAVES_REFUSED && !session->raw.saves_refused.code) {
+        hs_error why;
+        hs_error_set(&why, HS_FAILED_PRECONDITION, "another rank has refused to save");
+        hs_raw_session_refuse_saves(&session->raw, &why);
+    }
+}
+
+HS__COLD static hs_code resolve_failure(const uint64_t words[4], hs_code code, const hs__rank_report *report, hs_error *err)
+{
+    if (words[0] & (HS__WORD_FAILED | HS__WORD_LOST))
+        return hs__error_copy(err, &report->error);
+    if (code == HS_OUT_OF_RANGE || code == HS_STOP)
+        return code; /* with this rank's message */
+    if (words[0] & HS__WORD_END_OF_INPUT)
+        return hs_error_set(err, HS_OUT_OF_RANGE, "the input of another rank has ended");
+    if (!(words[0] & UNEQUAL_STEPS) && !(words[1] & HS__WORD1_HAS_INPUT))
+        return hs_error_set(err, HS_OUT_OF_RANGE, "the inputs of all ranks have ended");
+    if (!(words[0] & UNEQUAL_STEPS) && words[2] & words[3])
+        return hs_error_set(err, HS_INTERNAL,
+                            "the ranks are at different global steps; all ranks must make the same training runs");
+    return HS_OK;
+}
+
+hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)
+{
+    hs__agreement *agreement = &session->agreement;
+    const uint64_t news = HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_CLOSING;
+    uint64_t words[4];
+    hs__rank_report report;
+    hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
+    if (agreement->broken)
+        return code ? code : hs__error_copy(err, &agreement->failure);
+    hs__clear(&error);
+    fill_words(session, word, code, words);
+    hs_code group_code = hs__group_allreduce_or(&agreement->group, words, 4, &error);
+    bool has_news = words[0] & news || words[0] & HS__WORD_STOPS & ~(uint64_t)agreement->stops;
+    if (!group_code && has_news) {
+        fill_report(session, code, err, &report);
+        group_code = exchange_reports(agreement, &report, &error);
+    }
+    if (group_code)
+        return break_group(session, &error, err);
+    adopt_words(session, words);
+    if (has_news)
+        adopt_report(session, &report);
+    bool agreed = !code && !(words[0] & UNEQUAL_STEPS) && !(words[2] & words[3]) && words[1] & HS__WORD1_HAS_INPUT;
+    return agreed ? HS_OK : resolve_failure(words, code, &report, err);
+}
+
+/* The failure of this call is agreed: no other agreement follows for it. */
+static hs_code settle(struct hs_session *session, hs_code code, const hs_error *error)
+{
+    hs__agreement *agreement = &session->agreement;
+    if (!code)
+        return HS_OK;
+    agreement->settled = true;
+    if (code == HS_OUT_OF_RANGE)
+        agreement->input_ended = false; /* the program may begin another epoch */
+    hs__error_copy(&agreement->failure, error);
+    agreement->failure.code = code;
+    return code;
+}
+
+hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)
+{
+    hs__agreement *agreement = &session->agreement;
+    if (agreement->settled)
+        return hs__error_copy(err, &agreement->failure);
+    return settle(session, hs__agree(session, word, code, err), err);
+}
+
+hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err)
+{
+    hs__agreement *agreement = &session->agreement;
+    hs_run_context *context = &session->context;
+    agreement->boundary_requested |= context->boundary_requested;
+    context->boundary_requested = false;
+    if (!code && !agreement->settled && --agreement->runs_to_end > 0)
+        return HS_OK;
+    uint64_t word = agreement->triggers << HS__WORD_TRIGGER_SHIFT | (agreement->boundary_requested ? HS__WORD_BOUNDARY : 0);
+    agreement->triggers = 0;
+    agreement->boundary_requested = false;
+    agreement->runs_to_end = agreement->options.agree_every_n_steps;
+    code = hs__agree_on_part(session, word, code, err);
+    context->boundary_requested = !code && agreement->word & HS__WORD_BOUNDARY;
+    return code;
+}
+
+hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *err)
+{
+    hs__agreement *agreement = &session->agreement;
+    code = hs__agree_on_part(session, 0, code, err);
+    /* a rank that closes its session does not recover */
+    bool ends = agreement->broken || agreement->word & HS__WORD_CLOSING;
+    if (ends && hs__is_preemption(code))
+        hs__add_stops(session, HS__STOP_LOST);
+    return code;
+}
+
+void hs_session_end_input(hs_session *session)
+{
+    if (session)
+        session->agreement.input_ended = true;
+}
+
+bool hs_session_has_input(const hs_session *session)
+{
+    return session && !session->agreement.input_ended;
+}
+
+hs_code hs__check_input(const struct hs_session *session, hs_error *err)
+{
+    const hs__agreement *agreement = &session->agreement;
+    bool ends = agreement->input_ended && agreement->options.end_of_input == HS_END_WITH_FIRST_RANK;
+    return ends ? hs_error_set(err, HS_OUT_OF_RANGE, "the program has reported the end of its input") : HS_OK;
+}
+
+bool hs__continues_without_input(struct hs_session *session)
+{
+    hs__agreement *agreement = &session->agreement;
+    if (agreement->options.end_of_input != HS_END_WITH_LAST_RANK || agreement->input_ended || agreement->settled)
+        return false;
+    agreement->input_ended = true;
+    return true;
+}
+
+hs_code hs__pass_gate(struct hs_session *session, hs_error *err)
+{
+    hs__agreement *agreement = &session->agreement;
+    if (agreement->settled)
+        return hs__error_copy(err, &agreement->failure);
+    hs_code code = hs__agree(session, 0, hs__check_input(session, err), err);
+    if (!code && agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED))
+        code = hs_error_set(err, HS_STOP, "another rank has %s",
+                            agreement->word & HS__WORD_CLOSING ? "closed its session" : "stopped the run");
+    return settle(session, code, err);
+}
+
+hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *err)
+{
+    hs__agreement *agreement = &session->agreement;
+    do {
+        bool settled = agreement->settled || !is_failure(code);
+        hs_code agreed = hs__agree(session, HS__WORD_CLOSING, settled ? HS_OK : code, err);
+        if (is_failure(agreed))
+            code = settle(session, agreed, err);
+    } while (!agreement->broken && !agreement->all_closing);
+    return code;
+}
+
+void hs__agreement_refuse(const hs_group *group, hs_error *error)
+{
+    hs__agreement agreement = {.group = *group};
+    hs__rank_report report = {.rank = -1, .saved_step = -1, .error = *error};
+    uint64_t words[4] = {HS__WORD_FAILED, HS__WORD1_NOT_CLOSING, 0, ~(uint64_t)0};
+    if (hs__group_check(group, NULL))
+        return;
+    agreement.rank = hs__group_rank(group);
+    agreement.rank_count = hs__group_rank_count(group);
+    if (!hs__group_allreduce_or(group, words, 4, NULL) && !exchange_reports(&agreement, &report, NULL))
+        *error = report.error;
+    hs__group_report_exit(group, error);
+}
+
+void hs__add_trigger(struct hs_session *session, const hs__hook *hook)
+{
+    if (hook->cold->trigger != HS__NO_TRIGGER)
+        session->agreement.triggers |= (uint64_t)1 << hook->cold->trigger;
+    session->agreement.boundary_requested = true;
+    session->context.boundary_requested = false;
+}
+
+bool hs_run_context_agree(hs_run_context *run, bool mine)
+{
+    if (!run || !hs__is_replica(run->session))
+        return mine;
+    struct hs_session *session = run->session;
+    hs__agreement *agreement = &session->agreement;
+    const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
+    if (!run->boundary || !hook || hook->cold->trigger == HS__NO_TRIGGER)
+        return mine;
+    const uint64_t bit = (uint64_t)1 << (hook->cold->trigger + HS__WORD_TRIGGER_SHIFT);
+    hs_error error = {0};
+    if (run->boundary != HS_BOUNDARY_RUN && hs__agree_on_part(session, mine ? bit : 0, HS_OK, &error))
+        return false; /* the agreement after the boundaries returns the failure */
+    return agreement->word & bit;
+}
+
+bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
+{
+    struct hs_session *session = raw ? hs__session_of(raw) : NULL;
+    hs_error error = {0};
+    if (!session || !hs__is_replica(session))
+        return mine;
+    return !hs__agree_on_part(session, mine ? HS__WORD_YES : 0, HS_OK, &error) && session->agreement.word & HS__WORD_YES;
+}
+
+/* The opening and the recovery. */
+
+static hs_code send_bytes(struct hs_session *session, void *data, size_t bytes, hs_error *err)
+{
+    hs_error error = {0};
+    hs_code code = hs__group_broadcast(&session->agreement.group, data, bytes, 0, &error);
+    return code ? break_group(session, &error, err) : HS_OK;
+}
+
+hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err)
+{
+    char text[4096] = ""; /* without memory to allocate, which may fail on one rank */
+    hs_code code = HS_OK;
+    if (*path && strlen(*path) >= sizeof text)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is longer than %zu bytes", sizeof text);
+    else if (*path)
+        memcpy(text, *path, strlen(*path) + 1);
+    if ((code = hs__agree_on_part(session, 0, code, err)) || (code = send_bytes(session, text, sizeof text, err)))
+        return code;
+    if (!hs__is_chief(session) && text[0] && !(*path = hs__strdup(&session->env, text)))
+        return hs__no_memory(err, strlen(text), "a path");
+    return HS_OK;
+}
+
+/* A variable that the chief sends: its memory is that of the variable, or a copy. */
+static hs_code check_sendable(const hs_variable *variable, const hs_tensor *value, hs_error *err)
+{
+    if (variable->dtype != HS_STRING && !(value->data && value->memory))
+        return HS_OK;
+    return hs_error_set(
+        err, HS_UNIMPLEMENTED,
+        "variable '%s': initial values in device memory, and of type string, cannot be sent to other ranks; "
+        "set hs_replica_options.no_broadcast_initial",
+        variable->name);
+}
+
+static hs_code write_received(hs_raw_session *raw, size_t index, const hs_variable *variable, void *data, size_t bytes,
+                              hs_tensor *value, hs_error *err)
+{
+    void *lent; /* not used: this allocates memory that the variable does not have yet */
+    hs_code code = hs__session_lend(raw, index, variable, bytes, &lent, err);
+    if (code)
+        return code;
+    if (value->bytes != bytes)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' has %zu bytes here, and %zu on rank 0", variable->name,
+                            value->bytes, bytes);
+    value->data = data;
+    return hs__session_write(raw, index, variable->name, value, err);
+}
+
+/* Makes the same calls on all ranks, whatever fails on one. */
+static hs_code send_variable(struct hs_session *session, size_t index, const hs_variable *variable, hs_error *err)
+{
+    hs_tensor value;
+    hs_code code = hs__session_read(&session->raw, index, variable->name, &value, err);
+    if (!code)
+        code = check_sendable(variable, &value, err);
+    uint64_t bytes = !code && value.data ? value.bytes : 0;
+    if ((code = hs__agree_on_part(session, 0, code, err)) || (code = send_bytes(session, &bytes, sizeof bytes, err)) ||
+        !bytes)
+        return code;
+    void *copy = hs__alloc(&session->env, (size_t)bytes, 1);
+    if (!copy)
+        code = hs__no_memory(err, (size_t)bytes, variable->name);
+    else if (hs__is_chief(session))
+        memcpy(copy, value.data, (size_t)bytes);
+    if (!(code = hs__agree_on_part(session, 0, code, err)))
+        code = send_bytes(session, copy, (size_t)bytes, err);
+    if (!code && !hs__is_chief(session))
+        code = write_received(&session->raw, index, variable, copy, (size_t)bytes, &value, err);
+    hs__free(&session->env, copy);
+    return hs__agree_on_part(session, 0, code, err);
+}
+
+static bool is_partitioned(const hs_raw_session *raw, size_t index)
+{
+    hs_variable_slice slice;
+    return raw->ops.variable_slice && !hs__session_is_late(raw, index) &&
+           raw->ops.variable_slice(raw->backend.self, index, &slice);
+}
+
+hs_code hs__send_variables(struct hs_session *session, hs_error *err)
+{
+    hs_variable variable;
+    hs_code code = HS_OK;
+    if (session->agreement.rank_count == 1 || session->agreement.options.no_broadcast_initial ||
+        !session->raw.ops.read_variable || !session->raw.ops.write_variable)
+        return HS_OK;
+    for (size_t i = 0; !code && hs__session_variable(&session->raw, i, &variable); i++)
+        if (!(variable.flags & HS_VARIABLE_LOCAL) && !is_partitioned(&session->raw, i))
+            code = send_variable(session, i, &variable, err);
+    hs__raw_session_moved(&session->raw);
+    return code;
+}

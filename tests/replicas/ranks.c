@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "replicas/ranks.h"
+
+#include <math.h>
+
+#include <hooksess/testing.h>
+
+typedef struct {
+    ranks *r;
+    const hs_group *group;
+    int32_t rank;
+    double parameters[RANKS_PARAMETERS], gradients[RANKS_PARAMETERS], loss;
+    int64_t position, samples, step;
+    hs_session *session;
+    bool happened;
+} program;
+
+static void count(program *p, double loss)
+{
+    p->loss = loss;
+    p->r->steps_made[p->rank]++;
+}
+
+static bool happens(program *p, ranks_event event)
+{
+    const ranks *r = p->r;
+    return r->event == event && r->event_rank == p->rank && hs_session_global_step(p->session, NULL) == r->event_step;
+}
+
+/* The events in a step, before the gate. */
+static hs_code before_gate(program *p, hs_error *err)
+{
+    const ranks *r = p->r;
+    if (happens(p, REQUESTS_STOP))
+        hs_session_request_stop(p->session);
+    if (happens(p, OP_FAILS))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the op has failed");
+    if (r->event == INPUT_ENDS && r->event_rank == p->rank && hs_session_global_step(p->session, NULL) >= r->event_step &&
+        hs_session_has_input(p->session)) {
+        if (!r->own_loop)
+            return hs_error_set(err, HS_OUT_OF_RANGE, "no more samples");
+        hs_session_end_input(p->session);
+    }
+    if (happens(p, IS_LOST_ALWAYS) || (happens(p, IS_LOST) && !p->happened)) {
+        p->happened = true;
+        return hs_error_set(err, HS_UNAVAILABLE, "the device is lost");
+    }
+    return HS_OK;
+}
+
+static void compute_gradients(program *p)
+{
+    int64_t sample = p->position + (p->r->per_rank_position ? 0 : p->rank);
+    double x = (double)(sample % 7) - 3, target = 2 * x + 1, y = 0;
+    for (int i = 0; i < RANKS_PARAMETERS; i++)
+        y += p->parameters[i] * pow(x, i);
+    for (int i = 0; i < RANKS_PARAMETERS; i++)
+        p->gradients[i] = (y - target) * pow(x, i);
+    if (!hs_session_has_input(p->session))
+        memset(p->gradients, 0, sizeof p->gradients);
+    count(p, happens(p, LOSS_IS_NAN) ? (double)NAN : (y - target) * (y - target));
+}
+
+static hs_code update(program *p, hs_error *err)
+{
+    double sum[RANKS_PARAMETERS + 1];
+    memcpy(sum, p->gradients, sizeof p->gradients);
+    sum[RANKS_PARAMETERS] =
+        !hs_session_has_input(p->session) ? 0 : (double)(p->position + (p->r->per_rank_position ? 0 : p->rank));
+    if (happens(p, OP_FAILS_LATE))
+        return hs_error_set(err, HS_INTERNAL, "failed behind the gate");
+    hs_code code = hs_simulation_sum(p->group, sum, RANKS_PARAMETERS + 1, err);
+    if (code)
+        return code;
+    for (int i = 0; i < RANKS_PARAMETERS; i++)
+        p->parameters[i] -= 0.001 * sum[i] / p->r->rank_count;
+    p->samples += (int64_t)sum[RANKS_PARAMETERS];
+    p->position += p->r->rank_count;
+    return HS_OK;
+}
+
+static hs_code train(void *user, hs_op *op, hs_error *err)
+{
+    program *p = user;
+    hs_code code = before_gate(p, err);
+    if (code)
+        return code;
+    compute_gradients(p);
+    if (!p->r->no_gate && (code = hs_op_pass_gate(op, err)))
+        return code;
+    return update(p, err);
+}
+
+/* A hook that every rank has. */
+
+static hs_code hook_before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)run, (void)args;
+    return happens(self, BEFORE_RUN_FAILS) ? hs_error_set(err, HS_INTERNAL, "before_run failed") : HS_OK;
+}
+
+static hs_code hook_after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    program *p = self;
+    const ranks *r = p->r;
+    bool at = r->event_rank == p->rank && hs_run_context_global_step(run, NULL) == r->event_step;
+    (void)values;
+    if (at && r->event == HOOK_STOPS)
+        hs_run_context_request_stop(run);
+    if (at && (r->event == BOUNDARY_FAILS || (r->event == IS_LOST_IN_BOUNDARY && !p->happened)))
+        hs_run_context_request_boundary(run);
+    return at && r->event == AFTER_RUN_FAILS ? hs_error_set(err, HS_INTERNAL, "after_run failed") : HS_OK;
+}
+
+static hs_code hook_boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    program *p = self;
+    const ranks *r = p->r;
+    bool here = r->event_rank == p->rank && hs_run_context_boundary(run) == HS_BOUNDARY_RUN &&
+                hs_run_context_global_step(run, NULL) == r->event_step;
+    if (here && r->event == BOUNDARY_FAILS)
+        return hs_error_set(err, HS_INTERNAL, "boundary failed");
+    if (here && r->event == IS_LOST_IN_BOUNDARY && !p->happened) {
+        p->happened = true;
+        return hs_error_set(err, HS_UNAVAILABLE, "lost in the boundary");
+    }
+    return HS_OK;
+}
+
+static const hs_hook_ops hook_ops = HS_INIT(hs_hook_ops, .name = "event", .before_run = hook_before_run,
+                                            .after_run = hook_after_run, .boundary = hook_boundary);
+
+static void run_own_loop(program *p)
+{
+    hs_error err;
+    while (hs_step_begin(p->session)) {
+        if (happens(p, LEAVES_STEP))
+            return;
+        hs_code code = before_gate(p, &err);
+        if (code) {
+            hs_session_fail(p->session, &err);
+            return;
+        }
+        compute_gradients(p);
+        if (p->r->no_gate || hs_step_pass_gate(p->session) == HS_OK)
+            if (update(p, &err)) {
+                hs_session_fail(p->session, &err);
+                return;
+            }
+        if (hs_step_end(p->session) == HS_OK && happens(p, LEAVES_LOOP))
+            return;
+    }
+}
+
+static void run_ops(program *p)
+{
+    while (!hs_session_should_stop(p->session)) {
+        if (hs_session_run(p->session, "train", NULL) != HS_OK || happens(p, LEAVES_LOOP))
+            return;
+        if (happens(p, FAILS_SESSION)) {
+            hs_session_fail(p->session, test_error(HS_INTERNAL, "the program has failed"));
+            return;
+        }
+    }
+}
+
+static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_writer_write(out, &((program *)self)->position, sizeof(int64_t), err);
+}
+
+static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
+{
+    return hs_state_reader_read(in, &((program *)self)->position, sizeof(int64_t), err);
+}
+
+/* The smallest of the saved positions is the first sample that no rank has seen. */
+static hs_code reshard_position(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank,
+                                int32_t rank_count, hs_error *err)
+{
+    program *p = self;
+    int64_t first = INT64_MAX, position;
+    hs_code code = HS_OK;
+    for (int32_t i = 0; !code && i < n_saved; i++)
+        if (!(code = hs_state_reader_read(saved[i], &position, sizeof position, err)) && position < first)
+            first = position;
+    assert_int_equal(rank_count, p->r->rank_count);
+    p->position = first + rank;
+    return code;
+}
+
+static hs_graph *make_graph(program *p)
+{
+    const ranks *r = p->r;
+    hs_graph *graph = hs_graph_new(hs_simulation_env(p->group));
+    hs_graph_variable(graph, "parameters", HS_DOUBLE, HS_SHAPE(RANKS_PARAMETERS), p->parameters);
+    if (r->reshards)
+        hs_graph_add_state(graph, HS_STATE_PROVIDER(.name = "position", .save = save_position, .load = load_position,
+                                                    .self = p, .scope = r->scope, .reshard = reshard_position));
+    else
+        hs_graph_bytes(graph, "position", &p->position, sizeof p->position, r->scope);
+    hs_graph_bytes(graph, "samples", &p->samples, sizeof p->samples);
+    hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &p->loss);
+    hs_graph_global_step(graph, NULL, &p->step);
+    if (!r->own_loop)
+        hs_graph_op(graph, .name = "train", .run = train, .user = p, .writes = HS_NAMES("parameters", "loss"),
+                    .advances_step = true);
+    return graph;
+}
+
+static hs_session *open_session(program *p, hs_graph *graph, hs_error *err)
+{
+    ranks *r = p->r;
+    const hs_hook stop = hs_stop_at_step(.last_step = r->steps), nan = hs_nan_tensor(.tensor = "loss");
+    const hs_hook own = HS_HOOK(.ops = &hook_ops, .self = p);
+    const hs_hook hooks[] = {own, nan, r->chief_stops ? (hs_hook){0} : stop, {0}};
+    const hs_hook chief_only[] = {r->chief_stops ? stop : (hs_hook){0}, {0}};
+    const hs_recovery recovery = HS_INIT(hs_recovery, .max_attempts = 3);
+    const hs_replica_options replicas =
+        HS_INIT(hs_replica_options, .end_of_input = r->end_of_input, .agree_every_n_steps = r->every_n);
+    return hs_training_session_open(
+        hs_graph_backend(graph),
+        HS_TRAINING_OPTIONS(.checkpoint_dir = r->directory, .save_checkpoint_steps = RANKS_SAVE_STEPS,
+                            .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER, .no_graph_def = true,
+                            .recovery = &recovery, .group = p->group, .replicas = &replicas, .hooks = hooks,
+                            .chief_only_hooks = chief_only),
+        err);
+}
+
+static int run_rank(void *user, const hs_group *group)
+{
+    ranks *r = user;
+    program *p = calloc(1, sizeof *p);
+    hs_error err = {0};
+    p->r = r;
+    p->group = group;
+    p->rank = group->ops->rank(group->self);
+    p->parameters[0] = p->rank; /* the chief's values count */
+    p->position = r->per_rank_position ? p->rank : 0;
+    hs_graph *graph = make_graph(p);
+    p->session = open_session(p, graph, &err);
+    r->opened[p->rank] = !p->session ? 0 : hs_session_should_stop(p->session) ? 2 : 1;
+    if (p->session && r->own_loop)
+        run_own_loop(p);
+    else if (p->session)
+        run_ops(p);
+    hs_outcome outcome = hs_session_close(p->session, &err);
+    hs_graph_free(graph);
+    if (!hs_simulation_is_killed(group)) {
+        r->ended[p->rank] = true;
+        r->outcomes[p->rank] = outcome;
+        r->samples[p->rank] = p->samples;
+        memcpy(r->parameters[p->rank], p->parameters, sizeof p->parameters);
+    }
+    free(p);
+    return 0;
+}
+
+void ranks_run(ranks *r)
+{
+    memset(r->ended, 0, sizeof r->ended);
+    memset(r->steps_made, 0, sizeof r->steps_made);
+    hs_simulation *simulation = hs_simulation_new(
+        HS_SIMULATION_OPTIONS(.main = run_rank, .user = r, .seed = r->seed, .rank_count = r->rank_count), &r->error);
+    assert_non_null(simulation);
+    if (r->arrange)
+        r->arrange(r, simulation);
+    r->code = hs_simulation_run(simulation, &r->error);
+    for (int32_t i = 0; i < r->rank_count; i++)
+        r->collectives[i] = hs_simulation_collectives(simulation, i);
+    if (r->code && getenv("RANKS_TRACE"))
+        fputs(hs_simulation_trace(simulation), stderr);
+    hs_simulation_free(simulation);
+}
+
+const hs_outcome *ranks_outcome(const ranks *r)
+{
+    const hs_outcome *first = NULL;
+    if (r->code)
+        fail_msg("seed %llu: %s", (unsigned long long)r->seed, r->error.message);
+    for (int32_t i = 0; i < r->rank_count; i++) {
+        const hs_outcome *outcome = &r->outcomes[i];
+        if (!r->ended[i])
+            continue;
+        assert_int_equal(outcome->rank, r->opened[i] ? i : 0);
+        if (!first)
+            first = outcome;
+        if (outcome->reason != first->reason || outcome->step != first->step ||
+            outcome->last_saved_step != first->last_saved_step || outcome->interrupted != first->interrupted ||
+            outcome->cause_rank != first->cause_rank || strcmp(outcome->hook, first->hook) != 0 ||
+            strcmp(outcome->error.message, first->error.message) != 0 ||
+            hs_outcome_exit_code(outcome) != hs_outcome_exit_code(first))
+            fail_msg(
+                "seed %llu: rank %d: %s at %lld, saved %lld, interrupted %d, cause %d, hook '%s', exit %d: %s; rank %d: %s "
+                "at %lld, saved %lld, interrupted %d, cause %d, hook '%s', exit %d: %s",
+                (unsigned long long)r->seed, (int)i, hs_reason_name(outcome->reason), (long long)outcome->step,
+                (long long)outcome->last_saved_step, (int)outcome->interrupted, (int)outcome->cause_rank, outcome->hook,
+                hs_outcome_exit_code(outcome), outcome->error.message, (int)first->rank, hs_reason_name(first->reason),
+                (long long)first->step, (long long)first->last_saved_step, (int)first->interrupted, (int)first->cause_rank,
+                first->hook, hs_outcome_exit_code(first), first->error.message);
+    }
+    assert_non_null(first);
+    return first;
+}
+
+void ranks_check_parameters(const ranks *r, const double *wanted)
+{
+    for (int32_t i = 0; i < r->rank_count; i++)
+        if (r->ended[i])
+            assert_memory_equal(r->parameters[i], wanted, sizeof r->parameters[i]);
+}

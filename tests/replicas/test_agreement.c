@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions of a simulated group stop, fail, recover and end together. Each test runs with several seeds, over ops and over
+ * steps that the program computes itself. */
+#include "replicas/ranks.h"
+#include "support/group_of_one.h"
+
+enum { N = 4, STEPS = 14, AT = 7, SEEDS = 8 };
+
+static int setup(void **state)
+{
+    static ranks r;
+    r = (ranks){.directory = test_make_directory(), .rank_count = N, .steps = STEPS, .event_step = AT};
+    *state = &r;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    const ranks *r = *state;
+    test_remove_directory((char *)r->directory);
+    return 0;
+}
+
+/* The parameters after an undisturbed training. */
+static const double *undisturbed(const ranks *like)
+{
+    static double parameters[RANKS_PARAMETERS];
+    ranks r = *like;
+    r.event = NO_EVENT;
+    r.arrange = NULL;
+    test_empty_directory(r.directory);
+    ranks_run(&r);
+    const hs_outcome *outcome = ranks_outcome(&r);
+    assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+    assert_int_equal(outcome->step, r.steps);
+    assert_int_equal(outcome->last_saved_step, r.steps);
+    memcpy(parameters, r.parameters[0], sizeof parameters);
+    ranks_check_parameters(&r, parameters);
+    return parameters;
+}
+
+typedef void (*check_fn)(ranks *r, const hs_outcome *outcome);
+
+/* Runs with each seed, with ops and, unless the event can only happen in an op, with an own loop. */
+static void try_all(ranks *r, check_fn check)
+{
+    bool in_op = r->event == IS_LOST || r->event == IS_LOST_ALWAYS;
+    for (int own = 0; own < (in_op ? 1 : 2); own++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            r->own_loop = own;
+            r->seed = seed;
+            test_empty_directory(r->directory);
+            ranks_run(r);
+            const hs_outcome *outcome = ranks_outcome(r);
+            check(r, outcome);
+        }
+}
+
+/* Continues in the same directory without an event: the result is that of an undisturbed training. */
+static void resumes_exactly(ranks *r, int64_t from)
+{
+    ranks again = *r;
+    again.event = NO_EVENT;
+    again.arrange = NULL;
+    ranks_run(&again);
+    const hs_outcome *outcome = ranks_outcome(&again);
+    assert_int_equal(outcome->step, STEPS);
+    assert_int_equal(hs_outcome_exit_code(outcome), 0);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(again.steps_made[i], STEPS - from);
+    ranks_check_parameters(&again, undisturbed(r));
+}
+
+static void is_complete(ranks *r, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+    assert_string_equal(outcome->hook, "stop_at_step");
+    assert_int_equal(outcome->step, STEPS);
+    assert_int_equal(outcome->last_saved_step, STEPS);
+    assert_int_equal(hs_outcome_exit_code(outcome), 0);
+    for (int i = 0; i < N; i++)
+        assert_memory_equal(r->parameters[i], r->parameters[0], sizeof r->parameters[0]);
+}
+
+static void rp_001_a_hook_of_the_chief_stops_all_ranks(void **state)
+{
+    ranks *r = *state;
+    r->chief_stops = true;
+    try_all(r, is_complete);
+}
+
+static void is_done_already(ranks *r, const hs_outcome *outcome)
+{
+    (void)outcome;
+    ranks_run(r);
+    const hs_outcome *again = ranks_outcome(r);
+    assert_int_equal(again->reason, HS_REASON_ALREADY_DONE);
+    assert_int_equal(again->step, STEPS);
+    assert_int_equal(hs_outcome_exit_code(again), 0);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(r->opened[i], 2);
+        assert_int_equal(r->steps_made[i], 0);
+    }
+}
+
+static void rp_002_a_training_that_is_complete_is_so_on_all_ranks(void **state)
+{
+    ranks *r = *state;
+    r->chief_stops = true;
+    try_all(r, is_done_already);
+}
+
+static void is_interrupted(ranks *r, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+    assert_int_equal(outcome->step, AT + 1);
+    assert_int_equal(outcome->last_saved_step, AT + 1);
+    assert_int_equal(hs_outcome_exit_code(outcome), 75);
+    if (r->seed == 1)
+        resumes_exactly(r, AT + 1);
+}
+
+static void rp_003_a_stop_request_on_one_rank_stops_all_after_the_same_step(void **state)
+{
+    ranks *r = *state;
+    r->event = REQUESTS_STOP;
+    for (r->event_rank = 0; r->event_rank < 2; r->event_rank++)
+        try_all(r, is_interrupted);
+}
+
+static void has_failed(const ranks *r, const hs_outcome *outcome, const char *message)
+{
+    char wanted[256];
+    snprintf(wanted, sizeof wanted, "rank %d: %s", (int)r->event_rank, message);
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_int_equal(outcome->cause_rank, r->event_rank);
+    if (strncmp(outcome->error.message, wanted, strlen(wanted)) != 0)
+        fail_msg("'%s' does not begin with '%s'", outcome->error.message, wanted);
+    assert_int_equal(hs_outcome_exit_code(outcome), 1);
+    assert_int_equal(outcome->last_saved_step, RANKS_SAVE_STEPS);
+}
+
+static void nan_failed(ranks *r, const hs_outcome *outcome)
+{
+    has_failed(r, outcome, "hook 'nan_tensor'");
+    assert_string_equal(outcome->hook, "nan_tensor");
+    if (r->seed == 1)
+        resumes_exactly(r, RANKS_SAVE_STEPS);
+}
+
+static void rp_004_nan_on_one_rank_fails_all_and_names_it(void **state)
+{
+    ranks *r = *state;
+    r->event = LOSS_IS_NAN;
+    r->event_rank = 2;
+    try_all(r, nan_failed);
+}
+
+static void op_failed(ranks *r, const hs_outcome *outcome)
+{
+    has_failed(r, outcome, r->own_loop ? "the op has failed" : "op 'train'");
+    assert_int_equal(outcome->step, AT);
+    if (r->seed == 1)
+        resumes_exactly(r, RANKS_SAVE_STEPS);
+}
+
+static void rp_005_a_step_that_fails_on_one_rank_fails_on_all(void **state)
+{
+    ranks *r = *state;
+    r->event = OP_FAILS;
+    r->event_rank = 2;
+    try_all(r, op_failed);
+}
+
+static void input_ended(ranks *r, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(outcome->step, AT);
+    assert_int_equal(outcome->last_saved_step, AT);
+    assert_int_equal(hs_outcome_exit_code(outcome), 0);
+    if (r->seed == 1)
+        resumes_exactly(r, AT);
+}
+
+static void rp_006_the_first_end_of_an_input_ends_the_training_of_all(void **state)
+{
+    ranks *r = *state;
+    r->event = INPUT_ENDS;
+    r->event_rank = 2;
+    try_all(r, input_ended);
+}
+
+static void trained_on(ranks *r, const hs_outcome *outcome)
+{
+    is_complete(r, outcome);
+    int64_t samples = 0;
+    for (int64_t step = 0; step < STEPS; step++)
+        for (int rank = 0; rank < N; rank++)
+            samples += rank == r->event_rank && step >= AT ? 0 : step * N + rank;
+    assert_int_equal(r->samples[0], samples);
+}
+
+static void rp_006_with_the_policy_last_a_rank_trains_on_without_input(void **state)
+{
+    ranks *r = *state;
+    r->event = INPUT_ENDS;
+    r->event_rank = 2;
+    r->end_of_input = HS_END_WITH_LAST_RANK;
+    try_all(r, trained_on);
+}
+
+static void all_inputs_ended(ranks *r, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(outcome->step, AT);
+    assert_int_equal(outcome->last_saved_step, AT);
+    (void)r;
+}
+
+static void rp_006_with_the_policy_last_the_last_end_of_an_input_ends_the_training(void **state)
+{
+    ranks *r = *state;
+    r->event = INPUT_ENDS;
+    r->rank_count = 1; /* this one is the last */
+    r->end_of_input = HS_END_WITH_LAST_RANK;
+    try_all(r, all_inputs_ended);
+}
+
+static void recovered(ranks *r, const hs_outcome *outcome)
+{
+    is_complete(r, outcome);
+    if (r->seed == 1) {
+        double parameters[RANKS_PARAMETERS];
+        memcpy(parameters, r->parameters[0], sizeof parameters);
+        assert_memory_equal(parameters, undisturbed(r), sizeof parameters);
+    }
+}
+
+static void rp_007_a_transient_failure_of_the_chief_recovers_all_ranks_exactly(void **state)
+{
+    ranks *r = *state;
+    r->event = IS_LOST;
+    r->event_rank = 0;
+    try_all(r, recovered);
+}
+
+static void rp_008_a_transient_failure_of_another_rank_recovers_all_ranks_exactly(void **state)
+{
+    ranks *r = *state;
+    r->event = IS_LOST;
+    r->event_rank = 2;
+    try_all(r, recovered);
+    r->event_step = 2; /* before the first save but the initial one */
+    try_all(r, recovered);
+    r->event = IS_LOST_IN_BOUNDARY;
+    r->event_step = AT;
+    try_all(r, recovered);
+}
+
+static void kill_one(ranks *r, hs_simulation *simulation)
+{
+    hs_simulation_kill(simulation, r->event_rank, (int64_t)r->seed * 13 % 60 + 1);
+}
+
+static void ended_by_a_death(ranks *r, const hs_outcome *outcome)
+{
+    assert_false(r->ended[r->event_rank]);
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_int_equal(outcome->error.code, HS_UNAVAILABLE);
+    assert_int_equal(outcome->cause_rank, r->opened[0] ? r->event_rank : -1);
+    assert_int_equal(hs_outcome_exit_code(outcome), outcome->last_saved_step >= 0 ? 75 : 1);
+}
+
+static void rp_009_the_death_of_a_rank_ends_all_others(void **state)
+{
+    ranks *r = *state;
+    r->arrange = kill_one;
+    r->event_rank = 1;
+    try_all(r, ended_by_a_death);
+}
+
+static void ended_without_it(ranks *r, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_int_equal(outcome->error.code, HS_UNAVAILABLE);
+    assert_int_equal(hs_outcome_exit_code(outcome), 75);
+    (void)r;
+}
+
+static void freeze_one(ranks *r, hs_simulation *simulation)
+{
+    hs_simulation_freeze(simulation, r->event_rank, 40);
+}
+
+static void rp_010_a_frozen_rank_ends_all_others(void **state)
+{
+    ranks *r = *state;
+    r->arrange = freeze_one;
+    r->event_rank = 1;
+    try_all(r, ended_without_it);
+}
+
+static void rp_011_a_failure_behind_the_gate_ends_all_ranks(void **state)
+{
+    ranks *r = *state;
+    r->event = OP_FAILS_LATE;
+    r->event_rank = 2;
+    for (int own = 0; own < 2; own++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            r->own_loop = own;
+            r->seed = seed;
+            test_empty_directory(r->directory);
+            ranks_run(r);
+            assert_int_equal(r->code, HS_OK);
+            for (int i = 0; i < N; i++) {
+                assert_true(r->ended[i]);
+                assert_int_equal(r->outcomes[i].reason, HS_REASON_FAILED);
+                assert_int_equal(r->outcomes[i].last_saved_step, RANKS_SAVE_STEPS);
+            }
+        }
+}
+
+static void left_the_loop(ranks *r, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_CLOSED);
+    assert_int_equal(outcome->step, AT);
+    assert_int_equal(outcome->last_saved_step, AT);
+    if (r->seed == 1)
+        resumes_exactly(r, AT);
+}
+
+static void left_the_step(ranks *r, const hs_outcome *outcome)
+{
+    if (!r->own_loop)
+        return;
+    assert_int_equal(outcome->step, AT);
+    assert_true(outcome->interrupted);
+    resumes_exactly(r, RANKS_SAVE_STEPS);
+}
+
+static void session_failed(ranks *r, const hs_outcome *outcome)
+{
+    if (!r->own_loop)
+        has_failed(r, outcome, "the program has failed");
+}
+
+static void rp_012_a_rank_that_leaves_its_loop_ends_the_training_of_all(void **state)
+{
+    ranks *r = *state;
+    r->event_rank = 3;
+    r->event = LEAVES_LOOP;
+    try_all(r, left_the_loop);
+    r->event = LEAVES_STEP;
+    try_all(r, left_the_step);
+    r->event = FAILS_SESSION;
+    try_all(r, session_failed);
+}
+
+static void callback_failed(ranks *r, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_int_equal(outcome->cause_rank, r->event_rank);
+    assert_string_equal(outcome->hook, "event");
+}
+
+static void a_callback_that_fails_on_one_rank_fails_on_all(void **state)
+{
+    ranks *r = *state;
+    r->event_rank = 1;
+    r->event = BEFORE_RUN_FAILS;
+    try_all(r, callback_failed);
+    r->event = AFTER_RUN_FAILS;
+    try_all(r, callback_failed);
+    r->event = BOUNDARY_FAILS;
+    try_all(r, callback_failed);
+}
+
+static void hook_stopped(ranks *r, const hs_outcome *outcome)
+{
+    (void)r;
+    assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+    assert_string_equal(outcome->hook, "event");
+    assert_int_equal(outcome->step, AT);
+    assert_int_equal(outcome->last_saved_step, AT);
+}
+
+static void a_hook_that_stops_on_one_rank_stops_all(void **state)
+{
+    ranks *r = *state;
+    r->event_rank = 2;
+    r->event = HOOK_STOPS;
+    try_all(r, hook_stopped);
+}
+
+static void exhausted(ranks *r, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_int_equal(outcome->error.code, HS_UNAVAILABLE);
+    assert_int_equal(outcome->cause_rank, r->event_rank);
+}
+
+static void a_rank_that_is_lost_again_and_again_ends_all(void **state)
+{
+    ranks *r = *state;
+    r->event_rank = 1;
+    r->event = IS_LOST_ALWAYS;
+    try_all(r, exhausted);
+}
+
+static void the_ranks_may_agree_every_few_steps_only(void **state)
+{
+    ranks *r = *state;
+    r->every_n = 7;
+    try_all(r, is_complete);
+}
+
+static void one_rank_trains_as_a_session_without_a_group(void **state)
+{
+    ranks *r = *state;
+    r->rank_count = 1;
+    for (int own = 0; own < 2; own++) {
+        r->own_loop = own;
+        test_empty_directory(r->directory);
+        ranks_run(r);
+        const hs_outcome *outcome = ranks_outcome(r);
+        assert_int_equal(outcome->step, STEPS);
+        assert_int_equal(hs_outcome_exit_code(outcome), 0);
+    }
+    r->event = OP_FAILS;
+    r->own_loop = false;
+    test_empty_directory(r->directory);
+    ranks_run(r);
+    assert_null(strstr(ranks_outcome(r)->error.message, "rank"));
+}
+
+static hs_code pass_gate(void *user, hs_op *op, hs_error *err)
+{
+    (void)user, (void)err;
+    hs_error error;
+    assert_ok(hs_op_pass_gate(op, &error), &error);
+    return HS_OK;
+}
+
+static void without_a_group_the_gate_is_open(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_op(graph, .name = "train", .run = pass_gate);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &err);
+    assert_null(hs_raw_session_group(hs_session_raw(session)));
+    assert_int_equal(hs_session_rank(session), 0);
+    assert_int_equal(hs_session_rank_count(session), 1);
+    assert_true(hs_raw_session_agree(hs_session_raw(session), true));
+    assert_false(hs_raw_session_agree(hs_session_raw(session), false));
+    assert_ok(hs_session_run(session, "train", &err), &err);
+    assert_int_equal(hs_step_pass_gate(session), HS_FAILED_PRECONDITION);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+
+    assert_int_equal(hs_op_pass_gate(NULL, &err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_step_pass_gate(NULL), HS_FAILED_PRECONDITION);
+    assert_null(hs_raw_session_group(NULL));
+    assert_int_equal(hs_session_rank(NULL), 0);
+    assert_int_equal(hs_session_rank_count(NULL), 1);
+    assert_true(hs_raw_session_agree(NULL, true));
+}
+
+static void without_a_group_an_own_loop_can_report_the_end_of_its_input(void **state)
+{
+    (void)state;
+    int64_t steps = 0;
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, NULL);
+    assert_true(hs_session_has_input(session));
+    while (hs_step_begin(session)) {
+        if (steps == 3)
+            hs_session_end_input(session);
+        hs_code gate = hs_step_pass_gate(session);
+        assert_int_equal(gate, steps == 3 ? HS_OUT_OF_RANGE : HS_OK);
+        steps += gate == HS_OK;
+        assert_int_equal(hs_step_end(session), gate);
+    }
+    assert_false(hs_session_has_input(session));
+    hs_outcome outcome = hs_session_close(session, NULL);
+    assert_int_equal(outcome.reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(outcome.step, 3);
+    hs_graph_free(graph);
+    hs_session_end_input(NULL);
+    assert_false(hs_session_has_input(NULL));
+    assert_true(hs_op_has_input(NULL));
+}
+
+/* Opens a session in a group of one. */
+static hs_code open_code(const hs_session_options *options, hs_error *err)
+{
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), options, err);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    return session ? HS_OK : err->code;
+}
+
+static void invalid_options_are_refused(void **state)
+{
+    (void)state;
+    hs_error err;
+    const hs_replica_options negative = HS_INIT(hs_replica_options, .agree_every_n_steps = -1);
+    const hs_replica_options no_policy = HS_INIT(hs_replica_options, .end_of_input = (hs_end_of_input)7);
+    const hs_group incomplete = {.ops = NULL};
+    assert_ok(open_code(HS_SESSION_OPTIONS(.group = &group_of_one), &err), &err);
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &negative), &err), HS_INVALID_ARGUMENT,
+                 &err, "agree_every_n_steps is -1");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &no_policy), &err), HS_INVALID_ARGUMENT,
+                 &err, "end_of_input is 7");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.replicas = &negative), &err), HS_INVALID_ARGUMENT, &err, "without a group");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &incomplete), &err), HS_INVALID_ARGUMENT, &err, "group");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .is_worker = true), &err), HS_INVALID_ARGUMENT, &err,
+                 "is_worker");
+}
+
+/* A rank whose program differs. */
+
+typedef enum { ANOTHER_HOOK, ANOTHER_SHAPE, INVALID_OPTIONS, NO_VARIABLE } difference;
+
+typedef struct {
+    difference which;
+    hs_error errors[N];
+} differing;
+
+static int open_differing(void *user, const hs_group *group)
+{
+    differing *d = user;
+    static double values[N][4];
+    int32_t rank = group->ops->rank(group->self);
+    bool differs = rank == 2;
+    hs_graph *graph = hs_graph_new(hs_simulation_env(group));
+    const hs_replica_options invalid = HS_INIT(hs_replica_options, .agree_every_n_steps = -1);
+    if (!differs || d->which != NO_VARIABLE)
+        hs_graph_variable(graph, "w", HS_DOUBLE, HS_SHAPE(differs && d->which == ANOTHER_SHAPE ? 3 : 4), values[rank]);
+    hs_session *session = hs_training_session_open(
+        hs_graph_backend(graph),
+        HS_TRAINING_OPTIONS(.group = group, .replicas = differs && d->which == INVALID_OPTIONS ? &invalid : NULL,
+                            .hooks = differs && d->which == ANOTHER_HOOK ? HS_HOOKS(hs_nan_tensor(.tensor = "w"))
+                                                                         : HS_HOOKS(hs_stop_at_step(.last_step = 9))),
+        &d->errors[rank]);
+    assert_null(session);
+    hs_graph_free(graph);
+    return 0;
+}
+
+static void ranks_with_different_programs_are_refused(void **state)
+{
+    (void)state;
+    static const char *const messages[] = {
+        [ANOTHER_HOOK] = "rank 2 differs from rank 0: it has hook 'nan_tensor', and rank 0 has hook 'stop_at_step'",
+        [ANOTHER_SHAPE] =
+            "rank 2 differs from rank 0: it has variable 'w', double [3], and rank 0 has variable 'w', double [4]",
+        [INVALID_OPTIONS] = "rank 2: hs_replica_options.agree_every_n_steps is -1",
+        [NO_VARIABLE] = "rank 2 differs from rank 0: it has variable 'global_step', int64 [], and rank 0 has variable 'w'"};
+    for (difference which = ANOTHER_HOOK; which <= NO_VARIABLE; which++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            differing d = {.which = which};
+            hs_error err;
+            hs_simulation *simulation = hs_simulation_new(
+                HS_SIMULATION_OPTIONS(.main = open_differing, .user = &d, .seed = seed, .rank_count = N), &err);
+            assert_ok(hs_simulation_run(simulation, &err), &err);
+            for (int i = 0; i < N; i++)
+                if (!strstr(d.errors[i].message, messages[which]))
+                    fail_msg("rank %d: '%s'", i, d.errors[i].message);
+            hs_simulation_free(simulation);
+        }
+}
+
+#define ranked(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ranked(rp_001_a_hook_of_the_chief_stops_all_ranks),
+        ranked(rp_002_a_training_that_is_complete_is_so_on_all_ranks),
+        ranked(rp_003_a_stop_request_on_one_rank_stops_all_after_the_same_step),
+        ranked(rp_004_nan_on_one_rank_fails_all_and_names_it),
+        ranked(rp_005_a_step_that_fails_on_one_rank_fails_on_all),
+        ranked(rp_006_the_first_end_of_an_input_ends_the_training_of_all),
+        ranked(rp_006_with_the_policy_last_a_rank_trains_on_without_input),
+        ranked(rp_006_with_the_policy_last_the_last_end_of_an_input_ends_the_training),
+        ranked(rp_007_a_transient_failure_of_the_chief_recovers_all_ranks_exactly),
+        ranked(rp_008_a_transient_failure_of_another_rank_recovers_all_ranks_exactly),
+        ranked(rp_009_the_death_of_a_rank_ends_all_others),
+        ranked(rp_010_a_frozen_rank_ends_all_others),
+        ranked(rp_011_a_failure_behind_the_gate_ends_all_ranks),
+        ranked(rp_012_a_rank_that_leaves_its_loop_ends_the_training_of_all),
+        ranked(a_callback_that_fails_on_one_rank_fails_on_all),
+        ranked(a_hook_that_stops_on_one_rank_stops_all),
+        ranked(a_rank_that_is_lost_again_and_again_ends_all),
+        ranked(the_ranks_may_agree_every_few_steps_only),
+        ranked(one_rank_trains_as_a_session_without_a_group),
+        cmocka_unit_test(without_a_group_the_gate_is_open),
+        cmocka_unit_test(without_a_group_an_own_loop_can_report_the_end_of_its_input),
+        cmocka_unit_test(invalid_options_are_refused),
+        cmocka_unit_test(ranks_with_different_programs_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

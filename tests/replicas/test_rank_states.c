@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a checkpoint of a group holds: shared states once, and states of each rank. */
+#include "replicas/ranks.h"
+
+enum { N = 4, FIRST = 6, ALL = 12 };
+
+static int setup(void **state)
+{
+    static ranks r;
+    r = (ranks){.directory = test_make_directory(), .rank_count = N, .seed = 1, .steps = ALL};
+    *state = &r;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    const ranks *r = *state;
+    test_remove_directory((char *)r->directory);
+    return 0;
+}
+
+static const hs_outcome *train_to(ranks *r, int32_t rank_count, int64_t steps)
+{
+    r->rank_count = rank_count;
+    r->steps = steps;
+    ranks_run(r);
+    return ranks_outcome(r);
+}
+
+static void is_at(const hs_outcome *outcome, int64_t step)
+{
+    if (outcome->reason != HS_REASON_STOPPED)
+        fail_msg("%s", outcome->error.message);
+    assert_int_equal(outcome->step, step);
+    assert_int_equal(outcome->last_saved_step, step);
+}
+
+static void resumes_as_undisturbed(ranks *r)
+{
+    double wanted[RANKS_PARAMETERS];
+    is_at(train_to(r, N, ALL), ALL);
+    memcpy(wanted, r->parameters[0], sizeof wanted);
+    test_empty_directory(r->directory);
+    is_at(train_to(r, N, FIRST), FIRST);
+    is_at(train_to(r, N, ALL), ALL);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(r->steps_made[i], ALL - FIRST);
+    ranks_check_parameters(r, wanted);
+}
+
+static void rp_013_a_resume_on_the_same_ranks_is_exact(void **state)
+{
+    ranks *r = *state;
+    for (int own = 0; own < 2; own++) {
+        r->own_loop = own;
+        test_empty_directory(r->directory);
+        r->per_rank_position = false;
+        r->scope = HS_STATE_SHARED;
+        resumes_as_undisturbed(r);
+        test_empty_directory(r->directory);
+        r->per_rank_position = true;
+        r->scope = HS_STATE_PER_RANK;
+        resumes_as_undisturbed(r);
+    }
+}
+
+static void rp_013_a_position_of_each_rank_is_never_given_to_all(void **state)
+{
+    ranks *r = *state;
+    r->per_rank_position = true;
+    r->scope = HS_STATE_SHARED;
+    const hs_outcome *outcome = train_to(r, N, ALL);
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_int_equal(outcome->error.code, HS_FAILED_PRECONDITION);
+    assert_non_null(strstr(outcome->error.message, "state 'hooksess/state/position' differs between rank 0 and ranks 1, 2, 3"));
+    assert_non_null(strstr(outcome->error.message, "HS_STATE_PER_RANK"));
+}
+
+/* With a position that all ranks share, each sample is seen once, whatever the numbers of ranks. */
+static void rp_014_a_resume_on_another_number_of_ranks_loses_no_sample(void **state)
+{
+    static const int32_t counts[] = {1, 2, 4, 8};
+    ranks *r = *state;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+            test_empty_directory(r->directory);
+            r->scope = HS_STATE_SHARED;
+            r->per_rank_position = false;
+            is_at(train_to(r, counts[i], FIRST), FIRST);
+            is_at(train_to(r, counts[k], ALL), ALL);
+            int64_t n = FIRST * counts[i] + (ALL - FIRST) * counts[k];
+            for (int rank = 0; rank < counts[k]; rank++)
+                assert_int_equal(r->samples[rank], n * (n - 1) / 2);
+        }
+}
+
+static void rp_014_a_reshard_function_divides_the_states_of_other_ranks(void **state)
+{
+    static const int32_t counts[] = {1, 2, 4};
+    ranks *r = *state;
+    r->scope = HS_STATE_PER_RANK;
+    r->per_rank_position = r->reshards = true;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+            test_empty_directory(r->directory);
+            is_at(train_to(r, counts[i], FIRST), FIRST);
+            is_at(train_to(r, counts[k], ALL), ALL);
+            int64_t n = FIRST * counts[i] + (ALL - FIRST) * counts[k];
+            assert_int_equal(r->samples[0], n * (n - 1) / 2);
+        }
+}
+
+static void rp_014_without_one_the_restore_is_refused_and_names_both_numbers(void **state)
+{
+    ranks *r = *state;
+    r->scope = HS_STATE_PER_RANK;
+    r->per_rank_position = true;
+    is_at(train_to(r, 4, FIRST), FIRST);
+    const hs_outcome *outcome = train_to(r, 2, ALL);
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_int_equal(outcome->error.code, HS_FAILED_PRECONDITION);
+    assert_non_null(strstr(outcome->error.message, "state 'hooksess/state/position' was saved by 4 ranks, and cannot be divided "
+                                                   "among 2; resume with 4 ranks"));
+    is_at(train_to(r, 4, ALL), ALL); /* nothing is lost */
+}
+
+static void the_states_of_all_ranks_are_in_the_checkpoint(void **state)
+{
+    ranks *r = *state;
+    char path[512], name[64];
+    hs_error err = {0};
+    r->scope = HS_STATE_PER_RANK;
+    r->per_rank_position = true;
+    is_at(train_to(r, N, FIRST), FIRST);
+    snprintf(path, sizeof path, "%s/model.ckpt-%d", r->directory, FIRST);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path, &err);
+    assert_non_null(reader);
+    for (int i = 0; i < N; i++) {
+        int64_t position;
+        snprintf(name, sizeof name, "hooksess/state/position/%05d-of-%05d", i, N);
+        assert_ok(hs_checkpoint_read(reader, name, &position, sizeof position, &err), &err);
+        assert_int_equal(position, FIRST * N + i);
+    }
+    hs_checkpoint_close(reader);
+}
+
+#define ranked(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ranked(rp_013_a_resume_on_the_same_ranks_is_exact),
+        ranked(rp_013_a_position_of_each_rank_is_never_given_to_all),
+        ranked(rp_014_a_resume_on_another_number_of_ranks_loses_no_sample),
+        ranked(rp_014_a_reshard_function_divides_the_states_of_other_ranks),
+        ranked(rp_014_without_one_the_restore_is_refused_and_names_both_numbers),
+        ranked(the_states_of_all_ranks_are_in_the_checkpoint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
