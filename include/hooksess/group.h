@@ -45,10 +45,10 @@ typedef void (*hs_gather_fn)(void *user, int32_t rank, hs_bytes bytes);
  * After a failure the group is unusable, and each later collective call returns HS_UNAVAILABLE.
  *
  * report_exit and query_failed_rank are not collective, do not wait for other ranks, and may be called by any thread. A
- * rank failed if its process died, or if it reported an exit with another code than HS_OK. query_failed_rank names the
- * first such rank. A report reaches the other ranks also while they wait in a collective call, which then returns
- * HS_UNAVAILABLE. Calls that the exiting rank has completed also complete on the other ranks. Without these two functions
- * sessions still agree, but they cannot end a hang. */
+ * rank failed if its process died, if it reported an exit with another code than HS_OK, or if it ended normally and another
+ * rank needs it for a call. query_failed_rank names the first such rank. A report reaches the other ranks also while they
+ * wait in a collective call, which then returns HS_UNAVAILABLE. Calls that the exiting rank has completed also complete on
+ * the other ranks. Without these two functions sessions still agree, but they cannot end a hang. */
 typedef struct hs_group_ops {
     size_t size;
     const char *name; /* for messages */

@@ -103,6 +103,7 @@
 #include <hooksess/outcome.h>                  /* how a session ended */
 #include <hooksess/queue.h>                    /* a bounded queue between threads */
 #include <hooksess/records.h>                  /* reading and writing TFRecord files */
+#include <hooksess/replicas.h>                 /* order of samples and random numbers for several processes */
 #include <hooksess/run.h>                      /* fetches, feeds and values of a run */
 #include <hooksess/safetensors.h>              /* reading and writing safetensors files */
 #include <hooksess/scalar_sink.h>              /* writing a sink for numbers */

@@ -26,7 +26,9 @@ extern hs_summary *summary;
 extern hs_summary_writer *writer;
 extern hs_estimator_spec *spec;
 extern hs_hook hook;
-extern int64_t step;
+extern int64_t step, n_samples;
+extern int32_t rank, rank_count;
+extern uint64_t seed;
 extern void *data;
 extern const hs_memory cuda;
 

@@ -23,6 +23,7 @@ FROZEN(hs_bytes, 16);
 FROZEN(hs_hook, 24);
 FROZEN(hs_backend, 16);
 FROZEN(hs_group, 16);
+FROZEN(hs_rng, 24);
 FROZEN(hs_node, 16);
 FROZEN(hs_variable, 104);
 FROZEN(hs_fetch, 32);
