@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-packages.sh build|train|tensorflow|test...: installs what is missing for it, on Debian. As root, or with sudo.
+# install-packages.sh build|train|tensorflow|test|package...: installs what is missing for it, on Debian. As root, or with sudo.
 set -eu
 packages="cmake gcc libc6-dev libisal-dev libjansson-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
 for what in "$@"; do
@@ -9,8 +9,9 @@ for what in "$@"; do
     train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
     test) packages="$packages ca-certificates clang g++ libcmocka-dev protobuf-compiler python3 python3-venv"
-          packages="$packages chromium chromium-driver fonts-dejavu-core" ;;
-    *) echo "install-packages.sh: '$what' is none of build, train, tensorflow and test" >&2; exit 2 ;;
+          packages="$packages chromium chromium-driver fonts-dejavu-core git" ;;
+    package) packages="$packages build-essential debhelper libcmocka-dev lintian python3" ;;
+    *) echo "install-packages.sh: '$what' is none of build, train, tensorflow, test and package" >&2; exit 2 ;;
     esac
 done
 

@@ -66,6 +66,10 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
   set_tests_properties(checks/cuda PROPERTIES SKIP_RETURN_CODE 77)
   add_test(NAME checks/exports_testing COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh ${abi} $<TARGET_FILE:hooksess_testing_shared>
                                                $<TARGET_FILE:hooksess_testing_static> ${PROJECT_SOURCE_DIR}/include/hooksess/testing.h)
+  add_test(NAME checks/symbols COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_shared>
+                                       ${PROJECT_SOURCE_DIR}/debian/libhooksess${abi}.symbols)
+  add_test(NAME checks/symbols_testing COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_testing_shared>
+                                               ${PROJECT_SOURCE_DIR}/debian/libhooksess-testing-dev.symbols)
   if(TARGET hooksess_tensorflow)
     add_test(NAME checks/exports_tensorflow COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
                                                     ${abi} $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h
