@@ -3,7 +3,7 @@
 """What the documents say of the source is so.
 
 The README's first program is the one in examples/first_program, word for word (but for the layout); what documents link to is
-there; and each difference from TensorFlow that is listed has a test that bears its ID.
+there; docs/install.md lists the build options; and each difference from TensorFlow that is listed has a test that bears its ID.
 """
 import pathlib
 import re
@@ -34,6 +34,7 @@ documents = (
     "CONTRIBUTING.md",
     "docs/architecture.md",
     "docs/conventions.md",
+    "docs/install.md",
     "examples/adopt/README.md",
     "examples/adopt/cpp/README.md",
     "examples/adopt/jacobi/README.md",
@@ -48,6 +49,13 @@ for document in (root / name for name in documents):
         target = document.parent / path if path else document
         if not target.exists() or (heading and heading not in headings(target.read_text())):
             wrong.append(f"{document.relative_to(root)}: nothing at {link}")
+
+cmake = "".join((root / name).read_text() for name in ("CMakeLists.txt", "cmake/Dependencies.cmake", "src/tensorflow/CMakeLists.txt"))
+options = set(re.findall(r"\b(?:option|set|find_program)\((HOOKSESS_\w+)", cmake))
+table = (root / "docs/install.md").read_text().split("## Build options")[1]
+listed = set(re.findall(r"`(HOOKSESS_\w+)`", "".join(re.findall(r"^\|([^|]*)\|", table, re.M))))
+wrong += [f"docs/install.md: the build option {name} is {where}" for names, where in
+          ((options - listed, "missing"), (listed - options, "not in CMake")) for name in sorted(names)]
 
 tests = "".join(path.read_text() for path in (root / "tests").rglob("*.c"))
 rows = re.findall(r"^\| ([A-Z]{2}-\d.*?) \|", (root / "tests/conformance/deviations.md").read_text(), re.M)
