@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The library links protobuf-c, ISA-L, Jansson, zlib and threads.
+# What the library links: protobuf-c (and its compiler, at build time), ISA-L, Jansson, zlib, threads.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)

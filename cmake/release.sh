@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes a release. It changes files and writes archives. It makes no commit and no tag, and sends nothing.
 #
-# release.sh prepare VERSION   writes VERSION and today's date into the files that name them. CHANGELOG.md needs a section
-#                              "## VERSION (unreleased)".
-# release.sh archive DIR       writes into DIR, from the commit HEAD: hooksess-VERSION.tar.gz, its SHA256SUMS, and NOTES.md, the section of
-#                              CHANGELOG.md. The archive contains the code that protoc-c generates, so that a build needs no protoc-c.
-#                              Prints the commands that publish the release.
+# release.sh prepare VERSION   writes the version, today's date and the project's address into the files that name them.
+#                              CHANGELOG.md needs a section "## VERSION (unreleased)".
+# release.sh archive DIR       writes into DIR, from the commit HEAD: hooksess-VERSION.tar.gz, SHA256SUMS, and NOTES.md, which is the
+#                              section of CHANGELOG.md. The archive contains the code that protoc-c generates, so that a build needs
+#                              no protoc-c. Prints the commands that publish the release.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -35,7 +35,8 @@ prepare() {
     major=${version%%.*} patch=${version##*.} abi=${version%.*}
     minor=${abi#*.}
     old=$(number MAJOR).$(number MINOR).$(number PATCH)
-    [ "$(printf '%s\n' "$old" "$version" | sort -V | tail -1)" = "$version" ] || fail "$version is older than $old, the version of the source"
+    newest=$(printf '%s\n' "$old" "$version" | sort -V | tail -1)
+    [ "$newest" = "$version" ] || fail "$version is older than $old, the version of the source"
     grep -q "^## $version (unreleased)\$" CHANGELOG.md || fail "CHANGELOG.md has no section '## $version (unreleased)'"
     section "$version" | grep -q '[^[:space:]]' || fail "CHANGELOG.md says nothing about $version"
     for file in src/exports.map src/testing/exports.map src/tensorflow/exports.map; do
@@ -45,7 +46,8 @@ prepare() {
 
     replace CHANGELOG.md "s/^## $version \(unreleased\)\$/## $version ($(date -u +%F))/"
     if [ "$old" != "$version" ]; then
-        replace include/hooksess/version.h "s/^(#define HS_VERSION_MAJOR +)[0-9]+/\1$major/; s/^(#define HS_VERSION_MINOR +)[0-9]+/\1$minor/
+        replace include/hooksess/version.h "s/^(#define HS_VERSION_MAJOR +)[0-9]+/\1$major/
+            s/^(#define HS_VERSION_MINOR +)[0-9]+/\1$minor/
             s/^(#define HS_VERSION_PATCH +)[0-9]+/\1$patch/; s/^(#define HS_VERSION_STRING ).*/\1\"$version\"/"
         replace docs/install.md "s|hooksess-$old\\.tar|hooksess-$version.tar|g"
     fi
@@ -71,7 +73,7 @@ archive() {
     version=$(number MAJOR).$(number MINOR).$(number PATCH)
     name=hooksess-$version
     [ -z "$(git status --porcelain)" ] || fail "there are changes that are not committed"
-    [ -n "$(section "$version")" ] && ! grep -q "^## $version (unreleased)" CHANGELOG.md || fail "$version is not prepared: cmake/release.sh prepare $version"
+    grep -qxE "## $version \([0-9-]+\)" CHANGELOG.md || fail "$version is not prepared: cmake/release.sh prepare $version"
     command -v protoc-c >/dev/null || fail "protoc-c is missing (Debian: protobuf-c-compiler)"
     mkdir -p "$out"
     work=$(mktemp -d)
@@ -80,8 +82,8 @@ archive() {
     wire=$work/$name/src/base/wire
     protoc-c -I "$wire" --c_out="$wire" "$wire"/*.proto
     # The same commit gives the same bytes.
-    tar -cf - -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw --format=gnu --mtime="@$(git log -1 --format=%ct)" \
-        "$name" | gzip -9n >"$out/$name.tar.gz"
+    tar -cf - -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw --format=gnu \
+        --mtime="@$(git log -1 --format=%ct)" "$name" | gzip -9n >"$out/$name.tar.gz"
     section "$version" >"$out/NOTES.md"
     (cd "$out" && sha256sum "$name.tar.gz" >SHA256SUMS)
     cat <<END

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # release.sh SOURCE: makes a release of a copy of the source with cmake/release.sh, and builds programs from its archive as
-# docs/install.md says: from source, with FetchContent and with add_subdirectory. No protoc-c is used.
+# docs/install.md says: from source, with FetchContent and with add_subdirectory. The builds use no protoc-c.
 set -eu
 source=$(cd "$1" && pwd)
 command -v git >/dev/null && command -v protoc-c >/dev/null || { echo "git or protoc-c is missing"; exit 77; }
@@ -50,6 +50,7 @@ sed -i "0,/^## /{/^## /{
 r $work/sections
 N
 }}" CHANGELOG.md
+sed -i 's|HOMEPAGE_URL "[^"]*"|HOMEPAGE_URL "https://project.test/here"|' CMakeLists.txt
 commit
 refuse "a release 9.0 needs symbols of version HOOKSESS_9.0" prepare 9.0.0
 refuse "CHANGELOG.md says nothing about 0.1.8" prepare 0.1.8
@@ -58,6 +59,8 @@ try "prepare" cmake/release.sh prepare 0.1.7
 commit
 try "archive" cmake/release.sh archive "$work/out"
 grep -q "git tag -s v0.1.7 .* $(git rev-parse HEAD)" "$work/log" || fail "no command for the tag"
+grep -q "git push https://project.test/here v0.1.7" "$work/log" || fail "no command that pushes the tag"
+grep -qx "Homepage: https://project.test/here" debian/control || fail "debian/control has another address"
 [ -z "$(git tag)" ] || fail "release.sh has made a tag"
 try "archive again" cmake/release.sh archive "$work/again"
 try "the same bytes" diff -r "$work/out" "$work/again"
@@ -82,7 +85,8 @@ project() { # NAME: builds and runs a program whose CMakeLists.txt has the block
     mkdir -p "$work/$1"
     cp "$source/tests/install/client.c" "$work/$1/program.c"
     printf 'cmake_minimum_required(VERSION 3.22)\nproject(program LANGUAGES C)\nadd_executable(program program.c)\n' >"$work/$1/CMakeLists.txt"
-    block "$1" | sed "s|https://example.org/hooksess/releases/\([^ )]*\)|file://$work/out/\1 URL_HASH SHA256=$(cut -c-64 "$work/out/SHA256SUMS")|" >>"$work/$1/CMakeLists.txt"
+    sum=$(cut -c-64 "$work/out/SHA256SUMS")
+    block "$1" | sed "s|https://project.test/here/releases/\([^ )]*\)|file://$work/out/\1 URL_HASH SHA256=$sum|" >>"$work/$1/CMakeLists.txt"
     try "$1, configure" cmake -S "$work/$1" -B "$work/$1/build" -DCMAKE_PREFIX_PATH="$work/home/.local"
     ! grep -q "^HOOKSESS_PROTOC_C" "$work/$1/build/CMakeCache.txt" || fail "$1 looks for protoc-c"
     try "$1, build" cmake --build "$work/$1/build" --target program
