@@ -13,6 +13,7 @@ foreach(language IN ITEMS c cpp)
   target_link_libraries(lines_${language} PRIVATE hooksess::hooksess m)
   add_test(NAME checks/lines_${language} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/lines.sh $<TARGET_FILE:lines_${language}>)
   set_tests_properties(checks/lines_${language} PROPERTIES LABELS unit)
+  add_dependencies(unit_tests lines_${language})
 endforeach()
 
 # hooksess.hpp, with the oldest standard that it supports, and a newer one.
@@ -23,6 +24,7 @@ foreach(standard IN ITEMS 17 20)
   target_link_libraries(wrapper_${standard} PRIVATE hooksess::hooksess)
   add_test(NAME checks/wrapper_${standard} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/lines.sh $<TARGET_FILE:wrapper_${standard}>)
   set_tests_properties(checks/wrapper_${standard} PROPERTIES LABELS unit)
+  add_dependencies(unit_tests wrapper_${standard})
 endforeach()
 
 add_test(
