@@ -7,4 +7,11 @@ pkg_check_modules(hooksess_protobuf_c REQUIRED IMPORTED_TARGET GLOBAL libprotobu
 pkg_check_modules(hooksess_isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
 pkg_check_modules(hooksess_jansson REQUIRED IMPORTED_TARGET GLOBAL jansson>=2.12)
 pkg_check_modules(hooksess_zlib REQUIRED IMPORTED_TARGET GLOBAL zlib)
-find_program(HOOKSESS_PROTOC_C protoc-c REQUIRED)
+
+# The source archive of a release contains the code that protobuf-c's compiler generates. A clone needs the compiler.
+# -DHOOKSESS_PROTOC_C=PROGRAM generates the code in both cases.
+set(hooksess_wire_dir ${PROJECT_SOURCE_DIR}/src/base/wire)
+if(HOOKSESS_PROTOC_C OR NOT EXISTS ${hooksess_wire_dir}/tensor.pb-c.c)
+  find_program(HOOKSESS_PROTOC_C protoc-c REQUIRED)
+  set(hooksess_wire_dir ${PROJECT_BINARY_DIR}/src/wire)
+endif()

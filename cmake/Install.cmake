@@ -1,49 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
+# Install rules by component, so that packages can divide the files:
+#   runtime        libhooksess.so.0.1
+#   development    headers, libhooksess.so, libhooksess.a, the CMake package and hooksess.pc
+#   tools          the command `hooksess`
+#   testing        libhooksess_testing with its header, CMake targets and .pc file
+#   tensorflow     libhooksess_tensorflow with its headers and CMake target
+#   documentation  README, change log, license, documents and examples
+# Rules without a component belong to development.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 include(CMakePackageConfigHelpers)
 
 set(hooksess_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hooksess)
 
-install(DIRECTORY include/hooksess DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# hooksess_install_export(SET COMPONENT): the CMake targets of an export set.
+function(hooksess_install_export set component)
+  install(
+    EXPORT ${set}
+    NAMESPACE hooksess::
+    DESTINATION ${hooksess_package_dir}
+    COMPONENT ${component})
+endfunction()
 
-# An export set for each kind of library: a program that uses the shared ones needs none of the static ones' dependencies.
+install(
+  DIRECTORY include/hooksess
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  COMPONENT development
+  PATTERN testing.h EXCLUDE
+  PATTERN tensorflow*.h EXCLUDE)
+install(FILES include/hooksess/testing.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT testing)
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation PATTERN __pycache__ EXCLUDE)
+
+# One export set per library: a program that links the shared libraries needs no dependencies of the static ones, and the
+# testing library can be missing.
 foreach(kind IN ITEMS shared static)
   if(TARGET hooksess_${kind})
     install(
-      TARGETS hooksess_${kind} hooksess_testing_${kind}
+      TARGETS hooksess_${kind}
       EXPORT hooksess-${kind}
-      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+    hooksess_install_export(hooksess-${kind} development)
     install(
-      EXPORT hooksess-${kind}
-      NAMESPACE hooksess::
-      DESTINATION ${hooksess_package_dir})
+      TARGETS hooksess_testing_${kind}
+      EXPORT hooksess-testing-${kind}
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT testing
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT testing)
+    hooksess_install_export(hooksess-testing-${kind} testing)
   endif()
 endforeach()
 
-# In an export set of its own, over the shared library, or over the static one where there is no other.
+# It uses the shared library, or the static one if only that is built.
 if(TARGET hooksess_tensorflow)
   install(
     TARGETS hooksess_tensorflow
     EXPORT hooksess-tensorflow
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(
-    EXPORT hooksess-tensorflow
-    NAMESPACE hooksess::
-    DESTINATION ${hooksess_package_dir})
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tensorflow
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tensorflow)
+  hooksess_install_export(hooksess-tensorflow tensorflow)
+  install(FILES include/hooksess/tensorflow.h include/hooksess/tensorflow_server.h
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT tensorflow)
 endif()
 
 if(TARGET hooksess_tool)
-  install(TARGETS hooksess_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS hooksess_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
 
 configure_package_config_file(cmake/hooksessConfig.cmake.in ${PROJECT_BINARY_DIR}/hooksessConfig.cmake
                               INSTALL_DESTINATION ${hooksess_package_dir})
 # The ABI is that of the minor version until 1.0, and of the major version from then on (docs/abi.md); so is the soname.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hooksessConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/hooksessConfig.cmake ${PROJECT_BINARY_DIR}/hooksessConfigVersion.cmake
-        DESTINATION ${hooksess_package_dir})
+install(
+  FILES ${PROJECT_BINARY_DIR}/hooksessConfig.cmake ${PROJECT_BINARY_DIR}/hooksessConfigVersion.cmake
+  DESTINATION ${hooksess_package_dir}
+  COMPONENT development)
 
 # The prefix follows from where the .pc file is, so that the tree can be moved.
 cmake_path(SET pc_dir NORMALIZE "/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
@@ -51,5 +81,18 @@ file(RELATIVE_PATH hooksess_pc_to_prefix "${pc_dir}" "/")
 string(REGEX REPLACE "/$" "" hooksess_pc_to_prefix "${hooksess_pc_to_prefix}")
 foreach(name IN ITEMS hooksess hooksess_testing)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/hooksess.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/hooksess_testing.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT testing)
+
+# `cpack` in the build directory packs all of it into one archive, which can be unpacked anywhere.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_GENERATOR TGZ)
+  set(CPACK_PACKAGE_VENDOR "The libhooksess maintainers")
+  set(CPACK_PACKAGE_FILE_NAME hooksess-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
+  set(CPACK_PACKAGE_CHECKSUM SHA256)
+  set(CPACK_VERBATIM_VARIABLES ON)
+  include(CPack)
+  # cmake/release.sh makes the source archive. Without this file CMake defines no target package_source.
+  file(REMOVE ${CPACK_SOURCE_OUTPUT_CONFIG_FILE})
+endif()

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-packages.sh build|train|tensorflow|test|nightly...: installs what is missing for it, on Debian. As root, or with sudo.
+# install-packages.sh build|train|tensorflow|test|nightly|package...: installs what is missing for it, on Debian. As root, or with
+# sudo.
 set -eu
 packages="cmake gcc libc6-dev libisal-dev libjansson-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
 for what in "$@"; do
@@ -10,8 +11,9 @@ for what in "$@"; do
     train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
     test) packages="$packages ca-certificates clang g++ libcmocka-dev mandoc protobuf-compiler python3 python3-venv"
-          packages="$packages chromium chromium-driver fonts-dejavu-core procps" ;;
-    *) echo "install-packages.sh: '$what' is none of build, train, tensorflow, test and nightly" >&2; exit 2 ;;
+          packages="$packages chromium chromium-driver fonts-dejavu-core git procps" ;;
+    package) packages="$packages build-essential debhelper libcmocka-dev lintian python3" ;;
+    *) echo "install-packages.sh: '$what' is none of build, train, tensorflow, test, nightly and package" >&2; exit 2 ;;
     esac
 done
 

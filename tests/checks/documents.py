@@ -3,8 +3,9 @@
 """What the documents say of the source is so.
 
 The guide's first program with an op is examples/first_program, word for word (but for the layout). The README's difference is a
-part of that between the programs of examples/adopt. README and guide stay short. What documents link to exists. Each difference
-from TensorFlow that is listed has a test that bears its ID. docs/errors.md explains every code.
+part of that between the programs of examples/adopt. README and guide stay short. Each difference
+from TensorFlow that is listed has a test that bears its ID. docs/errors.md explains every code; docs/install.md lists the
+build options.
 """
 import difflib
 import pathlib
@@ -18,10 +19,6 @@ wrong = []
 
 def squeeze(text):
     return re.sub(r"\s+", "", text)
-
-
-def headings(text):
-    return {re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-") for line in re.findall(r"^#+ (.*)$", text, re.M)}
 
 
 def blocks(document, language):
@@ -44,18 +41,16 @@ for document in (root / "README.md", *(root / "docs/guide").glob("*.md")):
     if words > most:
         wrong.append(f"{document.relative_to(root)}: {words} words; it may have {most}")
 
-documents = [path for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "python/*.md") for path in sorted(root.glob(pattern))]
-for document in documents:
-    for link in re.findall(r"\]\((?!https://)([^)\s]+)\)", document.read_text()):
-        path, _, heading = link.partition("#")
-        target = document.parent / path if path else document
-        if not target.exists() or (heading and heading not in headings(target.read_text())):
-            wrong.append(f"{document.relative_to(root)}: nothing at {link}")
-
 codes = re.findall(r"^    (HS_\w+) = (\d+)", (root / "include/hooksess/status.h").read_text(), re.M)
 explained = re.findall(r"^\| `(HS_\w+)` \| (\d+)", (root / "docs/errors.md").read_text(), re.M)
 if codes != explained or not codes:
     wrong.append(f"docs/errors.md does not explain the codes of status.h: {sorted(set(codes) ^ set(explained))}")
+cmake = "".join((root / name).read_text() for name in ("CMakeLists.txt", "cmake/Dependencies.cmake", "src/tensorflow/CMakeLists.txt"))
+options = set(re.findall(r"\b(?:option|set|find_program)\((HOOKSESS_\w+)", cmake))
+table = (root / "docs/install.md").read_text().split("## Build options")[1]
+listed = set(re.findall(r"`(HOOKSESS_\w+)`", "".join(re.findall(r"^\|([^|]*)\|", table, re.M))))
+wrong += [f"docs/install.md: the build option {name} is {where}" for names, where in
+          ((options - listed, "missing"), (listed - options, "not in CMake")) for name in sorted(names)]
 
 tests = "".join(path.read_text() for path in (root / "tests").rglob("*.c"))
 rows = re.findall(r"^\| ([A-Z]{2}-\d.*?) \|", (root / "docs/tensorflow-differences.md").read_text(), re.M)

@@ -13,6 +13,7 @@ foreach(language IN ITEMS c cpp)
   target_link_libraries(lines_${language} PRIVATE hooksess::hooksess m)
   add_test(NAME checks/lines_${language} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/lines.sh $<TARGET_FILE:lines_${language}>)
   set_tests_properties(checks/lines_${language} PROPERTIES LABELS unit)
+  add_dependencies(unit_tests lines_${language})
 endforeach()
 
 # hooksess.hpp, with the oldest standard that it supports, and a newer one.
@@ -23,6 +24,7 @@ foreach(standard IN ITEMS 17 20)
   target_link_libraries(wrapper_${standard} PRIVATE hooksess::hooksess)
   add_test(NAME checks/wrapper_${standard} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/lines.sh $<TARGET_FILE:wrapper_${standard}>)
   set_tests_properties(checks/wrapper_${standard} PROPERTIES LABELS unit)
+  add_dependencies(unit_tests wrapper_${standard})
 endforeach()
 
 add_test(
@@ -68,6 +70,10 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
   set_tests_properties(checks/cuda PROPERTIES SKIP_RETURN_CODE 77)
   add_test(NAME checks/exports_testing COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh ${abi} $<TARGET_FILE:hooksess_testing_shared>
                                                $<TARGET_FILE:hooksess_testing_static> ${PROJECT_SOURCE_DIR}/include/hooksess/testing.h ${PROJECT_SOURCE_DIR}/include/hooksess/simulation.h)
+  add_test(NAME checks/symbols COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_shared>
+                                       ${PROJECT_SOURCE_DIR}/debian/libhooksess${abi}.symbols)
+  add_test(NAME checks/symbols_testing COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_testing_shared>
+                                               ${PROJECT_SOURCE_DIR}/debian/libhooksess-testing-dev.symbols)
   if(TARGET hooksess_tensorflow)
     add_test(NAME checks/exports_tensorflow COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
                                                     ${abi} $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h

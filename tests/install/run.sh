@@ -1,114 +1,66 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh BUILD SOURCE: installs the library, moves the tree, and builds programs against it alone: with find_package and with
-# pkg-config, shared and static, from C and from C++.
+# run.sh BUILD SOURCE: installs the library, moves the tree, and builds programs against it alone. Each installed file belongs to
+# exactly one component, and the archive of CPack contains the same files.
 set -eu
 build=$1 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-DESTDIR= cmake --install "$build" --prefix "$work/first" >"$work/install.log"
-mv "$work/first" "$work/moved" # nothing in it may depend on where it was
-prefix=$work/moved
-libdir=$(dirname "$(find "$prefix" -name 'libhooksess.so' | head -1)")
-export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir"
 
-try() { # NAME COMMAND...: quiet unless it fails
-    name=$1
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+install_to() { # DIRECTORY [OPTION...]
+    directory=$1
     shift
-    "$@" >"$work/log" 2>&1 || { echo "FAILED: $name"; cat "$work/log"; exit 1; }
-    echo "ok: $name"
+    DESTDIR= cmake --install "$build" --prefix "$directory" "$@" >>"$work/install.log"
 }
 
-hook=$source/examples/custom_hook
-try "find_package, configure" cmake -S "$hook" -B "$work/alone" -DCMAKE_PREFIX_PATH="$prefix"
-try "find_package, build" cmake --build "$work/alone"
-try "find_package, run" "$work/alone/custom_hook" "$work/model"
-try "find_package, run again" "$work/alone/custom_hook" "$work/model"
-grep -q "already done" "$work/log" || { echo "FAILED: the second run did not find the first"; cat "$work/log"; exit 1; }
-
-test=$source/examples/hook_test
-try "hook_test, configure" cmake -S "$test" -B "$work/test" -DCMAKE_PREFIX_PATH="$prefix"
-try "hook_test, build" cmake --build "$work/test"
-try "hook_test, run" ctest --test-dir "$work/test"
-try "hook_test, pkg-config" cc "$test/best_loss.c" "$test/test_best_loss.c" -o "$work/hook_test" $(pkg-config --cflags --libs hooksess_testing) -lm
-try "hook_test, pkg-config, run" "$work/hook_test" "$work/best_loss.txt"
-
-ahead=$source/examples/read_ahead
-try "read_ahead, configure" cmake -S "$ahead" -B "$work/ahead" -DCMAKE_PREFIX_PATH="$prefix"
-try "read_ahead, build" cmake --build "$work/ahead"
-try "read_ahead, run" "$work/ahead/read_ahead" "$work/line"
-grep -q "restored the best state" "$work/log" || { echo "FAILED: read_ahead did not end with the best"; cat "$work/log"; exit 1; }
-
-textfile=$source/examples/prometheus
-try "prometheus, configure" cmake -S "$textfile" -B "$work/textfile" -DCMAKE_PREFIX_PATH="$prefix"
-try "prometheus, build" cmake --build "$work/textfile"
-try "prometheus, run" "$work/textfile/prometheus" "$work/training.prom"
-grep -q "^training_train_loss " "$work/training.prom" || { echo "FAILED: prometheus wrote no loss"; exit 1; }
-
-adopt=$source/examples/adopt
-mkdir "$work/adopted"
-try "adopt, configure" cmake -S "$adopt" -B "$work/adopt" -DCMAKE_PREFIX_PATH="$prefix"
-try "adopt, build" cmake --build "$work/adopt"
-(cd "$work/adopted" && "$work/adopt/adopt_after" 2>"$work/log" >"$work/after.txt") || { echo "FAILED: adopt"; cat "$work/log"; exit 1; }
-"$work/adopt/adopt_before" | cmp - "$work/after.txt" || { echo "FAILED: adopt: its losses are not those of before"; exit 1; }
-echo "ok: adopt, run"
-
+install_to "$work/first"
+mv "$work/first" "$work/moved" # nothing in it may depend on where it was
+sh "$source/tests/install/clients.sh" "$work/moved" "$source"
+"$work/moved/bin/hooksess" --help >"$work/log" 2>&1 || { cat "$work/log"; fail "the tool, moved"; }
 for file in man/man1/hooksess.1 man/man3/hooksess-graph.3 man/man3/hs_graph_new.3 man/man7/hooksess-conventions.7 \
-    bash-completion/completions/hooksess zsh/site-functions/_hooksess; do
-    [ -s "$prefix/share/$file" ] || { echo "FAILED: share/$file is not installed"; exit 1; }
-done
-echo "ok: man pages and completions"
-
-if [ -x "$prefix/bin/hooksess" ]; then
-    try "the tool, moved" env -u LD_LIBRARY_PATH "$prefix/bin/hooksess" checkpoint verify "$work/model"
-fi
-
-for kind in shared static; do
-    mkdir "$work/$kind"
-    cp "$source/tests/install/client.c" "$work/$kind/client.c"
-    cp "$source/tests/install/client.c" "$work/$kind/client.cpp"
-    cp "$source/tests/install/CMakeLists.txt" "$work/$kind/"
-    try "find_package $kind, configure" cmake -S "$work/$kind" -B "$work/$kind/build" -DCMAKE_PREFIX_PATH="$prefix" -DKIND=$kind
-    try "find_package $kind, build" cmake --build "$work/$kind/build"
-    try "find_package $kind, run C" "$work/$kind/build/client_c"
-    try "find_package $kind, run C++" "$work/$kind/build/client_cpp"
-done
-cp -r "$test" "$work/static_test"
-sed -i 's/COMPONENTS testing/COMPONENTS static testing/; s/hooksess::testing hooksess::hooksess/hooksess::testing_static/' "$work/static_test/CMakeLists.txt"
-try "hook_test static, configure" cmake -S "$work/static_test" -B "$work/static_test/build" -DCMAKE_PREFIX_PATH="$prefix"
-try "hook_test static, build" cmake --build "$work/static_test/build"
-try "hook_test static, run" env -u LD_LIBRARY_PATH "$work/static_test/build/hook_test" "$work/best_loss.txt"
-
-for compiler in cc c++; do
-    language=$([ $compiler = cc ] && echo c || echo c++)
-    try "pkg-config shared, $language" $compiler -x $language "$source/tests/install/client.c" -x none -o "$work/client" $(pkg-config --cflags --libs hooksess)
-    try "pkg-config shared, $language, run" "$work/client"
-    # the static library by name: -lhooksess would find the shared one beside it
-    static=$(pkg-config --static --libs hooksess | sed "s|-lhooksess|$libdir/libhooksess.a|")
-    try "pkg-config static, $language" $compiler -x $language "$source/tests/install/client.c" -x none -o "$work/client" $(pkg-config --cflags hooksess) $static
-    try "pkg-config static, $language, run" env -u LD_LIBRARY_PATH "$work/client"
+    bash-completion/completions/hooksess; do
+    [ -s "$work/moved/share/$file" ] || fail "share/$file is not installed"
 done
 
-if [ -n "$(find "$libdir" -name 'libhooksess_tensorflow.so')" ]; then
-    mkdir "$work/tensorflow"
-    cp "$source/tests/install/tensorflow.c" "$work/tensorflow/client.c"
-    cp "$source/tests/install/tensorflow.c" "$work/tensorflow/client.cpp"
-    cp "$source/tests/install/CMakeLists.txt" "$work/tensorflow/"
-    try "find_package tensorflow, configure" cmake -S "$work/tensorflow" -B "$work/tensorflow/build" -DCMAKE_PREFIX_PATH="$prefix" -DKIND=tensorflow
-    try "find_package tensorflow, build" cmake --build "$work/tensorflow/build"
-    try "find_package tensorflow, run C" "$work/tensorflow/build/client_c"
-    try "find_package tensorflow, run C++" "$work/tensorflow/build/client_cpp"
-    graph=$source/examples/tensorflow
-    try "train_graph, configure" cmake -S "$graph" -B "$work/graph" -DCMAKE_PREFIX_PATH="$prefix"
-    try "train_graph, build" cmake --build "$work/graph"
-    try "train_graph, run" "$work/graph/train_graph" --help
-    try "tensorflow, without its library" env TENSORFLOW_ROOT=/nowhere "$work/tensorflow/build/client_c" missing
-fi
+for component in runtime development tools testing tensorflow documentation; do
+    install_to "$work/$component" --component $component
+    cp -an "$work/$component/." "$work/all"
+    (cd "$work/$component" && find . ! -type d) >>"$work/files"
+done
+[ -z "$(sort "$work/files" | uniq -d)" ] || fail "in two components: $(sort "$work/files" | uniq -d)"
+diff -r "$work/moved" "$work/all" || fail "the components are not what a whole installation is"
+case $(cd "$work/runtime" && find . -type f) in
+./lib*/libhooksess.so.*) ;;
+*) fail "the component runtime is not the shared library alone: $(find "$work/runtime" -type f)" ;;
+esac
+echo "ok: components"
 
-mkdir "$work/wrong"
-printf 'cmake_minimum_required(VERSION 3.22)\nproject(wrong C)\nfind_package(hooksess 0.2 REQUIRED)\n' >"$work/wrong/CMakeLists.txt"
-if cmake -S "$work/wrong" -B "$work/wrong/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1; then
-    echo "FAILED: a later version was asked for and found"
-    exit 1
-fi
-echo "ok: a version that is not there is not found"
+mkdir "$work/untested"
+cp -a "$work/runtime/." "$work/development/." "$work/untested"
+mkdir "$work/find"
+cat >"$work/find/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.22)
+project(find LANGUAGES C)
+find_package(hooksess 0.1 REQUIRED)
+if(NOT TARGET hooksess::hooksess)
+  message(FATAL_ERROR "no target hooksess::hooksess")
+endif()
+find_package(hooksess 0.1 QUIET COMPONENTS testing)
+if(hooksess_FOUND)
+  message(FATAL_ERROR "found a testing library that is not installed")
+endif()
+END
+cmake -S "$work/find" -B "$work/find/build" -DCMAKE_PREFIX_PATH="$work/untested" >"$work/log" 2>&1 || { cat "$work/log"; fail "without testing"; }
+echo "ok: runtime and development without testing"
+
+# With the generator of the build, cpack would first build all targets.
+cpack --config "$build/CPackConfig.cmake" -B "$work/cpack" -D CPACK_CMAKE_GENERATOR=Ninja >"$work/log" || { cat "$work/log"; fail cpack; }
+(cd "$work/cpack" && sha256sum --quiet -c ./*.sha256)
+mkdir "$work/unpacked"
+tar -xzf "$work"/cpack/hooksess-*.tar.gz -C "$work/unpacked" --strip-components=1
+diff -r "$work/moved" "$work/unpacked" || fail "the archive of cpack is not what is installed"
+echo "ok: cpack"

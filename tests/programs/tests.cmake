@@ -12,6 +12,7 @@ foreach(language IN ITEMS c cpp)
   target_link_libraries(own_hook_${language} PRIVATE hooksess::hooksess)
   add_test(NAME programs/own_hook_${language} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/lines.sh $<TARGET_FILE:own_hook_${language}>)
   set_tests_properties(programs/own_hook_${language} PROPERTIES LABELS unit)
+  add_dependencies(unit_tests own_hook_${language})
 endforeach()
 
 # adopt_test(NAME MODULE FOLDER BEFORE AFTER [VARIABLE...]): the programs of examples/FOLDER before and after.
