@@ -47,7 +47,7 @@ static const uint32_t after_block[4][256] = {
     TABLE(0x25bbf5dbu, 0x4b77ebb6u, 0x96efd76cu, 0x2833d829u, 0x5067b052u, 0xa0cf60a4u, 0x4472b7b9u, 0x88e56f72u),
 };
 
-/* One load instruction, where the compiler tells the byte order. */
+/* One load instruction, if the byte order is known to be little-endian. */
 static inline uint64_t little_endian(const unsigned char *p)
 {
     uint64_t word;

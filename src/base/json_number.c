@@ -19,7 +19,7 @@ static const char *skip_digits(const char *at)
     return n ? at + n : NULL;
 }
 
-/* Returns the end of a number in JSON's form. NULL: it is none. strtod alone accepts more. */
+/* Returns the end of a number in JSON's form, or NULL. strtod alone accepts more. */
 static const char *skip_number(const char *at)
 {
     at += *at == '-';
@@ -59,7 +59,7 @@ bool hs__json_number(const char *text, double *number)
     return true;
 }
 
-/* Returns what is behind a string that begins at `at`. */
+/* Returns the end of a string that begins at `at`. */
 static const char *skip_string(const char *at)
 {
     for (at++; *at && *at != '"'; at++)

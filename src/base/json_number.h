@@ -8,8 +8,8 @@
 
 /* Parses a text that is one number, with blanks around it. False: it is something else, or the number is not finite. */
 bool hs__json_number(const char *text, double *number);
-/* Finds the first member `key` of a JSON object, which is not checked otherwise. False: it has none, or that is not a
- * finite number. */
+/* Finds the first member `key` of a JSON object, without other checks of the object. False: not found, or
+ * not a finite number. */
 bool hs__json_member_number(const char *text, const char *key, double *number);
 
 #endif

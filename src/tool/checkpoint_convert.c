@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t length = strlen(name), n = strlen(ending);
-    return length >= n && strcmp(name + length - n, ending) == 0;
-}
-
 /* Other commands accept an index file or a directory as the name of a checkpoint. A new checkpoint must be named by its
  * prefix, because "x.index" or "dir" as a prefix would create files with unexpected names. */
 static bool is_valid_output(const char *to)

@@ -48,8 +48,7 @@ json_t *js_dims(const hs_shape *dims)
         return json_null();
     json_t *list = made(json_array());
     for (int32_t i = 0; i < dims->rank; i++)
-        if (json_array_append_new(list, json_integer(dims->dims[i])) != 0)
-            out_of_memory = true;
+        js_add(list, json_integer(dims->dims[i]));
     return list;
 }
 
@@ -66,6 +65,12 @@ json_t *js_tensor(const char *name, const hs_tensor *info)
 void js_set(json_t *object, const char *key, json_t *value)
 {
     if (json_object_set_new(object, key, value) != 0)
+        out_of_memory = true;
+}
+
+void js_add(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) != 0)
         out_of_memory = true;
 }
 

@@ -8,7 +8,7 @@ from support import SOURCE, TIMEOUT, TOOL, ToolCase
 
 COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff"),
             ("checkpoint", "convert"), ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact"),
-            ("verify-resume",)]
+            ("events", "plot"), ("status",), ("outcome",), ("verify-resume",)]
 
 
 class CommandLine(ToolCase):
