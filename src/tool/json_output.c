@@ -81,6 +81,11 @@ void js_write(json_t *value)
     json_decref(value);
 }
 
+void js_free(json_t *value)
+{
+    json_decref(value);
+}
+
 void js_list_begin(void)
 {
     fputs("[", stdout);

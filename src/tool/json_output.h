@@ -24,6 +24,7 @@ void js_set(json_t *object, const char *key, json_t *value);
 void js_add(json_t *array, json_t *value);
 /* Writes the value and frees it. */
 void js_write(json_t *value);
+void js_free(json_t *value);
 
 /* Writes an array with one value per line. Arrays do not nest. */
 void js_list_begin(void);
@@ -48,6 +49,7 @@ typedef struct json_t json_t;
 #define js_set(object, key, value) ((void)(object), (void)(key), (void)(value))
 #define js_add(array, value)       ((void)(array), (void)(value))
 #define js_write(value)            ((void)(value))
+#define js_free(value)             ((void)(value))
 #define js_list_begin()            ((void)0)
 #define js_list_add(value)         ((void)(value))
 #define js_list_end()              ((void)0)

@@ -49,13 +49,15 @@ static const struct command commands[] = {
      NULL},
     {"checkpoint",
      "verify",
-     "PREFIX",
+     "[--json] PREFIX",
      "verify all checksums",
      "Reads all bytes of a checkpoint that have a checksum: the index, all tensors, the lengths of strings. Prints\n"
      "each tensor that is damaged, or whose data file is missing, with the cause. The exit status is 0 only if no\n"
-     "damage was found.\n",
+     "damage was found. --json prints one object of \"checkpoint\", \"tensors\", \"bytes\", \"damaged\" (an array of\n"
+     "{\"tensor\", \"message\"}; the tensor null is the index) and \"not_verified\" (a number). Safetensors files have no\n"
+     "checksums.\n",
      1,
-     {false},
+     {[OPTION_JSON] = true},
      checkpoint_verify,
      NULL},
     {"checkpoint",
@@ -72,16 +74,16 @@ static const struct command commands[] = {
      NULL},
     {"checkpoint",
      "convert",
-     "FROM TO",
+     "[--json] FROM TO",
      "convert a checkpoint to a safetensors file, or back",
      "Converts a checkpoint to a safetensors file, or a safetensors file to a checkpoint. Exactly one of the two names\n"
      "ends in .safetensors. All tensors are converted with dtype, shape and bytes, also the state of hooks. A tensor\n"
      "that the other format does not support, such as one of strings, is an error; the identity of a state is stored\n"
      "as bytes. The metadata of a safetensors file and the graph of a checkpoint (PREFIX.meta) are left out, too.\n"
      "Existing checksums are verified. TO is replaced atomically, and is unchanged after a failure. It is an error if\n"
-     "a training saves to the directory of a new checkpoint.\n",
+     "a training saves to the directory of a new checkpoint. --json prints {\"from\", \"to\"}.\n",
      2,
-     {false},
+     {[OPTION_JSON] = true},
      checkpoint_convert,
      NULL},
     {"events",
