@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the library links: protobuf-c (and its compiler, at build time), ISA-L, Jansson, zlib, threads.
+# What the library links: protobuf-c (and its compiler, at build time), zlib, threads, and with their options ISA-L and Jansson.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(hooksess_protobuf_c REQUIRED IMPORTED_TARGET GLOBAL libprotobuf-c)
-pkg_check_modules(hooksess_isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
-pkg_check_modules(hooksess_jansson REQUIRED IMPORTED_TARGET GLOBAL jansson>=2.12)
 pkg_check_modules(hooksess_zlib REQUIRED IMPORTED_TARGET GLOBAL zlib)
+set(hooksess_libraries PkgConfig::hooksess_protobuf_c PkgConfig::hooksess_zlib Threads::Threads)
+set(hooksess_pc_requires libprotobuf-c zlib)
+if(HOOKSESS_ISAL)
+  pkg_check_modules(hooksess_isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
+  list(APPEND hooksess_libraries PkgConfig::hooksess_isal)
+  list(APPEND hooksess_pc_requires libisal)
+endif()
+if(HOOKSESS_JSON)
+  pkg_check_modules(hooksess_jansson REQUIRED IMPORTED_TARGET GLOBAL jansson>=2.12)
+  list(APPEND hooksess_libraries PkgConfig::hooksess_jansson)
+  list(APPEND hooksess_pc_requires jansson)
+endif()
+list(JOIN hooksess_pc_requires " " hooksess_pc_requires)
 
 # The source archive of a release contains the code that protobuf-c's compiler generates. A clone needs the compiler.
 # -DHOOKSESS_PROTOC_C=PROGRAM generates the code in both cases.

@@ -12,12 +12,14 @@
  *         code = hs_safetensors_save(raw, "export.safetensors", NULL, &err);
  *
  * To continue a training, use checkpoints (checkpoint.h): a safetensors file has no checksums, no state of hooks or
- * backend, and never counts as the newest. A damaged header or a wrong length is found, a changed value is not.
+ * backend, and never counts as the newest. A damaged header or a wrong length is found, a changed value is not. To read a
+ * file without a session, open it with hs_checkpoint_open.
  *
  *   dtypes   F64, F32, F16, BF16, I64 to I8, U64 to U8, BOOL, and C64 (HS_COMPLEX64), which old readers refuse. Not stored:
  *            strings, quantized numbers, HS_COMPLEX128. Not read: F8_E4M3 and other types
  *   layout   values are aligned to their size and begin at a multiple of 64 bytes. Equal tensors give equal files
  *   memory   Jansson reads and writes the headers, with malloc and not with hs_env.allocator
+ *   builds   with -DHOOKSESS_JSON=OFF, each function that needs a safetensors file returns HS_UNIMPLEMENTED
  *
  * Threads: one thread at a time per object. Any thread may call hs_checkpoint_convert. */
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc32c.h"
 
+#ifdef HOOKSESS_ISAL
+
 #include <isa-l/crc.h>
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -37,3 +39,15 @@ uint32_t hs__crc32c(uint32_t crc, const void *data, size_t bytes)
 #endif
     return ~state;
 }
+
+#else
+
+#include "base/crc32c_portable.h"
+
+uint32_t hs__crc32c(uint32_t crc, const void *data, size_t bytes)
+{
+    return hs__crc32c_by(hs__crc32c_supports(HS__CRC32C_INSTRUCTIONS) ? HS__CRC32C_INSTRUCTIONS : HS__CRC32C_TABLE, crc,
+                         data, bytes);
+}
+
+#endif

@@ -82,3 +82,18 @@ const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes)
     snprintf(to, HS__NUMBER_TEXT, "%.*f %s", unit ? 1 : 0, number, units[unit]);
     return to;
 }
+
+/* If there is no memory for the C locale, the current locale is used. */
+hs__c_numbers hs__c_numbers_begin(void)
+{
+    hs__c_numbers numbers = {.c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    numbers.before = uselocale(numbers.c);
+    return numbers;
+}
+
+void hs__c_numbers_end(hs__c_numbers numbers)
+{
+    uselocale(numbers.before);
+    if (numbers.c)
+        freelocale(numbers.c);
+}

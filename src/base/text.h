@@ -2,6 +2,7 @@
 #ifndef HS_BASE_TEXT_H
 #define HS_BASE_TEXT_H
 
+#include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +21,13 @@ size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut);
 enum { HS__NUMBER_TEXT = 32 };
 const char *hs__secs_text(char to[HS__NUMBER_TEXT], double secs);
 const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes);
+
+/* Between begin and end, this thread formats and parses numbers in the C locale. The program's locale may use a decimal
+ * comma. */
+typedef struct hs__c_numbers {
+    locale_t c, before;
+} hs__c_numbers;
+hs__c_numbers hs__c_numbers_begin(void);
+void hs__c_numbers_end(hs__c_numbers numbers);
 
 #endif

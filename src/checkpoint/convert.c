@@ -172,13 +172,6 @@ static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to
     return code;
 }
 
-static bool is_safetensors(const char *path)
-{
-    static const char ending[] = ".safetensors";
-    size_t length = strlen(path), n = sizeof ending - 1;
-    return length >= n && strcmp(path + length - n, ending) == 0;
-}
-
 hs_code hs_checkpoint_convert(const hs_env *given, const char *from, const char *to, hs_error *err)
 {
     hs_env env;
@@ -186,13 +179,13 @@ hs_code hs_checkpoint_convert(const hs_env *given, const char *from, const char 
     if (!from || !to || !*hs__path_base(from) || !*hs__path_base(to))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_convert: %s",
                             from && *hs__path_base(from) ? "to is missing" : "from is missing");
-    if (is_safetensors(from) == is_safetensors(to))
+    if (hs__is_safetensors(from) == hs__is_safetensors(to))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "cannot convert '%s' to '%s': exactly one of the two names must end in .safetensors", from, to);
     hs_code code = hs__env_take(&env, given, err);
     if (code)
         return code;
-    code = is_safetensors(to) ? to_safetensors(&env, from, to, err) : to_checkpoint(&env, from, to, err);
+    code = hs__is_safetensors(to) ? to_safetensors(&env, from, to, err) : to_checkpoint(&env, from, to, err);
     if (code)
         hs_error_prefix(err, "cannot convert '%s' to '%s'", from, to);
     return code;

@@ -1,18 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a checkpoint without a session, and finding the newest. */
+/* Reading a checkpoint or a safetensors file without a session, and finding the newest checkpoint. */
 #include <hooksess/checkpoint.h>
 
 #include "base/files.h"
+#include "checkpoint/archive.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/state_file.h"
 #include "formats/bundle.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct hs_checkpoint_reader {
     hs_env env;
-    hs__bundle_reader bundle;
+    hs__archive archive;
+    hs__bundle_reader bundle;     /* of a checkpoint */
+    hs__safetensors_reader *file; /* NULL: the archive is a checkpoint */
+    size_t *by_name;              /* with `file`: the tensors in the order of their names */
 };
+
+/* Opening. */
+
+static int compare_names(const void *a, const void *b)
+{
+    const hs__safetensors_entry *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static hs_code sort_by_name(hs_checkpoint_reader *reader, hs_error *err)
+{
+    const hs__safetensors_header *header = &reader->file->header;
+    const hs__safetensors_entry **entries = hs__alloc(&reader->env, header->n + 1, sizeof *entries);
+    reader->by_name = hs__alloc(&reader->env, header->n + 1, sizeof *reader->by_name);
+    hs_code code =
+        entries && reader->by_name ? HS_OK : hs__no_memory(err, header->n * sizeof *entries, "a list of tensors");
+    for (size_t i = 0; !code && i < header->n; i++)
+        entries[i] = &header->entries[i];
+    if (!code && header->n)
+        qsort(entries, header->n, sizeof *entries, compare_names);
+    for (size_t i = 0; !code && i < header->n; i++)
+        reader->by_name[i] = (size_t)(entries[i] - header->entries);
+    hs__free(&reader->env, entries);
+    return code;
+}
+
+static void close_file(hs_checkpoint_reader *reader)
+{
+    hs__safetensors_reader_close(reader->file);
+    hs__free(&reader->env, reader->file);
+    hs__free(&reader->env, reader->by_name);
+}
+
+static hs_code open_file(hs_checkpoint_reader *reader, const char *path, hs_error *err)
+{
+    reader->file = hs__alloc(&reader->env, 1, sizeof *reader->file);
+    if (!reader->file)
+        return hs__no_memory(err, sizeof *reader->file, "a reader of safetensors files");
+    hs_code code = hs__safetensors_reader_open(reader->file, &reader->env, path, err);
+    if (code) {
+        hs__free(&reader->env, reader->file);
+        return code;
+    }
+    reader->archive = hs__safetensors_archive(reader->file);
+    if ((code = sort_by_name(reader, err)))
+        close_file(reader);
+    return code;
+}
+
+static hs_code open_bundle(hs_checkpoint_reader *reader, const char *prefix, hs_error *err)
+{
+    hs_code code = hs__bundle_reader_open(&reader->bundle, &reader->env, prefix, err);
+    if (!code)
+        reader->archive = hs__bundle_archive(&reader->bundle);
+    return code;
+}
 
 hs_checkpoint_reader *hs_checkpoint_open(const hs_env *given, const char *prefix, hs_error *err)
 {
@@ -30,7 +91,7 @@ hs_checkpoint_reader *hs_checkpoint_open(const hs_env *given, const char *prefix
         return NULL;
     }
     reader->env = env;
-    if (hs__bundle_reader_open(&reader->bundle, &reader->env, prefix, err)) {
+    if ((hs__is_safetensors(prefix) ? open_file : open_bundle)(reader, prefix, err)) {
         hs__free(&env, reader);
         return NULL;
     }
@@ -42,117 +103,127 @@ void hs_checkpoint_close(hs_checkpoint_reader *reader)
     if (!reader)
         return;
     hs_env env = reader->env;
-    hs__bundle_reader_close(&reader->bundle);
+    if (reader->file)
+        close_file(reader);
+    else
+        hs__bundle_reader_close(&reader->bundle);
     hs__free(&env, reader);
 }
 
-static hs_tensor describe(const hs__bundle_entry *entry)
+/* Describing. */
+
+static hs_tensor describe(const hs__stored *stored)
 {
-    hs_tensor info = hs_tensor_of((hs_dtype)entry->dtype, entry->shape, NULL);
-    info.bytes = hs__bundle_read_bytes(entry);
+    hs_tensor info = hs_tensor_of((hs_dtype)stored->dtype, stored->shape, NULL);
+    info.bytes = stored->bytes;
     return info;
 }
 
 bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, const char **name, hs_tensor *info)
 {
-    if (!reader || index >= reader->bundle.n_entries)
+    if (!reader || index >= reader->archive.n)
         return false;
-    const hs__bundle_entry *entry = &reader->bundle.entries[index];
+    hs__stored stored = hs__archive_tensor(&reader->archive, reader->by_name ? reader->by_name[index] : index);
     if (name)
-        *name = entry->name;
+        *name = stored.name;
     if (info)
-        *info = describe(entry);
+        *info = describe(&stored);
     return true;
 }
 
-static const hs__bundle_entry *find(const hs_checkpoint_reader *reader, const char *name, hs_error *err)
+/* Sets *index to that of a tensor in the archive. */
+static hs_code find(const hs_checkpoint_reader *reader, const char *name, size_t *index, hs_error *err)
 {
-    if (!reader) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "the checkpoint reader is NULL");
-        return NULL;
-    }
-    const hs__bundle_entry *entry = name ? hs__bundle_find(&reader->bundle, name) : NULL;
-    if (!entry)
-        hs_error_set(err, HS_NOT_FOUND, "checkpoint '%s' has no tensor '%s'", reader->bundle.prefix,
-                     name ? name : "(NULL)");
-    return entry;
+    hs_error_clear(err);
+    if (!reader)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the checkpoint reader is NULL");
+    *index = name ? hs__archive_find(&reader->archive, name) : HS__NONE;
+    if (*index == HS__NONE)
+        return hs_error_set(err, HS_NOT_FOUND, "checkpoint '%s' has no tensor '%s'", reader->archive.path,
+                            name ? name : "(NULL)");
+    return HS_OK;
 }
 
 hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name, hs_tensor *info, hs_error *err)
 {
-    const hs__bundle_entry *entry = find(reader, name, err);
-    if (!entry)
-        return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
-    if (info)
-        *info = describe(entry);
-    hs_error_clear(err);
+    size_t index = HS__NONE;
+    hs_code code = find(reader, name, &index, err);
+    if (code || !info)
+        return code;
+    hs__stored stored = hs__archive_tensor(&reader->archive, index);
+    *info = describe(&stored);
     return HS_OK;
 }
+
+/* Reading. */
 
 static hs_code wrong_size(const hs_checkpoint_reader *reader, const char *name, size_t needed, size_t given, hs_error *err)
 {
     return hs_error_set(err, HS_INVALID_ARGUMENT,
                         "cannot read '%s' of checkpoint '%s': it needs %zu bytes of memory, not %zu", name,
-                        reader->bundle.prefix, needed, given);
+                        reader->archive.path, needed, given);
 }
 
 hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err)
 {
-    hs_error_clear(err);
-    const hs__bundle_entry *entry = find(reader, name, err);
-    if (!entry)
-        return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
+    size_t index = HS__NONE;
+    hs_code code = find(reader, name, &index, err);
     /* first, as the index alone must not make the caller allocate what wrong_size asks for */
-    hs_code code = hs__bundle_locate(&reader->bundle, entry, err);
-    if (code)
+    if (code || (code = hs__archive_locate(&reader->archive, index, err)))
         return code;
-    if (bytes != hs__bundle_read_bytes(entry) || (bytes && !data))
-        return wrong_size(reader, name, hs__bundle_read_bytes(entry), data ? bytes : 0, err);
-    return hs__bundle_read(&reader->bundle, entry, data, err);
+    size_t needed = hs__archive_tensor(&reader->archive, index).bytes;
+    if (bytes != needed || (bytes && !data))
+        return wrong_size(reader, name, needed, data ? bytes : 0, err);
+    return hs__archive_read(&reader->archive, index, data, err);
 }
 
 /* *part is the slice as a box, or INVALID_ARGUMENT if it is not in the tensor. */
-static hs_code find_box(const hs_checkpoint_reader *reader, const hs__bundle_entry *entry, const int64_t *starts,
+static hs_code find_box(const hs_checkpoint_reader *reader, const hs__stored *stored, const int64_t *starts,
                         const int64_t *lengths, hs__box *part, hs_error *err)
 {
     char text[HS__BOX_TEXT_SIZE], shape[HS_SHAPE_TEXT_SIZE];
-    hs__box given = hs__box_of(&entry->shape);
+    hs__box given = hs__box_of(&stored->shape);
     for (int32_t i = 0; i < given.rank; i++) {
         given.starts[i] = starts ? starts[i] : 0;
         given.lengths[i] = lengths ? lengths[i] : -1;
     }
-    if (hs__box_in(&given, &entry->shape, part))
+    if (hs__box_in(&given, &stored->shape, part))
         return HS_OK;
     return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is not a part of '%s' of checkpoint '%s' with shape %s",
-                        hs__box_text(&given, text, sizeof text), entry->name, reader->bundle.prefix,
-                        hs_shape_text(&entry->shape, shape, sizeof shape));
+                        hs__box_text(&given, text, sizeof text), stored->name, reader->archive.path,
+                        hs_shape_text(&stored->shape, shape, sizeof shape));
 }
 
 hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name, const int64_t *starts,
                                  const int64_t *lengths, void *data, size_t bytes, hs_error *err)
 {
     hs__box part;
-    hs_error_clear(err);
-    const hs__bundle_entry *entry = find(reader, name, err);
-    if (!entry)
-        return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
-    hs_code code = hs__bundle_check(&reader->bundle, entry, err);
-    if (code || (code = find_box(reader, entry, starts, lengths, &part, err)))
+    size_t index = HS__NONE;
+    hs_code code = find(reader, name, &index, err);
+    if (code)
         return code;
-    size_t needed = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(&part), NULL).bytes;
-    if (entry->dtype != HS_STRING && (bytes != needed || (bytes && !data))) /* slices of strings are refused below */
+    const hs__bundle_entry *entry = reader->file ? NULL : &reader->bundle.entries[index];
+    const hs__stored stored = hs__archive_tensor(&reader->archive, index);
+    code = entry ? hs__bundle_check(&reader->bundle, entry, err) : hs__archive_locate(&reader->archive, index, err);
+    if (code || (code = find_box(reader, &stored, starts, lengths, &part, err)))
+        return code;
+    size_t needed = hs_tensor_of((hs_dtype)stored.dtype, hs__box_shape(&part), NULL).bytes;
+    if (stored.dtype != HS_STRING && (bytes != needed || (bytes && !data))) /* slices of strings are refused below */
         return wrong_size(reader, name, needed, data ? bytes : 0, err);
-    return hs__bundle_read_slice(&reader->bundle, entry, &part, data, err);
+    return entry ? hs__bundle_read_slice(&reader->bundle, entry, &part, data, err)
+                 : hs__archive_read_part(&reader->archive, index, &part, data, err);
 }
 
 static hs_code verify(hs_checkpoint_reader *reader, const char *name, hs_error *err)
 {
+    size_t index = HS__NONE;
+    if (reader && reader->file)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: cannot verify it: safetensors files have no checksums",
+                            reader->archive.path);
     if (reader && !name)
         return hs__bundle_verify_index(&reader->bundle, err);
-    const hs__bundle_entry *entry = find(reader, name, err);
-    if (!entry)
-        return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
-    return hs__bundle_verify(&reader->bundle, entry, err);
+    hs_code code = find(reader, name, &index, err);
+    return code ? code : hs__archive_verify(&reader->archive, index, err);
 }
 
 hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err)

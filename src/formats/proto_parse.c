@@ -2,6 +2,8 @@
 /* Parsing protobuf's text format. */
 #include "formats/proto_text.h"
 
+#include "base/text.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

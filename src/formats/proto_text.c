@@ -2,6 +2,8 @@
 /* Writing protobuf's text format. */
 #include "formats/proto_text.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,21 +187,6 @@ static void write_message(const ProtobufCMessage *message, int depth, hs__buffer
             write_value(field, base + field->offset, depth, out);
         }
     }
-}
-
-/* If there is no memory for the C locale, the current locale is used. */
-hs__c_numbers hs__c_numbers_begin(void)
-{
-    hs__c_numbers numbers = {.c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
-    numbers.before = uselocale(numbers.c);
-    return numbers;
-}
-
-void hs__c_numbers_end(hs__c_numbers numbers)
-{
-    uselocale(numbers.before);
-    if (numbers.c)
-        freelocale(numbers.c);
 }
 
 void hs__proto_text(const ProtobufCMessage *message, hs__buffer *out)

@@ -41,6 +41,12 @@ typedef struct hs__safetensors_header {
     hs__map names; /* owns the names of the entries */
 } hs__safetensors_header;
 
+/* UNIMPLEMENTED: the library was built without JSON, and so without this format. */
+hs_code hs__safetensors_available(hs_error *err);
+
+/* True if the path ends in ".safetensors". */
+bool hs__is_safetensors(const char *path);
+
 /* The format's name of a dtype. NULL: the format does not have it. */
 const char *hs__safetensors_dtype_name(hs_dtype dtype);
 

@@ -2,10 +2,12 @@
 /* The header of a safetensors file, which is JSON. */
 #include "formats/safetensors.h"
 
-#include "base/json.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef HOOKSESS_JSON
+#include "base/json.h"
+#endif
 
 static const struct {
     hs_dtype dtype;
@@ -36,6 +38,14 @@ void hs__safetensors_header_free(hs__safetensors_header *header)
     hs__free(header->env, header->entries);
     hs__map_free(&header->names);
     hs__safetensors_header_init(header, header->env);
+}
+
+#ifdef HOOKSESS_JSON
+
+hs_code hs__safetensors_available(hs_error *err)
+{
+    (void)err;
+    return HS_OK;
 }
 
 /* Writing. */
@@ -347,3 +357,27 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
     json_decref(root);
     return code;
 }
+
+#else
+
+hs_code hs__safetensors_available(hs_error *err)
+{
+    return hs_error_set(err, HS_UNIMPLEMENTED,
+                        "this libhooksess was built without safetensors; build it with -DHOOKSESS_JSON=ON");
+}
+
+hs_code hs__safetensors_header_text(const hs__safetensors_header *header, const hs_safetensors_pair *metadata,
+                                    hs__buffer *out, hs_error *err)
+{
+    (void)header, (void)metadata, (void)out;
+    return hs__safetensors_available(err);
+}
+
+hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes text, uint64_t data_bytes, const char *path,
+                                     hs_error *err)
+{
+    (void)header, (void)text, (void)data_bytes, (void)path;
+    return hs__safetensors_available(err);
+}
+
+#endif

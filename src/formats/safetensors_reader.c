@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+bool hs__is_safetensors(const char *path)
+{
+    static const char ending[] = ".safetensors";
+    size_t length = strlen(path), n = sizeof ending - 1;
+    return length >= n && strcmp(path + length - n, ending) == 0;
+}
+
 enum { LENGTH = 8 }; /* bytes of the header's length */
 
 /* Reads the length of the header, and checks it against the file's size. */
@@ -56,8 +63,8 @@ hs_code hs__safetensors_reader_open(hs__safetensors_reader *reader, const hs_env
     *reader = (hs__safetensors_reader){.env = env, .file = {.env = env}};
     hs__safetensors_header_init(&reader->header, env);
     reader->path = hs__strdup(env, path);
-    hs_code code = reader->path ? read_header(reader, err) : hs__no_memory(err, strlen(path), "a path");
-    if (code)
+    hs_code code = reader->path ? hs__safetensors_available(err) : hs__no_memory(err, strlen(path), "a path");
+    if (code || (code = read_header(reader, err)))
         hs__safetensors_reader_close(reader);
     return code;
 }

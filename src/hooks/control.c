@@ -4,7 +4,7 @@
 #include <hooksess/hooks/control.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_number.h"
 #include "base/redirect_posix.h"
 #include "hooks/make.h"
 
@@ -424,14 +424,9 @@ static hs_code set_value(knob_state *knob, double value, hs_error *err)
  * not fit. Others: the code of the knob's `set`. */
 static hs_code set_knob_text(knob_state *knob, const char *text, hs_error *err)
 {
-    json_error_t cause;
-    json_t *value = hs__json_load(text, strlen(text), JSON_DECODE_ANY, &cause);
-    if (!value && hs__json_no_memory(&cause))
-        return hs__no_memory(err, strlen(text), "a JSON value");
-    bool is_bool = json_is_boolean(value), is_number = json_is_number(value);
-    double number = is_bool ? json_is_true(value) : json_number_value(value);
-    json_decref(value);
-    if (!is_number && !is_bool)
+    bool is_true = strcmp(text, "true") == 0, is_bool = is_true || strcmp(text, "false") == 0;
+    double number = is_true;
+    if (!is_bool && !hs__json_number(text, &number))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the value is not a finite number");
     if (is_bool && knob->knob.kind != HS_KNOB_BOOL)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be a number", knob->name);

@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
-#include "base/json.h"
+#include "base/json_number.h"
 #include "base/text.h"
 #include "hooks/make.h"
 
@@ -166,19 +166,6 @@ static void remove_outcome_file(const hs_env *env, const char *directory)
     hs__free(env, path);
 }
 
-static hs_code parse_save_secs(const char *text, size_t bytes, double *secs, hs_error *err)
-{
-    json_error_t cause;
-    json_t *root = hs__json_load(text, bytes, 0, &cause);
-    if (!root && hs__json_no_memory(&cause))
-        return hs__no_memory(err, bytes, "a status");
-    double found = json_number_value(json_object_get(root, "save_secs"));
-    if (found > 0 && found <= LONGEST_SAVE)
-        *secs = found;
-    json_decref(root);
-    return HS_OK;
-}
-
 static double read_save_secs(const hs_env *env, const char *directory)
 {
     char *text = NULL, *path = hs__path_join(env, directory, STATUS);
@@ -187,8 +174,8 @@ static double read_save_secs(const hs_env *env, const char *directory)
     hs_error error = {0};
     hs_code code = path ? hs__file_contents(env, path, MOST_BYTES, &text, &bytes, &error)
                         : hs__no_memory(&error, strlen(directory), "a path");
-    if (!code)
-        code = parse_save_secs(text, bytes, &secs, &error);
+    if (!code && (!hs__json_member_number(text, "save_secs", &secs) || !(secs > 0 && secs <= LONGEST_SAVE)))
+        secs = 0;
     if (code == HS_RESOURCE_EXHAUSTED)
         hs_log(env, HS_LOG_WARNING, "cannot read status.json of an earlier run: %s", error.message);
     hs__free(env, text);

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint_open.h"
 #include "command.h"
+#include "json_output.h"
 #include "output.h"
 
 #include <hooksess/safetensors.h>
 
 #include <string.h>
-
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t length = strlen(name), n = strlen(ending);
-    return length >= n && strcmp(name + length - n, ending) == 0;
-}
 
 /* Other commands accept an index file or a directory as the name of a checkpoint. A new checkpoint must be named by its
  * prefix, because "x.index" or "dir" as a prefix would create files with unexpected names. */
@@ -38,6 +33,13 @@ int checkpoint_convert(const struct call *call)
     hs_code code = hs_checkpoint_convert(tool_env(), prefix ? prefix : from, to, &err);
     if (code)
         say("%s", err.message);
+    if (!code && call->given[OPTION_JSON]) {
+        json_t *object = json_object();
+        js_set(object, "from", js_text(prefix ? prefix : from));
+        js_set(object, "to", js_text(to));
+        js_write(object);
+        puts("");
+    }
     hs_env_free(tool_env(), prefix);
-    return code ? TROUBLE : FINE;
+    return code || !js_works() ? TROUBLE : FINE;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint_list.h"
 #include "checkpoint_open.h"
 #include "columns.h"
 #include "command.h"
@@ -34,7 +35,10 @@ static void list_json(const hs_checkpoint_reader *reader)
 int checkpoint_ls(const struct call *call)
 {
     checkpoint of;
-    if (!open_checkpoint(&of, call->operands[0]))
+    const char *operand = call->operands[0];
+    if (is_directory(operand) && !hs_checkpoint_exists(tool_env(), operand))
+        return checkpoint_ls_directory(operand, call->given[OPTION_JSON]);
+    if (!open_checkpoint(&of, operand))
         return TROUBLE;
     if (call->given[OPTION_JSON])
         list_json(of.reader);

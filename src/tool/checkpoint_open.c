@@ -47,11 +47,10 @@ static char *newest_of(const char *directory)
     return prefix;
 }
 
-static bool is_safetensors(const char *path)
+bool ends_in(const char *name, const char *ending)
 {
-    static const char ending[] = ".safetensors";
-    size_t length = strlen(path), of_ending = sizeof ending - 1;
-    return length > of_ending && strcmp(path + length - of_ending, ending) == 0;
+    size_t length = strlen(name), n = strlen(ending);
+    return length >= n && strcmp(name + length - n, ending) == 0;
 }
 
 char *find_checkpoint(const char *operand)
@@ -62,12 +61,8 @@ char *find_checkpoint(const char *operand)
         return copy(operand, length);
     if (is_directory(operand))
         return newest_of(operand);
-    if (is_safetensors(operand)) {
-        say("%s: is a safetensors file; convert it first: hooksess checkpoint convert FILE PREFIX", operand);
-        return NULL;
-    }
     char *prefix = copy(operand, length);
-    if (prefix && length > of_ending && strcmp(operand + length - of_ending, ending) == 0) {
+    if (prefix && length > of_ending && ends_in(operand, ending)) {
         prefix[length - of_ending] = '\0';
         if (!hs_checkpoint_exists(tool_env(), prefix))
             prefix[length - of_ending] = ending[0];

@@ -8,9 +8,10 @@
 const hs_env *tool_env(void);
 
 bool is_directory(const char *path);
+bool ends_in(const char *name, const char *ending);
 
-/* The prefix of the checkpoint that an operand names: itself, without ".index", or the newest of a directory. The caller
- * frees it with hs_env_free. NULL: not found, or out of memory; the error is printed. */
+/* The checkpoint that an operand names: a prefix, also one with ".index", a safetensors file, or the newest of a directory.
+ * The caller frees it with hs_env_free. NULL: not found, or out of memory; the error is printed. */
 char *find_checkpoint(const char *operand);
 
 typedef struct checkpoint {

@@ -1,13 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint_open.h"
 #include "command.h"
+#include "json_output.h"
 #include "output.h"
 
 typedef struct {
     size_t tensors, damaged, unread;
     uint64_t bytes;
-    bool index_damaged;
+    bool index_damaged, json;
+    json_t *list; /* of the damage, with `json` */
 } findings;
+
+/* `tensor` NULL: the index. */
+static void report_damage(findings *found, const char *tensor, const char *message)
+{
+    if (found->json) {
+        json_t *object = json_object();
+        js_set(object, "tensor", tensor ? js_text(tensor) : json_null());
+        js_set(object, "message", js_text(message));
+        js_add(found->list, object);
+        return;
+    }
+    fputs("damaged: ", stdout);
+    put_name(tensor ? tensor : "the index");
+    fputs(": ", stdout);
+    put_name(message);
+    puts("");
+}
 
 /* A missing or invalid file is damage. A file that cannot be read or is not supported counts as not verified. */
 static bool is_damage(hs_code code)
@@ -23,9 +42,7 @@ static void report_index(findings *found, const hs_error *err)
         say("%s", err->message);
         return;
     }
-    fputs("damaged: the index: ", stdout);
-    put_name(err->message);
-    puts("");
+    report_damage(found, NULL, err->message);
 }
 
 static void verify_tensor(checkpoint *of, const char *name, const hs_tensor *info, findings *found)
@@ -42,11 +59,7 @@ static void verify_tensor(checkpoint *of, const char *name, const hs_tensor *inf
         return;
     }
     found->damaged++;
-    fputs("damaged: ", stdout);
-    put_name(name);
-    fputs(": ", stdout);
-    put_name(err.message);
-    puts("");
+    report_damage(found, name, err.message);
 }
 
 static void verify_all(checkpoint *of, findings *found)
@@ -56,12 +69,13 @@ static void verify_all(checkpoint *of, findings *found)
     hs_tensor info;
     if (hs_checkpoint_verify(of->reader, NULL, &err) != HS_OK)
         report_index(found, &err);
+    if (err.code == HS_UNIMPLEMENTED) /* a safetensors file */
+        return;
     for (size_t i = 0; output_works() && hs_checkpoint_tensor(of->reader, i, &name, &info); i++)
         verify_tensor(of, name, &info, found);
 }
 
-/* Damage has precedence over tensors that could not be verified. */
-static int conclude(const char *prefix, const findings *found)
+static void print_conclusion(const char *prefix, const findings *found)
 {
     put_name(prefix);
     if (found->damaged || found->index_damaged) {
@@ -70,23 +84,43 @@ static int conclude(const char *prefix, const findings *found)
         if (found->damaged)
             printf(" %zu of %zu tensors", found->damaged, found->tensors);
         puts("");
-        return FOUND;
-    }
-    if (found->unread) {
+    } else if (found->unread) {
         puts(": some tensors could not be verified");
-        return TROUBLE;
+    } else {
+        printf(": %zu tensors, %llu bytes, no damage\n", found->tensors, (unsigned long long)found->bytes);
     }
-    printf(": %zu tensors, %llu bytes, no damage\n", found->tensors, (unsigned long long)found->bytes);
-    return FINE;
+}
+
+static void write_conclusion(const char *prefix, findings *found)
+{
+    json_t *object = json_object();
+    js_set(object, "checkpoint", js_text(prefix));
+    js_set(object, "tensors", js_number((long double)found->tensors, true));
+    js_set(object, "bytes", js_number((long double)found->bytes, true));
+    js_set(object, "damaged", found->list);
+    js_set(object, "not_verified", js_number((long double)found->unread, true));
+    js_write(object);
+    puts("");
+}
+
+/* Damage has precedence over tensors that could not be verified. */
+static int conclude(const char *prefix, findings *found)
+{
+    if (found->json)
+        write_conclusion(prefix, found);
+    else
+        print_conclusion(prefix, found);
+    return found->damaged || found->index_damaged ? FOUND : found->unread || !js_works() ? TROUBLE : FINE;
 }
 
 int checkpoint_verify(const struct call *call)
 {
-    findings found = {0, 0, 0, 0, false};
+    findings found = {.json = call->given[OPTION_JSON]};
     hs_error err = {0};
     checkpoint of = {.prefix = find_checkpoint(call->operands[0])};
     if (!of.prefix)
         return TROUBLE;
+    found.list = found.json ? json_array() : NULL;
     of.reader = hs_checkpoint_open(tool_env(), of.prefix, &err);
     bool opened = of.reader;
     int status = TROUBLE;
@@ -98,6 +132,8 @@ int checkpoint_verify(const struct call *call)
         report_index(&found, &err);
     if (opened || found.index_damaged)
         status = conclude(of.prefix, &found);
+    else if (found.json)
+        js_free(found.list);
     close_checkpoint(&of);
     return status;
 }

@@ -21,11 +21,13 @@ enum option_id {
     OPTION_FETCH,
     OPTION_IGNORE,
     OPTION_KEEP,
+    OPTION_SVG,
     N_OPTIONS
 };
 
-/* n_operands of a command that takes a program and its arguments. Options end at the first operand. */
-enum { A_PROGRAM = -1 };
+/* n_operands of a command that takes a program and its arguments, for which options end at the first operand, and of one
+ * that takes two operands or more. */
+enum { A_PROGRAM = -1, TWO_OR_MORE = -2 };
 
 /* The arguments of a command. */
 struct call {
@@ -41,6 +43,7 @@ struct command {
     int n_operands;
     bool takes[N_OPTIONS];
     int (*run)(const struct call *call); /* prints errors, and returns the exit status */
+    const char *exit_status;             /* for its help. NULL: that of most commands */
 };
 
 int checkpoint_ls(const struct call *call);
@@ -52,6 +55,9 @@ int events_ls(const struct call *call);
 int events_cat(const struct call *call);
 int events_check(const struct call *call);
 int events_compact(const struct call *call);
+int events_plot(const struct call *call);
+int status_command(const struct call *call);
+int outcome_command(const struct call *call);
 int verify_resume(const struct call *call);
 
 /* Parses the value of an option. NULL leaves *step unchanged. False: not an integer; the error is printed. */

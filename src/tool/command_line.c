@@ -25,13 +25,16 @@ static const struct option known[N_OPTIONS] = {
     [OPTION_FETCH] = {"fetch", required_argument, NULL, OPTION_FETCH},
     [OPTION_IGNORE] = {"ignore", required_argument, NULL, OPTION_IGNORE},
     [OPTION_KEEP] = {"keep", required_argument, NULL, OPTION_KEEP},
+    [OPTION_SVG] = {"svg", required_argument, NULL, OPTION_SVG},
 };
 
 static const char about[] = "Shows the files that training wrote, and tests that a program resumes its training.\n";
 static const char notes[] =
     "\n"
-    "A checkpoint is given as its prefix (run/model.ckpt-1000), its index file, or a directory (its newest checkpoint).\n"
-    "Events are given as one file, or a directory (all its event files in the order of their names).\n"
+    "A checkpoint is given as its prefix (run/model.ckpt-1000), its index file, a safetensors file, or a directory (its\n"
+    "newest checkpoint).\n"
+    "Events are given as one file, or a directory (all its event files in the order of their names).\n";
+static const char exit_status[] =
     "Exit status: 0: no damage and no difference. 1: damage or a difference was found. 2: an error occurred.\n";
 
 bool parse_step(const char *option, const char *text, int64_t *step)
@@ -96,6 +99,7 @@ static void list(const struct command *commands, const char *group)
         printf("  %-*s  %s\n  %-*s  %s\n", width, "help [COMMAND]", "print this list, or the help of a command", width,
                "--version", "print the version");
     fputs(notes, stdout);
+    fputs(exit_status, stdout);
 }
 
 static int unknown(const char *group, const char *name)
@@ -111,7 +115,8 @@ static int help(const struct command *commands, const char *group, const char *n
     if (!group || (command && !name && !word)) {
         list(commands, group);
     } else if (command) {
-        printf("usage: %s %s %s\n\n%s%s", program, title(command), command->synopsis, command->help, notes);
+        printf("usage: %s %s %s\n\n%s%s%s", program, title(command), command->synopsis, command->help, notes,
+               command->exit_status ? command->exit_status : exit_status);
     } else {
         return unknown(group, name);
     }
@@ -142,6 +147,20 @@ static int misused(const struct command *command)
     return TROUBLE;
 }
 
+static bool fits(int n, int wanted)
+{
+    return wanted == A_PROGRAM ? n > 0 : wanted == TWO_OR_MORE ? n > 1 : n == wanted;
+}
+
+static bool has_json(void)
+{
+#ifdef HOOKSESS_JSON
+    return true;
+#else
+    return false;
+#endif
+}
+
 /* `argv` begins with the command's last word. getopt_long prints an error for unknown options. */
 static int run(const struct command *command, int argc, char **argv)
 {
@@ -158,8 +177,12 @@ static int run(const struct command *command, int argc, char **argv)
             return misused(command);
         call.given[option] = optarg ? optarg : "";
     }
+    if (call.given[OPTION_JSON] && !has_json()) {
+        say("--json: this hooksess was built without JSON; build it with -DHOOKSESS_JSON=ON");
+        return TROUBLE;
+    }
     call.operands = argv + optind;
-    if (command->n_operands == A_PROGRAM ? optind == argc : argc - optind != command->n_operands) {
+    if (!fits(argc - optind, command->n_operands)) {
         say("%s: expected %s, not %d arguments", title(command), command->synopsis, argc - optind);
         return misused(command);
     }

@@ -4,6 +4,7 @@
 #include "command.h"
 #include "output.h"
 
+#include <fnmatch.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,4 +94,14 @@ uint64_t size_of_file(const char *path)
     const hs_file_system *files = &hs_env_default()->files;
     hs_file_stat found;
     return files->ops->stat(files->user, path, &found, NULL) == HS_OK ? found.bytes : 0;
+}
+
+bool is_wanted_tag(const char *pattern, hs_string tag)
+{
+    if (!pattern)
+        return true;
+    char *text = text_of(tag);
+    bool is = strcmp(text, pattern) == 0 || fnmatch(pattern, text, 0) == 0;
+    free(text);
+    return is;
 }

@@ -32,6 +32,9 @@ void *must_allocate(void *block, size_t n, size_t size);
 /* Adds a new row to a tree of tsearch. */
 void must_add(void *row, void **tree, int (*compare)(const void *a, const void *b));
 
+/* True if a tag is `pattern`, or matches it with * and ?. NULL: all tags. */
+bool is_wanted_tag(const char *pattern, hs_string tag);
+
 /* The size of a file. 0: unknown. */
 uint64_t size_of_file(const char *path);
 

@@ -4,7 +4,6 @@
 #include "json_output.h"
 #include "output.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,16 +12,6 @@ typedef struct {
     const char *tag; /* NULL: all */
     int64_t from, to;
 } filter;
-
-static bool is_wanted(const filter *wanted, hs_string tag)
-{
-    if (!wanted->tag)
-        return true;
-    char *text = text_of(tag);
-    bool is = strcmp(text, wanted->tag) == 0 || fnmatch(wanted->tag, text, 0) == 0;
-    free(text);
-    return is;
-}
 
 /* Text output. */
 
@@ -140,12 +129,12 @@ static void show(const hs_event *event, const filter *wanted, bool as_json)
     if (event->step < wanted->from || event->step > wanted->to)
         return;
     if (event->kind != HS_EVENT_SUMMARY) {
-        if (is_wanted(wanted, event->kind == HS_EVENT_RUN_METADATA ? event->text : (hs_string){"", 0}))
+        if (is_wanted_tag(wanted->tag, event->kind == HS_EVENT_RUN_METADATA ? event->text : (hs_string){"", 0}))
             (as_json ? list_event : print_event)(event);
         return;
     }
     for (size_t i = 0; i < event->n_values && output_works(); i++)
-        if (is_wanted(wanted, event->values[i].tag))
+        if (is_wanted_tag(wanted->tag, event->values[i].tag))
             (as_json ? list_value : print_value)(event, &event->values[i]);
 }
 

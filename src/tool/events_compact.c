@@ -50,7 +50,7 @@ typedef struct {
     double first_time;
     const char *output; /* --output; NULL: the new file is in the directory */
     char *tmp, *path;   /* temporary and final path of the new file */
-    json_t *deleted;
+    size_t n_deleted;   /* the first of `files` */
 } compaction;
 
 static void note_file(compaction *c, const char *path)
@@ -297,12 +297,11 @@ static bool delete_old(compaction *c)
 {
     const hs_file_system *files = &hs_env_default()->files;
     hs_error err = {0};
-    for (size_t i = 0; i < c->n_files; i++) {
-        if (files->ops->remove(files->user, c->files[i].path, &err)) {
+    for (; c->n_deleted < c->n_files; c->n_deleted++) {
+        if (files->ops->remove(files->user, c->files[c->n_deleted].path, &err)) {
             say("%s", err.message);
             return false;
         }
-        json_array_append_new(c->deleted, js_text(c->files[i].path));
     }
     return true;
 }
@@ -329,21 +328,23 @@ static bool is_elsewhere(const char *output, const char *directory)
     return !same;
 }
 
-static void conclude(compaction *c, bool as_json, bool is_made)
+static void conclude(const compaction *c, bool as_json, bool is_made)
 {
     if (as_json) {
-        json_t *object = json_object();
+        json_t *object = json_object(), *deleted = json_array();
+        for (size_t i = 0; i < c->n_deleted; i++)
+            js_add(deleted, js_text(c->files[i].path));
         js_set(object, "file", is_made ? js_text(c->path) : json_null());
         js_set(object, "files", js_number((long double)c->n_files, true));
         js_set(object, "events", js_number((long double)c->n_events, true));
         js_set(object, "dropped", js_number((long double)c->n_dropped, true));
-        js_set(object, "deleted", json_incref(c->deleted));
+        js_set(object, "deleted", deleted);
         js_write(object);
         puts("");
     } else if (is_made) {
         put_name(c->path);
         printf(": %llu events in %zu files compacted: %llu obsolete events dropped, %zu files deleted\n",
-               (unsigned long long)c->n_events, c->n_files, (unsigned long long)c->n_dropped, json_array_size(c->deleted));
+               (unsigned long long)c->n_events, c->n_files, (unsigned long long)c->n_dropped, c->n_deleted);
     } else {
         put_name(c->directory);
         puts(": nothing to compact");
@@ -394,12 +395,11 @@ static void free_compaction(compaction *c)
     free(c->starts);
     free(c->tmp);
     free(c->path);
-    json_decref(c->deleted);
 }
 
 int events_compact(const struct call *call)
 {
-    compaction c = {.directory = call->operands[0], .output = call->given[OPTION_OUTPUT], .deleted = json_array()};
+    compaction c = {.directory = call->operands[0], .output = call->given[OPTION_OUTPUT]};
     events seen = {.damaged = note_damage, .user = &c};
     const hs_event *event;
     hs_saver *saver = NULL;

@@ -48,8 +48,7 @@ json_t *js_dims(const hs_shape *dims)
         return json_null();
     json_t *list = made(json_array());
     for (int32_t i = 0; i < dims->rank; i++)
-        if (json_array_append_new(list, json_integer(dims->dims[i])) != 0)
-            out_of_memory = true;
+        js_add(list, json_integer(dims->dims[i]));
     return list;
 }
 
@@ -69,10 +68,21 @@ void js_set(json_t *object, const char *key, json_t *value)
         out_of_memory = true;
 }
 
+void js_add(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) != 0)
+        out_of_memory = true;
+}
+
 void js_write(json_t *value)
 {
     if (value && json_dumpf(value, stdout, JSON_REAL_PRECISION(DIGITS)) != 0 && !ferror(stdout))
         out_of_memory = true;
+    json_decref(value);
+}
+
+void js_free(json_t *value)
+{
     json_decref(value);
 }
 

@@ -4,7 +4,11 @@
  *   main.c               the list of commands
  *   command_line.c       finds the command, parses its options, prints help
  *   checkpoint_*.c       one command each; checkpoint_open.c finds and opens checkpoints
+ *   checkpoint_list.c    finds the checkpoints of a directory
  *   events_*.c           one command each; events.c reads events
+ *   chart*.c             draws charts: in the terminal, and as SVG
+ *   status_command.c, outcome_command.c
+ *                        one command each; run_files.c reads the files that a run writes about itself
  *   verify_resume.c      the command; trial_run.c runs a trial as a process, record.c compares the records of two trials
  *   statistics.c         the numbers in tensors
  *   output.c, columns.c  text output
@@ -19,12 +23,17 @@ static const struct command commands[] = {
     {"checkpoint",
      "ls",
      "[--json] PREFIX",
-     "list the tensors: name, dtype, shape, bytes",
+     "list the tensors: name, dtype, shape, bytes; or the checkpoints of a directory",
      "Lists the tensors of a checkpoint, sorted by name, one per line: name, dtype, shape, bytes in the file.\n"
-     "--json prints one array of {\"name\", \"dtype\", \"shape\"}.\n",
+     "--json prints one array of {\"name\", \"dtype\", \"shape\"}.\n"
+     "\n"
+     "If PREFIX is a directory, the command lists its checkpoints and safetensors files, the oldest first, one per line:\n"
+     "name, step, bytes of all files, time (UTC). \"newest\" marks the checkpoint from which a training continues. Other\n"
+     "marks are \"abandoned\", \"nonfinite\" and \"safetensors\". --json prints one array of {\"path\", \"kind\", \"step\", \"bytes\", \"time\", \"newest\"}.\n",
      1,
      {[OPTION_JSON] = true},
-     checkpoint_ls},
+     checkpoint_ls,
+     NULL},
     {"checkpoint",
      "stat",
      "[--json] PREFIX",
@@ -36,17 +45,21 @@ static const struct command commands[] = {
      "last.\n",
      1,
      {[OPTION_JSON] = true},
-     checkpoint_stat},
+     checkpoint_stat,
+     NULL},
     {"checkpoint",
      "verify",
-     "PREFIX",
+     "[--json] PREFIX",
      "verify all checksums",
      "Reads all bytes of a checkpoint that have a checksum: the index, all tensors, the lengths of strings. Prints\n"
      "each tensor that is damaged, or whose data file is missing, with the cause. The exit status is 0 only if no\n"
-     "damage was found.\n",
+     "damage was found. --json prints one object of \"checkpoint\", \"tensors\", \"bytes\", \"damaged\" (an array of\n"
+     "{\"tensor\", \"message\"}; the tensor null is the index) and \"not_verified\" (a number). Safetensors files have no\n"
+     "checksums.\n",
      1,
-     {false},
-     checkpoint_verify},
+     {[OPTION_JSON] = true},
+     checkpoint_verify,
+     NULL},
     {"checkpoint",
      "diff",
      "[--json] A B",
@@ -57,20 +70,22 @@ static const struct command commands[] = {
      "them is NaN or infinite, the difference is infinite. Equal tensors are only counted.\n",
      2,
      {[OPTION_JSON] = true},
-     checkpoint_diff},
+     checkpoint_diff,
+     NULL},
     {"checkpoint",
      "convert",
-     "FROM TO",
+     "[--json] FROM TO",
      "convert a checkpoint to a safetensors file, or back",
      "Converts a checkpoint to a safetensors file, or a safetensors file to a checkpoint. Exactly one of the two names\n"
      "ends in .safetensors. All tensors are converted with dtype, shape and bytes, also the state of hooks. A tensor\n"
      "that the other format does not support, such as one of strings, is an error; the identity of a state is stored\n"
      "as bytes. The metadata of a safetensors file and the graph of a checkpoint (PREFIX.meta) are left out, too.\n"
      "Existing checksums are verified. TO is replaced atomically, and is unchanged after a failure. It is an error if\n"
-     "a training saves to the directory of a new checkpoint.\n",
+     "a training saves to the directory of a new checkpoint. --json prints {\"from\", \"to\"}.\n",
      2,
-     {false},
-     checkpoint_convert},
+     {[OPTION_JSON] = true},
+     checkpoint_convert,
+     NULL},
     {"events",
      "ls",
      "[--json] PATH",
@@ -80,7 +95,8 @@ static const struct command commands[] = {
      "(the number of events of each kind) and \"tags\".\n",
      1,
      {[OPTION_JSON] = true},
-     events_ls},
+     events_ls,
+     NULL},
     {"events",
      "cat",
      "[--json] [--tag TAG] [--from STEP] [--to STEP] PATH",
@@ -90,7 +106,8 @@ static const struct command commands[] = {
      "with * and ?. --from and --to select steps, including both. --json prints one object per line.\n",
      1,
      {[OPTION_JSON] = true, [OPTION_TAG] = true, [OPTION_FROM] = true, [OPTION_TO] = true},
-     events_cat},
+     events_cat,
+     NULL},
     {"events",
      "check",
      "[--json] PATH",
@@ -100,7 +117,8 @@ static const struct command commands[] = {
      "array of {\"file\", \"offset\", \"bytes\", \"truncated\", \"what\"}.\n",
      1,
      {[OPTION_JSON] = true},
-     events_check},
+     events_check,
+     NULL},
     {"events",
      "compact",
      "[--json] {--delete | --output FILE} DIRECTORY",
@@ -114,7 +132,54 @@ static const struct command commands[] = {
      "run it again.\n",
      1,
      {[OPTION_JSON] = true, [OPTION_DELETE] = true, [OPTION_OUTPUT] = true},
-     events_compact},
+     events_compact,
+     NULL},
+    {"events",
+     "plot",
+     "[--json | --svg FILE] [--from STEP] [--to STEP] TAG PATH ...",
+     "draw a chart of a scalar, of one run or several",
+     "Draws the values of a scalar over the steps, in the terminal. Each PATH is a run, which gets a line. TAG may be a\n"
+     "pattern with * and ?: then each tag gets a line. Summaries that a restart made obsolete are left out. NaN and\n"
+     "infinity interrupt a line, and are counted. The chart has the width of the terminal, or $COLUMNS. --from and --to\n"
+     "select steps, including both.\n"
+     "--svg FILE writes the chart as a picture instead. --json prints one array of {\"run\", \"tag\", \"steps\", \"values\"};\n"
+     "a value that is not finite is null.\n",
+     TWO_OR_MORE,
+     {[OPTION_JSON] = true, [OPTION_SVG] = true, [OPTION_FROM] = true, [OPTION_TO] = true},
+     events_plot,
+     NULL},
+    {"status",
+     NULL,
+     "[--json] DIRECTORY",
+     "print the state of a run: alive or not, step, speed, newest checkpoint",
+     "Prints whether a run is alive, its last known step, its speed, and its newest checkpoint. DIRECTORY is the\n"
+     "checkpoint_dir of a training. The state is one of\n"
+     "  running   a process holds the lock of the directory\n"
+     "  ended     outcome.json says how: see 'hooksess outcome'\n"
+     "  crashed   the process of status.json has ended without an outcome; start the program again to continue\n"
+     "  unknown   status.json is missing, or a process of another host wrote it and no process holds the lock\n"
+     "The step is that of status.json, or of the last event if that is later. The speed is the last \"global_step/sec\" of\n"
+     "the newest event file, or is computed from its events, or from the two newest checkpoints. The command locks and\n"
+     "changes nothing.\n"
+     "--json prints an object: \"state\", \"locked_by\", \"step\", \"time\", \"steps_per_sec\", \"last_durable_step\",\n"
+     "\"checkpoint\", \"checkpoint_time\", \"checkpoints\" (their number), \"bytes\", \"status\" and \"outcome\" (the contents of\n"
+     "the files).\n",
+     1,
+     {[OPTION_JSON] = true},
+     status_command,
+     "Exit status: 0: the run is alive, complete, interrupted, or in an unknown state. 1: it crashed or failed, or a file\n"
+     "is damaged. 2: an error occurred.\n"},
+    {"outcome",
+     NULL,
+     "[--json] DIRECTORY",
+     "print how a run ended, and exit with its exit code",
+     "Prints the outcome.json of a run: the reason, the last step, the last saved step, the exit code, the error, and\n"
+     "failures that the run survived. DIRECTORY is the checkpoint_dir of a training. --json prints the file.\n",
+     1,
+     {[OPTION_JSON] = true},
+     outcome_command,
+     "Exit status: the exit code of the run. 0: complete. 75: interrupted, and the last step is saved; start the program\n"
+     "again. 128+n: ended by signal n. 1: failed. 2: the run has not ended, or crashed, or an error occurred.\n"},
     {"verify-resume",
      NULL,
      "[--json] [--steps N] [--middle N] [--fetch NAMES] [--ignore NAMES] [--keep DIR] [--] PROGRAM ...",
@@ -155,8 +220,9 @@ static const struct command commands[] = {
       [OPTION_FETCH] = true,
       [OPTION_IGNORE] = true,
       [OPTION_KEEP] = true},
-     verify_resume},
-    {NULL, NULL, NULL, NULL, NULL, 0, {false}, NULL},
+     verify_resume,
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL, 0, {false}, NULL, NULL},
 };
 
 int main(int argc, char **argv)

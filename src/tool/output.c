@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,6 +49,26 @@ int output_end(int status)
     if (lost.failed)
         say("cannot write the output: %s", strerror(lost.cause));
     return lost.failed ? TROUBLE : status;
+}
+
+bool has_styles(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+void put_style(style chosen)
+{
+    static const char *const codes[] = {"0", "32", "33", "31", "2"};
+    if (has_styles())
+        printf("\x1b[%sm", codes[chosen]);
+}
+
+void put_series_style(size_t line)
+{
+    static const int colors[] = {36, 35, 33, 32, 34, 31};
+    if (has_styles())
+        printf("\x1b[%dm", colors[line % (sizeof colors / sizeof *colors)]);
 }
 
 size_t utf8_length(const char *text)

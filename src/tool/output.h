@@ -4,6 +4,7 @@
 
 #include <hooksess/export.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Makes lost output an error: a closed pipe does not kill the tool, and no file that it opens gets the descriptor of a
@@ -24,6 +25,14 @@ void put_name(const char *name);
 void put_padded(const char *name, int width);
 /* The number of columns of the printed name. */
 int name_width(const char *name);
+
+/* Styles of the text that follows, if standard output is a terminal and NO_COLOR is not set (no-color.org). */
+typedef enum style { STYLE_NONE, STYLE_GOOD, STYLE_WARNING, STYLE_BAD, STYLE_DIM } style;
+void put_style(style chosen);
+/* The color of a line of a chart. */
+void put_series_style(size_t line);
+/* True if styles are printed. */
+bool has_styles(void);
 
 /* The length of the first UTF-8 character of a text. 0: not UTF-8, or empty. */
 size_t utf8_length(const char *text);

@@ -165,9 +165,9 @@ static void write_json(const findings *found, const comparison *c)
 {
     json_t *object = json_object(), *resumed = json_array(), *differences = json_array();
     for (int i = 1; i < found->n_parts; i++)
-        json_array_append_new(resumed, js_number((long double)found->parts[i].first, true));
+        js_add(resumed, js_number((long double)found->parts[i].first, true));
     for (size_t i = 0; i < c->n; i++)
-        json_array_append_new(differences, js_difference(&c->differences[i]));
+        js_add(differences, js_difference(&c->differences[i]));
     js_set(object, "same", json_boolean(c->step < 0));
     js_set(object, "steps", js_number((long double)found->same, true));
     js_set(object, "resumed_at", resumed);

@@ -113,8 +113,7 @@ target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include)
 add_library(check_core SHARED "$<FILTER:$<TARGET_OBJECTS:hooksess_objects>,EXCLUDE,/(hooks|drivers|drivers/tf1)/[^/]*$>"
                               $<TARGET_OBJECTS:hooksess_wire>)
 set_target_properties(check_core PROPERTIES LINKER_LANGUAGE C)
-target_link_libraries(check_core PRIVATE PkgConfig::hooksess_protobuf_c PkgConfig::hooksess_isal PkgConfig::hooksess_jansson
-                                         PkgConfig::hooksess_zlib Threads::Threads m)
+target_link_libraries(check_core PRIVATE ${hooksess_libraries} m)
 target_link_options(check_core PRIVATE -Wl,--no-undefined)
 if(HOOKSESS_COVERAGE)
   target_link_options(check_core PRIVATE --coverage)

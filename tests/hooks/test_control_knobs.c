@@ -7,7 +7,6 @@
 
 #include "base/state.h"
 
-#include <jansson.h>
 #include <sys/stat.h>
 
 /* A program with a knob of each kind, and a model to train. */
@@ -135,30 +134,6 @@ static void values_of_another_kind_are_refused(void **state)
     assert_false(p.augment);
     assert_int_equal(p.calls, 0);
     assert_int_equal(count_of(p.s->t.log, "ignored: "), 5);
-    finish(&p);
-}
-
-static size_t json_allocations, json_fail_at;
-
-static void *json_alloc(size_t bytes)
-{
-    return ++json_allocations < json_fail_at ? malloc(bytes) : NULL;
-}
-
-static void exhausted_memory_is_not_reported_as_an_invalid_value(void **state)
-{
-    program p;
-    begin(&p, *state, 4);
-    for (json_fail_at = 1; p.lr != 2; json_fail_at++) {
-        test_env_clear_log(&p.s->t);
-        json_allocations = 0;
-        json_set_alloc_funcs(json_alloc, free);
-        order(&p, "set lr=2\n");
-        json_set_alloc_funcs(malloc, free);
-        if (p.lr != 2)
-            assert_contains(p.s->t.log, "ignored: no memory for ");
-    }
-    assert_true(json_fail_at > 3);
     finish(&p);
 }
 
@@ -343,7 +318,6 @@ int main(void)
         with_stage(each_kind_is_set),
         with_stage(a_function_gets_a_value_of_the_knobs_kind),
         with_stage(values_of_another_kind_are_refused),
-        with_stage(exhausted_memory_is_not_reported_as_an_invalid_value),
         with_stage(a_function_may_refuse),
         with_stage(changes_are_in_the_event_file),
         with_stage(a_resumed_run_has_the_knobs_that_were_set),

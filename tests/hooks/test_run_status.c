@@ -144,7 +144,7 @@ static void the_save_time_of_this_run_counts_more(void **state)
 static void invalid_save_times_are_ignored(void **state)
 {
     static const char *const texts[] = {
-        "", "{", "[]", "{\"save_secs\": -1}", "{\"save_secs\": 1e30}", "{\"save_secs\": \"3\"}"};
+        "", "{", "[]", "{\"save_secs\": -1}", "{\"save_secs\": 1e30}", "{\"save_secs\": \"3\"}", "{\"save_secs\": 3"};
     stage *s = *state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         test_write_file(test_path(s->directory, "status.json"), texts[i], strlen(texts[i]));
@@ -154,34 +154,23 @@ static void invalid_save_times_are_ignored(void **state)
     }
 }
 
-/* Jansson's memory. */
-
-static size_t json_allocations, json_fail_at;
-
-static void *json_alloc(size_t bytes)
-{
-    return ++json_allocations < json_fail_at ? malloc(bytes) : NULL;
-}
-
-static void without_memory_for_json_the_earlier_status_is_not_read(void **state)
+static void without_memory_the_earlier_status_is_not_read(void **state)
 {
     stage *s = *state;
     const char *text = "{\"save_secs\": 0.25}";
-    double secs = 0;
-    for (json_fail_at = 1; secs == 0; json_fail_at++) {
+    int reported = 0;
+    for (size_t at = 1, fails = 0; fails <= s->t.allocations; at++) {
+        const hs_hook hook = status(s);
         test_write_file(test_path(s->directory, "status.json"), text, strlen(text));
         test_env_clear_log(&s->t);
-        json_allocations = 0;
-        json_set_alloc_funcs(json_alloc, free);
-        stage_open(s, status(s));
-        secs = hs_raw_session_save_secs(hs_session_raw(s->session));
-        stage_close(s);
-        json_set_alloc_funcs(malloc, free);
-        if (secs == 0)
-            assert_contains(s->t.log, "WARNING: cannot read status.json of an earlier run: no memory for ");
+        s->t.fail_alloc_at = fails = s->t.allocations + at;
+        hs_code code = stage_try(s, hs_script_backend(s->script), &hook, 1);
+        s->t.fail_alloc_at = 0;
+        reported += strstr(s->t.log, "WARNING: cannot read status.json of an earlier run: no memory for ") != NULL;
+        if (!code)
+            stage_close(s);
     }
-    assert_true(json_fail_at > 3);
-    assert_lacks(s->t.log, "is not read");
+    assert_in_range(reported, 1, 2); /* of the path and of the text */
 }
 
 /* The outcome. */
@@ -459,7 +448,7 @@ int main(void)
         with_stage(a_resumed_run_knows_how_long_a_save_takes),
         with_stage(the_save_time_of_this_run_counts_more),
         with_stage(invalid_save_times_are_ignored),
-        with_stage(without_memory_for_json_the_earlier_status_is_not_read),
+        with_stage(without_memory_the_earlier_status_is_not_read),
         with_stage(the_outcome_is_written),
         with_stage(an_interruption_is_written),
         with_stage(an_error_is_written_as_valid_json),

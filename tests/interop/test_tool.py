@@ -5,6 +5,7 @@ import subprocess
 import unittest
 
 import numpy
+import safetensors.numpy
 
 from support import BUILD, TIMEOUT, TestCase, tensorflow, tf
 
@@ -31,12 +32,25 @@ class Tool(TestCase):
         reader = tf.train.load_checkpoint(self.save(build))
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
         names = {tensorflow.float32: "float", tensorflow.int64: "int64", tensorflow.string: "string"}
-        self.assertEqual(json.loads(self.tool("ls", "--json", ".")),
+        self.assertEqual([(c["path"], c["newest"]) for c in json.loads(self.tool("ls", "--json", "."))], [("./model", True)])
+        self.assertEqual(json.loads(self.tool("ls", "--json", "model")),
                          [{"name": name, "dtype": names[dtypes[name]], "shape": shapes[name]} for name in sorted(shapes)])
         found = json.loads(self.tool("stat", "--json", "."))["tensors"][0]
         weights = reader.get_tensor("a/weights").astype(numpy.float64)
         self.assertEqual((found["min"], found["max"]), (weights.min(), weights.max()))
         numpy.testing.assert_allclose((found["mean"], found["norm"]), (weights.mean(), numpy.linalg.norm(weights)), rtol=1e-12)
+
+    def test_a_safetensors_file_of_another_library(self):
+        weights = numpy.random.default_rng(1).normal(size=(30, 40)).astype(numpy.float32)
+        tensors = {"weights": weights, "a": numpy.arange(6, dtype=numpy.int64).reshape(2, 3), "flags": numpy.array([True, False])}
+        safetensors.numpy.save_file(tensors, self.path("m.safetensors"), {"format": "pt"})
+        self.assertEqual(json.loads(self.tool("ls", "--json", "m.safetensors")),
+                         [{"name": "a", "dtype": "int64", "shape": [2, 3]}, {"name": "flags", "dtype": "bool", "shape": [2]},
+                          {"name": "weights", "dtype": "float", "shape": [30, 40]}])
+        found = json.loads(self.tool("stat", "--json", "m.safetensors"))["tensors"]
+        self.assertEqual((found[0]["min"], found[0]["max"], found[1]["zeros"]), (0, 5, 1))
+        self.assertEqual((found[2]["min"], found[2]["max"]), (weights.min(), weights.max()))
+        numpy.testing.assert_allclose(found[2]["norm"], numpy.linalg.norm(weights.astype(numpy.float64)), rtol=1e-12)
 
     def test_every_wrong_byte_of_a_partitioned_variable_is_found(self):
         def build():

@@ -8,7 +8,7 @@ from support import SOURCE, TIMEOUT, TOOL, ToolCase
 
 COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff"),
             ("checkpoint", "convert"), ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact"),
-            ("verify-resume",)]
+            ("events", "plot"), ("status",), ("outcome",), ("verify-resume",)]
 
 
 class CommandLine(ToolCase):
@@ -59,7 +59,7 @@ class CommandLine(ToolCase):
 
     def test_unknown_options_are_named(self):
         self.assertIn("--bogus", self.says("--bogus"))
-        for arguments in ("ls", "--bogus", "x"), ("ls", "x", "--bogus"), ("verify", "--json", "x"), ("ls", "-x", "y"), \
+        for arguments in ("ls", "--bogus", "x"), ("ls", "x", "--bogus"), ("verify", "--steps", "x"), ("ls", "-x", "y"), \
                 ("ls", "--json=yes", "x"):
             option = next(word for word in arguments if word.startswith("-")).strip("-").split("=")[0]
             said = self.says("checkpoint", *arguments)

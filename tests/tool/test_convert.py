@@ -52,6 +52,10 @@ class ThereAndBack(Case):
         self.convert("back", "again.safetensors")
         self.assertEqual(self.bytes_of("again.safetensors"), self.bytes_of(FILE))
 
+    def test_json_output(self):
+        self.assertEqual(self.json("checkpoint", "convert", "--json", "m.index", FILE), {"from": "m", "to": FILE})
+        self.assertIn("gone", self.says("checkpoint", "convert", "--json", "gone", FILE))
+
     def test_the_file_has_the_bytes_of_the_tensors(self):
         self.convert("m", FILE)
         data = self.bytes_of(FILE)

@@ -26,10 +26,6 @@ layer/weights  float   [2,3]   24
 words          string  [2]     14
 """)
 
-    def test_a_safetensors_file_must_be_converted_first(self):
-        self.write("m.safetensors", b"")
-        self.assertIn("hooksess checkpoint convert", self.says("checkpoint", "ls", "m.safetensors"))
-
     def test_slices_are_one_tensor(self):
         self.make("m", {"parts": ("float", [3, 2], [0] * 6, 2)})
         self.assertEqual(self.json("checkpoint", "ls", "--json", "m"), [{"name": "parts", "dtype": "float", "shape": [3, 2]}])
@@ -48,6 +44,121 @@ words          string  [2]     14
         self.assertEqual(self.json("checkpoint", "ls", "--json", "none"), [])
 
 
+class Safetensors(ToolCase):
+    """Commands read a safetensors file as a checkpoint."""
+
+    def setUp(self):
+        super().setUp()
+        self.make("m", {"a": ("float", [2], [1, 2]), "b": ("int64", [3], [4, 5, 6])})
+        self.prints("checkpoint", "convert", "m", "m.safetensors")
+
+    def test_its_tensors_are_listed_by_name(self):
+        self.assertEqual(self.prints("checkpoint", "ls", "m.safetensors"), "a  float  [2]   8\nb  int64  [3]  24\n")
+        self.assertEqual(self.json("checkpoint", "ls", "--json", "m.safetensors"), self.json("checkpoint", "ls", "--json", "m"))
+
+    def test_its_statistics(self):
+        self.assertEqual(self.prints("checkpoint", "stat", "m.safetensors"), self.prints("checkpoint", "stat", "m"))
+
+    def test_it_is_compared_with_a_checkpoint(self):
+        self.assertIn("2 tensors equal", self.prints("checkpoint", "diff", "m", "m.safetensors"))
+        self.make("n", {"a": ("float", [2], [1, 3]), "b": ("int64", [3], [4, 5, 6])})
+        self.assertIn("a: float [2]: 1 of 2 elements differ", self.prints("checkpoint", "diff", "m.safetensors", "n", status=1))
+
+    def test_it_has_no_checksums_to_verify(self):
+        output, said = self.tool("checkpoint", "verify", "m.safetensors", status=2)
+        self.assertEqual(said.count("have no checksums"), 1)
+        self.assertNotIn("no damage", output)
+
+    def test_a_damaged_file_is_named(self):
+        data = self.bytes_of("m.safetensors")
+        for damaged in b"", data[:7], data[:40], data[:-1], data.replace(b'"I64"', b'"F99"'), b"\xff" * 100:
+            self.write("m.safetensors", damaged)
+            for command in "ls", "stat":
+                self.assertIn("m.safetensors: ", self.says("checkpoint", command, "m.safetensors"))
+        self.assertIn("gone.safetensors", self.says("checkpoint", "ls", "gone.safetensors"))
+
+    def test_hostile_names_are_escaped(self):
+        header = json.dumps({"x\x1b[2J\n": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
+        self.write("h.safetensors", len(header).to_bytes(8, "little") + header + b"\7")
+        self.assertEqual(self.prints("checkpoint", "ls", "h.safetensors"), "x\\x1b[2J\\x0a  uint8  [1]  1\n")
+
+
+class Directories(ToolCase):
+    """The checkpoints in a directory."""
+
+    def setUp(self):
+        super().setUp()
+        (self.directory / "run").mkdir()
+
+    def age(self, name, secs):
+        """Sets the time of a file."""
+        os.utime(self.directory / name, (1700000000 - secs, 1700000000 - secs))
+
+    def save_three(self):
+        for step in 1, 2, 10:
+            self.save(f"run/model-{step}", 1, step)
+            self.age(f"run/model-{step}.index", 100 - step)
+
+    def size_of(self, prefix):
+        return sum(path.stat().st_size for path in (self.directory / "run").glob(f"{prefix}.*"))
+
+    def test_the_newest_is_marked(self):
+        self.save_three()
+        found = self.json("checkpoint", "ls", "--json", "run")
+        self.assertEqual([(c["path"], c["step"], c["newest"], c["kind"]) for c in found],
+                         [("run/model-1", 1, False, "checkpoint"), ("run/model-2", 2, False, "checkpoint"),
+                          ("run/model-10", 10, True, "checkpoint")])
+        self.assertEqual([c["bytes"] for c in found], [self.size_of(f"model-{step}") for step in (1, 2, 10)])
+        self.assertEqual(found[2]["time"], "2023-11-14T22:11:50.000Z")
+        lines = self.prints("checkpoint", "ls", "run/").splitlines()
+        self.assertRegex(lines[0], r"^run/model-1    1 +\d+  2023-11-14T22:11:41\.000Z$")
+        self.assertRegex(lines[2], r"^run/model-10  10 +\d+  2023-11-14T22:11:50\.000Z  newest$")
+        self.assertEqual(len(lines), 3)
+
+    def test_a_rolled_back_training_has_an_older_newest(self):
+        self.save_three()
+        self.write("run/checkpoint", b'model_checkpoint_path: "model-2"\n')
+        self.assertEqual([c["step"] for c in self.json("checkpoint", "ls", "--json", "run") if c["newest"]], [2])
+
+    def test_other_files(self):
+        self.save_three()
+        for old in list((self.directory / "run").glob("model-10.*")):
+            old.rename(old.with_name(old.name.replace("model-10.", "model-10.abandoned.")))
+        for old in list((self.directory / "run").glob("model-2.*")):
+            old.rename(old.with_name(old.name.replace("model-2.", "model-2.nonfinite.")))
+        self.make("m", {"a": ("float", [2], [1, 2])})
+        self.prints("checkpoint", "convert", "m", "run/export.safetensors")
+        for name in "events.out.tfevents.1.a", "model-3.data-00000-of-00001", "model-4.index.tmp", "graph.pbtxt":
+            self.write(f"run/{name}", b"x")
+        self.write("run/checkpoint", b'model_checkpoint_path: "model-1"\n')
+        found = self.json("checkpoint", "ls", "--json", "run")
+        self.assertEqual([(c["path"], c["step"], c["kind"], c["newest"]) for c in found],
+                         [("run/model-1", 1, "checkpoint", True), ("run/model-2.nonfinite", 2, "nonfinite", False),
+                          ("run/model-10.abandoned", 10, "abandoned", False), ("run/export.safetensors", None, "safetensors", False)])
+        self.assertRegex(self.prints("checkpoint", "ls", "run"), r"(?m)^run/model-10\.abandoned +10 .*Z  abandoned$")
+
+    def test_hostile_names_are_escaped(self):
+        self.save("run/model-1", 1, 1)
+        (self.directory / "run/checkpoint").unlink()
+        (self.directory / "run/model-1.index").rename(self.directory / "run/x\x1b[2J\n-7.index")
+        self.assertRegex(self.prints("checkpoint", "ls", "run"), r"^run/x\\x1b\[2J\\x0a-7  7  \d+  \S+\n$")
+        (self.directory / "run/%s%n-99999999999999999999.index").write_bytes(b"x")
+        (self.directory / "run/-.index").write_bytes(b"x")
+        self.assertEqual(len(self.json("checkpoint", "ls", "--json", "run")), 3)
+
+    def test_a_damaged_state_file_hides_no_checkpoint(self):
+        self.save_three()
+        self.write("run/checkpoint", b"model_checkpoint_path: {")
+        output, said = self.tool("checkpoint", "ls", "run", status=2)
+        self.assertEqual(output.count("\n"), 3)
+        self.assertNotIn("newest", output)
+        self.assertIn("run/checkpoint", said)
+
+    def test_a_directory_without_checkpoints(self):
+        self.assertIn("run: contains no checkpoint", self.says("checkpoint", "ls", "run"))
+        self.assertIn("run: contains no checkpoint", self.says("checkpoint", "ls", "--json", "run"))
+
+
 class Prefixes(ToolCase):
     """The names of checkpoints that commands accept."""
 
@@ -56,7 +167,8 @@ class Prefixes(ToolCase):
         (self.directory / "run").mkdir()
 
     def n_of(self, operand):
-        return len(self.json("checkpoint", "ls", "--json", operand))
+        found = self.json("checkpoint", "stat", "--json", operand)
+        return len(found["tensors"]) + len(found["states"])
 
     def test_a_directory_means_its_newest_checkpoint(self):
         self.save("run/model-1", 1, 1)
@@ -80,12 +192,12 @@ class Prefixes(ToolCase):
         self.assertEqual(self.n_of("run"), 4)
 
     def test_a_directory_without_checkpoints(self):
-        self.assertIn("run: contains no file 'checkpoint' that names an existing checkpoint", self.says("checkpoint", "ls", "run"))
+        self.assertIn("run: contains no file 'checkpoint' that names an existing checkpoint", self.says("checkpoint", "stat", "run"))
 
     def test_a_directory_whose_newest_checkpoint_is_deleted(self):
         self.save("run/model-1", 1, 1)
         (self.directory / "run/model-1.index").unlink()
-        self.assertIn("run/model-1", self.says("checkpoint", "ls", "run"))
+        self.assertIn("run/model-1", self.says("checkpoint", "stat", "run"))
 
     def test_a_damaged_state_file(self):
         self.write("run/checkpoint", b"model_checkpoint_path: {")

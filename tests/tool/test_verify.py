@@ -23,6 +23,19 @@ class Verify(ToolCase):
         self.make("m", {})
         self.assertEqual(self.verify(0), "m: 0 tensors, 0 bytes, no damage\n")
 
+    def test_json_output(self):
+        self.assertEqual(self.json("checkpoint", "verify", "--json", "m"),
+                         {"checkpoint": "m", "tensors": 3, "bytes": 27, "damaged": [], "not_verified": 0})
+        data, index = self.bytes_of(DATA), self.bytes_of(INDEX)
+        self.write(DATA, b"x" + data[1:])
+        found = self.json("checkpoint", "verify", "--json", "m", status=1)
+        self.assertEqual([damage["tensor"] for damage in found["damaged"]], ["numbers"])
+        self.assertIn(DATA, found["damaged"][0]["message"])
+        self.write(INDEX, b"x" + index[1:])
+        found = self.json("checkpoint", "verify", "--json", "m", status=1)
+        self.assertEqual([damage["tensor"] for damage in found["damaged"]], [None])
+        self.assertIn("gone", self.says("checkpoint", "verify", "--json", "gone"))
+
     def test_every_wrong_byte_of_the_data_is_found(self):
         data = self.bytes_of(DATA)
         for at in range(len(data)):

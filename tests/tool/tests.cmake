@@ -13,11 +13,20 @@ hooksess_compile_options(tool_resume_program)
 set_target_properties(tool_resume_program PROPERTIES OUTPUT_NAME resume_program
                                                      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/tool)
 target_link_libraries(tool_resume_program PRIVATE hooksess::hooksess)
+add_executable(tool_status_program ${CMAKE_CURRENT_LIST_DIR}/status_program.c)
+hooksess_compile_options(tool_status_program)
+set_target_properties(tool_status_program PROPERTIES OUTPUT_NAME status_program
+                                                     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/tool)
+target_link_libraries(tool_status_program PRIVATE hooksess::hooksess)
 add_library(tool_note_syncs MODULE ${CMAKE_CURRENT_LIST_DIR}/note_syncs.c)
 set_target_properties(tool_note_syncs PROPERTIES PREFIX "" OUTPUT_NAME note_syncs LIBRARY_OUTPUT_DIRECTORY
                                                                                   ${PROJECT_BINARY_DIR}/tests/tool)
 
-foreach(test IN ITEMS command ls stat verify diff convert hostile events resume)
+set(tool_tests command ls stat verify diff convert hostile events plot resume status)
+if(NOT HOOKSESS_JSON)
+  list(APPEND tool_tests without_json)
+endif()
+foreach(test IN LISTS tool_tests)
   add_test(NAME tool/${test} COMMAND ${Python3_EXECUTABLE} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${test}.py)
   # huge allocations return NULL, also with the sanitizers
   set_tests_properties(

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
+#include "chart.h"
+#include "command.h"
+#include "events.h"
+#include "json_output.h"
+#include "output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* A line: the values of a tag in a run. */
+typedef struct {
+    const char *run;
+    char *tag;
+} source;
+
+typedef struct {
+    const char *pattern;
+    int64_t from, to;
+    series *series;
+    source *sources; /* of the series */
+    size_t n, first; /* first: of the run that is read */
+} plot;
+
+/* Reading. */
+
+static series *series_of(plot *p, const char *run, hs_string tag)
+{
+    char *text = text_of(tag);
+    for (size_t i = p->first; i < p->n; i++)
+        if (strcmp(p->sources[i].tag, text) == 0) {
+            free(text);
+            return &p->series[i];
+        }
+    p->series = must_allocate(p->series, p->n + 1, sizeof *p->series);
+    p->sources = must_allocate(p->sources, p->n + 1, sizeof *p->sources);
+    p->sources[p->n] = (source){run, text};
+    p->series[p->n] = (series){.label = NULL};
+    return &p->series[p->n++];
+}
+
+static void add_point(series *to, int64_t step, double value)
+{
+    if (to->n == to->capacity) {
+        to->capacity = 2 * to->capacity + 64;
+        to->x = must_allocate(to->x, to->capacity, sizeof *to->x);
+        to->y = must_allocate(to->y, to->capacity, sizeof *to->y);
+    }
+    to->x[to->n] = (double)step;
+    to->y[to->n++] = value;
+}
+
+/* A run that restarts writes a START, and repeats the steps from that step on. TensorBoard drops the earlier points as
+ * well. */
+static void drop_from(plot *p, int64_t step)
+{
+    for (size_t i = p->first; i < p->n; i++) {
+        series *of = &p->series[i];
+        size_t left = 0;
+        for (size_t k = 0; k < of->n; k++)
+            if (of->x[k] < (double)step) {
+                of->x[left] = of->x[k];
+                of->y[left++] = of->y[k];
+            }
+        of->n = left;
+    }
+}
+
+static void add_event(plot *p, const char *run, const hs_event *event)
+{
+    if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START)
+        drop_from(p, event->step);
+    if (event->kind != HS_EVENT_SUMMARY || event->step < p->from || event->step > p->to)
+        return;
+    for (size_t i = 0; i < event->n_values; i++)
+        if (event->values[i].has_scalar && is_wanted_tag(p->pattern, event->values[i].tag))
+            add_point(series_of(p, run, event->values[i].tag), event->step, event->values[i].scalar);
+}
+
+static int read_run(plot *p, const char *run)
+{
+    events of = {.damaged = NULL};
+    const hs_event *event;
+    p->first = p->n;
+    if (!open_events(&of, run))
+        return TROUBLE;
+    while (next_event(&of, &event))
+        add_event(p, run, event);
+    close_events(&of);
+    if (p->n > p->first)
+        return events_status(&of);
+    say("%s: contains no scalar '%s'; list its tags: hooksess events ls", run, p->pattern);
+    return TROUBLE;
+}
+
+/* The label is the run; with its tag if the runs have several. */
+static void make_labels(plot *p)
+{
+    bool several = false;
+    for (size_t i = 1; i < p->n; i++)
+        several = several || strcmp(p->sources[i].tag, p->sources[0].tag) != 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const char *run = p->sources[i].run, *tag = several ? p->sources[i].tag : "";
+        size_t bytes = strlen(run) + strlen(tag) + 3;
+        p->series[i].label = must_allocate(NULL, bytes, 1);
+        snprintf(p->series[i].label, bytes, "%s%s%s", run, several ? ": " : "", tag);
+    }
+}
+
+/* Output. */
+
+static void write_json(const plot *p)
+{
+    js_list_begin();
+    for (size_t i = 0; i < p->n && output_works(); i++) {
+        json_t *object = json_object(), *steps = json_array(), *values = json_array();
+        for (size_t k = 0; k < p->series[i].n; k++) {
+            js_add(steps, js_number((long double)p->series[i].x[k], true));
+            js_add(values, js_number((long double)p->series[i].y[k], false));
+        }
+        js_set(object, "run", js_text(p->sources[i].run));
+        js_set(object, "tag", js_text(p->sources[i].tag));
+        js_set(object, "steps", steps);
+        js_set(object, "values", values);
+        js_list_add(object);
+    }
+    js_list_end();
+    puts("");
+}
+
+static bool write_svg(const chart *c, const char *path)
+{
+    const hs_file_system *files = &hs_env_default()->files;
+    char *text = NULL, *tmp = must_allocate(NULL, strlen(path) + sizeof ".tmp", 1);
+    size_t bytes = 0;
+    void *file;
+    hs_error err = {0};
+    FILE *memory = open_memstream(&text, &bytes);
+    bool made = memory;
+    if (made) {
+        chart_write_svg(c, memory);
+        made = !ferror(memory);
+        made = fclose(memory) == 0 && made;
+    }
+    sprintf(tmp, "%s.tmp", path);
+    if (!made)
+        say("%s: out of memory", path);
+    else if ((made = files->ops->open(files->user, tmp, HS_OPEN_WRITE, &file, &err) == HS_OK)) {
+        hs_code code = files->ops->write(files->user, file, text, bytes, &err);
+        hs_code closed = files->ops->close(files->user, file, code ? NULL : &err);
+        made = !code && !closed && files->ops->rename(files->user, tmp, path, &err) == HS_OK;
+        if (!made)
+            files->ops->remove(files->user, tmp, NULL);
+    }
+    if (err.code)
+        say("%s", err.message);
+    free(text);
+    free(tmp);
+    return made;
+}
+
+static int in_range(long value, int least, int most)
+{
+    return value < least ? least : value > most ? most : (int)value;
+}
+
+static void print_chart(const chart *c)
+{
+    struct winsize window = {.ws_col = 0};
+    const char *columns = getenv("COLUMNS");
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
+    long width = known ? window.ws_col : columns ? strtol(columns, NULL, 10) : 0;
+    long height = known && window.ws_row > 0 ? window.ws_row - 4 - (long)c->n : 20;
+    chart_print(c, in_range(width ? width : 80, 30, 400), in_range(height, 5, 20));
+}
+
+static int show(plot *p, const struct call *call)
+{
+    chart c = {.title = p->pattern, .series = p->series, .n = p->n};
+    make_labels(p);
+    if (call->given[OPTION_JSON]) {
+        write_json(p);
+    } else if (!chart_fit(&c)) {
+        say("'%s' has no finite value", p->pattern);
+        return TROUBLE;
+    } else if (!call->given[OPTION_SVG]) {
+        print_chart(&c);
+    } else if (!write_svg(&c, call->given[OPTION_SVG])) {
+        return TROUBLE;
+    }
+    return js_works() ? FINE : TROUBLE;
+}
+
+static void free_plot(plot *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        free(p->sources[i].tag);
+        free(p->series[i].label);
+        free(p->series[i].x);
+        free(p->series[i].y);
+    }
+    free(p->sources);
+    free(p->series);
+}
+
+int events_plot(const struct call *call)
+{
+    plot p = {.pattern = call->operands[0], .from = INT64_MIN, .to = INT64_MAX};
+    int worst = FINE;
+    if (!parse_step("--from", call->given[OPTION_FROM], &p.from) || !parse_step("--to", call->given[OPTION_TO], &p.to))
+        return TROUBLE;
+    if (call->given[OPTION_JSON] && call->given[OPTION_SVG]) {
+        say("give only one of --json and --svg");
+        return TROUBLE;
+    }
+    for (char **run = call->operands + 1; *run; run++) {
+        int status = read_run(&p, *run);
+        worst = status > worst ? status : worst;
+    }
+    int status = p.n ? show(&p, call) : TROUBLE;
+    free_plot(&p);
+    return status > worst ? status : worst;
+}

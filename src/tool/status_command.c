@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the state of a run: alive or not, step, speed, newest checkpoint. Locks and changes nothing. */
+#define _POSIX_C_SOURCE 200809L /* gethostname, kill */
+#include "checkpoint_list.h"
+#include "checkpoint_open.h"
+#include "command.h"
+#include "events.h"
+#include "json_output.h"
+#include "output.h"
+#include "run_files.h"
+#include "times.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the newest event file says of the run since its last start. */
+typedef struct {
+    bool any;
+    int64_t first_step, last_step;
+    double first_time, last_time;
+    double rate; /* the last "global_step/sec". NaN: none */
+} progress;
+
+typedef struct {
+    const char *directory;
+    json_t *status, *outcome; /* NULL: none */
+    checkpoint_list checkpoints;
+    const listed *newest; /* NULL: none */
+    progress progress;
+    lock_state lock;
+    char holder[HOLDER_TEXT];
+    const char *state;
+    int64_t step;          /* -1: unknown */
+    int64_t seen_ns;       /* the last sign of life. -1: none */
+    double steps_per_sec;  /* NaN: unknown */
+    bool damaged, trouble; /* a file is damaged; one could not be read */
+} run;
+
+/* Event files. */
+
+static void ignore_damage(void *user, const hs_event_damage *damage)
+{
+    (void)user, (void)damage; /* the last record of a live file is often incomplete */
+}
+
+static void add_event(progress *p, const hs_event *event)
+{
+    static const char rate[] = "global_step/sec";
+    if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START)
+        *p = (progress){.rate = (double)NAN};
+    if (event->kind != HS_EVENT_SUMMARY)
+        return;
+    if (!p->any) {
+        p->first_step = event->step;
+        p->first_time = event->wall_time;
+    }
+    p->any = true;
+    p->last_step = event->step;
+    p->last_time = event->wall_time;
+    for (size_t i = 0; i < event->n_values; i++)
+        if (event->values[i].has_scalar && event->values[i].tag.bytes == sizeof rate - 1 &&
+            memcmp(event->values[i].tag.data, rate, sizeof rate - 1) == 0)
+            p->rate = event->values[i].scalar;
+}
+
+static int keep_last(void *user, const char *name)
+{
+    char **last = user;
+    if (!strstr(name, "tfevents") || (*last && strcmp(name, *last) <= 0))
+        return 0;
+    free(*last);
+    *last = text_of((hs_string){name, strlen(name)});
+    return 0;
+}
+
+static void read_progress(run *r)
+{
+    const hs_file_system *files = &hs_env_default()->files;
+    events of = {.damaged = ignore_damage};
+    const hs_event *event;
+    char *name = NULL, *path;
+    size_t bytes;
+    r->progress.rate = (double)NAN;
+    if (files->ops->list(files->user, r->directory, keep_last, &name, NULL) != HS_OK || !name) {
+        free(name);
+        return;
+    }
+    bytes = strlen(r->directory) + strlen(name) + 2;
+    path = must_allocate(NULL, bytes, 1);
+    snprintf(path, bytes, "%s/%s", r->directory, name);
+    if (open_events(&of, path)) {
+        while (next_event(&of, &event))
+            add_event(&r->progress, event);
+        close_events(&of);
+    } else {
+        of.failed = true;
+    }
+    r->trouble = r->trouble || of.failed;
+    free(path);
+    free(name);
+}
+
+/* Alive or not. */
+
+static bool is_on_this_host(const json_t *status)
+{
+    char host[256] = "";
+    const char *written = text_member(status, "host");
+    if (gethostname(host, sizeof host) != 0)
+        return false;
+    host[sizeof host - 1] = '\0';
+    return written && strcmp(written, host) == 0;
+}
+
+/* Reads the state of a process and when it started, in seconds since 1970. False: unknown, as without /proc. */
+static bool read_process(int64_t pid, char *state, double *started)
+{
+    char path[64], text[1024];
+    unsigned long long boot = 0, ticks = 0;
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    FILE *of_process = fopen(path, "re"), *of_system = fopen("/proc/stat", "re");
+    bool known = of_process && of_system && fgets(text, sizeof text, of_process) && strrchr(text, ')');
+    /* behind the name in parentheses: the state, 18 other numbers, the start in ticks since the boot */
+    known = known &&
+            sscanf(strrchr(text, ')') + 1,
+                   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", state, &ticks) == 2;
+    while (known && !boot && fgets(text, sizeof text, of_system))
+        sscanf(text, "btime %llu", &boot);
+    if (of_process)
+        fclose(of_process);
+    if (of_system)
+        fclose(of_system);
+    *started = (double)boot + (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    return known && boot;
+}
+
+/* True if the process that wrote the status is alive. A later process may have got its number. */
+static bool is_alive(const json_t *status)
+{
+    enum { INACCURACY_SECS = 2 };
+    int64_t pid = whole_member(status, "pid", -1), written_ns;
+    const char *time = text_member(status, "time");
+    char state;
+    double started;
+    if (pid <= 0 || pid > INT32_MAX || (kill((pid_t)pid, 0) != 0 && errno != EPERM))
+        return false;
+    if (!time || !parse_time(time, &written_ns) || !read_process(pid, &state, &started))
+        return true;
+    return state != 'Z' && started <= (double)written_ns / 1e9 + INACCURACY_SECS;
+}
+
+/* A process that saves holds the lock as long as it lives. Without a lock file, the number of the process decides. At
+ * its end, a process may release the lock before it writes the outcome. */
+static const char *state_of(const run *r)
+{
+    const char *phase = text_member(r->status, "phase");
+    if (r->lock == LOCK_HELD)
+        return "running";
+    if (r->outcome)
+        return "ended";
+    if (!r->status || !is_on_this_host(r->status))
+        return "unknown";
+    if (r->lock == LOCK_FREE && !(phase && strcmp(phase, "end") == 0))
+        return "crashed";
+    return is_alive(r->status) ? "running" : "crashed";
+}
+
+/* How far, how fast. */
+
+static void note_seen(run *r, const json_t *object)
+{
+    int64_t ns;
+    const char *time = text_member(object, "time");
+    if (time && parse_time(time, &ns) && ns > r->seen_ns)
+        r->seen_ns = ns;
+}
+
+static double rate_of(double steps, double secs)
+{
+    return steps > 0 && secs > 0 ? steps / secs : (double)NAN;
+}
+
+/* The rate between the two newest checkpoints. */
+static double rate_of_checkpoints(const run *r)
+{
+    const listed *last = r->newest, *before = NULL;
+    for (const listed *row = r->checkpoints.rows; last && row < last; row++)
+        if (strcmp(row->kind, "checkpoint") == 0)
+            before = row;
+    return before && before->step >= 0
+               ? rate_of((double)(last->step - before->step), (double)(last->time_ns - before->time_ns) / 1e9)
+               : (double)NAN;
+}
+
+static void evaluate(run *r)
+{
+    const progress *p = &r->progress;
+    r->step = whole_member(r->outcome, "step", whole_member(r->status, "step", -1));
+    r->seen_ns = -1;
+    note_seen(r, r->status);
+    note_seen(r, r->outcome);
+    if (p->any && !r->outcome && p->last_step > r->step)
+        r->step = p->last_step;
+    if (p->any && p->last_time > 0 && p->last_time < 9e9 && (int64_t)(p->last_time * 1e9) > r->seen_ns)
+        r->seen_ns = (int64_t)(p->last_time * 1e9);
+    r->newest = newest_checkpoint(&r->checkpoints);
+    if (r->step < 0 && r->newest)
+        r->step = r->newest->step;
+    r->steps_per_sec = isfinite(p->rate) ? p->rate
+                       : p->any ? rate_of((double)p->last_step - (double)p->first_step, p->last_time - p->first_time)
+                                : (double)NAN;
+    if (!isfinite(r->steps_per_sec))
+        r->steps_per_sec = rate_of_checkpoints(r);
+    r->state = state_of(r);
+}
+
+static double age_secs(int64_t ns)
+{
+    double secs = (double)(hs_env_realtime_ns(NULL) - ns) / 1e9;
+    return secs > 0 ? secs : 0;
+}
+
+/* Text output. */
+
+static void put_label(const char *label)
+{
+    put_style(STYLE_DIM);
+    printf("%-12s", label);
+    put_style(STYLE_NONE);
+}
+
+static style style_of(const run *r, int status)
+{
+    return status != FINE ? STYLE_BAD : strcmp(r->state, "unknown") == 0 ? STYLE_WARNING : STYLE_GOOD;
+}
+
+static void print_state(const run *r, int status)
+{
+    const char *host = text_member(r->status, "host"), *phase = text_member(r->status, "phase"),
+               *reason = text_member(r->outcome, "reason");
+    int64_t pid = whole_member(r->status, "pid", -1);
+    put_label("state");
+    put_style(style_of(r, status));
+    fputs(r->state, stdout);
+    put_style(STYLE_NONE);
+    if (strcmp(r->state, "ended") == 0) {
+        fputs(": ", stdout);
+        put_name(reason ? reason : "unknown reason");
+        printf(", exit code %lld", (long long)whole_member(r->outcome, "exit_code", -1));
+    } else if (*r->holder) {
+        fputs(": ", stdout);
+        put_name(r->holder);
+    } else if (pid >= 0) {
+        printf(": process %lld on ", (long long)pid);
+        put_name(host ? host : "an unknown host");
+    }
+    if (phase && strcmp(r->state, "ended") != 0) {
+        fputs(", phase ", stdout);
+        put_name(phase);
+    }
+    puts("");
+}
+
+static void print_durable(const run *r)
+{
+    char age[TIME_TEXT], save[TIME_TEXT];
+    int64_t step = whole_member(r->status, "last_durable_step", -1);
+    double save_secs = json_number_value(json_object_get(r->status, "save_secs"));
+    put_label("durable");
+    if (r->newest) {
+        if (r->newest->step >= 0)
+            printf("step %lld, ", (long long)r->newest->step);
+        put_name(r->newest->path);
+        printf(", saved %s ago", duration_text(age, age_secs(r->newest->time_ns)));
+    } else if (step >= 0) {
+        printf("step %lld", (long long)step);
+    } else {
+        fputs("nothing", stdout);
+    }
+    if (save_secs > 0)
+        printf("; a save takes %s", duration_text(save, save_secs));
+    puts("");
+}
+
+static uint64_t total_bytes(const run *r)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < r->checkpoints.n; i++)
+        bytes += r->checkpoints.rows[i].bytes;
+    return bytes;
+}
+
+static void print_text(const run *r, int status)
+{
+    char age[TIME_TEXT], each[TIME_TEXT];
+    print_state(r, status);
+    put_label("step");
+    if (r->step >= 0)
+        printf("%lld", (long long)r->step);
+    else
+        fputs("unknown", stdout);
+    if (r->seen_ns >= 0)
+        printf(", written %s ago", duration_text(age, age_secs(r->seen_ns)));
+    puts("");
+    put_label("speed");
+    if (isfinite(r->steps_per_sec) && r->steps_per_sec > 0)
+        printf("%.4g steps per second, %s per step\n", r->steps_per_sec, duration_text(each, 1 / r->steps_per_sec));
+    else
+        puts("unknown");
+    print_durable(r);
+    put_label("checkpoints");
+    printf("%zu, %llu bytes\n", r->checkpoints.n, (unsigned long long)total_bytes(r));
+}
+
+/* JSON output. */
+
+static json_t *js_step(int64_t step)
+{
+    return step >= 0 ? js_number((long double)step, true) : json_null();
+}
+
+static json_t *js_copy(json_t *value)
+{
+    return value ? json_incref(value) : json_null();
+}
+
+static void write_json(const run *r)
+{
+    char time[TIME_TEXT];
+    int64_t durable = r->newest ? r->newest->step : whole_member(r->status, "last_durable_step", -1);
+    json_t *object = json_object();
+    js_set(object, "state", js_text(r->state));
+    js_set(object, "locked_by", *r->holder ? js_text(r->holder) : json_null());
+    js_set(object, "step", js_step(r->step));
+    js_set(object, "time", r->seen_ns >= 0 ? js_text(time_text(time, r->seen_ns)) : json_null());
+    js_set(object, "steps_per_sec", js_number((long double)r->steps_per_sec, false));
+    js_set(object, "last_durable_step", js_step(durable));
+    js_set(object, "checkpoint", r->newest ? js_text(r->newest->path) : json_null());
+    js_set(object, "checkpoint_time", r->newest ? js_text(time_text(time, r->newest->time_ns)) : json_null());
+    js_set(object, "checkpoints", js_number((long double)r->checkpoints.n, true));
+    js_set(object, "bytes", js_number((long double)total_bytes(r), true));
+    js_set(object, "status", js_copy(r->status));
+    js_set(object, "outcome", js_copy(r->outcome));
+    js_write(object);
+    puts("");
+}
+
+static int exit_status(const run *r)
+{
+    int64_t exit_code = whole_member(r->outcome, "exit_code", 1);
+    bool is_ended = strcmp(r->state, "ended") == 0;
+    if (r->trouble)
+        return TROUBLE;
+    return r->damaged || strcmp(r->state, "crashed") == 0 || (is_ended && exit_code != 0 && exit_code != 75) ? FOUND : FINE;
+}
+
+int status_command(const struct call *call)
+{
+    run r = {.directory = call->operands[0]};
+    if (!is_directory(r.directory)) {
+        say("%s: is not a directory", r.directory);
+        return TROUBLE;
+    }
+    r.status = read_run_file(r.directory, "status.json", &r.damaged);
+    r.lock = query_lock(r.directory, r.holder);
+    /* after the lock: an outcome of which the lock was released is complete */
+    r.outcome = read_run_file(r.directory, "outcome.json", &r.damaged);
+    r.trouble = !list_checkpoints(&r.checkpoints, r.directory);
+    read_progress(&r);
+    int status = TROUBLE;
+    if (!r.status && !r.outcome && !r.checkpoints.n && !r.damaged) {
+        say("%s: contains no status.json, outcome.json or checkpoint; name the checkpoint_dir of a training", r.directory);
+    } else {
+        evaluate(&r);
+        status = exit_status(&r);
+        if (call->given[OPTION_JSON])
+            write_json(&r);
+        else
+            print_text(&r, status);
+    }
+    json_decref(r.status);
+    json_decref(r.outcome);
+    free_checkpoints(&r.checkpoints);
+    return js_works() ? status : TROUBLE;
+}
