@@ -26,6 +26,8 @@
  *     puts(hs_simulation_trace(simulation));
  *     hs_simulation_free(simulation);
  *
+ * To test a hook: in `main`, create a graph with hs_simulation_env(group), and open a session with this group and the hook.
+ *
  * Order: one rank runs at a time. It runs until its next collective call; there the seed selects the rank that runs next.
  * The seed also decides whether the root of a broadcast, and the senders of a gather, wait for the other ranks. So the same
  * seed gives the same trace, as long as the ranks use no other threads, clocks or random numbers. Run a test with many
@@ -75,12 +77,16 @@ HS_API void hs_simulation_free(hs_simulation *simulation);
 
 /* Request a fault when `rank` makes its collective call number `at_collective`, from 1. Calls of hs_simulation_sum() count.
  *
- *   fault        in this call
- *   kill         the process of the rank dies, as by kill -9: this call does not return. After all other ranks have ended,
- * it returns HS_UNAVAILABLE, so that the thread can end and free its memory. What the rank does then is no part of the
- * simulation: its file calls fail, its log lines are dropped, and it has no result report_exit  the same, but the process
- * ends by exit, and reports this freeze       the process stops, as by SIGSTOP. It continues after the other ranks have
- * failed or ended; then the call returns HS_UNAVAILABLE delay        the rank sleeps for `secs` before the call: 0 to 1e9
+ *   fault         in this call
+ *   kill          the process of the rank dies, as by kill -9: the call does not return. See below
+ *   report_exit   the same, but the process ends by exit, and the engine reports this
+ *   freeze        the process stops, as by SIGSTOP. It continues after the other ranks have failed or ended; then the call
+ *                 returns HS_UNAVAILABLE
+ *   delay         the rank sleeps for `secs` before the call: 0 to 1e9
+ *
+ * After all other ranks have ended, the call of a killed rank returns HS_UNAVAILABLE, so that its thread can end and free
+ * its memory. What the rank does then is not a part of the simulation: its file calls fail, its log lines are dropped, and
+ * it has no result.
  *
  * HS_INVALID_ARGUMENT: invalid numbers, or the simulation is NULL. HS_RESOURCE_EXHAUSTED: out of memory. */
 HS_API hs_code hs_simulation_kill(hs_simulation *simulation, int32_t rank, int64_t at_collective);
@@ -100,21 +106,21 @@ HS_API bool hs_simulation_result(const hs_simulation *simulation, int32_t rank, 
 /* Return the number of collective calls and of file calls that the rank has made. */
 HS_API int64_t hs_simulation_collectives(hs_simulation *simulation, int32_t rank);
 HS_API int64_t hs_simulation_file_calls(hs_simulation *simulation, int32_t rank);
-/* Returns the collective calls and the faults in the order in which they happened, one in a line: "rank 3: gather to rank
- * 0\n". Valid until the simulation is freed or runs. Ends with "(rest lost: out of memory)" if memory was exhausted. */
+/* Returns the collective calls and the faults in the order in which they happened, one in a line:
+ * "rank 3: gather to rank 0". Valid until the simulation is freed or runs. If memory was exhausted, it ends with
+ * "(rest lost: out of memory)". */
 HS_API const char *hs_simulation_trace(hs_simulation *simulation);
 
-/* Returns the environment of a rank: that of the options, with these differences. Its files and its log end when the rank
- * is killed. Without files in the options: POSIX files, without sync. For other groups and NULL: hs_test_system_env(NULL).
- */
+/* Returns the environment of a rank, for its graph: that of the options, but its files and its log end when the rank is
+ * killed. Without files in the options: POSIX files, without sync. For NULL and other groups: hs_test_system_env(NULL). */
 HS_API const hs_env *hs_simulation_env(const hs_group *group);
 /* Returns true if the rank was killed, so that what it does no longer counts. Any thread. */
 HS_API bool hs_simulation_is_killed(const hs_group *group);
 
-/* Adds each of n numbers over all ranks, in the order of the ranks, in place. A collective call that stands for the
- * program's own communication, such as MPI_Allreduce. Its order relative to the group's calls is not checked, but if ranks
- * wait in both, the group's calls fail as after a limit. Errors: those of a group's call. HS_INVALID_ARGUMENT: another
- * group. */
+/* Adds each of n numbers over all ranks, in the order of the ranks, in place. This collective call stands for the program's
+ * own communication, such as MPI_Allreduce. Its order relative to the group's calls is not checked, but if ranks wait in
+ * both, the group's calls fail as after a limit. HS_INVALID_ARGUMENT: the group is not simulated. Others: as a group's
+ * call. */
 HS_API hs_code hs_simulation_sum(const hs_group *group, double *numbers, size_t n, hs_error *err);
 
 HS_END_DECLS

@@ -5,6 +5,8 @@
 #include <hooksess/testing.h>
 
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define N_SEEDS 32
 
@@ -57,7 +59,7 @@ typedef struct {
     int order[16];      /* the ranks in the order in which they began */
     int n_begun;
     int64_t now_ns;
-    bool killed, was_killed_after;
+    bool was_killed_after, began_in_2001;
 } shared;
 
 static void query(shared *s, const hs_group *group)
@@ -207,31 +209,54 @@ static void the_seed_selects_the_order_of_the_ranks(void **state)
         assert_true(was_first[i] && was_last[i]);
 }
 
-static int lead_by_a_call(void *user, const hs_group *group)
+static void ignore_bytes(void *user, int32_t rank, hs_bytes bytes)
 {
-    shared *s = user;
-    hs_error error;
-    char byte = 0;
-    if (group->ops->broadcast(group->self, &byte, 1, 0, &error))
-        return 1;
-    if (rank_of(group) == 0 && s->n_past == 0)
-        s->killed = true; /* no other rank has returned */
-    s->n_past++;
-    return 0;
+    (void)user, (void)rank, (void)bytes;
 }
 
-static void the_seed_decides_whether_the_root_of_a_broadcast_waits(void **state)
+/* Notes whether rank 0 returns before any other rank has called. */
+static int broadcast_first(void *user, const hs_group *group)
 {
-    int n_led = 0;
+    shared *s = user;
+    char byte = 0;
+    if (rank_of(group) != 0)
+        s->n_begun++;
+    hs_code code = group->ops->broadcast(group->self, &byte, 1, 0, &err);
+    if (rank_of(group) == 0 && s->n_begun == 0)
+        s->n_past++;
+    return code;
+}
+
+/* The same for a rank that sends. */
+static int send_first(void *user, const hs_group *group)
+{
+    shared *s = user;
+    if (rank_of(group) != 1)
+        s->n_begun++;
+    hs_code code = group->ops->gather(group->self, (hs_bytes){NULL, 0}, 0, ignore_bytes, NULL, &err);
+    if (rank_of(group) == 1 && s->n_begun == 0)
+        s->n_past++;
+    return code;
+}
+
+static void a_rank_that_only_sends_may_return_before_the_others_call(void **state)
+{
+    const hs_rank_main_fn mains[] = {broadcast_first, send_first};
     (void)state;
-    for (uint64_t seed = 0; seed < 64; seed++) {
+    for (int i = 0; i < 2; i++) {
         shared s = {.n_past = 0};
-        hs_simulation *simulation = simulate(3, seed, lead_by_a_call, &s);
-        assert_ok(hs_simulation_run(simulation, &err), &err);
-        n_led += s.killed;
-        hs_simulation_free(simulation);
+        int n_first = 0; /* seeds with which the rank called first */
+        for (uint64_t seed = 0; seed < 200; seed++) {
+            char first[32];
+            s.n_begun = 0;
+            hs_simulation *simulation = simulate(3, seed, mains[i], &s);
+            assert_ok(hs_simulation_run(simulation, &err), &err);
+            snprintf(first, sizeof first, "rank %d: ", i);
+            n_first += strncmp(hs_simulation_trace(simulation), first, strlen(first)) == 0;
+            hs_simulation_free(simulation);
+        }
+        assert_true(s.n_past > 0 && s.n_past < n_first);
     }
-    assert_true(n_led > 0 && n_led < 64);
 }
 
 /* Bugs of programs. */
@@ -503,6 +528,51 @@ static int send_and_end(void *user, const hs_group *group)
     return strcmp(text, "end");
 }
 
+static int meet_and_query(void *user, const hs_group *group)
+{
+    shared *s = user;
+    hs_code code = barrier(group, NULL);
+    query(s, group);
+    return code;
+}
+
+static void the_detector_names_a_rank_that_has_ended_without_a_report(void **state)
+{
+    int n_named = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < N_SEEDS; seed++) {
+        shared s = {.n_past = 0};
+        hs_simulation *simulation = simulate(2, seed, meet_and_query, &s);
+        assert_ok(hs_simulation_run(simulation, &err), &err);
+        assert_result(simulation, 1, HS_OK);
+        n_named += s.failed[1] == 0;
+        hs_simulation_free(simulation);
+    }
+    assert_true(n_named > 0 && n_named < N_SEEDS);
+}
+
+static int report_twice(void *user, const hs_group *group)
+{
+    shared *s = user;
+    group->ops->report_exit(group->self, test_error(HS_OK, "done"));
+    group->ops->report_exit(group->self, test_error(HS_INTERNAL, "late"));
+    query(s, group);
+    return barrier(group, &s->errors[0]);
+}
+
+static void only_the_first_report_of_a_rank_counts(void **state)
+{
+    shared s = {.n_past = 0};
+    (void)state;
+    hs_simulation *simulation = simulate(1, 1, report_twice, &s);
+    assert_ok(hs_simulation_run(simulation, &err), &err);
+    assert_int_equal(s.failed[0], -1);
+    assert_result(simulation, 0, HS_UNAVAILABLE);
+    assert_string_equal(s.errors[0].message, "rank 0 has ended: done");
+    assert_string_equal(hs_simulation_trace(simulation), "rank 0: reports its exit: OK\nrank 0: barrier fails\n");
+    hs_simulation_free(simulation);
+}
+
 static void calls_that_a_rank_has_made_complete_after_its_exit(void **state)
 {
     (void)state;
@@ -521,6 +591,7 @@ static int note_clock(void *user, const hs_group *group)
     shared *s = user;
     const hs_env *env = hs_simulation_env(group);
     int64_t begin_ns = hs_env_monotonic_ns(env);
+    s->began_in_2001 = begin_ns == 1000000000000000000;
     int result = meet_thrice(user, group);
     s->now_ns = hs_env_monotonic_ns(env) - begin_ns;
     return result;
@@ -539,6 +610,7 @@ static void the_detector_names_a_frozen_rank_after_a_limit(void **state)
             assert_result(simulation, rank, 101);
             assert_fails(s.codes[rank], HS_UNAVAILABLE, &s.errors[rank], "rank 1 has not responded for 3 s");
             assert_int_equal(s.failed[rank], 1);
+            assert_contains(hs_simulation_trace(simulation), s.errors[rank].message);
         }
         assert_true(s.now_ns == 3000000000);
         hs_simulation_free(simulation);
@@ -554,6 +626,7 @@ static void a_delay_advances_the_clock_and_nothing_else(void **state)
     assert_ok(hs_simulation_delay(simulation, 1, 3, 0.5), &err);
     assert_ok(hs_simulation_run(simulation, &err), &err);
     assert_int_equal(s.n_past, 3);
+    assert_true(s.began_in_2001);
     assert_true(s.now_ns == 60500000000);
     hs_simulation_free(simulation);
 }
@@ -596,6 +669,7 @@ static void a_call_fails_after_a_limit_if_others_wait_in_the_programs_own(void *
         hs_simulation *simulation = simulate(3, seed, fail_after_the_gate, &s);
         assert_ok(hs_simulation_run(simulation, &err), &err);
         assert_fails(s.codes[2], HS_UNAVAILABLE, &s.errors[2], "barrier has waited for 10 s: ranks 0-1 wait in sum");
+        assert_contains(hs_simulation_trace(simulation), s.errors[2].message);
         for (int rank = 0; rank < 2; rank++)
             assert_fails(s.codes[rank], HS_UNAVAILABLE, &s.errors[rank], "rank 2 has failed: a bad sample");
         hs_simulation_free(simulation);
@@ -670,6 +744,7 @@ static char *run_with_fault(unsigned seed)
         else if (!killed && s.codes[rank]) {
             assert_int_equal(s.codes[rank], HS_UNAVAILABLE);
             assert_int_equal(s.failed[rank], victim);
+            assert_int_equal(strtol(s.errors[rank].message + strlen("rank "), NULL, 10), victim);
         }
     }
     char *trace = strdup(hs_simulation_trace(simulation));
@@ -696,13 +771,16 @@ static int write_digits(void *user, const hs_group *group)
     const hs_env *env = hs_simulation_env(group);
     const hs_file_system_ops *ops = env->files.ops;
     void *file;
-    if (rank_of(group) != 0)
-        return barrier(group, &s->errors[1]);
+    if (rank_of(group) != 0) {
+        barrier(group, &s->errors[1]);
+        return s->n_past++;
+    }
     hs_log(env, HS_LOG_INFO, "begin");
     for (int i = 0; i < 3; i++) {
         if (ops->open(env->files.user, s->path, HS_OPEN_APPEND, &file, &s->errors[0]))
             break;
         hs_code code = ops->write(env->files.user, file, "0123456789", 10, &s->errors[0]);
+        s->was_killed_after |= hs_simulation_is_killed(group) && s->n_past == 0;
         s->codes[0] = code ? code : ops->sync(env->files.user, file, &s->errors[0]);
         ops->close(env->files.user, file, NULL);
     }
@@ -731,6 +809,9 @@ static void a_killed_rank_changes_no_file_and_logs_nothing_more(void **state)
         assert_says(&s.errors[1], HS_UNAVAILABLE, "rank 0 was killed");
         assert_string_equal(hs_test_system_log(system), "INFO: begin\n");
         assert_int_equal(hs_simulation_file_calls(simulation, 0), at);
+        /* Calls before the kill, the half write, and the close of an open file */
+        assert_int_equal(hs_test_system_file_calls(system), at - 1 + (at % 4 == 2) + (at % 4 != 1));
+        assert_false(s.was_killed_after);
         free(text);
         hs_simulation_free(simulation);
         assert_int_equal(hs_test_system_open_files(system), 0);
@@ -784,6 +865,62 @@ static int lock_and_list(void *user, const hs_group *group)
         return 2;
     code = files->ops->read(files->user, file, 0, text, 1, &got, error);
     return files->ops->close(files->user, file, error) || code ? 3 : 0;
+}
+
+/* Files whose sync fails, over those of the system. */
+static hs_code fail_to_sync(void *user, void *file, hs_error *error)
+{
+    (void)user, (void)file;
+    return hs_error_set(error, HS_DATA_LOSS, "sync fails");
+}
+
+static hs_code fail_to_sync_directory(void *user, const char *path, hs_error *error)
+{
+    (void)user;
+    return hs_error_set(error, HS_DATA_LOSS, "sync of %s fails", path);
+}
+
+static int sync_directory(void *user, const hs_group *group)
+{
+    const hs_file_system *files = &hs_simulation_env(group)->files;
+    (void)user;
+    return files->ops->sync_directory(files->user, "/tmp", &err);
+}
+
+static void the_directories_of_the_options_are_synced(void **state)
+{
+    hs_file_system_ops ops = *hs_env_default()->files.ops;
+    hs_env env = HS_INIT(hs_env, .files = {&ops, NULL});
+    (void)state;
+    ops.sync_directory = fail_to_sync_directory;
+    hs_simulation *simulation =
+        hs_simulation_new(HS_SIMULATION_OPTIONS(.rank_count = 1, .main = sync_directory, .env = &env), &err);
+    assert_int_equal(hs_simulation_run(simulation, NULL), HS_OK);
+    assert_result(simulation, 0, HS_DATA_LOSS);
+    hs_simulation_free(simulation);
+    simulation = simulate(1, 1, sync_directory, NULL);
+    assert_int_equal(hs_simulation_run(simulation, NULL), HS_OK);
+    assert_result(simulation, 0, HS_OK);
+    hs_simulation_free(simulation);
+}
+
+static void the_files_of_the_options_are_synced(void **state)
+{
+    char *directory = test_make_directory();
+    shared s = {.path = test_path(directory, "digits")};
+    hs_file_system_ops ops = *hs_env_default()->files.ops;
+    hs_test_system *system = hs_test_system_new();
+    hs_env env = *hs_test_system_env(system);
+    (void)state;
+    ops.sync = fail_to_sync;
+    env.files = (hs_file_system){&ops, NULL};
+    hs_simulation *simulation =
+        hs_simulation_new(HS_SIMULATION_OPTIONS(.rank_count = 1, .main = write_digits, .user = &s, .env = &env), &err);
+    assert_ok(hs_simulation_run(simulation, &err), &err);
+    assert_fails(s.codes[0], HS_DATA_LOSS, &s.errors[0], "");
+    hs_simulation_free(simulation);
+    hs_test_system_free(system);
+    test_remove_directory(directory);
 }
 
 static void all_file_functions_of_a_rank_work(void **state)
@@ -903,6 +1040,35 @@ static void threads_that_cannot_start_are_an_error(void **state)
     hs_simulation_free(simulation);
 }
 
+/* Returns the address space of the process, in bytes. */
+static rlim_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long pages;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    return pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+static void if_some_threads_cannot_start_no_rank_runs(void **state)
+{
+    const rlim_t stack_bytes = 1 << 28;
+    shared s = {.n_begun = 0};
+    struct rlimit old, low;
+    (void)state;
+    hs_simulation *simulation = hs_simulation_new(
+        HS_SIMULATION_OPTIONS(.rank_count = 3, .main = note_order, .user = &s, .stack_bytes = (int64_t)stack_bytes), &err);
+    assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+    low = (struct rlimit){address_space() + 2 * stack_bytes, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+    hs_code code = hs_simulation_run(simulation, &err);
+    assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
+    assert_fails(code, HS_RESOURCE_EXHAUSTED, &err, "; started 1");
+    assert_int_equal(s.n_begun, 0);
+    hs_simulation_free(simulation);
+}
+
 static hs_code simulate_with(test_env *t, void *user)
 {
     hs_error error;
@@ -933,7 +1099,7 @@ int main(void)
         cmocka_unit_test(thousands_of_ranks_meet),
         cmocka_unit_test(the_same_seed_gives_the_same_trace),
         cmocka_unit_test(the_seed_selects_the_order_of_the_ranks),
-        cmocka_unit_test(the_seed_decides_whether_the_root_of_a_broadcast_waits),
+        cmocka_unit_test(a_rank_that_only_sends_may_return_before_the_others_call),
         cmocka_unit_test(mixed_collectives_are_an_error_that_names_the_ranks),
         cmocka_unit_test(a_deadlock_is_an_error_that_says_where_each_rank_waits),
         cmocka_unit_test(without_a_detector_a_killed_or_frozen_rank_is_a_deadlock),
@@ -943,6 +1109,8 @@ int main(void)
         cmocka_unit_test(a_report_of_an_exit_wakes_the_others_with_its_reason),
         cmocka_unit_test(a_rank_that_exits_in_a_call_is_named),
         cmocka_unit_test(a_rank_that_ends_without_a_report_has_failed),
+        cmocka_unit_test(the_detector_names_a_rank_that_has_ended_without_a_report),
+        cmocka_unit_test(only_the_first_report_of_a_rank_counts),
         cmocka_unit_test(calls_that_a_rank_has_made_complete_after_its_exit),
         cmocka_unit_test(the_detector_names_a_frozen_rank_after_a_limit),
         cmocka_unit_test(a_delay_advances_the_clock_and_nothing_else),
@@ -951,6 +1119,8 @@ int main(void)
         cmocka_unit_test(after_any_fault_all_ranks_end_and_name_the_same_rank),
         cmocka_unit_test(a_killed_rank_changes_no_file_and_logs_nothing_more),
         cmocka_unit_test(the_files_of_a_rank_are_those_of_the_options),
+        cmocka_unit_test(the_directories_of_the_options_are_synced),
+        cmocka_unit_test(the_files_of_the_options_are_synced),
         cmocka_unit_test(all_file_functions_of_a_rank_work),
         cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(invalid_faults_are_refused),
@@ -958,6 +1128,7 @@ int main(void)
         cmocka_unit_test(a_sum_clears_a_stale_error),
         cmocka_unit_test(invalid_arguments_of_calls_are_refused),
         cmocka_unit_test(threads_that_cannot_start_are_an_error),
+        cmocka_unit_test(if_some_threads_cannot_start_no_rank_runs),
         cmocka_unit_test(exhausted_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
