@@ -25,9 +25,10 @@ install(
   DIRECTORY include/hooksess
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT development
+  PATTERN simulation.h EXCLUDE
   PATTERN testing.h EXCLUDE
   PATTERN tensorflow*.h EXCLUDE)
-install(FILES include/hooksess/testing.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT testing)
+install(FILES include/hooksess/simulation.h include/hooksess/testing.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT testing)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation PATTERN __pycache__ EXCLUDE)
 
