@@ -101,7 +101,7 @@ static size_t count_variables(const save *s)
 static hs__shard_size size_of(const save *s, size_t at)
 {
     if (!s->snapshot)
-        return (hs__shard_size){s->list->variables[at].bytes, s->list->variables[at].follows};
+        return (hs__shard_size){s->list->variables[at].bytes, hs__save_list_follows(s->list, at)};
     hs__save_item item = hs__snapshot_item(s->snapshot, at);
     return (hs__shard_size){item.value.bytes, item.follows};
 }
@@ -121,35 +121,39 @@ static hs_code assign_shards(const save *s, hs__shards *shards, hs_error *err)
     return code;
 }
 
-static hs_code read_item(const save *s, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err)
+typedef struct {
+    hs__shards *shards;
+    bool is_snapshot;
+    bool keeps_views; /* the backend's views of variables are valid until the next run */
+} variable_writing;
+
+/* hs__visit_item_fn */
+static hs_code add_variable(void *user, const hs__save_item *item, hs_error *err)
 {
-    if (!s->snapshot)
-        return hs__save_list_read(s->list, at, copy, item, err);
-    *item = hs__snapshot_item(s->snapshot, at);
-    return HS_OK;
+    const variable_writing *w = user;
+    const hs__shard_item tensor = {item->name, item->value, item->slice, item->nonfinite};
+    return hs__shards_add(w->shards, &tensor, w->is_snapshot || (w->keeps_views && item->borrowed), err);
 }
 
-/* Values stay in memory until they are written if they are a snapshot's, or views of variables that the backend keeps. */
 static hs_code add_variables(const save *s, hs__shards *shards, hs_error *err)
 {
-    bool keeps_views = !s->snapshot && s->list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS;
-    hs_host_copy copy = {.env = s->env};
+    variable_writing w = {.shards = shards, .is_snapshot = s->snapshot != NULL};
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < count_variables(s); i++) {
-        hs__save_item item;
-        if ((code = read_item(s, i, &copy, &item, err)))
-            break;
-        const hs__shard_item tensor = {item.name, item.value, item.slice, item.nonfinite};
-        code = hs__shards_add(shards, &tensor, s->snapshot || (keeps_views && item.borrowed), err);
+    if (!s->snapshot) {
+        w.keeps_views = (s->list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS) != 0;
+        return hs__save_list_visit_variables(s->list, add_variable, &w, err);
     }
-    hs_host_copy_free(&copy);
+    for (size_t i = 0; !code && i < s->snapshot->n_variables; i++) {
+        const hs__save_item item = hs__snapshot_item(s->snapshot, i);
+        code = add_variable(&w, &item, err);
+    }
     return code;
 }
 
 static hs_code write_variables(const save *s, hs__shards *shards, hs_error *err)
 {
-    hs_code code = s->snapshot ? HS_OK : hs__save_list_check_slices(s->list, err);
-    if (code || (code = assign_shards(s, shards, err)) || (code = add_variables(s, shards, err)))
+    hs_code code;
+    if ((code = assign_shards(s, shards, err)) || (code = add_variables(s, shards, err)))
         return code;
     return hs__shards_write(shards, err);
 }
