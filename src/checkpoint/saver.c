@@ -5,7 +5,6 @@
 #include "base/files.h"
 #include "checkpoint/background.h"
 #include "checkpoint/save.h"
-#include "checkpoint/shards.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Session managers: they open sessions without hooks. The caller gets the raw session of an hs_session that has no
  * hooks. */
-#include "checkpoint/restore_plan.h"
+#include "checkpoint/restore.h"
 #include "session/startup.h"
 
 #include "session/session.h"

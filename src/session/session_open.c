@@ -2,7 +2,7 @@
 /* Opening a session: its steps in order, and the cleanup if a step fails. */
 #include "session/session.h"
 
-#include "checkpoint/restore_plan.h"
+#include "checkpoint/restore.h"
 #include "session/startup.h"
 #include "threads/coordinator.h"
 

@@ -28,8 +28,7 @@
  *   metadata.c         RunMetadata of a run
  *   session_memory.c   makes and frees sessions
  *   fork.c             handles for threads that fill queues
- *   graph_session.c    opens, runs and closes sessions
- *   graph_backend.c    the functions of the backend */
+ *   graph_backend.c    opens, runs and closes sessions; the functions of the backend */
 
 typedef struct hs__graph_node hs__graph_node;
 
@@ -265,17 +264,5 @@ hs_code hs__graph_session_fork(void *session, void **forked, hs_error *err);
 /* Checks that a fork can execute the needed ops, and allocates their outputs. HS_FAILED_PRECONDITION: one accesses a
  * variable. */
 hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err);
-
-/* graph_session.c: functions of hs_backend_ops. */
-hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
-hs_code hs__graph_session_close(void *session, hs_error *err);
-hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *err);
-hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
-hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
-hs_code hs__graph_read_step(void *session, int64_t *step, hs_error *err);
-hs_code hs__graph_advance_step(void *session, int64_t by, hs_error *err);
-void hs__graph_guard(void *session, hs_write_guard guard);
-hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
-hs_code hs__graph_lend_value(void *session, hs_node node, hs_tensor *memory, hs_error *err);
 
 #endif
