@@ -41,18 +41,12 @@ typedef struct hs__safetensors_header {
     hs__map names; /* owns the names of the entries */
 } hs__safetensors_header;
 
-/* The format's name of a dtype. NULL: the format does not have it. */
-const char *hs__safetensors_dtype_name(hs_dtype dtype);
-
 void hs__safetensors_header_init(hs__safetensors_header *header, const hs_env *env);
 void hs__safetensors_header_free(hs__safetensors_header *header);
 /* Parses the header of `data_bytes` of data. The tensors must cover all data. DATA_LOSS and UNIMPLEMENTED name the file and
  * the tensor. */
 hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes text, uint64_t data_bytes, const char *path,
                                      hs_error *err);
-/* Appends the header, without length and padding. `metadata` may be NULL. */
-hs_code hs__safetensors_header_text(const hs__safetensors_header *header, const hs_safetensors_pair *metadata,
-                                    hs__buffer *out, hs_error *err);
 
 /* Writing: declare all tensors, begin the file, then write their data in the order of header.entries, in pieces of any
  * size. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of a safetensors file, which is JSON. */
-#include "formats/safetensors.h"
-
+/* Safetensors files: the header, which is JSON, reading and writing. */
 #include "base/json.h"
+#include "formats/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { LENGTH = 8 }; /* bytes of the header's length */
 
 static const struct {
     hs_dtype dtype;
@@ -17,7 +18,8 @@ static const struct {
 };
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
-const char *hs__safetensors_dtype_name(hs_dtype dtype)
+/* The format's name of a dtype. NULL: the format does not have it. */
+static const char *safetensors_dtype_name(hs_dtype dtype)
 {
     for (size_t i = 0; i < N_DTYPES; i++)
         if (dtypes[i].dtype == dtype)
@@ -87,13 +89,14 @@ static hs_code append_entry(hs__buffer *out, const hs__safetensors_entry *entry,
     char shape[HS_SHAPE_TEXT_SIZE];
     hs_code code = append_string(out, entry->name, err);
     hs__buffer_text(out, ":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%llu,%llu]}",
-                    hs__safetensors_dtype_name(entry->dtype), hs_shape_text(&entry->shape, shape, sizeof shape),
+                    safetensors_dtype_name(entry->dtype), hs_shape_text(&entry->shape, shape, sizeof shape),
                     (unsigned long long)entry->offset, (unsigned long long)(entry->offset + entry->bytes));
     return code;
 }
 
-hs_code hs__safetensors_header_text(const hs__safetensors_header *header, const hs_safetensors_pair *metadata,
-                                    hs__buffer *out, hs_error *err)
+/* Appends the header, without length and padding. `metadata` may be NULL. */
+static hs_code safetensors_header_text(const hs__safetensors_header *header, const hs_safetensors_pair *metadata,
+                                       hs__buffer *out, hs_error *err)
 {
     bool some = metadata && metadata->key;
     hs__buffer_text(out, "{");
@@ -346,4 +349,207 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
         code = copy_names(header, err);
     json_decref(root);
     return code;
+}
+
+/* Reads the length of the header, and checks it against the file's size. */
+static hs_code read_length(hs__safetensors_reader *reader, uint64_t file_bytes, uint64_t *length, hs_error *err)
+{
+    unsigned char bytes[LENGTH];
+    if (file_bytes < LENGTH)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for a safetensors file", reader->path,
+                            (unsigned long long)file_bytes);
+    hs_code code = hs__file_read(&reader->file, 0, bytes, sizeof bytes, reader->path, err);
+    if (code)
+        return code;
+    *length = hs__get64(bytes);
+    if (*length > HS__SAFETENSORS_MAX_HEADER)
+        return hs_error_set(err, HS_DATA_LOSS,
+                            "%s: not a safetensors file: its header would have %llu bytes; the maximum is %d", reader->path,
+                            (unsigned long long)*length, HS__SAFETENSORS_MAX_HEADER);
+    if (*length > file_bytes - LENGTH)
+        return hs_error_set(err, HS_DATA_LOSS,
+                            "%s: has a header of %llu bytes, but only %llu bytes in total: it is truncated, or not a "
+                            "safetensors file",
+                            reader->path, (unsigned long long)*length, (unsigned long long)file_bytes);
+    return HS_OK;
+}
+
+static hs_code read_header(hs__safetensors_reader *reader, hs_error *err)
+{
+    hs_file_stat found;
+    uint64_t length = 0;
+    hs_code code;
+    if ((code = hs__stat(reader->env, reader->path, &found, err)))
+        return code;
+    if (found.is_directory)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a directory", reader->path);
+    if ((code = hs__file_open(&reader->file, reader->env, reader->path, HS_OPEN_READ, err)) ||
+        (code = read_length(reader, found.bytes, &length, err)))
+        return code;
+    char *text = hs__alloc(reader->env, (size_t)length + 1, 1);
+    if (!text)
+        return hs__no_memory(err, (size_t)length, reader->path);
+    reader->data = LENGTH + length;
+    if (!(code = hs__file_read(&reader->file, LENGTH, text, (size_t)length, reader->path, err)))
+        code = hs__safetensors_header_parse(&reader->header, (hs_bytes){text, (size_t)length}, found.bytes - reader->data,
+                                            reader->path, err);
+    hs__free(reader->env, text);
+    return code;
+}
+
+hs_code hs__safetensors_reader_open(hs__safetensors_reader *reader, const hs_env *env, const char *path, hs_error *err)
+{
+    *reader = (hs__safetensors_reader){.env = env, .file = {.env = env}};
+    hs__safetensors_header_init(&reader->header, env);
+    reader->path = hs__strdup(env, path);
+    hs_code code = reader->path ? read_header(reader, err) : hs__no_memory(err, strlen(path), "a path");
+    if (code)
+        hs__safetensors_reader_close(reader);
+    return code;
+}
+
+void hs__safetensors_reader_close(hs__safetensors_reader *reader)
+{
+    hs__file_close(&reader->file, NULL);
+    hs__safetensors_header_free(&reader->header);
+    hs__free(reader->env, reader->path);
+    reader->path = NULL;
+}
+
+size_t hs__safetensors_find(const hs__safetensors_reader *reader, const char *name)
+{
+    return hs__map_find(&reader->header.names, name);
+}
+
+hs_code hs__safetensors_read(hs__safetensors_reader *reader, const hs__safetensors_entry *entry, uint64_t offset, void *to,
+                             size_t bytes, hs_error *err)
+{
+    const unsigned char *values = to;
+    if (!bytes)
+        return HS_OK;
+    hs_code code = hs__file_read(&reader->file, reader->data + entry->offset + offset, to, bytes, reader->path, err);
+    for (size_t i = 0; !code && entry->dtype == HS_BOOL && i < bytes; i++)
+        if (values[i] > 1)
+            code = hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is a BOOL, but has the value %d at index %llu", reader->path,
+                                entry->name, values[i], (unsigned long long)(offset + i));
+    return code;
+}
+
+void hs__safetensors_writer_init(hs__safetensors_writer *writer, const hs_env *env)
+{
+    *writer = (hs__safetensors_writer){.env = env, .file = {.env = env}};
+    hs__safetensors_header_init(&writer->header, env);
+}
+
+static hs_code check_tensor(const hs__safetensors_writer *writer, const char *name, hs_dtype dtype, hs_error *err)
+{
+    if (!*name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to save has an empty name");
+    if (strcmp(name, HS__SAFETENSORS_METADATA) == 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is reserved in safetensors files; rename the tensor", name);
+    if (hs__map_find(&writer->header.names, name) != HS__NONE)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to save have the name '%s'", name);
+    if (!safetensors_dtype_name(dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has dtype %s, which safetensors does not support", name,
+                            hs_dtype_name(dtype));
+    return HS_OK;
+}
+
+hs_code hs__safetensors_writer_declare(hs__safetensors_writer *writer, const char *name, hs_dtype dtype,
+                                       const hs_shape *shape, size_t tag, hs_error *err)
+{
+    hs__safetensors_header *header = &writer->header;
+    hs__safetensors_entry entry = {.dtype = dtype, .shape = *shape, .tag = tag};
+    int64_t n = hs_shape_elements(shape);
+    hs_code code = check_tensor(writer, name, dtype, err);
+    if (code)
+        return code;
+    if (n < 0 || __builtin_mul_overflow((uint64_t)n, (uint64_t)hs_dtype_size(dtype), &entry.bytes))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has an invalid shape", name);
+    if ((code = hs__reserve(writer->env, &header->entries, &header->capacity, header->n + 1, sizeof entry, err)) ||
+        (code = hs__map_add(&header->names, name, header->n, &entry.name, err)))
+        return code;
+    header->entries[header->n++] = entry;
+    return HS_OK;
+}
+
+static int largest_elements_first(const void *a, const void *b)
+{
+    const hs__safetensors_entry *x = a, *y = b;
+    size_t x_size = hs_dtype_size(x->dtype), y_size = hs_dtype_size(y->dtype);
+    if (x_size != y_size)
+        return x_size < y_size ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static hs_code put_in_order(hs__safetensors_writer *writer, hs_error *err)
+{
+    hs__safetensors_header *header = &writer->header;
+    writer->remaining = 0;
+    if (header->n)
+        qsort(header->entries, header->n, sizeof *header->entries, largest_elements_first);
+    for (size_t i = 0; i < header->n; i++) {
+        header->entries[i].offset = writer->remaining;
+        if (__builtin_add_overflow(writer->remaining, header->entries[i].bytes, &writer->remaining) ||
+            writer->remaining > INT64_MAX)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensors are too large for one file");
+    }
+    return HS_OK;
+}
+
+/* Writes the length, the header and its padding to a buffer. */
+static hs_code build_header(const hs__safetensors_writer *writer, const hs_safetensors_pair *metadata, hs__buffer *out,
+                            hs_error *err)
+{
+    enum { ALIGNMENT = HS__SAFETENSORS_ALIGNMENT };
+    hs__buffer_fixed64(out, 0);
+    hs_code code = safetensors_header_text(&writer->header, metadata, out, err);
+    size_t padding = (ALIGNMENT - out->size % ALIGNMENT) % ALIGNMENT;
+    hs__buffer_text(out, "%*s", (int)padding, "");
+    if (code || (code = hs__buffer_check(out, "a safetensors header", err)))
+        return code;
+    if (out->size - LENGTH > HS__SAFETENSORS_MAX_HEADER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%zu tensors need a safetensors header of %zu bytes; readers accept %d", writer->header.n,
+                            out->size - LENGTH, HS__SAFETENSORS_MAX_HEADER);
+    hs__put64(out->data, out->size - LENGTH);
+    return HS_OK;
+}
+
+hs_code hs__safetensors_writer_begin(hs__safetensors_writer *writer, const char *path, const hs_safetensors_pair *metadata,
+                                     hs_error *err)
+{
+    hs__buffer header;
+    hs__buffer_init(&header, writer->env);
+    hs_code code;
+    if (!(code = put_in_order(writer, err)) && !(code = build_header(writer, metadata, &header, err)) &&
+        !(code = hs__file_open(&writer->file, writer->env, path, HS_OPEN_WRITE, err)))
+        code = hs__file_write(&writer->file, header.data, header.size, err);
+    hs__buffer_free(&header);
+    return code;
+}
+
+hs_code hs__safetensors_writer_write(hs__safetensors_writer *writer, const void *data, size_t bytes, hs_error *err)
+{
+    if (bytes > writer->remaining)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot write %zu bytes: only %llu remain", bytes,
+                            (unsigned long long)writer->remaining);
+    writer->remaining -= bytes;
+    return bytes ? hs__file_write(&writer->file, data, bytes, err) : HS_OK;
+}
+
+hs_code hs__safetensors_writer_finish(hs__safetensors_writer *writer, hs_error *err)
+{
+    if (writer->remaining)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%llu bytes are still missing",
+                            (unsigned long long)writer->remaining);
+    hs_code code = hs__file_sync(&writer->file, err);
+    hs_code closed = hs__file_close(&writer->file, code ? NULL : err);
+    return code ? code : closed;
+}
+
+void hs__safetensors_writer_close(hs__safetensors_writer *writer)
+{
+    hs__file_close(&writer->file, NULL);
+    hs__safetensors_header_free(&writer->header);
 }
