@@ -98,11 +98,15 @@ hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *elemen
 hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err);
 hs_code hs__queue_load_position(void *self, hs_state_reader *in, hs_error *err);
 
-/* graph_queue.c: functions of a queue's ops. `self` is the hs__queue_def. */
-hs_code hs__queue_run_enqueue(void *self, hs_op *op, hs_error *err);
-hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err);
-hs_code hs__queue_run_close(void *self, hs_op *op, hs_error *err);
-hs_code hs__queue_run_cancel(void *self, hs_op *op, hs_error *err);
-hs_code hs__queue_run_size(void *self, hs_op *op, hs_error *err);
+/* graph_queue.c. What an op does to the queue `op->self`. */
+typedef enum {
+    HS__NO_QUEUE_OP,
+    HS__QUEUE_ENQUEUE,
+    HS__QUEUE_DEQUEUE,
+    HS__QUEUE_CLOSE,
+    HS__QUEUE_CANCEL,
+    HS__QUEUE_SIZE,
+} hs__queue_op;
+hs__queue_op hs__queue_op_of(const hs__graph_node *op);
 
 #endif
