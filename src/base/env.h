@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 
-/* Inside the library, an hs_env is complete: hs__env_take fills in the parts that the caller did not set. */
+/* Inside the library, an hs_env is complete: hs__env_copy fills in the parts that the caller did not set. */
 
 /* Makes a complete copy of `from` (NULL: the default). INVALID_ARGUMENT if only some functions of a part are set. */
-hs_code hs__env_take(hs_env *to, const hs_env *from, hs_error *err);
+hs_code hs__env_copy(hs_env *to, const hs_env *from, hs_error *err);
 
 /* The monotonic clock with a resolution of some milliseconds, which is faster to read. False: the clock of `env` is not the
  * system's. */

@@ -434,7 +434,7 @@ hs_code hs_checkpoint_merge(const hs_env *given, const char *const *prefixes, co
 {
     hs_env env;
     hs_code code = check_arguments(prefixes, merged, err);
-    if (code || (code = hs__env_take(&env, given, err)))
+    if (code || (code = hs__env_copy(&env, given, err)))
         return code;
     merge m = {.env = &env, .prefixes = prefixes, .merged = merged, .plan = {.env = &env}};
     code = run(&m, err);

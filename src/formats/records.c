@@ -320,7 +320,7 @@ hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader
         return NULL;
     }
     if ((given && HS_STRUCT_TAKE(hs_record_reader_options, max_record_bytes, &options, given, err)) ||
-        check_options(&options, err) || hs__env_take(&env, options.env, err))
+        check_options(&options, err) || hs__env_copy(&env, options.env, err))
         return NULL;
     hs_record_reader *reader = hs__alloc(&env, 1, sizeof *reader);
     if (!reader) {

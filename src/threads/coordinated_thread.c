@@ -60,7 +60,7 @@ hs_thread *hs__thread_new(const hs_thread_options *given, const hs_env *default_
     hs_env env;
     hs_error_clear(err);
     if (HS_STRUCT_TAKE(hs_thread_options, env, &options, given, err) ||
-        hs__env_take(&env, options.env ? options.env : default_env, err))
+        hs__env_copy(&env, options.env ? options.env : default_env, err))
         return NULL;
     if (!options.name || !*options.name) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_thread_options.name is missing; messages about the thread need it");

@@ -11,7 +11,7 @@ hs_graph *hs_graph_new(const hs_env *env)
 {
     hs_env taken;
     hs_error error = {0};
-    if (hs__env_take(&taken, env, &error))
+    if (hs__env_copy(&taken, env, &error))
         taken = *hs_env_default(); /* opening a session reports the error */
     hs_graph *graph = hs__alloc(&taken, 1, sizeof *graph);
     if (!graph)

@@ -475,7 +475,7 @@ static hs_code fill(hs_supervisor *sv, const hs_supervisor_options *o, hs_error 
 static hs_supervisor *make(hs_backend backend, hs_error *err)
 {
     hs_env env;
-    if (hs__env_take(&env, hs_backend_env(backend), err))
+    if (hs__env_copy(&env, hs_backend_env(backend), err))
         return NULL;
     hs_supervisor *sv = hs__alloc(&env, 1, sizeof *sv);
     bool writes = sv && pthread_mutex_init(&sv->writing, NULL) == 0;
