@@ -238,10 +238,9 @@ bool hs__posix_link(const char *from, const char *to)
     struct stat found;
     from = hs__redirected(from, buffers[0]);
     to = hs__redirected(to, buffers[1]);
-    if (lstat(from, &found) != 0 || !S_ISREG(found.st_mode) || found.st_nlink != 1 || found.st_uid != geteuid())
-        return false;
-    unlink(to);
-    return link(from, to) == 0;
+    unlink(to); /* it may be a link to the file */
+    return lstat(from, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 && found.st_uid == geteuid() &&
+           link(from, to) == 0;
 }
 
 static hs_code posix_remove(void *user, const char *path, hs_error *err)
