@@ -643,7 +643,7 @@ static hs_code graph_graph_def(void *self, hs_bytes *out, hs_error *err)
     return hs__graph_make_def(self, out, err);
 }
 
-const hs_backend_ops hs__graph_backend_ops =
+static const hs_backend_ops graph_backend_ops =
     HS_INIT(hs_backend_ops, .name = "graph", .flags = HS_BACKEND_KEEPS_VIEWS, .env = graph_env, .status = graph_status,
             .find = graph_find, .finalize = graph_finalize, .finalized = graph_finalized,
             .global_step_name = graph_step_name, .collection_item = graph_collection_item,
@@ -685,10 +685,10 @@ static const hs_backend_ops no_graph_ops =
 
 hs_backend hs_graph_backend(hs_graph *graph)
 {
-    return graph ? (hs_backend){&hs__graph_backend_ops, graph} : (hs_backend){&no_graph_ops, NULL};
+    return graph ? (hs_backend){&graph_backend_ops, graph} : (hs_backend){&no_graph_ops, NULL};
 }
 
 hs_graph *hs_graph_of(hs_backend backend)
 {
-    return backend.ops == &hs__graph_backend_ops ? backend.self : NULL;
+    return backend.ops == &graph_backend_ops ? backend.self : NULL;
 }
