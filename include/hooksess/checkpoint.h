@@ -281,7 +281,8 @@ HS_API hs_code hs_checkpoint_remove(const hs_env *env, const char *prefix, hs_er
 HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, const char *last, double timeout_secs,
                                   char **found, hs_error *err);
 
-/* Merges checkpoints into one. Copies and verifies the data, and deletes the originals when the result is on disk.
+/* Merges checkpoints into one. Verifies the data, copies it or links its files, and deletes the originals when the result
+ * is on disk.
  *
  * prefixes  ended by NULL. They may hold slices of one variable
  * merged    the result. A missing directory is created if its parent exists

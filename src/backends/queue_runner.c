@@ -71,7 +71,7 @@ hs_queue_runner *hs_queue_runner_new(const hs_queue_runner_options *given, hs_er
 {
     hs_queue_runner_options options;
     hs_env env;
-    if (HS_STRUCT_TAKE(hs_queue_runner_options, env, &options, given, err) || hs__env_take(&env, options.env, err) ||
+    if (HS_STRUCT_TAKE(hs_queue_runner_options, env, &options, given, err) || hs__env_copy(&env, options.env, err) ||
         check_options(&options, err))
         return NULL;
     hs_queue_runner *runner = hs__alloc(&env, 1, sizeof *runner);

@@ -1,13 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing a raw session, its global step, and the records of restores and saves. */
+/* Opening, closing and sharing a raw session, its global step, its state providers, and the records of restores and saves.
+ */
 #include "backends/raw_session.h"
+
+#include <hooksess/tf1/session_manager.h>
 
 #include "backends/raw_variables.h"
 #include "base/error.h"
 
-#include <hooksess/tf1/session_manager.h>
-
+#include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
+
+/* State providers of a raw session: the state that its checkpoints hold in addition to variables. */
+
+void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env)
+{
+    hs__free(env, slot->key);
+    hs__free(env, slot->base);
+    hs__free(env, slot->identity);
+}
+
+char *hs__rank_state_key(const hs_env *env, const char *base, int32_t rank, int32_t rank_count)
+{
+    return rank_count == 1 ? hs__strdup(env, base) : hs__format(env, "%s/%05d-of-%05d", base, (int)rank, (int)rank_count);
+}
+
+hs_code hs__state_slot_init(hs__state_slot *slot, const hs_raw_session *raw, char *key, const hs_state_provider *provider,
+                            hs_error *err)
+{
+    const hs_env *env = &raw->env;
+    const bool per_rank = provider->scope == HS_STATE_PER_RANK;
+    *slot = (hs__state_slot){.key = per_rank && key ? hs__rank_state_key(env, key, raw->rank, raw->rank_count) : key,
+                             .base = per_rank ? key : NULL,
+                             .identity = provider->identity ? hs__strdup(env, provider->identity) : NULL,
+                             .version = provider->version,
+                             .bytes = provider->bytes,
+                             .save = provider->save,
+                             .load = provider->load,
+                             .reshard = provider->reshard,
+                             .self = provider->self};
+    if (slot->key && (slot->identity || !provider->identity))
+        return HS_OK;
+    hs__state_slot_free(slot, env);
+    return hs__no_memory(err, strlen(provider->name), "a name");
+}
+
+hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_error *err)
+{
+    for (size_t i = 0; i < raw->n_states; i++)
+        if (strcmp(raw->states[i].key, key) == 0)
+            return hs_error_set(err, HS_ALREADY_EXISTS, "two states have the key '%s'; rename one of them", key);
+    return hs__reserve(&raw->env, &raw->states, &raw->states_capacity, raw->n_states + 1, sizeof *raw->states, err);
+}
+
+void hs__raw_session_add_slot(hs_raw_session *raw, const hs__state_slot *slot)
+{
+    raw->states[raw->n_states++] = *slot;
+}
+
+static void raw_session_free_states(hs_raw_session *raw)
+{
+    for (size_t i = 0; i < raw->n_states; i++)
+        hs__state_slot_free(&raw->states[i], &raw->env);
+    hs__free(&raw->env, raw->states);
+    raw->states = NULL;
+    raw->n_states = raw->states_capacity = 0;
+}
+
+/* The lock of a raw session that several threads run. */
+
+/* A lock that serves threads in the order of their arrival. With a mutex, a loop that runs the session without a pause
+ * could lock out other threads. */
+struct hs__sharing {
+    pthread_t owner; /* the thread that shared its session */
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* of the members below */
+    pthread_t holder;
+    size_t depth; /* number of enters of the holder; 0: free */
+    uint64_t next_ticket, served;
+};
+
+hs_code hs_raw_session_share(hs_raw_session *raw, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!raw || !raw->handle || !raw->unhooked)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            raw && raw->handle ? "the raw session of a session with hooks cannot be shared"
+                                               : "session is NULL or closed");
+    if (raw->sharing)
+        return HS_OK;
+    struct hs__sharing *sharing = hs__alloc(&raw->env, 1, sizeof *sharing);
+    if (!sharing)
+        return hs__no_memory(err, sizeof *sharing, "the lock of a session");
+    bool locks = pthread_mutex_init(&sharing->lock, NULL) == 0;
+    if (!locks || pthread_cond_init(&sharing->changed, NULL) != 0) {
+        if (locks)
+            pthread_mutex_destroy(&sharing->lock);
+        hs__free(&raw->env, sharing);
+        return hs__no_memory(err, sizeof *sharing, "the lock of a session");
+    }
+    sharing->owner = pthread_self();
+    raw->sharing = sharing;
+    return HS_OK;
+}
+
+static void raw_session_unshare(hs_raw_session *raw)
+{
+    if (!raw->sharing)
+        return;
+    pthread_cond_destroy(&raw->sharing->changed);
+    pthread_mutex_destroy(&raw->sharing->lock);
+    hs__free(&raw->env, raw->sharing);
+    raw->sharing = NULL;
+}
+
+void hs_raw_session_enter(hs_raw_session *raw)
+{
+    struct hs__sharing *sharing = raw ? raw->sharing : NULL;
+    if (!sharing)
+        return;
+    pthread_mutex_lock(&sharing->lock);
+    if (!sharing->depth || !pthread_equal(sharing->holder, pthread_self())) {
+        uint64_t mine = sharing->next_ticket++;
+        while (mine != sharing->served)
+            pthread_cond_wait(&sharing->changed, &sharing->lock);
+        sharing->holder = pthread_self();
+    }
+    sharing->depth++;
+    pthread_mutex_unlock(&sharing->lock);
+}
+
+void hs_raw_session_leave(hs_raw_session *raw)
+{
+    struct hs__sharing *sharing = raw ? raw->sharing : NULL;
+    if (!sharing)
+        return;
+    pthread_mutex_lock(&sharing->lock);
+    if (sharing->depth && pthread_equal(sharing->holder, pthread_self()) && --sharing->depth == 0) {
+        sharing->served++;
+        pthread_cond_broadcast(&sharing->changed);
+    }
+    pthread_mutex_unlock(&sharing->lock);
+}
+
+bool hs__raw_session_is_borrowed(const hs_raw_session *raw)
+{
+    return raw->sharing && !pthread_equal(raw->sharing->owner, pthread_self());
+}
 
 /* Opening and closing. */
 
@@ -39,16 +179,16 @@ hs_code hs__raw_session_close(hs_raw_session *raw, hs_error *err)
     hs_code code = raw->handle ? raw->ops.close(raw->handle, err) : HS_OK;
     raw->handle = NULL;
     raw->runs_queues = false;
-    hs__raw_session_free_states(raw);
+    raw_session_free_states(raw);
     hs__raw_session_lose_late(raw);
     return hs__normalize_error(code, "closing the backend's session", err);
 }
 
 void hs__raw_session_free(hs_raw_session *raw)
 {
-    hs__raw_session_free_states(raw);
+    raw_session_free_states(raw);
     hs__raw_session_free_late(raw);
-    hs__raw_session_unshare(raw);
+    raw_session_unshare(raw);
     hs__free(&raw->env, raw->restored_from);
 }
 

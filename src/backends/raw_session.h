@@ -10,10 +10,9 @@
 
 /* A backend's open session, and facts that outlive a run: its state providers, last restore and last save.
  *
- *   raw_session.c    opens and closes; the global step; records saves and restores
- *   raw_states.c     providers of state for its checkpoints
+ *   raw_session.c    opens and closes; the global step; records saves and restores; providers of state for its
+ *                    checkpoints; the lock of a session that several threads run
  *   raw_variables.c  variables: the backend's, and those added while the session is open
- *   raw_sharing.c    the lock of a session that several threads run
  *
  * These files write its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to src/checkpoint.
  * src/checkpoint fills `unclaimed`, and src/session frees it; it owns `gathered`. src/session sets `runs_queues`,
@@ -137,8 +136,6 @@ void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step);
 /* Drops the path of the last restore and the refusal of saves, before the session is opened again. */
 void hs__raw_session_forget_restore(hs_raw_session *raw);
 
-/* raw_states.c */
-
 /* The key of a state of one of `rank_count` ranks, for hs__free. NULL: out of memory. */
 char *hs__rank_state_key(const hs_env *env, const char *base, int32_t rank, int32_t rank_count);
 /* Copies a complete provider to *slot, for the session's rank. Adopts the key, without the rank; NULL:
@@ -150,12 +147,8 @@ void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env);
 /* Makes room for a slot, so that hs__raw_session_add_slot cannot fail. HS_ALREADY_EXISTS: another slot has the key. */
 hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_error *err);
 void hs__raw_session_add_slot(hs_raw_session *raw, const hs__state_slot *slot);
-void hs__raw_session_free_states(hs_raw_session *raw);
-
-/* raw_sharing.c */
 
 /* Returns true if another thread shared the session with this one. */
 bool hs__raw_session_is_borrowed(const hs_raw_session *raw);
-void hs__raw_session_unshare(hs_raw_session *raw);
 
 #endif

@@ -127,7 +127,7 @@ struct DLManagedTensorVersioned *hs_tensor_to_dlpack(const hs_tensor *view, cons
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_to_dlpack: view is NULL");
         return NULL;
     }
-    if (hs_tensor_check(view, err) || hs__env_take(&taken, env, err))
+    if (hs_tensor_check(view, err) || hs__env_copy(&taken, env, err))
         return NULL;
     size_t i = 0, n = sizeof types / sizeof *types;
     while (i < n && types[i].dtype != view->dtype)

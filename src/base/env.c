@@ -121,7 +121,7 @@ static hs_code check_files(const hs_file_system *files, hs_error *err)
     return HS_OK;
 }
 
-hs_code hs__env_take(hs_env *to, const hs_env *from, hs_error *err)
+hs_code hs__env_copy(hs_env *to, const hs_env *from, hs_error *err)
 {
     const hs_env *system = hs_env_default();
     if (!from) {

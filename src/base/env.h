@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 
-/* Inside the library, an hs_env is complete: hs__env_take fills in the parts that the caller did not set. */
+/* Inside the library, an hs_env is complete: hs__env_copy fills in the parts that the caller did not set. */
 
 /* Makes a complete copy of `from` (NULL: the default). INVALID_ARGUMENT if only some functions of a part are set. */
-hs_code hs__env_take(hs_env *to, const hs_env *from, hs_error *err);
+hs_code hs__env_copy(hs_env *to, const hs_env *from, hs_error *err);
 
 /* The monotonic clock with a resolution of some milliseconds, which is faster to read. False: the clock of `env` is not the
  * system's. */
@@ -36,5 +36,7 @@ const char *const *hs__names_copy(const hs_env *env, const char *const *names);
 size_t hs__names_count(const char *const *names);
 
 extern const hs_file_system_ops hs__posix_files;
+/* hs__file_link of the operating system. */
+bool hs__posix_link(const char *from, const char *to);
 
 #endif

@@ -19,7 +19,7 @@
 
 /* The most bytes of one read or write. */
 #define PIECE     ((size_t)1 << 30)
-/* More bytes are written in several calls, so that the disk starts early. */
+/* More bytes are written in several calls, so that the disk starts early. Fewer bytes go through the cache. */
 #define AT_ONCE   ((size_t)1 << 20)
 /* O_DIRECT requires that memory, file offset and size are multiples of this. */
 #define ALIGNMENT 4096
@@ -113,6 +113,32 @@ static hs_code posix_open(void *user, const char *path, int mode, void **file, h
     return code;
 }
 
+/* Large aligned pieces are read and written with O_DIRECT: nothing is copied, the disk starts immediately, and the cache
+ * keeps what the program reads in small pieces. If O_DIRECT is not possible, they go through the cache. */
+static void choose_direct(posix_file *file, const void *memory, size_t bytes, uint64_t offset)
+{
+#ifdef O_DIRECT
+    bool wanted = !file->no_direct && bytes >= AT_ONCE && ((uintptr_t)memory | bytes | offset) % ALIGNMENT == 0;
+    if (wanted == file->direct)
+        return;
+    int flags = fcntl(file->descriptor, F_GETFL);
+    if (flags < 0 || fcntl(file->descriptor, F_SETFL, wanted ? flags | O_DIRECT : flags & ~O_DIRECT) != 0)
+        file->no_direct = true;
+    else
+        file->direct = wanted;
+#else
+    (void)file, (void)memory, (void)bytes, (void)offset;
+#endif
+}
+
+/* Returns true if the call that failed with errno is repeated, without O_DIRECT if that was the cause. */
+static bool can_repeat(posix_file *file)
+{
+    bool refused = errno == EINVAL && file->direct && !file->no_direct;
+    file->no_direct |= refused;
+    return refused || errno == EINTR;
+}
+
 static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
 {
     (void)user;
@@ -120,9 +146,10 @@ static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data,
     char *to = data;
     *got = 0;
     while (*got < bytes) {
-        size_t piece = bytes - *got < PIECE ? bytes - *got : PIECE;
-        ssize_t n = pread(file->descriptor, to + *got, piece, (off_t)(offset + *got));
-        if (n < 0 && errno == EINTR)
+        size_t left = bytes - *got;
+        choose_direct(file, to + *got, left, offset + *got);
+        ssize_t n = pread(file->descriptor, to + *got, left < PIECE ? left : PIECE, (off_t)(offset + *got));
+        if (n < 0 && can_repeat(file))
             continue;
         if (n < 0)
             return hs_error_set_errno(err, errno, "%s: cannot read %zu bytes at %llu", file->path, bytes,
@@ -132,24 +159,6 @@ static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data,
         *got += (size_t)n;
     }
     return HS_OK;
-}
-
-/* Large aligned pieces are written with O_DIRECT: nothing is copied, the disk starts immediately, and the cache keeps what
- * the program reads. If O_DIRECT is not possible, writes go through the cache. */
-static void choose_direct(posix_file *file, const char *from, size_t bytes)
-{
-#ifdef O_DIRECT
-    bool wanted = !file->no_direct && bytes >= AT_ONCE && ((uintptr_t)from | bytes | file->written) % ALIGNMENT == 0;
-    if (wanted == file->direct)
-        return;
-    int flags = fcntl(file->descriptor, F_GETFL);
-    if (flags < 0 || fcntl(file->descriptor, F_SETFL, wanted ? flags | O_DIRECT : flags & ~O_DIRECT) != 0)
-        file->no_direct = true;
-    else
-        file->direct = wanted;
-#else
-    (void)file, (void)from, (void)bytes;
-#endif
 }
 
 /* Starts writeback of what was written, so that the disk works while the caller writes more and the sync is short. Only a
@@ -174,15 +183,11 @@ static hs_code posix_write(void *user, void *handle, const void *data, size_t by
     size_t done = 0;
     while (done < bytes) {
         size_t left = bytes - done;
-        choose_direct(file, from + done, left);
+        choose_direct(file, from + done, left, file->written);
         size_t most = file->direct ? PIECE : AT_ONCE;
         ssize_t n = write(file->descriptor, from + done, left < most ? left : most);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && can_repeat(file))
             continue;
-        if (n < 0 && errno == EINVAL && file->direct && !file->no_direct) {
-            file->no_direct = true; /* retried without O_DIRECT */
-            continue;
-        }
         if (n == 0)
             errno = EIO; /* no progress is possible */
         if (n <= 0)
@@ -225,6 +230,17 @@ static hs_code posix_rename(void *user, const char *from, const char *to, hs_err
     from = hs__redirected(from, buffers[0]);
     to = hs__redirected(to, buffers[1]);
     return rename(from, to) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot rename it to %s", from, to);
+}
+
+bool hs__posix_link(const char *from, const char *to)
+{
+    char buffers[2][PATH_MAX];
+    struct stat found;
+    from = hs__redirected(from, buffers[0]);
+    to = hs__redirected(to, buffers[1]);
+    unlink(to); /* it may be a link to the file */
+    return lstat(from, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 && found.st_uid == geteuid() &&
+           link(from, to) == 0;
 }
 
 static hs_code posix_remove(void *user, const char *path, hs_error *err)

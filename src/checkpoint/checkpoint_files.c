@@ -11,7 +11,7 @@
 bool hs_checkpoint_exists(const hs_env *given, const char *prefix)
 {
     hs_env env;
-    if (!prefix || hs__env_take(&env, given, NULL))
+    if (!prefix || hs__env_copy(&env, given, NULL))
         return false;
     char *index = hs__bundle_index_path(&env, prefix);
     bool exists = index && hs__file_exists(&env, index);
@@ -25,7 +25,7 @@ hs_code hs_checkpoint_mtime(const hs_env *given, const char *prefix, int64_t *ns
     hs_file_stat found;
     if (!prefix || !*prefix || !ns)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_mtime: %s", ns ? "prefix is missing" : "ns is NULL");
-    hs_code code = hs__env_take(&env, given, err);
+    hs_code code = hs__env_copy(&env, given, err);
     if (code)
         return code;
     char *index = hs__bundle_index_path(&env, prefix);
@@ -44,7 +44,7 @@ hs_code hs_checkpoint_remove(const hs_env *given, const char *prefix, hs_error *
     hs_env env;
     if (!prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_remove: prefix is missing");
-    hs_code code = hs__env_take(&env, given, err);
+    hs_code code = hs__env_copy(&env, given, err);
     if (code)
         return code;
     hs__delete_checkpoint(&env, prefix);
@@ -76,7 +76,7 @@ hs_code hs_checkpoint_wait(const hs_env *given, const char *directory, const cha
                             !directory ? "directory is NULL"
                             : !found   ? "found is NULL"
                                        : "timeout_secs must be from 0 to 1e9, or HS_NEVER");
-    hs_code code = hs__env_take(&env, given, err);
+    hs_code code = hs__env_copy(&env, given, err);
     if (code)
         return code;
     int64_t end = hs_env_monotonic_ns(&env) + (int64_t)((timeout_secs == HS_NEVER ? LONGEST_SECS : timeout_secs) * 1e9);

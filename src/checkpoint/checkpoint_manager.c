@@ -3,7 +3,7 @@
 
 #include "base/files.h"
 #include "checkpoint/restore.h"
-#include "checkpoint/restore_plan.h"
+#include "checkpoint/restore.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hs_checkpoint_merge: joins checkpoints to one.
  *
- *   1. The data files are copied to temporary files, synced and verified.
+ *   1. The data files are linked or copied to temporary files, synced and verified.
  *   2. The index is written to a temporary file and synced.
  *   3. The data files get their names, and the directory is synced; then the index gets its name, and it is synced again.
  * From here on the merged checkpoint exists.
@@ -242,13 +242,13 @@ static hs_code check_data(const merge *m, hs_error *err)
 
 /* Writing. */
 
-static hs_code copy_files(const merge *m, hs_error *err)
+static hs_code make_files(const merge *m, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; i < m->plan.n_files && !code; i++) {
         const hs__merged_file *file = &m->plan.files[i];
         char *tmp = hs__format(m->env, "%s.tmp", file->to);
-        code = tmp ? hs__merged_file_copy(m->env, file, m->prefixes[file->input], tmp, err)
+        code = tmp ? hs__merged_file_make(m->env, file, m->prefixes[file->input], tmp, err)
                    : hs__no_memory(err, strlen(file->to), "a path");
         hs__free(m->env, tmp);
     }
@@ -286,7 +286,7 @@ static hs_code write_merged(merge *m, hs_error *err)
 {
     const char *directory = m->places[m->n].directory;
     hs__delete_stale_data(m->env, m->merged, (hs__data_range){0, 0, 0});
-    hs_code code = copy_files(m, err);
+    hs_code code = make_files(m, err);
     if (!code)
         code = hs__file_write_synced(m->env, m->index_tmp, m->plan.index.data, m->plan.index.size, err);
     if (!code && !(code = name_files(m, err)) && !(code = hs__sync_directory(m->env, directory, err))) {
@@ -434,7 +434,7 @@ hs_code hs_checkpoint_merge(const hs_env *given, const char *const *prefixes, co
 {
     hs_env env;
     hs_code code = check_arguments(prefixes, merged, err);
-    if (code || (code = hs__env_take(&env, given, err)))
+    if (code || (code = hs__env_copy(&env, given, err)))
         return code;
     merge m = {.env = &env, .prefixes = prefixes, .merged = merged, .plan = {.env = &env}};
     code = run(&m, err);

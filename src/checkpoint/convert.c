@@ -182,7 +182,7 @@ hs_code hs_checkpoint_convert(const hs_env *given, const char *from, const char 
     if (hs__is_safetensors(from) == hs__is_safetensors(to))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "cannot convert '%s' to '%s': exactly one of the two names must end in .safetensors", from, to);
-    hs_code code = hs__env_take(&env, given, err);
+    hs_code code = hs__env_copy(&env, given, err);
     if (code)
         return code;
     code = hs__is_safetensors(to) ? to_safetensors(&env, from, to, err) : to_checkpoint(&env, from, to, err);

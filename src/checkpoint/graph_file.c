@@ -26,7 +26,7 @@ hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const 
 {
     hs_env env;
     hs_bytes graph;
-    hs_code code = hs__env_take(&env, hs_backend_env(backend), err);
+    hs_code code = hs__env_copy(&env, hs_backend_env(backend), err);
     if (code || (code = hs_backend_graph_def(backend, &graph, err)))
         return code;
     if (!directory || !name || !*name)
@@ -101,7 +101,7 @@ hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, 
     if (!out)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_export_meta_graph: out is NULL");
     *out = (hs_bytes){NULL, 0};
-    hs_code code = hs__env_take(&env, hs_backend_env(backend), err);
+    hs_code code = hs__env_copy(&env, hs_backend_env(backend), err);
     if (code)
         return code;
     hs__buffer bytes;

@@ -196,7 +196,7 @@ static hs_code add_late_variables(const saving *s, hs__bundle_writer *writer, hs
     if (!session->n_late)
         return HS_OK;
     hs_code code = hs__save_list_make(&late, s->env, s->selection, session, session->late_from, err);
-    if (!code && !(code = hs__save_list_check_slices(&late, err)))
+    if (!code)
         code = hs__save_list_visit_variables(&late, add_item, writer, err);
     hs__save_list_free(&late);
     return code;

@@ -83,7 +83,7 @@ hs_checkpoint_reader *hs_checkpoint_open(const hs_env *given, const char *prefix
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_open: prefix is missing");
         return NULL;
     }
-    if (hs__env_take(&env, given, err))
+    if (hs__env_copy(&env, given, err))
         return NULL;
     hs_checkpoint_reader *reader = hs__alloc(&env, 1, sizeof *reader);
     if (!reader) {
@@ -243,7 +243,7 @@ char *hs_checkpoint_latest(const hs_env *given, const char *directory, const cha
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_latest: directory is NULL");
         return NULL;
     }
-    if (hs__env_take(&env, given, err))
+    if (hs__env_copy(&env, given, err))
         return NULL;
     hs_error_clear(err);
     hs_code code = hs__checkpoint_state_read(&state, &env, directory, state_file, &cause);

@@ -9,6 +9,10 @@
  * the machine. */
 typedef enum { HS__FAULT_OF_THE_FILES, HS__FAULT_OF_THE_MODEL } hs__restore_fault;
 
+/* hs_struct_take, and INVALID_ARGUMENT if `names` lists a variable twice. */
+hs_code hs__copy_restore_options(hs_restore_options *to, const hs_env *env, const hs_restore_options *given, hs_error *err);
+/* Calls options->report, if there is one. */
+void hs__report_restore(const hs_restore_options *options, hs_restore_event event, const char *name, const char *detail);
 /* INVALID_ARGUMENT if the options name a variable that the session does not have. */
 hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_session *session, hs_error *err);
 

@@ -5,7 +5,6 @@
 #include "base/files.h"
 #include "base/map.h"
 #include "checkpoint/background.h"
-#include "checkpoint/restore_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,13 +2,255 @@
 /* One save: calls the steps of the protocol in saver.h in their order. */
 #include "checkpoint/save.h"
 
+#include <hooksess/backend.h>
+
 #include "base/files.h"
+#include "base/thread.h"
 #include "checkpoint/commit.h"
-#include "checkpoint/shards.h"
+#include "formats/bundle.h"
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Data files: they are written in parallel. The caller writes the first file, and one thread writes each other
+ * file. The sizes of the tensors alone determine which file a tensor goes to. Within a file they keep their order. */
+
+typedef struct hs__shard hs__shard;
+
+typedef struct hs__shards {
+    const hs_env *env;
+    hs__shard *items;
+    int32_t n, opened;
+    int32_t *places; /* by number of the tensor: its file */
+    size_t n_places, added;
+    hs_code (*check)(void *user, hs_error *err); /* an error cancels the writing; called by all threads */
+    void *user;
+    atomic_bool failed; /* one of the files: the other threads stop */
+} hs__shards;
+
+typedef struct hs__shard_size {
+    uint64_t bytes;
+    bool follows; /* slice of the same tensor as the previous one: it goes to the same file */
+} hs__shard_size;
+
+typedef struct hs__shard_item {
+    const char *name;
+    hs_tensor value;
+    const hs_variable_slice *slice; /* NULL: a whole tensor */
+    bool nonfinite;                 /* NaN and infinity are allowed */
+} hs__shard_item;
+
+/* A tensor that the thread of its file will write. */
+typedef struct {
+    hs__shard_item tensor; /* its slice, if it has one, is the copy: */
+    hs_variable_slice slice;
+} queued_item;
+
+struct hs__shard {
+    hs__shards *all;
+    hs__bundle_writer writer;
+    queued_item *queue;
+    size_t n_queued, capacity;
+    bool immediate; /* the caller writes its tensors when it adds them */
+    bool has_thread;
+    pthread_t thread;
+    hs_error error;
+};
+
+/* Opens n files with the shard numbers from `first` on, of `of` shards. Before the call, `check` and `user` are set and the
+ * rest is zero. Call shards_close in any case. */
+static hs_code shards_open(hs__shards *shards, const hs_env *env, char *const *paths, int32_t n, int32_t first, int32_t of,
+                           hs_error *err)
+{
+    shards->env = env;
+    shards->n = n;
+    atomic_init(&shards->failed, false);
+    shards->items = hs__alloc(env, (size_t)n, sizeof *shards->items);
+    hs_code code = shards->items ? HS_OK : hs__no_memory(err, (size_t)n * sizeof *shards->items, "data files");
+    while (!code && shards->opened < n) {
+        int32_t i = shards->opened++;
+        shards->items[i].all = shards;
+        code = hs__bundle_writer_open(&shards->items[i].writer, env, paths[i], first + i, of, err);
+    }
+    if (!code)
+        shards->items[0].immediate = n == 1;
+    return code;
+}
+
+/* Assigning. */
+
+typedef struct {
+    uint64_t bytes;
+    size_t number;
+} sized;
+
+static int largest_first(const void *a, const void *b)
+{
+    const sized *first = a, *second = b;
+    if (first->bytes != second->bytes)
+        return first->bytes < second->bytes ? 1 : -1;
+    return (first->number > second->number) - (first->number < second->number);
+}
+
+static int32_t least_loaded(const uint64_t *loads, int32_t n)
+{
+    int32_t least = 0;
+    for (int32_t i = 1; i < n; i++)
+        if (loads[i] < loads[least])
+            least = i;
+    return least;
+}
+
+/* Largest first, each to the smallest file: the largest file is at most a third larger than with the best assignment. */
+static void assign(hs__shards *shards, sized *tensors, size_t n)
+{
+    uint64_t loads[HS__MOST_SHARDS] = {0};
+    qsort(tensors, n, sizeof *tensors, largest_first);
+    for (size_t i = 0; i < n; i++) {
+        int32_t place = least_loaded(loads, shards->n);
+        shards->places[tensors[i].number] = place;
+        loads[place] += tensors[i].bytes;
+    }
+}
+
+/* Assigns n tensors to the files, so that the files have similar sizes. */
+static hs_code shards_assign(hs__shards *shards, const hs__shard_size *given, size_t n, hs_error *err)
+{
+    if (shards->n == 1 || !n)
+        return HS_OK; /* all go to the first file */
+    sized *tensors = hs__alloc(shards->env, n, sizeof *tensors);
+    shards->places = hs__alloc(shards->env, n, sizeof *shards->places);
+    hs_code code = tensors && shards->places ? HS_OK : hs__no_memory(err, n * sizeof *tensors, "dealing out tensors");
+    size_t n_whole = 0; /* slices of one tensor count as one */
+    for (size_t i = 0; !code && i < n; i++)
+        if (given[i].follows && n_whole)
+            tensors[n_whole - 1].bytes += given[i].bytes;
+        else
+            tensors[n_whole++] = (sized){given[i].bytes, i};
+    if (!code) {
+        assign(shards, tensors, n_whole);
+        for (size_t i = 1; i < n; i++)
+            if (given[i].follows)
+                shards->places[i] = shards->places[i - 1];
+        shards->n_places = n;
+    }
+    hs__free(shards->env, tensors);
+    return code;
+}
+
+/* Writing. */
+
+static hs_code write_tensor(hs__shard *shard, const hs__shard_item *tensor, const hs_variable_slice *slice, hs_error *err)
+{
+    hs_code code = shard->all->check(shard->all->user, err);
+    if (code)
+        return code;
+    shard->writer.ignores_nonfinite = tensor->nonfinite;
+    return slice ? hs__bundle_writer_add_slice(&shard->writer, tensor->name, &slice->shape, slice->starts, &tensor->value,
+                                               err)
+                 : hs__bundle_writer_add(&shard->writer, tensor->name, &tensor->value, err);
+}
+
+static hs_code write_queue(hs__shard *shard, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < shard->n_queued && !code && !atomic_load(&shard->all->failed); i++) {
+        const queued_item *next = &shard->queue[i];
+        code = write_tensor(shard, &next->tensor, next->tensor.slice ? &next->slice : NULL, err);
+    }
+    shard->n_queued = 0;
+    return code;
+}
+
+static hs_code enqueue(hs__shard *shard, const hs__shard_item *tensor, hs_error *err)
+{
+    queued_item last = {.tensor = *tensor};
+    if (tensor->slice)
+        last.slice = *tensor->slice;
+    hs_code code =
+        hs__reserve(shard->all->env, &shard->queue, &shard->capacity, shard->n_queued + 1, sizeof *shard->queue, err);
+    if (!code)
+        shard->queue[shard->n_queued++] = last;
+    return code;
+}
+
+/* Adds the next tensor. `remains`: name and value are valid for all threads until shards_write has returned. A tensor
+ * that does not remain is written immediately, after the earlier ones and before the later ones of its file. */
+static hs_code shards_add(hs__shards *shards, const hs__shard_item *tensor, bool remains, hs_error *err)
+{
+    size_t number = shards->added++;
+    hs__shard *shard = &shards->items[number < shards->n_places ? shards->places[number] : 0];
+    if (remains && !shard->immediate)
+        return enqueue(shard, tensor, err);
+    shard->immediate = true;
+    hs_code code = write_queue(shard, err);
+    return code ? code : write_tensor(shard, tensor, tensor->slice, err);
+}
+
+static void write_shard(hs__shard *shard)
+{
+    hs_error error = {0};
+    bool more = shard == shard->all->items; /* states and the index are added to the first file later */
+    hs_code code = write_queue(shard, &error);
+    if (!code && !more && !atomic_load(&shard->all->failed))
+        code = hs__bundle_writer_finish_data(&shard->writer, &error);
+    if (code)
+        atomic_store(&shard->all->failed, true);
+    shard->error = error;
+    shard->error.code = code;
+}
+
+static void *work(void *user)
+{
+    write_shard(user);
+    return NULL;
+}
+
+static hs_code collect_results(hs__shards *shards, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (int32_t i = 0; i < shards->n && !code; i++)
+        code = hs__error_copy(err, &shards->items[i].error);
+    for (int32_t i = 1; i < shards->n && !code; i++)
+        code = hs__bundle_writer_join(&shards->items[0].writer, &shards->items[i].writer, err);
+    return code;
+}
+
+/* Writes the tensors, and finishes all files but the first. Files whose thread could not be started are written by the
+ * caller. Returns the error of the first file that failed. */
+static hs_code shards_write(hs__shards *shards, hs_error *err)
+{
+    for (int32_t i = 1; i < shards->n; i++)
+        shards->items[i].has_thread = !hs__thread_start(&shards->items[i].thread, work, &shards->items[i]);
+    for (int32_t i = 0; i < shards->n; i++)
+        if (!shards->items[i].has_thread)
+            write_shard(&shards->items[i]);
+    for (int32_t i = 1; i < shards->n; i++)
+        if (shards->items[i].has_thread)
+            pthread_join(shards->items[i].thread, NULL);
+    return collect_results(shards, err);
+}
+
+/* The first file, for more tensors after shards_write. Its index has the tensors of all files. */
+static hs__bundle_writer *shards_first(hs__shards *shards)
+{
+    return &shards->items[0].writer;
+}
+
+/* Frees the memory, and leaves the files. */
+static void shards_close(hs__shards *shards)
+{
+    for (int32_t i = 0; i < shards->opened; i++) {
+        hs__bundle_writer_close(&shards->items[i].writer);
+        hs__free(shards->env, shards->items[i].queue);
+    }
+    hs__free(shards->env, shards->items);
+    hs__free(shards->env, shards->places);
+}
 
 typedef struct {
     hs_saver *saver;
@@ -101,7 +343,7 @@ static size_t count_variables(const save *s)
 static hs__shard_size size_of(const save *s, size_t at)
 {
     if (!s->snapshot)
-        return (hs__shard_size){s->list->variables[at].bytes, s->list->variables[at].follows};
+        return (hs__shard_size){s->list->variables[at].bytes, hs__save_list_follows(s->list, at)};
     hs__save_item item = hs__snapshot_item(s->snapshot, at);
     return (hs__shard_size){item.value.bytes, item.follows};
 }
@@ -116,42 +358,46 @@ static hs_code assign_shards(const save *s, hs__shards *shards, hs_error *err)
         return hs__no_memory(err, n * sizeof *sizes, "the sizes of variables");
     for (size_t i = 0; i < n; i++)
         sizes[i] = size_of(s, i);
-    hs_code code = hs__shards_assign(shards, sizes, n, err);
+    hs_code code = shards_assign(shards, sizes, n, err);
     hs__free(s->env, sizes);
     return code;
 }
 
-static hs_code read_item(const save *s, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err)
+typedef struct {
+    hs__shards *shards;
+    bool is_snapshot;
+    bool keeps_views; /* the backend's views of variables are valid until the next run */
+} variable_writing;
+
+/* hs__visit_item_fn */
+static hs_code add_variable(void *user, const hs__save_item *item, hs_error *err)
 {
-    if (!s->snapshot)
-        return hs__save_list_read(s->list, at, copy, item, err);
-    *item = hs__snapshot_item(s->snapshot, at);
-    return HS_OK;
+    const variable_writing *w = user;
+    const hs__shard_item tensor = {item->name, item->value, item->slice, item->nonfinite};
+    return shards_add(w->shards, &tensor, w->is_snapshot || (w->keeps_views && item->borrowed), err);
 }
 
-/* Values stay in memory until they are written if they are a snapshot's, or views of variables that the backend keeps. */
 static hs_code add_variables(const save *s, hs__shards *shards, hs_error *err)
 {
-    bool keeps_views = !s->snapshot && s->list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS;
-    hs_host_copy copy = {.env = s->env};
+    variable_writing w = {.shards = shards, .is_snapshot = s->snapshot != NULL};
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < count_variables(s); i++) {
-        hs__save_item item;
-        if ((code = read_item(s, i, &copy, &item, err)))
-            break;
-        const hs__shard_item tensor = {item.name, item.value, item.slice, item.nonfinite};
-        code = hs__shards_add(shards, &tensor, s->snapshot || (keeps_views && item.borrowed), err);
+    if (!s->snapshot) {
+        w.keeps_views = (s->list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS) != 0;
+        return hs__save_list_visit_variables(s->list, add_variable, &w, err);
     }
-    hs_host_copy_free(&copy);
+    for (size_t i = 0; !code && i < s->snapshot->n_variables; i++) {
+        const hs__save_item item = hs__snapshot_item(s->snapshot, i);
+        code = add_variable(&w, &item, err);
+    }
     return code;
 }
 
 static hs_code write_variables(const save *s, hs__shards *shards, hs_error *err)
 {
-    hs_code code = s->snapshot ? HS_OK : hs__save_list_check_slices(s->list, err);
-    if (code || (code = assign_shards(s, shards, err)) || (code = add_variables(s, shards, err)))
+    hs_code code;
+    if ((code = assign_shards(s, shards, err)) || (code = add_variables(s, shards, err)))
         return code;
-    return hs__shards_write(shards, err);
+    return shards_write(shards, err);
 }
 
 typedef struct {
@@ -201,7 +447,7 @@ static hs_code check_written(save *s, const hs__bundle_writer *writer, hs_error 
 
 static hs_code write_tensors(save *s, hs__shards *shards, hs_error *err)
 {
-    hs__bundle_writer *first = hs__shards_first(shards);
+    hs__bundle_writer *first = shards_first(shards);
     hs_error nonfinite = {0};
     hs_code code = write_variables(s, shards, err);
     if (!code && check_written(s, first, &nonfinite) && s->saver->nonfinite != HS_NONFINITE_QUARANTINE)
@@ -220,10 +466,10 @@ static hs_code write_files(save *s, hs_error *err)
     hs__shards shards = {.env = s->env, .check = check_shard_wanted, .user = s};
     hs_code code = hs__new_checkpoint_files(&s->files, s->saver->shards, err);
     if (!code)
-        code = hs__shards_open(&shards, s->env, s->files.data_tmp, names->n, names->first, names->of, err);
+        code = shards_open(&shards, s->env, s->files.data_tmp, names->n, names->first, names->of, err);
     if (!code)
         code = write_tensors(s, &shards, err);
-    hs__shards_close(&shards);
+    shards_close(&shards);
     return code;
 }
 

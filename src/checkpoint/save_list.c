@@ -25,33 +25,40 @@ static uint64_t add_state_bytes(uint64_t bytes, const hs_raw_session *session)
 static int by_name(const void *a, const void *b)
 {
     const hs__listed_variable *first = a, *second = b;
+    const hs_variable_slice *x = first->slice, *y = second->slice;
     int order = strcmp(first->name, second->name);
-    for (int32_t i = 0; !order && first->is_slice && second->is_slice && i < first->slice.shape.rank; i++)
-        order = (first->slice.starts[i] > second->slice.starts[i]) - (first->slice.starts[i] < second->slice.starts[i]);
+    for (int32_t i = 0; !order && x && y && i < x->shape.rank; i++)
+        order = (x->starts[i] > y->starts[i]) - (x->starts[i] < y->starts[i]);
     return order;
 }
 
-static hs__listed_variable describe(const hs__selection *selection, const hs_raw_session *session, size_t index,
-                                    const hs_variable *variable)
+static hs_code describe(const hs__save_list *list, const hs__selection *selection, size_t index,
+                        const hs_variable *variable, hs__listed_variable *v, hs_error *err)
 {
-    hs__listed_variable v = {.variable = variable->name,
-                             .index = index,
-                             .bytes = bytes_of(variable->dtype, &variable->shape),
-                             .flags = variable->flags};
-    bool has_slice = hs__selection_slice(selection, session, index, variable->name, &v.slice);
-    v.is_slice = has_slice && !hs_shape_equal(&variable->shape, &v.slice.shape);
-    v.whole_bytes = v.is_slice ? bytes_of(variable->dtype, &v.slice.shape) : v.bytes;
-    v.name = has_slice ? v.slice.name : hs__selection_name(selection, variable->name);
-    return v;
+    hs_variable_slice slice;
+    bool has_slice = hs__selection_slice(selection, list->session, index, variable->name, &slice);
+    *v = (hs__listed_variable){.name = has_slice ? slice.name : hs__selection_name(selection, variable->name),
+                               .variable = variable->name,
+                               .index = index,
+                               .bytes = bytes_of(variable->dtype, &variable->shape),
+                               .flags = variable->flags};
+    v->whole_bytes = v->bytes;
+    if (!has_slice || hs_shape_equal(&variable->shape, &slice.shape))
+        return HS_OK;
+    if (!(v->slice = hs__alloc(list->env, 1, sizeof slice)))
+        return hs__no_memory(err, sizeof slice, "a list of variables");
+    *v->slice = slice;
+    v->whole_bytes = bytes_of(variable->dtype, &slice.shape);
+    return HS_OK;
 }
 
-static hs_code add_variable(hs__save_list *list, const hs__listed_variable *variable, hs_error *err)
+static hs_code add_variable(hs__save_list *list, const hs__selection *selection, size_t index, const hs_variable *variable,
+                            hs_error *err)
 {
     hs_code code = hs__reserve(list->env, &list->variables, &list->capacity, list->n + 1, sizeof *list->variables, err);
-    if (code)
+    if (code || (code = describe(list, selection, index, variable, &list->variables[list->n], err)))
         return code;
-    list->variables[list->n++] = *variable;
-    list->bytes += variable->bytes;
+    list->bytes += list->variables[list->n++].bytes;
     return HS_OK;
 }
 
@@ -71,10 +78,7 @@ static hs_code add(hs__save_list *list, const hs__selection *selection, size_t i
     hs_code code = hs__session_has_memory(list->session, index, variable, &record.has_memory, err);
     if (!code && (!record.has_memory || hs__session_is_late(list->session, index)))
         code = add_record(list, &record, err);
-    if (code || !record.has_memory)
-        return code;
-    hs__listed_variable described = describe(selection, list->session, index, variable);
-    return add_variable(list, &described, err);
+    return code || !record.has_memory ? code : add_variable(list, selection, index, variable, err);
 }
 
 hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
@@ -90,34 +94,22 @@ hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__sel
     }
     if (list->n)
         qsort(list->variables, list->n, sizeof *list->variables, by_name);
-    for (size_t i = 1; i < list->n; i++) {
-        hs__listed_variable *v = &list->variables[i];
-        v->follows = v->is_slice && v[-1].is_slice && strcmp(v[-1].name, v->name) == 0;
-    }
     list->bytes = add_state_bytes(list->bytes, session);
     return code;
 }
 
 void hs__save_list_free(hs__save_list *list)
 {
+    for (size_t i = 0; i < list->n; i++)
+        hs__free(list->env, list->variables[i].slice);
     hs__free(list->env, list->variables);
     hs__free(list->env, list->records);
 }
 
-hs_code hs__save_list_check_slices(const hs__save_list *list, hs_error *err)
+bool hs__save_list_follows(const hs__save_list *list, size_t at)
 {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        const hs__listed_variable *v = &list->variables[i];
-        bytes = v->follows ? bytes + v->bytes : v->bytes;
-        if (v->is_slice && (i + 1 == list->n || !v[1].follows) && bytes < v->whole_bytes)
-            return hs_error_set(
-                err, HS_INVALID_ARGUMENT,
-                "'%s' is partitioned, and some of its parts are not saved, but '%s' is; save all parts or none, under one "
-                "name",
-                v->name, v->variable);
-    }
-    return HS_OK;
+    const hs__listed_variable *v = &list->variables[at];
+    return at && v->slice && v[-1].slice && strcmp(v[-1].name, v->name) == 0;
 }
 
 uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session)
@@ -152,7 +144,25 @@ void hs__save_list_log_unallocated(const hs__save_list *list)
 
 /* Visiting. */
 
-hs_code hs__save_list_read(const hs__save_list *list, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err)
+static hs_code check_slices(const hs__save_list *list, hs_error *err)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const hs__listed_variable *v = &list->variables[i];
+        bytes = hs__save_list_follows(list, i) ? bytes + v->bytes : v->bytes;
+        bool is_last = i + 1 == list->n || !hs__save_list_follows(list, i + 1);
+        if (is_last && bytes < v->whole_bytes)
+            return hs_error_set(
+                err, HS_INVALID_ARGUMENT,
+                "'%s' is partitioned, and some of its parts are not saved, but '%s' is; save all parts or none, under one "
+                "name",
+                v->name, v->variable);
+    }
+    return HS_OK;
+}
+
+/* The item is valid until the next call with the same `copy` or with the session. */
+static hs_code read_variable(const hs__save_list *list, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err)
 {
     const hs__listed_variable *v = &list->variables[at];
     hs_tensor host;
@@ -161,10 +171,10 @@ hs_code hs__save_list_read(const hs__save_list *list, size_t at, hs_host_copy *c
         return code;
     *item = (hs__save_item){.name = v->name,
                             .value = host,
-                            .slice = v->is_slice ? &v->slice : NULL,
+                            .slice = v->slice,
                             .variable = v->index,
                             .borrowed = host.data != copy->data,
-                            .follows = v->follows,
+                            .follows = hs__save_list_follows(list, at),
                             .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
                             .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
     return HS_OK;
@@ -173,10 +183,10 @@ hs_code hs__save_list_read(const hs__save_list *list, size_t at, hs_host_copy *c
 hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err)
 {
     hs_host_copy copy = {.env = list->env};
-    hs_code code = HS_OK;
+    hs_code code = check_slices(list, err);
     for (size_t i = 0; !code && i < list->n; i++) {
         hs__save_item item;
-        if (!(code = hs__save_list_read(list, i, &copy, &item, err)))
+        if (!(code = read_variable(list, i, &copy, &item, err)))
             code = visit(user, &item, err);
     }
     hs_host_copy_free(&copy);

@@ -8,17 +8,15 @@
 /* What one save writes of a session. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
  * and writing use it. It borrows names of the session and of the selection, so it is invalid after a variable was added. */
 
-/* A variable with memory. */
+/* A variable with memory. Small, as fresh memory for a list of many variables takes longer than filling it. */
 typedef struct hs__listed_variable {
-    const char *name;     /* in the checkpoint */
-    const char *variable; /* in the backend */
-    size_t index;         /* in the backend */
-    uint64_t bytes;       /* of the value; of strings only the elements count */
-    uint64_t whole_bytes; /* of the tensor `name`: larger than `bytes` if the variable is a slice */
-    uint64_t flags;       /* of hs_variable */
-    bool is_slice;        /* `slice` is valid */
-    bool follows;         /* slice of the same tensor as the previous variable of the list */
-    hs_variable_slice slice;
+    const char *name;         /* in the checkpoint */
+    const char *variable;     /* in the backend */
+    size_t index;             /* in the backend */
+    uint64_t bytes;           /* of the value; of strings only the elements count */
+    uint64_t flags;           /* of hs_variable */
+    hs_variable_slice *slice; /* its place in the tensor `name`; NULL: it is the whole tensor */
+    uint64_t whole_bytes;     /* of the tensor `name` */
 } hs__listed_variable;
 
 /* A variable of which a checkpoint records more than its value: it has no memory, or was added while the session was open.
@@ -44,19 +42,17 @@ hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__sel
                            size_t first, hs_error *err);
 void hs__save_list_free(hs__save_list *list);
 
-/* INVALID_ARGUMENT if only some slices of a tensor are in the list: such a checkpoint could not be restored. */
-hs_code hs__save_list_check_slices(const hs__save_list *list, hs_error *err);
-/* Reads the variable of that place in the list. The item is valid until the next call with the same `copy` or with the
- * session. */
-hs_code hs__save_list_read(const hs__save_list *list, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err);
-/* Reads and visits all variables of the list. */
+/* Returns true if the variable of that place in the list is a slice of the same tensor as the previous one. */
+bool hs__save_list_follows(const hs__save_list *list, size_t at);
+/* Reads and visits all variables of the list. INVALID_ARGUMENT if only some slices of a tensor are in the list: such a
+ * checkpoint could not be restored. */
 hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
 /* Visits the records, then the states of the session's providers, then the unclaimed states that were not reported yet. */
 hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
 /* Logs which variables have no memory, once per session. */
 void hs__save_list_log_unallocated(const hs__save_list *list);
 
-/* The estimate of hs__save_list.bytes, without making a list. */
+/* The estimate of hs__save_list.bytes, without allocating: a restore that is complete records it, and must not fail. */
 uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session);
 
 #endif

@@ -6,7 +6,6 @@
 #include "checkpoint/background.h"
 #include "checkpoint/rank_states.h"
 #include "checkpoint/save.h"
-#include "checkpoint/shards.h"
 #include "replicas/group.h"
 
 #include <math.h>
@@ -46,7 +45,7 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
     hs_saver_options options = HS_INIT(hs_saver_options);
     hs_env env;
     if ((given && HS_STRUCT_TAKE(hs_saver_options, reserved_too, &options, given, err)) ||
-        hs__env_take(&env, options.env, err) || check_saver_options(&options, err))
+        hs__env_copy(&env, options.env, err) || check_saver_options(&options, err))
         return NULL;
     hs_saver *saver = hs__alloc(&env, 1, sizeof *saver);
     if (!saver) {

@@ -36,6 +36,8 @@
  * it when it expires, even if the save fails later. Nothing is removed because a file could not be examined. Readers do not
  * lock and do not write. */
 
+enum { HS__MOST_SHARDS = 64 };
+
 struct hs_saver {
     hs_env env;
     int64_t max_to_keep; /* HS_NEVER: all */

@@ -279,9 +279,7 @@ hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, con
     adding a = {snapshot, options->overlap && session->ops.guard};
     if (list->bytes < SIZE_MAX / 2)
         reserve_all(snapshot, (size_t)list->bytes + ROOM_FOR_NAMES);
-    hs_code code = hs__save_list_check_slices(list, err);
-    if (!code)
-        code = hs__save_list_visit_variables(list, add, &a, err);
+    hs_code code = hs__save_list_visit_variables(list, add, &a, err);
     snapshot->n_variables = snapshot->n;
     if (!code && atomic_load(&snapshot->n_deferred)) { /* before the states, whose providers may run something */
         session->ops.guard(session->handle, (hs_write_guard){before_write, released, snapshot});

@@ -26,7 +26,7 @@ hs_estimator *hs_estimator_new(const hs_estimator_options *given, hs_error *err)
     hs_estimator_options options = HS_INIT(hs_estimator_options);
     hs_env env;
     if (HS_STRUCT_TAKE(hs_estimator_options, signal_grace_secs, &options, given, err) ||
-        hs__env_take(&env, options.env, err))
+        hs__env_copy(&env, options.env, err))
         return NULL;
     if (!options.model_fn || !options.checkpoint_dir || !*options.checkpoint_dir) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_options.%s is missing",

@@ -204,7 +204,7 @@ hs_code hs__trial_begin(hs__trial **trial, hs_training_options *options, const h
     *trial = NULL;
     if (!request)
         return HS_OK;
-    hs_code code = hs__env_take(&complete, env, err);
+    hs_code code = hs__env_copy(&complete, env, err);
     return code ? code : make_trial(trial, options, &complete, request, err);
 }
 

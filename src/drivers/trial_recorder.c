@@ -204,7 +204,7 @@ static hs_code add_variables(lines *to, hs_raw_session *session, hs_error *err)
     hs__save_list list;
     const hs_saver *saver = saver_of(session);
     hs_code code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err);
-    if (!code && !(code = hs__save_list_check_slices(&list, err)))
+    if (!code)
         code = hs__save_list_visit_variables(&list, add_item, to, err);
     hs__save_list_free(&list);
     return code;

@@ -14,7 +14,7 @@
 /* TensorFlow's V2 tensor bundle: PREFIX.index, a table of entries, and data files PREFIX.data-SHARD-of-SHARDS.
  *
  * Data files have numbers as in memory, in the byte order that the index's header names. The entry's checksum is the masked
- * CRC-32C of those bytes. For strings see bundle_strings.h.
+ * CRC-32C of those bytes. For strings see bundle_data.h.
  *
  * A tensor may be stored in slices, as a partitioned variable is: its entry has dtype, shape and a list of slices, but no
  * data. Each slice is an entry with a key that no tensor's name can be (slice_key.h). */

@@ -2,10 +2,20 @@
 #ifndef HS_FORMATS_BUNDLE_DATA_H
 #define HS_FORMATS_BUNDLE_DATA_H
 
+#include "base/buffer.h"
 #include "formats/bundle.h"
 
 /* The lowest part of reading a bundle: a reader's data file, and the data of one entry in it. A tensor in slices has no
  * data: its slices are entries that have (bundle_slices.h). */
+
+/* The data of a string tensor:
+ * - the length of each element as a varint;
+ * - the masked CRC-32C of all lengths, each as 4 bytes (8 if it does not fit) in the bundle's byte order;
+ * - the bytes of the elements.
+ * The entry's checksum covers the lengths as they are checksummed, their checksum, and the bytes. */
+
+/* Appends the lengths and their checksum. Returns the checksum of both, to continue with the elements' bytes. */
+uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_t n, bool big_endian);
 
 /* Data are read and checksummed in pieces that fit in the processor's cache. A piece is whole elements of every dtype. */
 enum { HS__BUNDLE_PIECE = 1 << 18 };

@@ -8,6 +8,7 @@
 #include "formats/bundle_slices.h"
 #include "formats/byte_order.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A tensor in slices is streamed in pieces of this size, unless it has very many slices. */
@@ -31,12 +32,46 @@ hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, con
     return code;
 }
 
+/* The data of slices. */
+
+static int by_place(const void *a, const void *b)
+{
+    return hs__bundle_compare_places(((const hs__placed *)a)->entry, ((const hs__placed *)b)->entry);
+}
+
+static hs_code locate_all(hs__bundle_reader *reader, hs__layout *layout, hs_error *err)
+{
+    hs_code code = HS_OK;
+    qsort(layout->items, layout->n, sizeof *layout->items, by_place);
+    for (size_t i = 0; i < layout->n && !code; i++)
+        code = hs__bundle_locate_whole(reader, layout->items[i].entry, err);
+    return code;
+}
+
+static hs_code locate_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
+    hs__layout layout;
+    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
+    return code ? code : locate_all(reader, &layout, err);
+}
+
+static hs_code verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
+    hs__layout layout;
+    hs_code code = locate_slices(reader, entry, err);
+    if (code || (code = hs__bundle_lay_out(reader, entry, &layout, err)))
+        return code;
+    for (size_t i = 0; i < layout.n && !code; i++)
+        code = hs__bundle_verify_whole(reader, layout.items[i].entry, err);
+    return code;
+}
+
 hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     if (!entry->slices)
         return hs__bundle_locate_whole(reader, entry, err);
     hs_code code = hs__bundle_check(reader, entry, err);
-    return code ? code : hs__bundle_locate_slices(reader, entry, err);
+    return code ? code : locate_slices(reader, entry, err);
 }
 
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry)
@@ -288,5 +323,5 @@ hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *ent
 
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    return entry->slices ? hs__bundle_verify_slices(reader, entry, err) : hs__bundle_verify_whole(reader, entry, err);
+    return entry->slices ? verify_slices(reader, entry, err) : hs__bundle_verify_whole(reader, entry, err);
 }

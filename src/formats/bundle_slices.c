@@ -296,37 +296,3 @@ hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *en
     *layout = (hs__layout){reader->placed, reader->n_placed};
     return HS_OK;
 }
-
-/* The data of slices. */
-
-static int by_place(const void *a, const void *b)
-{
-    return hs__bundle_compare_places(((const hs__placed *)a)->entry, ((const hs__placed *)b)->entry);
-}
-
-static hs_code locate_all(hs__bundle_reader *reader, hs__layout *layout, hs_error *err)
-{
-    hs_code code = HS_OK;
-    qsort(layout->items, layout->n, sizeof *layout->items, by_place);
-    for (size_t i = 0; i < layout->n && !code; i++)
-        code = hs__bundle_locate_whole(reader, layout->items[i].entry, err);
-    return code;
-}
-
-hs_code hs__bundle_locate_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    hs__layout layout;
-    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
-    return code ? code : locate_all(reader, &layout, err);
-}
-
-hs_code hs__bundle_verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    hs__layout layout;
-    hs_code code = hs__bundle_locate_slices(reader, entry, err);
-    if (code || (code = hs__bundle_lay_out(reader, entry, &layout, err)))
-        return code;
-    for (size_t i = 0; i < layout.n && !code; i++)
-        code = hs__bundle_verify_whole(reader, layout.items[i].entry, err);
-    return code;
-}

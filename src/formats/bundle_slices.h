@@ -36,8 +36,4 @@ typedef struct hs__layout {
  * sort them. */
 hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err);
 
-/* hs__bundle_locate and hs__bundle_verify of a tensor in slices. */
-hs_code hs__bundle_locate_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-hs_code hs__bundle_verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-
 #endif

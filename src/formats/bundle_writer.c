@@ -2,8 +2,8 @@
 #include "formats/bundle.h"
 
 #include "base/crc32c.h"
+#include "formats/bundle_data.h"
 #include "formats/bundle_index_writer.h"
-#include "formats/bundle_strings.h"
 #include "formats/byte_order.h"
 
 #include <string.h>

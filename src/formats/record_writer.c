@@ -183,7 +183,7 @@ hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer
         return NULL;
     }
     if ((given && HS_STRUCT_TAKE(hs_record_writer_options, buffer_bytes, &options, given, err)) ||
-        check_options(&options, err) || hs__env_take(&env, options.env, err))
+        check_options(&options, err) || hs__env_copy(&env, options.env, err))
         return NULL;
     hs_record_writer *writer = new_writer(&env, path, &options, err);
     if (writer)

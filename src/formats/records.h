@@ -35,15 +35,10 @@ typedef struct hs__record_reader {
 } hs__record_reader;
 
 hs_code hs__record_reader_open(hs__record_reader *reader, const hs_env *env, const char *path, hs_error *err);
-/* The same for a compressed file, with the given size of the window. */
-hs_code hs__record_reader_open_as(hs__record_reader *reader, const hs_env *env, const char *path,
-                                  hs_record_compression compression, size_t window, hs_error *err);
 void hs__record_reader_close(hs__record_reader *reader);
 /* Reads the next record, which is valid until the next call. OUT_OF_RANGE: end of file. DATA_LOSS: the file ends inside a
  * record (retry when it has grown), or a checksum is wrong. RESOURCE_EXHAUSTED: the record is longer than the limit. */
 hs_code hs__record_reader_next(hs__record_reader *reader, hs_bytes *record, hs_error *err);
-/* Skips a record. *bytes is the length of its data. */
-hs_code hs__record_reader_skip(hs__record_reader *reader, uint64_t *bytes, hs_error *err);
 
 /* For recovery: reads header or data of the record at an offset. The data is read into reader->record. */
 typedef struct hs__record_header {

@@ -273,7 +273,7 @@ static bool find_path(char *path, const dump_files *dump, int64_t step, int try,
 static bool file_may_exist(const hs_env *given, const char *path)
 {
     hs_env env;
-    return hs__env_take(&env, given, NULL) || !hs__file_missing(&env, path);
+    return hs__env_copy(&env, given, NULL) || !hs__file_missing(&env, path);
 }
 
 /* Returns the first number for which neither file exists. -1: all are used. */

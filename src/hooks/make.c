@@ -25,7 +25,7 @@ hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *give
 void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err)
 {
     hs_env env;
-    if (hs__env_take(&env, given, err))
+    if (hs__env_copy(&env, given, err))
         return NULL;
     hs__hook_base *made = hs__alloc(&env, 1, bytes);
     if (made)

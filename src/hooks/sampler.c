@@ -85,6 +85,7 @@ hs_code hs__sampler_save(const hs__sampler *s, hs_state_writer *out, hs_error *e
 hs_code hs__sampler_load(hs__sampler *s, hs_state_reader *in, hs_error *err)
 {
     hs_code code = hs__step_clock_load(&s->clock, s->timing.timer, in, err);
-    hs__sampler_restart(s);
+    if (!code)
+        hs__sampler_restart(s);
     return code;
 }

@@ -55,7 +55,7 @@ hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
     const char *const ops[N_OPS] = {options.init_op, options.ready_op, options.ready_for_local_init_op,
                                     options.local_init_op, options.summary_op};
     hs_env env;
-    if (hs__env_take(&env, options.env, err))
+    if (hs__env_copy(&env, options.env, err))
         return NULL;
     hs_scaffold *scaffold = hs__alloc(&env, 1, sizeof *scaffold);
     bool complete = scaffold != NULL;
@@ -144,7 +144,8 @@ static hs_code resolve_saver(hs_scaffold *scaffold, hs_backend backend, const hs
     if (!saver)
         return hs__error_copy(err, &error);
     if (ops->add_to_collection &&
-        hs__normalize_error(code = ops->add_to_collection(backend.self, HS_SAVERS, saver, release_saver, err), HS_SAVERS, err)) {
+        hs__normalize_error(code = ops->add_to_collection(backend.self, HS_SAVERS, saver, release_saver, err), HS_SAVERS,
+                            err)) {
         hs_saver_free(saver);
         return code;
     }

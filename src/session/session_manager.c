@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Session managers: they open sessions without hooks. The caller gets the raw session of an hs_session that has no
  * hooks. */
-#include "checkpoint/restore_plan.h"
+#include "checkpoint/restore.h"
 #include "session/startup.h"
 
 #include "session/session.h"
@@ -25,7 +25,7 @@ hs_session_manager *hs_session_manager_new(const hs_session_manager_options *giv
     hs_env env;
     double recovery_wait_secs;
     if ((given && HS_STRUCT_TAKE(hs_session_manager_options, env, &options, given, err)) ||
-        hs__env_take(&env, options.env, err) ||
+        hs__env_copy(&env, options.env, err) ||
         hs__seconds(&recovery_wait_secs, options.recovery_wait_secs, 30, "hs_session_manager_options.recovery_wait_secs",
                     err))
         return NULL;

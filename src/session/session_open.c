@@ -2,7 +2,7 @@
 /* Opening a session: its steps in order, and the cleanup if a step fails. */
 #include "session/session.h"
 
-#include "checkpoint/restore_plan.h"
+#include "checkpoint/restore.h"
 #include "session/startup.h"
 #include "threads/coordinator.h"
 
@@ -162,7 +162,7 @@ static hs_code copy_options(hs_session *session, const hs_session_options *optio
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err)
 {
     hs_env env;
-    if (hs__env_take(&env, hs_backend_env(backend), err))
+    if (hs__env_copy(&env, hs_backend_env(backend), err))
         return NULL;
     hs_session *session = hs__alloc(&env, 1, sizeof *session);
     hs_coordinator *coordinator = NULL;

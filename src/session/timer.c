@@ -91,7 +91,7 @@ hs_timer *hs_timer_new(const hs_trigger *given, const hs_env *given_env, hs_erro
     hs_trigger trigger;
     hs_env env;
     if (HS_STRUCT_TAKE(hs_trigger, reserved, &trigger, given, err) || check(&trigger, err) ||
-        hs__env_take(&env, given_env, err))
+        hs__env_copy(&env, given_env, err))
         return NULL;
     hs_timer *timer = hs__alloc(&env, 1, sizeof *timer);
     if (!timer) {

@@ -151,7 +151,7 @@ hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_op
         return NULL;
     }
     if ((given && HS_STRUCT_TAKE(hs_event_reader_options, user, &options, given, err)) || check_options(&options, err) ||
-        hs__env_take(&env, options.env, err))
+        hs__env_copy(&env, options.env, err))
         return NULL;
     hs_event_reader *reader = hs__alloc(&env, 1, sizeof *reader);
     if (!reader) {

@@ -13,7 +13,7 @@
 hs_summary *hs_summary_new(const hs_env *given)
 {
     hs_env env;
-    if (hs__env_take(&env, given, NULL))
+    if (hs__env_copy(&env, given, NULL))
         return NULL;
     hs_summary *summary = hs__alloc(&env, 1, sizeof *summary);
     if (summary) {

@@ -136,7 +136,7 @@ hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summar
         return NULL;
     }
     if ((given && HS_STRUCT_TAKE(hs_summary_writer_options, on_error, &options, given, err)) ||
-        check_options(&options, err) || hs__env_take(&env, options.env, err))
+        check_options(&options, err) || hs__env_copy(&env, options.env, err))
         return NULL;
     hs_summary_writer *writer = new_writer(&env, directory, &options, err);
     if (!writer)
@@ -209,7 +209,7 @@ hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summ
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options);
     hs_env env;
     if ((given && HS_STRUCT_TAKE(hs_summary_writer_options, on_error, &options, given, err)) ||
-        hs__env_take(&env, options.env, err))
+        hs__env_copy(&env, options.env, err))
         return NULL;
     hs_summary_writer *found = directory ? find_locked(directory, &env) : NULL;
     hs_error_clear(err);

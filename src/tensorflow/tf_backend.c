@@ -18,7 +18,7 @@ hs_code hs__tf_complete_env(hs_env *env, const hs_env *given, hs_error *err)
     if (!filled.files.ops)
         filled.files = core->files;
     filled.size = sizeof filled;
-    return code ? code : hs__env_take(env, &filled, err);
+    return code ? code : hs__env_copy(env, &filled, err);
 }
 
 hs__tf_backend *hs__tf_new(const hs_env *env, hs_error *err)

@@ -21,8 +21,6 @@ hs_thread *hs__thread_new(const hs_thread_options *options, const hs_env *defaul
                           hs_error *err);
 void *hs__thread_user(const hs_thread *thread);
 bool hs__thread_was_started(const hs_thread *thread);
-/* Calls the thread's wake function, if it has one, unless the thread has ended or another thread is calling it. */
-void hs__thread_wake(hs_thread *thread);
 
 /* Registered threads. A list is reference-counted and retains its threads. Its items never change, and new threads are
  * appended. So hs_coordinator_join can retain a list and read its first items without a lock and without allocating. */
@@ -31,9 +29,5 @@ typedef struct hs__thread_list {
     size_t n, capacity;
     hs_thread *items[];
 } hs__thread_list;
-
-/* `list` may be NULL. */
-hs__thread_list *hs__list_retain(hs__thread_list *list);
-void hs__list_release(const hs_env *env, hs__thread_list *list);
 
 #endif

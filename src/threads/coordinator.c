@@ -38,7 +38,7 @@ hs_coordinator *hs_coordinator_new(const hs_coordinator_options *given, hs_error
     hs_env env;
     hs_error_clear(err);
     if ((given && HS_STRUCT_TAKE(hs_coordinator_options, clean_stop_codes, &options, given, err)) ||
-        hs__env_take(&env, options.env, err))
+        hs__env_copy(&env, options.env, err))
         return NULL;
     return new_coordinator(&env, options.clean_stop_codes, err);
 }

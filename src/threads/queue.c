@@ -55,7 +55,7 @@ hs_queue *hs_queue_new(const hs_queue_options *given, hs_error *err)
     hs_env env;
     hs_error_clear(err);
     if ((given && HS_STRUCT_TAKE(hs_queue_options, env, &options, given, err)) || check_options(&options, err) ||
-        hs__env_take(&env, options.env, err))
+        hs__env_copy(&env, options.env, err))
         return NULL;
     size_t capacity = options.capacity ? (size_t)options.capacity : DEFAULT_CAPACITY;
     hs_queue *queue = hs__alloc(&env, 1, sizeof *queue + capacity * sizeof *queue->ring);

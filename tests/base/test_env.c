@@ -29,7 +29,7 @@ static void null_is_the_system(void **state)
     (void)state;
     hs_error err = {0};
     hs_env taken;
-    assert_ok(hs__env_take(&taken, NULL, &err), &err);
+    assert_ok(hs__env_copy(&taken, NULL, &err), &err);
     assert_memory_equal(&taken, hs_env_default(), sizeof taken);
 }
 
@@ -38,7 +38,7 @@ static void the_default_is_complete(void **state)
     (void)state;
     hs_error err = {0};
     hs_env taken;
-    assert_ok(hs__env_take(&taken, hs_env_default(), &err), &err);
+    assert_ok(hs__env_copy(&taken, hs_env_default(), &err), &err);
     assert_non_null(taken.allocator.alloc);
     assert_non_null(taken.clock.monotonic_ns);
     assert_non_null(taken.logger.write);
@@ -51,7 +51,7 @@ static void missing_parts_are_the_system(void **state)
     hs_error err = {0};
     const hs_env *system = hs_env_default();
     hs_env taken, given = HS_INIT(hs_env, .clock = t.env.clock);
-    assert_ok(hs__env_take(&taken, &given, &err), &err);
+    assert_ok(hs__env_copy(&taken, &given, &err), &err);
     assert_ptr_equal(taken.clock.user, &t);
     assert_memory_equal(&taken.allocator, &system->allocator, sizeof taken.allocator);
     assert_memory_equal(&taken.logger, &system->logger, sizeof taken.logger);
@@ -70,7 +70,7 @@ static void a_half_filled_allocator_is_refused(void **state)
             given.allocator.realloc = NULL;
         if (!(set & 4))
             given.allocator.free = NULL;
-        assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "allocator");
+        assert_fails(hs__env_copy(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "allocator");
     }
 }
 
@@ -86,7 +86,7 @@ static void a_half_filled_clock_is_refused(void **state)
             given.clock.realtime_ns = NULL;
         if (!(set & 4))
             given.clock.sleep_ns = NULL;
-        assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "clock");
+        assert_fails(hs__env_copy(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "clock");
     }
 }
 
@@ -105,7 +105,7 @@ static void a_file_system_that_lacks_a_function_is_refused(void **state)
         memcpy((char *)&ops + at, &none, sizeof none);
         hs_env taken, given = HS_INIT(hs_env, .files = {&ops, &t});
         snprintf(message, sizeof message, "hs_env.files.ops->%s is NULL", names[n++]);
-        assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, message);
+        assert_fails(hs__env_copy(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, message);
     }
     assert_int_equal(n, sizeof names / sizeof *names);
 }
@@ -117,9 +117,9 @@ static void forgotten_macros_are_named(void **state)
     hs_file_system_ops ops = *t.env.files.ops;
     ops.size = 0;
     hs_env taken, given = HS_INIT(hs_env, .files = {&ops, &t});
-    assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_file_system_ops");
+    assert_fails(hs__env_copy(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_file_system_ops");
     given.size = 0;
-    assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_env");
+    assert_fails(hs__env_copy(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_env");
 }
 
 static void a_refused_environment_changes_nothing(void **state)
@@ -129,7 +129,7 @@ static void a_refused_environment_changes_nothing(void **state)
     given.clock.sleep_ns = NULL;
     memset(&taken, 0x55, sizeof taken);
     before = taken;
-    assert_int_equal(hs__env_take(&taken, &given, NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs__env_copy(&taken, &given, NULL), HS_INVALID_ARGUMENT);
     assert_memory_equal(&taken, &before, sizeof taken);
 }
 

@@ -147,6 +147,31 @@ static hs_code read_contents(test_env *env, void *user)
     return code;
 }
 
+/* The system's files bypass the cache for them. */
+static void large_aligned_reads_are_exact(void **state)
+{
+    (void)state;
+    enum { BYTES = (3 << 20) + 5, PIECE = 1 << 21 };
+    unsigned char *data = malloc(BYTES), *block = malloc(PIECE + 4096);
+    assert_true(data && block);
+    for (size_t i = 0; i < BYTES; i++)
+        data[i] = (unsigned char)(i % 253);
+    test_write_file(in("f"), data, BYTES);
+    unsigned char *piece = block + (4096 - (uintptr_t)block % 4096) % 4096;
+    static const uint64_t offsets[] = {0, 4096, 1, 1 << 20, BYTES - 4101, 0};
+    hs__file file;
+    assert_ok(hs__file_open(&file, &t.env, in("f"), HS_OPEN_READ, &err), &err);
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        size_t got, expected = offsets[i] + PIECE <= BYTES ? PIECE : BYTES - offsets[i];
+        assert_ok(t.env.files.ops->read(t.env.files.user, file.handle, offsets[i], piece, PIECE, &got, &err), &err);
+        assert_int_equal(got, expected);
+        assert_memory_equal(piece, data + offsets[i], got);
+    }
+    assert_ok(hs__file_close(&file, &err), &err);
+    free(data);
+    free(block);
+}
+
 static void reading_may_fail_anywhere(void **state)
 {
     (void)state;
@@ -550,6 +575,7 @@ int main(void)
         TEST(the_contents_of_an_empty_file_are_no_bytes),
         TEST(reading_contents_fails),
         TEST(a_read_beyond_the_end_is_data_loss),
+        TEST(large_aligned_reads_are_exact),
         TEST(reading_may_fail_anywhere),
         TEST(replace_makes_and_replaces),
         TEST(a_temporary_file_of_a_crashed_process_does_no_harm),

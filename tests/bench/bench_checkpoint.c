@@ -9,6 +9,7 @@
  *                                next step. That step computes for twice the time of a memcpy, then updates all variables
  *   check_share                  additional time of a save over the same writes and syncs without checksum and finite check
  *   small_over_one               the same bytes in tensors of 4 KiB, over one tensor
+ *   merge_over_save              the rate of merging two checkpoints, over the rate of saving both before
  *   extra_bytes                  peak memory that a foreground save allocates
  *
  * Arguments: MiB (1024) and a directory (the current one). Medians over interleaved rounds; GB/s are printed as well. */
@@ -69,7 +70,7 @@ static void fail(const hs_error *err)
 /* A model whose tensors share one block of memory, and a step that computes and then updates all of them. */
 typedef struct {
     float *data;
-    size_t tensors;
+    size_t tensors, first; /* the number of tensors, and of the first one's name */
     double compute_secs;
     size_t bytes;
     hs_graph *graph;
@@ -111,7 +112,7 @@ static void open_model(model *m, size_t tensors)
     m->tensors = tensors;
     m->graph = hs_graph_new(&env);
     for (size_t i = 0; i < tensors; i++) {
-        snprintf(names[i], sizeof names[i], "tensor/%05zu", i);
+        snprintf(names[i], sizeof names[i], "tensor/%05zu", m->first + i);
         written[i] = names[i];
         hs_graph_variable(m->graph, names[i], HS_FLOAT, HS_SHAPE((int64_t)(each / sizeof(float))),
                           (char *)m->data + i * each);
@@ -147,8 +148,8 @@ static double step(const model *m)
 static double save(const model *m, const char *prefix, int how)
 {
     hs_error err = {0};
-    hs_save_options options =
-        HS_INIT(hs_save_options, .no_meta_graph = true, .background = how != FOREGROUND, .overlap = how == OVERLAP);
+    hs_save_options options = HS_INIT(hs_save_options, .no_meta_graph = true, .state_file = "bench-state",
+                                      .background = how != FOREGROUND, .overlap = how == OVERLAP);
     double usual = how == OVERLAP ? step(m) : 0;
     double start = bench_now();
     if (hs_saver_save(m->saver, hs_session_raw(m->session), prefix, -1, &options, &err))
@@ -379,6 +380,32 @@ static void bench_small(model *m, const char *directory)
     hs_checkpoint_remove(NULL, prefix[1], NULL);
 }
 
+/* As two processes save half of the variables each. */
+static void bench_merging(const model *m, const char *directory)
+{
+    model halves[2] = {{.data = m->data, .bytes = m->bytes / 2}, {.bytes = m->bytes / 2, .first = TENSORS}};
+    double saves[ROUNDS], merges[ROUNDS];
+    char prefix[3][512];
+    halves[1].data = m->data + m->bytes / 2 / sizeof *m->data;
+    for (int k = 0; k < 3; k++)
+        snprintf(prefix[k], sizeof prefix[k], "%s/bench-part-%d", directory, k);
+    open_model(&halves[0], TENSORS);
+    open_model(&halves[1], TENSORS);
+    for (int i = 0; i < ROUNDS; i++) {
+        hs_error err = {0};
+        saves[i] = save(&halves[0], prefix[0], FOREGROUND) + save(&halves[1], prefix[1], FOREGROUND);
+        double start = bench_now();
+        if (hs_checkpoint_merge(&env, (const char *const[]){prefix[0], prefix[1], NULL}, prefix[2], &err))
+            fail(&err);
+        merges[i] = bench_now() - start;
+        hs_checkpoint_remove(NULL, prefix[2], NULL);
+    }
+    bench_print("merge_over_save", median_ratio(saves, merges), "1");
+    bench_print("merge_gb_per_s", (double)m->bytes / 1e9 / bench_median(merges, ROUNDS), "GB/s");
+    close_model(&halves[0]);
+    close_model(&halves[1]);
+}
+
 int main(int argc, char **argv)
 {
     size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 1024) << 20;
@@ -393,6 +420,7 @@ int main(int argc, char **argv)
         m.data[i] = (float)(i % 1000003) * 0.001f;
     memset(spare, 1, bytes);
     bench_large(&m, directory, spare);
+    bench_merging(&m, directory);
     bench_small(&m, directory);
     free(spare);
     free(m.data);

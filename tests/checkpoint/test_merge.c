@@ -111,27 +111,136 @@ static void a_merged_checkpoint_can_be_merged_again(void **state)
     assert_int_equal(files_of("abc.data"), 3);
 }
 
+static void rename_to(const char *from, const char *to)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s", in(from));
+    assert_int_equal(rename(path, in(to)), 0);
+}
+
+/* Data files: with the system's files they are linked, with others copied. */
+
+enum { LARGE_BYTES = (5 << 20) + 7 };
+
+static char large_byte(size_t i)
+{
+    return (char)(i % 251);
+}
+
+/* Writes the checkpoint "b" with a tensor that is larger than the buffers, and strings. */
+static void write_large(void)
+{
+    char *bytes = malloc(LARGE_BYTES);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < LARGE_BYTES; i++)
+        bytes[i] = large_byte(i);
+    const hs_string text[] = {{"first", 5}, {"second", 6}};
+    write_bundle((const named_tensor[]){{"large", hs_tensor_of(HS_UINT8, HS_SHAPE(LARGE_BYTES), bytes)},
+                                        {"text", hs_tensor_of(HS_STRING, HS_SHAPE(2), (void *)text)}},
+                 2);
+    free(bytes);
+}
+
+static void assert_large(const char *prefix)
+{
+    char *read = malloc(LARGE_BYTES);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(&t.env, in(prefix), &err);
+    assert_true(read && reader);
+    assert_ok(hs_checkpoint_read(reader, "large", read, LARGE_BYTES, &err), &err);
+    size_t same = 0;
+    while (same < LARGE_BYTES && read[same] == large_byte(same))
+        same++;
+    assert_int_equal(same, LARGE_BYTES);
+    hs_checkpoint_close(reader);
+    free(read);
+}
+
+static hs_code merge_by(const hs_env *env)
+{
+    return merge_in(env, "merged", (const char *const[]){"b", NULL});
+}
+
 static void files_larger_than_a_buffer_are_copied_whole(void **state)
 {
     (void)state;
-    enum { BYTES = (5 << 20) + 7 };
-    hs__bundle_writer writer;
-    char *bytes = malloc(BYTES), *read = malloc(BYTES);
-    assert_true(bytes && read);
-    for (size_t i = 0; i < BYTES; i++)
-        bytes[i] = (char)(i % 251);
-    hs_tensor value = hs_tensor_of(HS_UINT8, HS_SHAPE(BYTES), bytes);
-    assert_ok(hs__bundle_writer_open(&writer, &t.env, DATA_FILE, 0, 1, &err), &err);
-    assert_ok(hs__bundle_writer_add(&writer, "large", &value, &err), &err);
-    assert_ok(hs__bundle_writer_finish(&writer, INDEX, &err), &err);
-    hs__bundle_writer_close(&writer);
-    assert_ok(MERGE("merged", "b"), &err);
-    hs_checkpoint_reader *reader = hs_checkpoint_open(&t.env, in("merged"), &err);
-    assert_ok(hs_checkpoint_read(reader, "large", read, BYTES, &err), &err);
-    assert_memory_equal(read, bytes, BYTES);
-    hs_checkpoint_close(reader);
-    free(bytes);
-    free(read);
+    file_spy spy;
+    file_spy_init(&spy, &t.env);
+    write_large();
+    assert_ok(merge_by(&spy.env), &err);
+    assert_large("merged");
+}
+
+static void copying_reads_and_verifies_each_number_once(void **state)
+{
+    (void)state;
+    file_spy spy;
+    file_spy_init(&spy, &t.env);
+    write_large();
+    assert_ok(merge_by(&spy.env), &err);
+    assert_in_range(spy.bytes_read, LARGE_BYTES, LARGE_BYTES + 10000);
+}
+
+static struct stat stat_of(const char *name)
+{
+    struct stat found;
+    assert_int_equal(stat(in(name), &found), 0);
+    return found;
+}
+
+static void a_file_with_one_name_is_not_copied(void **state)
+{
+    (void)state;
+    write_large();
+    ino_t before = stat_of("b.data-00000-of-00001").st_ino;
+    char path[512];
+    snprintf(path, sizeof path, "%s", DATA_FILE);
+    assert_int_equal(link(path, in("merged.data-00000-of-00001.tmp")), 0); /* by an interrupted merge */
+    assert_ok(merge_by(NULL), &err);
+    assert_int_equal(stat_of("merged.data-00000-of-00001").st_ino, before);
+    assert_int_equal(stat_of("merged.data-00000-of-00001").st_nlink, 1);
+    assert_int_equal(files_of(".tmp"), 0);
+    assert_large("merged");
+}
+
+static void a_file_with_several_names_is_copied(void **state)
+{
+    (void)state;
+    char path[512];
+    write_large();
+    snprintf(path, sizeof path, "%s", DATA_FILE);
+    assert_int_equal(link(path, in("backup")), 0);
+    assert_ok(merge_by(NULL), &err);
+    assert_int_equal(stat_of("merged.data-00000-of-00001").st_nlink, 1);
+    assert_int_equal(stat_of("backup").st_nlink, 1);
+    assert_large("merged");
+}
+
+static void a_symbolic_link_is_copied(void **state)
+{
+    (void)state;
+    write_large();
+    rename_to("b.data-00000-of-00001", "elsewhere");
+    assert_int_equal(symlink("elsewhere", DATA_FILE), 0);
+    assert_ok(merge_by(NULL), &err);
+    assert_int_equal(stat_of("elsewhere").st_nlink, 1);
+    assert_int_not_equal(stat_of("merged.data-00000-of-00001").st_ino, stat_of("elsewhere").st_ino);
+    assert_large("merged");
+}
+
+/* In the first and in a later piece of the numbers, in their last byte, and in the strings. */
+static void damage_anywhere_is_found(void **state)
+{
+    (void)state;
+    static const long places[] = {0, (2 << 20) + 5, LARGE_BYTES - 1, LARGE_BYTES + 8};
+    file_spy spy;
+    file_spy_init(&spy, &t.env);
+    for (size_t i = 0; i < 2 * sizeof places / sizeof *places; i++) {
+        write_large();
+        FILE *file = fopen(DATA_FILE, "r+");
+        assert_true(file && fseek(file, places[i / 2], SEEK_SET) == 0 && fputc('!', file) == '!' && fclose(file) == 0);
+        assert_fails(merge_by(i % 2 ? NULL : &spy.env), HS_DATA_LOSS, &err, "b.data-00000-of-00001: checksum mismatch");
+        assert_int_equal(files_of("merged"), 0);
+    }
 }
 
 static void tb_036s_one_missing_level_is_created(void **state)
@@ -182,13 +291,6 @@ static void tb_006_slices_of_several_are_put_together(void **state)
 }
 
 /* This library cannot read it, but can merge it. */
-
-static void rename_to(const char *from, const char *to)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s", in(from));
-    assert_int_equal(rename(path, in(to)), 0);
-}
 
 static void tensors_of_unknown_types_are_merged_unchanged(void **state)
 {
@@ -434,6 +536,11 @@ int main(void)
         TEST(tb_041s_nothing_but_empty_ones),
         TEST(a_merged_checkpoint_can_be_merged_again),
         TEST(files_larger_than_a_buffer_are_copied_whole),
+        TEST(copying_reads_and_verifies_each_number_once),
+        TEST(a_file_with_one_name_is_not_copied),
+        TEST(a_file_with_several_names_is_copied),
+        TEST(a_symbolic_link_is_copied),
+        TEST(damage_anywhere_is_found),
         TEST(tb_036s_one_missing_level_is_created),
         TEST(tb_006_slices_of_several_are_put_together),
         TEST(tensors_of_unknown_types_are_merged_unchanged),

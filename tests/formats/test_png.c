@@ -11,7 +11,7 @@ static hs__buffer out;
 static int setup(void **state)
 {
     (void)state;
-    hs__env_take(&env, NULL, NULL);
+    hs__env_copy(&env, NULL, NULL);
     hs__buffer_init(&out, &env);
     return 0;
 }

@@ -26,7 +26,7 @@ static int setup(void **state)
     fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
     test_env_init(&f->t);
-    assert_int_equal(hs__env_take(&f->env, &f->t.env, NULL), HS_OK);
+    assert_int_equal(hs__env_copy(&f->env, &f->t.env, NULL), HS_OK);
     f->directory = test_make_directory();
     hs__writer_cache_init(&f->cache, &f->env);
     *state = f;
@@ -225,7 +225,7 @@ static hs_code get_and_use(test_env *t, void *user)
     hs__writer_cache cache;
     hs_summary_writer *writer;
     events_remove(user);
-    hs_code code = hs__env_take(&env, &t->env, &err);
+    hs_code code = hs__env_copy(&env, &t->env, &err);
     hs__writer_cache_init(&cache, &env);
     if (!code)
         code = hs__writer_cache_get(&cache, user, &writer, &err);

@@ -15,21 +15,15 @@
  *
  * Each file uses only files above it in this list:
  *   op.c               functions that an op's function calls
- *   element.c          elements of queues
- *   queue_state.c      a session's queue: enqueue, dequeue, close
- *   queue_position.c   the position of a queue's producer
- *   graph.c            creates, frees and searches a graph
- *   build.c            adds nodes, state and items of collections
+ *   queue_state.c      a session's queue: elements, enqueue, dequeue, close, the position of the producer
+ *   graph.c            creates, frees and searches a graph; adds nodes, state and items of collections
  *   graph_queue.c      adds queues
- *   merge_summaries.c  the op that merges summaries
  *   resolve.c          order of execution, slots
- *   init.c             ops that initialize variables; prepares a graph for a session
+ *   init.c             ops that initialize variables or merge summaries; prepares a graph for a session
  *   graph_def.c        the graph as a GraphDef
  *   metadata.c         RunMetadata of a run
- *   session_memory.c   makes and frees sessions
- *   fork.c             handles for threads that fill queues
- *   graph_session.c    opens, runs and closes sessions
- *   graph_backend.c    the functions of the backend */
+ *   session_memory.c   makes and frees sessions, and forks: handles for threads that fill queues
+ *   graph_backend.c    opens, runs and closes sessions; the functions of the backend */
 
 typedef struct hs__graph_node hs__graph_node;
 
@@ -158,8 +152,6 @@ struct hs_op {
 /* graph.c */
 /* Drops a reference. The last one frees the graph. */
 void hs__graph_release(hs_graph *graph);
-void hs__graph_free_node(const hs_env *env, hs__graph_node *node);
-void hs__graph_free_state(const hs_env *env, const hs__graph_state *state);
 void hs__queue_def_free(hs__queue_def *def);
 /* Returns the node of this name, or NULL. */
 hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
@@ -170,7 +162,6 @@ bool hs__graph_may_change(const hs_graph *graph);
 /* Drops the results of hs__graph_resolve. */
 void hs__graph_unresolve(hs_graph *graph);
 
-/* build.c */
 /* Checks that nodes can be added: HS_INVALID_ARGUMENT if `graph` is NULL; logs the error and returns HS_FAILED_PRECONDITION
  * if the graph is finalized or in use. `what` and `name` are for the message. */
 hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name);
@@ -189,11 +180,9 @@ void hs__graph_ensure_step(hs_graph *graph);
 hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),
                           hs_error *err);
 
-/* merge_summaries.c */
+/* init.c */
 /* Sets *name to the op that merges all summaries, which it adds at the first call. NULL: the graph has no summaries. */
 hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *err);
-/* Makes all summaries inputs of that op, unless the graph is in use. */
-hs_code hs__graph_update_merge(hs_graph *graph, hs_error *err);
 
 /* resolve.c. Finds nodes by their names, orders the ops and numbers the slots. */
 hs_code hs__graph_resolve(hs_graph *graph, hs_error *err);
@@ -257,25 +246,9 @@ hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs
 hs_code hs__graph_session_make(hs_graph *graph, const hs__graph_session *parent, hs__graph_session **session,
                                hs_error *err);
 void hs__graph_session_free(hs__graph_session *session);
-/* Allocates the outputs of an op that have no memory yet. */
-hs_code hs__graph_own_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err);
-
-/* fork.c */
 hs_code hs__graph_session_fork(void *session, void **forked, hs_error *err);
 /* Checks that a fork can execute the needed ops, and allocates their outputs. HS_FAILED_PRECONDITION: one accesses a
  * variable. */
 hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err);
-
-/* graph_session.c: functions of hs_backend_ops. */
-hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
-hs_code hs__graph_session_close(void *session, hs_error *err);
-hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *err);
-hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
-hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
-hs_code hs__graph_read_step(void *session, int64_t *step, hs_error *err);
-hs_code hs__graph_advance_step(void *session, int64_t by, hs_error *err);
-void hs__graph_guard(void *session, hs_write_guard guard);
-hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
-hs_code hs__graph_lend_value(void *session, hs_node node, hs_tensor *memory, hs_error *err);
 
 #endif

@@ -289,13 +289,6 @@ static char *free_name(const hs__queue_def *queue, const char *what)
     return name;
 }
 
-/* Returns true if a queue has the op. */
-static bool is_queue_op(const hs__graph_node *op)
-{
-    return op->run == hs__queue_run_enqueue || op->run == hs__queue_run_dequeue || op->run == hs__queue_run_close ||
-           op->run == hs__queue_run_cancel || op->run == hs__queue_run_size;
-}
-
 /* Writes the shapes only if all are fully known, as TensorFlow requires. */
 static void define_queue(node_def *def, const hs__queue_def *queue, const char *name)
 {
@@ -352,7 +345,7 @@ static void define_close(node_def *def, const hs__graph_node *op, const char *na
 {
     begin_node(def, op->name, "QueueCloseV2");
     add_input(def, name, 0);
-    add_bool(def, "cancel_pending_enqueues", op->run == hs__queue_run_cancel);
+    add_bool(def, "cancel_pending_enqueues", hs__queue_op_of(op) == HS__QUEUE_CANCEL);
 }
 
 static void define_size(node_def *def, const hs__graph_node *op, const char *name)
@@ -367,15 +360,16 @@ static hs_code define_queue_op(node_def *def, const hs__graph_node *op, hs_error
 {
     const hs__queue_def *queue = op->self;
     const hs_env *env = &queue->graph->env;
+    hs__queue_op what = hs__queue_op_of(op);
     char *name = free_name(queue, "fifo_queue"), *producer = free_name(queue, "produce");
     hs_code code = name && producer ? HS_OK : hs__no_memory(err, 1, "a name");
     if (code)
         ;
-    else if (op->run == hs__queue_run_enqueue)
+    else if (what == HS__QUEUE_ENQUEUE)
         define_enqueue(def, queue, name, producer);
-    else if (op->run == hs__queue_run_dequeue)
+    else if (what == HS__QUEUE_DEQUEUE)
         define_dequeue(def, op, name);
-    else if (op->run == hs__queue_run_size)
+    else if (what == HS__QUEUE_SIZE)
         define_size(def, op, name);
     else
         define_close(def, op, name);
@@ -394,7 +388,7 @@ static hs_code define(node_def *def, const hs_graph *graph, const hs__graph_node
                       node->kind == HS__VARIABLE ? "VariableV2"
                       : node->kind == HS__VALUE  ? "Value"
                                                  : "Placeholder");
-    else if (is_queue_op(node))
+    else if (hs__queue_op_of(node) != HS__NO_QUEUE_OP)
         code = define_queue_op(def, node, err);
     else if (!node->run)
         define_group(def, node);

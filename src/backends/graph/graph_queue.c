@@ -114,7 +114,7 @@ static hs_code copy_inputs(const hs__queue_def *def, const hs_op *op, hs__elemen
     return code;
 }
 
-hs_code hs__queue_run_enqueue(void *self, hs_op *op, hs_error *err)
+static hs_code run_enqueue(void *self, hs_op *op, hs_error *err)
 {
     const hs__queue_def *def = self;
     hs__queue *queue = queue_of(self, op);
@@ -128,7 +128,7 @@ hs_code hs__queue_run_enqueue(void *self, hs_op *op, hs_error *err)
 }
 
 /* The outputs are the element's memory, which stays valid until the next dequeue. */
-hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err)
+static hs_code run_dequeue(void *self, hs_op *op, hs_error *err)
 {
     const hs__queue_def *def = self;
     hs__element **held = &op->session->held[def->index];
@@ -139,25 +139,35 @@ hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err)
     return code;
 }
 
-hs_code hs__queue_run_close(void *self, hs_op *op, hs_error *err)
+static hs_code run_close(void *self, hs_op *op, hs_error *err)
 {
     (void)err;
     hs__queue_close(queue_of(self, op), false);
     return HS_OK;
 }
 
-hs_code hs__queue_run_cancel(void *self, hs_op *op, hs_error *err)
+static hs_code run_cancel(void *self, hs_op *op, hs_error *err)
 {
     (void)err;
     hs__queue_close(queue_of(self, op), true);
     return HS_OK;
 }
 
-hs_code hs__queue_run_size(void *self, hs_op *op, hs_error *err)
+static hs_code run_size(void *self, hs_op *op, hs_error *err)
 {
     (void)err;
     *(int32_t *)hs_op_output(op, 0)->data = hs__queue_size(queue_of(self, op));
     return HS_OK;
+}
+
+hs__queue_op hs__queue_op_of(const hs__graph_node *op)
+{
+    return op->run == run_enqueue   ? HS__QUEUE_ENQUEUE
+           : op->run == run_dequeue ? HS__QUEUE_DEQUEUE
+           : op->run == run_close   ? HS__QUEUE_CLOSE
+           : op->run == run_cancel  ? HS__QUEUE_CANCEL
+           : op->run == run_size    ? HS__QUEUE_SIZE
+                                    : HS__NO_QUEUE_OP;
 }
 
 /* Adding a queue. */
@@ -183,15 +193,15 @@ static hs_code add_ops(hs__queue_def *def, const hs_queue_def *given, hs_error *
 {
     hs__graph_node *dequeue, *other;
     hs_code code;
-    if ((code = add_op(def, "enqueue", hs__queue_run_enqueue, given->inputs, NULL, &def->enqueue, err)) ||
-        (code = add_op(def, "dequeue", hs__queue_run_dequeue, NULL, given->components, &dequeue, err)))
+    if ((code = add_op(def, "enqueue", run_enqueue, given->inputs, NULL, &def->enqueue, err)) ||
+        (code = add_op(def, "dequeue", run_dequeue, NULL, given->components, &dequeue, err)))
         return code;
     def->element.name = def->enqueue->name;
     dequeue->is_dequeue = true;
-    if ((code = add_op(def, "close", hs__queue_run_close, NULL, NULL, &other, err)) ||
-        (code = add_op(def, "cancel", hs__queue_run_cancel, NULL, NULL, &other, err)))
+    if ((code = add_op(def, "close", run_close, NULL, NULL, &other, err)) ||
+        (code = add_op(def, "cancel", run_cancel, NULL, NULL, &other, err)))
         return code;
-    return add_op(def, "size", hs__queue_run_size, NULL, HS_OUTPUTS({.dtype = HS_INT32}), &other, err);
+    return add_op(def, "size", run_size, NULL, HS_OUTPUTS({.dtype = HS_INT32}), &other, err);
 }
 
 static hs_code add_position(hs__queue_def *def, hs_error *err)

@@ -1,8 +1,170 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that every graph has: they initialize variables, and list uninitialized ones. */
+/* The ops that the library adds to a graph: they initialize variables, list uninitialized ones, and merge summaries. */
+#include <hooksess/graph_summary.h>
+
 #include "backends/graph/graph.h"
 
 #include <string.h>
+
+/* The op that merges all summaries of a graph. It concatenates them: a serialized Summary is a list of values. */
+
+static hs_code count_bytes(const hs_op *op, size_t index, const hs_tensor *input, size_t *bytes, hs_error *err)
+{
+    if (input->dtype != HS_STRING || input->memory)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' in the collection '%s' is not a string (a serialized Summary)",
+                            op->node->input_names[index], HS_SUMMARIES);
+    const hs_string *strings = input->data;
+    for (size_t i = 0; i < input->bytes / sizeof *strings; i++) {
+        if (strings[i].bytes && !strings[i].data)
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "'%s' in the collection '%s' is a string of %zu bytes whose data is NULL",
+                                op->node->input_names[index], HS_SUMMARIES, strings[i].bytes);
+        if (strings[i].bytes > SIZE_MAX / 2 - *bytes)
+            return hs__no_memory(err, strings[i].bytes, "the merged summaries");
+        *bytes += strings[i].bytes;
+    }
+    return HS_OK;
+}
+
+static char *append(char *to, const hs_tensor *input)
+{
+    const hs_string *strings = input->data;
+    for (size_t i = 0; i < input->bytes / sizeof *strings; i++)
+        if (strings[i].bytes) {
+            memcpy(to, strings[i].data, strings[i].bytes);
+            to += strings[i].bytes;
+        }
+    return to;
+}
+
+static hs_code run_merge(void *self, hs_op *op, hs_error *err)
+{
+    size_t bytes = 0;
+    hs_code code = HS_OK;
+    (void)self;
+    for (size_t i = 0; !code && i < op->node->n_inputs; i++)
+        code = count_bytes(op, i, hs_op_input(op, i), &bytes, err);
+    hs_string *merged = code ? NULL : hs_op_memory(op, 0, sizeof *merged + bytes, err);
+    if (!merged)
+        return code ? code : HS_RESOURCE_EXHAUSTED;
+    char *to = (char *)(merged + 1);
+    *merged = (hs_string){to, bytes};
+    for (size_t i = 0; i < op->node->n_inputs; i++)
+        to = append(to, hs_op_input(op, i));
+    const hs_tensor value = hs_tensor_of(HS_STRING, HS_SCALAR, merged);
+    return hs_op_set_output(op, 0, &value, err);
+}
+
+/* Sets `names` to the summaries, without duplicates. Returns their number. */
+static size_t list_summaries(const hs_graph *graph, const char **names)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_collected; i++) {
+        const char *name = graph->collected[i].item;
+        bool known = strcmp(graph->collected[i].key, HS_SUMMARIES) != 0;
+        for (size_t k = 0; !known && k < n; k++)
+            known = strcmp(names[k], name) == 0;
+        if (!known)
+            names[n++] = name;
+    }
+    return n;
+}
+
+static hs_code set_inputs(hs_graph *graph, const char **names, size_t n, hs_error *err)
+{
+    const hs_env *env = &graph->env;
+    hs__graph_node *merge = graph->merge_summaries;
+    const char *const *copied = hs__names_copy(env, names);
+    hs__edge *inputs = hs__alloc(env, n, sizeof *inputs);
+    if (!copied || !inputs) {
+        hs__free(env, (void *)copied);
+        hs__free(env, inputs);
+        return hs__no_memory(err, n * sizeof *inputs, "the summaries of a graph");
+    }
+    hs__free(env, (void *)merge->input_names);
+    hs__free(env, merge->inputs);
+    merge->input_names = copied;
+    merge->inputs = inputs;
+    merge->n_inputs = n;
+    return HS_OK;
+}
+
+/* Makes all summaries inputs of that op, unless the graph is in use. */
+static hs_code graph_update_merge(hs_graph *graph, hs_error *err)
+{
+    if (!graph->merge_summaries || !hs__graph_may_change(graph))
+        return HS_OK;
+    const char **names = hs__alloc(&graph->env, graph->n_collected + 1, sizeof *names);
+    if (!names)
+        return hs__no_memory(err, graph->n_collected * sizeof *names, "the summaries of a graph");
+    size_t n = list_summaries(graph, names);
+    hs_code code = n == graph->merge_summaries->n_inputs ? HS_OK : set_inputs(graph, names, n, err);
+    hs__free(&graph->env, names);
+    return code;
+}
+
+static hs_code make_merge(hs_graph *graph, hs_error *err)
+{
+    static const char *const none[] = {NULL};
+    static const hs_output_def string[] = {{.dtype = HS_STRING}, {.dtype = HS_DTYPE_NONE}};
+    const hs_op_def def = HS_INIT(hs_op_def, .name = "Merge/MergeSummary", .type = "MergeSummary", .run = run_merge,
+                                  .outputs = string, .writes = none);
+    hs__graph_node *made;
+    hs_code code = hs__graph_add_unique(graph, &def, &made, err);
+    if (code)
+        return code;
+    made->is_summary = true;
+    graph->merge_summaries = made;
+    return HS_OK;
+}
+
+hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *err)
+{
+    hs_code code = HS_OK;
+    bool any = hs__graph_collected(graph, HS_SUMMARIES, 0) != NULL;
+    if (any && !graph->merge_summaries && !hs__graph_may_change(graph))
+        hs_log(&graph->env, HS_LOG_WARNING, "the graph's summaries are not merged: the graph has an open session");
+    else if (any && !graph->merge_summaries)
+        code = make_merge(graph, err);
+    *name = code || !graph->merge_summaries ? NULL : graph->merge_summaries->name;
+    return code;
+}
+
+static hs_code merge_all(hs_graph *graph, hs_error *err)
+{
+    const char *item = hs__graph_collected(graph, HS_SUMMARY_OP, 0);
+    if (item)
+        return hs_error_set(err, HS_ALREADY_EXISTS,
+                            "cannot merge all summaries: the graph's collection '%s' already has '%s'", HS_SUMMARY_OP,
+                            item);
+    hs_code code = graph->merge_summaries ? HS_OK : make_merge(graph, err);
+    return code ? code : hs__graph_collect(graph, HS_SUMMARY_OP, graph->merge_summaries->name, true, NULL, err);
+}
+
+/* Returns true if the op exists and is in the collection HS_SUMMARY_OP. */
+static bool is_collected(const hs_graph *graph)
+{
+    for (size_t i = 0; graph->merge_summaries && i < graph->n_collected; i++)
+        if (strcmp(graph->collected[i].key, HS_SUMMARY_OP) == 0 &&
+            strcmp(graph->collected[i].item, graph->merge_summaries->name) == 0)
+            return true;
+    return false;
+}
+
+hs_code hs_graph_merge_all_summaries(hs_graph *graph, const char **name)
+{
+    hs_error error = {0};
+    if (name)
+        *name = NULL;
+    if (!graph || !is_collected(graph)) {
+        hs_code code = hs__graph_check_open(graph, "op", "Merge/MergeSummary");
+        if (code || (merge_all(graph, &error), code = hs__graph_record_error(graph, &error)))
+            return code;
+    }
+    if (name)
+        *name = graph->merge_summaries->name;
+    return HS_OK;
+}
 
 /* Memory of the program without `initialize` and `initial` keeps its value, or does not exist yet. */
 static hs_code initialize(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
@@ -112,6 +274,6 @@ hs_code hs__graph_prepare(hs_graph *graph, hs_error *err)
 {
     if (graph->resolved)
         return HS_OK;
-    hs_code code = hs__graph_update_merge(graph, err);
+    hs_code code = graph_update_merge(graph, err);
     return code ? code : hs__graph_resolve(graph, err);
 }

@@ -49,14 +49,6 @@ typedef struct hs__element {
     hs__buffer position;
     uint64_t run; /* number of the session's run that dequeued it */
 } hs__element;
-
-/* element.c */
-hs__element *hs__element_new(const hs__queue_def *def, hs_error *err);
-void hs__element_free(const hs__queue_def *def, hs__element *element);
-/* Points the values to the element's memory. Values of unknown size become unset (rank -1). */
-void hs__element_clear(const hs__queue_def *def, hs__element *element);
-/* Copies values that the producer set as views to the element's memory. HS_INTERNAL: a value is unset. */
-hs_code hs__element_copy_views(const hs__queue_def *def, hs__element *element, hs_error *err);
 /* Copies a value to the element's memory. */
 hs_code hs__element_set(const hs__queue_def *def, hs__element *element, size_t component, const hs_tensor *value,
                         hs_error *err);
@@ -96,15 +88,8 @@ hs_code hs__queue_dequeue(hs__queue *queue, const hs_op *op, hs__element **held,
 void hs__queue_recycle(hs__queue *queue, hs__element *held);
 /* Closes the queue. With `cancel`, waiting enqueues fail and ready elements remain. */
 void hs__queue_close(hs__queue *queue, bool cancel);
-bool hs__queue_cancelled(hs__queue *queue);
 int32_t hs__queue_size(hs__queue *queue);
-bool hs__queue_has_position(hs__queue *queue);
-/* Sets the position; adopts its memory. If not `known`, the producer is asked for it before its next call. */
-void hs__queue_set_position(hs__queue *queue, const hs__buffer *position, bool known);
-/* The same after a load. Drops ready elements and the producer's error. */
-void hs__queue_rewind(hs__queue *queue, const hs__buffer *position, bool known);
 
-/* queue_position.c */
 hs_code hs__producer_lock_init(hs__producer_lock *producer, hs_error *err);
 void hs__producer_lock_destroy(hs__producer_lock *producer);
 /* Calls `produce`, saves the producer's position to the element, and ends the enqueue (hs__queue_end_enqueue). */
@@ -113,11 +98,15 @@ hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *elemen
 hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err);
 hs_code hs__queue_load_position(void *self, hs_state_reader *in, hs_error *err);
 
-/* graph_queue.c: functions of a queue's ops. `self` is the hs__queue_def. */
-hs_code hs__queue_run_enqueue(void *self, hs_op *op, hs_error *err);
-hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err);
-hs_code hs__queue_run_close(void *self, hs_op *op, hs_error *err);
-hs_code hs__queue_run_cancel(void *self, hs_op *op, hs_error *err);
-hs_code hs__queue_run_size(void *self, hs_op *op, hs_error *err);
+/* graph_queue.c. What an op does to the queue `op->self`. */
+typedef enum {
+    HS__NO_QUEUE_OP,
+    HS__QUEUE_ENQUEUE,
+    HS__QUEUE_DEQUEUE,
+    HS__QUEUE_CLOSE,
+    HS__QUEUE_CANCEL,
+    HS__QUEUE_SIZE,
+} hs__queue_op;
+hs__queue_op hs__queue_op_of(const hs__graph_node *op);
 
 #endif

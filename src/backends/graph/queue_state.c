@@ -1,11 +1,156 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's queue: enqueue, dequeue, close. */
-#include "backends/graph/queue.h"
-
+/* A session's queue: its elements, enqueue, dequeue, close, and the position of its producer (queue.h). */
 #include <hooksess/coordinator.h>
 
+#include "backends/graph/queue.h"
+#include "base/state.h"
+
 #include <stddef.h>
+#include <string.h>
 #include <time.h>
+
+/* Elements of queues: tensors with their memory. */
+
+static bool is_open(const hs_output_def *component)
+{
+    return component->dtype == HS_STRING || hs_shape_elements(&component->shape) < 0;
+}
+
+static void element_free(const hs__queue_def *def, hs__element *element)
+{
+    const hs_env *env = &def->graph->env;
+    if (!element)
+        return;
+    for (size_t i = 0; element->owned && i < def->element.n_outputs; i++)
+        hs__free(env, element->owned[i]);
+    hs__free(env, element->values);
+    hs__free(env, element->owned);
+    hs__free(env, element->capacity);
+    hs__buffer_free(&element->position);
+    hs__free(env, element);
+}
+
+static hs_code grow(const hs__queue_def *def, hs__element *element, size_t component, size_t bytes, hs_error *err)
+{
+    if (element->owned[component] && bytes <= element->capacity[component])
+        return HS_OK;
+    void *memory = hs__alloc(&def->graph->env, bytes, 1);
+    if (!memory)
+        return hs__no_memory(err, bytes, "an element of a queue");
+    hs__free(&def->graph->env, element->owned[component]);
+    element->owned[component] = memory;
+    element->capacity[component] = bytes;
+    return HS_OK;
+}
+
+/* Points the values to the element's memory. Values of unknown size become unset (rank -1). */
+static void element_clear(const hs__queue_def *def, hs__element *element)
+{
+    for (size_t i = 0; i < def->element.n_outputs; i++) {
+        const hs_output_def *component = &def->element.outputs[i];
+        bool open = is_open(component);
+        element->values[i] = hs_tensor_of(component->dtype, component->shape, open ? NULL : element->owned[i]);
+        if (open)
+            element->values[i].rank = -1; /* unset */
+    }
+    hs__buffer_clear(&element->position);
+}
+
+static hs__element *element_new(const hs__queue_def *def, hs_error *err)
+{
+    const hs_env *env = &def->graph->env;
+    size_t n = def->element.n_outputs;
+    hs__element *element = hs__alloc(env, 1, sizeof *element);
+    if (!element) {
+        hs__no_memory(err, sizeof *element, "an element of a queue");
+        return NULL;
+    }
+    hs__buffer_init(&element->position, env);
+    element->values = hs__alloc(env, n, sizeof *element->values);
+    element->owned = hs__alloc(env, n, sizeof *element->owned);
+    element->capacity = hs__alloc(env, n, sizeof *element->capacity);
+    hs_code code = element->values && element->owned && element->capacity
+                       ? HS_OK
+                       : hs__no_memory(err, n * sizeof *element->values, "an element of a queue");
+    for (size_t i = 0; !code && i < n; i++) {
+        const hs_output_def *component = &def->element.outputs[i];
+        if (!is_open(component))
+            code = grow(def, element, i, hs_tensor_of(component->dtype, component->shape, NULL).bytes, err);
+    }
+    if (!code)
+        return element;
+    element_free(def, element);
+    return NULL;
+}
+
+/* Copies the list of strings, followed by their bytes. */
+static hs_code copy_strings(const hs__queue_def *def, hs__element *element, size_t component, const hs_tensor *value,
+                            hs_error *err)
+{
+    const hs_string *from = value->data;
+    size_t n = value->bytes / sizeof *from, bytes = value->bytes;
+    for (size_t i = 0; i < n; i++)
+        bytes += from[i].bytes;
+    hs_code code = grow(def, element, component, bytes, err);
+    if (code)
+        return code;
+    hs_string *to = element->owned[component];
+    char *text = (char *)(to + n);
+    for (size_t i = 0; i < n; i++) {
+        to[i] = (hs_string){text, from[i].bytes};
+        if (from[i].bytes)
+            memcpy(text, from[i].data, from[i].bytes);
+        text += from[i].bytes;
+    }
+    return HS_OK;
+}
+
+static hs_code copy_bytes(const hs__queue_def *def, hs__element *element, size_t component, const hs_tensor *value,
+                          hs_error *err)
+{
+    hs_code code = grow(def, element, component, value->bytes, err);
+    if (code)
+        return code;
+    void *to = element->owned[component];
+    if (value->memory)
+        return hs__normalize_error(value->memory->to_host(value->memory->user, to, value->data, value->bytes, err),
+                                   "hs_memory.to_host", err);
+    if (value->bytes)
+        memcpy(to, value->data, value->bytes);
+    return HS_OK;
+}
+
+hs_code hs__element_set(const hs__queue_def *def, hs__element *element, size_t component, const hs_tensor *value,
+                        hs_error *err)
+{
+    const hs_output_def *wanted = &def->element.outputs[component];
+    hs_shape shape = hs_tensor_shape(value);
+    char open[HS_SHAPE_TEXT_SIZE], given[HS_SHAPE_TEXT_SIZE];
+    if (value->dtype != wanted->dtype || !hs__shape_fits(&wanted->shape, &shape))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "component %zu of queue '%s' is %s %s, but its value is %s %s",
+                            component, def->name, hs_dtype_name(wanted->dtype),
+                            hs_shape_text(&wanted->shape, open, sizeof open), hs_dtype_name(value->dtype),
+                            hs_shape_text(&shape, given, sizeof given));
+    hs_code code = value->dtype == HS_STRING ? copy_strings(def, element, component, value, err)
+                                             : copy_bytes(def, element, component, value, err);
+    if (!code)
+        element->values[component] = hs_tensor_of(wanted->dtype, shape, element->owned[component]);
+    return code;
+}
+
+/* Copies values that the producer set as views to the element's memory. HS_INTERNAL: a value is unset. */
+static hs_code element_copy_views(const hs__queue_def *def, hs__element *element, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < def->element.n_outputs; i++) {
+        hs_tensor value = element->values[i];
+        if (value.rank < 0 || (!value.data && value.bytes))
+            code = hs_error_set(err, HS_INTERNAL, "component %zu of queue '%s' was not set", i, def->name);
+        else if (value.data != element->owned[i] || is_open(&def->element.outputs[i]))
+            code = hs__element_set(def, element, i, &value, err);
+    }
+    return code;
+}
 
 static bool init_filled(pthread_cond_t *filled)
 {
@@ -59,7 +204,7 @@ static void free_elements(const hs__queue_def *def, hs__element *element)
 {
     while (element) {
         hs__element *next = element->next;
-        hs__element_free(def, element);
+        element_free(def, element);
         element = next;
     }
 }
@@ -122,10 +267,10 @@ hs_code hs__queue_begin_enqueue(hs__queue *queue, hs__element **out, hs_error *e
     pthread_mutex_unlock(&queue->lock);
     if (code)
         return code;
-    if (!element && !(element = hs__element_new(queue->def, err)))
+    if (!element && !(element = element_new(queue->def, err)))
         return hs__queue_end_enqueue(queue, NULL, HS_RESOURCE_EXHAUSTED, err);
     element->next = NULL;
-    hs__element_clear(queue->def, element);
+    element_clear(queue->def, element);
     *out = element;
     return HS_OK;
 }
@@ -280,7 +425,7 @@ void hs__queue_close(hs__queue *queue, bool cancel)
     pthread_mutex_unlock(&queue->lock);
 }
 
-bool hs__queue_cancelled(hs__queue *queue)
+static bool queue_cancelled(hs__queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
     bool cancelled = queue->cancelled;
@@ -296,7 +441,7 @@ int32_t hs__queue_size(hs__queue *queue)
     return n;
 }
 
-bool hs__queue_has_position(hs__queue *queue)
+static bool queue_has_position(hs__queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
     bool has = queue->has_position;
@@ -311,14 +456,16 @@ static void set_position(hs__queue *queue, const hs__buffer *position, bool know
     queue->has_position = known;
 }
 
-void hs__queue_set_position(hs__queue *queue, const hs__buffer *position, bool known)
+/* Sets the position; adopts its memory. If not `known`, the producer is asked for it before its next call. */
+static void queue_set_position(hs__queue *queue, const hs__buffer *position, bool known)
 {
     pthread_mutex_lock(&queue->lock);
     set_position(queue, position, known);
     pthread_mutex_unlock(&queue->lock);
 }
 
-void hs__queue_rewind(hs__queue *queue, const hs__buffer *position, bool known)
+/* The same after a load. Drops ready elements and the producer's error. */
+static void queue_rewind(hs__queue *queue, const hs__buffer *position, bool known)
 {
     pthread_mutex_lock(&queue->lock);
     set_position(queue, position, known);
@@ -363,4 +510,167 @@ void hs__graph_fail_queues(hs__graph_session *session, const hs_backend_call *ca
             hs__error_copy(&queue->producer_error, &cause);
         pthread_mutex_unlock(&queue->lock);
     }
+}
+
+/* The producer and its position. */
+
+hs_code hs__producer_lock_init(hs__producer_lock *producer, hs_error *err)
+{
+    if (pthread_mutex_init(&producer->lock, NULL) != 0)
+        return hs__no_memory(err, sizeof producer->lock, "a lock");
+    if (pthread_cond_init(&producer->changed, NULL) == 0)
+        return HS_OK;
+    pthread_mutex_destroy(&producer->lock);
+    return hs__no_memory(err, sizeof producer->changed, "a lock");
+}
+
+void hs__producer_lock_destroy(hs__producer_lock *producer)
+{
+    pthread_cond_destroy(&producer->changed);
+    pthread_mutex_destroy(&producer->lock);
+}
+
+static void lock_producer(hs__producer_lock *producer, bool priority)
+{
+    pthread_mutex_lock(&producer->lock);
+    producer->priority_waiting += priority;
+    while (producer->held || (!priority && producer->priority_waiting))
+        pthread_cond_wait(&producer->changed, &producer->lock);
+    producer->priority_waiting -= priority;
+    producer->held = true;
+    pthread_mutex_unlock(&producer->lock);
+}
+
+static void unlock_producer(hs__producer_lock *producer)
+{
+    pthread_mutex_lock(&producer->lock);
+    producer->held = false;
+    pthread_cond_broadcast(&producer->changed);
+    pthread_mutex_unlock(&producer->lock);
+}
+
+/* Sets *position to the producer's position. The caller holds the producer's lock. */
+static hs_code save_producer_position(const hs__queue_def *def, hs__buffer *position, hs_error *err)
+{
+    hs_state_writer writer = hs__state_writer_to(position);
+    hs__buffer_clear(position);
+    hs_code code = hs__normalize_error(def->saved.save(def->saved.self, &writer, err), "position.save", err);
+    return code ? code : hs__error_copy(err, &writer.error);
+}
+
+/* Asks the producer for its first position, before its first call. The caller holds the producer's lock. */
+static hs_code ensure_position(hs__queue *queue, hs_error *err)
+{
+    if (!queue->def->saved.save || queue_has_position(queue))
+        return HS_OK;
+    hs__buffer position;
+    hs__buffer_init(&position, &queue->def->graph->env);
+    hs_code code = save_producer_position(queue->def, &position, err);
+    if (code)
+        hs__buffer_free(&position);
+    else
+        queue_set_position(queue, &position, true);
+    return code;
+}
+
+/* Calls `produce` with an op whose outputs are the element's values. */
+static hs_code call_producer(const hs__queue_def *def, const hs_op *op, hs__element *element, hs_error *err)
+{
+    hs__graph_session inside = {.graph = def->graph, .tensors = element->values, .step = op->session->step};
+    hs_op producing = {&inside, &def->element};
+    hs_code code = hs__normalize_error(def->produce(def->self, &producing, err), "produce", err);
+    return code ? code : element_copy_views(def, element, err);
+}
+
+static hs_code produce_locked(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
+{
+    const hs__queue_def *def = queue->def;
+    if (queue_cancelled(queue)) /* during the wait for the lock: another session may use the producer now */
+        return hs_error_set(err, HS_CANCELLED, "cannot enqueue to queue '%s': it is closed", def->name);
+    hs_code code = ensure_position(queue, err);
+    if (!code && !(code = call_producer(def, op, element, err)) && def->saved.save)
+        code = save_producer_position(def, &element->position, err);
+    return code;
+}
+
+hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
+{
+    hs__queue_def *def = queue->def;
+    if (!def->locks_producer)
+        return hs__queue_end_enqueue(queue, element, call_producer(def, op, element, err), err);
+    lock_producer(&def->producer_lock, false);
+    hs_code code = hs__queue_end_enqueue(queue, element, produce_locked(queue, op, element, err), err);
+    unlock_producer(&def->producer_lock);
+    return code;
+}
+
+static hs_code check_live(const hs__queue_def *def, hs_error *err)
+{
+    return def->live ? HS_OK
+                     : hs_error_set(err, HS_FAILED_PRECONDITION,
+                                    "queue '%s' has no position: the graph has no open session", def->name);
+}
+
+hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err)
+{
+    hs__queue_def *def = self;
+    hs_code code = check_live(def, err);
+    if (code)
+        return code;
+    hs__queue *queue = def->live;
+    if (!queue_has_position(queue)) { /* otherwise do not wait for a slow producer */
+        lock_producer(&def->producer_lock, true);
+        code = ensure_position(queue, err);
+        unlock_producer(&def->producer_lock);
+    }
+    if (code)
+        return code;
+    pthread_mutex_lock(&queue->lock);
+    code = hs_state_writer_write(out, queue->position.data, queue->position.size, err);
+    pthread_mutex_unlock(&queue->lock);
+    return code;
+}
+
+/* Copies the remaining bytes to `to`, and makes `in` read them from there. */
+static hs_code read_remaining(hs_state_reader *in, hs__buffer *to, hs_error *err)
+{
+    size_t bytes = in->left;
+    unsigned char *room = bytes ? hs__buffer_room(to, bytes) : NULL;
+    if (bytes && !room)
+        return hs__no_memory(err, bytes, "the position of a queue");
+    hs_code code = hs_state_reader_read(in, room, bytes, err);
+    to->size += code ? 0 : bytes;
+    if (!code)
+        *in = (hs_state_reader){.at = to->data, .left = bytes, .version = in->version};
+    return code;
+}
+
+/* The loaded bytes are the position until an element is dequeued. If they are of an older version, the producer is asked
+ * for its position instead, so that a save has the current version. */
+static hs_code load_locked(hs__queue *queue, hs_state_reader *in, hs_error *err)
+{
+    const hs__queue_def *def = queue->def;
+    hs__buffer loaded;
+    hs__buffer_init(&loaded, &def->graph->env);
+    hs_code code = read_remaining(in, &loaded, err);
+    if (!code)
+        code = hs__normalize_error(def->saved.load(def->saved.self, in, err), "position.load", err);
+    if (code) {
+        hs__buffer_free(&loaded);
+        return code;
+    }
+    queue_rewind(queue, &loaded, hs_state_reader_version(in) == def->saved.version);
+    return HS_OK;
+}
+
+hs_code hs__queue_load_position(void *self, hs_state_reader *in, hs_error *err)
+{
+    hs__queue_def *def = self;
+    hs_code code = check_live(def, err);
+    if (code)
+        return code;
+    lock_producer(&def->producer_lock, true);
+    code = load_locked(def->live, in, err);
+    unlock_producer(&def->producer_lock);
+    return code;
 }

@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-/* A supervisor. supervisor.c creates it, supervisor_session.c opens and stops its sessions, and supervisor_services.c has
- * the threads that save and write summaries. */
+/* A supervisor. supervisor.c creates it and has the threads that save and write summaries; supervisor_session.c opens and
+ * stops its sessions. */
 
 enum { HS__SERVICES = 3 };
 
