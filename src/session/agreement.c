@@ -4,6 +4,7 @@
 
 #include "backends/raw_variables.h"
 #include "base/cold.h"
+#include "checkpoint/directory.h"
 #include "threads/coordinator.h"
 
 #include <stdio.h>
@@ -141,18 +142,40 @@ static void fill_words(const struct hs_session *session, uint64_t word, hs_code 
     words[3] = in_run ? ~(uint64_t)step : 0;
 }
 
+/* Rank 0 may have saved since it last reported a save to this rank. */
+static void find_saved_step(struct hs_session *session)
+{
+    const char *directory = session->creation.checkpoint_dir;
+    char *newest = directory ? hs_checkpoint_latest(&session->env, directory, NULL, NULL) : NULL;
+    int64_t step = newest ? hs__step_in(newest) : -1;
+    if (step > session->raw.saved_step)
+        session->raw.saved_step = step;
+    hs_env_free(&session->env, newest);
+}
+
 /* The group is unusable, because a rank has died or the engine has failed. This session has failed, and saves nothing:
- * other ranks may be one step behind. */
-HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *cause, hs_error *err)
+ * other ranks may be one step behind. `code` and `err` are the result of this rank so far: if no rank has died, its failure
+ * is the cause, because the other ranks wait for it elsewhere. */
+HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *why, hs_code code, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
-    hs_error detected = {0};
+    hs_error error = {0};
     int32_t rank = -1;
-    if (hs__group_query_failed_rank(&agreement->group, &rank, &detected))
-        agreement->cause_rank = rank;
-    agreement->failure = detected.code ? detected : *cause;
     agreement->settled = agreement->broken = true;
     session->failed_hook[0] = '\0';
+    if (!hs__group_query_failed_rank(&agreement->group, &rank, &error) && is_failure(code)) {
+        hs__error_copy(&error, err);
+        hs__normalize_error(code, "this rank", &error);
+        error.code = code;
+        rank = agreement->rank;
+    } else {
+        session->failed_hook[0] = '\0';
+    }
+    if (rank >= 0)
+        agreement->cause_rank = rank;
+    agreement->failure = error.code ? error : *why;
+    if (!hs__is_chief(session))
+        find_saved_step(session);
     hs__add_stops(session, HS__STOP_FAILED);
     hs_raw_session_refuse_saves(&session->raw, &agreement->failure);
     return hs__error_copy(err, &agreement->failure);
@@ -212,7 +235,7 @@ hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_er
         group_code = exchange_reports(agreement, &report, &error);
     }
     if (group_code)
-        return break_group(session, &error, err);
+        return break_group(session, &error, code, err);
     adopt_words(session, words);
     if (has_news)
         adopt_report(session, &report);
@@ -345,7 +368,7 @@ static hs_code send_bytes(struct hs_session *session, void *data, size_t bytes, 
 {
     hs_error error = {0};
     hs_code code = hs__group_broadcast(&session->agreement.group, data, bytes, 0, &error);
-    return code ? break_group(session, &error, err) : HS_OK;
+    return code ? break_group(session, &error, HS_OK, err) : HS_OK;
 }
 
 hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err)

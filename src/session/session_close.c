@@ -143,6 +143,7 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     bool may_be_interrupted =
         outcome.reason == HS_REASON_STOPPED ||
         (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || hs__recovery_was_cut_short(session)));
+    may_be_interrupted &= !session->agreement.broken; /* only some of the other ranks may know of the stop */
     outcome.interrupted = unsaved_by_signal || (may_be_interrupted && is_interrupted(session));
     outcome.signal = outcome.interrupted && (unsaved_by_signal || session->end.stops & HS__STOP_OUTSIDE)
                          ? hs__signals_first(session)
