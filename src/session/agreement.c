@@ -162,7 +162,7 @@ HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *
     hs_error error = {0};
     int32_t rank = -1;
     agreement->settled = agreement->broken = true;
-    session->failed_hook[0] = '\0';
+    hs__add_stops(session, HS__STOP_FAILED);
     if (!hs__group_query_failed_rank(&agreement->group, &rank, &error) && is_failure(code)) {
         hs__error_copy(&error, err);
         hs__normalize_error(code, "this rank", &error);
@@ -176,7 +176,6 @@ HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *
     agreement->failure = error.code ? error : *why;
     if (!hs__is_chief(session))
         find_saved_step(session);
-    hs__add_stops(session, HS__STOP_FAILED);
     hs_raw_session_refuse_saves(&session->raw, &agreement->failure);
     return hs__error_copy(err, &agreement->failure);
 }
@@ -276,7 +275,10 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     agreement->boundary_requested = false;
     agreement->runs_to_end = agreement->options.agree_every_n_steps;
     code = hs__agree_on_part(session, word, code, err);
-    context->boundary_requested = !code && agreement->word & HS__WORD_BOUNDARY;
+    agreement->run_word = agreement->word;
+    /* a rank that stops or closes does not come to the boundary */
+    context->boundary_requested =
+        !code && agreement->word & HS__WORD_BOUNDARY && !(agreement->word & (HS__WORD_RUN_STOPPED | HS__WORD_CLOSING));
     return code;
 }
 
@@ -337,29 +339,41 @@ void hs__add_trigger(struct hs_session *session, const hs__hook *hook)
     session->context.boundary_requested = false;
 }
 
+/* An agreement in a boundary. If a rank has left it and closes its session, the other ranks leave it too. */
+static bool agree_in_boundary(struct hs_session *session, uint64_t word)
+{
+    hs__agreement *agreement = &session->agreement;
+    hs_error error = {0};
+    if (hs__agree_on_part(session, word, HS_OK, &error)) /* the agreement after the boundaries returns the failure */
+        return false;
+    if (!(agreement->word & HS__WORD_CLOSING))
+        return true;
+    if (session->life != HS__CLOSING)
+        settle(session, hs_error_set(&error, HS_STOP, "another rank has closed its session"), &error);
+    return false;
+}
+
 bool hs_run_context_agree(hs_run_context *run, bool mine)
 {
     if (!run || !hs__is_replica(run->session))
         return mine;
     struct hs_session *session = run->session;
-    hs__agreement *agreement = &session->agreement;
+    const hs__agreement *agreement = &session->agreement;
     const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
     if (!run->boundary || !hook || hook->cold->trigger == HS__NO_TRIGGER)
         return mine;
     const uint64_t bit = (uint64_t)1 << (hook->cold->trigger + HS__WORD_TRIGGER_SHIFT);
-    hs_error error = {0};
-    if (run->boundary != HS_BOUNDARY_RUN && hs__agree_on_part(session, mine ? bit : 0, HS_OK, &error))
-        return false; /* the agreement after the boundaries returns the failure */
-    return agreement->word & bit;
+    if (run->boundary == HS_BOUNDARY_RUN)
+        return agreement->run_word & bit;
+    return agree_in_boundary(session, mine ? bit : 0) && agreement->word & bit;
 }
 
 bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
 {
     struct hs_session *session = raw ? hs__session_of(raw) : NULL;
-    hs_error error = {0};
     if (!session || !hs__is_replica(session))
         return mine;
-    return !hs__agree_on_part(session, mine ? HS__WORD_YES : 0, HS_OK, &error) && session->agreement.word & HS__WORD_YES;
+    return agree_in_boundary(session, mine ? HS__WORD_YES : 0) && session->agreement.word & HS__WORD_YES;
 }
 
 /* The opening and the recovery. */

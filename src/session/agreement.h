@@ -61,8 +61,9 @@ typedef struct hs__agreement {
     hs_group group; /* ops NULL: the session is not in a group. Then no function below is called */
     int32_t rank, rank_count;
     hs_replica_options options;
-    uint64_t word;    /* word 0 of the last agreement */
-    bool all_closing; /* in the last agreement */
+    uint64_t word;     /* word 0 of the last agreement, */
+    uint64_t run_word; /* and of the last one at the end of a run */
+    bool all_closing;  /* in the last agreement */
     bool all_ended;
     unsigned stops;      /* agreed hs__stop bits */
     int64_t runs_to_end; /* training runs until the next agreement at the end of a run */
