@@ -30,7 +30,6 @@ hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_op
     agreement->rank_count = hs__group_rank_count(options->group);
     if (agreement->options.agree_every_n_steps == 0)
         agreement->options.agree_every_n_steps = 1;
-    agreement->runs_to_end = agreement->options.agree_every_n_steps;
     if (agreement->options.agree_every_n_steps < 0 || agreement->options.end_of_input)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.%s is %lld, which is not a valid value",
                             agreement->options.end_of_input ? "end_of_input" : "agree_every_n_steps",
@@ -189,7 +188,7 @@ static void adopt_words(struct hs_session *session, const uint64_t words[4])
     agreement->all_ended = !(words[1] & HS__WORD1_NOT_ENDED);
     if (words[0] & HS__WORD_CLOSING)
         stops |= HS__STOP_CLOSED;
-    if (words[0] & HS__WORD_RUN_STOPPED && session->level) /* an op or a step of one rank */
+    if (words[0] & HS__WORD_RUN_STOPPED) /* by a hook, an op or a step of one rank */
         stops |= HS__STOP_STEP;
     if (stops & ~agreement->stops) {
         agreement->stops |= stops;

@@ -633,6 +633,15 @@ static inline void hs__begin_agreement(struct hs_session *session)
     session->agreement.settled = session->agreement.broken;
 }
 
+/* The ranks begin, or begin again after a recovery, with the same number of runs until they agree. */
+static inline void hs__restart_agreements(struct hs_session *session)
+{
+    hs__begin_agreement(session);
+    session->agreement.runs_to_end = session->agreement.options.agree_every_n_steps;
+    session->agreement.triggers = 0;
+    session->agreement.boundary_requested = false;
+}
+
 /* signature.c. Compares the hooks, the saved variables and the options of all ranks. */
 hs_code hs__compare_ranks(struct hs_session *session, hs_error *err);
 
