@@ -134,7 +134,8 @@ static void fill_words(const struct hs_session *session, uint64_t word, hs_code 
     bool in_run = session->level > 0; /* otherwise the ranks may be at different steps */
     if (in_run && hs__raw_session_read_step(&session->raw, &step, NULL))
         step = 0; /* the graph has none */
-    words[0] = word | code_bits(code) | (hs__own_stop_causes(session) & HS__STOP_AGREED) |
+    const unsigned agreed = word & HS__WORD_CLOSING ? HS__STOP_AGREED | HS__STOP_STEP : HS__STOP_AGREED;
+    words[0] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
                (session->raw.saves_refused.code ? HS__WORD_SAVES_REFUSED : 0);
     words[1] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) | (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED);
     words[2] = (uint64_t)step;
@@ -308,12 +309,22 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
 {
     hs__agreement *agreement = &session->agreement;
     do {
-        bool settled = agreement->settled || !is_failure(code);
-        hs_code agreed = hs__agree(session, HS__WORD_CLOSING, settled ? HS_OK : code, err);
+        bool known = agreement->settled || code == HS_STOP;
+        hs_code agreed = hs__agree(session, HS__WORD_CLOSING, known ? HS_OK : code, err);
         if (is_failure(agreed))
             code = settle(session, agreed, err);
+        else if (agreed == HS_OUT_OF_RANGE && !is_failure(code))
+            code = agreed;
     } while (!agreement->broken && !agreement->all_closing);
     return code;
+}
+
+void hs__agree_on_last_call(struct hs_session *session, hs_error *error)
+{
+    hs__agreement *agreement = &session->agreement;
+    hs_error lost = {0};
+    if (!agreement->broken && hs__group_barrier(&agreement->group, &lost))
+        break_group(session, &lost, HS_OK, error);
 }
 
 void hs__agreement_refuse(const hs_group *group, hs_error *error)

@@ -617,6 +617,9 @@ hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *er
 hs_code hs__pass_gate(struct hs_session *session, hs_error *err);
 /* At the close: repeats the agreement until all ranks are closing. `code` and `err` as in hs__agree. */
 hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *err);
+/* After the last agreement of the close: if a rank has died since, all other ranks fail, whether or not they got its
+ * result. */
+void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
 /* Records that the hook has requested the boundary. */
 void hs__add_trigger(struct hs_session *session, const hs__hook *hook);
 /* The chief's choice of a path, NULL if it has none. Sets *path, which the caller frees, on the other ranks. */

@@ -195,7 +195,7 @@ static void agree_on_end(hs_session *session, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
     bool known = agreement->settled;
-    if (known && !error->code)
+    if (known)
         *error = agreement->failure;
     do {
         hs__begin_agreement(session);
@@ -204,6 +204,7 @@ static void agree_on_end(hs_session *session, hs_error *error)
             error->code = code;
         known |= code != HS_OK;
     } while (!agreement->all_ended && !agreement->broken);
+    hs__agree_on_last_call(session, error);
 }
 
 hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
