@@ -298,7 +298,13 @@ static void log_interruption(const hs_env *env, const hs_outcome *outcome)
 /* All ranks of a group end for the same reasons. */
 static hs_code agree_to_close(hs_session *session, hs_code last, bool *by_program)
 {
+    const hs__agreement *agreement = &session->agreement;
     hs_error error = {0};
+    if (hs__is_clean(last) && agreement->settled && !hs__is_clean(agreement->failure.code)) {
+        session->last = agreement->failure; /* of the gate of a step that the program has left */
+        last = session->last.code;
+        session->threads_failed_first = *by_program = false;
+    }
     if (last == HS_STOP && hs__stops(session) & HS__STOP_CLOSED && !(hs__stops(session) & HS__STOP_STEP))
         last = HS_OK; /* at the gate: another rank has closed its session */
     if (!hs__is_clean(last)) {

@@ -433,6 +433,15 @@ static void an_input_that_ends_in_a_step_of_the_program_ends_the_training_of_all
     }
 }
 
+static void a_rank_that_leaves_its_loop_at_a_failed_gate_has_failed_too(void **state)
+{
+    ranks *r = *state;
+    r->event = OP_FAILS;
+    r->event_rank = 2;
+    add_event(r, LEAVES_AT_GATE, 3, AT);
+    try_all(r, op_failed);
+}
+
 /* Rank 3 leaves at the gate that reports the loss, before all recover. */
 static void not_recovered(ranks *r, const hs_outcome *outcome)
 {
@@ -692,6 +701,7 @@ int main(void)
         ranked(a_loss_in_the_boundary_of_a_save_recovers_all_ranks_exactly),
         ranked(a_failure_in_the_boundary_of_a_save_or_of_the_close_is_that_of_all),
         ranked(an_input_that_ends_in_a_step_of_the_program_ends_the_training_of_all),
+        ranked(a_rank_that_leaves_its_loop_at_a_failed_gate_has_failed_too),
         ranked(a_rank_that_leaves_when_all_recover_ends_the_recovery),
         ranked(the_ranks_agree_at_the_same_steps_after_a_recovery),
         ranked(a_death_at_any_call_ends_all_other_ranks_with_the_same_outcome),
