@@ -172,7 +172,10 @@ static void run_own_loop(program *p)
 static void run_ops(program *p)
 {
     while (!hs_session_should_stop(p->session)) {
-        if (hs_session_run(p->session, "train", NULL) != HS_OK || happens(p, LEAVES_LOOP))
+        hs_code code = hs_session_run(p->session, "train", NULL);
+        if (code == HS_ABORTED && p->r->repeats)
+            continue;
+        if (code || happens(p, LEAVES_LOOP))
             return;
         if (happens(p, FAILS_SESSION)) {
             hs_session_fail(p->session, test_error(HS_INTERNAL, "the program has failed"));
@@ -232,7 +235,7 @@ static hs_session *open_session(program *p, hs_graph *graph, hs_error *err)
     const hs_hook own = HS_HOOK(.ops = &hook_ops, .self = p);
     const hs_hook hooks[] = {own, nan, r->chief_stops ? (hs_hook){0} : stop, {0}};
     const hs_hook chief_only[] = {r->chief_stops ? stop : (hs_hook){0}, {0}};
-    const hs_recovery recovery = HS_INIT(hs_recovery, .max_attempts = 3);
+    const hs_recovery recovery = HS_INIT(hs_recovery, .max_attempts = 3, .return_aborted = r->repeats);
     const hs_replica_options replicas = HS_INIT(hs_replica_options, .agree_every_n_steps = r->every_n);
     return hs_training_session_open(
         hs_graph_backend(graph),

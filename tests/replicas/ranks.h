@@ -53,6 +53,7 @@ typedef struct ranks {
     uint64_t seed;
     int64_t steps;
     bool own_loop; /* hs_step_begin instead of an op */
+    bool repeats;  /* the loop repeats the call after a recovery: hs_recovery.return_aborted */
     bool no_gate;
     bool chief_stops; /* the hook that ends the training is one of the chief only */
     ranks_event event;

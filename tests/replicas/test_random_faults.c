@@ -84,6 +84,7 @@ static void choose_training(ranks *r)
     static const int64_t intervals[] = {0, 0, 3, 5}; /* STEPS is a multiple of each */
     r->rank_count = (int32_t)below(RANKS_MAX) + 1;
     r->own_loop = below(2);
+    r->repeats = below(3) == 0;
     r->no_gate = below(4) == 0;
     r->chief_stops = below(4) == 0;
     r->every_n = intervals[below(4)];
@@ -91,8 +92,8 @@ static void choose_training(ranks *r)
     r->per_rank_position = below(3) == 0;
     r->scope = r->per_rank_position ? HS_STATE_PER_RANK : HS_STATE_SHARED;
     r->steps = STEPS;
-    say("%d ranks%s%s%s%s, agreeing every %lld steps", (int)r->rank_count, r->own_loop ? ", own loop" : "",
-        r->no_gate ? ", no gate" : "", r->chief_stops ? ", chief stops" : "",
+    say("%d ranks%s%s%s%s%s, agreeing every %lld steps", (int)r->rank_count, r->own_loop ? ", own loop" : "",
+        r->repeats ? ", repeats" : "", r->no_gate ? ", no gate" : "", r->chief_stops ? ", chief stops" : "",
         r->background ? ", saves in the background" : "", (long long)r->every_n);
 }
 
