@@ -276,7 +276,7 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     agreement->runs_to_end = agreement->options.agree_every_n_steps;
     code = hs__agree_on_part(session, word, code, err);
     agreement->run_word = agreement->word;
-    /* a rank that stops or closes does not come to the boundary */
+    /* a rank that stops or closes does not call its boundaries */
     context->boundary_requested =
         !code && agreement->word & HS__WORD_BOUNDARY && !(agreement->word & (HS__WORD_RUN_STOPPED | HS__WORD_CLOSING));
     return code;
@@ -349,7 +349,7 @@ void hs__add_trigger(struct hs_session *session, const hs__hook *hook)
     session->context.boundary_requested = false;
 }
 
-/* An agreement in a boundary. If a rank has left it and closes its session, the other ranks leave it too. */
+/* An agreement in a boundary. If another rank closes its session meanwhile, all ranks end the boundary. */
 static bool agree_in_boundary(struct hs_session *session, uint64_t word)
 {
     hs__agreement *agreement = &session->agreement;

@@ -215,7 +215,7 @@ static void check_outcomes(const ranks *r)
     if (r->leaks)
         fail_training(r, "with faults", "memory is lost");
     if (r->timed_out && !may_wait(r))
-        fail_training(r, "with a gate", "the ranks waited for one that had failed");
+        fail_training(r, "with a gate", "the ranks waited for a rank that had failed");
     bool ended = false;
     for (int32_t i = 0; i < r->rank_count; i++) {
         ended |= r->ended[i];
