@@ -23,8 +23,8 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
         hs_error_prefix(err, "hook '%s', %s at step %lld", hook->cold->ops.name, callback, (long long)step);
     else
         hs_error_prefix(err, "hook '%s', %s", hook->cold->ops.name, callback);
-    if (code != HS_STOP && !hook->cold->best_effort &&
-        !session->failed_hook[0]) /* failures of best-effort hooks do not end the session */
+    if (code != HS_STOP && !hook->cold->best_effort && /* failures of best-effort hooks do not end the session */
+        !session->failed_hook[0] && !session->agreement.settled)
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
     return code;
 }
@@ -276,7 +276,7 @@ static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_er
         code = hs__agree_on_run(session, find_cause(session, code, err), err);
     if (!code && session->context.boundary_requested)
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
-    if (!code && session->agreement.settled) /* another rank has failed in the boundary */
+    if (session->agreement.settled) /* perhaps because another rank has failed in the boundary */
         code = hs__error_copy(err, &session->agreement.failure);
     session->level = 0;
     return code;

@@ -143,6 +143,7 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     bool may_be_interrupted =
         outcome.reason == HS_REASON_STOPPED ||
         (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || hs__recovery_was_cut_short(session)));
+    may_be_interrupted &= !session->agreement.broken; /* only some of the other ranks may know of the stop */
     outcome.interrupted = unsaved_by_signal || (may_be_interrupted && is_interrupted(session));
     outcome.signal = outcome.interrupted && (unsaved_by_signal || session->end.stops & HS__STOP_OUTSIDE)
                          ? hs__signals_first(session)
@@ -194,7 +195,7 @@ static void agree_on_end(hs_session *session, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
     bool known = agreement->settled;
-    if (known && !error->code)
+    if (known)
         *error = agreement->failure;
     do {
         hs__begin_agreement(session);
@@ -203,6 +204,7 @@ static void agree_on_end(hs_session *session, hs_error *error)
             error->code = code;
         known |= code != HS_OK;
     } while (!agreement->all_ended && !agreement->broken);
+    hs__agree_on_last_call(session, error);
 }
 
 hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
@@ -296,7 +298,13 @@ static void log_interruption(const hs_env *env, const hs_outcome *outcome)
 /* All ranks of a group end for the same reasons. */
 static hs_code agree_to_close(hs_session *session, hs_code last, bool *by_program)
 {
+    const hs__agreement *agreement = &session->agreement;
     hs_error error = {0};
+    if (hs__is_clean(last) && agreement->settled && !hs__is_clean(agreement->failure.code)) {
+        session->last = agreement->failure; /* of the gate of a step that the program has left */
+        last = session->last.code;
+        session->threads_failed_first = *by_program = false;
+    }
     if (last == HS_STOP && hs__stops(session) & HS__STOP_CLOSED && !(hs__stops(session) & HS__STOP_STEP))
         last = HS_OK; /* at the gate: another rank has closed its session */
     if (!hs__is_clean(last)) {

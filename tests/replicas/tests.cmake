@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 hooksess_test(replicas group)
-foreach(module IN ITEMS agreement rank_states)
+hooksess_test(replicas many_ranks)
+foreach(module IN ITEMS agreement random_faults rank_states)
   hooksess_test(replicas ${module} replicas/ranks.c)
 endforeach()
