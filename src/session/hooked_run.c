@@ -77,7 +77,7 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
         hs__clear_failures(session, hook, callback);
     if (session->context.stop)
         hs__stop_by_hook(session, hook->cold->ops.name, session->context.stop);
-    if (hs__is_replica(session) && session->context.boundary_requested)
+    if (hs__is_replica(session) && session->context.boundary_requested && !session->context.boundary)
         hs__add_trigger(session, hook);
     return HS_OK;
 }
@@ -144,6 +144,18 @@ static hs_code call_before_run(struct hs_session *session, hs__run_plan *plan, h
             return code;
     }
     return HS_OK;
+}
+
+/* In a group, after call_before_run. */
+static hs_code check_collectives(struct hs_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < session->n_hooks; i++) {
+        const hs__hook *hook = &session->hooks[i];
+        if (hook->before_kinds & kind_bit(session))
+            code = hs__check_collective_ops(session, hook, hook->values.request, false, err);
+    }
+    return code;
 }
 
 static hs_code call_after_run(struct hs_session *session, hs_error *err)
@@ -243,7 +255,9 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
     code = call_before_run(session, *plan, err);
-    if (hs__is_watched(session))
+    if (!code && hs__is_replica(session))
+        code = check_collectives(session, err);
+    if (session->observed)
         hs__set_current_hook(session, NULL);
     if (code)
         session->level = 0;
@@ -257,7 +271,7 @@ static inline hs_code run_and_call_after(struct hs_session *session, hs__run_pla
     if (!code) {
         session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
         code = call_after_run(session, err);
-        if (hs__is_watched(session))
+        if (session->observed)
             hs__set_current_hook(session, NULL);
         /* Hooks and the program have had one training run to add late state and variables. */
         if (session->raw.unclaimed.unreported && session->context.kind == HS_RUN_TRAIN && hs__is_chief(session))
@@ -274,7 +288,7 @@ static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_er
         code = hs__agree_on_run(session, find_cause(session, code, err), err);
     if (!code && session->context.boundary_requested)
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
-    if (!code && session->agreement.settled) /* another rank has failed in the boundary */
+    if (session->agreement.settled) /* also if a rank has failed in the boundary */
         code = hs__error_copy(err, &session->agreement.failure);
     session->level = 0;
     return code;

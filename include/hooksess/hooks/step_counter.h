@@ -41,6 +41,10 @@ typedef struct hs_step_counter_options {
     double flops_per_step;             /* floating-point operations per step, on all devices. 0: not measured */
     double peak_flops;                 /* (required with flops_per_step) peak operations per second of all devices */
     const hs_env *env;
+    /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 writes, and the others
+     * do not call the hook */
+    bool every_rank;
+    unsigned char reserved_end[7];
 } hs_step_counter_options;
 
 /* The graph needs a global step. */

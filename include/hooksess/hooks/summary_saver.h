@@ -36,6 +36,10 @@ typedef struct hs_summary_saver_options {
     const char *summary_dir;           /* directory of the session's event file. Set either this or summary_writer */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
     const hs_env *env;
+    /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 writes, and the others
+     * do not call the hook */
+    bool every_rank;
+    unsigned char reserved_end[7];
 } hs_summary_saver_options;
 
 /* The graph needs a global step. */
