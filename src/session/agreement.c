@@ -254,6 +254,7 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     agreement->runs_to_end = agreement->options.agree_every_n_steps;
     code = hs__agree_on_part(session, word, code, err);
     context->boundary_requested = !code && agreement->word & HS__WORD_BOUNDARY;
+    agreement->agreed_triggers = agreement->word >> HS__WORD_TRIGGER_SHIFT; /* boundaries may make other agreements */
     return code;
 }
 
@@ -314,6 +315,16 @@ void hs__add_trigger(struct hs_session *session, const hs__hook *hook)
     session->context.boundary_requested = false;
 }
 
+/* A best-effort hook that fails on one rank is called on the others, which would wait for it. */
+static hs_code check_collective(const hs__hook *hook, hs_error *err)
+{
+    if (!hook || !hook->cold->best_effort)
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "hook '%s' acts together on all ranks, so that it cannot be a best-effort hook in a group",
+                        hook->cold->ops.name);
+}
+
 bool hs_run_context_agree(hs_run_context *run, bool mine)
 {
     if (!run || !hs__is_replica(run->session))
@@ -323,11 +334,14 @@ bool hs_run_context_agree(hs_run_context *run, bool mine)
     const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
     if (!run->boundary || !hook || hook->cold->trigger == HS__NO_TRIGGER)
         return mine;
-    const uint64_t bit = (uint64_t)1 << (hook->cold->trigger + HS__WORD_TRIGGER_SHIFT);
+    const uint64_t bit = (uint64_t)1 << hook->cold->trigger;
     hs_error error = {0};
-    if (run->boundary != HS_BOUNDARY_RUN && hs__agree_on_part(session, mine ? bit : 0, HS_OK, &error))
+    hs_code code = check_collective(hook, &error);
+    if (!code && run->boundary == HS_BOUNDARY_RUN)
+        return agreement->agreed_triggers & bit;
+    if (hs__agree_on_part(session, mine ? bit << HS__WORD_TRIGGER_SHIFT : 0, code, &error))
         return false; /* the agreement after the boundaries returns the failure */
-    return agreement->word & bit;
+    return agreement->word >> HS__WORD_TRIGGER_SHIFT & bit;
 }
 
 bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
@@ -336,7 +350,8 @@ bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
     hs_error error = {0};
     if (!session || !hs__is_replica(session))
         return mine;
-    return !hs__agree_on_part(session, mine ? HS__WORD_YES : 0, HS_OK, &error) && session->agreement.word & HS__WORD_YES;
+    hs_code code = check_collective(atomic_load_explicit(&session->progress.hook, memory_order_relaxed), &error);
+    return !hs__agree_on_part(session, mine ? HS__WORD_YES : 0, code, &error) && session->agreement.word & HS__WORD_YES;
 }
 
 /* The opening and the recovery. */

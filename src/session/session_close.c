@@ -194,7 +194,7 @@ static void agree_on_end(hs_session *session, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
     bool known = agreement->settled;
-    if (known && !error->code)
+    if (known) /* a failure of this rank came later, or is a consequence */
         *error = agreement->failure;
     do {
         hs__begin_agreement(session);
