@@ -97,6 +97,7 @@ ENDS(hs_hparams_start_options, start_secs, 48);
 ENDS(hs_stop_at_step_options, env, 32);
 ENDS(hs_nan_tensor_options, env, 56);
 ENDS(hs_finite_guard_options, env, 208);
+ENDS(hs_replica_check_options, env, 48);
 ENDS(hs_moving_average_options, env, 48);
 ENDS(hs_logging_tensor_options, env, 80);
 ENDS(hs_checkpoint_saver_options, env, 112);
