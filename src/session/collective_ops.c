@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refuses runs in which some ranks of a group would execute a collective op and wait for the other ranks for ever. */
+/* Refuses runs in which some ranks of a group would execute a collective op and wait for the other ranks forever. */
 #include "session/session.h"
 
 #include <stdio.h>

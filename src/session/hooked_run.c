@@ -23,8 +23,8 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
         hs_error_prefix(err, "hook '%s', %s at step %lld", hook->cold->ops.name, callback, (long long)step);
     else
         hs_error_prefix(err, "hook '%s', %s", hook->cold->ops.name, callback);
-    if (code != HS_STOP && !hook->cold->best_effort &&
-        !session->failed_hook[0]) /* failures of best-effort hooks do not end the session */
+    /* failures of best-effort hooks do not end the session; of the ranks of a group, the first failure counts */
+    if (code != HS_STOP && !hook->cold->best_effort && !session->failed_hook[0] && !session->agreement.settled)
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
     return code;
 }
@@ -205,6 +205,8 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs__timed_callback(session, hook, "boundary", began, true);
         code = finish_callback(session, hook, "boundary", code, &error);
         if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
+            if (which == HS_BOUNDARY_END && hs__is_replica(session))  /* other ranks may wait in the same boundary */
+                code = hs__agree_on_part(session, 0, code, &error);
             if (!first)
                 first = hs__error_copy(err, &error);
             if (which != HS_BOUNDARY_END) /* all hooks get the last boundary */

@@ -66,6 +66,8 @@ static hs_code eval(void *user, hs_op *op, hs_error *err)
 {
     hooked_rank *rank = user;
     (void)op;
+    if (rank->of->failing_rank && rank->of->failing_rank == rank->rank && rank->batches == 1)
+        return hs_error_set(err, HS_INTERNAL, "the batch is bad");
     if (rank->batches >= rank->rank + 2)
         return hs_error_set(err, HS_OUT_OF_RANGE, "no more batches");
     rank->batches++;
@@ -137,6 +139,7 @@ static int run_rank(void *user, const hs_group *group)
            hs_session_run(rank->session, h->run_op ? h->run_op : "train", &err) == HS_OK)
         continue;
     rank->outcome = hs_session_close(rank->session, &err);
+    rank->killed = hs_simulation_is_killed(group);
     hs_graph_free(graph);
     return 0;
 }
@@ -146,20 +149,27 @@ const hs_outcome *hooked_run(hooked *h)
     hs_simulation *simulation = hs_simulation_new(
         HS_SIMULATION_OPTIONS(.main = run_rank, .user = h, .seed = h->seed, .rank_count = h->rank_count), &h->error);
     assert_non_null(simulation);
+    if (h->killed_at)
+        assert_ok(hs_simulation_kill(simulation, h->killed_rank, h->killed_at), &h->error);
     hs_code code = hs_simulation_run(simulation, &h->error);
+    for (int32_t i = 0; i < h->rank_count; i++)
+        h->ranks[i].collectives = hs_simulation_collectives(simulation, i);
     if (code && getenv("RANKS_TRACE"))
         fputs(hs_simulation_trace(simulation), stderr);
     hs_simulation_free(simulation);
     if (code)
         fail_msg("seed %llu: %s", (unsigned long long)h->seed, h->error.message);
-    const hs_outcome *first = &h->ranks[0].outcome;
-    for (int32_t i = 1; i < h->rank_count; i++) {
+    const hooked_rank *living = &h->ranks[h->killed_at && h->killed_rank == 0];
+    const hs_outcome *first = &living->outcome;
+    for (int32_t i = living->rank + 1; i < h->rank_count; i++) {
         const hs_outcome *outcome = &h->ranks[i].outcome;
-        if (outcome->reason != first->reason || outcome->step != first->step ||
+        if (h->ranks[i].killed)
+            continue;
+        if (outcome->reason != first->reason || (!h->killed_at && outcome->step != first->step) ||
             outcome->last_saved_step != first->last_saved_step || outcome->interrupted != first->interrupted ||
             strcmp(outcome->hook, first->hook) != 0 || strcmp(outcome->error.message, first->error.message) != 0)
             fail_msg(
-                "seed %llu: rank %d: %s at %lld, saved %lld, hook '%s': %s; rank 0: %s at %lld, saved %lld, hook '%s': %s",
+                "seed %llu: rank %d: %s at %lld, saved %lld, hook '%s': %s; the first: %s at %lld, saved %lld, hook '%s': %s",
                 (unsigned long long)h->seed, (int)i, hs_reason_name(outcome->reason), (long long)outcome->step,
                 (long long)outcome->last_saved_step, outcome->hook, outcome->error.message, hs_reason_name(first->reason),
                 (long long)first->step, (long long)first->last_saved_step, first->hook, first->error.message);

@@ -30,8 +30,10 @@ typedef struct hooked_rank {
     hs_session *session;
     double weights[HOOKED_WEIGHTS], loss, rate, gradient, batches;
     int64_t step, position;
+    int disturbed; /* for the test */
     /* Results. */
-    bool opened;
+    bool opened, killed;
+    int64_t collectives;
     hs_outcome outcome;
     char log[HOOKED_LOG];
 } hooked_rank;
@@ -43,6 +45,9 @@ typedef struct hooked {
     int64_t steps;      /* stop_at_step */
     const char *run_op; /* NULL: "train" */
     bool no_checkpoints;
+    int32_t killed_rank; /* dies in its collective call number `killed_at`. 0: no rank dies */
+    int64_t killed_at;
+    int32_t failing_rank; /* its second batch of an evaluation fails. 0: no rank fails */
     /* Fills the hooks of a rank. `chief` are in chief_only_hooks. */
     void (*add_hooks)(hooked_rank *rank, hs_hook hooks[HOOKED_HOOKS], hs_hook chief[HOOKED_HOOKS]);
     /* Called in the op of each step with the global step before it. May change the loss and the weights. NULL: none */
@@ -51,7 +56,8 @@ typedef struct hooked {
     hooked_rank ranks[HOOKED_RANKS];
 } hooked;
 
-/* Trains in all ranks, and asserts that no rank waits for ever, and that the outcomes and weights are equal. */
+/* Trains in all ranks, and asserts that no rank waits forever, and that all living ranks have equal outcomes and weights.
+ */
 const hs_outcome *hooked_run(hooked *h);
 /* For tests: a new directory, and HOOKED_RANKS ranks. */
 int hooked_setup(void **state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collective ops in a group: a run in which only rank 0 would execute one fails instead of waiting for ever. */
+/* Collective ops in a group: a run in which only rank 0 would execute one fails instead of waiting forever. */
 #include "replicas/hooked.h"
 
 enum { SEEDS = 6 };

@@ -294,6 +294,75 @@ static void the_tensor_of_rank_0_stops_all_ranks(void **state)
     try_seeds(h, stops_with_rank_0);
 }
 
+static void has_failed_in_the_evaluation(hooked *h, const hs_outcome *outcome)
+{
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_int_equal(outcome->cause_rank, h->failing_rank);
+    assert_string_equal(outcome->hook, "evaluation");
+    assert_int_equal(outcome->last_saved_step, at_end ? h->steps : 0); /* the last boundary saves */
+    assert_contains(outcome->error.message, "the batch is bad");
+}
+
+static void an_evaluation_that_fails_on_one_rank_fails_on_all(void **state)
+{
+    hooked *h = *state;
+    h->add_hooks = add_evaluation;
+    h->failing_rank = 2;
+    for (int i = 0; i < 2; i++) {
+        at_end = i;
+        try_seeds(h, has_failed_in_the_evaluation);
+    }
+}
+
+/* A rank that dies. */
+
+static void add_all(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
+{
+    (void)chief;
+    hooks[0] = hs_control(.path = hooked_path(rank->of, "control"), .poll_secs = 1,
+                          .knobs = HS_KNOBS({.name = "rate", .value = &rank->rate}));
+    hooks[1] = hs_finite_guard(.losses = HS_NAMES("loss"), .policy = HS_GUARD_ROLLBACK, .skip_op = "skip");
+    hooks[2] = hs_evaluation(.metrics = HS_NAMES("loss"), .eval_op = "eval", .every_n_steps = 3, .n_batches = 1);
+    hooks[3] = hs_early_stopping(.tensor = "loss", .patience = 100);
+    hooks[4] = hs_replica_check(.every_n_steps = 2, .on_divergence = HS_DIVERGENCE_SEND_VALUES);
+}
+
+static void disturb(hooked_rank *rank, int64_t step)
+{
+    give_orders(rank, step);
+    if (rank->rank == 2 && step == 3)
+        rank->weights[0] += 1;
+    if (rank->rank == 1 && step == 2 && !rank->disturbed++)
+        rank->loss = (double)NAN;
+}
+
+static void a_rank_that_dies_in_any_call_leaves_no_rank_waiting(void **state)
+{
+    hooked *h = *state;
+    h->add_hooks = add_all;
+    h->in_step = disturb;
+    h->steps = 7;
+    orders = "set rate=0.25\n";
+    const hs_outcome *outcome = hooked_run(h);
+    if (outcome->reason != HS_REASON_STOPPED)
+        fail_msg("%s", outcome->error.message);
+    assert_int_equal(outcome->step, h->steps);
+    assert_contains(h->ranks[0].log, "rolled back to step 0");
+    assert_contains(h->ranks[0].log, "all ranks have the values of rank 0");
+    assert_contains(h->ranks[3].log, "rolled back to step 0");
+    assert_true(h->ranks[3].rate == 0.25);
+    int64_t n = h->ranks[1].collectives;
+    for (h->killed_at = 1; h->killed_at <= n; h->killed_at++) {
+        h->seed = (uint64_t)h->killed_at;
+        h->killed_rank = (int32_t)(h->killed_at % h->rank_count);
+        test_empty_directory(h->directory);
+        outcome = hooked_run(h);
+        bool late = outcome->reason != HS_REASON_FAILED; /* the others had completed their last call */
+        if (outcome->error.code != (late ? HS_OK : HS_UNAVAILABLE))
+            fail_msg("call %lld: %s", (long long)h->killed_at, outcome->error.message);
+    }
+}
+
 /* Best-effort hooks. */
 
 static void add_best_effort(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
@@ -332,6 +401,8 @@ int main(void)
         ranked(all_ranks_evaluate_at_the_end),
         ranked(all_ranks_abandon_an_evaluation_together),
         ranked(the_tensor_of_rank_0_stops_all_ranks),
+        ranked(an_evaluation_that_fails_on_one_rank_fails_on_all),
+        ranked(a_rank_that_dies_in_any_call_leaves_no_rank_waiting),
         ranked(a_hook_that_acts_on_all_ranks_is_not_best_effort),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
