@@ -61,12 +61,11 @@ typedef struct hs_metrics_file_options {
     hs_metrics_file_format format; /* 0: HS_METRICS_BY_NAME */
     int32_t reserved_format;
     bool no_wall_time; /* no column wall_time */
-    unsigned char reserved[7];
-    const hs_env *env;
     /* In a group: each rank writes, rank 2 for example to PATH.rank-00002. False: only rank 0 writes, and the others do
      * not call the hook */
     bool every_rank;
-    unsigned char reserved_end[7];
+    unsigned char reserved[6];
+    const hs_env *env;
 } hs_metrics_file_options;
 
 /* The graph needs a global step. `begin` also fails if two columns have the same name. The first run fails with
