@@ -290,7 +290,7 @@ static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_er
         code = hs__agree_on_run(session, find_cause(session, code, err), err);
     if (!code && session->context.boundary_requested)
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
-    if (session->agreement.settled) /* also if a rank has failed in the boundary */
+    if (!code && session->agreement.settled) /* another rank has failed in the boundary */
         code = hs__error_copy(err, &session->agreement.failure);
     session->level = 0;
     return code;

@@ -190,6 +190,8 @@ static void grow_elsewhere(hooked_rank *rank, int64_t step)
 {
     if (rank->rank)
         rank->loss = (double)step;
+    if (step == 5) /* the metric of step 4 */
+        hs_raw_session_metric(hs_session_raw(rank->session), "eval/loss", &seen[rank->rank][0], NULL);
 }
 
 static void stops_with_the_first_evaluation(hooked *h, const hs_outcome *outcome)
@@ -200,6 +202,7 @@ static void stops_with_the_first_evaluation(hooked *h, const hs_outcome *outcome
     assert_int_equal(outcome->last_saved_step, 4);
     for (int32_t i = 0; i < h->rank_count; i++) {
         assert_int_equal(h->ranks[i].step, 4);
+        assert_true(seen[i][0] == 0.25);
         assert_int_equal(h->ranks[i].batches, i + 2); /* each rank has evaluated its batches */
         assert_int_equal(hooked_count(h->ranks[i].log, "eval: loss = "), i ? 0 : 3);
         assert_contains(h->ranks[i].log, "step 12: stopping: eval/loss was not better");
