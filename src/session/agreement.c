@@ -383,12 +383,23 @@ void hs__add_trigger(struct hs_session *session, const hs__hook *hook)
     session->context.boundary_requested = false;
 }
 
+/* A best-effort hook that fails on one rank is called on the others, which would wait for it. */
+static hs_code check_collective(const hs__hook *hook, hs_error *err)
+{
+    if (!hook || !hook->cold->best_effort)
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "hook '%s' acts together on all ranks, so that it cannot be a best-effort hook in a group",
+                        hook->cold->ops.name);
+}
+
 /* An agreement in a boundary. If another rank closes its session meanwhile, all ranks end the boundary. */
-static bool agree_in_boundary(struct hs_session *session, uint64_t word)
+static bool agree_in_boundary(struct hs_session *session, uint64_t word, const hs__hook *hook)
 {
     hs__agreement *agreement = &session->agreement;
     hs_error error = {0};
-    if (hs__agree_on_part(session, word, HS_OK, &error)) /* the agreement after the boundaries returns the failure */
+    hs_code code = check_collective(hook, &error);
+    if (hs__agree_on_part(session, word, code, &error)) /* the agreement after the boundaries returns the failure */
         return false;
     if (!(agreement->word & HS__WORD_CLOSING))
         return true;
@@ -407,9 +418,9 @@ bool hs_run_context_agree(hs_run_context *run, bool mine)
     if (!run->boundary || !hook || hook->cold->trigger == HS__NO_TRIGGER)
         return mine;
     const uint64_t bit = (uint64_t)1 << (hook->cold->trigger + HS__WORD_TRIGGER_SHIFT);
-    if (run->boundary == HS_BOUNDARY_RUN)
+    if (run->boundary == HS_BOUNDARY_RUN && !hook->cold->best_effort)
         return agreement->run_word & bit;
-    return agree_in_boundary(session, mine ? bit : 0) && agreement->word & bit;
+    return agree_in_boundary(session, mine ? bit : 0, hook) && agreement->word & bit;
 }
 
 bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
@@ -417,7 +428,8 @@ bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
     struct hs_session *session = raw ? hs__session_of(raw) : NULL;
     if (!session || !hs__is_replica(session))
         return mine;
-    return agree_in_boundary(session, mine ? HS__WORD_YES : 0) && session->agreement.word & HS__WORD_YES;
+    const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
+    return agree_in_boundary(session, mine ? HS__WORD_YES : 0, hook) && session->agreement.word & HS__WORD_YES;
 }
 
 /* The opening and the recovery. */

@@ -67,9 +67,9 @@ typedef struct hs__agreement {
     uint64_t run_word; /* and of the last one at the end of a run */
     bool all_closing;  /* in the last agreement */
     bool all_ended;
-    unsigned stops;      /* agreed hs__stop bits */
-    int64_t runs_to_end; /* training runs until the next agreement at the end of a run */
-    uint64_t triggers;   /* bits of the hooks that requested a boundary since the last agreement */
+    unsigned stops;           /* agreed hs__stop bits */
+    int64_t runs_to_end;      /* training runs until the next agreement at the end of a run */
+    uint64_t triggers;        /* bits of the hooks that requested a boundary since the last agreement at the end of a run */
     bool boundary_requested;
     bool settled;       /* the failure of this call is agreed, */
     hs_error failure;   /* and is this one, or HS_STOP and HS_OUT_OF_RANGE */

@@ -49,7 +49,7 @@ typedef struct hs__hook_cold {
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
-    bool best_effort, state_varies, per_rank;
+    bool best_effort, state_varies, per_rank, any_rank_count;
     uint8_t trigger;      /* number of its bit in agreements; HS__NO_TRIGGER: HS_HOOK_CHIEF_ONLY */
     bool create_pending;  /* after_create_session failed and is to be called again */
     int64_t max_failures; /* in a row; 0: any number */
@@ -630,6 +630,10 @@ void hs__add_trigger(struct hs_session *session, const hs__hook *hook);
 hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err);
 /* Sends the chief's saved variables to the other ranks. */
 hs_code hs__send_variables(struct hs_session *session, hs_error *err);
+/* collective_ops.c: fails if not all ranks call the hook, and its request executes a collective op that neither the program
+ * nor a hook of all ranks requests in this run. `alone`: a run that the hook makes itself. */
+hs_code hs__check_collective_ops(struct hs_session *session, const hs__hook *hook, const hs__request *request, bool alone,
+                                 hs_error *err);
 static inline bool hs__is_chief(const struct hs_session *session)
 {
     return session->agreement.rank == 0;

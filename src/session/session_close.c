@@ -9,6 +9,33 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The ranks of a group agree on the failures of `end`. Then the last boundary comes, in which the state may be saved. */
+static void agree_on_ends(hs_session *session, hs_error *first)
+{
+    hs_error error = *first;
+    if (hs__agree_on_part(session, 0, hs__is_clean(first->code) ? HS_OK : first->code, &error))
+        *first = error;
+}
+
+static void call_last_boundaries(hs_session *session, hs_error *first)
+{
+    const hs__agreement before = session->agreement;
+    hs_error error = {0};
+    if (hs__is_replica(session))
+        hs__begin_agreement(session);
+    if (hs__call_boundaries(session, HS_BOUNDARY_END, &error)) {
+        if (first->code)
+            hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
+        else
+            *first = error;
+    }
+    if (!before.settled || session->agreement.broken)
+        return;
+    session->agreement.settled = true;
+    session->agreement.failure = before.failure;
+    session->agreement.cause_rank = before.cause_rank;
+}
+
 static void call_end_callbacks(hs_session *session, hs_error *first)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
@@ -21,18 +48,16 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
         code = hs__hook_failed(session, hook, "end", code, &error);
         if (hook->cold->best_effort && !hs__mute(session, hook, "end", &error))
             continue;
+        if (hs__is_replica(session)) /* other ranks may wait in an agreement of the same hook */
+            hs__agree_on_part(session, 0, code, &error);
         if (first->code)
             hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
         else
             *first = error;
     }
-    hs_error error = {0};
-    if (hs__call_boundaries(session, HS_BOUNDARY_END, &error)) {
-        if (first->code)
-            hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
-        else
-            *first = error;
-    }
+    if (hs__is_replica(session))
+        agree_on_ends(session, first);
+    call_last_boundaries(session, first);
 }
 
 static void call_close_callbacks(hs_session *session, const hs_outcome *outcome)
@@ -195,7 +220,7 @@ static void agree_on_end(hs_session *session, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
     bool known = agreement->settled;
-    if (known)
+    if (known) /* a failure of this rank came later, or is a consequence */
         *error = agreement->failure;
     do {
         hs__begin_agreement(session);

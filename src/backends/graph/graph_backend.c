@@ -140,7 +140,7 @@ const hs_backend_ops hs__graph_backend_ops = HS_INIT(
     .run = hs__graph_session_run, .close = hs__graph_session_close, .read_variable = hs__graph_read_variable,
     .write_variable = hs__graph_write_variable, .global_step = hs__graph_read_step, .advance_step = hs__graph_advance_step,
     .guard = hs__graph_guard, .lend_variable = hs__graph_lend_variable, .fork = hs__graph_session_fork,
-    .lend_value = hs__graph_lend_value);
+    .lend_value = hs__graph_lend_value, .collective_op = hs__graph_collective_op);
 
 /* The backend of a graph that is NULL. Opening a session on it reports the error. */
 
