@@ -185,6 +185,10 @@ typedef struct hs_backend_ops {
     /* Second group. Sets *memory to the host memory of a value (hs_graph_value), to read and write between runs until the
      * session is closed. HS_INVALID_ARGUMENT: the node is not a value in host memory. */
     hs_code (*lend_value)(void *session, hs_node node, hs_tensor *memory, hs_error *err);
+
+    /* First group. Returns the name of a collective op (hs_op_def.collective) that a run of `node` executes, but a run of
+     * the n `others` does not. NULL: no such op. The function is NULL: no op is collective. */
+    const char *(*collective_op)(void *self, hs_node node, const hs_node *others, size_t n);
 } hs_backend_ops;
 
 /* A backend: its functions and its state. Passed by value; owns nothing. Frozen. */

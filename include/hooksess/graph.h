@@ -180,7 +180,10 @@ typedef struct hs_op_def {
     /* Variables and values that the function changes, ended by NULL; it must not change others. NULL: it may change all */
     const char *const *writes;
     bool advances_step; /* each run that executes this op adds 1 to the global step */
-    unsigned char reserved[7];
+    /* In a group, all ranks must execute this op in the same step, because it waits for the other ranks. If only rank 0
+     * would, because a hook with HS_HOOK_CHIEF_ONLY fetches it, the run fails with HS_INVALID_ARGUMENT */
+    bool collective;
+    unsigned char reserved[6];
     /* Kind of the op, such as "MatMul", for TensorBoard. Letters as in names. NULL: "Op", or "NoOp" without a function */
     const char *type;
 } hs_op_def;

@@ -98,7 +98,9 @@ typedef struct hs_hook_ops {
  * HS_HOOK_TRAIN. HS_HOOK_BEST_EFFORT and HS_HOOK_HELD are set by hs_hook_best_effort and hs_hook_hold.
  * HS_HOOK_STATE_VARIES: the hook's state depends on times, so that it differs between equal runs. `hooksess verify-resume`
  * does not compare it. HS_HOOK_CHIEF_ONLY: in a group, only rank 0 calls the hook; the others only destroy it.
- * HS_HOOK_PER_RANK: in a group, each rank saves and loads its own state of the hook (HS_STATE_PER_RANK). */
+ * HS_HOOK_PER_RANK: in a group, each rank saves and loads its own state of the hook (HS_STATE_PER_RANK).
+ * HS_HOOK_ANY_RANK_COUNT, with HS_HOOK_PER_RANK: a checkpoint of n ranks can be restored on another number of ranks. Rank r
+ * then loads the state of rank r modulo n. */
 enum {
     HS_HOOK_TRAIN = 1,
     HS_HOOK_EVAL = 2,
@@ -107,6 +109,7 @@ enum {
     HS_HOOK_STATE_VARIES = 16,
     HS_HOOK_CHIEF_ONLY = 32,
     HS_HOOK_PER_RANK = 64,
+    HS_HOOK_ANY_RANK_COUNT = 128,
     HS_HOOK_HELD = 256
 };
 
@@ -199,8 +202,10 @@ HS_API void hs_run_context_request_boundary(hs_run_context *run);
  * the other ranks, all of which must make it. A hook with HS_HOOK_CHIEF_ONLY, and a session without a group, gets `mine`.
  */
 HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
-/* Collective, in a boundary: returns true on all ranks if `mine` is true on one. False if a rank has failed; then the run
- * fails after the boundary. For a hook that does something together on all ranks, as often as one of them decides:
+/* Collective, in after_run, end or a boundary of a hook that all ranks have: returns true on all ranks if `mine` is true on
+ * one. False if a rank has failed; then the run fails after the callback. A best-effort hook fails the session with
+ * HS_INVALID_ARGUMENT, because it may be muted on one rank while the others wait for it. For a hook that does something
+ * together on all ranks, as often as one of them decides:
  *
  *     while (hs_raw_session_agree(raw, is_chief && wants_another_save()))
  *         hs_saver_save(saver, raw, "run/model.ckpt", step, NULL, &err);

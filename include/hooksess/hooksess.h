@@ -90,6 +90,7 @@
 #include <hooksess/hooks/nan_tensor.h>         /* fails or stops on NaN and infinities */
 #include <hooksess/hooks/profiler.h>           /* traces runs for Chrome and TensorBoard */
 #include <hooksess/hooks/progress.h>           /* shows progress on a terminal */
+#include <hooksess/hooks/replica_check.h>      /* finds variables that differ between the ranks of a group */
 #include <hooksess/hooks/run_status.h>         /* writes status.json and outcome.json */
 #include <hooksess/hooks/scalars.h>            /* charts numbers in TensorBoard, or in a sink */
 #include <hooksess/hooks/schedule.h>           /* sets the learning rate by step */

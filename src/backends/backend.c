@@ -13,7 +13,7 @@ hs_code hs__backend_take(hs_backend_ops *ops, hs_backend backend, hs_error *err)
 {
     if (!backend.ops)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend.ops is NULL");
-    hs_code code = HS_STRUCT_TAKE(hs_backend_ops, lend_value, ops, backend.ops, err);
+    hs_code code = HS_STRUCT_TAKE(hs_backend_ops, collective_op, ops, backend.ops, err);
     if (code)
         return code;
     if (!ops->find || !ops->open || !ops->run || !ops->close)

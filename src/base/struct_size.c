@@ -69,6 +69,7 @@ static const struct {
     SIZE(hs_record_reader_options),
     SIZE(hs_record_writer_options),
     SIZE(hs_recovery),
+    SIZE(hs_replica_check_options),
     SIZE(hs_replica_options),
     SIZE(hs_restore_options),
     SIZE(hs_run_args),

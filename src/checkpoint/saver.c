@@ -196,7 +196,7 @@ static hs_code save_in_group(hs_saver *saver, hs_raw_session *session, const cha
     result.code = code;
     hs__rank_states_free(session);
     code = hs__group_broadcast(session->group, &result, sizeof result, 0, &lost);
-    return hs__error_copy(err, code ? &lost : &result);
+    return hs__error_copy(err, code && session->rank ? &lost : &result); /* rank 0 has saved; others may not know it */
 }
 
 hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,

@@ -655,13 +655,15 @@ static bool is_saved(const checkpoint_saver *hook, int64_t step)
 }
 
 /* Takes part in the saves of rank 0, as many as it makes in this boundary. It handles their failures. */
-static void follow(const checkpoint_saver *hook, hs_raw_session *session, int64_t step)
+static void follow(const checkpoint_saver *hook, hs_run_context *run, int64_t step)
 {
+    hs_raw_session *session = hs_run_context_session(run);
+    bool may_be_pending = hook->background && hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
     hs_saver *saver;
     hs_error error = {0};
     while (hs_raw_session_agree(session, false))
         if (!find_saver(hook, session, &saver, NULL) && !hs_saver_save(saver, session, hook->prefix, step, NULL, &error) &&
-            !hook->background)
+            !may_be_pending)
             hs_raw_session_record_save(session, step);
 }
 
@@ -669,7 +671,7 @@ static hs_code save_in_boundary(checkpoint_saver *hook, hs_run_context *run, int
 {
     hs_boundary which = hs_run_context_boundary(run);
     if (hook->follows)
-        follow(hook, hs_run_context_session(run), step);
+        follow(hook, run, step);
     if (which == HS_BOUNDARY_RUN)
         return hook->follows || is_saved(hook, step) || is_refused(run, step) ? HS_OK : save_or_skip(hook, run, step, err);
     if (which == HS_BOUNDARY_CREATED)

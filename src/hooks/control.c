@@ -7,6 +7,7 @@
 #include "base/json_number.h"
 #include "base/redirect_posix.h"
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -262,8 +263,10 @@ typedef struct {
     char name[LONGEST_NAME + 1];
     bool is_set;      /* by an order or a checkpoint */
     bool is_restored; /* by the checkpoint that is being loaded */
+    bool is_pending;  /* in a group: an order to set it to `pending` was read */
     double now;       /* the value that was set */
-    bool has_before;  /* `before` is known: the value before the knob was first set */
+    double pending;
+    bool has_before; /* `before` is known: the value before the knob was first set */
     double before;
 } knob_state;
 
@@ -322,7 +325,7 @@ static void fill_knobs(knob_list *to, const hs_knob *given)
 static void reset_knobs(knob_list *knobs)
 {
     for (size_t i = 0; i < knobs->n; i++)
-        knobs->list[i].is_set = knobs->list[i].has_before = false;
+        knobs->list[i].is_set = knobs->list[i].has_before = knobs->list[i].is_pending = false;
 }
 
 /* NULL: no knob has this name. */
@@ -420,17 +423,17 @@ static hs_code set_value(knob_state *knob, double value, hs_error *err)
     return HS_OK;
 }
 
-/* Sets the knob to the VALUE of an order, as JSON, so that the locale does not matter. HS_INVALID_ARGUMENT: the value does
- * not fit. Others: the code of the knob's `set`. */
-static hs_code set_knob_text(knob_state *knob, const char *text, hs_error *err)
+/* Parses the VALUE of an order, as JSON, so that the locale does not matter. HS_INVALID_ARGUMENT: it is not a value of this
+ * knob. */
+static hs_code parse_value(const knob_state *knob, const char *text, double *number, hs_error *err)
 {
     bool is_true = strcmp(text, "true") == 0, is_bool = is_true || strcmp(text, "false") == 0;
-    double number = is_true;
-    if (!is_bool && !hs__json_number(text, &number))
+    *number = is_true;
+    if (!is_bool && !hs__json_number(text, number))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the value is not a finite number");
     if (is_bool && knob->knob.kind != HS_KNOB_BOOL)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be a number", knob->name);
-    return set_value(knob, number, err);
+    return check_value(knob, *number, err);
 }
 
 /* State of the knobs: the number of knobs that are set, and for each the length of its name, the name and the value. */
@@ -535,6 +538,12 @@ static hs_code load_knobs(knob_list *knobs, const hs_env *env, hs_state_reader *
 
 /* The hook. */
 
+/* What rank 0 sends to the other ranks. */
+typedef struct {
+    int64_t is_set;
+    double value;
+} change;
+
 static const char SPACES[] = " \t\r";
 static const double LONGEST_POLL = 1e9;
 
@@ -547,7 +556,10 @@ typedef struct {
     bool has_polled;
     hs_summary_writer *writer;
     const hs_env *session_env;
-    hs_run_context *run; /* valid while orders are read */
+    hs_run_context *run; /* valid while orders are read or executed */
+    bool in_group;
+    int32_t rank;
+    change *changes; /* one for each knob */
 } control;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -566,6 +578,10 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     control *hook = self;
     (void)coordinator;
+    hook->rank = hs__session_rank(session);
+    hook->in_group = hs_raw_session_group(session) != NULL;
+    if (hook->rank)
+        return HS_OK;
     return hs_raw_session_event_writer(session, hook->summary_dir, NULL, &hook->writer, err);
 }
 
@@ -593,20 +609,38 @@ static void add_event(const control *hook, const knob_state *knob, int64_t step)
                error.message);
 }
 
-static void set_knob(control *hook, knob_state *knob, const char *value, const char *order)
+/* Returns false if the knob's `set` refuses the value. */
+static bool set_knob(control *hook, knob_state *knob, double value, const char *order)
 {
     char before[32], now[32];
     hs_error error = {0};
     int64_t step = step_of(hook->run);
     format_knob(knob, before, sizeof before);
-    if (set_knob_text(knob, value, &error)) {
+    if (set_value(knob, value, &error)) {
         refuse_order(hook, order, error.message);
-        return;
+        return false;
     }
     format_knob(knob, now, sizeof now);
     hs_log(hook->session_env, HS_LOG_INFO, "step %lld: '%s' set from %s to %s by %s", (long long)step, knob->name, before,
            now, hook->path);
     add_event(hook, knob, step);
+    return true;
+}
+
+/* In a group the boundary sets the knob on all ranks. */
+static void order_value(control *hook, knob_state *knob, const char *text, const char *order)
+{
+    double value = 0;
+    hs_error error = {0};
+    if (parse_value(knob, text, &value, &error)) {
+        refuse_order(hook, order, error.message);
+    } else if (hook->in_group) {
+        knob->is_pending = true;
+        knob->pending = value;
+        hs_run_context_request_boundary(hook->run);
+    } else {
+        set_knob(hook, knob, value, order);
+    }
 }
 
 /* Parses NAME=VALUE. Spaces around both are allowed. */
@@ -626,7 +660,7 @@ static void parse_set(control *hook, const char *assignment, const char *order)
         knob = find_knob(&hook->knobs, name);
     }
     if (knob)
-        set_knob(hook, knob, equals + 1, order);
+        order_value(hook, knob, equals + 1, order);
     else
         refuse_order(hook, order, "no knob has this name");
 }
@@ -661,7 +695,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     control *hook = self;
     int64_t now_ns = hs_run_context_now(run);
     (void)values, (void)err;
-    if (hook->has_polled && now_ns - hook->polled_ns < hook->poll_ns)
+    if (hook->rank || (hook->has_polled && now_ns - hook->polled_ns < hook->poll_ns))
         return HS_OK;
     hook->has_polled = true;
     hook->polled_ns = now_ns;
@@ -669,6 +703,50 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     poll_order_file(&hook->file);
     hook->run = NULL;
     return HS_OK;
+}
+
+/* At rank 0: sets the knobs for which orders were read, and fills the changes for the other ranks. Returns true if there is
+ * one. */
+static bool set_pending(control *hook)
+{
+    bool any = false;
+    for (size_t i = 0; i < hook->knobs.n; i++) {
+        knob_state *knob = &hook->knobs.list[i];
+        char order[LONGEST_NAME + 48];
+        snprintf(order, sizeof order, "set %s=%.16g", knob->name, knob->pending);
+        bool is_set = knob->is_pending && set_knob(hook, knob, knob->pending, order);
+        hook->changes[i] = (change){is_set, knob->pending};
+        knob->is_pending = false;
+        any |= is_set;
+    }
+    return any;
+}
+
+static hs_code follow(control *hook, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < hook->knobs.n; i++) {
+        if (!hook->changes[i].is_set || !(code = set_value(&hook->knobs.list[i], hook->changes[i].value, err)))
+            continue;
+        hs_error_prefix(err, "knob '%s' is set to %.16g on rank 0, but not on this rank", hook->knobs.list[i].name,
+                        hook->changes[i].value);
+    }
+    return code;
+}
+
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    control *hook = self;
+    bool sent, any = false;
+    if (!hook->in_group || hs_run_context_boundary(run) != HS_BOUNDARY_RUN || !hs_run_context_agree(run, false))
+        return HS_OK;
+    hook->run = run;
+    if (!hook->rank)
+        any = set_pending(hook);
+    hook->run = NULL;
+    hs_code code = hs__send_from_chief(hs_run_context_session(run), any, hook->changes,
+                                       hook->knobs.n * sizeof *hook->changes, &sent, err);
+    return code || !sent || !hook->rank ? code : follow(hook, err);
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
@@ -693,6 +771,7 @@ static void destroy(void *self)
     control *hook = self;
     reset_order_file(&hook->file);
     hs_env_free(&hook->base.env, hook->knobs.list);
+    hs_env_free(&hook->base.env, hook->changes);
     hs_env_free(&hook->base.env, hook->summary_dir);
     hs_env_free(&hook->base.env, hook->tmp);
     hs_env_free(&hook->base.env, hook->path);
@@ -701,7 +780,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "control", .begin = begin, .after_create_session = after_create_session, .after_run = after_run,
-    .close = close_control, .save_state = save_state, .load_state = load_state, .destroy = destroy);
+    .boundary = boundary, .close = close_control, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -718,7 +797,8 @@ static hs_code copy_knobs(control *hook, const hs_control_options *options, hs_e
     size_t n = 0;
     while (options->knobs && options->knobs[n].name)
         n++;
-    if (n && !(hook->knobs.list = hs_env_alloc(&hook->base.env, n * sizeof *hook->knobs.list)))
+    if (n && (!(hook->knobs.list = hs_env_alloc(&hook->base.env, n * sizeof *hook->knobs.list)) ||
+              !(hook->changes = hs_env_alloc(&hook->base.env, n * sizeof *hook->changes))))
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu knobs", n);
     hook->knobs.n = n;
     fill_knobs(&hook->knobs, options->knobs);

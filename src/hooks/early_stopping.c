@@ -4,6 +4,7 @@
 #include <hooksess/checkpoint.h>
 
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,6 +33,9 @@ typedef struct {
     double min_delta;
     bool larger_is_better, restore_best, restore_at_any_end;
     record known;
+    bool value_pending; /* in a group: the tensor had `value` at `value_step` */
+    double value;
+    int64_t value_step;
     bool copy_pending;   /* copy the state in the next boundary */
     hs_state_copy *copy; /* NULL: none yet */
     bool has_copy;       /* `copy` is of the best step */
@@ -43,7 +47,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     early_stopping *hook = self;
     hook->session_env = hs_backend_env(backend);
     hook->known = empty_record;
-    hook->copy_pending = hook->has_copy = false;
+    hook->copy_pending = hook->has_copy = hook->value_pending = false;
     hs_code code = hs_backend_check_global_step(backend, err);
     return code || !hook->tensor ? code : hs_backend_check_tensor(backend, hook->tensor, err);
 }
@@ -115,6 +119,23 @@ static bool read_new_metric(const early_stopping *hook, const hs_raw_session *se
     return hook->metric && hs_raw_session_metric(session, hook->metric, value, step) && *step > hook->known.seen_step;
 }
 
+/* Gets the value that counts, which in a group is that of rank 0: then the call is collective, and the ranks have the same
+ * record. Sets *found to false if there is no new value. */
+static hs_code get_new_value(early_stopping *hook, hs_raw_session *session, double *value, int64_t *step, bool *found,
+                             hs_error *err)
+{
+    struct {
+        double value;
+        int64_t step;
+    } sent = {hook->value, hook->value_step};
+    bool is_new = hook->value_pending || read_new_metric(hook, session, &sent.value, &sent.step);
+    hook->value_pending = false;
+    hs_code code = hs__send_from_chief(session, is_new, &sent, sizeof sent, found, err);
+    *value = sent.value;
+    *step = sent.step;
+    return code;
+}
+
 static void stop_if_exhausted(early_stopping *hook, hs_run_context *run)
 {
     record *known = &hook->known;
@@ -148,6 +169,13 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     }
     if ((step = hs_run_context_global_step(run, err)) < 0)
         return err->code;
+    if (hs_raw_session_group(hs_run_context_session(run))) {
+        hook->value = hs_run_values_number(values, 0);
+        hook->value_step = step;
+        hook->value_pending = true;
+        hs_run_context_request_boundary(run);
+        return HS_OK;
+    }
     if (record_value(hook, hs_run_values_number(values, 0), step) && keeps_copies(hook)) {
         hook->copy_pending = true;
         hs_run_context_request_boundary(run);
@@ -173,9 +201,13 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     hs_raw_session *session = hs_run_context_session(run);
     double value;
     int64_t step;
+    bool found;
     if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    if (read_new_metric(hook, session, &value, &step))
+    hs_code code = get_new_value(hook, session, &value, &step, &found, err);
+    if (code)
+        return code;
+    if (found)
         hook->copy_pending = record_value(hook, value, step) && keeps_copies(hook);
     stop_if_exhausted(hook, run);
     if (!hook->copy_pending)
@@ -219,7 +251,11 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     early_stopping *hook = self;
     double value;
     int64_t step_of_value;
-    if (read_new_metric(hook, session, &value, &step_of_value)) /* from an evaluation at the end, for example */
+    bool found;
+    hs_code code = get_new_value(hook, session, &value, &step_of_value, &found, err);
+    if (code)
+        return code;
+    if (found) /* from an evaluation at the end, for example */
         record_value(hook, value, step_of_value);
     bool restores = hook->restore_at_any_end || (hook->restore_best && hook->known.gave_up);
     if (!restores || hook->known.best_step == NO_STEP)

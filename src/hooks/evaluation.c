@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 #include "hooks/timing.h"
 
 #include <stdio.h>
@@ -35,8 +36,8 @@ typedef struct {
     evaluation *hook;
     hs_raw_session *session;
     int64_t step, begin_ns, batches;
-    bool abandons; /* if a stop is requested. False: one was requested before the evaluation */
-    bool abandoned;
+    bool abandons;  /* if a stop is requested. False: one was requested before the evaluation */
+    bool abandoned; /* as the other fields, the same on all ranks of a group, except `batches` */
 } pass;
 
 static hs_code check_op(hs_backend backend, const char *name, hs_error *err)
@@ -72,26 +73,30 @@ static hs_code run_part(const pass *p, const hs_run_args *args, const hs_run_val
     return HS_FAILED_PRECONDITION;
 }
 
+/* Collective in a group: the ranks abandon together. */
 static bool is_abandoned(pass *p)
 {
-    p->abandoned = p->abandons && hs_raw_session_stop_requested(p->session);
+    p->abandoned = p->abandons && hs_raw_session_agree(p->session, hs_raw_session_stop_requested(p->session));
     return p->abandoned;
 }
 
 static hs_code run_batches(pass *p, hs_error *err)
 {
     const evaluation *hook = p->hook;
-    hs_code code = HS_OK;
-    if (!hook->eval_op)
-        return HS_OK;
+    bool ended = !hook->eval_op; /* on this rank */
     const hs_run_args batch = HS_INIT(hs_run_args, .names = HS_NAMES(hook->eval_op));
-    while (!code && (hook->n_batches <= 0 || p->batches < hook->n_batches) && !is_abandoned(p))
-        if (!(code = hs_raw_session_run(p->session, &batch, NULL, err)))
-            p->batches++;
-    if (code != HS_OUT_OF_RANGE)
-        return code;
+    for (;;) { /* in a group until all ranks have ended */
+        ended |= hook->n_batches > 0 && p->batches >= hook->n_batches;
+        if (!hs_raw_session_agree(p->session, !ended) || is_abandoned(p))
+            break;
+        hs_code code = ended ? HS_OK : hs_raw_session_run(p->session, &batch, NULL, err);
+        if (code && code != HS_OUT_OF_RANGE)
+            return code;
+        p->batches += !ended && !code;
+        ended |= code == HS_OUT_OF_RANGE;
+    }
     hs_error_clear(err);
-    return HS_OK;
+    return hs__check_ranks(p->session, err);
 }
 
 static hs_code fetch(const pass *p, hs_error *err)
@@ -99,9 +104,11 @@ static hs_code fetch(const pass *p, hs_error *err)
     const evaluation *hook = p->hook;
     const hs_run_values *values;
     hs_code code = run_part(p, HS_RUN_ARGS(.names = hook->metrics), &values, "the run of metrics", err);
-    for (size_t i = 0; !code && hook->metrics[i]; i++)
-        hook->values[i] = hs_run_values_number(values, i);
-    return code;
+    size_t n = 0;
+    bool sent;
+    for (; !code && hook->metrics[n]; n++)
+        hook->values[n] = hs_run_values_number(values, n);
+    return code ? code : hs__send_from_chief(p->session, true, hook->values, n * sizeof *hook->values, &sent, err);
 }
 
 static hs_code publish(const pass *p, hs_error *err)
@@ -142,13 +149,14 @@ static hs_code run_all(pass *p, hs_error *err)
         code = run_part(p, HS_RUN_ARGS(.names = hook->reset_ops), NULL, "the run of reset_ops", err);
     if (code || (code = run_batches(p, err)) || p->abandoned)
         return code;
-    if (hook->eval_op && !p->batches) {
+    if (hook->eval_op && !hs_raw_session_agree(p->session, p->batches > 0)) {
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s: no batch to evaluate", (long long)p->step, hook->name);
         return HS_OK;
     }
-    if ((code = fetch(p, err)) || (code = publish(p, err)))
+    if ((code = fetch(p, err)) || (code = hs__check_ranks(p->session, err)) || (code = publish(p, err)))
         return code;
-    log_metrics(p);
+    if (!hs__session_rank(p->session))
+        log_metrics(p);
     return HS_OK;
 }
 
@@ -168,6 +176,8 @@ static hs_code evaluate_averages(pass *p, hs_error *err)
     hs_error late = {0};
     bool averages = hook->averages.ops != NULL;
     hs_code code = averages ? hs_moving_average_swap(hook->averages, true, err) : HS_OK;
+    if (averages && !code)
+        code = hs__check_ranks(p->session, err);
     if (!code)
         code = hook->evaluate ? is_abandoned(p) ? HS_OK : call_evaluate(p, err) : run_all(p, err);
     if (averages && hs_moving_average_swap(hook->averages, false, &late) && !code)
@@ -200,6 +210,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     bool fires;
     (void)values;
     hs_code code = hs_timer_fires(hook->timing.timer, run, &fires, err);
+    if (hs__session_rank(hs_run_context_session(run)))
+        fires = false;  /* rank 0 decides */
     hook->due |= fires; /* `due` remains set if another hook fails before the boundary */
     if (!code && hook->due)
         hs_run_context_request_boundary(run);
@@ -212,6 +224,8 @@ static hs_code begin_schedule(evaluation *hook, hs_run_context *run, int64_t ste
     hook->due = false; /* a recovery cancels an evaluation that was due */
     hs_timer_start(hook->timing.timer, step);
     hs_timer_begin(hook->timing.timer, run, step);
+    if (hs__session_rank(hs_run_context_session(run)))
+        return HS_OK;
     return hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer,
                                        err);
 }
@@ -227,9 +241,14 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
         return err->code;
     if (which == HS_BOUNDARY_CREATED)
         return begin_schedule(hook, run, step, err);
+    hs_raw_session *session = hs_run_context_session(run);
     bool due = hs_run_context_agree(run, hook->due);
     hook->due = false;
-    return due ? evaluate(hook, hs_run_context_session(run), step, !hs_run_context_stop_requested(run), err) : HS_OK;
+    if (!due)
+        return HS_OK;
+    if (hs__session_rank(session))
+        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
+    return evaluate(hook, session, step, !hs_raw_session_agree(session, hs_run_context_stop_requested(run)), err);
 }
 
 static bool is_evaluated(const evaluation *hook, const hs_raw_session *session, int64_t step)
@@ -245,7 +264,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0 || is_evaluated(hook, session, step))
         return err->code;
-    return evaluate(hook, session, step, !hs_raw_session_stop_requested(session), err);
+    return evaluate(hook, session, step, !hs_raw_session_agree(session, hs_raw_session_stop_requested(session)), err);
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)

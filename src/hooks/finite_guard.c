@@ -11,6 +11,7 @@
 #include "hooks/finite_spike.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 #include "hooks/timing.h"
 
 #include <math.h>
@@ -464,6 +465,22 @@ static hs_code request_rollback(finite_guard *hook, hs_run_context *run, hs_erro
     return HS_OK;
 }
 
+/* Collective in a group: sets *skip on all ranks if one of them has a bad value. The other ranks then have a finding
+ * without a tensor. */
+static hs_code agree_to_skip(finite_guard *hook, hs_run_context *run, bool *skip, hs_error *err)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    finding *found = &hook->found;
+    *skip = hs_raw_session_agree(session, found->offenders > 0);
+    if (!*skip)
+        return hs__check_ranks(session, err);
+    if (!found->offenders) {
+        found->step = hs_run_context_global_step(run, NULL);
+        snprintf(found->first, sizeof found->first, "another rank has a bad value");
+    }
+    return HS_OK;
+}
+
 static hs_code skip_update(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
@@ -523,19 +540,57 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (hook->periodic)
         hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
     hs_code code = inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, &hook->found, err);
+    bool skip = false;
+    if (!code && hook->update_op)
+        code = agree_to_skip(hook, run, &skip, err);
     if (code)
         return code;
     if (hook->found.offenders)
         return handle_finding(hook, run, values, err);
+    if (skip)
+        return skip_update(hook, run, err);
     return hook->update_op ? run_update_op(hook, run, err) : HS_OK;
+}
+
+/* For hs_gather_fn, at rank 0: keeps the first finding. */
+static void receive_finding(void *user, int32_t rank, hs_bytes bytes)
+{
+    finding *found = user;
+    char first[sizeof found->first];
+    if (found->offenders || !bytes.size || bytes.size != sizeof *found)
+        return;
+    memcpy(found, bytes.data, sizeof *found);
+    memcpy(first, found->first, sizeof first);
+    snprintf(found->first, sizeof found->first, "rank %d: %.700s", (int)rank, first);
+}
+
+/* Collective in a group: if a rank has requested a rollback, all have its finding. */
+static hs_code share_finding(finite_guard *hook, hs_raw_session *session, hs_error *err)
+{
+    const hs_group *group = hs_raw_session_group(session);
+    finding found = {0};
+    if (!group)
+        return HS_OK;
+    hs_bytes mine = {&hook->found, hook->rollback_pending ? sizeof hook->found : 0};
+    hs_code code = group->ops->gather(group->self, mine, 0, receive_finding, &found, err);
+    if (!code)
+        code = group->ops->broadcast(group->self, &found, sizeof found, 0, err);
+    if (!code)
+        hook->found = found;
+    return code;
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     finite_guard *hook = self;
-    if (!hook->rollback_pending || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+    if (hook->policy != HS_GUARD_ROLLBACK || hs_run_context_boundary(run) != HS_BOUNDARY_RUN ||
+        !hs_run_context_agree(run, hook->rollback_pending) ||
+        !hs_raw_session_agree(hs_run_context_session(run), hook->rollback_pending))
         return HS_OK;
+    hs_code code = share_finding(hook, hs_run_context_session(run), err);
     hook->rollback_pending = false;
+    if (code)
+        return code;
     hs__spikes_reset(&hook->spikes); /* the restored state has the values before its step */
     return hs__rollback_restore(&hook->rollback, run, hook->found.step, hook->found.first, err);
 }
@@ -779,6 +834,8 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);
     hook->base.flags =
         hook->timing.by_secs && o->losses ? HS_HOOK_STATE_VARIES : 0; /* the clock decides which losses are seen */
+    if (has_names(o->losses))                                         /* their last values */
+        hook->base.flags |= HS_HOOK_PER_RANK | HS_HOOK_ANY_RANK_COUNT;
     return code;
 }
 

@@ -3,6 +3,7 @@
 
 #include "hooks/lookup.h"
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -66,7 +67,9 @@ hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, h
     hs_saver *saver = find_saver(rollback, session);
     uint64_t bytes = state_bytes(hs_raw_session_backend(session));
     rollback->snapshot_pending = false;
-    if (saver && (hs_saver_checkpoint(saver, 0) || hs_raw_session_restored_from(session)))
+    bool saved = saver && (hs__session_rank(session) ? hs_raw_session_last_saved_step(session) >= 0
+                                                     : hs_saver_checkpoint(saver, 0) != NULL);
+    if (saved || (saver && hs_raw_session_restored_from(session)))
         return HS_OK;
     if (rollback->snapshot_limit == HS_NEVER || bytes <= (uint64_t)rollback->snapshot_limit)
         return hs_raw_session_copy_state(session, &rollback->snapshot, err);
@@ -118,9 +121,8 @@ static hs_code restore_checkpoint(const hs__rollback *rollback, hs_raw_session *
     return code;
 }
 
-static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
-    rollback->restored = (hs__rollback_count){0, 0}; /* if the state has no counts; hs__rollback_load sets them */
     hs_code code = restore_checkpoint(rollback, session, err);
     if (code != HS_NOT_FOUND)
         return code;
@@ -134,6 +136,45 @@ static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error
                             (long long)saved);
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "no checkpoint was saved, and no copy is in memory; save sooner, or raise snapshot_limit");
+}
+
+/* The state that rank 0 has restored. The other ranks restore it as well. */
+typedef struct {
+    char checkpoint[4096]; /* "": the copy in memory */
+    hs_error error;
+} restored_state;
+
+static hs_code follow(const hs__rollback *rollback, hs_raw_session *session, const restored_state *chief, hs_error *err)
+{
+    hs_saver *saver = find_saver(rollback, session);
+    if (chief->checkpoint[0] && saver)
+        return hs_saver_restore(saver, session, chief->checkpoint, NULL, err);
+    if (!chief->checkpoint[0] && rollback->snapshot)
+        return hs_raw_session_restore_copy(session, rollback->snapshot, err);
+    return hs_error_set(err, HS_FAILED_PRECONDITION, "rank 0 has restored %s, which this rank does not have",
+                        chief->checkpoint[0] ? "a checkpoint with a saver" : "a copy in memory");
+}
+
+/* Restores the same state on all ranks of a group. */
+static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+{
+    const hs_group *group = hs_raw_session_group(session);
+    restored_state chief = {.checkpoint = ""};
+    rollback->restored = (hs__rollback_count){0, 0}; /* if the state has no counts; hs__rollback_load sets them */
+    if (!group)
+        return restore_here(rollback, session, err);
+    if (!hs__session_rank(session)) {
+        chief.error.code = restore_here(rollback, session, &chief.error);
+        const char *from = chief.error.code ? NULL : hs_raw_session_restored_from(session);
+        if (from && strlen(from) >= sizeof chief.checkpoint)
+            hs_error_set(&chief.error, HS_INVALID_ARGUMENT, "the path of the checkpoint is too long");
+        else
+            snprintf(chief.checkpoint, sizeof chief.checkpoint, "%s", from ? from : "");
+    }
+    hs_code code = group->ops->broadcast(group->self, &chief, sizeof chief, 0, err);
+    if (!code && (!hs__session_rank(session) || chief.error.code))
+        return chief.error.code ? hs_error_set(err, chief.error.code, "%s", chief.error.message) : HS_OK;
+    return code ? code : follow(rollback, session, &chief, err);
 }
 
 /* Changes to the training that follows. */
@@ -156,19 +197,23 @@ static hs_code skip_batches_now(hs__rollback *rollback, hs_run_context *run, int
 {
     hs_raw_session *session = hs_run_context_session(run);
     const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(rollback->skip_op));
-    for (int64_t i = 0; i < batches && !hs_raw_session_stop_requested(session); i++) {
+    bool ended = false;
+    for (int64_t i = 0; i < batches; i++) {
+        if (hs_raw_session_agree(session, ended || hs_raw_session_stop_requested(session)))
+            break;
         hs_code code = hs_raw_session_run(session, &args, NULL, err);
-        if (code == HS_OUT_OF_RANGE) {
-            hs_log(hs__session_env(session), HS_LOG_WARNING, "the input ended while skipping batches; stopping");
-            hs_run_context_request_stop(run);
-            return HS_OK;
-        }
-        if (code) {
+        if (code && code != HS_OUT_OF_RANGE) {
             hs_error_prefix(err, "skip_op '%s'", rollback->skip_op);
             return code;
         }
-        rollback->count.skipped++;
+        ended = code == HS_OUT_OF_RANGE;
+        rollback->count.skipped += !ended;
     }
+    if (!ended)
+        return HS_OK;
+    hs_error_clear(err);
+    hs_log(hs__session_env(session), HS_LOG_WARNING, "the input ended while skipping batches; stopping");
+    hs_run_context_request_stop(run);
     return HS_OK;
 }
 

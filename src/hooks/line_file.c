@@ -39,6 +39,16 @@ hs__line_file *hs__line_file_new(const hs_env *memory, const char *path, const c
     return NULL;
 }
 
+hs_code hs__line_file_set_path(hs__line_file *file, const char *path, hs_error *err)
+{
+    char *copy = hs__strdup(file->memory, path);
+    if (!copy)
+        return hs__no_memory(err, strlen(path), "a path");
+    hs__free(file->memory, file->path);
+    file->path = copy;
+    return HS_OK;
+}
+
 void hs__line_file_free(hs__line_file *file)
 {
     if (!file)

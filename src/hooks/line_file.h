@@ -39,6 +39,8 @@ typedef struct hs__line_keep {
  * longest  the most bytes of a line with its newline */
 hs__line_file *hs__line_file_new(const hs_env *memory, const char *path, const char *head, const hs__line_reader *reader,
                                  size_t longest, hs_error *err);
+/* Changes the path, which the next open uses. Copied. */
+hs_code hs__line_file_set_path(hs__line_file *file, const char *path, hs_error *err);
 /* Closes and frees it. NULL is allowed. */
 void hs__line_file_free(hs__line_file *file);
 

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 #include "hooks/timing.h"
 
 #include <stdio.h>
@@ -24,6 +25,7 @@ typedef struct {
     bool started, logs_now, has_step;
     hs_run_args args;
     const hs_env *session_env;
+    int32_t rank;
 } logging_tensor;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -39,6 +41,13 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     for (size_t i = 0; !code && hook->tensors[i]; i++)
         code = hs_backend_check_tensor(backend, hook->tensors[i], err);
     return code;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)coordinator, (void)err;
+    ((logging_tensor *)self)->rank = hs__session_rank(session);
+    return HS_OK;
 }
 
 /* Tensors that are not real numbers are shown by type and shape. */
@@ -71,16 +80,20 @@ static void append_value(char *line, size_t *used, const hs_tensor *value)
  * elapsed  seconds since the last line. NULL in the first line */
 static void log_values(const logging_tensor *hook, const hs_run_values *values, int64_t step, const double *elapsed)
 {
-    char line[LINE], secs[HS__NUMBER_TEXT];
+    char line[LINE], secs[HS__NUMBER_TEXT], rank[32] = "";
     size_t used = 0;
     line[0] = '\0';
+    if (hook->rank)
+        snprintf(rank, sizeof rank, step >= 0 ? ", rank %d" : "rank %d: ", (int)hook->rank);
     if (hook->formatter) {
         hook->formatter(hook->user, values, line, sizeof line);
         hs_log(hook->session_env, HS_LOG_INFO, "%s", line);
         return;
     }
     if (step >= 0)
-        used = (size_t)snprintf(line, sizeof line, "step %lld: ", (long long)step);
+        used = (size_t)snprintf(line, sizeof line, "step %lld%s: ", (long long)step, rank);
+    else
+        used = (size_t)snprintf(line, sizeof line, "%s", rank);
     for (size_t i = 0; hook->labels[i] && used < sizeof line; i++) {
         used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = ", i ? ", " : "", hook->labels[i]);
         if (used < sizeof line)
@@ -168,8 +181,9 @@ static void destroy(void *self)
 }
 
 static const hs_hook_ops ops =
-    HS_INIT(hs_hook_ops, .name = "logging_tensor", .begin = begin, .before_run = before_run, .after_run = after_run,
-            .end = end, .save_state = save_state, .load_state = load_state, .destroy = destroy);
+    HS_INIT(hs_hook_ops, .name = "logging_tensor", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .end = end, .save_state = save_state,
+            .load_state = load_state, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -206,6 +220,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->formatter = options->formatter;
     hook->user = options->user;
     hook->at_end = options->at_end;
+    hook->base.flags = hs__writer_flags(options->every_rank);
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;

@@ -3,6 +3,7 @@
 
 #include "hooks/line_file.h"
 #include "hooks/metrics_row.h"
+#include "hooks/ranks.h"
 #include "hooks/scalar_rows.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@ typedef struct {
     hs__scalar_rows rows;
     const char **names; /* names of all columns */
     bool wall_time;
+    char *path; /* with the rank, if this is not rank 0 */
     hs__metrics_row row;
     hs__line_reader reader;
     hs__line_file *file;
@@ -39,7 +41,14 @@ static hs_code decide_keep(metrics_file *hook, hs_raw_session *session, hs_error
 static hs_code open_file(void *self, hs_raw_session *session, hs_error *err)
 {
     metrics_file *hook = self;
-    hs_code code = hook->keep_known ? HS_OK : decide_keep(hook, session, err);
+    hs_code code = HS_OK;
+    if (hs__session_rank(session)) {
+        hook->keep_known &= hook->keep.kind != HS__KEEP_BYTES; /* the checkpoint has the state of rank 0's file */
+        if (!(code = hs__add_rank(hook, session, &hook->path, err)))
+            code = hs__line_file_set_path(hook->file, hook->path, err);
+    }
+    if (!code && !hook->keep_known)
+        code = decide_keep(hook, session, err);
     if (!code)
         code = hs__line_file_open(hook->file, hook->rows.session_env, &hook->keep, err);
     hook->keep_known &= code != HS_OK;
@@ -102,6 +111,7 @@ static void destroy_file(void *self)
     metrics_file *hook = self;
     const hs_env *env = &hook->rows.base.env;
     hs__line_file_free(hook->file);
+    hs_env_free(env, hook->path);
     hs_env_free(env, (void *)hook->names);
     hs_env_free(env, hook->row.text);
 }
@@ -200,6 +210,9 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         .timing = {.secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger},
         .sink = {&sink, hook}};
     hook->wall_time = !options->no_wall_time;
+    hook->rows.base.flags = hs__writer_flags(options->every_rank);
+    if (!(hook->path = hs__hook_text(hook, options->path, err)))
+        return HS_RESOURCE_EXHAUSTED;
     hook->row.json = format_of(options) == HS_METRICS_JSON_LINES;
     hook->row_step = -1;
     hs_code code = hs__scalar_rows_init(&hook->rows, &rows, err);

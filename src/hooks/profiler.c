@@ -2,6 +2,7 @@
 #include <hooksess/hooks/profiler.h>
 
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 #include "hooks/step_clock.h"
 #include "hooks/timing.h"
 
@@ -33,9 +34,10 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
-    (void)session, (void)coordinator, (void)err;
-    ((profiler *)self)->clock.has_step = false; /* a recovery may have changed the step */
-    return HS_OK;
+    profiler *hook = self;
+    (void)coordinator;
+    hook->clock.has_step = false; /* a recovery may have changed the step */
+    return hs__add_rank(hook, session, &hook->trace_dir, err);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -190,6 +192,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
+    hook->base.flags = hs__writer_flags(options->every_rank);
     hook->max_bytes = options->max_bytes;
     hook->show_memory = options->show_memory;
     hook->trace_dir = hs__hook_text(hook, somewhere ? options->trace_dir : ".", err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/progress.h>
 
+#include "hooks/ranks.h"
 #include "hooks/scalar_rows.h"
 
 #include <errno.h>
@@ -345,6 +346,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
                                           .timing = timing_of(options, hook->line.in_place),
                                           .sink = {&sink, hook},
                                           .for_display = true};
+    hook->rows.base.flags = hs__writer_flags(false);
     hs_code code = check_plain(options, &hook->rows.base.env, err);
     return code ? code : hs__scalar_rows_init(&hook->rows, &rows, err);
 }

@@ -8,6 +8,7 @@
 #include "base/json_number.h"
 #include "base/text.h"
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 
 #include <string.h>
 #include <time.h>
@@ -321,6 +322,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     run_status *hook = self;
     const hs_run_status_options *options = given;
+    hook->base.flags = hs__writer_flags(false);
     hook->directory = hs__hook_text(hook, options->status_dir, err);
     return hook->directory ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }

@@ -418,7 +418,7 @@ hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_option
         (code = copy_names(rows, options, err)))
         return code;
     if (rows->sampler.timing.by_secs && !rows->for_display)
-        rows->base.flags = HS_HOOK_STATE_VARIES; /* the clock decides which rows are written */
+        rows->base.flags |= HS_HOOK_STATE_VARIES; /* the clock decides which rows are written */
     rows->sampler.args = (hs_run_args)HS_INIT(hs_run_args, .names = rows->tensors);
     return make_scalars(rows, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/scalars.h>
 
+#include "hooks/ranks.h"
 #include "hooks/scalar_rows.h"
 
 typedef struct {
@@ -15,6 +16,12 @@ static hs_code open_events(void *self, hs_raw_session *session, hs_error *err)
 {
     scalars *hook = self;
     const char *directory = hook->summary_dir ? hook->summary_dir : hs_raw_session_summary_dir(session);
+    if (directory && hs__session_rank(session)) {
+        if ((!hook->summary_dir && !(hook->summary_dir = hs__hook_text(hook, directory, err))) ||
+            hs__add_rank(hook, session, &hook->summary_dir, err))
+            return HS_RESOURCE_EXHAUSTED;
+        directory = hook->summary_dir;
+    }
     if (!directory && !hook->given_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "no directory for the event file; set summary_dir here, or summary_dir or checkpoint_dir of "
@@ -64,6 +71,7 @@ static hs_code fill(scalars *hook, const hs_scalars_options *options, hs_error *
     if ((options->summary_dir != NULL) + (options->summary_writer != NULL) + (options->sink.ops != NULL) > 1)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "more than one of summary_dir, summary_writer and sink is given; give at most one");
+    hook->rows.base.flags |= hs__writer_flags(options->every_rank);
     hook->given_writer = options->summary_writer;
     if (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err)))
         return HS_RESOURCE_EXHAUSTED;

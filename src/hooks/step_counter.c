@@ -2,6 +2,7 @@
 #include <hooksess/hooks/step_counter.h>
 
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 #include "hooks/timing.h"
 
 #include <math.h>
@@ -62,7 +63,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     if (hook->started)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0 ||
+    if (step < 0 || hs__add_rank(hook, hs_run_context_session(run), &hook->summary_dir, err) ||
         hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer, err))
         return err->code;
     hs_timer_start(hook->timing.timer, step);
@@ -248,6 +249,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
+    hook->base.flags = hs__writer_flags(options->every_rank);
     hook->given_writer = options->summary_writer;
     if (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err)))
         return HS_RESOURCE_EXHAUSTED;

@@ -3,6 +3,7 @@
 #include <hooksess/tf1/scaffold.h>
 
 #include "hooks/make.h"
+#include "hooks/ranks.h"
 #include "hooks/sampler.h"
 
 typedef struct {
@@ -49,7 +50,9 @@ static bool find_ops(summary_saver *hook)
 /* Also writes the START record, so that TensorBoard drops events of a crashed run from the next step on. */
 static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
-    hs_code code = hs_raw_session_event_writer(session, hook->summary_dir, hook->given_writer, &hook->writer, err);
+    hs_code code = hs__add_rank(hook, session, &hook->summary_dir, err);
+    if (!code)
+        code = hs_raw_session_event_writer(session, hook->summary_dir, hook->given_writer, &hook->writer, err);
     hook->started = !code;
     hook->has_ops = find_ops(hook);
     return code;
@@ -165,6 +168,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
+    hook->base.flags = hs__writer_flags(options->every_rank);
     hook->given_writer = options->summary_writer;
     hook->scaffold = options->scaffold;
     if (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err)))

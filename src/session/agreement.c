@@ -4,6 +4,7 @@
 
 #include "backends/raw_variables.h"
 #include "base/cold.h"
+#include "checkpoint/directory.h"
 #include "threads/coordinator.h"
 
 #include <stdio.h>
@@ -29,7 +30,6 @@ hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_op
     agreement->rank_count = hs__group_rank_count(options->group);
     if (agreement->options.agree_every_n_steps == 0)
         agreement->options.agree_every_n_steps = 1;
-    agreement->runs_to_end = agreement->options.agree_every_n_steps;
     if (agreement->options.agree_every_n_steps < 0 || agreement->options.end_of_input < HS_END_WITH_FIRST_RANK ||
         agreement->options.end_of_input > HS_END_WITH_LAST_RANK)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.%s is %lld, which is not a valid value",
@@ -136,7 +136,8 @@ static void fill_words(const struct hs_session *session, uint64_t word, hs_code 
     bool in_run = session->level > 0; /* otherwise the ranks may be at different steps */
     if (in_run && hs__raw_session_read_step(&session->raw, &step, NULL))
         step = 0; /* the graph has none */
-    words[0] = word | code_bits(code) | (hs__own_stop_causes(session) & HS__STOP_AGREED) |
+    const unsigned agreed = word & HS__WORD_CLOSING ? HS__STOP_AGREED | HS__STOP_STEP : HS__STOP_AGREED;
+    words[0] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
                (session->raw.saves_refused.code ? HS__WORD_SAVES_REFUSED : 0);
     words[1] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) | (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED) |
                (session->agreement.input_ended && in_run ? 0 : HS__WORD1_HAS_INPUT);
@@ -144,19 +145,40 @@ static void fill_words(const struct hs_session *session, uint64_t word, hs_code 
     words[3] = in_run ? ~(uint64_t)step : 0;
 }
 
+/* Rank 0 may have saved since it last reported a save to this rank. */
+static void find_saved_step(struct hs_session *session)
+{
+    const char *directory = session->creation.checkpoint_dir;
+    char *newest = directory ? hs_checkpoint_latest(&session->env, directory, NULL, NULL) : NULL;
+    int64_t step = newest ? hs__step_in(newest) : -1;
+    if (step > session->raw.saved_step)
+        session->raw.saved_step = step;
+    hs_env_free(&session->env, newest);
+}
+
 /* The group is unusable, because a rank has died or the engine has failed. This session has failed, and saves nothing:
- * other ranks may be one step behind. */
-HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *cause, hs_error *err)
+ * other ranks may be one step behind. `code` and `err` are the result of this rank so far: if no rank has died, its failure
+ * is the cause, because the other ranks wait for it elsewhere. */
+HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *why, hs_code code, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
-    hs_error detected = {0};
+    hs_error error = {0};
     int32_t rank = -1;
-    if (hs__group_query_failed_rank(&agreement->group, &rank, &detected))
-        agreement->cause_rank = rank;
-    agreement->failure = detected.code ? detected : *cause;
     agreement->settled = agreement->broken = true;
-    session->failed_hook[0] = '\0';
     hs__add_stops(session, HS__STOP_FAILED);
+    if (!hs__group_query_failed_rank(&agreement->group, &rank, &error) && is_failure(code)) {
+        hs__error_copy(&error, err);
+        hs__normalize_error(code, "this rank", &error);
+        error.code = code;
+        rank = agreement->rank;
+    } else {
+        session->failed_hook[0] = '\0';
+    }
+    if (rank >= 0)
+        agreement->cause_rank = rank;
+    agreement->failure = error.code ? error : *why;
+    if (!hs__is_chief(session))
+        find_saved_step(session);
     hs_raw_session_refuse_saves(&session->raw, &agreement->failure);
     return hs__error_copy(err, &agreement->failure);
 }
@@ -170,7 +192,7 @@ static void adopt_words(struct hs_session *session, const uint64_t words[4])
     agreement->all_ended = !(words[1] & HS__WORD1_NOT_ENDED);
     if (words[0] & HS__WORD_CLOSING)
         stops |= HS__STOP_CLOSED;
-    if (words[0] & HS__WORD_RUN_STOPPED && session->level) /* an op or a step of one rank */
+    if (words[0] & HS__WORD_RUN_STOPPED) /* by a hook, an op or a step of one rank */
         stops |= HS__STOP_STEP;
     if (stops & ~agreement->stops) {
         agreement->stops |= stops;
@@ -217,7 +239,7 @@ hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_er
         group_code = exchange_reports(agreement, &report, &error);
     }
     if (group_code)
-        return break_group(session, &error, err);
+        return break_group(session, &error, code, err);
     adopt_words(session, words);
     if (has_news)
         adopt_report(session, &report);
@@ -260,7 +282,10 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     agreement->boundary_requested = false;
     agreement->runs_to_end = agreement->options.agree_every_n_steps;
     code = hs__agree_on_part(session, word, code, err);
-    context->boundary_requested = !code && agreement->word & HS__WORD_BOUNDARY;
+    agreement->run_word = agreement->word;
+    /* a rank that stops or closes does not call its boundaries */
+    context->boundary_requested =
+        !code && agreement->word & HS__WORD_BOUNDARY && !(agreement->word & (HS__WORD_RUN_STOPPED | HS__WORD_CLOSING));
     return code;
 }
 
@@ -318,12 +343,22 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
 {
     hs__agreement *agreement = &session->agreement;
     do {
-        bool settled = agreement->settled || !is_failure(code);
-        hs_code agreed = hs__agree(session, HS__WORD_CLOSING, settled ? HS_OK : code, err);
+        bool known = agreement->settled || code == HS_STOP;
+        hs_code agreed = hs__agree(session, HS__WORD_CLOSING, known ? HS_OK : code, err);
         if (is_failure(agreed))
             code = settle(session, agreed, err);
+        else if (agreed == HS_OUT_OF_RANGE && !is_failure(code))
+            code = agreed;
     } while (!agreement->broken && !agreement->all_closing);
     return code;
+}
+
+void hs__agree_on_last_call(struct hs_session *session, hs_error *error)
+{
+    hs__agreement *agreement = &session->agreement;
+    hs_error lost = {0};
+    if (!agreement->broken && hs__group_barrier(&agreement->group, &lost))
+        break_group(session, &lost, HS_OK, error);
 }
 
 void hs__agreement_refuse(const hs_group *group, hs_error *error)
@@ -348,29 +383,53 @@ void hs__add_trigger(struct hs_session *session, const hs__hook *hook)
     session->context.boundary_requested = false;
 }
 
+/* A best-effort hook that fails on one rank is called on the others, which would wait for it. */
+static hs_code check_collective(const hs__hook *hook, hs_error *err)
+{
+    if (!hook || !hook->cold->best_effort)
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "hook '%s' acts together on all ranks, so that it cannot be a best-effort hook in a group",
+                        hook->cold->ops.name);
+}
+
+/* An agreement in a boundary. If another rank closes its session meanwhile, all ranks end the boundary. */
+static bool agree_in_boundary(struct hs_session *session, uint64_t word, const hs__hook *hook)
+{
+    hs__agreement *agreement = &session->agreement;
+    hs_error error = {0};
+    hs_code code = check_collective(hook, &error);
+    if (hs__agree_on_part(session, word, code, &error)) /* the agreement after the boundaries returns the failure */
+        return false;
+    if (!(agreement->word & HS__WORD_CLOSING))
+        return true;
+    if (session->life != HS__CLOSING)
+        settle(session, hs_error_set(&error, HS_STOP, "another rank has closed its session"), &error);
+    return false;
+}
+
 bool hs_run_context_agree(hs_run_context *run, bool mine)
 {
     if (!run || !hs__is_replica(run->session))
         return mine;
     struct hs_session *session = run->session;
-    hs__agreement *agreement = &session->agreement;
+    const hs__agreement *agreement = &session->agreement;
     const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
     if (!run->boundary || !hook || hook->cold->trigger == HS__NO_TRIGGER)
         return mine;
     const uint64_t bit = (uint64_t)1 << (hook->cold->trigger + HS__WORD_TRIGGER_SHIFT);
-    hs_error error = {0};
-    if (run->boundary != HS_BOUNDARY_RUN && hs__agree_on_part(session, mine ? bit : 0, HS_OK, &error))
-        return false; /* the agreement after the boundaries returns the failure */
-    return agreement->word & bit;
+    if (run->boundary == HS_BOUNDARY_RUN && !hook->cold->best_effort)
+        return agreement->run_word & bit;
+    return agree_in_boundary(session, mine ? bit : 0, hook) && agreement->word & bit;
 }
 
 bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
 {
     struct hs_session *session = raw ? hs__session_of(raw) : NULL;
-    hs_error error = {0};
     if (!session || !hs__is_replica(session))
         return mine;
-    return !hs__agree_on_part(session, mine ? HS__WORD_YES : 0, HS_OK, &error) && session->agreement.word & HS__WORD_YES;
+    const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
+    return agree_in_boundary(session, mine ? HS__WORD_YES : 0, hook) && session->agreement.word & HS__WORD_YES;
 }
 
 /* The opening and the recovery. */
@@ -379,7 +438,7 @@ static hs_code send_bytes(struct hs_session *session, void *data, size_t bytes, 
 {
     hs_error error = {0};
     hs_code code = hs__group_broadcast(&session->agreement.group, data, bytes, 0, &error);
-    return code ? break_group(session, &error, err) : HS_OK;
+    return code ? break_group(session, &error, HS_OK, err) : HS_OK;
 }
 
 hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err)

@@ -23,7 +23,8 @@
  *   end of a run       after after_run of all hooks, or after the failure, of each training run at level 0
  *   gate               hs_op_pass_gate, hs_step_pass_gate: before the first collective operation of the program's step
  *   opening, recovery  after each part that can fail on one rank
- *   closing            repeated until all ranks are closing
+ *   closing            repeated until all ranks are closing; after the last boundaries, until all have called them. Then a
+ *                      barrier: if a rank died after it had sent its part, all other ranks fail
  *
  * All these are the same call. So a rank that fails, or closes its session, joins the agreement in which the others wait.
  */
@@ -38,7 +39,7 @@
 #define HS__WORD_BOUNDARY      ((uint64_t)1 << 21) /* a hook has requested the boundary */
 #define HS__WORD_ALREADY_DONE  ((uint64_t)1 << 22) /* a hook reported at the opening that the training is complete */
 #define HS__WORD_SAVES_REFUSED ((uint64_t)1 << 23)
-#define HS__WORD_YES           ((uint64_t)1 << 24) /* hs_raw_session_agree */
+#define HS__WORD_YES           ((uint64_t)1 << 24) /* the answer to the question of this agreement */
 #define HS__WORD_ENDED         ((uint64_t)1 << 25) /* after the boundaries of the close */
 #define HS__WORD_TRIGGER_SHIFT 32
 
@@ -62,12 +63,13 @@ typedef struct hs__agreement {
     hs_group group; /* ops NULL: the session is not in a group. Then no function below is called */
     int32_t rank, rank_count;
     hs_replica_options options;
-    uint64_t word;    /* word 0 of the last agreement */
-    bool all_closing; /* in the last agreement */
+    uint64_t word;     /* word 0 of the last agreement, */
+    uint64_t run_word; /* and of the last one at the end of a run */
+    bool all_closing;  /* in the last agreement */
     bool all_ended;
-    unsigned stops;      /* agreed hs__stop bits */
-    int64_t runs_to_end; /* training runs until the next agreement at the end of a run */
-    uint64_t triggers;   /* bits of the hooks that requested a boundary since the last agreement */
+    unsigned stops;           /* agreed hs__stop bits */
+    int64_t runs_to_end;      /* training runs until the next agreement at the end of a run */
+    uint64_t triggers;        /* bits of the hooks that requested a boundary since the last agreement at the end of a run */
     bool boundary_requested;
     bool settled;       /* the failure of this call is agreed, */
     hs_error failure;   /* and is this one, or HS_STOP and HS_OUT_OF_RANGE */

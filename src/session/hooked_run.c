@@ -23,8 +23,8 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
         hs_error_prefix(err, "hook '%s', %s at step %lld", hook->cold->ops.name, callback, (long long)step);
     else
         hs_error_prefix(err, "hook '%s', %s", hook->cold->ops.name, callback);
-    if (code != HS_STOP && !hook->cold->best_effort &&
-        !session->failed_hook[0]) /* failures of best-effort hooks do not end the session */
+    /* failures of best-effort hooks do not end the session; of the ranks of a group, the first failure counts */
+    if (code != HS_STOP && !hook->cold->best_effort && !session->failed_hook[0] && !session->agreement.settled)
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
     return code;
 }
@@ -77,7 +77,7 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
         hs__clear_failures(session, hook, callback);
     if (session->context.stop)
         hs__stop_by_hook(session, hook->cold->ops.name, session->context.stop);
-    if (hs__is_replica(session) && session->context.boundary_requested)
+    if (hs__is_replica(session) && session->context.boundary_requested && !session->context.boundary)
         hs__add_trigger(session, hook);
     return HS_OK;
 }
@@ -146,6 +146,18 @@ static hs_code call_before_run(struct hs_session *session, hs__run_plan *plan, h
     return HS_OK;
 }
 
+/* In a group, after call_before_run. */
+static hs_code check_collectives(struct hs_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < session->n_hooks; i++) {
+        const hs__hook *hook = &session->hooks[i];
+        if (hook->before_kinds & kind_bit(session))
+            code = hs__check_collective_ops(session, hook, hook->values.request, false, err);
+    }
+    return code;
+}
+
 static hs_code call_after_run(struct hs_session *session, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
@@ -193,6 +205,8 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs__timed_callback(session, hook, "boundary", began, true);
         code = finish_callback(session, hook, "boundary", code, &error);
         if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
+            if (which == HS_BOUNDARY_END && hs__is_replica(session))  /* other ranks may wait in the same boundary */
+                code = hs__agree_on_part(session, 0, code, &error);
             if (!first)
                 first = hs__error_copy(err, &error);
             if (which != HS_BOUNDARY_END) /* all hooks get the last boundary */
@@ -243,7 +257,9 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
     code = call_before_run(session, *plan, err);
-    if (hs__is_watched(session))
+    if (!code && hs__is_replica(session))
+        code = check_collectives(session, err);
+    if (session->observed)
         hs__set_current_hook(session, NULL);
     if (code)
         session->level = 0;
@@ -259,7 +275,7 @@ static inline hs_code run_and_call_after(struct hs_session *session, hs__run_pla
     if (!code) {
         session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
         code = call_after_run(session, err);
-        if (hs__is_watched(session))
+        if (session->observed)
             hs__set_current_hook(session, NULL);
         /* Hooks and the program have had one training run to add late state and variables. */
         if (session->raw.unclaimed.unreported && session->context.kind == HS_RUN_TRAIN && hs__is_chief(session))
@@ -276,7 +292,7 @@ static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_er
         code = hs__agree_on_run(session, find_cause(session, code, err), err);
     if (!code && session->context.boundary_requested)
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
-    if (!code && session->agreement.settled) /* another rank has failed in the boundary */
+    if (session->agreement.settled) /* perhaps because another rank has failed in the boundary */
         code = hs__error_copy(err, &session->agreement.failure);
     session->level = 0;
     return code;

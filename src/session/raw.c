@@ -26,6 +26,9 @@ static hs_code run_plan(struct hs_session *session, const hs_run_args *args, hs_
                         hs_error *err)
 {
     hs_code code = hs__add_request(session, plan, HS__RAW, args, "a raw run", &values->request, err);
+    if (!code && hs__is_replica(session))
+        code = hs__check_collective_ops(session, atomic_load_explicit(&session->progress.hook, memory_order_relaxed),
+                                        values->request, true, err);
     if (code)
         return code;
     values->plan = plan;

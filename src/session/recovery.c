@@ -181,10 +181,15 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
         if (hs__is_replica(session)) {
             hs_error error = {0};
             hs__begin_agreement(session);
-            hs_code agreed = hs__agree_on_part(session, 0, stopped ? HS_STOP : HS_OK, &error);
-            if (agreed && agreed != HS_STOP)
+            if (!hs__is_clean(hs__agree_on_part(session, stopped ? HS__WORD_YES : 0, HS_OK, &error)))
                 return hs__error_copy(err, &error);
-            stopped = session->agreement.word & HS__WORD_RUN_STOPPED;
+            stopped = session->agreement.word & HS__WORD_YES;
+            hs__begin_agreement(session);
+            if (session->agreement.word & HS__WORD_CLOSING) {
+                hs__error_copy(err, &last);
+                hs_error_prefix(err, "another rank closed its session before the recovery");
+                return last.code;
+            }
         }
         if (stopped) {
             session->recovery.cut_short = true;

@@ -49,7 +49,7 @@ typedef struct hs__hook_cold {
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
-    bool best_effort, state_varies, per_rank;
+    bool best_effort, state_varies, per_rank, any_rank_count;
     uint8_t trigger;      /* number of its bit in agreements; HS__NO_TRIGGER: HS_HOOK_CHIEF_ONLY */
     bool create_pending;  /* after_create_session failed and is to be called again */
     int64_t max_failures; /* in a row; 0: any number */
@@ -621,12 +621,19 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
 hs_code hs__check_input(const struct hs_session *session, hs_error *err);
 /* A run has ended with HS_OUT_OF_RANGE. Returns true if it is to be repeated without input (HS_END_WITH_LAST_RANK). */
 bool hs__continues_without_input(struct hs_session *session);
+/* After the last agreement of the close: if a rank has died since, all other ranks fail, whether or not they got its
+ * result. */
+void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
 /* Records that the hook has requested the boundary. */
 void hs__add_trigger(struct hs_session *session, const hs__hook *hook);
 /* The chief's choice of a path, NULL if it has none. Sets *path, which the caller frees, on the other ranks. */
 hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err);
 /* Sends the chief's saved variables to the other ranks. */
 hs_code hs__send_variables(struct hs_session *session, hs_error *err);
+/* collective_ops.c: fails if not all ranks call the hook, and its request executes a collective op that neither the program
+ * nor a hook of all ranks requests in this run. `alone`: a run that the hook makes itself. */
+hs_code hs__check_collective_ops(struct hs_session *session, const hs__hook *hook, const hs__request *request, bool alone,
+                                 hs_error *err);
 static inline bool hs__is_chief(const struct hs_session *session)
 {
     return session->agreement.rank == 0;
@@ -635,6 +642,15 @@ static inline bool hs__is_chief(const struct hs_session *session)
 static inline void hs__begin_agreement(struct hs_session *session)
 {
     session->agreement.settled = session->agreement.broken;
+}
+
+/* The ranks begin, or begin again after a recovery, with the same number of runs until they agree. */
+static inline void hs__restart_agreements(struct hs_session *session)
+{
+    hs__begin_agreement(session);
+    session->agreement.runs_to_end = session->agreement.options.agree_every_n_steps;
+    session->agreement.triggers = 0;
+    session->agreement.boundary_requested = false;
 }
 
 /* signature.c. Compares the hooks, the saved variables and the options of all ranks. */

@@ -9,6 +9,33 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The ranks of a group agree on the failures of `end`. Then the last boundary comes, in which the state may be saved. */
+static void agree_on_ends(hs_session *session, hs_error *first)
+{
+    hs_error error = *first;
+    if (hs__agree_on_part(session, 0, hs__is_clean(first->code) ? HS_OK : first->code, &error))
+        *first = error;
+}
+
+static void call_last_boundaries(hs_session *session, hs_error *first)
+{
+    const hs__agreement before = session->agreement;
+    hs_error error = {0};
+    if (hs__is_replica(session))
+        hs__begin_agreement(session);
+    if (hs__call_boundaries(session, HS_BOUNDARY_END, &error)) {
+        if (first->code)
+            hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
+        else
+            *first = error;
+    }
+    if (!before.settled || session->agreement.broken)
+        return;
+    session->agreement.settled = true;
+    session->agreement.failure = before.failure;
+    session->agreement.cause_rank = before.cause_rank;
+}
+
 static void call_end_callbacks(hs_session *session, hs_error *first)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
@@ -21,18 +48,16 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
         code = hs__hook_failed(session, hook, "end", code, &error);
         if (hook->cold->best_effort && !hs__mute(session, hook, "end", &error))
             continue;
+        if (hs__is_replica(session)) /* other ranks may wait in an agreement of the same hook */
+            hs__agree_on_part(session, 0, code, &error);
         if (first->code)
             hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
         else
             *first = error;
     }
-    hs_error error = {0};
-    if (hs__call_boundaries(session, HS_BOUNDARY_END, &error)) {
-        if (first->code)
-            hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
-        else
-            *first = error;
-    }
+    if (hs__is_replica(session))
+        agree_on_ends(session, first);
+    call_last_boundaries(session, first);
 }
 
 static void call_close_callbacks(hs_session *session, const hs_outcome *outcome)
@@ -143,6 +168,7 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     bool may_be_interrupted =
         outcome.reason == HS_REASON_STOPPED ||
         (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || hs__recovery_was_cut_short(session)));
+    may_be_interrupted &= !session->agreement.broken; /* only some of the other ranks may know of the stop */
     outcome.interrupted = unsaved_by_signal || (may_be_interrupted && is_interrupted(session));
     outcome.signal = outcome.interrupted && (unsaved_by_signal || session->end.stops & HS__STOP_OUTSIDE)
                          ? hs__signals_first(session)
@@ -194,7 +220,7 @@ static void agree_on_end(hs_session *session, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
     bool known = agreement->settled;
-    if (known && !error->code)
+    if (known) /* a failure of this rank came later, or is a consequence */
         *error = agreement->failure;
     do {
         hs__begin_agreement(session);
@@ -203,6 +229,7 @@ static void agree_on_end(hs_session *session, hs_error *error)
             error->code = code;
         known |= code != HS_OK;
     } while (!agreement->all_ended && !agreement->broken);
+    hs__agree_on_last_call(session, error);
 }
 
 hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
@@ -296,7 +323,13 @@ static void log_interruption(const hs_env *env, const hs_outcome *outcome)
 /* All ranks of a group end for the same reasons. */
 static hs_code agree_to_close(hs_session *session, hs_code last, bool *by_program)
 {
+    const hs__agreement *agreement = &session->agreement;
     hs_error error = {0};
+    if (hs__is_clean(last) && agreement->settled && !hs__is_clean(agreement->failure.code)) {
+        session->last = agreement->failure; /* of the gate of a step that the program has left */
+        last = session->last.code;
+        session->threads_failed_first = *by_program = false;
+    }
     if (last == HS_STOP && hs__stops(session) & HS__STOP_CLOSED && !(hs__stops(session) & HS__STOP_STEP))
         last = HS_OK; /* at the gate: another rank has closed its session */
     if (!hs__is_clean(last)) {

@@ -142,9 +142,10 @@ static hs_code restore_follower(struct hs_session *session, hs__startup *startup
 static hs_code initialize_rank(struct hs_session *session, const hs__startup *startup, bool recovering, hs_error *err)
 {
     hs_code code = recovering ? reinitialize(session, startup, err) : hs__startup_initialize(&session->raw, startup, err);
-    if ((code = hs__agree_on_part(session, 0, code, err)))
+    bool has_copy = recovering && hs__initial_state(session); /* of the same values on all ranks that have one */
+    if ((code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err)))
         return code;
-    return recovering && hs__initial_state(session) ? HS_OK : hs__send_variables(session, err);
+    return session->agreement.word & HS__WORD_YES ? hs__send_variables(session, err) : HS_OK;
 }
 
 static hs_code restore_group(struct hs_session *session, bool recovering, hs_error *err)
@@ -277,7 +278,7 @@ hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
     const bool in_group = hs__is_replica(session);
     session->agreement.input_ended = false; /* a restore may return to an earlier position */
     if (in_group)
-        hs__begin_agreement(session);
+        hs__restart_agreements(session);
     hs_code code = session->attempts.n++ ? replace_coordinator(session, err) : HS_OK;
     if (!recovering)
         hs__raw_session_free_late(&session->raw); /* variables of a failed attempt; the hooks add them again */

@@ -22,6 +22,7 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hook '%s' has only one of save_state and load_state; set both or none", to->cold->ops.name);
     to->cold->per_rank = from->flags & HS_HOOK_PER_RANK;
+    to->cold->any_rank_count = to->cold->per_rank && from->flags & HS_HOOK_ANY_RANK_COUNT;
     uint32_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
     hs_state_provider state;
     if (to->cold->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))

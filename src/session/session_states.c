@@ -92,15 +92,38 @@ static hs_code load_best_effort(void *self, hs_state_reader *in, hs_error *err)
     return hs__mute(hook->cold->session, hook, "load_state", &error);
 }
 
+/* State of hooks with HS_HOOK_ANY_RANK_COUNT. */
+
+static hs_code save_hook(void *self, hs_state_writer *out, hs_error *err)
+{
+    const hs__hook *hook = self;
+    return hook->cold->ops.save_state(hook->self, out, err);
+}
+
+static hs_code load_hook(void *self, hs_state_reader *in, hs_error *err)
+{
+    const hs__hook *hook = self;
+    return hook->cold->ops.load_state(hook->self, in, err);
+}
+
+static hs_code reshard_hook(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank, int32_t rank_count,
+                            hs_error *err)
+{
+    const hs__hook *hook = self;
+    (void)rank_count;
+    return (hook->cold->best_effort ? load_best_effort : load_hook)(self, saved[rank % n_saved], err);
+}
+
 static hs_code add_hook_state(struct hs_session *session, size_t index, hs_error *err)
 {
     hs__hook *hook = &session->hooks[index];
     const char *identity = hook->cold->ops.state_identity ? hook->cold->ops.state_identity(hook->self) : NULL;
     hs_state_provider provider;
     hs_code code = hs__hook_state(&provider, hook, identity, err);
-    if (!code && hook->cold->best_effort) {
-        provider.save = save_best_effort;
-        provider.load = load_best_effort;
+    if (!code && (hook->cold->best_effort || hook->cold->any_rank_count)) {
+        provider.save = hook->cold->best_effort ? save_best_effort : save_hook;
+        provider.load = hook->cold->best_effort ? load_best_effort : load_hook;
+        provider.reshard = hook->cold->any_rank_count ? reshard_hook : NULL;
         provider.self = hook;
     }
     if (code || (code = add_slot(&session->raw, hook_key(session, index), &provider, err)))

@@ -280,6 +280,7 @@ static void of_hooks(void **state)
     SHORTER(hs_nan_tensor_options, begin(hs_nan_tensor_hook(&o)));
     SHORTER(hs_profiler_options, begin(hs_profiler_hook(&o)));
     SHORTER(hs_progress_options, begin(hs_progress_hook(&o)));
+    SHORTER(hs_replica_check_options, begin(hs_replica_check_hook(&o)));
     SHORTER(hs_run_status_options, begin(hs_run_status_hook(&o)));
     SHORTER(hs_scalars_options, begin(hs_scalars_hook(&o)));
     SHORTER(hs_step_counter_options, begin(hs_step_counter_hook(&o)));

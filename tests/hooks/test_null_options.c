@@ -2,7 +2,7 @@
 /* Hooks that are made from NULL options. */
 #include "hooks/stage.h"
 
-#define HOOKS 15
+#define HOOKS 16
 
 static hs_hook of_null(size_t which)
 {
@@ -35,6 +35,8 @@ static hs_hook of_null(size_t which)
         return hs_watchdog_hook(NULL);
     case 13:
         return hs_scalars_hook(NULL);
+    case 14:
+        return hs_replica_check_hook(NULL);
     default:
         return hs_control_hook(NULL);
     }
@@ -57,6 +59,7 @@ static void begin_reports_it(void **state)
         "hook 'finite_guard', begin: hs_finite_guard_options is NULL",
         "hook 'watchdog', begin: hs_watchdog_options is NULL",
         "hook 'scalars', begin: hs_scalars_options is NULL",
+        "hook 'replica_check', begin: hs_replica_check_options is NULL",
         "hook 'control', begin: hs_control_options is NULL",
     };
     for (size_t i = 0; i < HOOKS; i++)

@@ -27,6 +27,7 @@ static const double *undisturbed(const ranks *like)
     static double parameters[RANKS_PARAMETERS];
     ranks r = *like;
     r.event = NO_EVENT;
+    memset(r.more, 0, sizeof r.more);
     r.arrange = NULL;
     test_empty_directory(r.directory);
     ranks_run(&r);
@@ -37,6 +38,12 @@ static const double *undisturbed(const ranks *like)
     memcpy(parameters, r.parameters[0], sizeof parameters);
     ranks_check_parameters(&r, parameters);
     return parameters;
+}
+
+/* An event of another rank, in addition. */
+static void add_event(ranks *r, ranks_event event, int32_t rank, int64_t step)
+{
+    r->more[0] = (ranks_fault){event, rank, step};
 }
 
 typedef void (*check_fn)(ranks *r, const hs_outcome *outcome);
@@ -61,6 +68,7 @@ static void resumes_exactly(ranks *r, int64_t from)
 {
     ranks again = *r;
     again.event = NO_EVENT;
+    memset(again.more, 0, sizeof again.more);
     again.arrange = NULL;
     ranks_run(&again);
     const hs_outcome *outcome = ranks_outcome(&again);
@@ -316,6 +324,9 @@ static void rp_011_a_failure_behind_the_gate_ends_all_ranks(void **state)
                 assert_true(r->ended[i]);
                 assert_int_equal(r->outcomes[i].reason, HS_REASON_FAILED);
                 assert_int_equal(r->outcomes[i].last_saved_step, RANKS_SAVE_STEPS);
+                assert_int_equal(r->outcomes[i].cause_rank, r->event_rank);
+                assert_contains(r->outcomes[i].error.message, "failed behind the gate");
+                assert_int_equal(hs_outcome_exit_code(&r->outcomes[i]), i == r->event_rank ? 1 : 75);
             }
         }
 }
@@ -377,11 +388,10 @@ static void a_callback_that_fails_on_one_rank_fails_on_all(void **state)
 
 static void hook_stopped(ranks *r, const hs_outcome *outcome)
 {
-    (void)r;
     assert_int_equal(outcome->reason, HS_REASON_STOPPED);
     assert_string_equal(outcome->hook, "event");
-    assert_int_equal(outcome->step, AT);
-    assert_int_equal(outcome->last_saved_step, AT);
+    assert_int_equal(outcome->step, r->event_step);
+    assert_int_equal(outcome->last_saved_step, r->event_step);
 }
 
 static void a_hook_that_stops_on_one_rank_stops_all(void **state)
@@ -390,6 +400,277 @@ static void a_hook_that_stops_on_one_rank_stops_all(void **state)
     r->event_rank = 2;
     r->event = HOOK_STOPS;
     try_all(r, hook_stopped);
+}
+
+/* The other ranks would save in this boundary. */
+static void stopped_without_boundary(ranks *r, const hs_outcome *outcome)
+{
+    hook_stopped(r, outcome);
+    if (r->seed == 1)
+        resumes_exactly(r, r->event_step);
+}
+
+static void a_hook_that_stops_on_one_rank_when_all_would_save_stops_all(void **state)
+{
+    static const ranks_event events[] = {BEFORE_RUN_STOPS, AFTER_RUN_STOPS, BOUNDARY_STOPS};
+    ranks *r = *state;
+    r->event_step = RANKS_SAVE_STEPS;
+    for (r->event_rank = 0; r->event_rank < 3; r->event_rank += 2)
+        for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+            r->event = events[i];
+            try_all(r, stopped_without_boundary);
+        }
+}
+
+static void a_boundary_is_called_on_all_ranks_or_on_none(void **state)
+{
+    ranks *r = *state;
+    r->event = AFTER_RUN_STOPS;
+    r->event_rank = 2;
+    r->event_step = RANKS_SAVE_STEPS;
+    add_event(r, BOUNDARY_FAILS, 1, RANKS_SAVE_STEPS);
+    try_all(r, hook_stopped);
+}
+
+static void a_loss_in_the_boundary_of_a_save_recovers_all_ranks_exactly(void **state)
+{
+    ranks *r = *state;
+    r->event = IS_LOST_IN_BOUNDARY;
+    r->event_step = RANKS_SAVE_STEPS;
+    for (r->event_rank = 0; r->event_rank < 3; r->event_rank += 2)
+        try_all(r, recovered);
+}
+
+static void a_failure_in_the_boundary_of_a_save_or_of_the_close_is_that_of_all(void **state)
+{
+    ranks *r = *state;
+    for (r->event_rank = 0; r->event_rank < 3; r->event_rank += 2) {
+        r->event = BOUNDARY_FAILS;
+        r->event_step = RANKS_SAVE_STEPS;
+        try_all(r, callback_failed);
+        r->event = CLOSING_FAILS;
+        r->event_step = STEPS;
+        try_all(r, callback_failed);
+    }
+}
+
+static void an_input_that_ends_in_a_step_of_the_program_ends_the_training_of_all(void **state)
+{
+    ranks *r = *state;
+    r->event = INPUT_ENDS;
+    r->own_loop = true;
+    add_event(r, LEAVES_LOOP, 1, AT); /* it closes its session in the same agreement */
+    for (r->event_rank = 0; r->event_rank < 3; r->event_rank += 2) {
+        test_empty_directory(r->directory);
+        ranks_run(r);
+        const hs_outcome *outcome = ranks_outcome(r);
+        assert_int_equal(outcome->reason, HS_REASON_END_OF_INPUT);
+        assert_int_equal(outcome->step, AT);
+        assert_int_equal(hs_outcome_exit_code(outcome), 0);
+    }
+}
+
+static void a_rank_that_leaves_its_loop_at_a_failed_gate_has_failed_too(void **state)
+{
+    ranks *r = *state;
+    r->event = OP_FAILS;
+    r->event_rank = 2;
+    add_event(r, LEAVES_AT_GATE, 3, AT);
+    try_all(r, op_failed);
+}
+
+/* Rank 3 leaves at the gate that reports the loss, before all recover. */
+static void not_recovered(ranks *r, const hs_outcome *outcome)
+{
+    if (!r->own_loop)
+        return;
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_int_equal(outcome->error.code, HS_UNAVAILABLE);
+    assert_contains(outcome->error.message, "the device is lost");
+    resumes_exactly(r, RANKS_SAVE_STEPS);
+}
+
+static void a_rank_that_leaves_when_all_recover_ends_the_recovery(void **state)
+{
+    ranks *r = *state;
+    r->event = BEFORE_RUN_IS_LOST;
+    r->event_rank = 1;
+    add_event(r, LEAVES_AT_GATE, 3, AT);
+    try_all(r, not_recovered);
+}
+
+static void ended_after_15(ranks *r, const hs_outcome *outcome)
+{
+    (void)r;
+    assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+    assert_int_equal(outcome->step, 15);
+}
+
+static void the_ranks_agree_at_the_same_steps_after_a_recovery(void **state)
+{
+    static const ranks_event events[] = {BEFORE_RUN_IS_LOST, AFTER_RUN_IS_LOST};
+    ranks *r = *state;
+    r->every_n = 3;
+    r->event_rank = 1;
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        r->event = events[i];
+        try_all(r, ended_after_15);
+    }
+}
+
+static int64_t kill_at;
+
+static void kill_at_call(ranks *r, hs_simulation *simulation)
+{
+    hs_simulation_kill(simulation, r->event_rank, kill_at);
+}
+
+static int64_t newest_step(const ranks *r)
+{
+    char *path = hs_checkpoint_latest(NULL, r->directory, NULL, NULL);
+    int64_t step = path ? strtoll(strrchr(path, '-') + 1, NULL, 10) : -1;
+    hs_env_free(NULL, path);
+    return step;
+}
+
+static void killed_at_any_call(ranks *r)
+{
+    test_empty_directory(r->directory);
+    r->arrange = NULL;
+    ranks_run(r);
+    int64_t calls = r->collectives[r->event_rank];
+    r->arrange = kill_at_call;
+    for (kill_at = 1; kill_at <= calls; kill_at++) {
+        test_empty_directory(r->directory);
+        ranks_run(r);
+        const hs_outcome *outcome = ranks_outcome(r);
+        assert_int_equal(outcome->reason, HS_REASON_FAILED);
+        if (r->opened[0] && !r->background)
+            assert_int_equal(r->outcomes[0].last_saved_step, newest_step(r));
+        for (int i = 0; i < N; i++)
+            if (r->ended[i] && outcome->step > 2 * RANKS_SAVE_STEPS) /* the save before the last one is complete */
+                assert_in_range(r->outcomes[i].last_saved_step, RANKS_SAVE_STEPS, STEPS);
+    }
+}
+
+static void a_death_at_any_call_ends_all_other_ranks_with_the_same_outcome(void **state)
+{
+    ranks *r = *state;
+    r->event_rank = 2;
+    for (r->seed = 1; r->seed <= 2; r->seed++)
+        killed_at_any_call(r);
+    r->background = true;
+    killed_at_any_call(r);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(r->saved_at_opening[i], 0);
+    r->background = false;
+    r->own_loop = true;
+    add_event(r, LEAVES_STEP, 3, AT);
+    killed_at_any_call(r);
+}
+
+/* A hook that each rank asks in each boundary, behind a hook that saves in some of them. */
+
+typedef struct {
+    const hs_group *group;
+    const char *directory;
+    int n_agreed[N];
+} asking;
+
+static hs_code ask_for_boundary(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)values, (void)err;
+    hs_run_context_request_boundary(run);
+    return HS_OK;
+}
+
+static hs_code count_agreed(void *self, hs_run_context *run, hs_error *err)
+{
+    (void)err;
+    if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN)
+        *(int *)self += hs_run_context_agree(run, false);
+    return HS_OK;
+}
+
+static int ask_in_rank(void *user, const hs_group *group)
+{
+    static const hs_hook_ops ops =
+        HS_INIT(hs_hook_ops, .name = "asking", .after_run = ask_for_boundary, .boundary = count_agreed);
+    asking *a = user;
+    hs_error err;
+    int64_t step = 0;
+    hs_graph *graph = hs_graph_new(hs_simulation_env(group));
+    hs_graph_global_step(graph, NULL, &step);
+    hs_graph_op(graph, .name = "train", .advances_step = true);
+    hs_session *session = hs_session_open(
+        hs_graph_backend(graph),
+        HS_SESSION_OPTIONS(.group = group,
+                           .hooks = HS_HOOKS(
+                               hs_checkpoint_saver(.checkpoint_dir = a->directory, .group = group, .every_n_steps = 2),
+                               HS_HOOK(.ops = &ops, .self = &a->n_agreed[group->ops->rank(group->self)]))),
+        &err);
+    hs_code code = session ? HS_OK : err.code;
+    while (!code && step < STEPS)
+        code = hs_session_run(session, "train", &err);
+    hs_session_close(session, &err);
+    hs_graph_free(graph);
+    return code;
+}
+
+static void a_hook_learns_who_asked_for_the_boundary_also_behind_a_save(void **state)
+{
+    asking a = {.directory = ((const ranks *)*state)->directory};
+    hs_error err;
+    hs_simulation *simulation =
+        hs_simulation_new(HS_SIMULATION_OPTIONS(.main = ask_in_rank, .user = &a, .rank_count = N, .seed = 1), &err);
+    assert_non_null(simulation);
+    assert_ok(hs_simulation_run(simulation, &err), &err);
+    for (int i = 0; i < N; i++) {
+        int result = -1;
+        assert_true(hs_simulation_result(simulation, i, &result));
+        assert_int_equal(result, 0);
+        assert_int_equal(a.n_agreed[i], STEPS);
+    }
+    hs_simulation_free(simulation);
+}
+
+/* A step function that ends the loop of one rank. */
+
+static hs_code stop_on_rank_1(void *user, hs_step_context *step, hs_error *err)
+{
+    if (*(int32_t *)user == 1 && hs_raw_session_global_step(hs_step_context_session(step), NULL) == 3)
+        return hs_step_context_request_stop(step);
+    return hs_step_context_run_with_hooks(step, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, err);
+}
+
+static int run_step_functions(void *user, const hs_group *group)
+{
+    hs_outcome *outcomes = user;
+    int32_t rank = group->ops->rank(group->self);
+    int64_t step = 0;
+    hs_graph *graph = hs_graph_new(hs_simulation_env(group));
+    hs_graph_global_step(graph, NULL, &step);
+    hs_graph_op(graph, .name = "train", .advances_step = true);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.group = group), NULL);
+    while (!hs_session_should_stop(session))
+        hs_session_run_step(session, stop_on_rank_1, &rank, NULL);
+    outcomes[rank] = hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    return 0;
+}
+
+static void a_step_function_that_stops_on_one_rank_stops_all(void **state)
+{
+    hs_outcome outcomes[N];
+    hs_error err;
+    (void)state;
+    hs_simulation *simulation = hs_simulation_new(
+        HS_SIMULATION_OPTIONS(.main = run_step_functions, .user = outcomes, .rank_count = N, .seed = 1), &err);
+    assert_non_null(simulation);
+    assert_ok(hs_simulation_run(simulation, &err), &err);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(outcomes[i].reason, HS_REASON_STOPPED);
+    hs_simulation_free(simulation);
 }
 
 static void exhausted(ranks *r, const hs_outcome *outcome)
@@ -595,6 +876,17 @@ int main(void)
         ranked(rp_012_a_rank_that_leaves_its_loop_ends_the_training_of_all),
         ranked(a_callback_that_fails_on_one_rank_fails_on_all),
         ranked(a_hook_that_stops_on_one_rank_stops_all),
+        ranked(a_hook_that_stops_on_one_rank_when_all_would_save_stops_all),
+        ranked(a_boundary_is_called_on_all_ranks_or_on_none),
+        ranked(a_loss_in_the_boundary_of_a_save_recovers_all_ranks_exactly),
+        ranked(a_failure_in_the_boundary_of_a_save_or_of_the_close_is_that_of_all),
+        ranked(an_input_that_ends_in_a_step_of_the_program_ends_the_training_of_all),
+        ranked(a_rank_that_leaves_its_loop_at_a_failed_gate_has_failed_too),
+        ranked(a_rank_that_leaves_when_all_recover_ends_the_recovery),
+        ranked(the_ranks_agree_at_the_same_steps_after_a_recovery),
+        ranked(a_death_at_any_call_ends_all_other_ranks_with_the_same_outcome),
+        ranked(a_hook_learns_who_asked_for_the_boundary_also_behind_a_save),
+        cmocka_unit_test(a_step_function_that_stops_on_one_rank_stops_all),
         ranked(a_rank_that_is_lost_again_and_again_ends_all),
         ranked(the_ranks_may_agree_every_few_steps_only),
         ranked(one_rank_trains_as_a_session_without_a_group),

@@ -38,6 +38,9 @@
  * `value` keeps the new one. Saved values without a knob, or outside its limits, are ignored with a line in the log. List
  * the hook in front of savers.
  *
+ * In a group only rank 0 reads orders; they take effect on all ranks. A value is set in the boundary after the run, on rank
+ * 0 first. If a knob's `set` refuses it there, it changes on no rank. If it refuses it only on another rank, the run fails.
+ *
  * Threads: any thread, at any time. The session's thread calls the knobs' functions. */
 
 HS_BEGIN_DECLS

@@ -22,6 +22,9 @@
  * a warning that names the checkpoint of that step, if one exists, and leaves the state unchanged. To have such a
  * checkpoint, set hs_saver_options.keep_best.
  *
+ * In a group the values of rank 0 count, and all ranks stop, copy and restore together. With a tensor, each run then has a
+ * boundary. List the hook before savers.
+ *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS

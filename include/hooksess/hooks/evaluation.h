@@ -21,6 +21,9 @@
  * If a stop is requested from outside before the last batch, by a signal for example, the evaluation is abandoned and
  * reports nothing. A stop by a hook of the same run, as at the last step, does not abandon it.
  *
+ * In a group all ranks evaluate, when rank 0 does, and have the metrics of rank 0, which writes them. The ops may compute
+ * sums over the ranks; then n_batches, or the number of batches until HS_OUT_OF_RANGE, must be the same on all.
+ *
  * Threads: any thread, at any time. The session's thread calls `evaluate`. */
 
 HS_BEGIN_DECLS

@@ -31,6 +31,9 @@
  * At most two values in a row are spikes: a loss that stays at a higher level is normal from the third value on.
  * Checkpoints save the values, and a rollback restores them.
  *
+ * In a group, a failure, a stop, a rollback and a skipped update of one rank happen on all ranks. All ranks restore what
+ * rank 0 restores. HS_GUARD_SKIP_STEP then costs two agreements in each step.
+ *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS

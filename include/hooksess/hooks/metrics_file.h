@@ -35,7 +35,8 @@
  * a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: the log gets a warning, the outcome counts them, and
  * the next row first completes the failed one. Rows in between are lost.
  *
- * One process writes a file: among replicas, list the hook for the chief only.
+ * One process writes a file. In a group, that is rank 0. With every_rank each rank has a file; after a restore, the files
+ * of the other ranks keep the rows up to the restored step.
  *
  * Threads: any thread, at any time. */
 
@@ -60,7 +61,10 @@ typedef struct hs_metrics_file_options {
     hs_metrics_file_format format; /* 0: HS_METRICS_BY_NAME */
     int32_t reserved_format;
     bool no_wall_time; /* no column wall_time */
-    unsigned char reserved[7];
+    /* In a group: each rank writes, rank 2 for example to PATH.rank-00002. False: only rank 0 writes, and the others do
+     * not call the hook */
+    bool every_rank;
+    unsigned char reserved[6];
     const hs_env *env;
 } hs_metrics_file_options;
 

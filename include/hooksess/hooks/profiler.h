@@ -31,7 +31,10 @@ typedef struct hs_profiler_options {
     const hs_trigger *trigger; /* `last` is invalid: HS_INVALID_ARGUMENT */
     int64_t max_bytes;         /* largest size of a file's events; later events are dropped and counted. 0: 64 MiB */
     bool show_memory;          /* adds the memory that each op returned or requested, if the backend reports it */
-    unsigned char reserved[7];
+    /* In a group: each rank writes, rank 2 for example to TRACE_DIR.rank-00002. False: only rank 0 writes, and the others
+     * do not call the hook */
+    bool every_rank;
+    unsigned char reserved[6];
     const hs_env *env;
 } hs_profiler_options;
 

@@ -20,6 +20,8 @@
  * If the program writes or logs to the same terminal, call hs_progress_print() for each line, or hs_progress_clear()
  * before it. examples/trainer/log.c has a logger that does.
  *
+ * In a group only rank 0 calls the hook.
+ *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS

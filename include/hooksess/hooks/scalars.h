@@ -34,6 +34,10 @@ typedef struct hs_scalars_options {
     const char *summary_dir;           /* directory of the event file. NULL: the session's (hs_raw_session_summary_dir) */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
     hs_scalar_sink sink; /* instead of summary_dir and summary_writer. The hook destroys it, also if it is invalid */
+    /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 writes, and the others
+     * do not call the hook */
+    bool every_rank;
+    unsigned char reserved[7];
     const hs_env *env;
 } hs_scalars_options;
 

@@ -40,6 +40,10 @@ typedef struct hs_step_counter_options {
     const char *unit;                  /* with units_per_step: the unit's name, in the plural. Copied. NULL: "examples" */
     double flops_per_step;             /* floating-point operations per step, on all devices. 0: not measured */
     double peak_flops;                 /* (required with flops_per_step) peak operations per second of all devices */
+    /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 writes, and the others
+     * do not call the hook */
+    bool every_rank;
+    unsigned char reserved[7];
     const hs_env *env;
 } hs_step_counter_options;
 

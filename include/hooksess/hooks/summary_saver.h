@@ -35,6 +35,10 @@ typedef struct hs_summary_saver_options {
     const hs_trigger *trigger;         /* instead of every_n_steps and every_n_secs */
     const char *summary_dir;           /* directory of the session's event file. Set either this or summary_writer */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
+    /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 writes, and the others
+     * do not call the hook */
+    bool every_rank;
+    unsigned char reserved[7];
     const hs_env *env;
 } hs_summary_saver_options;
 

@@ -21,6 +21,8 @@
  * Past the limit the log gets a warning: phase, called hook, duration, limit with its origin, and threads of the session's
  * coordinator that are alive. It is repeated each time the duration has doubled. A line reports the end of the stall.
  *
+ * In a group each rank watches itself. Give each rank its own heartbeat file.
+ *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS

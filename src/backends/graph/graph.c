@@ -413,6 +413,7 @@ static hs_code copy_lists(const hs_graph *graph, hs__graph_node *node, const hs_
     node->run = def->run;
     node->self = def->user;
     node->advances_step = def->advances_step;
+    node->collective = def->collective;
     node->n_inputs = hs__names_count(def->inputs);
     node->n_controls = hs__names_count(def->control_inputs);
     node->n_writes = hs__names_count(def->writes);

@@ -56,7 +56,8 @@ struct hs__graph_node {
     /* an op */
     char *type; /* shown by graph viewers. NULL: none */
     hs_op_fn run;
-    bool advances_step;
+    bool advances_step, collective;
+    uint8_t marks;     /* during hs__graph_collective_op */
     bool lists_writes; /* hs_op_def.writes was not NULL */
     hs_output_def *outputs;
     size_t n_outputs;
@@ -186,6 +187,8 @@ hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *er
 
 /* resolve.c. Finds nodes by their names, orders the ops and numbers the slots. */
 hs_code hs__graph_resolve(hs_graph *graph, hs_error *err);
+/* As hs_backend_ops.collective_op, of a resolved graph. */
+const char *hs__graph_collective_op(void *graph, hs_node node, const hs_node *others, size_t n);
 
 /* init.c */
 /* Adds the ops that every graph has, at the first call. */

@@ -651,7 +651,8 @@ static const hs_backend_ops graph_backend_ops =
             .state = graph_state, .graph_def = graph_graph_def, .open = graph_session_open, .run = graph_session_run,
             .close = graph_session_close, .read_variable = graph_read_variable, .write_variable = graph_write_variable,
             .global_step = graph_read_step, .advance_step = graph_advance_step, .guard = graph_guard,
-            .lend_variable = graph_lend_variable, .fork = hs__graph_session_fork, .lend_value = graph_lend_value);
+            .lend_variable = graph_lend_variable, .fork = hs__graph_session_fork, .lend_value = graph_lend_value,
+            .collective_op = hs__graph_collective_op);
 
 /* The backend of a graph that is NULL. Opening a session on it reports the error. */
 

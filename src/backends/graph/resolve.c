@@ -267,3 +267,28 @@ hs_code hs__graph_resolve(hs_graph *graph, hs_error *err)
     graph->resolved = true;
     return HS_OK;
 }
+
+const char *hs__graph_collective_op(void *self, hs_node node, const hs_node *others, size_t n)
+{
+    enum { BY_NODE = 1, BY_OTHERS = 2 };
+    hs_graph *graph = self;
+    const char *found = NULL;
+    bool any = false;
+    for (size_t i = 0; i < graph->n_ops; i++) {
+        any |= graph->order[i]->collective;
+        graph->order[i]->marks = 0;
+    }
+    if (!any)
+        return NULL;
+    ((hs__graph_node *)node.op)->marks = BY_NODE;
+    for (size_t i = 0; i < n; i++)
+        ((hs__graph_node *)others[i].op)->marks |= BY_OTHERS;
+    for (size_t rank = graph->n_ops; rank-- > 0;) { /* an op's dependencies have lower ranks */
+        const hs__graph_node *op = graph->order[rank];
+        for (size_t k = 0; op->marks && k < n_dependencies(op); k++)
+            dependency(op, k)->marks |= op->marks;
+        if (op->collective && op->marks == BY_NODE)
+            found = op->name;
+    }
+    return found;
+}

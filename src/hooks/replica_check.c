@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/replica_check.h>
+
+#include "base/crc32c.h"
+#include "hooks/make.h"
+#include "hooks/ranks.h"
+#include "hooks/timing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DEFAULT_STEPS = 1000 };
+
+typedef struct {
+    hs__hook_base base;
+    hs__timing timing;
+    bool sends_values, due;
+    hs_host_copy copy;
+    const hs_env *session_env;
+} replica_check;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    replica_check *hook = self;
+    hook->session_env = hs_backend_env(backend);
+    hook->due = false;
+    hs_timer_reset(hook->timing.timer);
+    if (!backend.ops->read_variable || (hook->sends_values && !backend.ops->write_variable))
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot %s variables", backend.ops->name,
+                            backend.ops->read_variable ? "set" : "read");
+    return hs_backend_check_global_step(backend, err);
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    replica_check *hook = self;
+    (void)coordinator;
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0)
+        return err->code;
+    hook->due = false;
+    hs_timer_start(hook->timing.timer, step);
+    return HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    replica_check *hook = self;
+    hs_raw_session *session = hs_run_context_session(run);
+    bool fires;
+    (void)values;
+    if (!hs_raw_session_group(session))
+        return HS_OK;
+    hs_code code = hs_timer_fires(hook->timing.timer, run, &fires, err);
+    hook->due |= fires && !hs__session_rank(session); /* rank 0 decides */
+    if (!code && hook->due)
+        hs_run_context_request_boundary(run);
+    return code;
+}
+
+/* The checksums of all variables. */
+
+/* Returns false after the last variable. Sets *checked to false if the variable may differ between the ranks. */
+static bool get_variable(hs_backend backend, size_t index, hs_variable *variable, bool *checked)
+{
+    hs_variable_slice slice;
+    if (!hs_backend_variable(backend, index, variable))
+        return false;
+    *checked = !(variable->flags & HS_VARIABLE_LOCAL) &&
+               !(backend.ops->variable_slice && backend.ops->variable_slice(backend.self, index, &slice));
+    return true;
+}
+
+static uint32_t checksum(const hs_tensor *value)
+{
+    const hs_string *strings = value->data;
+    uint32_t crc = 0;
+    if (value->dtype != HS_STRING)
+        return hs__crc32c(0, value->data, value->bytes);
+    for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
+        crc = hs__crc32c(crc, &strings[i].bytes, sizeof strings[i].bytes);
+        crc = hs__crc32c(crc, strings[i].data, strings[i].bytes);
+    }
+    return crc;
+}
+
+static hs_code read_value(replica_check *hook, hs_raw_session *session, size_t index, const char *name, hs_tensor *host,
+                          hs_error *err)
+{
+    hs_tensor value;
+    hs_code code = hs_raw_session_backend(session).ops->read_variable(hs_raw_session_handle(session), index, &value, err);
+    if (!code && value.data)
+        code = hs_tensor_host(&value, &hook->copy, host, err);
+    else
+        *host = value;
+    if (code)
+        hs_error_prefix(err, "variable '%s'", name);
+    return code;
+}
+
+/* Fills one checksum for each variable, 0 if it is not checked or has no memory. */
+static hs_code compute_checksums(replica_check *hook, hs_raw_session *session, uint32_t *sums, hs_error *err)
+{
+    hs_backend backend = hs_raw_session_backend(session);
+    hs_variable variable;
+    hs_tensor host;
+    hs_code code = HS_OK;
+    bool checked;
+    for (size_t i = 0; !code && get_variable(backend, i, &variable, &checked); i++) {
+        sums[i] = 0;
+        if (checked && !(code = read_value(hook, session, i, variable.name, &host, err)) && host.data)
+            sums[i] = checksum(&host);
+    }
+    return code;
+}
+
+/* The comparison. */
+
+typedef struct {
+    size_t n;       /* variables */
+    uint32_t *sums; /* of this rank */
+    uint32_t *all;  /* at rank 0: of all ranks. NULL: on the other ranks */
+    bool *differs;  /* one for each variable */
+} comparison;
+
+/* What rank 0 finds. */
+typedef struct {
+    int64_t variable; /* the first that differs */
+    int64_t n;        /* variables that differ */
+    int32_t rank;     /* the first in the minority */
+    bool several;     /* ranks in the minority */
+    char ranks[200];
+} divergence;
+
+static hs_code allocate(comparison *c, const hs_env *env, const hs_raw_session *session, hs_error *err)
+{
+    const hs_group *group = hs_raw_session_group(session);
+    const size_t rank_count = (size_t)group->ops->rank_count(group->self);
+    hs_variable variable;
+    while (hs_backend_variable(hs_raw_session_backend(session), c->n, &variable))
+        c->n++;
+    c->sums = hs_env_alloc(env, (c->n + 1) * sizeof *c->sums);
+    c->differs = hs_env_alloc(env, (c->n + 1) * sizeof *c->differs);
+    if (!hs__session_rank(session))
+        c->all = hs_env_alloc(env, (c->n + 1) * rank_count * sizeof *c->all);
+    if (c->sums && c->differs && (c->all || hs__session_rank(session)))
+        return HS_OK;
+    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the checksums of %zu variables", c->n);
+}
+
+static void release(comparison *c, const hs_env *env)
+{
+    hs_env_free(env, c->sums);
+    hs_env_free(env, c->all);
+    hs_env_free(env, c->differs);
+}
+
+/* Collective: compares a checksum of the checksums. */
+static hs_code are_equal(const comparison *c, const hs_group *group, bool *equal, hs_error *err)
+{
+    uint64_t sum = hs__crc32c(0, c->sums, c->n * sizeof *c->sums), words[] = {sum, ~sum};
+    hs_code code = group->ops->allreduce_or(group->self, words, 2, err);
+    *equal = !(words[0] & words[1]);
+    return code;
+}
+
+static void receive(void *user, int32_t rank, hs_bytes bytes)
+{
+    comparison *c = user;
+    memset(c->all + (size_t)rank * c->n, 0, c->n * sizeof *c->all);
+    if (bytes.size && bytes.size <= c->n * sizeof *c->all)
+        memcpy(c->all + (size_t)rank * c->n, bytes.data, bytes.size);
+}
+
+/* Returns the checksum that most ranks have. */
+static uint32_t majority(const comparison *c, size_t variable, int32_t rank_count)
+{
+    int32_t most = 0;
+    uint32_t best = 0;
+    for (int32_t i = 0; i < rank_count; i++) {
+        uint32_t sum = c->all[(size_t)i * c->n + variable];
+        int32_t same = 0;
+        for (int32_t k = 0; k < rank_count; k++)
+            same += c->all[(size_t)k * c->n + variable] == sum;
+        if (same > most) {
+            most = same;
+            best = sum;
+        }
+    }
+    return best;
+}
+
+/* Fills the ranks that do not have `sum`. */
+static void list_minority(const comparison *c, size_t variable, int32_t rank_count, uint32_t sum, divergence *found)
+{
+    size_t used = 0;
+    found->rank = -1;
+    for (int32_t i = 0; i < rank_count; i++) {
+        if (c->all[(size_t)i * c->n + variable] == sum)
+            continue;
+        found->several = found->rank >= 0;
+        if (!found->several)
+            found->rank = i;
+        if (used + 24 < sizeof found->ranks)
+            used += (size_t)snprintf(found->ranks + used, sizeof found->ranks - used, used ? ", %d" : "%d", (int)i);
+    }
+}
+
+/* At rank 0. */
+static void find_divergence(const replica_check *hook, comparison *c, int32_t rank_count, divergence *found)
+{
+    found->n = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        c->differs[i] = false;
+        for (int32_t k = 1; k < rank_count; k++)
+            c->differs[i] |= c->all[(size_t)k * c->n + i] != c->all[i];
+        if (!c->differs[i] || found->n++)
+            continue;
+        found->variable = (int64_t)i;
+        list_minority(c, i, rank_count, hook->sends_values ? c->all[i] : majority(c, i, rank_count), found);
+    }
+}
+
+/* Sending values. */
+
+static hs_code send_variable(replica_check *hook, hs_raw_session *session, size_t index, const hs_variable *variable,
+                             hs_error *err)
+{
+    const hs_group *group = hs_raw_session_group(session);
+    hs_tensor host;
+    uint64_t words[2];
+    hs_code code = read_value(hook, session, index, variable->name, &host, err);
+    if (!code && (!host.data || variable->dtype == HS_STRING))
+        code = hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' differs, but its value cannot be sent: it %s",
+                            variable->name, host.data ? "is of type string" : "has no memory");
+    void *copy = code ? NULL : hs_env_alloc(&hook->base.env, host.bytes + 1);
+    if (!code && !copy)
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a copy of variable '%s'", variable->name);
+    if (!code && !(code = hs__check_ranks(session, err))) {
+        words[0] = host.bytes;
+        words[1] = ~words[0];
+        code = group->ops->allreduce_or(group->self, words, 2, err);
+        if (!code && words[0] & words[1])
+            code = hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' does not have the same size on all ranks",
+                                variable->name);
+    }
+    if (!code) {
+        memcpy(copy, host.data, host.bytes);
+        code = group->ops->broadcast(group->self, copy, host.bytes, 0, err);
+    }
+    if (!code && hs__session_rank(session)) {
+        host.data = copy;
+        host.memory = NULL;
+        code = hs_raw_session_backend(session).ops->write_variable(hs_raw_session_handle(session), index, &host, err);
+    }
+    hs_env_free(&hook->base.env, copy);
+    return code;
+}
+
+static hs_code send_values(replica_check *hook, hs_raw_session *session, comparison *c, hs_error *err)
+{
+    const hs_group *group = hs_raw_session_group(session);
+    hs_variable variable;
+    hs_code code = group->ops->broadcast(group->self, c->differs, c->n * sizeof *c->differs, 0, err);
+    for (size_t i = 0; !code && hs_backend_variable(hs_raw_session_backend(session), i, &variable); i++)
+        if (c->differs[i])
+            code = send_variable(hook, session, i, &variable, err);
+    return code;
+}
+
+/* All ranks fail with the error of the first rank in the minority. */
+static hs_code fail(hs_raw_session *session, const divergence *found, const char *name, hs_error *err)
+{
+    hs_error why;
+    hs_error_set(&why, HS_DATA_LOSS, "variable '%s' differs on rank%s %s from the other ranks", name,
+                 found->several ? "s" : "", found->ranks);
+    hs_raw_session_refuse_saves(session, &why);
+    return hs__session_rank(session) == found->rank ? hs_error_set(err, why.code, "%s", why.message) : HS_OK;
+}
+
+static void log_divergence(const replica_check *hook, const divergence *found, const char *name, int64_t step)
+{
+    char more[48] = "";
+    if (found->n > 1)
+        snprintf(more, sizeof more, " and %lld more", (long long)found->n - 1);
+    hs_log(hook->session_env, HS_LOG_WARNING,
+           "step %lld: variable '%s'%s differed on rank%s %s; all ranks have the values of rank 0 now", (long long)step,
+           name, more, found->several ? "s" : "", found->ranks);
+}
+
+static hs_code compare(replica_check *hook, hs_raw_session *session, comparison *c, int64_t step, hs_error *err)
+{
+    const hs_group *group = hs_raw_session_group(session);
+    divergence found = {.rank = -1};
+    hs_variable variable;
+    bool equal;
+    hs_code code = are_equal(c, group, &equal, err);
+    if (code || equal ||
+        (code = group->ops->gather(group->self, (hs_bytes){c->sums, c->n * sizeof *c->sums}, 0, receive, c, err)))
+        return code;
+    if (!hs__session_rank(session))
+        find_divergence(hook, c, group->ops->rank_count(group->self), &found);
+    if ((code = group->ops->broadcast(group->self, &found, sizeof found, 0, err)))
+        return code;
+    hs_backend_variable(hs_raw_session_backend(session), (size_t)found.variable, &variable);
+    if (!hook->sends_values)
+        return fail(session, &found, variable.name, err);
+    code = send_values(hook, session, c, err);
+    if (!code && !hs__session_rank(session))
+        log_divergence(hook, &found, variable.name, step);
+    return code;
+}
+
+static hs_code check_ranks(replica_check *hook, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    comparison c = {0};
+    hs_code code = allocate(&c, &hook->base.env, session, err);
+    if (!code)
+        code = compute_checksums(hook, session, c.sums, err);
+    if (!code && !(code = hs__check_ranks(session, err)))
+        code = compare(hook, session, &c, step, err);
+    release(&c, &hook->base.env);
+    return code;
+}
+
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    replica_check *hook = self;
+    hs_boundary which = hs_run_context_boundary(run);
+    if (which == HS_BOUNDARY_END)
+        return HS_OK;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
+    if (which == HS_BOUNDARY_CREATED) {
+        hs_timer_begin(hook->timing.timer, run, step);
+        return HS_OK;
+    }
+    hs_raw_session *session = hs_run_context_session(run);
+    bool due = hs_raw_session_group(session) && hs_run_context_agree(run, hook->due);
+    hook->due = false;
+    if (!due)
+        return HS_OK;
+    if (hs__session_rank(session))
+        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
+    return check_ranks(hook, session, step, err);
+}
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_timer_save(((const replica_check *)self)->timing.timer, out, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    replica_check *hook = self;
+    hook->due = false;
+    return hs_timer_load(hook->timing.timer, in, err);
+}
+
+static void destroy(void *self)
+{
+    replica_check *hook = self;
+    hs_timer_free(hook->timing.timer);
+    hs_host_copy_free(&hook->copy);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = HS_INIT(
+    hs_hook_ops, .name = "replica_check", .begin = begin, .after_create_session = after_create_session,
+    .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
+
+static hs_code check(const void *given, hs_error *err)
+{
+    const hs_replica_check_options *options = given;
+    if (options->on_divergence != HS_DIVERGENCE_FAIL && options->on_divergence != HS_DIVERGENCE_SEND_VALUES)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "on_divergence is %d; it must be HS_DIVERGENCE_FAIL or HS_DIVERGENCE_SEND_VALUES",
+                            (int)options->on_divergence);
+    return HS_OK;
+}
+
+static hs_code fill(void *self, const void *given, hs_error *err)
+{
+    replica_check *hook = self;
+    const hs_replica_check_options *options = given;
+    bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
+    const hs__timing_options timing = {
+        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .trigger = options->trigger};
+    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    if (!code && hook->timing.last)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "trigger: last is set, but the hook checks runs, and no run follows the last one");
+    hook->copy.env = &hook->base.env;
+    hook->sends_values = options->on_divergence == HS_DIVERGENCE_SEND_VALUES;
+    return code;
+}
+
+hs_hook hs_replica_check_hook(const hs_replica_check_options *given)
+{
+    return HS__HOOK_MAKE(&ops, replica_check, hs_replica_check_options, check, fill, given);
+}
