@@ -27,21 +27,6 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 static const hs_hook_ops counter_ops =
     HS_INIT(hs_hook_ops, .name = "counter", .after_run = after_run, .save_state = save_state, .load_state = load_state);
 
-static void run_to(int64_t step, counter_hook *hook)
-{
-    hs_graph *g = hs_graph_new(NULL);
-    hs_session *s = hs_training_session_open(
-        hs_graph_backend(g),
-        HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .hooks = HS_HOOKS(HS_HOOK(.ops = &counter_ops, .self = hook),
-                                                                       hs_stop_at_step(.last_step = step))),
-        NULL);
-    while (hs_step_begin(s))
-        hs_step_end(s);
-    hs_outcome outcome = hs_session_close(s, NULL);
-    assert(hs_outcome_exit_code(&outcome) == 0 && outcome.step == step);
-    hs_graph_free(g);
-}
-
 /* BLOCK */
 
 int main(void)
