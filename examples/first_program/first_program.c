@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first program: own mathematics, everything else given. Kill it at any moment and start it again: it goes on.
+/* The first program: own mathematics, everything else given. Kill it at any moment and start it again: it continues.
  *
  * It fits a line to the points of a parabola. docs/guide/your-loop.md shows the part between the marks. */
 #include <stdio.h>

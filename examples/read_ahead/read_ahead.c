@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches that a thread reads ahead, an evaluation every so many steps, and the best state at the end. Kill it at any time
- * and start it again: it goes on with the batch that would have come next. read_ahead DIRECTORY */
+ * and start it again: it continues with the batch that would have come next. read_ahead DIRECTORY */
 #include <hooksess/hooksess.h>
 
 #include <math.h>
