@@ -5,7 +5,7 @@
 #   tools          the command `hooksess`
 #   testing        libhooksess_testing with its header, CMake targets and .pc file
 #   tensorflow     libhooksess_tensorflow with its headers and CMake target
-#   documentation  README, change log, license, documents and examples
+#   documentation  README, change log, license, security, documents and examples
 # Rules without a component belong to development.
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 include(CMakePackageConfigHelpers)
@@ -29,7 +29,7 @@ install(
   PATTERN testing.h EXCLUDE
   PATTERN tensorflow*.h EXCLUDE)
 install(FILES include/hooksess/simulation.h include/hooksess/testing.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT testing)
-install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation PATTERN __pycache__ EXCLUDE)
 
 # One export set per library: a program that links the shared libraries needs no dependencies of the static ones, and the

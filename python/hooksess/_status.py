@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -61,14 +62,23 @@ class Outcome:
     pid: int
 
 
+def _open_regular(path: str, flags: int) -> int:
+    """Opens a file. Does not wait for the other end of a FIFO."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise ValueError("it is not a regular file")
+
+
 def _fields(directory: str | os.PathLike[str], name: str) -> tuple[str, dict[str, Any]] | None:
     path = os.path.join(os.fsdecode(directory), name)
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=_open_regular) as file:
             found = json.load(file)
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"'{path}' is damaged: {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"'{path}' is damaged: it holds no object")

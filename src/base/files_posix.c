@@ -288,6 +288,13 @@ static hs_code posix_make_directory(void *user, const char *path, hs_error *err)
     return mkdir(path, 0777) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot create the directory", path);
 }
 
+/* Times before 1678 and after 2262 do not fit: the nearest one that does. A file can have any time. */
+static int64_t nanoseconds(const struct timespec *time)
+{
+    const int64_t most = INT64_MAX / 1000000000 - 1, secs = time->tv_sec;
+    return (secs < -most ? -most : secs > most ? most : secs) * 1000000000 + time->tv_nsec;
+}
+
 static hs_code posix_stat(void *user, const char *path, hs_file_stat *out, hs_error *err)
 {
     char buffer[PATH_MAX];
@@ -298,7 +305,7 @@ static hs_code posix_stat(void *user, const char *path, hs_file_stat *out, hs_er
         return hs_error_set_errno(err, errno, "%s", path);
     *out = (hs_file_stat){
         .bytes = (uint64_t)found.st_size,
-        .modified_ns = (int64_t)found.st_mtim.tv_sec * 1000000000 + found.st_mtim.tv_nsec,
+        .modified_ns = nanoseconds(&found.st_mtim),
         .is_directory = S_ISDIR(found.st_mode),
     };
     return HS_OK;

@@ -768,6 +768,8 @@ static hs_code check(const void *given, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "busy is %d, not an hs_busy_policy", (int)options->busy);
     if (options->on_failure < HS_SAVE_FAILURE_SKIP || options->on_failure > HS_SAVE_FAILURE_FAIL)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %d, not an hs_save_failure", (int)options->on_failure);
+    if (options->group && (!options->group->ops || !options->group->ops->rank))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "group has no function rank");
     return HS_OK;
 }
 
@@ -789,6 +791,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
+    hook->base.flags = options->group ? HS_HOOK_STATE_VARIES : 0; /* each rank has its own timer */
     hook->saver = options->saver;
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;
@@ -814,8 +817,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
 {
-    hs_hook hook = HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, check, fill, given);
-    if (given && given->group)
-        hook.flags |= HS_HOOK_STATE_VARIES; /* each rank has a timer of its own */
-    return hook;
+    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, check, fill, given);
 }

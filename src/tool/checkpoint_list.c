@@ -149,7 +149,7 @@ bool list_checkpoints(checkpoint_list *list, const char *directory)
     if (!done)
         say("%s", err.message);
     for (size_t i = 0; i < all.n; i++)
-        if (ends_in(all.names[i], ".index") || ends_in(all.names[i], ".safetensors"))
+        if (prefix_length(all.names[i]) && (ends_in(all.names[i], ".index") || ends_in(all.names[i], ".safetensors")))
             add_row(list, directory, all.names[i]);
     sort(list, by_path);
     for (size_t i = 0; i < all.n; i++) {

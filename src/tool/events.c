@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L /* S_ISREG */
 #include "events.h"
 #include "checkpoint_open.h"
 #include "command.h"
@@ -8,6 +9,7 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void on_damage(void *user, const hs_event_damage *damage)
 {
@@ -87,6 +89,15 @@ char *text_of(hs_string string)
     }
     text[used] = '\0';
     return text;
+}
+
+bool can_be_replaced(const char *path)
+{
+    struct stat found;
+    if (stat(path, &found) != 0 || S_ISREG(found.st_mode))
+        return true;
+    say("%s: is not a regular file", path);
+    return false;
 }
 
 uint64_t size_of_file(const char *path)

@@ -408,7 +408,8 @@ int events_compact(const struct call *call)
         say("%s: is not a directory", c.directory);
     } else if (!c.output == !call->given[OPTION_DELETE]) {
         say("give exactly one of --delete and --output FILE");
-    } else if ((c.output ? is_elsewhere(c.output, c.directory) : lock_directory(c.directory, &saver)) &&
+    } else if ((c.output ? is_elsewhere(c.output, c.directory) && can_be_replaced(c.output)
+                         : lock_directory(c.directory, &saver)) &&
                open_events(&seen, c.directory)) {
         while (next_event(&seen, &event))
             note_event(&c, event);

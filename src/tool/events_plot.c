@@ -134,6 +134,8 @@ static void write_json(const plot *p)
 
 static bool write_svg(const chart *c, const char *path)
 {
+    if (!can_be_replaced(path))
+        return false;
     const hs_file_system *files = &hs_env_default()->files;
     char *text = NULL, *tmp = must_allocate(NULL, strlen(path) + sizeof ".tmp", 1);
     size_t bytes = 0;

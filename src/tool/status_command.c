@@ -192,7 +192,7 @@ static double rate_of_checkpoints(const run *r)
         if (strcmp(row->kind, "checkpoint") == 0)
             before = row;
     return before && before->step >= 0
-               ? rate_of((double)(last->step - before->step), (double)(last->time_ns - before->time_ns) / 1e9)
+               ? rate_of((double)(last->step - before->step), ((double)last->time_ns - (double)before->time_ns) / 1e9)
                : (double)NAN;
 }
 
@@ -220,7 +220,7 @@ static void evaluate(run *r)
 
 static double age_secs(int64_t ns)
 {
-    double secs = (double)(hs_env_realtime_ns(NULL) - ns) / 1e9;
+    double secs = ((double)hs_env_realtime_ns(NULL) - (double)ns) / 1e9;
     return secs > 0 ? secs : 0;
 }
 

@@ -42,7 +42,9 @@ bool parse_time(const char *text, int64_t *ns)
 
 const char *duration_text(char text[TIME_TEXT], double secs)
 {
-    if (secs < 120)
+    if (secs < 0.01)
+        snprintf(text, TIME_TEXT, "%.3g ms", secs * 1e3);
+    else if (secs < 120)
         snprintf(text, TIME_TEXT, secs < 1 ? "%.3f s" : "%.1f s", secs);
     else if (secs < 7200)
         snprintf(text, TIME_TEXT, "%.0f min", secs / 60);

@@ -551,6 +551,20 @@ static void stat_returns_size_and_time(void **state)
     assert_int_equal(found.modified_ns, 1234567890987654321);
 }
 
+static void a_time_that_does_not_fit_is_the_nearest_one(void **state)
+{
+    (void)state;
+    hs_file_stat found;
+    struct stat stored;
+    const struct timespec times[] = {{10000000000, 5}, {10000000000, 5}}; /* in the year 2286 */
+    put("f", "12345");
+    assert_int_equal(utimensat(AT_FDCWD, in("f"), times, 0), 0);
+    assert_int_equal(stat(in("f"), &stored), 0);
+    assert_ok(fs->stat(NULL, in("f"), &found, &err), &err);
+    if (stored.st_mtim.tv_sec == times[1].tv_sec) /* not every file system has such times */
+        assert_int_equal(found.modified_ns, 9223372035000000005);
+}
+
 static void stat_distinguishes_directories_and_missing_files(void **state)
 {
     (void)state;
@@ -718,6 +732,7 @@ int main(void)
         TEST(sync_directory_reaches_the_disk),
         TEST(a_directory_may_be_descriptor_0),
         TEST(stat_returns_size_and_time),
+        TEST(a_time_that_does_not_fit_is_the_nearest_one),
         TEST(stat_distinguishes_directories_and_missing_files),
         TEST(list_visits_each_name_but_the_dots),
         TEST(list_ends_when_the_visitor_says_so),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several checkpoints become one. */
+#include "base/crc32c.h"
 #include "base/file_spy.h"
 #include "checkpoint/merging.h"
 
@@ -240,6 +241,42 @@ static void damage_anywhere_is_found(void **state)
         assert_true(file && fseek(file, places[i / 2], SEEK_SET) == 0 && fputc('!', file) == '!' && fclose(file) == 0);
         assert_fails(merge_by(i % 2 ? NULL : &spy.env), HS_DATA_LOSS, &err, "b.data-00000-of-00001: checksum mismatch");
         assert_int_equal(files_of("merged"), 0);
+    }
+}
+
+/* Writes the checkpoint "b" with "large" and a tensor without elements, whose data are in the middle of it. */
+static void write_empty_within(int64_t offset, uint32_t crc)
+{
+    char *bytes = malloc(LARGE_BYTES);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < LARGE_BYTES; i++)
+        bytes[i] = large_byte(i);
+    test_write_file(DATA_FILE, bytes, LARGE_BYTES);
+    index_begin();
+    index_put_header(1);
+    index_put_claim("large", &(claim){.dtype = HS_UINT8,
+                                      .n_dims = 1,
+                                      .dims = {LARGE_BYTES},
+                                      .size = LARGE_BYTES,
+                                      .crc = hs__crc32c(0, bytes, LARGE_BYTES)});
+    index_put_claim("none", &(claim){.n_dims = 1, .offset = offset, .crc = crc});
+    index_end();
+    free(bytes);
+}
+
+static void an_empty_tensor_may_be_anywhere(void **state)
+{
+    (void)state;
+    static const int64_t offsets[] = {0, 10, 2 << 20, (2 << 20) + 10, LARGE_BYTES};
+    file_spy spy;
+    file_spy_init(&spy, &t.env);
+    for (size_t i = 0; i < 2 * sizeof offsets / sizeof *offsets; i++) {
+        write_empty_within(offsets[i / 2], 0);
+        assert_ok(merge_by(i % 2 ? NULL : &spy.env), &err);
+        assert_large("merged");
+        assert_int_equal(unlink(in("merged.index")), 0);
+        write_empty_within(offsets[i / 2], 1);
+        assert_fails(merge_by(i % 2 ? NULL : &spy.env), HS_DATA_LOSS, &err, "checksum mismatch of 'none'");
     }
 }
 
@@ -541,6 +578,7 @@ int main(void)
         TEST(a_file_with_several_names_is_copied),
         TEST(a_symbolic_link_is_copied),
         TEST(damage_anywhere_is_found),
+        TEST(an_empty_tensor_may_be_anywhere),
         TEST(tb_036s_one_missing_level_is_created),
         TEST(tb_006_slices_of_several_are_put_together),
         TEST(tensors_of_unknown_types_are_merged_unchanged),

@@ -2,6 +2,7 @@
 """status.json and outcome.json are objects."""
 import datetime
 import json
+import os
 import re
 import socket
 import unittest
@@ -78,6 +79,17 @@ class Files(TestCase):
                     (self.directory / name).write_bytes(content)
                     with self.assertRaisesRegex(ValueError, name):
                         read(self.directory)
+
+    def test_a_deeply_nested_file_is_damaged(self):
+        for content in (b"[" * 100000, b'{"a":' * 100000):
+            (self.directory / "status.json").write_bytes(content)
+            with self.assertRaisesRegex(ValueError, "status.json"):
+                hooksess.status(self.directory)
+
+    def test_a_fifo_is_refused_without_waiting(self):
+        os.mkfifo(self.directory / "status.json")
+        with self.assertRaisesRegex(ValueError, "status.json.*regular file"):
+            hooksess.status(self.directory)
 
 
 if __name__ == "__main__":

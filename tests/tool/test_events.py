@@ -200,6 +200,12 @@ class Compact(EventsCase):
         self.assertIn("nowhere", self.says("events", "compact", "--output", "nowhere/at.all", "run"))
         self.assertEqual(len(self.names()), 2)
 
+    def test_an_output_does_not_replace_a_device(self):
+        self.write_run()
+        os.symlink("/dev/null", self.directory / "link")
+        self.assertIn("link: is not a regular file", self.says("events", "compact", "--output", "link", "run"))
+        self.assertEqual(os.readlink(self.directory / "link"), "/dev/null")
+
     def test_old_files_are_deleted_with_delete(self):
         self.write_run()
         done = self.json("events", "compact", "--json", "--delete", "run")

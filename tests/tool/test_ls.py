@@ -128,7 +128,7 @@ class Directories(ToolCase):
             old.rename(old.with_name(old.name.replace("model-2.", "model-2.nonfinite.")))
         self.make("m", {"a": ("float", [2], [1, 2])})
         self.prints("checkpoint", "convert", "m", "run/export.safetensors")
-        for name in "events.out.tfevents.1.a", "model-3.data-00000-of-00001", "model-4.index.tmp", "graph.pbtxt":
+        for name in "events.out.tfevents.1.a", "model-3.data-00000-of-00001", "model-4.index.tmp", "graph.pbtxt", ".index":
             self.write(f"run/{name}", b"x")
         self.write("run/checkpoint", b'model_checkpoint_path: "model-1"\n')
         found = self.json("checkpoint", "ls", "--json", "run")

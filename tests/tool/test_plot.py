@@ -4,6 +4,7 @@ import math
 import os
 import pty
 import re
+import stat
 import struct
 import subprocess
 import termios
@@ -236,6 +237,16 @@ class Svg(PlotCase):
         (self.directory / "taken").mkdir()
         self.assertIn("taken", self.says("events", "plot", "--svg", "taken", "loss", "a"))
         self.assertEqual(sorted(os.listdir(self.directory)), ["a", "taken"])
+
+    def test_what_is_not_a_regular_file_stays(self):
+        self.write_run("a", [(1, 1)])
+        os.mkfifo(self.directory / "fifo")
+        os.symlink("/dev/null", self.directory / "link")
+        for name in "fifo", "link":
+            self.assertIn(f"{name}: is not a regular file", self.says("events", "plot", "--svg", name, "loss", "a"))
+        self.assertTrue(stat.S_ISFIFO(os.lstat(self.directory / "fifo").st_mode))
+        self.assertEqual(os.readlink(self.directory / "link"), "/dev/null")
+        self.assertEqual(sorted(os.listdir(self.directory)), ["a", "fifo", "link"])
 
     def test_an_earlier_file_stays_if_there_is_nothing_to_draw(self):
         self.write_run("a", [(1, NAN)])

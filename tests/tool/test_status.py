@@ -145,6 +145,10 @@ class Progress(RunCase):
         self.write(EVENTS, version() + start(41) + scalars(60, **{"global_step/sec": 2.5}) + scalars(80, **{"global_step/sec": 4}))
         self.assertEqual(self.status()["steps_per_sec"], 4)
 
+    def test_short_steps_have_a_duration(self):
+        self.write(EVENTS, version() + start(41) + scalars(60, **{"global_step/sec": 40000.0}))
+        self.assertIn("4e+04 steps per second, 0.025 ms per step\n", self.prints("status", "run"))
+
     def test_a_start_begins_anew(self):
         self.write(EVENTS, scalars(90, **{"global_step/sec": 2.5}) + start(41) + scalars(50, loss=1))
         found = self.status()
