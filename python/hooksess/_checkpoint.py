@@ -98,7 +98,8 @@ def _bfloat16() -> Any:
 class Checkpoint(Mapping[str, Array]):
     """A checkpoint, as a mapping of variables' names to numpy arrays.
 
-    path  the prefix of a checkpoint ("run/model.ckpt-1000"), its index file, or a directory, whose newest it is
+    path  the prefix of a checkpoint ("run/model.ckpt-1000"), its index file, a safetensors file, or a directory, whose
+          newest checkpoint is opened
 
     Opening reads only the index. Each access reads a variable from the file and verifies it; a variable that was saved in
     slices is one array. Any thread may use the object. Close it, or use it in a `with` statement.

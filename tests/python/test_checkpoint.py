@@ -54,6 +54,18 @@ class Trained(TestCase):
         self.assertEqual(states["hook/chart"].data, b"abc")
         self.assertFalse([name for name in states if ":" in name])
 
+    def test_a_safetensors_file_opens_like_a_checkpoint(self):
+        header = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"n":{"dtype":"I64","shape":[],"data_offsets":[8,16]}}'
+        path = self.directory / "weights.safetensors"
+        path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<ffq", 1.5, -2, 7))
+        with hooksess.Checkpoint(path) as checkpoint:
+            self.assertEqual(list(checkpoint), ["n", "w"])
+            assert_array_equal(checkpoint["w"], numpy.array([1.5, -2], numpy.float32))
+            assert_array_equal(checkpoint.read("w", numpy.s_[1:]), numpy.array([-2], numpy.float32))
+            self.assertEqual(checkpoint["n"], 7)
+            with self.assertRaisesRegex(hooksess.Error, "UNIMPLEMENTED"):
+                checkpoint.verify()
+
     def test_damage_is_an_error_with_the_message_of_the_library(self):
         data = next(self.directory.glob("model.ckpt-5.data-*"))
         content = bytearray(data.read_bytes())
