@@ -58,20 +58,21 @@ static int weight(hs_code code)
 static void merge_report(void *user, int32_t rank, hs_bytes bytes)
 {
     hs__rank_report *merged = user;
-    const hs__rank_report *report = bytes.data;
-    if (bytes.size != sizeof *report)
+    hs__rank_report report; /* a copy, because an engine need not align the bytes */
+    if (bytes.size != sizeof report)
         return; /* the next comparison of the ranks reports another version of the library */
+    memcpy(&report, bytes.data, sizeof report);
     if (rank == 0)
-        merged->saved_step = report->saved_step;
+        merged->saved_step = report.saved_step;
     if (!merged->signal)
-        merged->signal = report->signal;
+        merged->signal = report.signal;
     if (!merged->stop_hook[0])
-        memcpy(merged->stop_hook, report->stop_hook, sizeof merged->stop_hook);
-    if (weight(report->error.code) <= weight(merged->error.code))
+        memcpy(merged->stop_hook, report.stop_hook, sizeof merged->stop_hook);
+    if (weight(report.error.code) <= weight(merged->error.code))
         return;
     merged->rank = rank;
-    merged->error = report->error;
-    memcpy(merged->failed_hook, report->failed_hook, sizeof merged->failed_hook);
+    merged->error = report.error;
+    memcpy(merged->failed_hook, report.failed_hook, sizeof merged->failed_hook);
 }
 
 /* Replaces the report of this rank by the merged report of all ranks. */
