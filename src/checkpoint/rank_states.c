@@ -200,6 +200,8 @@ hs_code hs__rank_states_gather(hs_raw_session *session, hs_error *err)
     hs__buffer own;
     receiving r = {.session = session, .own = &own};
     hs__rank_states_free(session);
+    if (session->rank_count == 1)
+        return HS_OK;
     hs__buffer_init(&own, &session->env);
     write_states(&own, session);
     hs_code code = hs__group_gather(session->group, (hs_bytes){own.data, own.size}, 0, receive, &r, err);

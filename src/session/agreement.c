@@ -430,6 +430,8 @@ bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
     if (!session || !hs__is_replica(session))
         return mine;
     const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
+    if (hook && hook->cold->trigger == HS__NO_TRIGGER)
+        return mine; /* the other ranks do not have the hook */
     return agree_in_boundary(session, mine ? HS__WORD_YES : 0, hook) && session->agreement.word & HS__WORD_YES;
 }
 

@@ -6,15 +6,18 @@
 
 #include "replicas/group.h"
 
+#include <stdatomic.h>
+
+/* clang-format off */
 /* The decisions that the sessions of a group (group.h) make together: whether a run has failed, why the sessions stop,
  * which hooks act in a boundary.
  *
  * An agreement is one bitwise-OR allreduce of four words:
  *
- *   word 0   what holds on at least one rank: bits 0 to 15 are the causes of its stop (enum hs__stop), then HS__WORD_*,
- * from bit 32 on the hooks that requested a boundary word 1   what does not hold on at least one rank (HS__WORD1_*). A
- * clear bit means that it holds on all ranks word 2   the global step; word 3: its complement. (word 2 & word 3) != 0: the
- * steps differ
+ *   word 0         what holds on at least one rank: bits 0 to 15 are the causes of its stop (enum hs__stop), then
+ *                  HS__WORD_*, from bit 32 on the hooks that requested a boundary
+ *   word 1         what does not hold on at least one rank (HS__WORD1_*). A clear bit means that it holds on all ranks
+ *   words 2 and 3  the global step and its complement. (word 2 & word 3) != 0: the steps differ
  *
  * If the combined words contain news (a failure, a new cause of a stop, a rank that closes), each rank sends a report to
  * the chief, which merges them and broadcasts the result. All ranks see the same words, so that all make the same calls.
@@ -26,8 +29,8 @@
  *   closing            repeated until all ranks are closing; after the last boundaries, until all have called them. Then a
  *                      barrier: if a rank died after it had sent its part, all other ranks fail
  *
- * All these are the same call. So a rank that fails, or closes its session, joins the agreement in which the others wait.
- */
+ * All these are the same call. So a rank that fails, or closes its session, joins the agreement in which the others wait. */
+/* clang-format on */
 
 /* Bits of word 0. */
 #define HS__WORD_STOPS         ((uint64_t)0xffff)
@@ -67,9 +70,9 @@ typedef struct hs__agreement {
     uint64_t run_word; /* and of the last one at the end of a run */
     bool all_closing;  /* in the last agreement */
     bool all_ended;
-    unsigned stops;           /* agreed hs__stop bits */
-    int64_t runs_to_end;      /* training runs until the next agreement at the end of a run */
-    uint64_t triggers;        /* bits of the hooks that requested a boundary since the last agreement at the end of a run */
+    atomic_uint stops;   /* agreed hs__stop bits; any thread reads them */
+    int64_t runs_to_end; /* training runs until the next agreement at the end of a run */
+    uint64_t triggers;   /* bits of the hooks that requested a boundary since the last agreement at the end of a run */
     bool boundary_requested;
     bool settled;       /* the failure of this call is agreed, */
     hs_error failure;   /* and is this one, or HS_STOP and HS_OUT_OF_RANGE */

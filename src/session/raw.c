@@ -134,7 +134,7 @@ bool hs_raw_session_stop_requested(const hs_raw_session *raw)
 {
     if (raw)
         hs__bump_progress(hs__session_of(raw));
-    return !raw || hs_session_should_stop(hs__session_of(raw)) ||
+    return !raw || hs_session_should_stop(hs__session_of(raw)) || hs__stop_requested(hs__session_of(raw)) ||
            hs_coordinator_should_stop(hs__session_of(raw)->coordinator);
 }
 

@@ -167,9 +167,10 @@ typedef struct hs__recovery {
 
 /* signals.c */
 typedef struct hs__signals {
-    bool handled;                 /* hs_session_options.signals */
-    double grace_secs;            /* 0: no limit, or not handled */
-    atomic_int first;             /* the first signal that requested a stop */
+    bool handled;      /* hs_session_options.signals */
+    double grace_secs; /* 0: no limit, or not handled */
+    atomic_int first;  /* the first signal that requested a stop */
+    int adopted;       /* the same of another rank of the group, which does not count as the first here; 0: none */
     atomic_int_fast64_t first_ns; /* its time, by the system's monotonic clock */
     int64_t deadline_ns;          /* when the process may be killed, by env; 0: not computed since the stop request */
 } hs__signals;

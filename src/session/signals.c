@@ -199,14 +199,13 @@ hs_code hs__signals_copy_options(struct hs_session *session, bool handled, doubl
 
 int hs__signals_first(const struct hs_session *session)
 {
-    return atomic_load(&((struct hs_session *)session)->signals.first);
+    int own = atomic_load(&((struct hs_session *)session)->signals.first);
+    return own ? own : session->signals.adopted;
 }
 
 void hs__signals_adopt(struct hs_session *session, int signal)
 {
-    int none = 0;
-    if (atomic_compare_exchange_strong(&session->signals.first, &none, signal))
-        atomic_store(&session->signals.first_ns, now_ns());
+    session->signals.adopted = signal;
 }
 
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err)

@@ -774,6 +774,30 @@ static void without_a_group_an_own_loop_can_report_the_end_of_its_input(void **s
     assert_true(hs_op_has_input(NULL));
 }
 
+static hs_code request_stop(void *user, hs_op *op, hs_error *err)
+{
+    hs_session *session = *(hs_session **)user;
+    (void)op, (void)err;
+    hs_session_request_stop(session);
+    assert_true(hs_session_poll(session));
+    assert_false(hs_session_should_stop(session)); /* not agreed yet */
+    return HS_OK;
+}
+
+static void long_work_ends_before_a_stop_is_agreed(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_session *session = NULL;
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_op(graph, .name = "train", .run = request_stop, .user = &session);
+    session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.group = &group_of_one), &err);
+    assert_ok(hs_session_run(session, "train", &err), &err);
+    assert_true(hs_session_should_stop(session));
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
 /* Opens a session in a group of one. */
 static hs_code open_code(const hs_session_options *options, hs_error *err)
 {
@@ -892,6 +916,7 @@ int main(void)
         ranked(one_rank_trains_as_a_session_without_a_group),
         cmocka_unit_test(without_a_group_the_gate_is_open),
         cmocka_unit_test(without_a_group_an_own_loop_can_report_the_end_of_its_input),
+        cmocka_unit_test(long_work_ends_before_a_stop_is_agreed),
         cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(ranks_with_different_programs_are_refused),
     };

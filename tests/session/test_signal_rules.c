@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of signals in a process whose sessions handle them. */
+#include "session/session.h"
 #include "session/stand.h"
 #include "support/clock.h"
 
@@ -454,9 +455,30 @@ static int train_forever(const char *directory)
         &(trainer){.directory = directory, .record = record_new(1), .at = AT_NO_DATA, .at_step = 6, .pipe = ends[1]});
 }
 
+/* In a group. Launchers signal the processes of a job one after the other. */
+static void a_signal_that_another_rank_got_is_not_the_first_one_here(void **state)
+{
+    (void)state;
+    static _Atomic int64_t ahead;
+    _Atomic int64_t *before = clock_ahead_ns;
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.signals = true), NULL);
+    clock_ahead_ns = &ahead;
+    hs__signals_adopt(session, SIGINT);
+    assert_int_equal(hs__signals_first(session), SIGINT);
+    atomic_store(&ahead, 600000000);
+    raise(SIGTERM);
+    assert_false(hs__stops(session) & HS__STOP_UNSAVED);
+    assert_int_equal(hs__signals_first(session), SIGTERM);
+    clock_ahead_ns = before;
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_signal_that_another_rank_got_is_not_the_first_one_here),
         with_stand(a_signal_ends_an_endless_wait_for_data),
         with_stand(without_a_saver_it_is_ended_by_the_signal),
         with_stand(after_a_second_signal_nothing_is_saved),
