@@ -50,22 +50,22 @@ hs_code hs__session_write(const hs_raw_session *session, size_t index, const cha
     return hs__normalize_error(session->ops.write_variable(session->handle, index, value, err), name, err);
 }
 
-static hs_code lend_late(const hs_variable_def *def, void **lent, hs_error *err)
+static hs_code lend_late(const hs_variable_def *def, void **host, hs_error *err)
 {
     hs_tensor memory;
     hs_code code = hs__variable_place(def, true, &memory, err);
-    *lent = code || memory.memory ? NULL : memory.data;
+    *host = code || memory.memory ? NULL : memory.data;
     return code;
 }
 
 hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_variable *variable, size_t bytes,
-                         void **lent, hs_error *err)
+                         void **host, hs_error *err)
 {
     hs_tensor memory;
     hs_error cause = {0};
-    *lent = NULL;
+    *host = NULL;
     if (hs__session_is_late(session, index))
-        return lend_late(late_at(session, index), lent, err);
+        return lend_late(late_at(session, index), host, err);
     if (!session->ops.lend_variable)
         return HS_OK;
     hs_code code =
@@ -73,7 +73,7 @@ hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_v
     if (code)
         return variable->flags & HS_VARIABLE_MOVES && code != HS_UNIMPLEMENTED ? hs__error_copy(err, &cause) : HS_OK;
     if (!memory.memory && memory.bytes == bytes)
-        *lent = memory.data;
+        *host = memory.data;
     return HS_OK;
 }
 

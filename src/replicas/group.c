@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validates and calls the functions of a group. Without a group, does what they do for one rank. */
+/* Validates and calls the functions of a group. Without a group, acts as a group of one rank. */
 #include "replicas/group.h"
 
 #include "base/error.h"

@@ -136,7 +136,7 @@ static void fill_words(const struct hs_session *session, uint64_t word, hs_code 
     int64_t step = 0;
     bool in_run = session->level > 0; /* otherwise the ranks may be at different steps */
     if (in_run && hs__raw_session_read_step(&session->raw, &step, NULL))
-        step = 0; /* the graph has none */
+        step = 0; /* the graph does not count steps */
     const unsigned agreed = word & HS__WORD_CLOSING ? HS__STOP_AGREED | HS__STOP_STEP : HS__STOP_AGREED;
     words[0] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
                (session->raw.saves_refused.code ? HS__WORD_SAVES_REFUSED : 0);
@@ -249,7 +249,7 @@ hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_er
 }
 
 /* The failure of this call is agreed: no other agreement follows for it. */
-static hs_code settle(struct hs_session *session, hs_code code, const hs_error *error)
+static hs_code record_agreed(struct hs_session *session, hs_code code, const hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
     if (!code)
@@ -267,7 +267,7 @@ hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code cod
     hs__agreement *agreement = &session->agreement;
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
-    return settle(session, hs__agree(session, word, code, err), err);
+    return record_agreed(session, hs__agree(session, word, code, err), err);
 }
 
 hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err)
@@ -337,7 +337,7 @@ hs_code hs__pass_gate(struct hs_session *session, hs_error *err)
     if (!code && agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED))
         code = hs_error_set(err, HS_STOP, "another rank has %s",
                             agreement->word & HS__WORD_CLOSING ? "closed its session" : "stopped the run");
-    return settle(session, code, err);
+    return record_agreed(session, code, err);
 }
 
 hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *err)
@@ -347,7 +347,7 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
         bool known = agreement->settled || code == HS_STOP;
         hs_code agreed = hs__agree(session, HS__WORD_CLOSING, known ? HS_OK : code, err);
         if (is_failure(agreed))
-            code = settle(session, agreed, err);
+            code = record_agreed(session, agreed, err);
         else if (agreed == HS_OUT_OF_RANGE && !is_failure(code))
             code = agreed;
     } while (!agreement->broken && !agreement->all_closing);
@@ -405,7 +405,7 @@ static bool agree_in_boundary(struct hs_session *session, uint64_t word, const h
     if (!(agreement->word & HS__WORD_CLOSING))
         return true;
     if (session->life != HS__CLOSING)
-        settle(session, hs_error_set(&error, HS_STOP, "another rank has closed its session"), &error);
+        record_agreed(session, hs_error_set(&error, HS_STOP, "another rank has closed its session"), &error);
     return false;
 }
 
@@ -474,8 +474,8 @@ static hs_code check_sendable(const hs_variable *variable, const hs_tensor *valu
 static hs_code write_received(hs_raw_session *raw, size_t index, const hs_variable *variable, void *data, size_t bytes,
                               hs_tensor *value, hs_error *err)
 {
-    void *lent; /* not used: this allocates memory that the variable does not have yet */
-    hs_code code = hs__session_lend(raw, index, variable, bytes, &lent, err);
+    void *host; /* not used: this allocates memory that the variable does not have yet */
+    hs_code code = hs__session_lend(raw, index, variable, bytes, &host, err);
     if (code)
         return code;
     if (value->bytes != bytes)

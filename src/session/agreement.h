@@ -55,7 +55,7 @@ enum { HS__TRIGGER_BITS = 32, HS__NO_TRIGGER = 255 };
 
 /* What a rank reports to the chief if an agreement contains news, and what the chief broadcasts. */
 typedef struct hs__rank_report {
-    int32_t rank;   /* whose error it is; -1: there is none */
+    int32_t rank;   /* whose error it is; -1: no rank has failed */
     int32_t signal; /* the first signal that requested a stop; 0: none */
     int64_t saved_step;
     char stop_hook[64], failed_hook[64];
