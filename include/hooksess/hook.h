@@ -100,7 +100,8 @@ typedef struct hs_hook_ops {
  * does not compare it. HS_HOOK_CHIEF_ONLY: in a group, only rank 0 calls the hook; the others only destroy it.
  * HS_HOOK_PER_RANK: in a group, each rank saves and loads its own state of the hook (HS_STATE_PER_RANK).
  * HS_HOOK_ANY_RANK_COUNT, with HS_HOOK_PER_RANK: a checkpoint of n ranks can be restored on another number of ranks. Rank r
- * then loads the state of rank r modulo n. */
+ * then loads the state of rank r modulo n. HS_HOOK_ALL_RANKS: the hook makes collective calls. In a group it can be neither
+ * HS_HOOK_CHIEF_ONLY nor HS_HOOK_BEST_EFFORT. */
 enum {
     HS_HOOK_TRAIN = 1,
     HS_HOOK_EVAL = 2,
@@ -110,7 +111,8 @@ enum {
     HS_HOOK_CHIEF_ONLY = 32,
     HS_HOOK_PER_RANK = 64,
     HS_HOOK_ANY_RANK_COUNT = 128,
-    HS_HOOK_HELD = 256
+    HS_HOOK_HELD = 256,
+    HS_HOOK_ALL_RANKS = 512
 };
 
 /* A hook: its callbacks and their state. `ops` is borrowed as long as the session lives. Frozen. */

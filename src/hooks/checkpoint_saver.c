@@ -791,7 +791,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
-    hook->base.flags = options->group ? HS_HOOK_STATE_VARIES : 0; /* each rank has its own timer */
+    hook->base.flags = options->group ? HS_HOOK_STATE_VARIES | HS_HOOK_ALL_RANKS : 0; /* each rank has its own timer */
     hook->saver = options->saver;
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;

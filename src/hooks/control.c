@@ -810,6 +810,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     control *hook = self;
     const hs_control_options *options = given;
     static const char ending[] = ".taken";
+    hook->base.flags = HS_HOOK_ALL_RANKS;
     hook->file.fifo = -1;
     double poll = options->poll_secs > 0 ? options->poll_secs : 1;
     hook->poll_ns = (int64_t)((poll < LONGEST_POLL ? poll : LONGEST_POLL) * 1e9);

@@ -343,6 +343,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     const hs_early_stopping_options *options = given;
     static const char form[] = "the %s %s";
     const char *extreme = options->larger_is_better ? "largest" : "smallest";
+    hook->base.flags = HS_HOOK_ALL_RANKS;
     hook->patience = options->patience ? options->patience : 1;
     hook->start_step = options->start_step;
     hook->min_delta = options->min_delta;

@@ -355,6 +355,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     evaluation *hook = self;
     const hs_evaluation_options *options = given;
     hs_code code = set_timer(hook, options, err);
+    hook->base.flags = HS_HOOK_ALL_RANKS;
     if (code)
         return code;
     hook->at_end = options->at_end;

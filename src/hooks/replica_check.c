@@ -60,15 +60,16 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 
 /* The checksums of all variables. */
 
-/* Returns false after the last variable. Sets *checked to false if the variable may differ between the ranks. */
-static bool get_variable(hs_backend backend, size_t index, hs_variable *variable, bool *checked)
+/* Sets *index to that of the next variable, from *index on, that must be the same on all ranks. Returns false if there are
+ * no more. Ranks may differ in their local variables. */
+static bool find_variable(hs_backend backend, size_t *index, hs_variable *variable)
 {
     hs_variable_slice slice;
-    if (!hs_backend_variable(backend, index, variable))
-        return false;
-    *checked = !(variable->flags & HS_VARIABLE_LOCAL) &&
-               !(backend.ops->variable_slice && backend.ops->variable_slice(backend.self, index, &slice));
-    return true;
+    for (; hs_backend_variable(backend, *index, variable); ++*index)
+        if (!(variable->flags & HS_VARIABLE_LOCAL) &&
+            !(backend.ops->variable_slice && backend.ops->variable_slice(backend.self, *index, &slice)))
+            return true;
+    return false;
 }
 
 static uint32_t checksum(const hs_tensor *value)
@@ -98,26 +99,10 @@ static hs_code read_value(replica_check *hook, hs_raw_session *session, size_t i
     return code;
 }
 
-/* Fills one checksum for each variable, 0 if it is not checked or has no memory. */
-static hs_code compute_checksums(replica_check *hook, hs_raw_session *session, uint32_t *sums, hs_error *err)
-{
-    hs_backend backend = hs_raw_session_backend(session);
-    hs_variable variable;
-    hs_tensor host;
-    hs_code code = HS_OK;
-    bool checked;
-    for (size_t i = 0; !code && get_variable(backend, i, &variable, &checked); i++) {
-        sums[i] = 0;
-        if (checked && !(code = read_value(hook, session, i, variable.name, &host, err)) && host.data)
-            sums[i] = checksum(&host);
-    }
-    return code;
-}
-
 /* The comparison. */
 
 typedef struct {
-    size_t n;       /* variables */
+    size_t n;       /* checked variables: the same number on all ranks, which have compared their graphs */
     uint32_t *sums; /* of this rank */
     uint32_t *all;  /* at rank 0: of all ranks. NULL: on the other ranks */
     bool *differs;  /* one for each variable */
@@ -132,12 +117,27 @@ typedef struct {
     char ranks[200];
 } divergence;
 
+/* Fills one checksum for each checked variable, 0 if it has no memory. */
+static hs_code compute_checksums(replica_check *hook, hs_raw_session *session, comparison *c, hs_error *err)
+{
+    hs_variable variable;
+    hs_tensor host;
+    hs_code code = HS_OK;
+    size_t at = 0;
+    for (size_t i = 0; !code && i < c->n && find_variable(hs_raw_session_backend(session), &at, &variable); i++, at++) {
+        c->sums[i] = 0;
+        if (!(code = read_value(hook, session, at, variable.name, &host, err)) && host.data)
+            c->sums[i] = checksum(&host);
+    }
+    return code;
+}
+
 static hs_code allocate(comparison *c, const hs_env *env, const hs_raw_session *session, hs_error *err)
 {
     const hs_group *group = hs_raw_session_group(session);
     const size_t rank_count = (size_t)group->ops->rank_count(group->self);
     hs_variable variable;
-    while (hs_backend_variable(hs_raw_session_backend(session), c->n, &variable))
+    for (size_t at = 0; find_variable(hs_raw_session_backend(session), &at, &variable); at++)
         c->n++;
     c->sums = hs_env_alloc(env, (c->n + 1) * sizeof *c->sums);
     c->differs = hs_env_alloc(env, (c->n + 1) * sizeof *c->differs);
@@ -262,9 +262,10 @@ static hs_code send_values(replica_check *hook, hs_raw_session *session, compari
     const hs_group *group = hs_raw_session_group(session);
     hs_variable variable;
     hs_code code = group->ops->broadcast(group->self, c->differs, c->n * sizeof *c->differs, 0, err);
-    for (size_t i = 0; !code && hs_backend_variable(hs_raw_session_backend(session), i, &variable); i++)
+    size_t at = 0;
+    for (size_t i = 0; !code && i < c->n && find_variable(hs_raw_session_backend(session), &at, &variable); i++, at++)
         if (c->differs[i])
-            code = send_variable(hook, session, i, &variable, err);
+            code = send_variable(hook, session, at, &variable, err);
     return code;
 }
 
@@ -291,9 +292,10 @@ static void log_divergence(const replica_check *hook, const divergence *found, c
 static hs_code compare(replica_check *hook, hs_raw_session *session, comparison *c, int64_t step, hs_error *err)
 {
     const hs_group *group = hs_raw_session_group(session);
-    divergence found = {.rank = -1};
+    divergence found;
     hs_variable variable;
     bool equal;
+    memset(&found, 0, sizeof found); /* also the padding, which is sent */
     hs_code code = are_equal(c, group, &equal, err);
     if (code || equal ||
         (code = group->ops->gather(group->self, (hs_bytes){c->sums, c->n * sizeof *c->sums}, 0, receive, c, err)))
@@ -302,7 +304,12 @@ static hs_code compare(replica_check *hook, hs_raw_session *session, comparison 
         find_divergence(hook, c, group->ops->rank_count(group->self), &found);
     if ((code = group->ops->broadcast(group->self, &found, sizeof found, 0, err)))
         return code;
-    hs_backend_variable(hs_raw_session_backend(session), (size_t)found.variable, &variable);
+    if (!found.n)
+        return hs_error_set(err, HS_INTERNAL,
+                            "the checksums of the variables differ between the ranks, but no variable does");
+    size_t at = 0;
+    for (int64_t i = 0; find_variable(hs_raw_session_backend(session), &at, &variable) && i < found.variable; i++)
+        at++;
     if (!hook->sends_values)
         return fail(session, &found, variable.name, err);
     code = send_values(hook, session, c, err);
@@ -316,7 +323,7 @@ static hs_code check_ranks(replica_check *hook, hs_raw_session *session, int64_t
     comparison c = {0};
     hs_code code = allocate(&c, &hook->base.env, session, err);
     if (!code)
-        code = compute_checksums(hook, session, c.sums, err);
+        code = compute_checksums(hook, session, &c, err);
     if (!code && !(code = hs__check_ranks(session, err)))
         code = compare(hook, session, &c, step, err);
     release(&c, &hook->base.env);
@@ -387,6 +394,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
     const hs__timing_options timing = {
         .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .trigger = options->trigger};
+    hook->base.flags = HS_HOOK_ALL_RANKS;
     hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,

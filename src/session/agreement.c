@@ -419,8 +419,9 @@ bool hs_run_context_agree(hs_run_context *run, bool mine)
     if (!run->boundary || !hook || hook->cold->trigger == HS__NO_TRIGGER)
         return mine;
     const uint64_t bit = (uint64_t)1 << (hook->cold->trigger + HS__WORD_TRIGGER_SHIFT);
-    if (run->boundary == HS_BOUNDARY_RUN && !hook->cold->best_effort)
-        return agreement->run_word & bit;
+    const bool requested = agreement->run_word & bit, shares_bit = hook->cold->trigger == HS__TRIGGER_BITS - 1;
+    if (run->boundary == HS_BOUNDARY_RUN && !hook->cold->best_effort && !(requested && shares_bit))
+        return requested;
     return agree_in_boundary(session, mine ? bit : 0, hook) && agreement->word & bit;
 }
 

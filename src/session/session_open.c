@@ -38,6 +38,18 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     return HS_OK;
 }
 
+/* The other ranks would wait for such a hook, or it for them. */
+static hs_code check_all_ranks(const hs_hook *hook, hs_error *err)
+{
+    const char *reason = hook->flags & HS_HOOK_CHIEF_ONLY    ? "be called on rank 0 alone; list it in hooks"
+                         : hook->flags & HS_HOOK_BEST_EFFORT ? "be a best-effort hook in a group"
+                                                             : NULL;
+    if (!(hook->flags & HS_HOOK_ALL_RANKS) || !reason)
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "hook '%s' acts together on all ranks, so that it cannot %s",
+                        hook->ops->name, reason);
+}
+
 static hs_code copy_hooks(hs_session *session, const hs_session_options *options, hs_error *err)
 {
     const size_t n = hs__hooks_count(options->hooks);
@@ -53,6 +65,8 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
         session->given_hooks[i] = options->hooks[i];
     for (size_t i = 0; !code && i < n; i++) {
         bool chief_only = options->hooks[i].flags & HS_HOOK_CHIEF_ONLY;
+        if (hs__is_replica(session) && (code = check_all_ranks(&options->hooks[i], err)))
+            break;
         if (chief_only && !hs__is_chief(session))
             continue;
         hs__hook *hook = &session->hooks[n_called];

@@ -10,6 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
+static void write_hook(const hs__hook_cold *hook, hs__buffer *text)
+{
+    hs__buffer_text(text, "hook '%s'%s%s", hook->ops.name, hook->best_effort ? ", best effort" : "",
+                    hook->per_rank ? ", state of each rank" : "");
+    if (hook->wanted_kinds != HS_HOOK_TRAIN)
+        hs__buffer_text(text, ", kinds %u", (unsigned)hook->wanted_kinds);
+    hs__buffer_text(text, "\n");
+}
+
 /* Writes one line for each thing that must be the same. */
 static void write_signature(const struct hs_session *session, hs__buffer *text)
 {
@@ -19,6 +28,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     char shape[HS_MAX_RANK * 24];
     hs__buffer_text(text, "library version %s\n", hs_version());
     hs__buffer_text(text, "agree_every_n_steps %lld\n", (long long)agreement->options.agree_every_n_steps);
+    hs__buffer_text(text, "end_of_input %d\n", (int)agreement->options.end_of_input);
     hs__buffer_text(text, "no_broadcast_initial %d\n", (int)agreement->options.no_broadcast_initial);
     hs__buffer_text(text, "checkpoint_dir '%s'\n", creation->checkpoint_dir ? creation->checkpoint_dir : "");
     hs__buffer_text(text, "checkpoint_prefix '%s'\n", creation->checkpoint_prefix ? creation->checkpoint_prefix : "");
@@ -26,7 +36,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     hs__buffer_text(text, "recovery.max_attempts %lld\n", (long long)session->recovery.options.max_attempts);
     for (size_t i = 0; i < session->n_hooks; i++)
         if (session->cold[i].trigger != HS__NO_TRIGGER)
-            hs__buffer_text(text, "hook '%s'\n", session->cold[i].ops.name);
+            write_hook(&session->cold[i], text);
     for (size_t i = 0; hs__session_variable(&session->raw, i, &variable); i++)
         if (!(variable.flags & HS_VARIABLE_LOCAL))
             hs__buffer_text(text, "variable '%s', %s %s\n", variable.name, hs_dtype_name(variable.dtype),

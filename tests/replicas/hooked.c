@@ -85,6 +85,8 @@ static hs_code skip_batch(void *user, hs_op *op, hs_error *err)
 static hs_graph *make_graph(hooked_rank *rank, const hs_env *env)
 {
     hs_graph *g = hs_graph_new(env);
+    if (rank->rank % 2) /* local variables may differ between the ranks */
+        hs_graph_add_variable(g, HS_VARIABLE_DEF(.name = "local", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL));
     hs_graph_variable(g, "weights", HS_DOUBLE, HS_SHAPE(HOOKED_WEIGHTS), rank->weights);
     hs_graph_bytes(g, "position", &rank->position, sizeof rank->position);
     hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &rank->loss);

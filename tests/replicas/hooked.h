@@ -21,7 +21,7 @@
 
 #include <hooksess/testing.h>
 
-enum { HOOKED_RANKS = 4, HOOKED_WEIGHTS = 3, HOOKED_HOOKS = 6, HOOKED_SAVE_STEPS = 4, HOOKED_LOG = 1 << 15 };
+enum { HOOKED_RANKS = 4, HOOKED_WEIGHTS = 3, HOOKED_HOOKS = 40, HOOKED_SAVE_STEPS = 4, HOOKED_LOG = 1 << 15 };
 
 typedef struct hooked_rank {
     struct hooked *of;

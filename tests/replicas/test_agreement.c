@@ -828,7 +828,16 @@ static void invalid_options_are_refused(void **state)
 
 /* A rank whose program differs. */
 
-typedef enum { ANOTHER_HOOK, ANOTHER_SHAPE, INVALID_OPTIONS, NO_VARIABLE } difference;
+typedef enum {
+    ANOTHER_HOOK,
+    ANOTHER_KIND,
+    ANOTHER_SHAPE,
+    ANOTHER_END,
+    INVALID_OPTIONS,
+    ALONE,
+    BEST_EFFORT,
+    NO_VARIABLE
+} difference;
 
 typedef struct {
     difference which;
@@ -843,13 +852,27 @@ static int open_differing(void *user, const hs_group *group)
     bool differs = rank == 2;
     hs_graph *graph = hs_graph_new(hs_simulation_env(group));
     const hs_replica_options invalid = HS_INIT(hs_replica_options, .agree_every_n_steps = -1);
+    const hs_replica_options last = HS_INIT(hs_replica_options, .end_of_input = HS_END_WITH_LAST_RANK);
+    const hs_replica_options *replicas = !differs                      ? NULL
+                                         : d->which == INVALID_OPTIONS ? &invalid
+                                         : d->which == ANOTHER_END     ? &last
+                                                                       : NULL;
+    hs_hook hook = hs_stop_at_step(.last_step = 9);
+    if (differs && d->which == ANOTHER_HOOK) {
+        hs_hook_free(hook);
+        hook = hs_nan_tensor(.tensor = "w");
+    }
+    if (differs && d->which == ANOTHER_KIND)
+        hook.flags = HS_HOOK_TRAIN | HS_HOOK_EVAL;
+    if (d->which == ALONE || d->which == BEST_EFFORT) { /* on all ranks */
+        hs_hook_free(hook);
+        hook = hs_replica_check(.every_n_steps = 1);
+        hook.flags |= d->which == ALONE ? HS_HOOK_CHIEF_ONLY : HS_HOOK_BEST_EFFORT;
+    }
     if (!differs || d->which != NO_VARIABLE)
         hs_graph_variable(graph, "w", HS_DOUBLE, HS_SHAPE(differs && d->which == ANOTHER_SHAPE ? 3 : 4), values[rank]);
     hs_session *session = hs_training_session_open(
-        hs_graph_backend(graph),
-        HS_TRAINING_OPTIONS(.group = group, .replicas = differs && d->which == INVALID_OPTIONS ? &invalid : NULL,
-                            .hooks = differs && d->which == ANOTHER_HOOK ? HS_HOOKS(hs_nan_tensor(.tensor = "w"))
-                                                                         : HS_HOOKS(hs_stop_at_step(.last_step = 9))),
+        hs_graph_backend(graph), HS_TRAINING_OPTIONS(.group = group, .replicas = replicas, .hooks = HS_HOOKS(hook)),
         &d->errors[rank]);
     assert_null(session);
     hs_graph_free(graph);
@@ -861,6 +884,11 @@ static void ranks_with_different_programs_are_refused(void **state)
     (void)state;
     static const char *const messages[] = {
         [ANOTHER_HOOK] = "rank 2 differs from rank 0: it has hook 'nan_tensor', and rank 0 has hook 'stop_at_step'",
+        [ANOTHER_KIND] =
+            "rank 2 differs from rank 0: it has hook 'stop_at_step', kinds 3, and rank 0 has hook 'stop_at_step'",
+        [ANOTHER_END] = "rank 2 differs from rank 0: it has end_of_input 1, and rank 0 has end_of_input 0",
+        [ALONE] = "hook 'replica_check' acts together on all ranks, so that it cannot be called on rank 0 alone",
+        [BEST_EFFORT] = "hook 'replica_check' acts together on all ranks, so that it cannot be a best-effort hook",
         [ANOTHER_SHAPE] =
             "rank 2 differs from rank 0: it has variable 'w', double [3], and rank 0 has variable 'w', double [4]",
         [INVALID_OPTIONS] = "rank 2: hs_replica_options.agree_every_n_steps is -1",

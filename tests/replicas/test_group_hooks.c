@@ -339,6 +339,34 @@ static void disturb(hooked_rank *rank, int64_t step)
         rank->loss = (double)NAN;
 }
 
+/* Requests each boundary. */
+
+static hs_code always(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)values, (void)err;
+    hs_run_context_request_boundary(run);
+    return HS_OK;
+}
+
+static const hs_hook_ops busy_ops = HS_INIT(hs_hook_ops, .name = "busy", .after_run = always);
+
+static void add_many(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
+{
+    (void)rank, (void)chief;
+    for (int i = 0; i < HOOKED_HOOKS - 1; i++)
+        hooks[i] = HS_HOOK(.ops = &busy_ops);
+}
+
+static void with_many_hooks_the_saver_saves_only_when_it_is_due(void **state)
+{
+    hooked *h = *state;
+    h->add_hooks = add_many;
+    h->steps = 7;
+    const hs_outcome *outcome = hooked_run(h);
+    assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+    assert_int_equal(hooked_count(h->ranks[0].log, ": saved "), 3); /* steps 0, 4 and 7 */
+}
+
 static void a_rank_that_dies_in_any_call_leaves_no_rank_waiting(void **state)
 {
     hooked *h = *state;
@@ -405,6 +433,7 @@ int main(void)
         ranked(all_ranks_abandon_an_evaluation_together),
         ranked(the_tensor_of_rank_0_stops_all_ranks),
         ranked(an_evaluation_that_fails_on_one_rank_fails_on_all),
+        ranked(with_many_hooks_the_saver_saves_only_when_it_is_due),
         ranked(a_rank_that_dies_in_any_call_leaves_no_rank_waiting),
         ranked(a_hook_that_acts_on_all_ranks_is_not_best_effort),
     };
