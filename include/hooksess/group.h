@@ -17,8 +17,12 @@ HS_BEGIN_DECLS
 /* Receives the bytes of one rank. They are valid during the call. */
 typedef void (*hs_gather_fn)(void *user, int32_t rank, hs_bytes bytes);
 
+/* A function of a session, which an engine calls when this process can only be ended: see set_abandon. Records how the
+ * training ended, and returns the exit code of the process. failed_rank and `why` are those of the first failure. */
+typedef int (*hs_abandon_fn)(void *user, int32_t failed_rank, const hs_error *why);
+
 /* The functions of an engine. `self` is hs_group.self; `err` is never NULL. All members are required, except barrier,
- * report_exit and query_failed_rank.
+ * report_exit, query_failed_rank and set_abandon.
  *
  *   function           returns or does
  *   rank               returns this rank: 0 to rank_count - 1. Always the same
@@ -34,6 +38,9 @@ typedef void (*hs_gather_fn)(void *user, int32_t rank, hs_bytes bytes);
  *                      if the rank ends normally. NULL: exits are not reported
  *   query_failed_rank  queries the failure detector. Returns HS_OK, or HS_UNAVAILABLE with the failed rank in *rank, and
  *                      the reason and the host in `err`. NULL: the engine has no detector
+ *   set_abandon        installs the function that the engine calls, at most once and from a thread of its own, before it
+ *                      ends this process. `abandon` NULL: removes it, and waits until a call of it has returned. Without
+ *                      an installed function the engine never ends the process. NULL: it never does so
  *
  * allreduce_or, broadcast, gather and barrier are collective: all ranks call the same functions in the same order, with the
  * same n, bytes and root, on the session's thread. They block until the call is complete on this rank. Each returns HS_OK,
@@ -48,7 +55,11 @@ typedef void (*hs_gather_fn)(void *user, int32_t rank, hs_bytes bytes);
  * rank failed if its process died, if it reported an exit with another code than HS_OK, or if it ended normally and another
  * rank needs it for a call. query_failed_rank names the first such rank. A report reaches the other ranks also while they
  * wait in a collective call, which then returns HS_UNAVAILABLE. Calls that the exiting rank has completed also complete on
- * the other ranks. Without these two functions sessions still agree, but they cannot end a hang. */
+ * the other ranks. Without these two functions sessions still agree, but they cannot end a hang.
+ *
+ * An engine may end the process if a rank has failed, and the session's thread does not call the group within a limit of
+ * the engine: this thread waits in a collective operation of the program, which nothing else can end. Then the engine calls
+ * `abandon`, and ends the process with the exit code that this returns. */
 typedef struct hs_group_ops {
     size_t size;
     const char *name; /* for messages */
@@ -60,6 +71,7 @@ typedef struct hs_group_ops {
     hs_code (*barrier)(void *self, hs_error *err);
     void (*report_exit)(void *self, const hs_error *reason);
     hs_code (*query_failed_rank)(void *self, int32_t *rank, hs_error *err);
+    void (*set_abandon)(void *self, hs_abandon_fn abandon, void *user);
 } hs_group_ops;
 
 /* A group: an engine's functions and its object. Both are borrowed as long as the session lives. Frozen. */

@@ -32,4 +32,7 @@ void hs__group_report_exit(const hs_group *group, const hs_error *reason);
  * detector. */
 hs_code hs__group_query_failed_rank(const hs_group *group, int32_t *rank, hs_error *err);
 
+/* Installs the function that the engine calls before it ends this process (group.h). NULL: removes it. */
+void hs__group_set_abandon(const hs_group *group, hs_abandon_fn abandon, void *user);
+
 #endif

@@ -70,7 +70,7 @@ ENDS(hs_backend_ops, collective_op, 232);
 FROZEN(hs_variable_slice, 144);
 ENDS(hs_hook_ops, state_bytes, 120);
 ENDS(hs_simulation_options, env, 64);
-ENDS(hs_group_ops, query_failed_rank, 80);
+ENDS(hs_group_ops, set_abandon, 88);
 ENDS(hs_trace_options, reserved, 48);
 ENDS(hs_op_def, type, 80);
 ENDS(hs_variable_def, reserved, 176);
