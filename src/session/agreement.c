@@ -478,19 +478,22 @@ static hs_code send_bytes(struct hs_session *session, void *data, size_t bytes, 
     return code ? break_group(session, &error, HS_OK, err) : HS_OK;
 }
 
-hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err)
+hs_code hs__send_path(struct hs_session *session, hs_code code, const char *path, hs_error *err)
 {
-    char text[4096] = ""; /* without memory to allocate, which may fail on one rank */
-    hs_code code = HS_OK;
-    if (*path && strlen(*path) >= sizeof text)
+    char text[HS__PATH_SIZE] = "";
+    if (!code && strlen(path) >= sizeof text)
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is longer than %zu bytes", sizeof text);
-    else if (*path)
-        memcpy(text, *path, strlen(*path) + 1);
-    if ((code = hs__agree_on_part(session, 0, code, err)) || (code = send_bytes(session, text, sizeof text, err)))
-        return code;
-    if (!hs__is_chief(session) && text[0] && !(*path = hs__strdup(&session->env, text)))
-        return hs__no_memory(err, strlen(text), "a path");
-    return HS_OK;
+    else if (!code)
+        memcpy(text, path, strlen(path) + 1);
+    code = hs__agree_on_part(session, 0, code, err);
+    return code ? code : send_bytes(session, text, sizeof text, err);
+}
+
+hs_code hs__receive_path(struct hs_session *session, char path[HS__PATH_SIZE], hs_error *err)
+{
+    hs_code code = hs__agree_on_part(session, 0, HS_OK, err);
+    path[0] = '\0';
+    return code ? code : send_bytes(session, path, HS__PATH_SIZE, err);
 }
 
 /* Broadcasts send plain bytes of host memory. */

@@ -639,8 +639,11 @@ void hs__allow_abandon(struct hs_session *session);
 void hs__refuse_abandon(struct hs_session *session);
 /* Records that the hook has requested the boundary. */
 void hs__add_trigger(struct hs_session *session, const hs__hook *hook);
-/* The chief's choice of a path, NULL if it has none. Sets *path, which the caller frees, on the other ranks. */
-hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err);
+/* The chief sends a path, "": none, which the other ranks receive. `code` and `err`: it has failed instead. A path has a
+ * fixed size, because memory may be exhausted on one rank. */
+enum { HS__PATH_SIZE = 4096 };
+hs_code hs__send_path(struct hs_session *session, hs_code code, const char *path, hs_error *err);
+hs_code hs__receive_path(struct hs_session *session, char path[HS__PATH_SIZE], hs_error *err);
 /* Sends the chief's saved variables to the other ranks. */
 hs_code hs__send_variables(struct hs_session *session, hs_error *err);
 /* collective_ops.c: fails if not all ranks call the hook, and its request executes a collective op that neither the program

@@ -4,7 +4,9 @@
 #include "replicas/ranks.h"
 #include "support/group_of_one.h"
 
-enum { N = 4, STEPS = 14, AT = 7, SEEDS = 8 };
+enum { N = 4, STEPS = 14, AT = 7 };
+
+static uint64_t seeds; /* of each case */
 
 static int setup(void **state)
 {
@@ -53,7 +55,7 @@ static void try_all(ranks *r, check_fn check)
 {
     bool in_op = r->event == IS_LOST || r->event == IS_LOST_ALWAYS;
     for (int own = 0; own < (in_op ? 1 : 2); own++)
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        for (uint64_t seed = 1; seed <= seeds; seed++) {
             r->own_loop = own;
             r->seed = seed;
             test_empty_directory(r->directory);
@@ -314,7 +316,7 @@ static void rp_011_a_failure_behind_the_gate_ends_all_ranks(void **state)
     r->event = OP_FAILS_LATE;
     r->event_rank = 2;
     for (int own = 0; own < 2; own++)
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        for (uint64_t seed = 1; seed <= seeds; seed++) {
             r->own_loop = own;
             r->seed = seed;
             test_empty_directory(r->directory);
@@ -894,7 +896,7 @@ static void ranks_with_different_programs_are_refused(void **state)
         [INVALID_OPTIONS] = "rank 2: hs_replica_options.agree_every_n_steps is -1",
         [NO_VARIABLE] = "rank 2 differs from rank 0: it has variable 'global_step', int64 [], and rank 0 has variable 'w'"};
     for (difference which = ANOTHER_HOOK; which <= NO_VARIABLE; which++)
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        for (uint64_t seed = 1; seed <= seeds; seed++) {
             differing d = {.which = which};
             hs_error err;
             hs_simulation *simulation = hs_simulation_new(
@@ -911,6 +913,7 @@ static void ranks_with_different_programs_are_refused(void **state)
 
 int main(void)
 {
+    seeds = ranks_number("HOOKSESS_SEEDS", 8);
     const struct CMUnitTest tests[] = {
         ranked(rp_001_a_hook_of_the_chief_stops_all_ranks),
         ranked(rp_002_a_training_that_is_complete_is_so_on_all_ranks),
