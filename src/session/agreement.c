@@ -243,10 +243,12 @@ HS__COLD static hs_code resolve_failure(const uint64_t words[4], hs_code code, c
 {
     if (words[0] & (HS__WORD_FAILED | HS__WORD_LOST))
         return hs__error_copy(err, &report->error);
-    if (code == HS_OUT_OF_RANGE || code == HS_STOP)
-        return code; /* with this rank's message */
-    if (words[0] & HS__WORD_END_OF_INPUT)
+    if (code == HS_OUT_OF_RANGE)
+        return code;                      /* with this rank's message */
+    if (words[0] & HS__WORD_END_OF_INPUT) /* also if a rank has stopped the run, so that all have the same outcome */
         return hs_error_set(err, HS_OUT_OF_RANGE, "the input of another rank has ended");
+    if (code == HS_STOP)
+        return code;
     if (!(words[0] & UNEQUAL_STEPS) && !(words[1] & HS__WORD1_HAS_INPUT))
         return hs_error_set(err, HS_OUT_OF_RANGE, "the inputs of all ranks have ended");
     if (!(words[0] & UNEQUAL_STEPS) && words[2] & words[3])

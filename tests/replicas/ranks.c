@@ -337,14 +337,13 @@ static bool is_loss(ranks_event event)
            event == AFTER_RUN_IS_LOST;
 }
 
-/* True if only some ranks may have restored their state, in a recovery that fails, and if a rank without input has taken
- * part in a step that it does not count, because no gate ended it. */
+/* True if only some ranks may have restored their state: in a recovery that fails. */
 static bool steps_may_differ(const ranks *r, const hs_outcome *outcome)
 {
     bool lost = is_loss(r->event);
     for (int i = 0; i < RANKS_MORE; i++)
         lost |= is_loss(r->more[i].event);
-    return outcome->reason == HS_REASON_FAILED ? lost : outcome->reason == HS_REASON_END_OF_INPUT && r->no_gate;
+    return lost && outcome->reason == HS_REASON_FAILED;
 }
 
 const hs_outcome *ranks_outcome(const ranks *r)
@@ -362,12 +361,14 @@ const hs_outcome *ranks_outcome(const ranks *r)
         /* if a rank dies during a save, rank 0 may still complete it */
         bool same_save = outcome->last_saved_step == first->last_saved_step || outcome->error.code == HS_UNAVAILABLE;
         bool same_step = outcome->step == first->step || steps_may_differ(r, outcome);
+        bool same_error = strcmp(outcome->error.message, first->error.message) == 0 &&
+                          hs_outcome_exit_code(outcome) == hs_outcome_exit_code(first);
         /* if a rank dies at the opening, some ranks may already know why the others cannot open */
-        bool same_error = strcmp(outcome->error.message, first->error.message) == 0 ||
-                          (!r->opened[i] && (outcome->error.code == HS_UNAVAILABLE || first->error.code == HS_UNAVAILABLE));
+        if (!r->opened[i] && (outcome->error.code == HS_UNAVAILABLE || first->error.code == HS_UNAVAILABLE))
+            same_error = true;
         if (outcome->reason != first->reason || !same_step || !same_save || !same_error ||
             outcome->interrupted != first->interrupted || outcome->cause_rank != first->cause_rank ||
-            strcmp(outcome->hook, first->hook) != 0 || hs_outcome_exit_code(outcome) != hs_outcome_exit_code(first))
+            strcmp(outcome->hook, first->hook) != 0)
             fail_msg(
                 "seed %llu: rank %d: %s at %lld, saved %lld, interrupted %d, cause %d, hook '%s', exit %d: %s; rank %d: %s "
                 "at %lld, saved %lld, interrupted %d, cause %d, hook '%s', exit %d: %s (%s)",

@@ -104,6 +104,8 @@ static void choose_event(ranks *r, int i)
     *event = (ranks_fault){(ranks_event)(below(RANKS_EVENTS - 1) + 1), (int32_t)below(r->rank_count), below(STEPS + 1)};
     if (below(2))
         event->step -= event->step % RANKS_SAVE_STEPS;
+    if (event->event == INPUT_ENDS && r->own_loop && r->no_gate)
+        event->event = LEAVES_LOOP; /* the other ranks would make the step, without a sample of this one */
     if (event->event == CLOSING_FAILS && below(2))
         event->step = STEPS;
     if (i > 0 && below(2))
