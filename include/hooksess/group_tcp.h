@@ -35,7 +35,7 @@
  * Security: nothing is encrypted. A random nonce, or `job`, keeps out other jobs by mistake. It does not protect against an
  * attacker who can read the network. Use a private network.
  *
- * Threads: one thread at a time per object; for the group that hs_group_tcp_get() returns, see group.h. Do not fork while
+ * Threads: one thread at a time per object. For the group that hs_group_tcp_get() returns, see group.h. Do not fork while
  * an object exists. */
 
 HS_BEGIN_DECLS
