@@ -576,7 +576,8 @@ hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *se
     return code;
 }
 
-/* What saver and session record of a restore. It is allocated before anything is changed, so that recording cannot fail. */
+/* The facts that saver and session record about a restore. Allocated before the first change, so that recording cannot
+ * fail. */
 typedef struct {
     char *last_path, *restored_from;
 } restore_record;

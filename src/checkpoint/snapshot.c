@@ -266,7 +266,7 @@ static void reserve_all(hs__snapshot *snapshot, size_t bytes)
 {
     if (bytes <= snapshot->data_capacity)
         return;
-    hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy for nothing */
+    hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy without need */
     snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
     snapshot->data_capacity = snapshot->data ? bytes : 0;
 }

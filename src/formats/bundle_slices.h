@@ -20,7 +20,7 @@ hs_code hs__bundle_list_slices(hs__bundle_reader *reader, hs__bundle_entry *entr
  * ignored this key, or its tensor does not list the slice. */
 hs_code hs__bundle_check_slice(const hs__bundle_reader *reader, hs_bytes key, size_t *next, hs_error *err);
 
-/* Where in its tensor a slice lies. */
+/* Position of a slice in its tensor. */
 typedef struct hs__placed {
     hs__bundle_entry *entry; /* the reader's */
     hs__box box;             /* its lengths are those of the entry's shape */

@@ -9,7 +9,7 @@
 
 typedef struct hs__line_file hs__line_file;
 
-/* How lines are read back. */
+/* Parser for the lines of an existing file. */
 typedef struct hs__line_reader {
     /* True if this can be the first line of such a file. */
     bool (*fits)(const void *user, const char *line, size_t bytes);

@@ -4,7 +4,7 @@
 
 #include <hooksess/hook.h>
 
-/* What built-in hooks do in a group of processes. Without a group, the rank is 0, and nothing is sent. */
+/* Calls that built-in hooks make in a group of processes. Without a group, the rank is 0, and nothing is sent. */
 
 int32_t hs__session_rank(const hs_raw_session *session);
 

@@ -75,7 +75,7 @@ typedef struct hs__round {
     int32_t n_joined, n_left;
     uint64_t words[8];
     void *data;      /* result of a broadcast or a sum */
-    hs_bytes *parts; /* of each rank: the copy of what it sends in a gather; its numbers in a sum. NULL: not allocated */
+    hs_bytes *parts; /* for each rank: a copy of its part of a gather, or its numbers in a sum. NULL: not allocated */
     hs__rank *waiters;
 } hs__round;
 
@@ -115,7 +115,7 @@ struct hs_simulation {
 
 /* Returns a random number below n. */
 uint32_t hs__simulation_random(hs_simulation *simulation, uint32_t n);
-/* Passes the turn to the next rank, and returns when this rank has it again. Releases the lock meanwhile. */
+/* Passes the turn to the next rank, and returns when this rank has the turn again. Releases the lock while waiting. */
 void hs__rank_yield(hs__rank *rank);
 /* Gives the first turn. Releases the lock. */
 void hs__simulation_begin(hs_simulation *simulation);

@@ -7,7 +7,7 @@
 /* Reads the events of a file or directory. */
 typedef struct events {
     hs_event_reader *reader;
-    uint64_t damages;                                           /* number of damaged places so far */
+    uint64_t damages;                                           /* number of damaged places found */
     uint64_t torn;                                              /* those at which a file ends inside a record */
     void (*damaged)(void *user, const hs_event_damage *damage); /* NULL: damage is printed on standard error */
     void *user;

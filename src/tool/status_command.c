@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the newest event file says of the run since its last start. */
+/* Contents of the newest event file since the last start of the run. */
 typedef struct {
     bool any;
     int64_t first_step, last_step;
