@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-WORDS = 900, 1200  # at most so many in README.md and in a page of the guide
+WORDS = 900, 1200  # limits for README.md and for a page of the guide
 root = pathlib.Path(sys.argv[1])
 wrong = []
 

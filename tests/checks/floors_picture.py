@@ -62,7 +62,7 @@ def main(arguments):
     path, nm, *objects = arguments[write:]
     pairs = read_references(nm, objects)
     if any(floors.goes_up(upper, lower) for upper, lower in pairs):
-        sys.exit("a folder refers to one that is not below it: floors.py says which")
+        sys.exit("a folder refers to a folder that is not below it; floors.py prints which")
     picture = draw(without_implied(pairs))
     if write:
         pathlib.Path(path).write_text(picture)
