@@ -49,14 +49,14 @@ typedef struct hs__stored_state {
     int64_t version;
     unsigned char *data; /* NULL: no data for that key, or too large for memory (bytes is not 0) */
     size_t bytes;
-    uint32_t crc;     /* of the data, as the checkpoint has it */
+    uint32_t crc;     /* of the data, from the checkpoint */
     bool is_borrowed; /* the data are not freed with the item */
-    /* HS_STATE_PER_RANK, saved by another number of ranks: the state of each of them. NULL: not so */
+    /* HS_STATE_PER_RANK, saved by another number of ranks: the state of each of them. Else NULL */
     struct hs__stored_state *ranks;
     int32_t n_ranks;
 } hs__stored_state;
 
-/* What a checkpoint has of them. */
+/* The states in a checkpoint. */
 typedef struct hs__stored_states {
     char *path; /* the checkpoint's; NULL: no checkpoint */
     hs__stored_state *items;

@@ -161,7 +161,7 @@ static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data,
     return HS_OK;
 }
 
-/* Starts writeback of what was written, so that the disk works while the caller writes more and the sync is short. Only a
+/* Starts writeback of the written bytes, so that the disk works while the caller writes more, and the sync is short. Only a
  * hint: the sync reports errors. */
 static void begin_writing_out(posix_file *file)
 {

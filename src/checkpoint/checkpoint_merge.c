@@ -118,7 +118,7 @@ static hs_code find_places(merge *m, hs_error *err)
 
 /* Holding. */
 
-/* One missing level is made, as TensorFlow does. */
+/* Creates a missing directory, but only its last level, as TensorFlow does. */
 static hs_code prepare_directory(const merge *m, hs_error *err)
 {
     hs_error cause = {0};

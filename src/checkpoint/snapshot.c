@@ -6,7 +6,7 @@
 /* Smaller variables are never deferred: copying them costs less than a guard. */
 enum { LARGE = 1 << 16 };
 
-/* For the names of some thousand variables and their alignment, in bytes. */
+/* Bytes for the names of some thousand variables and their alignment. */
 enum { ROOM_FOR_NAMES = 1 << 20 };
 
 typedef enum { DEFERRED, BEING_COPIED, COPIED } item_state;

@@ -225,8 +225,8 @@ static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs
     return HS_OK;
 }
 
-/* Saves a checkpoint and ends the trial. All hooks have seen the step, and the saver is the session's. So the program
- * could have saved this checkpoint here. */
+/* Saves a checkpoint and ends the trial. At this point all hooks have seen the step, and the saver is the session's, so the
+ * program could have saved the same checkpoint. */
 static hs_code finish(hs__recorder *r, hs_run_context *run, int64_t step, hs_error *err)
 {
     const hs_error none = {0};

@@ -147,7 +147,7 @@ typedef struct hs__bundle_cursor {
 } hs__bundle_cursor;
 hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, hs_error *err);
 /* Reads the part `box` of a tensor, in row-major order. The box is within the shape, without lengths of -1. The first read
- * of a tensor, or of one of its stored slices, reads all of it to verify it. Later reads read only what they need.
+ * of a tensor, or of one of its stored slices, reads all of it to verify it. Later reads read only the bytes of the box.
  * UNIMPLEMENTED for strings. */
 hs_code hs__bundle_read_slice(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
                               hs_error *err);

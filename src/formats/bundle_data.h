@@ -12,7 +12,8 @@
  * - the length of each element as a varint;
  * - the masked CRC-32C of all lengths, each as 4 bytes (8 if it does not fit) in the bundle's byte order;
  * - the bytes of the elements.
- * The entry's checksum covers the lengths as they are checksummed, their checksum, and the bytes. */
+ * The entry's checksum covers the lengths (in the form of their checksum, 4 or 8 bytes each), their checksum, and the
+ * bytes. */
 
 /* Appends the lengths and their checksum. Returns the checksum of both, to continue with the elements' bytes. */
 uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_t n, bool big_endian);

@@ -491,7 +491,7 @@ static void restore_knob(knob_state *knob, double value, const hs_env *env)
     hs_log(env, HS_LOG_INFO, "control: '%s' set from %s to %s, as in the checkpoint", knob->name, before, now);
 }
 
-/* For a knob that was set after the checkpoint was saved. */
+/* Undoes an order that was given after the checkpoint was saved. */
 static void undo_knob(knob_state *knob, const hs_env *env)
 {
     char before[32], now[32];

@@ -564,7 +564,7 @@ static void receive_finding(void *user, int32_t rank, hs_bytes bytes)
     snprintf(found->first, sizeof found->first, "rank %d: %.700s", (int)rank, first);
 }
 
-/* Collective in a group: if a rank has requested a rollback, all have its finding. */
+/* Collective in a group: if a rank has requested a rollback, copies its finding to all ranks. */
 static hs_code share_finding(finite_guard *hook, hs_raw_session *session, hs_error *err)
 {
     const hs_group *group = hs_raw_session_group(session);

@@ -356,7 +356,7 @@ static const hs_env *backend_env(void *self)
 
 static hs_code backend_status(void *self, hs_error *err)
 {
-    return self ? HS_OK : hs_error_set(err, HS_RESOURCE_EXHAUSTED, "the script is NULL: hs_script_new was out of memory");
+    return self ? HS_OK : hs_error_set(err, HS_RESOURCE_EXHAUSTED, "the script is NULL: hs_script_new has failed");
 }
 
 static hs_code backend_find(void *self, const char *name, hs_node *node, hs_error *err)

@@ -117,9 +117,9 @@ struct hs_simulation {
 uint32_t hs__simulation_random(hs_simulation *simulation, uint32_t n);
 /* Passes the turn to the next rank, and returns when this rank has the turn again. Releases the lock while waiting. */
 void hs__rank_yield(hs__rank *rank);
-/* Gives the first turn. Releases the lock. */
+/* Passes the turn to the first rank. Releases the lock. */
 void hs__simulation_begin(hs_simulation *simulation);
-/* The rank can run again. `code`: of the call that it waits in. */
+/* Makes the rank ready to run. `code`: result of the call in which it waits. */
 void hs__rank_wake(hs__rank *rank, hs_code code);
 /* The rank joins no further calls, for `reason`; `failed`: because it failed. With a detector, the ranks that wait for it
  * wake. */

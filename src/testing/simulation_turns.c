@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rank of a simulation runs next; what happens if none can; failures of ranks. */
+/* Schedules the ranks of a simulation, and handles deadlocks and failures of ranks. */
 #include "testing/simulation.h"
 
 #include <errno.h>
