@@ -3,7 +3,7 @@
 """floors_picture.py PICTURE NM OBJECT...: compares docs/floors.svg with the references between the object files.
 With --write before PICTURE it writes the picture.
 
-An arrow means that the upper folder refers to symbols of the lower one. An arrow that follows from others is left out."""
+An arrow means that the upper folder refers to symbols of the lower folder. Arrows that follow from other arrows are omitted."""
 import pathlib
 import sys
 

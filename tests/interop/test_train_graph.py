@@ -115,7 +115,7 @@ class Learns:
 
 class Fed(Learns, GraphCase):
     def assert_is_the_whole(self, name):
-        """After some more steps the run equals one that was never interrupted."""
+        """After some more steps the run equals an uninterrupted run."""
         last = self.newest(name) + 10
         for run in name, "whole":
             self.train(run, "--max-steps", str(last))
