@@ -9,3 +9,11 @@ hooksess_test(replicas rng)
 foreach(module IN ITEMS writers group_hooks finite_guard replica_check collective_ops)
   hooksess_test(replicas ${module} replicas/hooked.c)
 endforeach()
+
+# Groups over MPI.
+if(TARGET hooksess_mpi AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
+  add_executable(mpi_ranks ${CMAKE_CURRENT_LIST_DIR}/mpi_ranks.c)
+  hooksess_compile_options(mpi_ranks)
+  target_compile_options(mpi_ranks PRIVATE -ffp-contract=off)
+  target_link_libraries(mpi_ranks PRIVATE hooksess::mpi hooksess::hooksess m)
+endif()
