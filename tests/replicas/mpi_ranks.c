@@ -120,7 +120,7 @@ typedef struct {
     int64_t position, step;
     int32_t rank, ranks;
     hs_session *session;
-    const char *event;
+    const char *directory, *event;
     int32_t event_rank;
     int64_t event_step;
     bool was_lost;
@@ -129,6 +129,17 @@ typedef struct {
 static bool happens(const program *p, const char *event)
 {
     return strcmp(p->event, event) == 0 && p->rank == p->event_rank && p->step == p->event_step;
+}
+
+static void fill_disk(const char *directory)
+{
+    char path[4096], zeros[4096] = {0};
+    snprintf(path, sizeof path, "%s/filler", directory);
+    FILE *file = fopen(path, "w");
+    while (file && fwrite(zeros, 1, sizeof zeros, file) == sizeof zeros && fflush(file) == 0)
+        continue;
+    if (file)
+        fclose(file);
 }
 
 /* What happens in a step before the gate. */
@@ -144,6 +155,8 @@ static hs_code before_gate(program *p, hs_error *err)
         hs_session_end_input(p->session);
     if (happens(p, "fail"))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the op has failed");
+    if (happens(p, "full"))
+        fill_disk(p->directory);
     if (happens(p, "lost") && !p->was_lost) {
         p->was_lost = true;
         return hs_error_set(err, HS_UNAVAILABLE, "the device is lost");
@@ -184,20 +197,21 @@ static hs_code train(void *user, hs_op *op, hs_error *err)
     return (code = hs_op_pass_gate(op, err)) ? code : update(p, err);
 }
 
-static void write_end(const program *p, const char *directory, const hs_outcome *outcome)
+static void write_end(const program *p, const hs_outcome *outcome)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s.rank-%d", directory, (int)p->rank);
+    snprintf(path, sizeof path, "%s.rank-%d", p->directory, (int)p->rank);
     FILE *file = fopen(path, "w");
     if (!file)
         return;
-    fprintf(file, "%d %s %lld %lld %d %d %a %a %a %s\n", hs_outcome_exit_code(outcome), hs_code_name(outcome->error.code),
-            (long long)outcome->step, (long long)outcome->last_saved_step, (int)outcome->cause_rank, (int)outcome->signal,
-            p->parameters[0], p->parameters[1], p->parameters[2], outcome->error.message);
+    fprintf(file, "%d %s %lld %lld %d %d %lld %a %a %a %s\n", hs_outcome_exit_code(outcome),
+            hs_code_name(outcome->error.code), (long long)outcome->step, (long long)outcome->last_saved_step,
+            (int)outcome->cause_rank, (int)outcome->signal, (long long)p->position, p->parameters[0], p->parameters[1],
+            p->parameters[2], outcome->error.message);
     fclose(file);
 }
 
-static hs_outcome run(program *p, const hs_group *group, const char *directory, int64_t steps)
+static hs_outcome run(program *p, const hs_group *group, int64_t steps)
 {
     hs_error err = {0};
     hs_graph *g = hs_graph_new(NULL);
@@ -209,7 +223,7 @@ static hs_outcome run(program *p, const hs_group *group, const char *directory, 
                 .advances_step = true);
     p->session = hs_training_session_open(
         hs_graph_backend(g),
-        HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_steps = 20, .signals = true, .group = group,
+        HS_TRAINING_OPTIONS(.checkpoint_dir = p->directory, .save_checkpoint_steps = 20, .signals = true, .group = group,
                             .hooks = HS_HOOKS(hs_stop_at_step(.last_step = steps), hs_nan_tensor(.tensor = "loss"))),
         NULL);
     while (!hs_session_should_stop(p->session) && !happens(p, "break"))
@@ -234,13 +248,16 @@ int main(int argc, char **argv)
     hs_mpi_group *group;
     CLEARS(group = hs_mpi_group_new(MPI_COMM_WORLD, &options, &err));
     const hs_group *g = hs_mpi_group_get(group);
-    program p = {.rank = g->ops->rank(g->self), .ranks = g->ops->rank_count(g->self), .event = argc > 5 ? argv[5] : ""};
+    program p = {.rank = g->ops->rank(g->self),
+                 .ranks = g->ops->rank_count(g->self),
+                 .directory = argc > 2 ? argv[2] : "",
+                 .event = argc > 5 ? argv[5] : ""};
     hs_outcome outcome = {.reason = HS_REASON_CLOSED};
     p.event_rank = argc > 6 ? atoi(argv[6]) : 0;
     p.event_step = argc > 7 ? atoi(argv[7]) : 0;
     if (trains) {
-        outcome = run(&p, g, argv[2], atoll(argv[3]));
-        write_end(&p, argv[2], &outcome);
+        outcome = run(&p, g, atoll(argv[3]));
+        write_end(&p, &outcome);
     } else if (strcmp(argv[1], "calls") == 0) {
         call_all(g);
     } else {

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups over MPI: ranks that mpirun starts end together, and continue bit for bit."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import unittest
+
+import mpi
+from mpi import FAR, RANKS, REPLICAS, SINGLE, TOOL
+
+COUNTS = 1, 2, 4, 8
+STEPS, AT = 50, 27  # the ranks save every 20 steps
+FAULTS = int(os.environ.get("HOOKSESS_MPI_FAULTS", "20"))
+SEED = int(os.environ.get("HOOKSESS_FAULT_SEED", "1"))
+
+
+class Engine(mpi.Test):
+    def test_the_calls(self):
+        for n in (1, 2, 3, 4, 5, 8):
+            with self.subTest(n=n):
+                self.assertEqual(self.wait(self.start(n, RANKS, "calls")), ([], 0), self.log())
+
+    def test_a_call_that_a_rank_does_not_join_ends_after_the_limit(self):
+        self.assertIn("the limit ended the calls", self.wait(self.start(3, RANKS, "absent"))[0], self.log())
+
+
+class Events(mpi.Test):
+    """All ranks have the same outcome, whatever happens on one."""
+
+    def train_with(self, n, event):
+        lines, code, ends = self.train(n, STEPS, event, n - 1, AT)
+        self.assertEqual(len(ends), n, self.log())
+        self.assertEqual(len(set(ends.values())), 1, ends)
+        self.assert_same_lines([line for line in lines if not line.endswith("nan")], self.undisturbed(n, STEPS)[0])
+        return code, ends[0]
+
+    def for_all(self, event, check):
+        for n in COUNTS:
+            with self.subTest(event=event, n=n):
+                check(n, *self.train_with(n, event))
+                shutil.rmtree(self.directory)
+
+    def test_sigterm_to_one_rank(self):
+        def check(n, code, end):
+            self.assertEqual((code, end.code, end.step, end.saved, end.signal), (75, 75, AT + 1, AT + 1, signal.SIGTERM))
+            self.assert_completes(n, STEPS)
+        self.for_all("stop", check)
+
+    def test_nan_on_one_rank(self):
+        def check(n, code, end):
+            self.assertEqual((code, end.code, end.step, end.saved, end.cause), (1, 1, AT + 1, 20, n - 1))
+            self.assertIn("nan_tensor", end.message)
+            self.assert_completes(n, STEPS)
+        self.for_all("nan", check)
+
+    def test_end_of_input_on_one_rank(self):
+        self.for_all("end", lambda n, code, end: self.assertEqual((code, end.code, end.step, end.saved), (0, 0, AT, AT)))
+
+    def test_a_failure_before_the_gate(self):
+        def check(n, code, end):
+            self.assertEqual((code, end.code, end.step, end.saved, end.cause), (1, 1, AT, 20, n - 1))
+            self.assertIn("the op has failed", end.message)
+        self.for_all("fail", check)
+
+    def test_a_rank_leaves_its_loop(self):
+        self.for_all("break", lambda n, code, end: self.assertEqual((code, end.code, end.step, end.saved), (0, 0, AT, AT)))
+
+    def test_a_lost_backend(self):
+        def check(n, code, end):
+            self.assertEqual((code, end), (0, self.undisturbed(n, STEPS)[1]))
+            self.assertIn("the device is lost", self.log())
+        self.for_all("lost", check)
+
+    def test_sigterm_to_mpirun(self):
+        """It sends SIGTERM to all ranks, and reads no more of their output: they must not print much. Later it sends SIGKILL."""
+        for n in (2, 4):
+            with self.subTest(n=n):
+                process = self.start(n, REPLICAS, self.directory, 10**9, 50, options=["--mca", "odls_base_sigkill_timeout", "5"])
+                process.stdout.readline()
+                process.send_signal(signal.SIGTERM)
+                self.wait(process)
+                outcome = json.loads((self.directory / "outcome.json").read_text())
+                self.assertEqual((outcome["exit_code"], outcome["last_saved_step"]), (75, outcome["step"]), self.log())
+                shutil.rmtree(self.directory)
+
+
+class Resume(mpi.Test):
+    def test_with_another_number_of_ranks(self):
+        for n in COUNTS:
+            self.train(n, 20)
+            saved = self.directory.with_name("saved")
+            self.directory.rename(saved)
+            for m in COUNTS:
+                with self.subTest(n=n, m=m):
+                    shutil.copytree(saved, self.directory)
+                    lines, code, ends = self.train(m, 40)
+                    self.assertEqual((code, len(lines), len(set(ends.values()))), (0, 20, 1), self.log())
+                    self.assertEqual((ends[0].step, ends[0].saved, ends[0].position), (40, 40, 20 * n + 20 * m))
+                    if n == m:
+                        self.assertEqual(ends[0], self.undisturbed(n, 40)[1])
+                shutil.rmtree(self.directory)
+            shutil.rmtree(saved)
+
+
+class FullDisk(mpi.Test):
+    def test_the_chief_cannot_save(self):
+        self.directory.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(self.directory)]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+            self.skipTest("a tmpfs cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(self.directory)], check=True)
+        _, code, ends = self.train(4, STEPS, "full", 0, AT)
+        self.assertEqual((code, len(ends), len(set(ends.values()))), (1, 4, 1), self.log())
+        self.assertEqual((ends[0].code, ends[0].error, ends[0].saved), (1, "RESOURCE_EXHAUSTED", 20))
+        (self.directory / "filler").unlink()
+        self.assert_completes(4, STEPS)
+
+
+class Example(mpi.Test):
+    """examples/replicas."""
+    STEPS, KILLS = 600, 10
+
+    def replicas(self, n, directory):
+        return self.wait(self.start(n, REPLICAS, directory, self.STEPS, directory=directory), directory)
+
+    def test_one_rank_computes_what_the_single_process_does(self):
+        alone = subprocess.run([SINGLE, str(self.directory) + "-alone", str(self.STEPS)], capture_output=True, text=True)
+        self.assertEqual(self.replicas(1, self.directory), (alone.stdout.splitlines(), 0), self.log())
+
+    def test_killed_and_started_again(self):
+        """Each time, one rank dies at a random step. The losses and the tensors are those of the undisturbed run."""
+        other = self.directory.with_name("undisturbed")
+        wanted, code = self.replicas(4, other)
+        self.assertEqual((code, len(wanted)), (0, self.STEPS))
+        numbers = random.Random(SEED)
+        begun, kills = 0, 0
+        while kills < self.KILLS:
+            process = self.start(4, REPLICAS, self.directory, self.STEPS, 2)
+            # not before its first line: it has opened its session
+            lines = [process.stdout.readline().strip() for _ in range(numbers.randrange(1, 150))]
+            victims = [pid for pid, arguments in mpi.processes(str(self.directory)) if arguments[0] == os.fsencode(REPLICAS)]
+            os.kill(numbers.choice(victims), signal.SIGKILL)
+            more, code = self.wait(process)
+            kills += 1
+            self.assertNotEqual(code, 0)
+            begun = int(lines[0].split()[0]) - 1
+            self.assertEqual(begun % 100, 0)
+            self.assertEqual(lines + more, wanted[begun:begun + len(lines + more)])
+            if begun + len(lines + more) >= self.STEPS - 100:
+                shutil.rmtree(self.directory)
+        lines, code = self.replicas(4, self.directory)
+        self.assertEqual((code, lines), (0, wanted[len(wanted) - len(lines):]), self.log())
+        diff = subprocess.run([TOOL, "checkpoint", "diff", str(self.directory), str(other)], capture_output=True, text=True)
+        self.assertEqual(diff.returncode, 0, diff.stdout + diff.stderr)
+
+
+class Faults(mpi.Test):
+    def test_random_faults(self):
+        """Survivors end alike, none remains, and the newest checkpoint leads to the undisturbed end."""
+        numbers = random.Random(SEED)
+        for fault in range(FAULTS):
+            n = numbers.choice((2, 3, 4))
+            event = numbers.choice(("stop", "nan", "fail", "lost", "kill", "freeze", "late", "late-kill", "late-freeze"))
+            rank, step = numbers.randrange(n), numbers.randrange(STEPS)
+            with self.subTest(fault=fault, n=n, event=event, rank=rank, step=step):
+                lines, _, ends = self.train(n, STEPS, event, rank, step, limit=3 if "fr" in event or "late" in event else FAR)
+                self.assert_same_lines(lines, self.undisturbed(n, STEPS)[0])
+                if event not in ("late", "kill", "freeze", "late-kill", "late-freeze"):
+                    self.assertEqual((len(ends), len(set(ends.values()))), (n, 1), ends)
+                self.assert_completes(n, STEPS)
+            shutil.rmtree(self.directory)
+
+
+if __name__ == "__main__":
+    unittest.main()
