@@ -75,6 +75,7 @@
 #include <hooksess/graph.h>                    /* the program's functions as ops, its memory as variables */
 #include <hooksess/graph_summary.h>            /* ops that make summaries */
 #include <hooksess/group.h>                    /* writing an engine of a group of processes that train together */
+#include <hooksess/group_tcp.h>                /* a group of processes over TCP */
 #include <hooksess/hook.h>                     /* writing a hook */
 #include <hooksess/hooks/checkpoint_saver.h>   /* saves checkpoints */
 #include <hooksess/hooks/control.h>            /* takes orders from a file during training */

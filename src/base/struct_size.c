@@ -47,6 +47,7 @@ static const struct {
     SIZE(hs_global_step_waiter_options),
     SIZE(hs_graph_summary_def),
     SIZE(hs_group_ops),
+    SIZE(hs_group_tcp_options),
     SIZE(hs_histogram_counts),
     SIZE(hs_hook_ops),
     SIZE(hs_hparams_config_options),

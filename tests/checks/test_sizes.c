@@ -24,6 +24,8 @@ static void of_objects(void **state)
     const fixture *f = *state;
     hs_coordinator *coordinator = hs_coordinator_new(NULL, NULL);
     SHORTER(hs_coordinator_options, hs_coordinator_new(&o, &err));
+    SHORTER(hs_group_tcp_options, hs_group_tcp_new(&o, &err));
+    SHORTER(hs_group_tcp_options, hs_group_tcp_from_env(&o, &err));
     SHORTER(hs_simulation_options, hs_simulation_new(&o, &err));
     SHORTER(hs_thread_options, hs_thread_new(&o, &err));
     SHORTER(hs_thread_options, hs_coordinator_start_thread(coordinator, &o, &err));

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_GROUP_TCP_H
+#define HOOKSESS_GROUP_TCP_H
+
+#include <hooksess/env.h>
+#include <hooksess/group.h>
+
+/* A group over TCP: processes on one or several machines that train one model together. It needs no other library.
+ * Gradients do not pass through the group: the program sums them with MPI, NCCL or its own communication.
+ *
+ *     hs_group_tcp *group = hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.rendezvous_dir = "run"), &err);
+ *     session = hs_training_session_open(
+ *         backend, HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .group = hs_group_tcp_get(group)), &err);
+ *     ...
+ *     hs_session_close(session, &err);
+ *     hs_group_tcp_free(group);
+ *
+ * The ranks form a tree with 16 children per rank. Rank 0 is its root, where all ranks connect first. The others find rank
+ * 0 in one of these ways, which must be the same on all ranks:
+ *
+ *   option          how
+ *   address         rank 0 listens on this address, and the others connect to it
+ *   rendezvous_dir  rank 0 writes its address and a random nonce to a file in this directory
+ *   exchange        the program copies the address and a random nonce from rank 0 to all ranks
+ *
+ * Failures: a thread of each rank, the detector, exchanges heartbeats with the neighbors in the tree. A rank has failed if
+ * its connection ends, if it reports an exit with an error, or if it sends no heartbeat for detector_secs. All ranks
+ * receive this within milliseconds. Then the collective calls that this rank has not made return HS_UNAVAILABLE.
+ *
+ * Ending the process: **the group may end the process.** It does so only while a session has installed the function for
+ * set_abandon (group.h), if this is still installed failure_grace_secs after a rank has failed. Then the session's thread
+ * waits in the program's own communication. The detector calls the function, logs one line, and calls _exit() with the code
+ * that the function returns.
+ *
+ * Security: nothing is encrypted. A random nonce, or `job`, keeps out other jobs by mistake. It does not protect against an
+ * attacker who can read the network. Use a private network.
+ *
+ * Threads: one thread at a time per object; for the group that hs_group_tcp_get() returns, see group.h. Do not fork while
+ * an object exists. */
+
+HS_BEGIN_DECLS
+
+typedef struct hs_group_tcp hs_group_tcp;
+
+typedef struct hs_group_tcp_options {
+    size_t size;
+    int32_t rank;       /* of this process: 0 to rank_count - 1 */
+    int32_t rank_count; /* (required) number of processes. 1: no connections, and the options for them are not used */
+    /* "host:port" or "[host]:port", of rank 0. Rank 0 binds to this host's interface, or to all interfaces if the host is
+     * not an address of its machine. With rendezvous_dir or exchange: the interface and, unless it is 0, the port of rank
+     * 0; the other ranks ignore it. NULL, only there: all interfaces */
+    const char *address;
+    /* A directory that all ranks share, normally the checkpoint directory. Rank 0 creates its last level. Rank 0 writes the
+     * file ".hooksess-rendezvous" with mode 0600, and removes it when all ranks are connected. The others wait for this
+     * file, and ignore one that an earlier run left or that another user owns */
+    const char *rendezvous_dir;
+    /* Collective: copies `bytes` bytes at `data` from rank 0 to all ranks, such as MPI_Bcast(). Called once per rank, by
+     * hs_group_tcp_new(). If it returns another code than HS_OK, that fails with this error */
+    hs_code (*exchange)(void *user, void *data, size_t bytes, hs_error *err);
+    void *exchange_user;
+    const char *job;           /* with `address` alone: a name that only this job has, at most 63 bytes. NULL: "" */
+    double connect_secs;       /* limit until all ranks are connected. 0: 60 */
+    double collective_secs;    /* limit of one collective call. 0: 600. HS_NEVER: none */
+    double detector_secs;      /* a rank that sends no heartbeat for this time has failed. 0: 10 */
+    double failure_grace_secs; /* time from a failure until the process is ended, see above. 0: 10. HS_NEVER: it never is */
+    /* Called on a thread of the group instead of _exit(), after the function for set_abandon. `err` names the failed rank.
+     * It may end the process. It must not free the group */
+    void (*on_rank_failure)(void *user, const hs_error *err);
+    void *on_rank_failure_user;
+    const hs_env *env; /* memory and log; the clock and the files are always the system's */
+} hs_group_tcp_options;
+
+#define HS_GROUP_TCP_OPTIONS(...) HS_OPTIONS(hs_group_tcp_options, __VA_ARGS__)
+
+/* Connects all ranks. Collective: returns when the neighbors of this rank are connected.
+ *
+ * HS_INVALID_ARGUMENT: invalid options. HS_UNAVAILABLE: the ranks were not connected within connect_secs; on rank 0 the
+ * message names the missing ranks. HS_RESOURCE_EXHAUSTED: out of memory or threads. Others: the code of a failed system
+ * call, or of `exchange`.
+ *
+ * In a wait of a collective call, the log gets a warning with the missing ranks after 5 s, and each time the wait has
+ * doubled. After collective_secs the call returns HS_UNAVAILABLE, and the first missing rank has failed. Ranks other than 0
+ * wait up to detector_secs longer, for the message of rank 0. */
+HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_error *err);
+
+/* The same, with rank and rank_count from the environment variables of a launcher. The first pair that is set counts:
+ *
+ *   launcher                      rank                  rank count
+ *   Open MPI                      OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE
+ *   MPICH, Intel MPI              PMI_RANK              PMI_SIZE
+ *   srun                          SLURM_PROCID          SLURM_NTASKS
+ *   torchrun and compatible ones  RANK                  WORLD_SIZE
+ *
+ * If none is set, the group has one rank. rank and rank_count of the options must be 0. If neither address, rendezvous_dir
+ * nor exchange is set, the address is MASTER_ADDR:MASTER_PORT. No other function of this header reads the environment.
+ * HS_INVALID_ARGUMENT: also if a variable is not a number, or a needed one is missing. */
+HS_API hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *options, hs_error *err);
+
+/* Returns the group for the options of a session. Valid until the object is freed. NULL: the object is NULL. */
+HS_API const hs_group *hs_group_tcp_get(const hs_group_tcp *group);
+
+/* Closes the connections. Call it after the session is closed. Reports a normal exit, unless an exit was reported. Waits at
+ * most 2 s until the other ranks have received all. */
+HS_API void hs_group_tcp_free(hs_group_tcp *group);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A group over TCP: options, environment variables, and the functions of the group. */
+#include <hooksess/group_tcp.h>
+
+#include "replicas/group_tcp_collectives.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hs_group_tcp {
+    hs_group group;
+    hs_env env;
+    hs_group_tcp_options options; /* after connecting, its texts are not used */
+    hs__tcp_edges edges;
+    hs__tcp_detector detector;
+};
+
+/* The functions of the group. */
+
+static int32_t get_rank(void *self)
+{
+    return ((hs_group_tcp *)self)->options.rank;
+}
+
+static int32_t get_rank_count(void *self)
+{
+    return ((hs_group_tcp *)self)->options.rank_count;
+}
+
+static hs_code allreduce_or(void *self, uint64_t *words, size_t n, hs_error *err)
+{
+    return hs__tcp_allreduce_or(&((hs_group_tcp *)self)->detector, words, n, err);
+}
+
+static hs_code broadcast(void *self, void *data, size_t bytes, int32_t root, hs_error *err)
+{
+    return hs__tcp_broadcast(&((hs_group_tcp *)self)->detector, data, bytes, root, err);
+}
+
+static hs_code gather(void *self, hs_bytes mine, int32_t root, hs_gather_fn receive, void *user, hs_error *err)
+{
+    return hs__tcp_gather(&((hs_group_tcp *)self)->detector, mine, root, receive, user, err);
+}
+
+static void report_exit(void *self, const hs_error *reason)
+{
+    hs__detector_report_exit(&((hs_group_tcp *)self)->detector, reason);
+}
+
+static hs_code query_failed_rank(void *self, int32_t *rank, hs_error *err)
+{
+    return hs__detector_query(&((hs_group_tcp *)self)->detector, rank, err);
+}
+
+static void set_abandon(void *self, hs_abandon_fn abandon, void *user)
+{
+    hs__detector_set_abandon(&((hs_group_tcp *)self)->detector, abandon, user);
+}
+
+static const hs_group_ops ops =
+    HS_INIT(hs_group_ops, .name = "tcp", .rank = get_rank, .rank_count = get_rank_count, .allreduce_or = allreduce_or,
+            .broadcast = broadcast, .gather = gather, .report_exit = report_exit, .query_failed_rank = query_failed_rank,
+            .set_abandon = set_abandon);
+
+/* Options. */
+
+static hs_code check_secs(const char *name, double secs, bool never_allowed, hs_error *err)
+{
+    if ((secs >= 0 && secs <= 1e9) || (never_allowed && secs == HS_NEVER))
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_group_tcp_options.%s is %g, but must be 0 to 1e9%s", name, secs,
+                        never_allowed ? " or HS_NEVER" : "");
+}
+
+/* Checks the options that say how the ranks find rank 0. */
+static hs_code check_rendezvous(const hs_group_tcp_options *options, hs_error *err)
+{
+    char host[HS__ADDRESS_MAX], port[8];
+    if (options->rendezvous_dir && options->exchange)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_group_tcp_options: rendezvous_dir and exchange are set; set one of them");
+    if (!options->rendezvous_dir && !options->exchange && !options->address)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_group_tcp_options: set address, rendezvous_dir or exchange, so that the ranks find rank 0");
+    if (options->job && (options->rendezvous_dir || options->exchange))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_group_tcp_options.job is only for address alone");
+    for (const char *at = options->job; at && *at; at++)
+        if (*at < ' ' || *at > '~' || at - options->job >= HS__HELLO_TOKEN - 1)
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "hs_group_tcp_options.job must be printable ASCII of at most %d bytes",
+                                HS__HELLO_TOKEN - 1);
+    return options->address ? hs__tcp_split(options->address, host, port, err) : HS_OK;
+}
+
+static hs_code check_options(const hs_group_tcp_options *options, hs_error *err)
+{
+    hs_code code;
+    if (options->rank_count < 1)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_group_tcp_options.rank_count is %d, but must be at least 1",
+                            (int)options->rank_count);
+    if (options->rank < 0 || options->rank >= options->rank_count)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_group_tcp_options.rank is %d, but must be 0 to %d",
+                            (int)options->rank, (int)options->rank_count - 1);
+    if ((code = check_secs("connect_secs", options->connect_secs, false, err)) ||
+        (code = check_secs("collective_secs", options->collective_secs, true, err)) ||
+        (code = check_secs("detector_secs", options->detector_secs, false, err)) ||
+        (code = check_secs("failure_grace_secs", options->failure_grace_secs, true, err)))
+        return code;
+    return options->rank_count > 1 ? check_rendezvous(options, err) : HS_OK;
+}
+
+/* Connecting. */
+
+static hs_code connect_ranks(hs_group_tcp *group, hs_error *err)
+{
+    hs__tcp_rendezvous rendezvous;
+    if (group->options.rank_count == 1)
+        return HS_OK;
+    hs_code code = hs__rendezvous_init(&rendezvous, &group->options, &group->env, err);
+    if (!code)
+        code = hs__tcp_connect_ranks(&rendezvous, &group->env, &group->edges, err);
+    hs__rendezvous_release(&rendezvous, &group->env);
+    return code;
+}
+
+static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *err)
+{
+    hs_env env;
+    hs_code code = check_options(options, err);
+    if (code || hs__env_copy(&env, options->env, err))
+        return NULL;
+    hs_group_tcp *group = hs__alloc(&env, 1, sizeof *group);
+    if (!group) {
+        hs__no_memory(err, sizeof *group, "a group");
+        return NULL;
+    }
+    group->env = env;
+    group->options = *options;
+    group->group = (hs_group){&ops, group};
+    code = connect_ranks(group, err);
+    if (!code && (code = hs__detector_start(&group->detector, &group->options, &group->env, &group->edges, err)))
+        hs__detector_stop(&group->detector);
+    if (!code)
+        return group;
+    hs__tcp_release_edges(&env, &group->edges);
+    hs__free(&env, group);
+    return NULL;
+}
+
+hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *given, hs_error *err)
+{
+    hs_group_tcp_options options;
+    hs_error unused;
+    err = err ? err : &unused;
+    hs_error_clear(err);
+    if (HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, err))
+        return NULL;
+    return new_group(&options, err);
+}
+
+const hs_group *hs_group_tcp_get(const hs_group_tcp *group)
+{
+    return group ? &group->group : NULL;
+}
+
+void hs_group_tcp_free(hs_group_tcp *group)
+{
+    if (!group)
+        return;
+    const hs_env env = group->env;
+    hs__detector_stop(&group->detector);
+    hs__tcp_release_edges(&env, &group->edges);
+    hs__free(&env, group);
+}
+
+/* Environment variables. */
+
+/* Reads a number. Leaves *number if the variable is not set. */
+static hs_code read_variable(const char *name, int32_t *number, hs_error *err)
+{
+    const char *text = getenv(name);
+    char *end;
+    if (!text)
+        return HS_OK;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || value < 0 || value > INT32_MAX)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "environment variable %s is '%s', but must be a number", name, text);
+    *number = (int32_t)value;
+    return HS_OK;
+}
+
+static hs_code read_launcher(hs_group_tcp_options *options, hs_error *err)
+{
+    static const char *const launchers[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                               {"PMI_RANK", "PMI_SIZE"},
+                                               {"SLURM_PROCID", "SLURM_NTASKS"},
+                                               {"RANK", "WORLD_SIZE"}};
+    options->rank = 0;
+    options->rank_count = 1;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const char *rank = launchers[i][0], *count = launchers[i][1];
+        if (!getenv(rank) && !getenv(count))
+            continue;
+        if (!getenv(rank) || !getenv(count))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "environment variable %s is set, but %s is not",
+                                getenv(rank) ? rank : count, getenv(rank) ? count : rank);
+        hs_code code = read_variable(rank, &options->rank, err);
+        return code ? code : read_variable(count, &options->rank_count, err);
+    }
+    return HS_OK;
+}
+
+hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *given, hs_error *err)
+{
+    hs_group_tcp_options options;
+    hs_error unused;
+    char address[HS__ADDRESS_MAX];
+    err = err ? err : &unused;
+    hs_error_clear(err);
+    if (HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, err))
+        return NULL;
+    if (options.rank || options.rank_count) {
+        hs_error_set(err, HS_INVALID_ARGUMENT,
+                     "hs_group_tcp_from_env: rank and rank_count are set, but come from the environment");
+        return NULL;
+    }
+    if (read_launcher(&options, err))
+        return NULL;
+    if (options.rank_count > 1 && !options.address && !options.rendezvous_dir && !options.exchange) {
+        const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+        if (!host || !port) {
+            hs_error_set(err, HS_INVALID_ARGUMENT,
+                         "hs_group_tcp_from_env: set address, rendezvous_dir or exchange, or the environment variables "
+                         "MASTER_ADDR and MASTER_PORT");
+            return NULL;
+        }
+        snprintf(address, sizeof address, strchr(host, ':') ? "[%.200s]:%.8s" : "%.200s:%.8s", host, port);
+        options.address = address;
+    }
+    return new_group(&options, err);
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The failure detector: its thread, notices and heartbeats. */
+#include "replicas/group_tcp_detector.h"
+
+#include "base/thread.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A message on a control connection: 4 bytes kind, 4 bytes length of the text, 4 bytes rank, 4 bytes failed (0 or 1), 8
+ * bytes number of the first call that cannot complete, 8 bytes number of calls that the sender has begun; then the text. */
+enum { HEARTBEAT = 1, NOTICE = 2 };
+
+enum { POLL_MAX = HS__TCP_FAN_OUT + 2 };
+
+#define SECOND_NS ((int64_t)1000000000)
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t add(int64_t time, int64_t duration)
+{
+    return duration == INT64_MAX || time > INT64_MAX - duration ? INT64_MAX : time + duration;
+}
+
+static void wake(int event)
+{
+    eventfd_write(event, 1);
+}
+
+/* Sending. The lock is held. */
+
+/* Sends what the socket accepts. A failure ends the connection, which the thread then notices. */
+static void flush(hs__tcp_link *link)
+{
+    size_t sent = 0;
+    while (sent < link->out_used) {
+        ssize_t n = send(link->edge->control, link->out + sent, link->out_used - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+            sent = link->out_used;
+        if (n < 0)
+            break;
+        sent += (size_t)n;
+    }
+    link->out_used -= sent;
+    if (link->out_used && sent)
+        memmove(link->out, link->out + sent, link->out_used);
+}
+
+static void post(hs__tcp_detector *d, hs__tcp_link *link, uint32_t kind, int32_t rank, bool failed, uint64_t calls,
+                 const char *text)
+{
+    size_t length = strlen(text), bytes = HS__NOTICE_HEADER + length;
+    if (hs__reserve(d->env, &link->out, &link->out_capacity, link->out_used + bytes, 1, NULL)) {
+        shutdown(link->edge->control, SHUT_RDWR); /* out of memory. Both sides see a failure, instead of none */
+        return;
+    }
+    unsigned char *at = link->out + link->out_used;
+    hs__write_u32(at, kind);
+    hs__write_u32(at + 4, (uint32_t)length);
+    hs__write_u32(at + 8, (uint32_t)rank);
+    hs__write_u32(at + 12, failed);
+    hs__write_u64(at + 16, calls);
+    hs__write_u64(at + 24, atomic_load(&d->begun));
+    memcpy(at + HS__NOTICE_HEADER, text, length);
+    link->out_used += bytes;
+    flush(link);
+}
+
+/* Records that a rank has left, and sends the news to the neighbors but `from`. The lock is held.
+ *
+ * calls  the number of the first call that cannot complete. HS__NO_CUT: unknown */
+static void record(hs__tcp_detector *d, int32_t rank, bool failed, uint64_t calls, const char *text,
+                   const hs__tcp_link *from)
+{
+    bool is_first = failed && d->failed_rank < 0, cuts = calls < atomic_load(&d->cut);
+    if (!is_first && !cuts)
+        return;
+    if (is_first) {
+        d->failed_rank = rank;
+        d->failed_ns = hs__tcp_now();
+        hs_error_set(&d->failure, HS_UNAVAILABLE, "%s", text);
+    }
+    if (cuts) {
+        d->cut_rank = rank;
+        atomic_store(&d->cut, calls);
+    }
+    for (size_t i = 0; i < d->n_links; i++)
+        if (&d->links[i] != from)
+            post(d, &d->links[i], NOTICE, rank, failed, calls, text);
+    wake(d->wake_session);
+    wake(d->wake_thread);
+}
+
+static void describe_loss(const hs__tcp_detector *d, const hs__tcp_link *link, char text[HS_MESSAGE_SIZE])
+{
+    if (link->frozen)
+        snprintf(text, HS_MESSAGE_SIZE, "rank %d (%s) has failed: it has not responded for %g s", (int)link->edge->rank,
+                 link->edge->host, (double)d->detector_ns / 1e9);
+    else
+        snprintf(text, HS_MESSAGE_SIZE, "rank %d (%s) has failed: its connection has ended", (int)link->edge->rank,
+                 link->edge->host);
+}
+
+/* A neighbor has failed. The lock is held. */
+static void lose(hs__tcp_detector *d, hs__tcp_link *link, bool frozen)
+{
+    char text[HS_MESSAGE_SIZE];
+    link->lost = true;
+    link->frozen = frozen;
+    describe_loss(d, link, text);
+    record(d, link->edge->rank, true, HS__NO_CUT, text, NULL);
+    shutdown(link->edge->data, SHUT_RDWR); /* received data stays readable; then the connection has ended */
+    wake(d->wake_session);
+}
+
+/* If a lost neighbor's data has all been received, the cut is known. `call`: the current call, or the next one. The lock is
+ * held. */
+static void settle(hs__tcp_detector *d, hs__tcp_link *link, uint64_t call)
+{
+    char text[HS_MESSAGE_SIZE];
+    link->settled = true;
+    describe_loss(d, link, text);
+    record(d, link->edge->rank, true, call, text, NULL);
+}
+
+/* The same for all neighbors, by the detector's thread, while the session's thread is in no call. */
+static void settle_between_calls(hs__tcp_detector *d)
+{
+    uint64_t call = atomic_load(&d->begun);
+    if (atomic_load(&d->ended) != call)
+        return;
+    for (size_t i = 0; i < d->n_links; i++) {
+        hs__tcp_link *link = &d->links[i];
+        /* if the session's thread has begun a call since, it may have received data, and settles this itself */
+        if (link->lost && !link->settled && hs__tcp_ended(link->edge->data) && atomic_load(&d->begun) == call)
+            settle(d, link, call);
+    }
+}
+
+/* Receiving. The lock is held. */
+
+/* Handles a complete message. Returns false if it is invalid. */
+static bool handle(hs__tcp_detector *d, hs__tcp_link *link, size_t length)
+{
+    char text[HS_MESSAGE_SIZE];
+    const unsigned char *in = link->in;
+    uint32_t kind = hs__read_u32(in), rank = hs__read_u32(in + 8);
+    bool failed = hs__read_u32(in + 12) != 0;
+    if ((kind != HEARTBEAT && kind != NOTICE) || rank >= (uint32_t)d->options->rank_count)
+        return false;
+    link->begun = hs__read_u64(in + 24);
+    if (kind == HEARTBEAT)
+        return true;
+    memcpy(text, in + HS__NOTICE_HEADER, length);
+    text[length] = '\0';
+    if ((int32_t)rank == link->edge->rank)
+        link->exited = true;
+    record(d, (int32_t)rank, failed, hs__read_u64(in + 16), text, link);
+    return true;
+}
+
+/* Reads what has arrived. Returns false if the connection has ended. */
+static bool read_messages(hs__tcp_detector *d, hs__tcp_link *link)
+{
+    for (;;) {
+        size_t length = link->got < HS__NOTICE_HEADER ? 0 : hs__read_u32(link->in + 4);
+        size_t wanted = HS__NOTICE_HEADER + length;
+        if (length >= HS_MESSAGE_SIZE)
+            return false;
+        if (link->got >= HS__NOTICE_HEADER && link->got == wanted) {
+            link->got = 0;
+            if (!handle(d, link, length))
+                return false;
+            continue;
+        }
+        ssize_t n = recv(link->edge->control, link->in + link->got, wanted - link->got, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return true;
+        if (n <= 0)
+            return false;
+        link->got += (size_t)n;
+        link->heard_ns = hs__tcp_now();
+    }
+}
+
+/* The thread. */
+
+static bool is_read(const hs__tcp_link *link)
+{
+    return link->edge->control >= 0 && !link->lost;
+}
+
+static void read_links(hs__tcp_detector *d, const struct pollfd *fds)
+{
+    for (size_t i = 0; i < d->n_links; i++) {
+        hs__tcp_link *link = &d->links[i];
+        if (fds[i].revents)
+            flush(link);
+        if (!is_read(link) || !(fds[i].revents & ~POLLOUT) || read_messages(d, link))
+            continue;
+        if (link->exited)
+            link->lost = link->settled = true; /* as it reported */
+        else
+            lose(d, link, false);
+    }
+}
+
+static void send_heartbeats(hs__tcp_detector *d)
+{
+    for (size_t i = 0; i < d->n_links; i++)
+        if (is_read(&d->links[i]) && !d->links[i].out_used)
+            post(d, &d->links[i], HEARTBEAT, d->options->rank, false, 0, "");
+}
+
+static void find_frozen(hs__tcp_detector *d, int64_t now)
+{
+    for (size_t i = 0; i < d->n_links; i++)
+        if (is_read(&d->links[i]) && !d->links[i].exited && now - d->links[i].heard_ns >= d->detector_ns)
+            lose(d, &d->links[i], true);
+}
+
+static int64_t abandon_ns(const hs__tcp_detector *d)
+{
+    return d->abandon && !d->abandoned && d->failed_rank >= 0 ? add(d->failed_ns, d->grace_ns) : INT64_MAX;
+}
+
+/* Calls the session's function, and ends the process. Unlocks during calls. */
+static void abandon(hs__tcp_detector *d)
+{
+    const hs_error why = d->failure;
+    hs_abandon_fn abandon_fn = d->abandon;
+    void *user = d->abandon_user;
+    int32_t rank = d->failed_rank;
+    d->abandoned = d->abandoning = true;
+    pthread_mutex_unlock(&d->lock);
+    int exit_code = abandon_fn(user, rank, &why);
+    if (!d->options->on_rank_failure) {
+        hs_log(d->env, HS_LOG_ERROR, "the process ends with exit code %d, because its thread waits for other ranks: %s",
+               exit_code, why.message);
+        _exit(exit_code);
+    }
+    d->options->on_rank_failure(d->options->on_rank_failure_user, &why);
+    pthread_mutex_lock(&d->lock);
+    d->abandoning = false;
+    pthread_cond_broadcast(&d->abandon_returned);
+}
+
+/* Waits for messages, or until a time. Unlocks meanwhile. */
+static void wait_for_messages(hs__tcp_detector *d, int64_t until)
+{
+    struct pollfd fds[POLL_MAX];
+    eventfd_t count;
+    for (size_t i = 0; i < d->n_links; i++) {
+        const hs__tcp_link *link = &d->links[i];
+        fds[i] = (struct pollfd){.fd = is_read(link) || link->out_used ? link->edge->control : -1,
+                                 .events = (short)(POLLIN | (link->out_used ? POLLOUT : 0))};
+        if (link->lost)
+            fds[i].events = POLLOUT;
+    }
+    fds[d->n_links] = (struct pollfd){.fd = d->wake_thread, .events = POLLIN};
+    pthread_mutex_unlock(&d->lock);
+    int n = poll(fds, (nfds_t)d->n_links + 1, hs__tcp_poll_ms(until));
+    pthread_mutex_lock(&d->lock);
+    if (n <= 0)
+        return;
+    if (fds[d->n_links].revents)
+        eventfd_read(d->wake_thread, &count);
+    read_links(d, fds);
+}
+
+static bool has_output(const hs__tcp_detector *d)
+{
+    for (size_t i = 0; i < d->n_links; i++)
+        if (d->links[i].out_used && !d->links[i].lost)
+            return true;
+    return false;
+}
+
+static void *run(void *user)
+{
+    hs__tcp_detector *d = user;
+    int64_t beat = 0, stop_ns = 0;
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        int64_t now = hs__tcp_now();
+        if (now >= beat) {
+            send_heartbeats(d);
+            beat = now + d->beat_ns;
+        }
+        settle_between_calls(d);
+        if (abandon_ns(d) <= now)
+            abandon(d);
+        if (d->stopping && !stop_ns)
+            stop_ns = now + 2 * SECOND_NS;
+        if (d->stopping && (!has_output(d) || now >= stop_ns))
+            break;
+        int64_t until = least(beat, abandon_ns(d));
+        wait_for_messages(d, until);
+        /* The time in which this process was suspended does not count. */
+        now = hs__tcp_now();
+        for (size_t i = 0; now > until + d->beat_ns && i < d->n_links; i++)
+            d->links[i].heard_ns = least(now, d->links[i].heard_ns + (now - until));
+        find_frozen(d, now);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* Start and stop. */
+
+static int64_t to_ns(double secs, double otherwise)
+{
+    return secs < 0 ? INT64_MAX : (int64_t)((secs > 0 ? secs : otherwise) * 1e9);
+}
+
+static hs_code make_links(hs__tcp_detector *d, const hs__tcp_edges *edges, hs_error *err)
+{
+    if (!(d->links = hs__alloc(d->env, edges->n, sizeof *d->links)))
+        return hs__no_memory(err, edges->n * sizeof *d->links, "the failure detector of a group");
+    d->n_links = edges->n;
+    for (size_t i = 0; i < edges->n; i++) {
+        d->links[i].edge = &edges->items[i];
+        d->links[i].heard_ns = hs__tcp_now();
+    }
+    return HS_OK;
+}
+
+hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *options, const hs_env *env,
+                           const hs__tcp_edges *edges, hs_error *err)
+{
+    *d = (hs__tcp_detector){.env = env, .options = options, .failed_rank = -1, .cut_rank = -1};
+    d->wake_thread = d->wake_session = -1;
+    atomic_store(&d->cut, HS__NO_CUT);
+    hs__tcp_host_name(d->host, sizeof d->host);
+    d->detector_ns = to_ns(options->detector_secs, 10);
+    d->beat_ns = least(d->detector_ns / 10, SECOND_NS);
+    d->grace_ns = to_ns(options->failure_grace_secs, 10);
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->abandon_returned, NULL);
+    hs_code code = make_links(d, edges, err);
+    if (code || !edges->n)
+        return code;
+    if ((d->wake_thread = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 ||
+        (d->wake_session = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        return hs_error_set_errno(err, errno, "eventfd");
+    if (hs__thread_start(&d->thread, run, d) != 0)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "cannot start the thread of a failure detector");
+    d->started = true;
+    return HS_OK;
+}
+
+void hs__detector_stop(hs__tcp_detector *d)
+{
+    if (d->started) {
+        hs__detector_report_exit(d, &(const hs_error){0});
+        pthread_mutex_lock(&d->lock);
+        d->stopping = true;
+        pthread_mutex_unlock(&d->lock);
+        wake(d->wake_thread);
+        pthread_join(d->thread, NULL);
+    }
+    for (size_t i = 0; i < d->n_links; i++)
+        hs__free(d->env, d->links[i].out);
+    hs__free(d->env, d->links);
+    hs__tcp_close(&d->wake_thread);
+    hs__tcp_close(&d->wake_session);
+    pthread_cond_destroy(&d->abandon_returned);
+    pthread_mutex_destroy(&d->lock);
+}
+
+/* The functions of the group. */
+
+void hs__detector_report_exit(hs__tcp_detector *d, const hs_error *reason)
+{
+    char text[HS_MESSAGE_SIZE];
+    snprintf(text, sizeof text, "rank %d (%s) has %s%s%.800s", (int)d->options->rank, d->host,
+             reason->code ? "failed" : "ended", reason->code ? ": " : "", reason->code ? reason->message : "");
+    pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; !d->exit_reported && i < d->n_links; i++)
+        post(d, &d->links[i], NOTICE, d->options->rank, reason->code != HS_OK, atomic_load(&d->begun), text);
+    d->exit_reported = true;
+    pthread_mutex_unlock(&d->lock);
+    if (d->started)
+        wake(d->wake_thread);
+}
+
+hs_code hs__detector_query(hs__tcp_detector *d, int32_t *rank, hs_error *err)
+{
+    pthread_mutex_lock(&d->lock);
+    hs_code code = d->failed_rank >= 0 ? HS_UNAVAILABLE : HS_OK;
+    *rank = d->failed_rank;
+    if (code)
+        *err = d->failure;
+    pthread_mutex_unlock(&d->lock);
+    return code;
+}
+
+void hs__detector_set_abandon(hs__tcp_detector *d, hs_abandon_fn abandon_fn, void *user)
+{
+    pthread_mutex_lock(&d->lock);
+    while (d->abandoning && !pthread_equal(pthread_self(), d->thread))
+        pthread_cond_wait(&d->abandon_returned, &d->lock);
+    d->abandon = abandon_fn;
+    d->abandon_user = user;
+    pthread_mutex_unlock(&d->lock);
+    if (d->started)
+        wake(d->wake_thread);
+}
+
+/* For collective calls. */
+
+/* Fails a call that cannot complete. The lock is held. */
+static hs_code fail_call(hs__tcp_detector *d, const char *name, hs_error *err)
+{
+    if (d->failed_rank < 0) { /* it ended normally */
+        char text[HS_MESSAGE_SIZE];
+        snprintf(text, sizeof text, "rank %d has ended, but rank %d calls %s", (int)d->cut_rank, (int)d->options->rank,
+                 name);
+        record(d, d->cut_rank, true, HS__NO_CUT, text, NULL);
+    }
+    return hs__error_copy(err, &d->failure);
+}
+
+hs_code hs__detector_begin_call(hs__tcp_detector *d, const char *name, uint64_t *call, hs_error *err)
+{
+    hs_code code = HS_OK;
+    *call = atomic_load_explicit(&d->begun, memory_order_relaxed);
+    if (*call < atomic_load(&d->cut)) {
+        atomic_store(&d->begun, *call + 1);
+        return HS_OK;
+    }
+    pthread_mutex_lock(&d->lock);
+    code = fail_call(d, name, err);
+    pthread_mutex_unlock(&d->lock);
+    return code;
+}
+
+void hs__detector_end_call(hs__tcp_detector *d)
+{
+    atomic_store(&d->ended, atomic_load_explicit(&d->begun, memory_order_relaxed));
+}
+
+hs_code hs__detector_check_call(hs__tcp_detector *d, uint64_t call, const char *name, int64_t *give_up_ns, hs_error *err)
+{
+    hs_code code = HS_OK;
+    pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; i < d->n_links; i++) {
+        hs__tcp_link *link = &d->links[i];
+        if (link->lost && !link->settled && hs__tcp_ended(link->edge->data))
+            settle(d, link, link->done_calls > call ? link->done_calls : call);
+    }
+    *give_up_ns = d->failed_rank >= 0 ? add(d->failed_ns, d->detector_ns) : INT64_MAX;
+    if (call >= atomic_load(&d->cut))
+        code = fail_call(d, name, err);
+    else if (*give_up_ns <= hs__tcp_now()) {
+        record(d, d->failed_rank, true, call, d->failure.message, NULL);
+        code = fail_call(d, name, err);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return code;
+}
+
+hs_code hs__detector_data_ended(hs__tcp_detector *d, hs__tcp_link *link, uint64_t call, const char *name, hs_error *err)
+{
+    const int64_t limit = hs__tcp_now() + least(d->detector_ns, SECOND_NS);
+    for (;;) {
+        pthread_mutex_lock(&d->lock);
+        if (call < atomic_load(&d->cut) && (link->lost || hs__tcp_now() >= limit)) {
+            if (!link->lost)
+                lose(d, link, false);
+            settle(d, link, call);
+        }
+        const bool cut = call >= atomic_load(&d->cut);
+        if (cut)
+            fail_call(d, name, err);
+        pthread_mutex_unlock(&d->lock);
+        if (cut)
+            return HS_UNAVAILABLE;
+        struct pollfd poll_fd = {.fd = d->wake_session, .events = POLLIN};
+        poll(&poll_fd, 1, hs__tcp_poll_ms(limit));
+        hs__detector_woken(d);
+    }
+}
+
+hs_code hs__detector_fail_rank(hs__tcp_detector *d, int32_t rank, uint64_t call, const char *why, hs_error *err)
+{
+    pthread_mutex_lock(&d->lock);
+    record(d, rank, true, call, why, NULL);
+    hs_code code = hs__error_copy(err, &d->failure);
+    pthread_mutex_unlock(&d->lock);
+    return code;
+}
+
+bool hs__detector_has_begun(hs__tcp_detector *d, const hs__tcp_link *link, uint64_t call)
+{
+    pthread_mutex_lock(&d->lock);
+    bool has = link->begun > call;
+    pthread_mutex_unlock(&d->lock);
+    return has;
+}
+
+void hs__detector_woken(hs__tcp_detector *d)
+{
+    eventfd_t count;
+    eventfd_read(d->wake_session, &count);
+}

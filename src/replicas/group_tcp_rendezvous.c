@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifdef __linux__
+#define _GNU_SOURCE /* getrandom */
+#endif
+/* Publishes and finds the address of rank 0, and the token of the job. */
+#include "replicas/group_tcp_rendezvous.h"
+
+#include "base/paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char file_name[] = ".hooksess-rendezvous";
+
+/* What the file and the program's function transport: two lines, "host:port" and the token. */
+enum { RECORD = HS__ADDRESS_MAX + HS__HELLO_TOKEN + 1 };
+
+hs_code hs__rendezvous_init(hs__tcp_rendezvous *rendezvous, const hs_group_tcp_options *options, const hs_env *env,
+                            hs_error *err)
+{
+    double secs = options->connect_secs > 0 ? options->connect_secs : 60;
+    *rendezvous = (hs__tcp_rendezvous){.options = options};
+    rendezvous->deadline = hs__tcp_now() + (int64_t)(secs * 1e9);
+    rendezvous->attempt_ns = (int64_t)(secs * 1e9 / 4);
+    if (!options->rendezvous_dir)
+        return HS_OK;
+    rendezvous->path = hs__path_join(env, options->rendezvous_dir, file_name);
+    rendezvous->tmp = rendezvous->path ? hs__format(env, "%s.tmp", rendezvous->path) : NULL;
+    return rendezvous->tmp ? HS_OK : hs__no_memory(err, 0, "the path of a rendezvous file");
+}
+
+void hs__rendezvous_release(hs__tcp_rendezvous *rendezvous, const hs_env *env)
+{
+    hs__rendezvous_withdraw(rendezvous);
+    hs__free(env, rendezvous->path);
+    hs__free(env, rendezvous->tmp);
+    rendezvous->path = rendezvous->tmp = NULL;
+}
+
+void hs__rendezvous_withdraw(hs__tcp_rendezvous *rendezvous)
+{
+    if (rendezvous->published)
+        unlink(rendezvous->path);
+    rendezvous->published = false;
+}
+
+static hs_code make_nonce(char token[HS__HELLO_TOKEN], hs_error *err)
+{
+    unsigned char random[24];
+    ssize_t n;
+    do
+        n = getrandom(random, sizeof random, 0);
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof random)
+        return hs_error_set_errno(err, n < 0 ? errno : EIO, "getrandom");
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(token + 2 * i, 3, "%02x", random[i]);
+    return HS_OK;
+}
+
+static hs_code write_all(int fd, const char *data, size_t bytes)
+{
+    while (bytes) {
+        ssize_t n = write(fd, data, bytes);
+        if (n < 0 && errno != EINTR)
+            return hs_code_from_errno(errno);
+        data += n > 0 ? n : 0;
+        bytes -= n > 0 ? (size_t)n : 0;
+    }
+    return HS_OK;
+}
+
+/* Writes the file under a temporary name, and renames it. Readers see no file or a whole one. */
+static hs_code write_file(hs__tcp_rendezvous *rendezvous, const char *record, hs_error *err)
+{
+    const char *directory = rendezvous->options->rendezvous_dir;
+    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+        return hs_error_set_errno(err, errno, "cannot create the directory '%s'", directory);
+    unlink(rendezvous->tmp);
+    int fd = open(rendezvous->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return hs_error_set_errno(err, errno, "cannot create '%s'", rendezvous->tmp);
+    bool failed = write_all(fd, record, strlen(record)) != HS_OK;
+    failed = close(fd) != 0 || failed;
+    if (!failed && rename(rendezvous->tmp, rendezvous->path) == 0) {
+        rendezvous->published = true;
+        return HS_OK;
+    }
+    int error = errno;
+    unlink(rendezvous->tmp);
+    return hs_error_set_errno(err, error, "cannot write '%s'", rendezvous->path);
+}
+
+/* Sets address and token from a record. Returns false if it is invalid. */
+static bool read_record(hs__tcp_rendezvous *rendezvous, const char record[RECORD])
+{
+    const char *line = memchr(record, '\n', RECORD);
+    const char *end = line ? memchr(line + 1, '\n', RECORD - (size_t)(line + 1 - record)) : NULL;
+    if (!end || (size_t)(line - record) >= HS__ADDRESS_MAX || (size_t)(end - line - 1) >= HS__HELLO_TOKEN)
+        return false;
+    snprintf(rendezvous->address, HS__ADDRESS_MAX, "%.*s", (int)(line - record), record);
+    snprintf(rendezvous->token, HS__HELLO_TOKEN, "%.*s", (int)(end - line - 1), line + 1);
+    return true;
+}
+
+/* Listens, and sets the address that the other ranks connect to. */
+static hs_code begin_to_listen(hs__tcp_rendezvous *rendezvous, int *listener, hs_error *err)
+{
+    const hs_group_tcp_options *options = rendezvous->options;
+    char host[HS__ADDRESS_MAX], wanted_port[8] = "0";
+    int port;
+    hs_code code = HS_OK;
+    if (options->address && (code = hs__tcp_split(options->address, host, wanted_port, err)))
+        return code;
+    if ((code = hs__tcp_listen(options->address ? host : NULL, wanted_port, listener, &port, err)))
+        return code;
+    if (!options->address)
+        hs__tcp_host_name(host, sizeof host);
+    hs__tcp_join(rendezvous->address, host, port);
+    return HS_OK;
+}
+
+static bool uses_address(const hs_group_tcp_options *options)
+{
+    return !options->rendezvous_dir && !options->exchange;
+}
+
+hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, int *listener, hs_error *err)
+{
+    const hs_group_tcp_options *options = rendezvous->options;
+    char record[RECORD] = "";
+    hs_code code = begin_to_listen(rendezvous, listener, err);
+    if (uses_address(options)) {
+        snprintf(rendezvous->token, HS__HELLO_TOKEN, "%s", options->job ? options->job : "");
+        return code;
+    }
+    if (!code && !(code = make_nonce(rendezvous->token, err)))
+        snprintf(record, sizeof record, "%s\n%s\n", rendezvous->address, rendezvous->token);
+    if (options->rendezvous_dir)
+        return code ? code : write_file(rendezvous, record, err);
+    /* also after a failure, because the other ranks wait in this function: an empty record */
+    hs_error exchange_error = {0};
+    hs_code exchanged = options->exchange(options->exchange_user, record, sizeof record, &exchange_error);
+    if (code || !exchanged)
+        return code;
+    hs__normalize_error(exchanged, "hs_group_tcp_options.exchange", &exchange_error);
+    return hs__error_copy(err, &exchange_error);
+}
+
+hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err)
+{
+    const hs_group_tcp_options *options = rendezvous->options;
+    char record[RECORD] = "";
+    if (uses_address(options)) {
+        snprintf(rendezvous->address, HS__ADDRESS_MAX, "%s", options->address);
+        snprintf(rendezvous->token, HS__HELLO_TOKEN, "%s", options->job ? options->job : "");
+    }
+    if (!options->exchange)
+        return HS_OK;
+    hs_code code = options->exchange(options->exchange_user, record, sizeof record, err);
+    if (code)
+        return hs__normalize_error(code, "hs_group_tcp_options.exchange", err);
+    return read_record(rendezvous, record) ? HS_OK
+                                           : hs_error_set(err, HS_UNAVAILABLE, "rank 0 could not create its address");
+}
+
+hs_code hs__rendezvous_find(hs__tcp_rendezvous *rendezvous, hs_error *err)
+{
+    char record[RECORD] = "";
+    struct stat file;
+    if (!rendezvous->path)
+        return HS_OK;
+    int fd = open(rendezvous->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return hs_error_set(err, HS_UNAVAILABLE, "rank 0 has not written '%s'", rendezvous->path);
+    bool valid = fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+    const bool own = valid && file.st_uid == geteuid();
+    valid = own && read(fd, record, sizeof record) > 0 && read_record(rendezvous, record);
+    close(fd);
+    return valid ? HS_OK
+                 : hs_error_set(err, HS_UNAVAILABLE, "'%s' %s", rendezvous->path,
+                                own ? "is not a rendezvous file" : "is not a file of this user");
+}
