@@ -30,8 +30,11 @@
  * The group sends messages over a duplicate of the communicator, and only in calls of the session's thread. This must be
  * the thread that may call MPI: MPI_THREAD_FUNNELED is sufficient. The program's gradients never pass through the group.
  *
- * A call of the group that waits for a failed rank returns HS_UNAVAILABLE. An MPI operation of the program does not: MPI
- * cannot cancel it. mpirun ends all processes if one dies, or exits before MPI_Finalize.
+ * Failures: a thread of each rank, the detector, never calls MPI. It exchanges heartbeats over TCP, in a group of its own
+ * (group_tcp.h, also about its security). A call of the group that waits for a failed rank returns HS_UNAVAILABLE. An MPI
+ * operation of the program does not, because MPI cannot cancel it. Therefore **the group may end the process**: if a rank
+ * has failed, and the session is still open failure_grace_secs later, its outcome is recorded, and the process ends with
+ * the exit code of this outcome. mpirun, too, ends all processes if one dies, or exits before MPI_Finalize.
  *
  * Threads: one thread at a time per object. */
 

@@ -8,15 +8,15 @@
  * the same order. So all messages have the same tag. */
 #include <mpi.h>
 
+#include <hooksess/group_tcp.h>
 #include <hooksess/mpi.h>
 
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum {
     CHUNK_BYTES = 1 << 20, /* of a broadcast or a gather: one message */
-    TESTS = 1024,          /* of an incomplete message until the clock is read */
+    TESTS = 1024,          /* of an incomplete message until the clock and the detector are queried */
     REQUESTS_MAX = 32,     /* messages at a time: to the children of a rank in a binomial tree */
     WORDS_MAX = 8,
     TAG = 0,
@@ -28,8 +28,9 @@ struct hs_mpi_group {
     hs_group group;
     MPI_Comm comm;
     int rank, rank_count;
-    int64_t limit_ns; /* of one call. 0: no limit */
-    bool failed;      /* a call has failed. Messages of it may be incomplete: MPI may still use `chunk` and `words` */
+    int64_t limit_ns;       /* of one call. 0: no limit */
+    hs_group_tcp *detector; /* NULL: none */
+    bool failed;            /* a call has failed. MPI may still use `chunk` and `words` for its messages */
     uint64_t words[2][WORDS_MAX];
     unsigned char *chunk; /* CHUNK_BYTES */
 };
@@ -51,10 +52,22 @@ static hs_code set_mpi_error(int mpi_code, const char *what, hs_error *err)
     return hs_error_set(err, HS_UNAVAILABLE, "%s: %s", what, text);
 }
 
-/* After a failure no call is possible, because messages of the failed one could be taken for those of the next. */
-static hs_code check_usable(const hs_mpi_group *group, const char *call, hs_error *err)
+/* Begins a call. After a failure no call is possible, because messages of the failed one could be taken for those of the
+ * next. */
+static hs_code begin(messages *m, hs_mpi_group *group, const char *call, hs_error *err)
 {
-    return group->failed ? hs_error_set(err, HS_UNAVAILABLE, "%s: an earlier call of the group has failed", call) : HS_OK;
+    *m = (messages){.group = group, .call = call};
+    hs_code code = group->detector ? hs_group_tcp_begin_call(group->detector, call, err) : HS_OK;
+    if (!code && group->failed)
+        code = hs_error_set(err, HS_UNAVAILABLE, "%s: an earlier call of the group has failed", call);
+    group->failed |= code != HS_OK;
+    return code;
+}
+
+static hs_code end(const messages *m, hs_code code)
+{
+    hs_group_tcp_end_call(m->group->detector);
+    return code;
 }
 
 static hs_code fail(messages *m, hs_code code)
@@ -90,9 +103,12 @@ static hs_code receive_bytes(messages *m, void *data, size_t bytes, int from, hs
 }
 
 /* HS_OK: continue to wait. */
-static hs_code check_limit(messages *m, hs_error *err)
+static hs_code check_wait(messages *m, hs_error *err)
 {
     const hs_mpi_group *group = m->group;
+    hs_code code = group->detector ? hs_group_tcp_check_call(group->detector, m->call, err) : HS_OK;
+    if (code)
+        return code;
     int64_t now = group->limit_ns ? hs_env_monotonic_ns(&group->env) : 0;
     if (!m->deadline_ns)
         m->deadline_ns = now + group->limit_ns;
@@ -113,7 +129,7 @@ static hs_code wait_for_all(messages *m, size_t *last_bytes, hs_error *err)
         int done, count, code = MPI_Testall(m->n, m->requests, &done, statuses);
         if (code)
             return fail(m, set_mpi_error(code, m->call, err));
-        if (!done && tests % TESTS == 0 && check_limit(m, err))
+        if (!done && tests % TESTS == 0 && check_wait(m, err))
             return fail(m, err->code);
         if (!done)
             continue;
@@ -132,8 +148,8 @@ static hs_code allreduce_or(void *self, uint64_t *words, size_t n, hs_error *err
 {
     hs_mpi_group *group = self;
     const size_t bytes = n * sizeof *words;
-    messages m = {.group = group, .call = "allreduce_or"};
-    hs_code code = check_usable(group, m.call, err);
+    messages m;
+    hs_code code = begin(&m, group, "allreduce_or", err);
     if (n)
         memcpy(group->words[0], words, bytes);
     for (int64_t distance = 1; !code && distance < group->rank_count; distance *= 2) {
@@ -147,7 +163,7 @@ static hs_code allreduce_or(void *self, uint64_t *words, size_t n, hs_error *err
     }
     if (!code && n)
         memcpy(words, group->words[0], bytes);
-    return code;
+    return end(&m, code);
 }
 
 /* Receives `chunk` from the rank above in a binomial tree, and sends it to the ranks below. `position` of a rank in the
@@ -173,9 +189,9 @@ static hs_code pass_chunk(messages *m, size_t bytes, int root, int64_t position,
 static hs_code broadcast(void *self, void *data, size_t bytes, int32_t root, hs_error *err)
 {
     hs_mpi_group *group = self;
-    messages m = {.group = group, .call = "broadcast"};
+    messages m;
     int64_t position = ((int64_t)group->rank + group->rank_count - root) % group->rank_count;
-    hs_code code = check_usable(group, m.call, err);
+    hs_code code = begin(&m, group, "broadcast", err);
     for (size_t at = 0, n; !code && at < bytes; at += n) {
         n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
         if (position == 0)
@@ -184,7 +200,7 @@ static hs_code broadcast(void *self, void *data, size_t bytes, int32_t root, hs_
         if (!code && position != 0)
             memcpy((unsigned char *)data + at, group->chunk, n);
     }
-    return code;
+    return end(&m, code);
 }
 
 /* The parts of a gather: the first message begins with the size of all bytes. */
@@ -238,11 +254,11 @@ static hs_code receive_part(messages *m, int from, hs_bytes *part, void **copy, 
 static hs_code gather(void *self, hs_bytes mine, int32_t root, hs_gather_fn receive, void *user, hs_error *err)
 {
     hs_mpi_group *group = self;
-    messages m = {.group = group, .call = "gather"};
-    hs_code code = check_usable(group, m.call, err);
-    if (group->rank != root)
-        return code ? code : send_part(&m, mine, root, err);
-    for (int32_t rank = 0; !code && rank < group->rank_count; rank++) {
+    messages m;
+    hs_code code = begin(&m, group, "gather", err);
+    if (!code && group->rank != root)
+        code = send_part(&m, mine, root, err);
+    for (int32_t rank = 0; !code && group->rank == root && rank < group->rank_count; rank++) {
         hs_bytes part = mine;
         void *copy = NULL;
         if (rank != root)
@@ -251,7 +267,7 @@ static hs_code gather(void *self, hs_bytes mine, int32_t root, hs_gather_fn rece
             receive(user, rank, part);
         hs_env_free(&group->env, copy);
     }
-    return code;
+    return end(&m, code);
 }
 
 static int32_t get_rank(void *self)
@@ -262,6 +278,26 @@ static int32_t get_rank(void *self)
 static int32_t get_rank_count(void *self)
 {
     return ((hs_mpi_group *)self)->rank_count;
+}
+
+/* The functions of the detector. */
+
+static void report_exit(void *self, const hs_error *reason)
+{
+    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
+    tcp->ops->report_exit(tcp->self, reason);
+}
+
+static hs_code query_failed_rank(void *self, int32_t *rank, hs_error *err)
+{
+    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
+    return tcp->ops->query_failed_rank(tcp->self, rank, err);
+}
+
+static void set_abandon(void *self, hs_abandon_fn abandon, void *user)
+{
+    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
+    tcp->ops->set_abandon(tcp->self, abandon, user);
 }
 
 static const hs_group_ops group_ops = HS_INIT(hs_group_ops, .name = "mpi", .rank = get_rank, .rank_count = get_rank_count,
@@ -306,6 +342,38 @@ static hs_code check_state(MPI_Comm comm, hs_error *err)
     if (comm == MPI_COMM_NULL || inter)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_mpi_group_new: the communicator is %s",
                             inter ? "an intercommunicator" : "MPI_COMM_NULL");
+    return HS_OK;
+}
+
+static hs_code exchange(void *user, void *data, size_t bytes, hs_error *err)
+{
+    return broadcast(user, data, bytes, 0, err);
+}
+
+/* Starts the detector, and agrees on the result. */
+static hs_code start_detector(hs_mpi_group *group, const hs_mpi_options *options, hs_error *err)
+{
+    hs_error other;
+    hs_group_tcp *detector = hs_group_tcp_new(
+        HS_GROUP_TCP_OPTIONS(.rank = group->rank, .rank_count = group->rank_count, .exchange = exchange,
+                             .exchange_user = group, .detector_secs = options->detector_secs,
+                             .failure_grace_secs = options->failure_grace_secs, .on_rank_failure = options->on_rank_failure,
+                             .on_rank_failure_user = options->on_rank_failure_user, .env = options->env),
+        err);
+    uint64_t failed = !detector;
+    hs_code code = allreduce_or(group, &failed, 1, detector ? err : &other);
+    if (!detector)
+        code = err->code;
+    else if (!code && failed)
+        code = hs_error_set(err, HS_UNAVAILABLE, "another rank could not start its failure detector");
+    if (code) {
+        hs_group_tcp_free(detector);
+        return code;
+    }
+    group->detector = detector;
+    group->ops.report_exit = report_exit;
+    group->ops.query_failed_rank = query_failed_rank;
+    group->ops.set_abandon = set_abandon;
     return HS_OK;
 }
 
@@ -355,10 +423,15 @@ static hs_mpi_group *create(MPI_Comm comm, const hs_mpi_options *options, hs_err
     hs_code code = take_options(options, &taken, err);
     if (!code && !(group = allocate(own, &taken)))
         code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "hs_mpi_group_new: no memory for %d bytes", CHUNK_BYTES);
-    if (!agree_on_creation(own, code, err))
-        return group;
-    free_group(group, own);
-    return NULL;
+    if ((code = agree_on_creation(own, code, err))) {
+        free_group(group, own);
+        return NULL;
+    }
+    if (!taken.no_detector && start_detector(group, &taken, err)) {
+        hs_mpi_group_free(group);
+        return NULL;
+    }
+    return group;
 }
 
 hs_mpi_group *hs_mpi_group_new(MPI_Comm comm, const hs_mpi_options *options, hs_error *err)
@@ -378,8 +451,11 @@ const hs_group *hs_mpi_group_get(const hs_mpi_group *group)
 
 void hs_mpi_group_free(hs_mpi_group *group)
 {
+    if (!group)
+        return;
+    hs_group_tcp_free(group->detector);
     /* after a failure MPI may still write to the memory of the group, and the failed rank does not free its communicator */
-    if (group && !group->failed)
+    if (!group->failed)
         free_group(group, group->comm);
 }
 
