@@ -360,7 +360,7 @@ static hs_code retry(connector *c, hs__tcp_rendezvous *rendezvous,
 {
     for (int backoff_ms = RETRY_FIRST_MS;; backoff_ms = 2 * backoff_ms < RETRY_MOST_MS ? 2 * backoff_ms : RETRY_MOST_MS) {
         hs_code code = attempt(c, rendezvous, err);
-        if (!code || code == HS_RESOURCE_EXHAUSTED || code == HS_INVALID_ARGUMENT)
+        if (!code || code == HS_RESOURCE_EXHAUSTED)
             return code;
         if (hs__tcp_now() + (int64_t)backoff_ms * 1000000 >= rendezvous->deadline) {
             hs_error_prefix(err, "rank %d is not connected within connect_secs", (int)c->rank);

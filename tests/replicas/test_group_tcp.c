@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A group over TCP without failures: the contract of group.h, on 1 to 20 processes, and the ways to find rank 0. */
+#include "replicas/processes.h"
+
+#include "base/env.h"
+#include "replicas/group_tcp_socket.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static hs_error err;
+
+/* The contract. */
+
+static unsigned char byte_of(int32_t rank, size_t i)
+{
+    return (unsigned char)((size_t)rank * 31 + i * 7 + (i >> 12));
+}
+
+static unsigned char *make_bytes(int32_t rank, size_t n)
+{
+    unsigned char *bytes = malloc(n + 1);
+    for (size_t i = 0; bytes && i < n; i++)
+        bytes[i] = byte_of(rank, i);
+    return bytes;
+}
+
+static void reduce_words(process *p, const hs_group *group)
+{
+    for (size_t n = 0; n <= 8; n++) {
+        uint64_t words[8];
+        for (size_t i = 0; i < n; i++)
+            words[i] = UINT64_C(1) << p->rank << i;
+        check_code(p, group->ops->allreduce_or(group->self, n ? words : NULL, n, &p->err), HS_OK);
+        for (size_t i = 0; i < n; i++)
+            check(p, words[i] == ((UINT64_C(1) << p->rank_count) - 1) << i);
+    }
+}
+
+static void broadcast_bytes(process *p, const hs_group *group, int32_t root, size_t n)
+{
+    unsigned char *bytes = make_bytes(p->rank, n);
+    check(p, bytes);
+    check_code(p, group->ops->broadcast(group->self, bytes, n, root, &p->err), HS_OK);
+    for (size_t i = 0; i < n; i++)
+        check(p, bytes[i] == byte_of(root, i));
+    free(bytes);
+}
+
+typedef struct {
+    process *p;
+    int32_t next;
+    size_t unit;
+} gathered;
+
+static void receive(void *user, int32_t rank, hs_bytes bytes)
+{
+    gathered *g = user;
+    check(g->p, rank == g->next++);
+    check(g->p, bytes.size == g->unit * (size_t)rank);
+    for (size_t i = 0; i < bytes.size; i++)
+        check(g->p, ((const unsigned char *)bytes.data)[i] == byte_of(rank, i));
+}
+
+static void gather_bytes(process *p, const hs_group *group, int32_t root, size_t unit)
+{
+    gathered g = {p, 0, unit};
+    hs_bytes mine = {make_bytes(p->rank, unit * (size_t)p->rank), unit * (size_t)p->rank};
+    hs_gather_fn function = p->rank == root ? receive : NULL;
+    check_code(p, group->ops->gather(group->self, mine, root, function, &g, &p->err), HS_OK);
+    check(p, g.next == (p->rank == root ? p->rank_count : 0));
+    free((void *)(uintptr_t)mine.data);
+}
+
+static int make_all_calls(process *p)
+{
+    const hs_group *group = process_connect(p);
+    int32_t failed;
+    check(p, group->ops->rank(group->self) == p->rank);
+    check(p, group->ops->rank_count(group->self) == p->rank_count);
+    for (int32_t root = 0; root < p->rank_count; root++) {
+        static const size_t sizes[] = {0, 1, 1000, 300000};
+        reduce_words(p, group);
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            broadcast_bytes(p, group, root, sizes[i]);
+            gather_bytes(p, group, root, sizes[i] / 8);
+        }
+    }
+    broadcast_bytes(p, group, p->rank_count - 1, 5000000);
+    gather_bytes(p, group, p->rank_count - 1, 300000);
+    gather_bytes(p, group, 0, 300000);
+    check_code(p, group->ops->query_failed_rank(group->self, &failed, &p->err), HS_OK);
+    check(p, failed == -1);
+    group->ops->report_exit(group->self, &(const hs_error){0});
+    return process_done(p);
+}
+
+static void run_all(processes *all, int32_t rank_count, process_main body)
+{
+    processes_prepare(all, rank_count, body);
+    processes_start_all(all);
+    processes_finish_all(all);
+    for (int32_t i = 0; i < rank_count; i++)
+        assert_int_equal(processes_exit_code(all, i), 0);
+}
+
+static void all_calls_work_on_1_to_20_ranks(void **state)
+{
+    static const int32_t counts[] = {1, 2, 4, 8, 20};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        run_all(*state, counts[i], make_all_calls);
+}
+
+/* Rank 0 is ahead by many calls; the others still complete them after it has ended. */
+static int run_ahead(process *p)
+{
+    const hs_group *group = process_connect(p);
+    char bytes[1000];
+    if (p->rank) {
+        process_say(p);
+        process_await(p);
+    }
+    for (int i = 0; i < 20; i++) {
+        memset(bytes, p->rank ? 0 : i, sizeof bytes);
+        check_code(p, group->ops->broadcast(group->self, bytes, sizeof bytes, 0, &p->err), HS_OK);
+        check(p, bytes[999] == i);
+    }
+    return process_done(p);
+}
+
+static void calls_of_a_rank_that_has_ended_complete(void **state)
+{
+    processes *all = *state;
+    processes_prepare(all, 3, run_ahead);
+    processes_start_all(all);
+    processes_await(all, 1);
+    processes_await(all, 2);
+    processes_finish(all, 0);
+    processes_answer(all, 1);
+    processes_answer(all, 2);
+    processes_finish_all(all);
+    for (int32_t i = 0; i < 3; i++)
+        assert_int_equal(processes_exit_code(all, i), 0);
+}
+
+static int call_differently(process *p)
+{
+    const hs_group *group = process_connect(p);
+    uint64_t word = 0;
+    hs_code code = p->rank ? group->ops->gather(group->self, (hs_bytes){&word, 8}, 0, NULL, NULL, &p->err)
+                           : group->ops->allreduce_or(group->self, &word, 1, &p->err);
+    check(p, p->rank || code == HS_INTERNAL);
+    snprintf(p->results->message, sizeof p->results->message, "%s", p->err.message);
+    check_code(p, group->ops->allreduce_or(group->self, &word, 1, &p->err), HS_UNAVAILABLE);
+    return process_done(p);
+}
+
+static void different_calls_are_an_error(void **state)
+{
+    processes *all = *state;
+    run_all(all, 2, call_differently);
+    assert_string_equal(all->results[0].message,
+                        "rank 1 calls gather with root 0, but rank 0 calls allreduce_or with root 0");
+}
+
+/* The ways to find rank 0. */
+
+static int agree(process *p)
+{
+    const hs_group *group = process_connect(p);
+    uint64_t word = UINT64_C(1) << p->rank;
+    check_code(p, group->ops->allreduce_or(group->self, &word, 1, &p->err), HS_OK);
+    check(p, word == (UINT64_C(1) << p->rank_count) - 1);
+    return process_done(p);
+}
+
+/* Writes an address on which no process listens. */
+static void make_address(char address[HS__ADDRESS_MAX], const char *host)
+{
+    int listener, port;
+    assert_ok(hs__tcp_listen(host, "0", &listener, &port, &err), &err);
+    hs__tcp_close(&listener);
+    hs__tcp_join(address, host, port);
+}
+
+static void ranks_connect_by_an_address(void **state)
+{
+    processes *all = *state;
+    char address[HS__ADDRESS_MAX];
+    make_address(address, "127.0.0.1");
+    processes_prepare(all, 4, agree);
+    all->options.address = address;
+    all->options.job = "a job of its own";
+    for (int32_t i = 3; i >= 0; i--) /* rank 0 is the last */
+        processes_start(all, i);
+    processes_finish_all(all);
+    for (int32_t i = 0; i < 4; i++)
+        assert_int_equal(processes_exit_code(all, i), 0);
+}
+
+static void the_file_is_private_and_is_removed(void **state)
+{
+    processes *all = *state;
+    struct stat file;
+    const char *path = test_path(all->directory, ".hooksess-rendezvous");
+    processes_prepare(all, 2, agree);
+    all->options.address = "127.0.0.1:0";
+    all->options.rendezvous_dir = all->directory;
+    processes_start(all, 0);
+    while (stat(path, &file) != 0)
+        poll(NULL, 0, 1);
+    assert_int_equal(file.st_mode & 0777, 0600);
+    processes_start(all, 1);
+    processes_finish_all(all);
+    assert_int_equal(processes_exit_code(all, 0), 0);
+    assert_int_equal(processes_exit_code(all, 1), 0);
+    assert_int_equal(test_count_files(all->directory, "rendezvous"), 0);
+}
+
+static void files_that_an_earlier_run_left_are_ignored(void **state)
+{
+    processes *all = *state;
+    char address[HS__ADDRESS_MAX], text[HS__ADDRESS_MAX + 64];
+    int listener, port;
+    /* a process listens there, but never answers */
+    assert_ok(hs__tcp_listen("127.0.0.1", "0", &listener, &port, &err), &err);
+    hs__tcp_join(address, "127.0.0.1", port);
+    snprintf(text, sizeof text, "%s\n0123456789abcdef\n", address);
+    const char *const contents[] = {text, "", "x", "127.0.0.1:1\nabc\n", "nothing:\n\n"};
+    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
+        processes_prepare(all, 2, agree);
+        all->options.connect_secs = i ? 0 : 8; /* an attempt takes at most a quarter of this */
+        test_write_file(test_path(all->directory, ".hooksess-rendezvous"), contents[i], strlen(contents[i]));
+        processes_start(all, 1);
+        processes_start(all, 0);
+        processes_finish_all(all);
+        assert_int_equal(processes_exit_code(all, 0), 0);
+        assert_int_equal(processes_exit_code(all, 1), 0);
+    }
+    hs__tcp_close(&listener);
+}
+
+/* Copies data from rank 0 to the other ranks through pipes. */
+
+enum { PIPES = 3 };
+
+typedef struct {
+    int pipes[PIPES][2];
+    int32_t rank;
+    hs_code code;
+} exchange;
+
+static hs_code copy_from_rank_0(void *user, void *data, size_t bytes, hs_error *error)
+{
+    exchange *e = user;
+    if (e->code)
+        return hs_error_set(error, e->code, "the exchange is broken");
+    if (e->rank)
+        return read(e->pipes[e->rank][0], data, bytes) == (ssize_t)bytes ? HS_OK : HS_INTERNAL;
+    for (int32_t i = 1; i < PIPES; i++)
+        if (write(e->pipes[i][1], data, bytes) != (ssize_t)bytes)
+            return HS_INTERNAL;
+    return HS_OK;
+}
+
+static int exchange_and_agree(process *p)
+{
+    ((exchange *)p->options.exchange_user)->rank = p->rank;
+    return agree(p);
+}
+
+static void ranks_connect_by_a_function_of_the_program(void **state)
+{
+    processes *all = *state;
+    exchange e = {.code = HS_OK};
+    for (int i = 0; i < PIPES; i++)
+        assert_int_equal(pipe(e.pipes[i]), 0);
+    processes_prepare(all, PIPES, exchange_and_agree);
+    all->options.exchange = copy_from_rank_0;
+    all->options.exchange_user = &e;
+    processes_start_all(all);
+    processes_finish_all(all);
+    for (int32_t i = 0; i < PIPES; i++) {
+        assert_int_equal(processes_exit_code(all, i), 0);
+        close(e.pipes[i][0]);
+        close(e.pipes[i][1]);
+    }
+}
+
+static void an_error_of_the_function_is_returned(void **state)
+{
+    exchange e = {.code = HS_USER + 1};
+    (void)state;
+    for (e.rank = 0; e.rank < 2; e.rank++) {
+        assert_null(hs_group_tcp_new(
+            HS_GROUP_TCP_OPTIONS(.rank = e.rank, .rank_count = 2, .exchange = copy_from_rank_0, .exchange_user = &e),
+            &err));
+        assert_says(&err, HS_USER + 1, "the exchange is broken");
+    }
+}
+
+/* The environment of launchers. */
+
+static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+                                        "SLURM_PROCID",         "SLURM_NTASKS",         "RANK",     "WORLD_SIZE",
+                                        "MASTER_ADDR",          "MASTER_PORT"};
+
+static void clear_environment(void)
+{
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+}
+
+static int agree_by_environment(process *p)
+{
+    const char *const *names = p->all->user;
+    char number[16], port[8], host[HS__ADDRESS_MAX];
+    hs_group_tcp_options options = HS_INIT(hs_group_tcp_options, .connect_secs = 30);
+    clear_environment();
+    snprintf(number, sizeof number, "%d", (int)p->rank);
+    setenv(names[0], number, 1);
+    snprintf(number, sizeof number, "%d", (int)p->rank_count);
+    setenv(names[1], number, 1);
+    check_code(p, hs__tcp_split(p->options.address, host, port, &p->err), HS_OK);
+    setenv("MASTER_ADDR", host, 1);
+    setenv("MASTER_PORT", port, 1);
+    p->group = hs_group_tcp_from_env(&options, &p->err);
+    check(p, p->group);
+    const hs_group *group = hs_group_tcp_get(p->group);
+    check(p, group->ops->rank(group->self) == p->rank);
+    check_code(p, group->ops->allreduce_or(group->self, NULL, 0, &p->err), HS_OK);
+    return process_done(p);
+}
+
+static void ranks_connect_by_the_environment_of_each_launcher(void **state)
+{
+    processes *all = *state;
+    char address[HS__ADDRESS_MAX];
+    for (size_t i = 0; i < 8; i += 2) {
+        make_address(address, "127.0.0.1");
+        processes_prepare(all, 2, agree_by_environment);
+        all->user = (void *)(uintptr_t)(variables + i);
+        all->options.address = address;
+        processes_start_all(all);
+        processes_finish_all(all);
+        assert_int_equal(processes_exit_code(all, 0), 0);
+        assert_int_equal(processes_exit_code(all, 1), 0);
+    }
+}
+
+static void fails_from_environment(const char *text)
+{
+    assert_null(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.env = NULL), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, text);
+}
+
+static void an_environment_without_a_launcher_is_one_rank(void **state)
+{
+    (void)state;
+    uint64_t word = 5;
+    clear_environment();
+    hs_group_tcp *tcp = hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.env = NULL), &err);
+    assert_ok(err.code, &err);
+    const hs_group *group = hs_group_tcp_get(tcp);
+    assert_int_equal(group->ops->rank_count(group->self), 1);
+    assert_ok(group->ops->allreduce_or(group->self, &word, 1, &err), &err);
+    assert_int_equal(word, 5);
+    hs_group_tcp_free(tcp);
+    assert_null(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.rank_count = 2), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "come from the environment");
+    setenv("RANK", "1", 1);
+    fails_from_environment("RANK is set, but WORLD_SIZE is not");
+    setenv("WORLD_SIZE", "two", 1);
+    fails_from_environment("WORLD_SIZE is 'two', but must be a number");
+    setenv("WORLD_SIZE", "1", 1);
+    fails_from_environment("rank is 1, but must be 0 to 0");
+    setenv("WORLD_SIZE", "2", 1);
+    fails_from_environment("MASTER_ADDR and MASTER_PORT");
+    clear_environment();
+}
+
+/* Options. */
+
+#define refuses(text, ...)                                                                                                 \
+    do {                                                                                                                   \
+        assert_null(hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(__VA_ARGS__), &err));                                            \
+        assert_says(&err, HS_INVALID_ARGUMENT, text);                                                                      \
+    } while (0)
+
+static void invalid_options_are_refused(void **state)
+{
+    exchange e = {.code = HS_OK};
+    (void)state;
+    refuses("rank_count is 0", .rank = 0);
+    refuses("rank is 2, but must be 0 to 1", .rank = 2, .rank_count = 2);
+    refuses("rank is -1", .rank = -1, .rank_count = 2);
+    refuses("set address, rendezvous_dir or exchange", .rank_count = 2);
+    refuses("rendezvous_dir and exchange are set", .rank_count = 2, .rendezvous_dir = "x", .exchange = copy_from_rank_0,
+            .exchange_user = &e);
+    refuses("connect_secs is -1", .rank_count = 1, .connect_secs = HS_NEVER);
+    refuses("collective_secs is -2", .rank_count = 1, .collective_secs = -2);
+    refuses("detector_secs is -1", .rank_count = 1, .detector_secs = HS_NEVER);
+    refuses("failure_grace_secs is 2e+09", .rank_count = 1, .failure_grace_secs = 2e9);
+    refuses("job is only for address", .rank_count = 2, .rendezvous_dir = "x", .job = "j");
+    refuses("job must be printable", .rank_count = 2, .address = "h:1", .job = "a\nb");
+    refuses("job must be printable", .rank_count = 2, .address = "h:1",
+            .job = "0123456789012345678901234567890123456789012345678901234567890123");
+    static const char *const addresses[] = {"", "host", ":1", "host:", "host:x", "host:123456", "::1:5", "[::1]"};
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
+        refuses("is not of the form host:port", .rank_count = 2, .address = addresses[i]);
+    assert_null(hs_group_tcp_get(NULL));
+}
+
+static void a_group_that_cannot_connect_says_why(void **state)
+{
+    processes *all = *state;
+    char address[HS__ADDRESS_MAX];
+    make_address(address, "127.0.0.1");
+    assert_null(hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank_count = 4, .address = address, .connect_secs = 0.05), &err));
+    assert_says(&err, HS_UNAVAILABLE, "ranks that have not connected within connect_secs: 1, 2, 3");
+    assert_null(
+        hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank = 1, .rank_count = 4, .address = address, .connect_secs = 0.05), &err));
+    assert_says(&err, HS_UNAVAILABLE, "rank 1 is not connected within connect_secs: 127.0.0.1:");
+    assert_null(hs_group_tcp_new(
+        HS_GROUP_TCP_OPTIONS(.rank = 1, .rank_count = 2, .rendezvous_dir = all->directory, .connect_secs = 0.05), &err));
+    assert_says(&err, HS_UNAVAILABLE, "rank 0 has not written '");
+    assert_null(hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank_count = 2, .rendezvous_dir = "/nowhere/at/all"), &err));
+    assert_says(&err, HS_NOT_FOUND, "cannot create the directory '/nowhere/at/all'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_processes(all_calls_work_on_1_to_20_ranks),
+        with_processes(calls_of_a_rank_that_has_ended_complete),
+        with_processes(different_calls_are_an_error),
+        with_processes(ranks_connect_by_an_address),
+        with_processes(the_file_is_private_and_is_removed),
+        with_processes(files_that_an_earlier_run_left_are_ignored),
+        with_processes(ranks_connect_by_a_function_of_the_program),
+        cmocka_unit_test(an_error_of_the_function_is_returned),
+        with_processes(ranks_connect_by_the_environment_of_each_launcher),
+        cmocka_unit_test(an_environment_without_a_launcher_is_one_rank),
+        cmocka_unit_test(invalid_options_are_refused),
+        with_processes(a_group_that_cannot_connect_says_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
