@@ -133,7 +133,8 @@ typedef struct hs_save_options {
 } hs_save_options;
 #define HS_SAVE_OPTIONS(...) HS_OPTIONS(hs_save_options, __VA_ARGS__)
 
-/* Saves the variables and the state of `session` as PREFIX-STEP.
+/* Saves the variables and the state of `session` as PREFIX-STEP. In a group of processes (group.h) all ranks make this
+ * call, with a saver each; rank 0 writes.
  *
  * prefix   path without step. A missing directory is created if its parent exists
  * step     negative: the checkpoint is called PREFIX

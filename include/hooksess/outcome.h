@@ -39,7 +39,8 @@ typedef struct hs_outcome {
     int64_t failures;      /* the number of these failures */
     int32_t rank;          /* of this process in its group (group.h). 0: the chief, or no group */
     int32_t cause_rank;    /* the rank whose failure ended the training. -1: none, or no group */
-    unsigned char reserved[40];
+    bool opening;          /* no session could be opened */
+    unsigned char reserved[39];
 } hs_outcome;
 
 /* clang-format off */
@@ -48,6 +49,7 @@ typedef struct hs_outcome {
  *   0       not failed, not interrupted: the training is complete, or the input has ended
  *   75      not failed, interrupted, and the last step is saved: start the program again (EX_TEMPFAIL)
  *   75      a rank of the group died or was lost (HS_UNAVAILABLE with cause_rank), and a step is saved
+ *   75      no session could be opened, because a rank or the backend's session was lost (HS_UNAVAILABLE)
  *   128+n   signal n ended it
  *   1       failed; or interrupted, and only an earlier step is saved; or `outcome` is NULL
  *   0       interrupted, and no step was ever saved, as in a training without checkpoints */

@@ -7,7 +7,9 @@ import os
 import stat
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Callable, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,18 +73,19 @@ def _open_regular(path: str, flags: int) -> int:
     raise ValueError("it is not a regular file")
 
 
-def _fields(directory: str | os.PathLike[str], name: str) -> tuple[str, dict[str, Any]] | None:
+def _read(directory: str | os.PathLike[str], name: str, make: Callable[[dict[str, Any]], T]) -> T | None:
+    """Returns what `make` makes of the fields of a file. None: there is no such file."""
     path = os.path.join(os.fsdecode(directory), name)
     try:
         with open(path, encoding="utf-8", opener=_open_regular) as file:
             found = json.load(file)
+        if not isinstance(found, dict):
+            raise ValueError("it holds no object")
+        return make(found)
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"'{path}' is damaged: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"'{path}' is damaged: it holds no object")
-    return path, found
 
 
 def _time(text: str) -> datetime:
@@ -93,51 +96,45 @@ def _failure(found: dict[str, Any] | None) -> Failure | None:
     return None if found is None else Failure(found["code"], found["number"], found["message"])
 
 
+def _make_status(found: dict[str, Any]) -> Status:
+    return Status(
+        found["step"],
+        found["last_durable_step"],
+        found["phase"],
+        found["save_secs"],
+        _time(found["time"]),
+        found["host"],
+        found["pid"],
+    )
+
+
 def status(directory: str | os.PathLike[str]) -> Status | None:
     """Returns the state of the training in a directory. None: it has written none. Raises ValueError for a damaged file."""
-    read = _fields(directory, "status.json")
-    if read is None:
-        return None
-    path, found = read
-    try:
-        return Status(
-            found["step"],
-            found["last_durable_step"],
-            found["phase"],
-            found["save_secs"],
-            _time(found["time"]),
-            found["host"],
-            found["pid"],
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"'{path}' is damaged: {error}") from None
+    return _read(directory, "status.json", _make_status)
+
+
+def _make_outcome(found: dict[str, Any]) -> Outcome:
+    return Outcome(
+        found["reason"],
+        found["interrupted"],
+        found["signal"],
+        found["step"],
+        found["last_saved_step"],
+        found["hook"],
+        _failure(found["error"]),
+        found["exit_code"],
+        tuple(
+            HookFailures(
+                one["hook"], one["failures"], one["first_step"], one["last_step"], one["muted"], _failure(one["last"])
+            )
+            for one in found["failures"]
+        ),
+        _time(found["time"]),
+        found["host"],
+        found["pid"],
+    )
 
 
 def outcome(directory: str | os.PathLike[str]) -> Outcome | None:
     """Returns how the training in a directory ended. None: it runs, or it was killed. Raises ValueError for a damaged file."""
-    read = _fields(directory, "outcome.json")
-    if read is None:
-        return None
-    path, found = read
-    try:
-        return Outcome(
-            found["reason"],
-            found["interrupted"],
-            found["signal"],
-            found["step"],
-            found["last_saved_step"],
-            found["hook"],
-            _failure(found["error"]),
-            found["exit_code"],
-            tuple(
-                HookFailures(
-                    one["hook"], one["failures"], one["first_step"], one["last_step"], one["muted"], _failure(one["last"])
-                )
-                for one in found["failures"]
-            ),
-            _time(found["time"]),
-            found["host"],
-            found["pid"],
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"'{path}' is damaged: {error}") from None
+    return _read(directory, "outcome.json", _make_outcome)

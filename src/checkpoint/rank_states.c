@@ -11,8 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank sends: an int32 code; if it is not HS_OK, the message; otherwise one record for each state. Ranks are
- * processes of the same program, so that numbers are in the byte order of the machine. */
+/* What a rank sends: a result; then its message if it is not HS_OK, or else one record for each state. Ranks are processes
+ * of the same program, so that numbers are in the byte order of the machine. */
+
+typedef struct {
+    int32_t code, os_error;
+} result;
 
 typedef struct {
     uint32_t key_bytes, identity_bytes; /* their text follows the record; no identity: 0 */
@@ -33,17 +37,6 @@ static hs_code put_crc(void *user, const void *data, size_t bytes, hs_error *err
     return HS_OK;
 }
 
-static hs_code produce(const hs__state_slot *slot, hs_state_writer *writer, hs_error *err)
-{
-    hs__clear(err);
-    hs_code code = hs__normalize_error(slot->save(slot->self, writer, err), "it", err);
-    if (writer->error.code)
-        code = hs__error_copy(err, &writer->error);
-    if (code)
-        hs_error_prefix(err, "cannot save state '%s'", slot->key);
-    return code;
-}
-
 static hs_code write_record(hs__buffer *out, const hs__state_slot *slot, const hs_env *env, hs_error *err)
 {
     const char *identity = slot->identity ? slot->identity : "";
@@ -54,7 +47,7 @@ static hs_code write_record(hs__buffer *out, const hs__state_slot *slot, const h
     hs__buffer data;
     hs__buffer_init(&data, env);
     hs_state_writer to_data = hs__state_writer_to(&data), to_crc = {.put = put_crc, .user = &r};
-    hs_code code = slot->varies && !slot->base ? HS_OK : produce(slot, slot->base ? &to_data : &to_crc, err);
+    hs_code code = slot->varies && !slot->base ? HS_OK : hs__produce_state(slot, slot->base ? &to_data : &to_crc, err);
     if (slot->base)
         r.bytes = data.size;
     hs__buffer_append(out, &r, sizeof r);
@@ -70,8 +63,8 @@ static hs_code write_record(hs__buffer *out, const hs__state_slot *slot, const h
 static void write_states(hs__buffer *out, const hs_raw_session *session)
 {
     hs_error error = {0};
-    int32_t code = HS_OK;
-    hs__buffer_append(out, &code, sizeof code);
+    hs_code code = HS_OK;
+    hs__buffer_append(out, &(result){HS_OK, 0}, sizeof(result));
     for (size_t i = 0; !code && i < session->n_states; i++) {
         hs__state_slot slot = session->states[i]; /* a copy: the provider may add another one, which moves them */
         code = write_record(out, &slot, &session->env, &error);
@@ -80,25 +73,25 @@ static void write_states(hs__buffer *out, const hs_raw_session *session)
         return;
     hs__buffer_clear(out);
     out->failed = false;
-    hs__buffer_append(out, &code, sizeof code);
+    hs__buffer_append(out, &(result){code, error.os_error}, sizeof(result));
     hs__buffer_append(out, error.message, strlen(error.message));
 }
 
 /* Receiving, at the chief. */
-
-typedef struct {
-    hs_raw_session *session;
-    const hs__buffer *own;
-    hs_error error;  /* the first failure */
-    char state[256]; /* the first shared state that differs. "": none */
-    char ranks[256]; /* on these ranks */
-} receiving;
 
 /* A position in what a rank has sent. */
 typedef struct {
     const unsigned char *at;
     size_t left;
 } cursor;
+
+typedef struct {
+    hs_raw_session *session;
+    cursor own;      /* the records of the chief */
+    hs_error error;  /* the first failure */
+    char state[256]; /* the first shared state that differs. "": none */
+    char ranks[256]; /* on these ranks */
+} receiving;
 
 static const void *take(cursor *from, uint64_t bytes)
 {
@@ -123,13 +116,11 @@ static bool next_record(cursor *from, record *r, const char **key, const char **
     return *key && *identity && (*data || !r->per_rank);
 }
 
-static bool find_own(const hs__buffer *own, const char *key, uint32_t key_bytes, record *found)
+static bool find_record(cursor from, const char *key, uint32_t key_bytes, record *found)
 {
-    cursor at = {own->data, own->size};
     const char *name, *identity;
     const void *data;
-    take(&at, sizeof(int32_t));
-    while (next_record(&at, found, &name, &identity, &data))
+    while (next_record(&from, found, &name, &identity, &data))
         if (found->key_bytes == key_bytes && memcmp(name, key, key_bytes) == 0)
             return true;
     return false;
@@ -137,10 +128,10 @@ static bool find_own(const hs__buffer *own, const char *key, uint32_t key_bytes,
 
 static void note_difference(receiving *r, int32_t rank, const char *key, uint32_t key_bytes)
 {
-    size_t used = strlen(r->ranks);
+    size_t used = strlen(r->ranks), shown = key_bytes < sizeof r->state ? key_bytes : sizeof r->state - 1;
     if (!r->state[0])
-        snprintf(r->state, sizeof r->state, "%.*s", (int)key_bytes, key);
-    if (strlen(r->state) == key_bytes && memcmp(r->state, key, key_bytes) == 0 && used + 16 < sizeof r->ranks)
+        snprintf(r->state, sizeof r->state, "%.*s", (int)shown, key);
+    if (strlen(r->state) == shown && memcmp(r->state, key, shown) == 0 && used + 16 < sizeof r->ranks)
         snprintf(r->ranks + used, sizeof r->ranks - used, "%s%d", used ? ", " : "", (int)rank);
 }
 
@@ -165,6 +156,7 @@ static hs_code add_gathered(hs_raw_session *session, const record *r, const char
     return HS_OK;
 }
 
+/* Hooks of rank 0 alone have states that the other ranks lack. */
 static void receive_records(receiving *r, int32_t rank, cursor from)
 {
     record other, own;
@@ -174,7 +166,7 @@ static void receive_records(receiving *r, int32_t rank, cursor from)
     while (!code && next_record(&from, &other, &key, &identity, &data)) {
         if (other.per_rank)
             code = add_gathered(r->session, &other, key, identity, data, &r->error);
-        else if (!find_own(r->own, key, other.key_bytes, &own) || own.crc != other.crc || own.bytes != other.bytes)
+        else if (!find_record(r->own, key, other.key_bytes, &own) || own.crc != other.crc || own.bytes != other.bytes)
             note_difference(r, rank, key, other.key_bytes);
     }
 }
@@ -183,22 +175,25 @@ static void receive(void *user, int32_t rank, hs_bytes bytes)
 {
     receiving *r = user;
     cursor from = {bytes.data, bytes.size};
-    const void *head = take(&from, sizeof(int32_t));
-    int32_t code = HS_INTERNAL;
+    const void *head = take(&from, sizeof(result));
+    result sent = {.code = HS_INTERNAL};
     if (head)
-        memcpy(&code, head, sizeof code);
+        memcpy(&sent, head, sizeof sent);
     if (r->error.code)
         return;
-    if (code)
-        hs_error_set(&r->error, (hs_code)code, "rank %d: %.*s", (int)rank, (int)from.left, (const char *)from.at);
-    else if (rank != r->session->rank)
+    if (sent.code) {
+        hs_error_set(&r->error, (hs_code)sent.code, "rank %d: %.*s", (int)rank, (int)from.left, (const char *)from.at);
+        r->error.os_error = sent.os_error;
+    } else if (rank == r->session->rank)
+        r->own = from;
+    else
         receive_records(r, rank, from);
 }
 
 hs_code hs__rank_states_gather(hs_raw_session *session, hs_error *err)
 {
     hs__buffer own;
-    receiving r = {.session = session, .own = &own};
+    receiving r = {.session = session};
     hs__rank_states_free(session);
     if (session->rank_count == 1)
         return HS_OK;

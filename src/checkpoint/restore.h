@@ -23,11 +23,18 @@ hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *se
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
                     hs__restore_fault *fault, hs_error *err);
 
-/* restore_newest.c. Restores the newest valid checkpoint of a directory. Candidates, in this order: the newest of the state
- * file, the others that it lists, all that are found. *restored is the path, for hs__free; NULL: the directory has no
- * checkpoint. A damaged checkpoint is skipped with a warning. DATA_LOSS or NOT_FOUND: all were skipped. A checkpoint that
- * can be read but does not fit the model is an error, and no other is tried. */
+/* Restores a checkpoint that this process has restored on the other ranks of its group. If it fails, *fault says why.
+ * */
+typedef struct hs__acceptance {
+    hs_code (*accept)(void *user, const char *path, hs__restore_fault *fault, hs_error *err);
+    void *user;
+} hs__acceptance;
+
+/* restore_newest.c. `others` is NULL without a group. Restores the newest valid checkpoint of a directory. Candidates, in
+ * this order: the newest of the state file, the others that it lists, all that are found. *restored is the path, for
+ * hs__free; NULL: the directory has no checkpoint. A damaged checkpoint is skipped with a warning. DATA_LOSS or NOT_FOUND:
+ * all were skipped. A checkpoint that can be read but does not fit the model is an error, and no other is tried. */
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
-                           const hs_restore_options *options, char **restored, hs_error *err);
+                           const hs_restore_options *options, const hs__acceptance *others, char **restored, hs_error *err);
 
 #endif

@@ -145,7 +145,7 @@ static bool is_damage(hs_code code)
 
 /* *chosen is the index of the restored checkpoint, or HS__NONE if the directory has none. */
 static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const candidates *all,
-                             const hs_restore_options *options, size_t *chosen, hs_error *err)
+                             const hs_restore_options *options, const hs__acceptance *others, size_t *chosen, hs_error *err)
 {
     hs_error first = {0};
     *chosen = HS__NONE;
@@ -153,6 +153,8 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
         hs_error cause = {0};
         hs__restore_fault fault;
         hs_code code = hs__restore(saver, session, all->paths[i], options, &fault, &cause);
+        if (!code && others)
+            code = others->accept(others->user, all->paths[i], &fault, &cause);
         if (!code) {
             *chosen = i;
             saver->restored = false; /* later ones are damaged, not an abandoned branch, and expire as usual */
@@ -170,8 +172,8 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
     if (all->n == 0)
         return HS_OK;
     return hs_error_set(err, first.code == HS_NOT_FOUND ? HS_NOT_FOUND : HS_DATA_LOSS,
-                        "%s: none of its %zu checkpoints can be restored; nothing was changed; the newest, '%s': %s",
-                        all->directory, all->n, all->paths[0], first.message);
+                        "%s: none of its %zu checkpoints can be restored%s; the newest, '%s': %s", all->directory, all->n,
+                        others ? "" : "; nothing was changed", all->paths[0], first.message);
 }
 
 /* Copies metric, pin and time from the state file. */
@@ -225,7 +227,7 @@ static void free_candidates(candidates *all)
 }
 
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
-                           const hs_restore_options *options, char **restored, hs_error *err)
+                           const hs_restore_options *options, const hs__acceptance *others, char **restored, hs_error *err)
 {
     candidates all = {.env = &saver->env, .directory = directory};
     hs__checkpoint_state state = {.env = &saver->env};
@@ -234,7 +236,7 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
     hs__background_wait(saver); /* the one in progress will be the newest */
     hs_code code = gather(&all, NULL, &state, err);
     if (!code)
-        code = restore_first(saver, session, &all, options, &chosen, err);
+        code = restore_first(saver, session, &all, options, others, &chosen, err);
     if (!code && chosen != HS__NONE && !(code = adopt(saver, &all, &state, chosen, err))) {
         *restored = hs__strdup(&session->env, all.paths[chosen]);
         if (!*restored)

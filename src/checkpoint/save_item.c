@@ -23,6 +23,17 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
     return code;
 }
 
+hs_code hs__produce_state(const hs__state_slot *slot, hs_state_writer *writer, hs_error *err)
+{
+    hs__clear(err); /* an error that the previous provider ignored */
+    hs_code code = hs__normalize_error(slot->save(slot->self, writer, err), "it", err);
+    if (writer->error.code)
+        code = hs__error_copy(err, &writer->error);
+    if (code)
+        hs_error_prefix(err, "cannot save state '%s'", slot->key);
+    return code;
+}
+
 static hs_code visit_attribute(const hs_env *env, const char *key, const char *which, const hs_tensor *value,
                                hs__visit_item_fn visit, void *user, hs_error *err)
 {

@@ -31,6 +31,8 @@ hs_code hs__save_item_write(const hs__save_item *item, hs__bundle_writer *writer
  * with the session. */
 hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
                           hs_tensor *host, hs_error *err);
+/* Calls the provider of a piece of state, which writes to `writer`. */
+hs_code hs__produce_state(const hs__state_slot *slot, hs_state_writer *writer, hs_error *err);
 /* Visits the bytes of a piece of state, then its version and identity if it has them. */
 hs_code hs__visit_state(const hs_env *env, const hs__stored_state *state, const hs__save_item *bytes,
                         hs__visit_item_fn visit, void *user, hs_error *err);

@@ -196,15 +196,7 @@ hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_
 /* hs__save_item.produce: the provider writes its state. */
 static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error *err)
 {
-    const hs__state_slot *slot = source;
-    hs_state_writer writer = {.put = put, .user = user};
-    hs__clear(err); /* an error that the previous provider ignored */
-    hs_code code = hs__normalize_error(slot->save(slot->self, &writer, err), "it", err);
-    if (writer.error.code)
-        code = hs__error_copy(err, &writer.error);
-    if (code)
-        hs_error_prefix(err, "cannot save state '%s'", slot->key);
-    return code;
+    return hs__produce_state(source, &(hs_state_writer){.put = put, .user = user}, err);
 }
 
 static hs_code visit_provider(const hs__save_list *list, size_t index, hs__visit_item_fn visit, void *user, hs_error *err)

@@ -372,8 +372,10 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (!code && hs_raw_session_group(session) && !hook->in_group)
         code =
             hs_error_set(err, HS_INVALID_ARGUMENT, "the session is in a group; set the group in the options of the hook");
-    if (code || hook->follows)
+    if (code)
         return code;
+    if (hook->follows)
+        return find_saver(hook, session, &saver, err); /* later it could only leave rank 0 waiting */
     if (find_saver(hook, session, &saver, NULL))
         saver = NULL; /* the first save reports it */
     if (!code && saver)
@@ -426,22 +428,29 @@ static void read_board_metric(checkpoint_saver *hook, const hs_raw_session *sess
                (long long)step, hook->metric);
 }
 
+/* In a group, all ranks fetch it, because it may depend on a collective op. */
+static hs_code fetch_metric(const checkpoint_saver *hook, hs_raw_session *session, double *metric, hs_error *err)
+{
+    const hs_run_values *values;
+    if (hs_raw_session_agree(session, !hook->metric))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "metric is set on rank 0, but not on all ranks");
+    hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(hook->metric)), &values, err);
+    if (!code)
+        *metric = hs_run_values_number(values, 0);
+    if (hs_raw_session_agree(session, code != HS_OK) && !code)
+        code = hs_error_set(err, HS_CANCELLED, "not saved: another rank could not fetch the metric");
+    return code;
+}
+
 static hs_code read_metric(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_save_options *options,
                            hs_error *err)
 {
-    const hs_run_values *values;
-    if (!hook->metric)
-        return HS_OK;
-    if (!hook->metric_is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL)) {
+    const bool on_board =
+        hook->metric && (!hook->metric_is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL));
+    if (on_board)
         read_board_metric(hook, session, step, options);
-        return HS_OK;
-    }
-    hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(hook->metric)), &values, err);
-    if (code)
-        return code;
-    options->metric = hs_run_values_number(values, 0);
-    options->has_metric = true;
-    return HS_OK;
+    options->has_metric |= hs_raw_session_agree(session, hook->metric && !on_board);
+    return hook->metric && !on_board ? fetch_metric(hook, session, &options->metric, err) : HS_OK;
 }
 
 /* In a group, the other ranks take part in each save (follow). */
@@ -471,7 +480,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     }
     if ((code = open_writer(hook, session, err)) ||
         (code = note_listener_failure(hook, call_before_save(&hook->listeners, session, step, err))) ||
-        (code = read_metric(hook, session, step, &options, err)) || (code = announce(session, err)) ||
+        (code = announce(session, err)) || (code = read_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
     if (background) {
@@ -655,23 +664,33 @@ static bool is_saved(const checkpoint_saver *hook, int64_t step)
 }
 
 /* Takes part in the saves of rank 0, as many as it makes in this boundary. It handles their failures. */
-static void follow(const checkpoint_saver *hook, hs_run_context *run, int64_t step)
+static hs_code follow(const checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     bool may_be_pending = hook->background && hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
+    double metric;
     hs_saver *saver;
     hs_error error = {0};
-    while (hs_raw_session_agree(session, false))
-        if (!find_saver(hook, session, &saver, NULL) && !hs_saver_save(saver, session, hook->prefix, step, NULL, &error) &&
-            !may_be_pending)
+    hs_code code = HS_OK;
+    while (!code && hs_raw_session_agree(session, false)) {
+        const bool fetches = hs_raw_session_agree(session, false);
+        if ((code = find_saver(hook, session, &saver, err)) ||
+            (fetches && (code = fetch_metric(hook, session, &metric, err))))
+            continue;
+        if (!hs_saver_save(saver, session, hook->prefix, step, NULL, &error) && !may_be_pending)
             hs_raw_session_record_save(session, step);
+    }
+    return code;
 }
 
 static hs_code save_in_boundary(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_boundary which = hs_run_context_boundary(run);
-    if (hook->follows)
-        follow(hook, run, step);
+    if (hook->follows) {
+        hs_code code = follow(hook, run, step, err);
+        if (code)
+            return code;
+    }
     if (which == HS_BOUNDARY_RUN)
         return hook->follows || is_saved(hook, step) || is_refused(run, step) ? HS_OK : save_or_skip(hook, run, step, err);
     if (which == HS_BOUNDARY_CREATED)

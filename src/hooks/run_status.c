@@ -299,6 +299,15 @@ static void close_status(void *self, const hs_outcome *outcome)
     hook->session = NULL;
 }
 
+/* `session` is in use by the session's thread. */
+static void abandon(void *self, const hs_outcome *outcome)
+{
+    const run_status *hook = self;
+    hs_error error = {0};
+    if (!hook->is_others && write_outcome_file(hook->session_env, hook->directory, outcome, NULL, &error))
+        hs_log(hook->session_env, HS_LOG_WARNING, "cannot write outcome.json: %s", error.message);
+}
+
 static void destroy(void *self)
 {
     run_status *hook = self;
@@ -308,7 +317,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "run_status", .begin = begin, .after_create_session = after_create_session,
-            .before_run = before_run, .boundary = boundary, .close = close_status, .destroy = destroy);
+            .before_run = before_run, .boundary = boundary, .close = close_status, .destroy = destroy, .abandon = abandon);
 
 static hs_code check(const void *given, hs_error *err)
 {

@@ -16,6 +16,7 @@
 hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_options *options, hs_error *err)
 {
     agreement->cause_rank = -1;
+    atomic_init(&agreement->last_step, -1);
     agreement->options = (hs_replica_options)HS_INIT(hs_replica_options, .agree_every_n_steps = 1);
     if (!options->group)
         return options->replicas
@@ -30,12 +31,13 @@ hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_op
     agreement->rank_count = hs__group_rank_count(options->group);
     if (agreement->options.agree_every_n_steps == 0)
         agreement->options.agree_every_n_steps = 1;
-    if (agreement->options.agree_every_n_steps < 0 || agreement->options.end_of_input < HS_END_WITH_FIRST_RANK ||
-        agreement->options.end_of_input > HS_END_WITH_LAST_RANK)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.%s is %lld, which is not a valid value",
-                            agreement->options.end_of_input ? "end_of_input" : "agree_every_n_steps",
-                            (long long)(agreement->options.end_of_input ? (int64_t)agreement->options.end_of_input
-                                                                        : agreement->options.agree_every_n_steps));
+    if (agreement->options.agree_every_n_steps < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_replica_options.agree_every_n_steps is %lld; it must be at least 0",
+                            (long long)agreement->options.agree_every_n_steps);
+    if (agreement->options.end_of_input < HS_END_WITH_FIRST_RANK || agreement->options.end_of_input > HS_END_WITH_LAST_RANK)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.end_of_input is %d, not an hs_end_of_input",
+                            (int)agreement->options.end_of_input);
     if (options->is_worker)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_session_options: each of group and is_worker is set; give at most one of the two");
@@ -131,7 +133,7 @@ static uint64_t code_bits(hs_code code)
                                      : HS__WORD_FAILED;
 }
 
-static void fill_words(const struct hs_session *session, uint64_t word, hs_code code, uint64_t words[4])
+static void fill_words(struct hs_session *session, uint64_t word, hs_code code, uint64_t words[4])
 {
     int64_t step = 0;
     bool in_run = session->level > 0; /* otherwise the ranks may be at different steps */
@@ -142,24 +144,53 @@ static void fill_words(const struct hs_session *session, uint64_t word, hs_code 
                (session->raw.saves_refused.code ? HS__WORD_SAVES_REFUSED : 0);
     words[1] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) | (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED) |
                (session->agreement.input_ended && in_run ? 0 : HS__WORD1_HAS_INPUT);
+    if (in_run)
+        atomic_store_explicit(&session->agreement.last_step, step, memory_order_relaxed);
     words[2] = (uint64_t)step;
     words[3] = in_run ? ~(uint64_t)step : 0;
 }
 
-/* Rank 0 may have saved since it last reported a save to this rank. */
-static void find_saved_step(struct hs_session *session)
+/* Returns the step of the newest checkpoint. -1: none. Any thread. */
+static int64_t newest_step(const struct hs_session *session)
 {
     const char *directory = session->creation.checkpoint_dir;
     char *newest = directory ? hs_checkpoint_latest(&session->env, directory, NULL, NULL) : NULL;
     int64_t step = newest ? hs__step_in(newest) : -1;
-    if (step > session->raw.saved_step)
-        session->raw.saved_step = step;
     hs_env_free(&session->env, newest);
+    return step;
+}
+
+/* The hs_abandon_fn of a session. The session's thread still uses most of the session. */
+static int abandon(void *user, int32_t failed_rank, const hs_error *why)
+{
+    struct hs_session *session = user;
+    hs_outcome outcome = {.reason = HS_REASON_FAILED,
+                          .step = atomic_load(&session->agreement.last_step),
+                          .last_saved_step = newest_step(session),
+                          .error = *why,
+                          .rank = session->agreement.rank,
+                          .cause_rank = failed_rank};
+    outcome.error.code = HS_UNAVAILABLE;
+    for (size_t i = 0; i < session->n_hooks; i++)
+        if (session->cold[i].ops.abandon)
+            session->cold[i].ops.abandon(session->hooks[i].self, &outcome);
+    return hs_outcome_exit_code(&outcome);
+}
+
+void hs__allow_abandon(struct hs_session *session)
+{
+    hs__group_set_abandon(&session->agreement.group, abandon, session);
+}
+
+void hs__refuse_abandon(struct hs_session *session)
+{
+    hs__group_set_abandon(&session->agreement.group, NULL, NULL);
 }
 
 /* The group is unusable, because a rank has died or the engine has failed. This session has failed, and saves nothing:
  * other ranks may be one step behind. `code` and `err` are the result of this rank so far: if no rank has died, its failure
- * is the cause, because the other ranks wait for it elsewhere. */
+ * is the cause, because the other ranks wait for it elsewhere. All ranks can be started again, so that it has the code of
+ * the other ranks, too. */
 HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *why, hs_code code, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
@@ -170,16 +201,18 @@ HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *
     if (!hs__group_query_failed_rank(&agreement->group, &rank, &error) && is_failure(code)) {
         hs__error_copy(&error, err);
         hs__normalize_error(code, "this rank", &error);
-        error.code = code;
+        error.code = HS_UNAVAILABLE;
         rank = agreement->rank;
+        hs_error_prefix(&error, "rank %d", (int)rank);
     } else {
         session->failed_hook[0] = '\0';
     }
     if (rank >= 0)
         agreement->cause_rank = rank;
     agreement->failure = error.code ? error : *why;
-    if (!hs__is_chief(session))
-        find_saved_step(session);
+    int64_t saved = newest_step(session); /* rank 0 may have saved since it last reported a save to this rank */
+    if (saved > session->raw.saved_step)
+        session->raw.saved_step = saved;
     hs_raw_session_refuse_saves(&session->raw, &agreement->failure);
     return hs__error_copy(err, &agreement->failure);
 }
@@ -210,10 +243,12 @@ HS__COLD static hs_code resolve_failure(const uint64_t words[4], hs_code code, c
 {
     if (words[0] & (HS__WORD_FAILED | HS__WORD_LOST))
         return hs__error_copy(err, &report->error);
-    if (code == HS_OUT_OF_RANGE || code == HS_STOP)
-        return code; /* with this rank's message */
-    if (words[0] & HS__WORD_END_OF_INPUT)
+    if (code == HS_OUT_OF_RANGE)
+        return code;                      /* with this rank's message */
+    if (words[0] & HS__WORD_END_OF_INPUT) /* also if a rank has stopped the run, so that all have the same outcome */
         return hs_error_set(err, HS_OUT_OF_RANGE, "the input of another rank has ended");
+    if (code == HS_STOP)
+        return code;
     if (!(words[0] & UNEQUAL_STEPS) && !(words[1] & HS__WORD1_HAS_INPUT))
         return hs_error_set(err, HS_OUT_OF_RANGE, "the inputs of all ranks have ended");
     if (!(words[0] & UNEQUAL_STEPS) && words[2] & words[3])
@@ -445,22 +480,25 @@ static hs_code send_bytes(struct hs_session *session, void *data, size_t bytes, 
     return code ? break_group(session, &error, HS_OK, err) : HS_OK;
 }
 
-hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err)
+hs_code hs__send_path(struct hs_session *session, hs_code code, const char *path, hs_error *err)
 {
-    char text[4096] = ""; /* without memory to allocate, which may fail on one rank */
-    hs_code code = HS_OK;
-    if (*path && strlen(*path) >= sizeof text)
+    char text[HS__PATH_SIZE] = "";
+    if (!code && strlen(path) >= sizeof text)
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is longer than %zu bytes", sizeof text);
-    else if (*path)
-        memcpy(text, *path, strlen(*path) + 1);
-    if ((code = hs__agree_on_part(session, 0, code, err)) || (code = send_bytes(session, text, sizeof text, err)))
-        return code;
-    if (!hs__is_chief(session) && text[0] && !(*path = hs__strdup(&session->env, text)))
-        return hs__no_memory(err, strlen(text), "a path");
-    return HS_OK;
+    else if (!code)
+        memcpy(text, path, strlen(path) + 1);
+    code = hs__agree_on_part(session, 0, code, err);
+    return code ? code : send_bytes(session, text, sizeof text, err);
 }
 
-/* A variable that the chief sends: its memory is that of the variable, or a copy. */
+hs_code hs__receive_path(struct hs_session *session, char path[HS__PATH_SIZE], hs_error *err)
+{
+    hs_code code = hs__agree_on_part(session, 0, HS_OK, err);
+    path[0] = '\0';
+    return code ? code : send_bytes(session, path, HS__PATH_SIZE, err);
+}
+
+/* Broadcasts send plain bytes of host memory. */
 static hs_code check_sendable(const hs_variable *variable, const hs_tensor *value, hs_error *err)
 {
     if (variable->dtype != HS_STRING && !(value->data && value->memory))
@@ -497,16 +535,15 @@ static hs_code send_variable(struct hs_session *session, size_t index, const hs_
     if ((code = hs__agree_on_part(session, 0, code, err)) || (code = send_bytes(session, &bytes, sizeof bytes, err)) ||
         !bytes)
         return code;
-    void *copy = hs__alloc(&session->env, (size_t)bytes, 1);
-    if (!copy)
+    void *received = hs__is_chief(session) ? NULL : hs__alloc(&session->env, (size_t)bytes, 1);
+    void *data = hs__is_chief(session) ? (void *)value.data : received;
+    if (!data)
         code = hs__no_memory(err, (size_t)bytes, variable->name);
-    else if (hs__is_chief(session))
-        memcpy(copy, value.data, (size_t)bytes);
     if (!(code = hs__agree_on_part(session, 0, code, err)))
-        code = send_bytes(session, copy, (size_t)bytes, err);
-    if (!code && !hs__is_chief(session))
-        code = write_received(&session->raw, index, variable, copy, (size_t)bytes, &value, err);
-    hs__free(&session->env, copy);
+        code = send_bytes(session, data, (size_t)bytes, err);
+    if (!code && received)
+        code = write_received(&session->raw, index, variable, received, (size_t)bytes, &value, err);
+    hs__free(&session->env, received);
     return hs__agree_on_part(session, 0, code, err);
 }
 

@@ -79,6 +79,8 @@ typedef struct hs__agreement {
     int32_t cause_rank; /* whose error ends the session; -1: none */
     bool input_ended;   /* of this rank */
     bool broken;        /* a rank has failed: the group is unusable */
+    _Atomic int64_t
+        last_step; /* the global step at the last agreement in a run, for the thread of an abandonment. -1: none */
 } hs__agreement;
 
 /* agreement.c */

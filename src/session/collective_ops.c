@@ -38,15 +38,16 @@ hs_code hs__check_collective_ops(struct hs_session *session, const hs__hook *hoo
     size_t leaf = 0;
     if (!hook || is_called_on_all_ranks(hook) || !request || session->agreement.rank_count == 1 || !raw->ops.collective_op)
         return HS_OK;
+    hs__node_list *others = &session->common_fetches; /* kept, so that later steps allocate nothing */
     const size_t n = alone ? 0 : list_common_nodes(session, NULL);
-    hs_node *others = hs__alloc(&session->env, n + 1, sizeof *others);
-    if (!others)
-        return hs__no_memory(err, n * sizeof *others, "the fetches of a run");
+    hs_code code = hs__reserve(&session->env, &others->items, &others->capacity, n, sizeof *others->items, err);
+    if (code)
+        return code;
     if (!alone)
-        list_common_nodes(session, others);
+        list_common_nodes(session, others->items);
     for (; !op && leaf < request->n_leaves; leaf++)
-        op = raw->ops.collective_op(raw->backend.self, session->requests.nodes[request->leaves[leaf]].node, others, n);
-    hs__free(&session->env, others);
+        op = raw->ops.collective_op(raw->backend.self, session->requests.nodes[request->leaves[leaf]].node, others->items,
+                                    n);
     if (!op)
         return HS_OK;
     if (!session->failed_hook[0])

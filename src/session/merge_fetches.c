@@ -133,7 +133,7 @@ static void undo_add(hs__run_plan *plan, const hs__request *request, size_t n_fe
     plan->call.n_feeds = n_feeds;
 }
 
-hs_code hs__run_plan_add_all(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
+hs_code hs__run_plan_add_any(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
                              const hs_run_args *args, const char *requester_name, hs_error *err)
 {
     const size_t n_fetches = plan->call.n_fetches, n_feeds = plan->call.n_feeds;

@@ -64,7 +64,7 @@ static inline void hs__run_plan_add_fetches(hs__run_plan *plan, const hs__reques
     }
 }
 /* As hs__run_plan_add, for requests that need more than hs__run_plan_add_fetches. */
-hs_code hs__run_plan_add_all(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
+hs_code hs__run_plan_add_any(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
                              const hs_run_args *args, const char *requester_name, hs_error *err);
 /* Adds `request`, which was compiled from `args`. HS_FAILED_PRECONDITION, with `requester_name`: a tensor is fed twice. On
  * failure the plan is unchanged. */
@@ -72,7 +72,7 @@ static inline hs_code hs__run_plan_add(hs__run_plan *plan, const hs__requests *a
                                        const hs_run_args *args, const char *requester_name, hs_error *err)
 {
     if (plan->capacity < all->n_nodes || request->n_feeds || args->options)
-        return hs__run_plan_add_all(plan, all, request, args, requester_name, err);
+        return hs__run_plan_add_any(plan, all, request, args, requester_name, err);
     hs__run_plan_add_fetches(plan, all, request);
     return HS_OK;
 }

@@ -12,8 +12,9 @@ int hs_outcome_exit_code(const hs_outcome *outcome)
         return 0;
     if (!failed && outcome->step >= 0 && outcome->last_saved_step == outcome->step)
         return RESUMABLE;
-    if (failed && outcome->cause_rank >= 0 && outcome->error.code == HS_UNAVAILABLE && outcome->last_saved_step >= 0)
-        return RESUMABLE; /* the other ranks, and a new process for that one, can continue */
+    const bool is_rank_lost = outcome->cause_rank >= 0 && outcome->last_saved_step >= 0;
+    if (failed && outcome->error.code == HS_UNAVAILABLE && (is_rank_lost || outcome->opening))
+        return RESUMABLE; /* new processes can continue */
     if (outcome->signal)
         return BY_SIGNAL + outcome->signal;
     return failed || outcome->last_saved_step >= 0 ? FAILED : 0;
@@ -21,7 +22,7 @@ int hs_outcome_exit_code(const hs_outcome *outcome)
 
 hs_outcome hs_outcome_from_error(const hs_error *error)
 {
-    hs_outcome outcome = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1, .cause_rank = -1};
+    hs_outcome outcome = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1, .cause_rank = -1, .opening = true};
     if (error && error->code)
         outcome.error = *error;
     else

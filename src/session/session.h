@@ -218,6 +218,12 @@ typedef struct hs__metrics {
     size_t n, capacity;
 } hs__metrics;
 
+/* collective_ops.c. Memory for the nodes that all ranks fetch in a run. */
+typedef struct hs__node_list {
+    hs_node *items;
+    size_t capacity;
+} hs__node_list;
+
 struct hs_session {
     hs_env env;
     hs_raw_session raw;
@@ -234,6 +240,7 @@ struct hs_session {
     hs__attempts attempts;
     hs__recovery recovery;
     hs__agreement agreement; /* agreement.c */
+    hs__node_list common_fetches;
     hs__writer_cache writers;
     hs__metrics metrics;
 
@@ -625,10 +632,18 @@ bool hs__continues_without_input(struct hs_session *session);
 /* After the last agreement of the close: if a rank has died since, all other ranks fail, whether or not they got its
  * result. */
 void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
+/* From now on the engine may end this process, if a rank has failed and this session's thread does not return: the hooks
+ * then record the outcome (hs_hook_ops.abandon). */
+void hs__allow_abandon(struct hs_session *session);
+/* Before the session's hooks are closed. Waits until an abandonment is over. */
+void hs__refuse_abandon(struct hs_session *session);
 /* Records that the hook has requested the boundary. */
 void hs__add_trigger(struct hs_session *session, const hs__hook *hook);
-/* The chief's choice of a path, NULL if it has none. Sets *path, which the caller frees, on the other ranks. */
-hs_code hs__agree_on_path(struct hs_session *session, char **path, hs_error *err);
+/* The chief sends a path, "": none, which the other ranks receive. `code` and `err`: it has failed instead. A path has a
+ * fixed size, because memory may be exhausted on one rank. */
+enum { HS__PATH_SIZE = 4096 };
+hs_code hs__send_path(struct hs_session *session, hs_code code, const char *path, hs_error *err);
+hs_code hs__receive_path(struct hs_session *session, char path[HS__PATH_SIZE], hs_error *err);
 /* Sends the chief's saved variables to the other ranks. */
 hs_code hs__send_variables(struct hs_session *session, hs_error *err);
 /* collective_ops.c: fails if not all ranks call the hook, and its request executes a collective op that neither the program

@@ -197,6 +197,7 @@ void hs__session_free(hs_session *session)
     hs__states_free(&session->raw.unclaimed, &env);
     hs__metrics_free(session);
     hs__requests_free(&session->requests);
+    hs__free(&session->env, session->common_fetches.items);
     free_plans(session);
     hs_coordinator_free(session->coordinator);
     hs__attempts_free(session);
@@ -242,6 +243,9 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
     if (hs__is_replica(session) && session->life == HS__CLOSING)
         agree_on_end(session, error);
     hs_outcome outcome = make_outcome(session, last, error);
+    outcome.opening = session->life != HS__CLOSING;
+    if (hs__is_replica(session))
+        hs__refuse_abandon(session);
     call_close_callbacks(session, &outcome);
     if (hs__writer_cache_close(&session->writers, hs__report_writer_failure, session, &late) && !error->code)
         *error = late;

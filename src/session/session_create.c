@@ -114,29 +114,66 @@ static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs
     return reinitialize(session, startup, err);
 }
 
-/* In a group the chief finds the checkpoint, and all ranks restore it. Without one, all ranks initialize, and the chief
- * sends its values. */
+/* In a group the chief finds the checkpoint, and all ranks restore it. If one of them finds damage, the chief tries the
+ * next one. Without a checkpoint all ranks initialize, and the chief sends its values. */
 
-/* Returns NULL in *path if the chief restores nothing. */
-static hs_code restore_chief(struct hs_session *session, hs__startup *startup, bool recovering, char **path, hs_error *err)
+/* Ends the restore of a checkpoint, which had the result `code` on this rank. */
+static hs_code agree_on_restore(struct hs_session *session, hs_code code, bool *damaged, hs_error *err)
 {
-    if (!hs__is_chief(session))
-        return HS_OK;
+    const bool mine = code == HS_DATA_LOSS || code == HS_NOT_FOUND;
+    code = hs__agree_on_part(session, mine ? HS__WORD_YES : 0, mine ? HS_OK : code, err);
+    *damaged = session->agreement.word & HS__WORD_YES;
+    return code;
+}
+
+/* hs__acceptance.accept */
+static hs_code restore_followers(void *user, const char *path, hs__restore_fault *fault, hs_error *err)
+{
+    bool damaged;
+    hs_code code = hs__send_path(user, HS_OK, path, err);
+    *fault = HS__FAULT_OF_THE_MODEL;
+    if (code || (code = agree_on_restore(user, HS_OK, &damaged, err)) || !damaged)
+        return code;
+    *fault = HS__FAULT_OF_THE_FILES;
+    return hs_error_set(err, HS_DATA_LOSS, "another rank found damage, and logged it");
+}
+
+static hs_code restore_chief(struct hs_session *session, hs__startup *startup, bool recovering, bool *restored,
+                             hs_error *err)
+{
+    const hs__acceptance others = {restore_followers, session};
+    char *path = NULL;
     bool prefer_copy = recovering && restores_from_copy(session, startup);
     if (recovering)
         startup->restore = HS_RESTORE_IF_PRESENT;
-    return prefer_copy ? HS_OK : hs__startup_restore(&session->raw, startup, path, err);
+    startup->others = &others;
+    hs_code code = prefer_copy ? HS_OK : hs__startup_restore(&session->raw, startup, &path, err);
+    startup->others = NULL;
+    *restored = path != NULL;
+    hs__free(&session->env, path);
+    return *restored ? code : hs__send_path(session, code, "", err);
 }
 
-static hs_code restore_follower(struct hs_session *session, hs__startup *startup, const char *path, hs_error *err)
+static hs_code restore_follower(struct hs_session *session, hs__startup *startup, bool *restored, hs_error *err)
 {
-    char *restored = NULL;
-    if (hs__is_chief(session) || !path)
-        return HS_OK;
+    char path[HS__PATH_SIZE];
+    bool damaged;
     startup->checkpoint_prefix = path;
-    hs_code code = hs__startup_restore(&session->raw, startup, &restored, err);
-    hs__free(&session->env, restored);
-    return code;
+    for (;;) {
+        hs_error why = {0};
+        char *copy = NULL;
+        hs_code code = hs__receive_path(session, path, err);
+        *restored = path[0];
+        if (code || !*restored)
+            return code;
+        code = hs__startup_restore(&session->raw, startup, &copy, &why);
+        hs__free(&session->env, copy);
+        if (code)
+            hs_log(&session->env, HS_LOG_WARNING, "cannot restore '%s': %s", path, why.message);
+        hs__error_copy(err, &why);
+        if ((code = agree_on_restore(session, code, &damaged, err)) || !damaged)
+            return code;
+    }
 }
 
 static hs_code initialize_rank(struct hs_session *session, const hs__startup *startup, bool recovering, hs_error *err)
@@ -151,16 +188,14 @@ static hs_code initialize_rank(struct hs_session *session, const hs__startup *st
 static hs_code restore_group(struct hs_session *session, bool recovering, hs_error *err)
 {
     hs__startup startup;
-    char *path = NULL;
+    bool restored = false;
     fill_startup(session, &startup);
     hs_code code = hs__open_raw(session, err);
     if (!(code = hs__agree_on_part(session, 0, code, err)))
-        code = restore_chief(session, &startup, recovering, &path, err);
-    if (!(code = hs__agree_on_part(session, 0, code, err)) && !(code = hs__agree_on_path(session, &path, err)))
-        code = restore_follower(session, &startup, path, err);
-    if (!(code = hs__agree_on_part(session, 0, code, err)) && !path)
+        code = hs__is_chief(session) ? restore_chief(session, &startup, recovering, &restored, err)
+                                     : restore_follower(session, &startup, &restored, err);
+    if (!(code = hs__agree_on_part(session, 0, code, err)) && !restored)
         code = initialize_rank(session, &startup, recovering, err);
-    hs__free(&session->env, path);
     return code ? code : hs__startup_finish(&session->raw, &startup, err);
 }
 

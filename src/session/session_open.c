@@ -13,7 +13,7 @@
 
 static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
 {
-    hs_code code = HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &to->cold->ops, from->ops, err);
+    hs_code code = HS_STRUCT_TAKE(hs_hook_ops, abandon, &to->cold->ops, from->ops, err);
     if (code)
         return code;
     if (!to->cold->ops.name || !*to->cold->ops.name)
@@ -231,6 +231,7 @@ static hs_code begin(hs_session *session, const hs_session_options *options, hs_
                                  HS__FIRST_HOOK + session->n_hooks, err);
     if (!hs__is_replica(session))
         return code;
+    hs__allow_abandon(session); /* its hooks have begun */
     code = hs__agree_on_part(session, 0, code, err);
     return code ? code : hs__compare_ranks(session, err);
 }

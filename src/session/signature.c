@@ -25,7 +25,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     const hs__agreement *agreement = &session->agreement;
     const hs__creation *creation = &session->creation;
     hs_variable variable;
-    char shape[HS_MAX_RANK * 24];
+    char shape[HS_SHAPE_TEXT_SIZE];
     hs__buffer_text(text, "library version %s\n", hs_version());
     hs__buffer_text(text, "agree_every_n_steps %lld\n", (long long)agreement->options.agree_every_n_steps);
     hs__buffer_text(text, "end_of_input %d\n", (int)agreement->options.end_of_input);

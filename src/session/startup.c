@@ -3,7 +3,6 @@
 #include "session/startup.h"
 
 #include "base/text.h"
-#include "checkpoint/restore.h"
 #include "session/session.h"
 
 #include <math.h>
@@ -60,7 +59,10 @@ static hs_code restore_prefix(hs_raw_session *session, const hs__startup *startu
     if (!copy)
         return hs__no_memory(err, strlen(startup->checkpoint_prefix), "a path");
     int64_t began_ns = hs_env_monotonic_ns(&session->env);
+    hs__restore_fault fault;
     hs_code code = hs_saver_restore(startup->saver, session, startup->checkpoint_prefix, startup->restore_options, err);
+    if (!code && startup->others)
+        code = startup->others->accept(startup->others->user, copy, &fault, err);
     if (code) {
         hs__free(&session->env, copy);
         return code;
@@ -79,7 +81,7 @@ static hs_code restore_newest(hs_raw_session *session, const hs__startup *startu
     int64_t began_ns;
     do {
         began_ns = hs_env_monotonic_ns(&session->env);
-        code = hs__restore_newest(startup->saver, session, startup->checkpoint_dir, options, path, err);
+        code = hs__restore_newest(startup->saver, session, startup->checkpoint_dir, options, startup->others, path, err);
     } while (!code && !*path && startup->wait_for_checkpoint && wait_before_retry(session, startup, &waited));
     if (*path)
         log_restored(session, startup->saver, *path, began_ns);

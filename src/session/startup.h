@@ -5,6 +5,8 @@
 #include <hooksess/session.h>
 #include <hooksess/tf1/session_manager.h>
 
+#include "checkpoint/restore.h"
+
 /* How the variables of a session that was just opened get their values. TensorFlow: SessionManager. */
 
 struct hs_session;
@@ -26,6 +28,7 @@ typedef struct hs__startup {
     const char *checkpoint_dir;                /* or the newest valid one in this directory. NULL or "": neither */
     hs_restore_policy restore;                 /* for checkpoint_dir */
     const hs_restore_options *restore_options; /* complete. NULL: restore everything */
+    const hs__acceptance *others;              /* NULL: no group */
     bool wait_for_checkpoint;                  /* until checkpoint_dir has one, at most max_wait_secs */
     bool must_start; /* fail if no checkpoint is restored and init_op, init_fn and local_init_op are missing */
     double max_wait_secs, recovery_wait_secs; /* INFINITY: no limit */

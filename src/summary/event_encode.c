@@ -88,7 +88,7 @@ unsigned char *hs__put_scalar_event(unsigned char *to, int64_t realtime_ns, int6
     return to + 4;
 }
 
-void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step)
+void hs__encode_event_head(hs__buffer *out, int64_t realtime_ns, int64_t step)
 {
     enum { AT_MOST = 9 + 11 };
     unsigned char *to = hs__buffer_room(out, AT_MOST);

@@ -29,7 +29,7 @@ unsigned char *hs__put_scalar_event(unsigned char *to, int64_t realtime_ns, int6
                                     double value);
 
 /* Appends the first fields of an Event: time and step. */
-void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step);
+void hs__encode_event_head(hs__buffer *out, int64_t realtime_ns, int64_t step);
 /* Appends the body of a SessionLog. */
 void hs__encode_session_log(hs__buffer *out, hs_session_log_status status, const char *checkpoint_path,
                             const char *message);

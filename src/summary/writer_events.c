@@ -100,7 +100,7 @@ static hs_code add_field(hs_summary_writer *writer, uint32_t field, hs_bytes dat
     hs_code code = begin(&event, writer, err);
     if (code || !event.out)
         return code;
-    hs__encode_event(event.out, event.now_ns, step);
+    hs__encode_event_head(event.out, event.now_ns, step);
     hs__proto_put_bytes(event.out, field, data.data, data.size);
     return end(&event, err);
 }
@@ -154,7 +154,7 @@ hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes data, hs_err
 static hs_code end_with_log(const addition *event, uint32_t field, int64_t step, hs_error *err)
 {
     hs__buffer *log = &event->writer->log;
-    hs__encode_event(event->out, event->now_ns, step);
+    hs__encode_event_head(event->out, event->now_ns, step);
     hs__proto_put_bytes(event->out, field, log->data, log->size);
     event->out->failed |= log->failed;
     hs__writer_shrink(event->writer, log);

@@ -80,7 +80,7 @@ static void put_version(hs__buffer *out, int64_t realtime_ns)
 {
     static const char version[] = "brain.Event:2", source[] = "\x0a\x08hooksess"; /* field 1: the writer */
     size_t begun = hs__record_begin(out);
-    hs__encode_event(out, realtime_ns, 0);
+    hs__encode_event_head(out, realtime_ns, 0);
     hs__proto_put_bytes(out, HS__EVENT_FILE_VERSION, version, sizeof version - 1);
     hs__proto_put_bytes(out, HS__EVENT_SOURCE_METADATA, source, sizeof source - 1);
     hs__record_end(out, begun);

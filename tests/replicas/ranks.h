@@ -64,7 +64,7 @@ typedef struct ranks {
     const hs_env *env;            /* of the simulation. NULL: the default */
     int32_t alloc_rank;           /* of this rank, allocation number alloc_at fails (from 1; 0: none) */
     size_t alloc_at;
-    int64_t every_n;        /* hs_replica_options.agree_every_n_steps */
+    int64_t every_n; /* hs_replica_options.agree_every_n_steps */
     hs_end_of_input end_of_input;
     bool per_rank_position; /* the position differs between the ranks: that of the next sample of this rank */
     hs_state_scope scope;   /* of the position */
@@ -87,6 +87,8 @@ typedef struct ranks {
     bool logged_recovery[RANKS_MAX];
 } ranks;
 
+/* Returns the number in an environment variable, or else `otherwise`. */
+uint64_t ranks_number(const char *variable, uint64_t otherwise);
 /* Trains in all ranks. */
 void ranks_run(ranks *r);
 /* Asserts that no rank waited forever, and that all ranks that ended have the same outcome. */

@@ -6,6 +6,7 @@ enum { SEEDS = 6 };
 
 static const char *tensor;
 static int64_t interval;
+static hs_saver *savers[HOOKED_RANKS];
 static bool every_rank, is_chief_hook, watched, last, best_effort;
 
 static void add_hooks(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
@@ -136,6 +137,54 @@ static void one_rank_alone_may_fetch_it(void **state)
     assert_contains(h->ranks[0].log, "half:0 = 0");
 }
 
+/* Lists a saver that keeps the checkpoints with the highest half:0, whose collective op all ranks execute. */
+static void add_saver(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
+{
+    (void)chief;
+    savers[rank->rank] = hs_saver_new(HS_SAVER_OPTIONS(.keep_best = 2), NULL);
+    hooks[0] = hs_checkpoint_saver(.checkpoint_dir = hooked_path(rank->of, "best"), .every_n_steps = interval,
+                                   .group = rank->group, .saver = savers[rank->rank],
+                                   .metric = rank->rank == 2 && is_chief_hook ? NULL : tensor);
+}
+
+static const hs_outcome *save_with_metric(hooked *h)
+{
+    interval = 3;
+    h->no_checkpoints = true;
+    h->add_hooks = add_saver;
+    const hs_outcome *outcome = hooked_run(h);
+    for (int i = 0; i < HOOKED_RANKS; i++)
+        hs_saver_free(savers[i]);
+    return outcome;
+}
+
+static void a_saver_fetches_its_metric_on_all_ranks(void **state)
+{
+    hooked *h = *state;
+    is_chief_hook = false;
+    tensor = "half:0";
+    for (h->seed = 1; h->seed <= SEEDS; h->seed++) {
+        test_empty_directory(h->directory);
+        const hs_outcome *outcome = save_with_metric(h);
+        assert_int_equal(outcome->last_saved_step, h->steps);
+        assert_true(hooked_exists(h, "best/model.ckpt-10.index"));
+    }
+}
+
+static void a_saver_without_the_metric_on_one_rank_fails(void **state)
+{
+    hooked *h = *state;
+    is_chief_hook = true;
+    tensor = "half:0";
+    for (h->seed = 1; h->seed <= SEEDS; h->seed++) {
+        test_empty_directory(h->directory);
+        const hs_outcome *outcome = save_with_metric(h);
+        assert_int_equal(outcome->reason, HS_REASON_FAILED);
+        assert_contains(outcome->error.message, "metric is set on rank 0, but not on all ranks");
+    }
+    is_chief_hook = false;
+}
+
 #define ranked(test) cmocka_unit_test_setup_teardown(test, hooked_setup, hooked_teardown)
 
 int main(void)
@@ -144,6 +193,7 @@ int main(void)
         ranked(a_hook_of_rank_0_that_fetches_one_is_refused),   ranked(a_run_of_the_hook_itself_is_refused),
         ranked(a_best_effort_hook_that_fetches_one_is_refused), ranked(a_hook_on_all_ranks_may_fetch_one),
         ranked(rank_0_may_fetch_what_all_ranks_execute),        ranked(one_rank_alone_may_fetch_it),
+        ranked(a_saver_fetches_its_metric_on_all_ranks),        ranked(a_saver_without_the_metric_on_one_rank_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

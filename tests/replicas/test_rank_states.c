@@ -72,11 +72,41 @@ static void rp_013_a_position_of_each_rank_is_never_given_to_all(void **state)
     const hs_outcome *outcome = train_to(r, N, ALL);
     assert_int_equal(outcome->reason, HS_REASON_FAILED);
     assert_int_equal(outcome->error.code, HS_FAILED_PRECONDITION);
-    assert_non_null(strstr(outcome->error.message, "state 'hooksess/state/position' differs between rank 0 and ranks 1, 2, 3"));
+    assert_non_null(
+        strstr(outcome->error.message, "state 'hooksess/state/position' differs between rank 0 and ranks 1, 2, 3"));
     assert_non_null(strstr(outcome->error.message, "HS_STATE_PER_RANK"));
 }
 
 /* With a position that all ranks share, each sample is seen once, whatever the numbers of ranks. */
+/* Each rank reads its own states, so that only one of them may find the damage. */
+static void damage_that_one_rank_finds_makes_all_restore_an_older_checkpoint(void **state)
+{
+    ranks *r = *state;
+    double wanted[RANKS_PARAMETERS];
+    size_t size;
+    r->scope = HS_STATE_PER_RANK;
+    r->per_rank_position = true;
+    is_at(train_to(r, N, ALL), ALL);
+    memcpy(wanted, r->parameters[0], sizeof wanted);
+    test_empty_directory(r->directory);
+    is_at(train_to(r, N, FIRST), FIRST);
+    char *name = strdup(test_path(r->directory, "model.ckpt-6.data-00000-of-00001"));
+    char *data = test_read_file(name, &size);
+    for (size_t i = 0; i < size; i++) {
+        test_empty_directory(r->directory);
+        is_at(train_to(r, N, FIRST), FIRST);
+        data[i] ^= 1;
+        test_write_file(name, data, size);
+        data[i] ^= 1;
+        is_at(train_to(r, N, ALL), ALL);
+        for (int rank = 0; rank < N; rank++)
+            assert_int_equal(r->steps_made[rank], ALL - RANKS_SAVE_STEPS);
+        ranks_check_parameters(r, wanted);
+    }
+    free(data);
+    free(name);
+}
+
 static void rp_014_a_resume_on_another_number_of_ranks_loses_no_sample(void **state)
 {
     static const int32_t counts[] = {1, 2, 4, 8};
@@ -119,8 +149,9 @@ static void rp_014_without_one_the_restore_is_refused_and_names_both_numbers(voi
     const hs_outcome *outcome = train_to(r, 2, ALL);
     assert_int_equal(outcome->reason, HS_REASON_FAILED);
     assert_int_equal(outcome->error.code, HS_FAILED_PRECONDITION);
-    assert_non_null(strstr(outcome->error.message, "state 'hooksess/state/position' was saved by 4 ranks, and cannot be divided "
-                                                   "among 2; resume with 4 ranks"));
+    assert_non_null(strstr(outcome->error.message,
+                           "state 'hooksess/state/position' was saved by 4 ranks, and cannot be divided "
+                           "among 2; resume with 4 ranks"));
     is_at(train_to(r, 4, ALL), ALL); /* nothing is lost */
 }
 
@@ -150,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ranked(rp_013_a_resume_on_the_same_ranks_is_exact),
+        ranked(damage_that_one_rank_finds_makes_all_restore_an_older_checkpoint),
         ranked(rp_013_a_position_of_each_rank_is_never_given_to_all),
         ranked(rp_014_a_resume_on_another_number_of_ranks_loses_no_sample),
         ranked(rp_014_a_reshard_function_divides_the_states_of_other_ranks),

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+hooksess_test(replicas abandon)
 hooksess_test(replicas epoch_permutation)
 hooksess_test(replicas group)
 hooksess_test(replicas many_ranks)
@@ -8,6 +9,9 @@ endforeach()
 hooksess_test(replicas rng)
 foreach(module IN ITEMS writers group_hooks finite_guard replica_check collective_ops)
   hooksess_test(replicas ${module} replicas/hooked.c)
+endforeach()
+foreach(module IN ITEMS group_tcp)
+  hooksess_test(replicas ${module} replicas/processes.c)
 endforeach()
 
 # Groups over MPI.
@@ -24,6 +28,3 @@ if(TARGET hooksess_mpi AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
                  ENVIRONMENT "MPIRUN=${MPIEXEC_EXECUTABLE};MPI_RANKS=$<TARGET_FILE:mpi_ranks>;REPLICAS=$<TARGET_FILE:replicas>;SINGLE=$<TARGET_FILE:single>;HOOKSESS_TOOL=$<TARGET_FILE:hooksess_tool>;PYTHONDONTWRITEBYTECODE=1")
   endif()
 endif()
-foreach(module IN ITEMS group_tcp)
-  hooksess_test(replicas ${module} replicas/processes.c)
-endforeach()

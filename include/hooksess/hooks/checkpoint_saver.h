@@ -36,7 +36,8 @@
 HS_BEGIN_DECLS
 
 /* Callbacks around each save. Any may be NULL. A failure ends the run, whatever on_failure says. A checkpoint whose
- * after_save fails stays. TensorFlow: CheckpointSaverListener. */
+ * after_save fails stays. In a group, only rank 0 calls them: they must not execute collective ops, for which the other
+ * ranks would not come. TensorFlow: CheckpointSaverListener. */
 typedef struct hs_saver_listener_ops {
     size_t size;
     hs_code (*begin)(void *self, hs_error *err); /* when the session is opened */
@@ -79,7 +80,8 @@ typedef struct hs_checkpoint_saver_options {
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
     /* Metric by which hs_saver_options.keep_best chooses: a metric of the session (hs_raw_session_set_metric) or a tensor.
      * If a metric of the session was not set at the saved step, the checkpoint is not among the best. A tensor is fetched
-     * by an extra run at each save. List evaluating hooks in front of this one. NULL: keep_best is unused */
+     * by an extra run at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL: keep_best is
+     * unused */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */

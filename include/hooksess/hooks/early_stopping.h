@@ -23,7 +23,7 @@
  * checkpoint, set hs_saver_options.keep_best.
  *
  * In a group the values of rank 0 count, and all ranks stop, copy and restore together. With a tensor, each run then has a
- * boundary. List the hook before savers.
+ * boundary; with agree_every_n_steps of N, only every N-th value counts. List the hook before savers.
  *
  * Threads: any thread, at any time. */
 

@@ -38,8 +38,10 @@ typedef struct hs_evaluation_options {
     /* Names of tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
     const char *const *metrics;
     const char *const *reset_ops; /* names of ops that run before the first batch, to clear the metrics. NULL: none */
-    const char *eval_op;          /* op that evaluates one batch. NULL: none */
-    hs_evaluate_fn evaluate;      /* instead of metrics, ops, summary_dir and summary_writer */
+    /* Op that evaluates one batch. NULL: none. In a group it must not be a collective op, unless all ranks have the same
+     * number of batches */
+    const char *eval_op;
+    hs_evaluate_fn evaluate; /* instead of metrics, ops, summary_dir and summary_writer */
     void *user;
     /* Steps between evaluations. Set one of every_n_steps, every_n_secs and trigger; with at_end, none is needed */
     int64_t every_n_steps;

@@ -108,7 +108,8 @@ typedef struct hs_finite_guard_options {
     double learning_rate_factor; /* with learning_rate: above 0, at most 1. 0: 0.5 */
     /* With HS_GUARD_ROLLBACK: an op that draws a batch, such as a queue's dequeue. The guard runs it after a rollback to
      * skip data, without hooks. It needs a data position that checkpoints restore, and must not advance the global step. If
-     * the data ends, training stops. NULL: nothing is skipped */
+     * the data ends, training stops. In a group it must not be a collective op, because the data may end on one rank first.
+     * NULL: nothing is skipped */
     const char *skip_op;
     /* With skip_op: batches to skip after a rollback. The k-th rollback to one checkpoint skips k times as many. 0: enough
      * to pass the bad batch (steps rolled back + batches skipped before) */
