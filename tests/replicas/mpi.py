@@ -3,6 +3,7 @@
 import collections
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -12,6 +13,9 @@ import unittest
 MPIRUN, RANKS, REPLICAS, SINGLE, TOOL = (os.environ[name] for name in ("MPIRUN", "MPI_RANKS", "REPLICAS", "SINGLE", "HOOKSESS_TOOL"))
 # One machine with fewer cores than ranks: they may share cores, and a rank that waits gives way.
 LAUNCH = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader", "--quiet"]
+# Runs a command, and writes its exit code to a file of this rank.
+WRITE_CODE = ["sh", "-c", 'path=$1; shift; "$@"; code=$?; echo $code >"$path$OMPI_COMM_WORLD_RANK"; exit $code', "sh"]
+RECOVERY = ["--enable-recovery"]  # when a rank fails, mpirun lets the others live
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 FAR = 120  # seconds: a limit that no undisturbed run reaches
 
@@ -44,13 +48,18 @@ class Test(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.directory = pathlib.Path(temporary.name, "run")
 
+    def fresh(self, **parameters):
+        """A part of a test, with a new directory."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        return self.subTest(**parameters)
+
     def start(self, n, program, *arguments, options=(), directory=None):
         """Starts n ranks. Their log goes to a file."""
         directory = directory or self.directory
-        for path in directory.parent.glob(directory.name + ".rank-*"):
+        for path in directory.parent.glob(directory.name + ".*-[0-9]*"):
             path.unlink()
         with open(f"{directory}.log", "w") as log:
-            return subprocess.Popen([*LAUNCH, *options, "-n", str(n), program, *map(str, arguments)], env=ENVIRONMENT,
+            return subprocess.Popen([*LAUNCH, *options, "-n", str(n), *WRITE_CODE, f"{directory}.code-", program, *map(str, arguments)], env=ENVIRONMENT,
                                     stdout=subprocess.PIPE, stderr=log, text=True)
 
     def wait(self, process, directory=None):
@@ -77,6 +86,11 @@ class Test(unittest.TestCase):
         """How the ranks ended that came to their end."""
         directory = directory or self.directory
         return {int(path.name.rsplit("-", 1)[1]): read_end(path) for path in directory.parent.glob(directory.name + ".rank-*")}
+
+    def codes(self):
+        """The exit codes of the ranks."""
+        return {int(path.name.rsplit("-", 1)[1]): int(path.read_text()) for path in
+                self.directory.parent.glob(self.directory.name + ".code-*")}
 
     def train(self, n, steps, *event, limit=FAR, options=(), directory=None):
         """Returns the lines, mpirun's exit code, and the ends."""

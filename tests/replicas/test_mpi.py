@@ -15,6 +15,7 @@ from mpi import FAR, RANKS, REPLICAS, SINGLE, TOOL
 COUNTS = 1, 2, 4, 8
 STEPS, AT = 50, 27  # the ranks save every 20 steps
 FAULTS = int(os.environ.get("HOOKSESS_MPI_FAULTS", "20"))
+KILLS = int(os.environ.get("HOOKSESS_MPI_KILLS", "10"))
 SEED = int(os.environ.get("HOOKSESS_FAULT_SEED", "1"))
 
 
@@ -40,9 +41,8 @@ class Events(mpi.Test):
 
     def for_all(self, event, check):
         for n in COUNTS:
-            with self.subTest(event=event, n=n):
+            with self.fresh(event=event, n=n):
                 check(n, *self.train_with(n, event))
-                shutil.rmtree(self.directory)
 
     def test_sigterm_to_one_rank(self):
         def check(n, code, end):
@@ -78,14 +78,58 @@ class Events(mpi.Test):
     def test_sigterm_to_mpirun(self):
         """It sends SIGTERM to all ranks, and reads no more of their output: they must not print much. Later it sends SIGKILL."""
         for n in (2, 4):
-            with self.subTest(n=n):
+            with self.fresh(n=n):
                 process = self.start(n, REPLICAS, self.directory, 10**9, 50, options=["--mca", "odls_base_sigkill_timeout", "5"])
                 process.stdout.readline()
                 process.send_signal(signal.SIGTERM)
                 self.wait(process)
                 outcome = json.loads((self.directory / "outcome.json").read_text())
                 self.assertEqual((outcome["exit_code"], outcome["last_saved_step"]), (75, outcome["step"]), self.log())
-                shutil.rmtree(self.directory)
+
+
+class Failing(mpi.Test):
+    """Ranks that die, or no longer respond: all others end, and can be started again."""
+    LIMIT = 2
+
+    def fail_rank(self, n, event, rank, step=AT):
+        # Only mpirun can end a frozen rank. It does so when another rank exits.
+        options = [] if "freeze" in event else mpi.RECOVERY
+        lines, _, ends = self.train(n, STEPS, event, rank, step, limit=self.LIMIT, options=options)
+        self.assert_same_lines(lines, self.undisturbed(n, STEPS)[0])
+        codes = self.codes()
+        if "freeze" not in event: # else mpirun ends ranks
+            died = {rank: 128 + signal.SIGKILL} if "kill" in event else {}
+            self.assertEqual(codes, {other: 75 for other in range(n)} | died, self.log())
+            self.assertEqual({(end.code, end.error, end.step, end.saved, end.cause) for end in ends.values()} -
+                             {(75, "UNAVAILABLE", step, step // 20 * 20, rank)}, set())
+            if rank != 0 or event == "late":
+                outcome = json.loads((self.directory / "outcome.json").read_text())
+                self.assertEqual((outcome["exit_code"], outcome["last_saved_step"]), (75, step // 20 * 20))
+        self.assert_completes(n, STEPS)
+
+
+class Failures(Failing):
+    def fail_all(self, event, counts=(2, 4)):
+        for n in counts:
+            for rank in {0, n - 1}:
+                with self.fresh(event=event, n=n, rank=rank):
+                    self.fail_rank(n, event, rank)
+
+    def test_kill_before_the_gate(self):
+        self.fail_all("kill", (2, 4, 8))
+
+    def test_kill_behind_the_gate(self):
+        """The others wait in MPI_Allreduce."""
+        self.fail_all("late-kill", (4,))
+
+    def test_a_failure_behind_the_gate(self):
+        self.fail_all("late", (4,))
+
+    def test_a_rank_freezes(self):
+        self.fail_all("freeze", (4,))
+
+    def test_a_rank_freezes_behind_the_gate(self):
+        self.fail_all("late-freeze", (4,))
 
 
 class Resume(mpi.Test):
@@ -95,14 +139,13 @@ class Resume(mpi.Test):
             saved = self.directory.with_name("saved")
             self.directory.rename(saved)
             for m in COUNTS:
-                with self.subTest(n=n, m=m):
+                with self.fresh(n=n, m=m):
                     shutil.copytree(saved, self.directory)
                     lines, code, ends = self.train(m, 40)
                     self.assertEqual((code, len(lines), len(set(ends.values()))), (0, 20, 1), self.log())
                     self.assertEqual((ends[0].step, ends[0].saved, ends[0].position), (40, 40, 20 * n + 20 * m))
                     if n == m:
                         self.assertEqual(ends[0], self.undisturbed(n, 40)[1])
-                shutil.rmtree(self.directory)
             shutil.rmtree(saved)
 
 
@@ -122,7 +165,7 @@ class FullDisk(mpi.Test):
 
 class Example(mpi.Test):
     """examples/replicas."""
-    STEPS, KILLS = 600, 10
+    STEPS = 600
 
     def replicas(self, n, directory):
         return self.wait(self.start(n, REPLICAS, directory, self.STEPS, directory=directory), directory)
@@ -138,7 +181,7 @@ class Example(mpi.Test):
         self.assertEqual((code, len(wanted)), (0, self.STEPS))
         numbers = random.Random(SEED)
         begun, kills = 0, 0
-        while kills < self.KILLS:
+        while kills < KILLS:
             process = self.start(4, REPLICAS, self.directory, self.STEPS, 2)
             # not before its first line: it has opened its session
             lines = [process.stdout.readline().strip() for _ in range(numbers.randrange(1, 150))]
@@ -158,21 +201,22 @@ class Example(mpi.Test):
         self.assertEqual(diff.returncode, 0, diff.stdout + diff.stderr)
 
 
-class Faults(mpi.Test):
+class Faults(Failing):
+    """Survivors end alike, none remains, and the newest checkpoint leads to the undisturbed end."""
     def test_random_faults(self):
-        """Survivors end alike, none remains, and the newest checkpoint leads to the undisturbed end."""
         numbers = random.Random(SEED)
         for fault in range(FAULTS):
-            n = numbers.choice((2, 3, 4))
-            event = numbers.choice(("stop", "nan", "fail", "lost", "kill", "freeze", "late", "late-kill", "late-freeze"))
-            rank, step = numbers.randrange(n), numbers.randrange(STEPS)
-            with self.subTest(fault=fault, n=n, event=event, rank=rank, step=step):
-                lines, _, ends = self.train(n, STEPS, event, rank, step, limit=3 if "fr" in event or "late" in event else FAR)
-                self.assert_same_lines(lines, self.undisturbed(n, STEPS)[0])
-                if event not in ("late", "kill", "freeze", "late-kill", "late-freeze"):
+            n, step = numbers.choice((2, 3, 4)), numbers.randrange(STEPS)
+            event = numbers.choice(("stop", "nan", "fail", "lost", "kill", "late", "late-kill", "freeze"))
+            rank = numbers.randrange(n)
+            with self.fresh(fault=fault, n=n, event=event, rank=rank, step=step):
+                if event in ("stop", "nan", "fail", "lost"):
+                    lines, code, ends = self.train(n, STEPS, event, rank, step)
                     self.assertEqual((len(ends), len(set(ends.values()))), (n, 1), ends)
-                self.assert_completes(n, STEPS)
-            shutil.rmtree(self.directory)
+                    self.assertEqual(set(self.codes().values()), {code})
+                    self.assert_completes(n, STEPS)
+                else:
+                    self.fail_rank(n, event, rank, step)
 
 
 if __name__ == "__main__":

@@ -21,10 +21,14 @@ if(TARGET hooksess_mpi AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
   target_compile_options(mpi_ranks PRIVATE -ffp-contract=off)
   target_link_libraries(mpi_ranks PRIVATE hooksess::mpi hooksess::hooksess m)
   if(TARGET replicas AND TARGET hooksess_tool AND MPIEXEC_EXECUTABLE)
-    add_test(NAME replicas/mpi COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_mpi.py -v)
+    set(test_mpi ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_mpi.py -v)
+    add_test(NAME replicas/mpi COMMAND ${test_mpi} Engine Events Resume FullDisk)
+    add_test(NAME replicas/mpi_example COMMAND ${test_mpi} Example)
+    add_test(NAME replicas/mpi_failures COMMAND ${test_mpi} Failures)
+    add_test(NAME replicas/mpi_faults COMMAND ${test_mpi} Faults)
     set_tests_properties(
-      replicas/mpi
-      PROPERTIES TIMEOUT 600
+      replicas/mpi replicas/mpi_example replicas/mpi_failures replicas/mpi_faults
+      PROPERTIES TIMEOUT 900
                  ENVIRONMENT "MPIRUN=${MPIEXEC_EXECUTABLE};MPI_RANKS=$<TARGET_FILE:mpi_ranks>;REPLICAS=$<TARGET_FILE:replicas>;SINGLE=$<TARGET_FILE:single>;HOOKSESS_TOOL=$<TARGET_FILE:hooksess_tool>;PYTHONDONTWRITEBYTECODE=1")
   endif()
 endif()
