@@ -199,8 +199,9 @@ static hs_code train(void *user, hs_op *op, hs_error *err)
 
 static void write_end(const program *p, const hs_outcome *outcome)
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s.rank-%d", p->directory, (int)p->rank);
+    char path[4096], complete[4096]; /* mpirun may kill this process meanwhile */
+    snprintf(path, sizeof path, "%s.incomplete-%d", p->directory, (int)p->rank);
+    snprintf(complete, sizeof complete, "%s.rank-%d", p->directory, (int)p->rank);
     FILE *file = fopen(path, "w");
     if (!file)
         return;
@@ -208,7 +209,8 @@ static void write_end(const program *p, const hs_outcome *outcome)
             hs_code_name(outcome->error.code), (long long)outcome->step, (long long)outcome->last_saved_step,
             (int)outcome->cause_rank, (int)outcome->signal, (long long)p->position, p->parameters[0], p->parameters[1],
             p->parameters[2], outcome->error.message);
-    fclose(file);
+    if (fclose(file) == 0)
+        rename(path, complete);
 }
 
 static hs_outcome run(program *p, const hs_group *group, int64_t steps)

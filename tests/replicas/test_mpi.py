@@ -135,7 +135,8 @@ class Failures(Failing):
 class Resume(mpi.Test):
     def test_with_another_number_of_ranks(self):
         for n in COUNTS:
-            self.train(n, 20)
+            with self.fresh(n=n):
+                self.train(n, 20)
             saved = self.directory.with_name("saved")
             self.directory.rename(saved)
             for m in COUNTS:
