@@ -29,6 +29,21 @@ static int32_t own_rank(const call *c)
     return c->d->options->rank;
 }
 
+/* Returns the neighbor on the way to a rank. NULL: it is this rank. */
+static hs__tcp_link *link_to(const call *c, int32_t rank)
+{
+    int32_t own = own_rank(c), below = -1;
+    while (rank > own) { /* a parent has a smaller number */
+        below = rank;
+        rank = hs__tcp_parent(rank);
+    }
+    if (rank == own && below < 0)
+        return NULL;
+    if (rank != own)
+        return &c->d->links[0];
+    return &c->d->links[(size_t)(below - c->d->links[own > 0].edge->rank) + (own > 0)];
+}
+
 /* Begins a call. */
 static hs_code begin(call *c, hs__tcp_detector *d, function which, int32_t root, hs_error *err)
 {
@@ -49,9 +64,12 @@ static hs_code break_group(call *c, hs_code code)
 /* Waiting. */
 
 /* True if this rank waits because of the neighbor: its data for this call is missing. */
-static bool is_missing(const call *c, hs__tcp_link *link)
+static bool is_missing(const call *c, const hs__tcp_link *link)
 {
+    const hs__tcp_link *to_root = link_to(c, c->root);
     char byte;
+    if ((c->function == BROADCAST && link != to_root) || (c->function == GATHER && link == to_root))
+        return false; /* sends nothing to this rank */
     if (link->done_calls > c->number)
         return false;
     if (link->edge->rank < own_rank(c)) /* the parent, which may wait for others */
@@ -224,21 +242,6 @@ static hs_code receive_fixed(call *c, hs__tcp_link *link, void *data, size_t byt
     memcpy(data, in + HEADER, bytes);
     link->done_calls = c->number + 1;
     return HS_OK;
-}
-
-/* Returns the neighbor on the way to a rank. NULL: it is this rank. */
-static hs__tcp_link *link_to(const call *c, int32_t rank)
-{
-    int32_t own = own_rank(c), below = -1;
-    while (rank > own) { /* a parent has a smaller number */
-        below = rank;
-        rank = hs__tcp_parent(rank);
-    }
-    if (rank == own && below < 0)
-        return NULL;
-    if (rank != own)
-        return &c->d->links[0];
-    return &c->d->links[(size_t)(below - c->d->links[own > 0].edge->rank) + (own > 0)];
 }
 
 /* allreduce_or */

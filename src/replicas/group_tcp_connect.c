@@ -195,15 +195,18 @@ static bool read_pending(connector *c, pending *p, bool readable)
     return p->fd >= 0;
 }
 
-static void accept_connections(connector *c)
+static hs_code accept_connections(connector *c, hs_error *err)
 {
-    int fd;
-    while (c->n_pending < PENDING_MAX && (fd = hs__tcp_accept(c->listener)) >= 0) {
-        pending *p = &c->pending[c->n_pending++];
-        p->fd = fd;
+    while (c->n_pending < PENDING_MAX) {
+        pending *p = &c->pending[c->n_pending];
+        hs_code code = hs__tcp_accept(c->listener, &p->fd, err);
+        if (code || p->fd < 0)
+            return code;
         p->got = 0;
         p->deadline = hs__tcp_now() + c->rendezvous->attempt_ns;
+        c->n_pending++;
     }
+    return HS_OK;
 }
 
 /* Waits until a connection is readable or a deadline passes, and handles what has arrived. */
@@ -225,9 +228,7 @@ static hs_code serve_once(connector *c, hs_error *err)
         if (read_pending(c, &c->pending[i], ready > 0 && fds[i].revents))
             c->pending[kept++] = c->pending[i];
     c->n_pending = kept;
-    if (ready > 0 && fds[n].revents)
-        accept_connections(c);
-    return HS_OK;
+    return ready > 0 && fds[n].revents ? accept_connections(c, err) : HS_OK;
 }
 
 static bool all_connected(const connector *c)
@@ -292,7 +293,13 @@ static hs_code receive_answer(const connector *c, int fd, hs__hello_kind kind, i
     return wrong ? hs_error_set(err, HS_UNAVAILABLE, "%s", wrong) : HS_OK;
 }
 
-/* If this rank has children: listens on the interface that leads to rank 0, and writes the address. Only once. */
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+/* If this rank has children: listens on the interface that leads to rank 0, and writes the address. If rank 0 is on the
+ * same machine, the children may be on others: listens on all interfaces. Only once. */
 static hs_code begin_to_listen(connector *c, int fd, char address[HS__ADDRESS_MAX], hs_error *err)
 {
     char host[HS__ADDRESS_MAX];
@@ -300,9 +307,12 @@ static hs_code begin_to_listen(connector *c, int fd, char address[HS__ADDRESS_MA
     if (!has_children(c) || c->listener >= 0)
         return HS_OK;
     hs_code code = hs__tcp_own_host(fd, host, err);
-    if (!code && !(code = hs__tcp_listen(host, "0", &c->listener, &port, err)))
-        hs__tcp_join(address, host, port);
-    return code;
+    if (code || (code = hs__tcp_listen(is_loopback(host) ? NULL : host, "0", &c->listener, &port, err)))
+        return code;
+    if (is_loopback(host))
+        hs__tcp_host_name(host, sizeof host);
+    hs__tcp_join(address, host, port);
+    return HS_OK;
 }
 
 /* Connects, and sends the first message. */

@@ -345,7 +345,7 @@ hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *opti
     atomic_store(&d->cut, HS__NO_CUT);
     hs__tcp_host_name(d->host, sizeof d->host);
     d->detector_ns = to_ns(options->detector_secs, 10);
-    d->beat_ns = least(d->detector_ns / 10, SECOND_NS);
+    d->beat_ns = least(d->detector_ns / 10 + 1000000, SECOND_NS);
     d->grace_ns = to_ns(options->failure_grace_secs, 10);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->abandon_returned, NULL);

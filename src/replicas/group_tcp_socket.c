@@ -156,10 +156,15 @@ hs_code hs__tcp_listen(const char *host, const char *wanted_port, int *listener,
     return HS_OK;
 }
 
-int hs__tcp_accept(int listener)
+hs_code hs__tcp_accept(int listener, int *fd, hs_error *err)
 {
-    int fd = accept(listener, NULL, NULL);
-    return fd < 0 || !prepare(fd) ? -1 : fd;
+    *fd = accept(listener, NULL, NULL);
+    if (*fd >= 0 && prepare(*fd))
+        return HS_OK;
+    *fd = -1;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        return hs_error_set_errno(err, errno, "cannot accept a connection");
+    return HS_OK; /* none, or one that has ended already */
 }
 
 /* Waits for a socket. HS_DEADLINE_EXCEEDED: the deadline has passed. */
@@ -175,6 +180,17 @@ static hs_code wait_for(int fd, short events, int64_t deadline, hs_error *err)
         if (hs__tcp_now() >= deadline)
             return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the other side did not answer");
     }
+}
+
+/* True if a socket is connected to itself. On the loopback interface this may happen if no process listens: the system may
+ * choose the port that is connected to. */
+static bool is_self(int fd)
+{
+    struct sockaddr_storage own, other;
+    socklen_t own_length = sizeof own, other_length = sizeof other;
+    return getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 &&
+           getpeername(fd, (struct sockaddr *)&other, &other_length) == 0 && own_length == other_length &&
+           memcmp(&own, &other, own_length) == 0;
 }
 
 /* Connects to one address. */
@@ -193,6 +209,8 @@ static hs_code connect_to(const struct addrinfo *address, int64_t deadline, int 
     else if (!(code = wait_for(*fd, POLLOUT, deadline, err)) &&
              (getsockopt(*fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error))
         code = hs_error_set_errno(err, error ? error : errno, "connect");
+    else if (!code && is_self(*fd))
+        code = hs_error_set_errno(err, ECONNREFUSED, "connect");
     if (code)
         hs__tcp_close(fd);
     return code;

@@ -28,8 +28,8 @@ void hs__tcp_host_name(char *name, size_t size);
  * *port. `wanted_port` "0": any. */
 hs_code hs__tcp_listen(const char *host, const char *wanted_port, int *listener, int *port, hs_error *err);
 
-/* Accepts a connection. Returns -1 if there is none. */
-int hs__tcp_accept(int listener);
+/* Accepts a connection. Sets *fd to -1 if there is none. Fails if the process has too many open files or no memory. */
+hs_code hs__tcp_accept(int listener, int *fd, hs_error *err);
 
 /* Connects, until the deadline. If the name does not resolve, but is that of this machine, connects to the loopback
  * interface. */
@@ -46,8 +46,8 @@ bool hs__tcp_ended(int fd);
 /* Writes the numeric address of this machine on a connection. */
 hs_code hs__tcp_own_host(int fd, char host[HS__ADDRESS_MAX], hs_error *err);
 
-/* Ends a connection so that the other side receives all that was sent: if received data were not read here, the system would
- * discard it. Does not wait. Then close it. */
+/* Ends a connection so that the other side receives all that was sent: if received data were not read here, the system
+ * would discard it. Does not wait. Then close it. */
 void hs__tcp_finish(int fd);
 
 /* Closes *fd, unless it is -1, and sets it to -1. */

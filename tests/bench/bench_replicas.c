@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time of a step in a group.
+/* The time of a step in a group, and of a group over TCP.
  *
  *   bare_loop_ns            a step function and five vtables' before and after calls
  *   hooked_step_ns          the same step under a session with two hooks, without a group
@@ -7,11 +7,16 @@
  *   group_of_one_over_bare  the difference of these two over the bare loop, round by round
  *   group_allocations_per_step  in the group, through the env's allocator and through malloc, in steady state
  *   simulated_4096_s        4,096 simulated ranks: opened, 30 steps with a gate and an agreement each, closed
+ *   tcp_star_us             8 processes: rank 0 reads 4 words from each rank and writes 4 words to each, by plain sockets
+ *   tcp_agreement_us        the same processes: allreduce_or of 4 words in a group over TCP
+ *   tcp_over_star           the ratio of these two, round by round
+ *   death_known_ms          from kill -9 of a rank until query_failed_rank of all others reports it
  *
  * Medians over interleaved rounds. */
 #include <hooksess/hooksess.h>
 
 #include "bare.h"
+#include "tcp_ranks.h"
 #include "replicas/many_ranks.h"
 #include "support/group_of_one.h"
 
@@ -117,6 +122,7 @@ static void bench_many_ranks(void)
 
 int main(void)
 {
+    bench_tcp_ranks();
     bench_group_of_one();
     bench_many_ranks();
     return 0;

@@ -7,6 +7,8 @@ allowed="
 env.c.o:fprintf          the default logger
 env.c.o:stderr           the default logger
 files_posix.c.o:write    files
+group_tcp_detector.c.o:_exit     the end of a process whose session has agreed to it (hs_group_ops.set_abandon)
+group_tcp_rendezvous.c.o:write   the rendezvous file
 progress.c.o:write       the progress line, to the descriptor that the program gave
 signals.c.o:raise        a signal that was caught, to what was there before
 resume_trial.c.o:raise   the end of a trial of a resume, a process that the tool has started

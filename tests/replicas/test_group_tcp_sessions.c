@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training sessions of several processes in a group over TCP: they stop, save, fail and resume together. */
+#include "replicas/processes.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { STEPS = 20, SAVE_STEPS = 5, RANKS = 4, RESTART = 75 };
+
+typedef enum { COMPLETES, REQUESTS_STOP, DIES, FAILS_BEFORE_GATE, FAILS_BEHIND_GATE } event;
+
+typedef struct {
+    event event;
+    int32_t rank;
+    int64_t step;
+} fault;
+
+typedef struct {
+    process *p;
+    hs_session *session;
+    double parameter;
+    int64_t step;
+} program;
+
+static bool happens(const program *g, event which)
+{
+    const fault *f = g->p->all->user;
+    return f->event == which && f->rank == g->p->rank && f->step == g->step;
+}
+
+/* Stands for the sum of gradients: waits for a rank that does not come. */
+static void wait_for_the_failed_rank(const program *g)
+{
+    const fault *f = g->p->all->user;
+    if (f->event == FAILS_BEHIND_GATE && f->rank != g->p->rank && f->step == g->step)
+        process_await(g->p);
+}
+
+static hs_code train(void *user, hs_op *op, hs_error *err)
+{
+    program *g = user;
+    if (happens(g, REQUESTS_STOP))
+        hs_session_request_stop(g->session);
+    if (happens(g, DIES))
+        raise(SIGKILL);
+    if (happens(g, FAILS_BEFORE_GATE))
+        return hs_error_set(err, HS_INTERNAL, "the op has failed");
+    hs_code code = hs_op_pass_gate(op, err);
+    if (code)
+        return code;
+    if (happens(g, FAILS_BEHIND_GATE))
+        return hs_error_set(err, HS_INTERNAL, "failed behind the gate");
+    wait_for_the_failed_rank(g);
+    g->parameter = 2 * g->parameter + (double)g->step;
+    return HS_OK;
+}
+
+static void silent(void *user, hs_log_level level, const char *text)
+{
+    (void)user, (void)level;
+    test_check_line(text);
+}
+
+static int run_session(process *p)
+{
+    const hs_env env = HS_INIT(hs_env, .logger = {silent, NULL});
+    program g = {.p = p, .parameter = 1};
+    p->options.env = &env;
+    const hs_group *group = process_connect(p);
+    hs_graph *graph = hs_graph_new(&env);
+    hs_graph_variable(graph, "parameter", HS_DOUBLE, HS_SCALAR, &g.parameter);
+    hs_graph_global_step(graph, NULL, &g.step);
+    hs_graph_op(graph, .name = "train", .run = train, .user = &g, .writes = HS_NAMES("parameter"), .advances_step = true);
+    const hs_hook hooks[] = {hs_stop_at_step(.last_step = STEPS), {0}};
+    g.session = hs_training_session_open(
+        hs_graph_backend(graph),
+        HS_TRAINING_OPTIONS(.checkpoint_dir = p->all->directory, .save_checkpoint_steps = SAVE_STEPS,
+                            .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER, .no_graph_def = true,
+                            .group = group, .hooks = hooks),
+        &p->err);
+    check(p, g.session);
+    while (!hs_session_should_stop(g.session))
+        if (hs_session_run(g.session, "train", NULL) != HS_OK)
+            break;
+    hs_outcome outcome = hs_session_close(g.session, &p->err);
+    p->results->numbers[0] = outcome.step;
+    p->results->numbers[1] = outcome.last_saved_step;
+    p->results->numbers[2] = outcome.cause_rank;
+    p->results->numbers[3] = (int64_t)g.parameter;
+    snprintf(p->results->message, sizeof p->results->message, "%s", outcome.error.message);
+    hs_graph_free(graph);
+    process_done(p);
+    return hs_outcome_exit_code(&outcome);
+}
+
+static int64_t expected_parameter(void)
+{
+    double parameter = 1;
+    for (int64_t step = 0; step < STEPS; step++)
+        parameter = 2 * parameter + (double)step;
+    return (int64_t)parameter;
+}
+
+static void start(processes *all, int32_t rank_count, fault *f)
+{
+    all->rank_count = all->options.rank_count = rank_count;
+    all->user = f;
+    processes_start_all(all);
+    processes_finish_all(all);
+}
+
+/* Resumes with another number of ranks. */
+static void resume(processes *all)
+{
+    fault f = {COMPLETES, 0, 0};
+    memset(all->results, 0, sizeof *all->results * PROCESSES_MAX);
+    start(all, 3, &f);
+    for (int32_t i = 0; i < 3; i++) {
+        assert_int_equal(processes_exit_code(all, i), 0);
+        assert_int_equal(all->results[i].numbers[0], STEPS);
+        assert_int_equal(all->results[i].numbers[3], expected_parameter());
+    }
+}
+
+/* All living ranks end with the exit code 75. */
+static void assert_restart(processes *all, int32_t dead, int64_t step, int64_t saved)
+{
+    for (int32_t i = 0; i < RANKS; i++) {
+        if (i == dead)
+            continue;
+        if (processes_exit_code(all, i) != RESTART)
+            fail_msg("rank %d ends with %d: %s", (int)i, processes_exit_code(all, i), all->results[i].message);
+        assert_int_equal(all->results[i].numbers[0], step);
+        assert_int_equal(all->results[i].numbers[1], saved);
+    }
+}
+
+static void prepare(processes *all)
+{
+    processes_prepare(all, RANKS, run_session);
+}
+
+static void sessions_stop_save_and_resume_together(void **state)
+{
+    processes *all = *state;
+    fault f = {REQUESTS_STOP, 2, 7};
+    prepare(all);
+    start(all, RANKS, &f);
+    assert_restart(all, -1, 8, 8);
+    resume(all);
+}
+
+static void sessions_end_if_a_process_dies(void **state)
+{
+    processes *all = *state;
+    for (int32_t rank = 0; rank < 2; rank++) {
+        fault f = {DIES, rank, 12};
+        prepare(all);
+        start(all, RANKS, &f);
+        assert_int_equal(processes_exit_code(all, rank), -SIGKILL);
+        assert_restart(all, rank, 12, 10);
+        assert_int_equal(all->results[3].numbers[2], rank);
+        assert_contains(all->results[3].message, "its connection has ended");
+        resume(all);
+    }
+}
+
+static void sessions_fail_together_before_the_gate(void **state)
+{
+    processes *all = *state;
+    fault f = {FAILS_BEFORE_GATE, 3, 6};
+    prepare(all);
+    start(all, RANKS, &f);
+    for (int32_t i = 0; i < RANKS; i++) {
+        assert_int_equal(processes_exit_code(all, i), 1);
+        assert_int_equal(all->results[i].numbers[2], 3);
+        assert_contains(all->results[i].message, "the op has failed");
+    }
+}
+
+/* The threads of the other ranks are stuck, so that the group ends these processes. */
+static void a_failure_behind_the_gate_ends_all_processes(void **state)
+{
+    processes *all = *state;
+    fault f = {FAILS_BEHIND_GATE, 1, 12};
+    prepare(all);
+    all->options.collective_secs = all->options.detector_secs = 1;
+    all->options.failure_grace_secs = 0.1;
+    start(all, RANKS, &f);
+    for (int32_t i = 0; i < RANKS; i++)
+        if (processes_exit_code(all, i) != RESTART)
+            fail_msg("rank %d ends with %d: %s", (int)i, processes_exit_code(all, i), all->results[i].message);
+    resume(all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_processes(sessions_stop_save_and_resume_together),
+        with_processes(sessions_end_if_a_process_dies),
+        with_processes(sessions_fail_together_before_the_gate),
+        with_processes(a_failure_behind_the_gate_ends_all_processes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
