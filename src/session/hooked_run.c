@@ -742,8 +742,13 @@ void hs__check_own_step(hs_session *session)
 
 void hs__discard_own_step(hs_session *session)
 {
+    const hs__agreement *agreement = &session->agreement;
     session->life = HS__READY;
     session->level = 0;
+    if (agreement->settled && agreement->failure.code == HS_OUT_OF_RANGE) { /* at the gate: no rank makes this step */
+        fail_step(session, HS_OUT_OF_RANGE, &agreement->failure);
+        return;
+    }
     hs_log(&session->env, HS_LOG_WARNING, "step %lld discarded: the session was closed before hs_step_end",
            (long long)hs_session_global_step(session, NULL) + 1);
     hs__clear_stop(session, HS__STOP_PROGRAM_DONE);

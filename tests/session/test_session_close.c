@@ -393,6 +393,12 @@ static void an_outcome_is_made_of_an_error(void **state)
     assert_int_equal(outcome.step, -1);
     assert_int_equal(outcome.last_saved_step, -1);
     assert_int_equal(hs_outcome_exit_code(&outcome), 1);
+    assert_true(outcome.opening);
+    err.code = HS_UNAVAILABLE;
+    outcome = hs_outcome_from_error(&err);
+    assert_int_equal(hs_outcome_exit_code(&outcome), 75);
+    outcome.opening = false; /* a session that was lost, and could not be recovered */
+    assert_int_equal(hs_outcome_exit_code(&outcome), 1);
     hs_error_clear(&err);
     assert_int_equal(hs_outcome_from_error(&err).error.code, HS_FAILED_PRECONDITION);
     assert_int_equal(err.code, HS_OK); /* the error is only read */
