@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -65,14 +66,21 @@ class Test(unittest.TestCase):
     def wait(self, process, directory=None):
         """Returns the lines that rank 0 printed, and mpirun's exit code. No rank may remain."""
         directory = directory or self.directory
-        try:
-            lines = process.communicate(timeout=FAR)[0].splitlines()
-        except subprocess.TimeoutExpired:
-            remaining = processes(str(directory))
+        remaining = []
+
+        def end_all():
+            remaining.extend(processes(str(directory)))
             process.kill()
             for pid, _ in remaining:
                 os.kill(pid, signal.SIGKILL)
-            self.fail(f"{remaining} still run. Their log: {self.log(directory)[-3000:]}")
+
+        timer = threading.Timer(FAR, end_all)
+        timer.start()
+        lines = process.stdout.read().splitlines()
+        process.stdout.close()
+        process.wait()
+        timer.cancel()
+        self.assertEqual(remaining, [], f"still run. Their log: {self.log(directory)[-3000:]}")
         limit = time.monotonic() + FAR
         while processes(str(directory)):
             self.assertLess(time.monotonic(), limit, processes(str(directory)))
