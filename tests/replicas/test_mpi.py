@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -170,6 +171,16 @@ class Example(mpi.Test):
 
     def replicas(self, n, directory):
         return self.wait(self.start(n, REPLICAS, directory, self.STEPS, directory=directory), directory)
+
+    def test_its_readme_shows_the_difference(self):
+        source = pathlib.Path(os.environ["REPLICAS_SOURCE"])
+        shown = re.search(r"```diff\n(.*?)```", (source / "README.md").read_text(), re.S)[1]
+        diff = subprocess.run(["diff", "-u", "--label", "single.c", "--label", "replicas.c", "single.c", "replicas.c"],
+                              cwd=source, stdout=subprocess.PIPE, text=True).stdout
+        self.assertEqual(shown, diff)
+        added = [line for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
+        self.assertLessEqual(len(added), 25)
+        self.assertIn(f"{len(added)} lines more", (source / "README.md").read_text())
 
     def test_one_rank_computes_what_the_single_process_does(self):
         alone = subprocess.run([SINGLE, str(self.directory) + "-alone", str(self.STEPS)], capture_output=True, text=True)

@@ -30,6 +30,6 @@ if(TARGET hooksess_mpi AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
     set_tests_properties(
       replicas/mpi replicas/mpi_example replicas/mpi_failures replicas/mpi_faults
       PROPERTIES TIMEOUT 900
-                 ENVIRONMENT "MPIRUN=${MPIEXEC_EXECUTABLE};MPI_RANKS=$<TARGET_FILE:mpi_ranks>;REPLICAS=$<TARGET_FILE:replicas>;SINGLE=$<TARGET_FILE:single>;HOOKSESS_TOOL=$<TARGET_FILE:hooksess_tool>;PYTHONDONTWRITEBYTECODE=1")
+                 ENVIRONMENT "MPIRUN=${MPIEXEC_EXECUTABLE};MPI_RANKS=$<TARGET_FILE:mpi_ranks>;REPLICAS=$<TARGET_FILE:replicas>;SINGLE=$<TARGET_FILE:single>;REPLICAS_SOURCE=${PROJECT_SOURCE_DIR}/examples/replicas;HOOKSESS_TOOL=$<TARGET_FILE:hooksess_tool>;PYTHONDONTWRITEBYTECODE=1")
   endif()
 endif()
