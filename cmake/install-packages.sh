@@ -13,7 +13,7 @@ for what in "$@"; do
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
     test) packages="$packages ca-certificates clang g++ libcmocka-dev mandoc protobuf-compiler python3 python3-venv"
           packages="$packages chromium chromium-driver fonts-dejavu-core git procps" ;;
-    package) packages="$packages build-essential debhelper libcmocka-dev lintian python3" ;;
+    package) packages="$packages build-essential debhelper libcmocka-dev libopenmpi-dev lintian python3" ;;
     *) echo "install-packages.sh: '$what' is none of build, train, mpi, tensorflow, test, nightly and package" >&2; exit 2 ;;
     esac
 done

@@ -75,6 +75,8 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
   add_test(NAME checks/symbols_testing COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_testing_shared>
                                                ${PROJECT_SOURCE_DIR}/debian/libhooksess-testing-dev.symbols)
   if(TARGET hooksess_mpi)
+    add_test(NAME checks/symbols_mpi COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_mpi>
+                                             ${PROJECT_SOURCE_DIR}/debian/libhooksess-mpi${abi}.symbols)
     add_test(NAME checks/exports_mpi COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
                                              ${abi} $<TARGET_FILE:hooksess_mpi> "" ${PROJECT_SOURCE_DIR}/include/hooksess/mpi.h)
   endif()
