@@ -11,7 +11,8 @@ import threading
 import time
 import unittest
 
-MPIRUN, RANKS, REPLICAS, SINGLE, TOOL = (os.environ[name] for name in ("MPIRUN", "MPI_RANKS", "REPLICAS", "SINGLE", "HOOKSESS_TOOL"))
+MPIRUN, RANKS, REPLICAS, SINGLE, TRAINER, TOOL = (
+    os.environ[name] for name in ("MPIRUN", "MPI_RANKS", "REPLICAS", "SINGLE", "TRAINER", "HOOKSESS_TOOL"))
 # One machine with fewer cores than ranks: they may share cores, and a rank that waits gives way.
 LAUNCH = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader", "--quiet"]
 # Runs a command, and writes its exit code to a file of this rank.

@@ -11,7 +11,7 @@ import subprocess
 import unittest
 
 import mpi
-from mpi import FAR, RANKS, REPLICAS, SINGLE, TOOL
+from mpi import FAR, RANKS, REPLICAS, SINGLE, TOOL, TRAINER
 
 COUNTS = 1, 2, 4, 8
 STEPS, AT = 50, 27  # the ranks save every 20 steps
@@ -211,6 +211,38 @@ class Example(mpi.Test):
         self.assertEqual((code, lines), (0, wanted[len(wanted) - len(lines):]), self.log())
         diff = subprocess.run([TOOL, "checkpoint", "diff", str(self.directory), str(other)], capture_output=True, text=True)
         self.assertEqual(diff.returncode, 0, diff.stdout + diff.stderr)
+
+
+class Trainer(mpi.Test):
+    """examples/trainer with --replicas."""
+    OPTIONS = ["--seed", "3", "--threads", "1", "--no-progress", "--hidden", "32", "--eval-steps", "0", "--save-steps", "20"]
+
+    def setUp(self):
+        super().setUp()
+        if not TRAINER:
+            self.skipTest("the trainer is not built")
+
+    def learn(self, n, directory, steps):
+        """Returns the losses."""
+        losses = directory.with_suffix(".losses")
+        data = ["--data", os.environ["TRAINER_DATA"]] if "TRAINER_DATA" in os.environ else []
+        options = [*data, "--model-dir", str(directory), "--losses", str(losses), "--max-steps", str(steps), *self.OPTIONS]
+        if n:
+            code = self.wait(self.start(n, TRAINER, "--replicas", *options, directory=directory), directory)[1]
+            self.assertEqual(code, 0, self.log(directory))
+        else:
+            subprocess.run([TRAINER, *options], check=True, capture_output=True)
+        return losses.read_text()
+
+    def test_one_rank_computes_what_the_single_process_does(self):
+        self.assertEqual(self.learn(1, self.directory, 60), self.learn(0, self.directory.with_name("alone"), 60))
+
+    def test_three_ranks_continue_bit_for_bit(self):
+        self.learn(3, self.directory, 33)
+        losses = self.learn(3, self.directory, 60)
+        self.assertEqual(losses, self.learn(3, self.directory.with_name("straight"), 60))
+        self.assertEqual(len(losses.splitlines()), 60)
+        self.learn(2, self.directory, 65) # another number of ranks
 
 
 class Faults(Failing):
