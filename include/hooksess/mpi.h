@@ -44,7 +44,8 @@ typedef struct hs_mpi_group hs_mpi_group;
 
 typedef struct hs_mpi_options {
     size_t size;
-    double collective_secs;    /* limit of one collective call. 0: 600. HS_NEVER: none */
+    /* Limit of one collective call. Longer than a rank saves or evaluates, while the others wait. 0: 600. HS_NEVER: none */
+    double collective_secs;
     double detector_secs;      /* a rank that sends no heartbeat for this time has failed. 0: 10 */
     double failure_grace_secs; /* time from a failure until the process is ended, see above. 0: 10. HS_NEVER: it never is */
     /* Called on a thread of the group instead of _exit(). `err` names the failed rank. It may end the process */

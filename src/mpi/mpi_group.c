@@ -22,6 +22,8 @@ enum {
     TAG = 0,
 };
 
+#define WARN_NS INT64_C(5000000000)
+
 struct hs_mpi_group {
     hs_env env;
     hs_group_ops ops;
@@ -39,7 +41,8 @@ struct hs_mpi_group {
 typedef struct {
     hs_mpi_group *group;
     const char *call;
-    int64_t deadline_ns; /* 0: not computed yet */
+    int64_t begin_ns; /* of the wait. 0: not known yet */
+    int64_t warn_ns;  /* of the next line in the log: after 5 s, then each time the wait has doubled */
     int n, peers[REQUESTS_MAX];
     MPI_Request requests[REQUESTS_MAX];
 } messages;
@@ -102,6 +105,15 @@ static hs_code receive_bytes(messages *m, void *data, size_t bytes, int from, hs
     return HS_OK;
 }
 
+/* Returns the first rank whose message is incomplete. It may itself wait for another one. */
+static int missing_rank(const messages *m)
+{
+    int done = 1, i = 0;
+    while (i < m->n && !MPI_Request_get_status(m->requests[i], &done, MPI_STATUS_IGNORE) && done)
+        i++;
+    return m->peers[i < m->n ? i : 0];
+}
+
 /* HS_OK: continue to wait. */
 static hs_code check_wait(messages *m, hs_error *err)
 {
@@ -109,16 +121,21 @@ static hs_code check_wait(messages *m, hs_error *err)
     hs_code code = group->detector ? hs_group_tcp_check_call(group->detector, m->call, err) : HS_OK;
     if (code)
         return code;
-    int64_t now = group->limit_ns ? hs_env_monotonic_ns(&group->env) : 0;
-    if (!m->deadline_ns)
-        m->deadline_ns = now + group->limit_ns;
-    if (now <= m->deadline_ns)
-        return HS_OK;
-    int i = 0;
-    while (i < m->n - 1 && m->requests[i] == MPI_REQUEST_NULL)
-        i++;
-    return hs_error_set(err, HS_UNAVAILABLE, "%s: rank %d has not joined within %g s", m->call, m->peers[i],
-                        (double)group->limit_ns / 1e9);
+    const int64_t now = hs_env_monotonic_ns(&group->env);
+    if (!m->begin_ns) {
+        m->begin_ns = now;
+        m->warn_ns = now + WARN_NS;
+    }
+    const int64_t waited = now - m->begin_ns;
+    if (group->limit_ns && waited >= group->limit_ns)
+        return hs_error_set(err, HS_UNAVAILABLE, "%s: rank %d has not joined within %g s", m->call, missing_rank(m),
+                            (double)group->limit_ns / 1e9);
+    if (now >= m->warn_ns) {
+        hs_log(&group->env, HS_LOG_WARNING, "rank %d waits in %s since %.0f s for rank %d", group->rank, m->call,
+               (double)waited / 1e9, missing_rank(m));
+        m->warn_ns = now + waited;
+    }
+    return HS_OK;
 }
 
 /* Waits until all messages are complete. last_bytes: NULL, or receives the size of the last message, a received one. */
