@@ -27,15 +27,18 @@
  * its connection ends, if it reports an exit with an error, or if it sends no heartbeat for detector_secs. All ranks
  * receive this within milliseconds. Then the collective calls that this rank has not made return HS_UNAVAILABLE.
  *
- * Ending the process: **the group may end the process.** It does so only while a session has installed the function for
- * set_abandon (group.h), if this is still installed failure_grace_secs after a rank has failed. Then the session's thread
- * waits in the program's own communication. The detector calls the function, logs one line, and calls _exit() with the code
- * that the function returns.
+ * Limits: if a collective call waits, the log gets a warning with the missing ranks after 5 s, and each time the wait has
+ * doubled. After collective_secs the call returns HS_UNAVAILABLE, and the first missing rank has failed. Ranks other than 0
+ * wait detector_secs longer, because rank 0 knows which ranks are missing.
  *
- * Security: nothing is encrypted. A random nonce, or `job`, keeps out other jobs by mistake. It does not protect against an
- * attacker who can read the network. Use a private network.
+ * The group may end the process: if a session has installed a function by set_abandon (group.h), and has not removed it
+ * failure_grace_secs after a rank has failed, then the session's thread waits in the program's own communication. The
+ * detector calls the function, logs one line, and calls _exit() with the code that the function returns.
  *
- * Threads: one thread at a time per object; for the group that hs_group_tcp_get() returns, see group.h. Do not fork while
+ * Security: nothing is encrypted. The nonce, or `job`, prevents that processes of other jobs connect by mistake. It does
+ * not protect against an attacker who can read the network. Use a private network.
+ *
+ * Threads: one thread at a time per object. For the group that hs_group_tcp_get() returns, see group.h. Do not fork while
  * an object exists. */
 
 HS_BEGIN_DECLS
@@ -76,11 +79,7 @@ typedef struct hs_group_tcp_options {
  *
  * HS_INVALID_ARGUMENT: invalid options. HS_UNAVAILABLE: the ranks were not connected within connect_secs; on rank 0 the
  * message names the missing ranks. HS_RESOURCE_EXHAUSTED: out of memory or threads. Others: the code of a failed system
- * call, or of `exchange`.
- *
- * In a wait of a collective call, the log gets a warning with the missing ranks after 5 s, and each time the wait has
- * doubled. After collective_secs the call returns HS_UNAVAILABLE, and the first missing rank has failed. Ranks other than 0
- * wait up to detector_secs longer, for the message of rank 0. */
+ * call, or of `exchange`. */
 HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_error *err);
 
 /* The same, with rank and rank_count from the environment variables of a launcher. The first pair that is set counts:
@@ -100,7 +99,7 @@ HS_API hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *options, 
 HS_API const hs_group *hs_group_tcp_get(const hs_group_tcp *group);
 
 /* Closes the connections. Call it after the session is closed. Reports a normal exit, unless an exit was reported. Waits at
- * most 2 s until the other ranks have received all. */
+ * most 2 s until the system has accepted the last messages. */
 HS_API void hs_group_tcp_free(hs_group_tcp *group);
 
 /* For engines that send the data of their collective calls by other means, such as MPI, and have this group as their

@@ -381,7 +381,7 @@ static hs_code retry(connector *c, hs__tcp_rendezvous *rendezvous,
     }
 }
 
-/* All. */
+/* Both sides. */
 
 static hs_code make_edges(connector *c, hs_error *err)
 {

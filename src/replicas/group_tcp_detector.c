@@ -197,18 +197,13 @@ static bool read_messages(hs__tcp_detector *d, hs__tcp_link *link)
 
 /* The thread. */
 
-static bool is_read(const hs__tcp_link *link)
-{
-    return link->edge->control >= 0 && !link->lost;
-}
-
 static void read_links(hs__tcp_detector *d, const struct pollfd *fds)
 {
     for (size_t i = 0; i < d->n_links; i++) {
         hs__tcp_link *link = &d->links[i];
         if (fds[i].revents)
             flush(link);
-        if (!is_read(link) || !(fds[i].revents & ~POLLOUT) || read_messages(d, link))
+        if (link->lost || !(fds[i].revents & ~POLLOUT) || read_messages(d, link))
             continue;
         if (link->exited)
             link->lost = link->settled = true; /* as it reported */
@@ -220,14 +215,14 @@ static void read_links(hs__tcp_detector *d, const struct pollfd *fds)
 static void send_heartbeats(hs__tcp_detector *d)
 {
     for (size_t i = 0; i < d->n_links; i++)
-        if (is_read(&d->links[i]) && !d->links[i].out_used)
+        if (!d->links[i].lost && !d->links[i].out_used)
             post(d, &d->links[i], HEARTBEAT, d->options->rank, false, 0, "");
 }
 
 static void find_frozen(hs__tcp_detector *d, int64_t now)
 {
     for (size_t i = 0; i < d->n_links; i++)
-        if (is_read(&d->links[i]) && !d->links[i].exited && now - d->links[i].heard_ns >= d->detector_ns)
+        if (!d->links[i].lost && !d->links[i].exited && now - d->links[i].heard_ns >= d->detector_ns)
             lose(d, &d->links[i], true);
 }
 
@@ -264,10 +259,8 @@ static void wait_for_messages(hs__tcp_detector *d, int64_t until)
     eventfd_t count;
     for (size_t i = 0; i < d->n_links; i++) {
         const hs__tcp_link *link = &d->links[i];
-        fds[i] = (struct pollfd){.fd = is_read(link) || link->out_used ? link->edge->control : -1,
-                                 .events = (short)(POLLIN | (link->out_used ? POLLOUT : 0))};
-        if (link->lost)
-            fds[i].events = POLLOUT;
+        short events = (short)((link->lost ? 0 : POLLIN) | (link->out_used ? POLLOUT : 0));
+        fds[i] = (struct pollfd){.fd = events ? link->edge->control : -1, .events = events};
     }
     fds[d->n_links] = (struct pollfd){.fd = d->wake_thread, .events = POLLIN};
     pthread_mutex_unlock(&d->lock);

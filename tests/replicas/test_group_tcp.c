@@ -300,6 +300,24 @@ static void an_error_of_the_function_is_returned(void **state)
     }
 }
 
+static void one_rank_needs_no_other(void **state)
+{
+    hs_group_tcp *tcp;
+    int32_t rank;
+    (void)state;
+    assert_clears(&err, tcp = hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank_count = 1), &err));
+    const hs_group *group = hs_group_tcp_get(tcp);
+    gathered g = {.unit = 1};
+    assert_ok(group->ops->broadcast(group->self, NULL, 0, 0, &err), &err);
+    assert_ok(group->ops->gather(group->self, (hs_bytes){NULL, 0}, 0, receive, &g, &err), &err);
+    assert_int_equal(g.next, 1);
+    group->ops->set_abandon(group->self, NULL, NULL);
+    group->ops->report_exit(group->self, test_error(HS_INTERNAL, "failed"));
+    assert_ok(group->ops->query_failed_rank(group->self, &rank, &err), &err);
+    assert_int_equal(rank, -1);
+    hs_group_tcp_free(tcp);
+}
+
 /* The environment of launchers. */
 
 static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
@@ -360,8 +378,8 @@ static void an_environment_without_a_launcher_is_one_rank(void **state)
     (void)state;
     uint64_t word = 5;
     clear_environment();
-    hs_group_tcp *tcp = hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.env = NULL), &err);
-    assert_ok(err.code, &err);
+    hs_group_tcp *tcp;
+    assert_clears(&err, tcp = hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.env = NULL), &err));
     const hs_group *group = hs_group_tcp_get(tcp);
     assert_int_equal(group->ops->rank_count(group->self), 1);
     assert_ok(group->ops->allreduce_or(group->self, &word, 1, &err), &err);
@@ -478,6 +496,7 @@ int main(void)
         with_processes(files_that_an_earlier_run_left_are_ignored),
         with_processes(ranks_connect_by_a_function_of_the_program),
         cmocka_unit_test(an_error_of_the_function_is_returned),
+        cmocka_unit_test(one_rank_needs_no_other),
         with_processes(ranks_connect_by_the_environment_of_each_launcher),
         cmocka_unit_test(an_environment_without_a_launcher_is_one_rank),
         cmocka_unit_test(invalid_options_are_refused),

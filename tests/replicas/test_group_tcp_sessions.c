@@ -185,7 +185,8 @@ static void a_failure_behind_the_gate_ends_all_processes(void **state)
     processes *all = *state;
     fault f = {FAILS_BEHIND_GATE, 1, 12};
     prepare(all);
-    all->options.collective_secs = all->options.detector_secs = 1;
+    all->options.collective_secs = 5;
+    all->options.detector_secs = 3;
     all->options.failure_grace_secs = 0.1;
     start(all, RANKS, &f);
     for (int32_t i = 0; i < RANKS; i++)
