@@ -241,6 +241,11 @@ static hs_code send_part(messages *m, hs_bytes mine, int root, hs_error *err)
     return HS_OK;
 }
 
+static hs_code set_mixed_calls(messages *m, int from, hs_error *err)
+{
+    return fail(m, hs_error_set(err, HS_INTERNAL, "gather: rank %d has made another call", from));
+}
+
 /* Receives a part. If it is larger than one message, *copy is memory of the caller. */
 static hs_code receive_part(messages *m, int from, hs_bytes *part, void **copy, hs_error *err)
 {
@@ -250,11 +255,15 @@ static hs_code receive_part(messages *m, int from, hs_bytes *part, void **copy, 
     hs_code code = receive_bytes(m, chunk, CHUNK_BYTES, from, err);
     if (code || (code = wait_for_all(m, &n, err)))
         return code;
+    if (n < sizeof size)
+        return set_mixed_calls(m, from, err);
     memcpy(&size, chunk, sizeof size);
     at = n - sizeof size;
     *part = (hs_bytes){chunk + sizeof size, at};
     if (at == size)
         return HS_OK;
+    if (at > size)
+        return set_mixed_calls(m, from, err);
     if (!(data = *copy = hs_env_alloc(&m->group->env, size)))
         return fail(m, hs_error_set(err, HS_RESOURCE_EXHAUSTED, "gather: no memory for %llu bytes of rank %d",
                                     (unsigned long long)size, from));
@@ -263,6 +272,8 @@ static hs_code receive_part(messages *m, int from, hs_bytes *part, void **copy, 
     for (; at < size; at += n) {
         if ((code = receive_bytes(m, chunk, CHUNK_BYTES, from, err)) || (code = wait_for_all(m, &n, err)))
             return code;
+        if (n == 0 || n > size - at)
+            return set_mixed_calls(m, from, err);
         memcpy(data + at, chunk, n);
     }
     return HS_OK;
