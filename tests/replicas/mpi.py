@@ -15,8 +15,8 @@ MPIRUN, RANKS, REPLICAS, SINGLE, TRAINER, TOOL = (
     os.environ[name] for name in ("MPIRUN", "MPI_RANKS", "REPLICAS", "SINGLE", "TRAINER", "HOOKSESS_TOOL"))
 # One machine with fewer cores than ranks: they may share cores, and a rank that waits gives way.
 LAUNCH = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader", "--quiet"]
-# Runs a command, and writes its exit code to a file of this rank.
-WRITE_CODE = ["sh", "-c", 'path=$1; shift; "$@"; code=$?; echo $code >"$path$OMPI_COMM_WORLD_RANK"; exit $code', "sh"]
+# Runs a command, and writes its exit code to a file of this rank. mpirun may end this shell, if another rank has failed.
+WRITE_CODE = ["sh", "-c", 'path=$1$OMPI_COMM_WORLD_RANK; shift; "$@"; code=$?; echo $code >"$path~"; mv "$path~" "$path"; exit $code', "sh"]
 RECOVERY = ["--enable-recovery"]  # when a rank fails, mpirun lets the others live
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 FAR = 120  # seconds: a limit that no undisturbed run reaches
@@ -99,7 +99,7 @@ class Test(unittest.TestCase):
     def codes(self):
         """The exit codes of the ranks."""
         return {int(path.name.rsplit("-", 1)[1]): int(path.read_text()) for path in
-                self.directory.parent.glob(self.directory.name + ".code-*")}
+                self.directory.parent.glob(self.directory.name + ".code-*[0-9]")}
 
     def train(self, n, steps, *event, limit=FAR, options=(), directory=None):
         """Returns the lines, mpirun's exit code, and the ends."""
