@@ -693,16 +693,21 @@ static void run_fault(processes *all, uint64_t seed)
     all->options.collective_secs = f.kind == BE_STUCK ? 3 : 0;
     all->options.failure_grace_secs = 0.5;
     processes_start_all(all);
+    bool is_needed = false;
     for (int32_t i = 0; i < rank_count; i++)
-        if (i != f.victim || f.kind != FREEZE)
+        if (i != f.victim) {
             processes_finish(all, i);
-    if (f.kind == FREEZE)
+            is_needed = is_needed || all->results[i].numbers[0] < CALLS;
+        }
+    /* no rank may need a rank that is stuck late: data of rank 0 for it is sent */
+    bool is_killed = f.kind == FREEZE || (f.kind == BE_STUCK && !is_needed);
+    if (is_killed)
         processes_kill(all, f.victim, SIGKILL);
     processes_finish_all(all);
     for (int32_t i = 0; i < rank_count; i++) {
         int exit_code = processes_exit_code(all, i), wanted = 0;
         if (i == f.victim)
-            wanted = f.kind == DIE || f.kind == FREEZE ? -SIGKILL : f.kind == BE_STUCK ? EXIT_CODE : 0;
+            wanted = f.kind == DIE || is_killed ? -SIGKILL : f.kind == BE_STUCK ? EXIT_CODE : 0;
         bool completed = all->results[i].numbers[0] >= all->results[f.victim].numbers[0] || f.kind == CUT;
         if (exit_code != wanted || !completed)
             fail_msg("seed %llu: %d ranks, rank %d %s after %d calls: rank %d ends with %d after %d calls",
