@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""report.py BUILD...: what the last ctest of each build folder took longest for, and what was skipped, and why.
+"""report.py BUILD...: prints the slowest tests of the last ctest in each build folder, and the skipped tests with reasons.
 
-Ends with 1 if a conformance row is in the names of skipped tests only."""
+Exits with 1 if all tests of a conformance row were skipped."""
 import collections
 import pathlib
 import re
 import sys
 
 SLOWEST = 20
-MOST_NAMES = 10  # of skipped tests for one reason; of more, the number for each entry of ctest
+MOST_NAMES = 10  # names of skipped tests per reason; if more were skipped, only their number per entry of ctest
 BLOCK = re.compile(r'^\d+/\d+ Test: (\S+)$.*?^Output:\n-+\n(.*?)^<end of output>\nTest time = *([0-9.]+) sec$', re.M | re.S)
 C_SKIPPED = re.compile(r"^skipped: (\w+): (.*)$", re.M)
 C_PASSED = re.compile(r"^\[       OK \] (\w+)$", re.M)
@@ -24,7 +24,7 @@ def entries(build):
 
 
 def outcomes(output):
-    """The tests in an entry's output that passed, and (TEST, WHY) of those that were skipped."""
+    """The tests that passed in an entry's output, and (TEST, REASON) for each skipped test."""
     python = PYTHON.findall(output)
     passed = C_PASSED.findall(output) + [test for test, ok, _ in python if ok]
     return passed, C_SKIPPED.findall(output) + [(test, why) for test, ok, why in python if not ok]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same trainer in C++20, with its own loop, over hooksess.hpp. */
+/* The same trainer in C++20, with its own loop and hooksess.hpp. */
 #include <hooksess/hooksess.hpp>
 
 #include <cmath>
@@ -38,7 +38,7 @@ struct example {
     int label;
 };
 
-/* The data, and how far it was read: a new order for each time through. */
+/* The data and the read position. Each epoch has a new order. */
 class reader
 {
   public:
@@ -79,7 +79,7 @@ struct model {
             parameter = 0.5f * random.uniform();
     }
 
-    /* One point forth and back: adds to the gradients, returns the loss. */
+    /* Forward and backward pass of one point: adds to the gradients, returns the loss. */
     float learn(const example &e)
     {
         const float *p = parameters.data();

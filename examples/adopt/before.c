@@ -8,7 +8,7 @@
 enum { SAMPLES = 1500, CLASSES = 3, HIDDEN = 32, BATCH = 32, STEPS = 6000 };
 enum { W1 = 0, B1 = W1 + 2 * HIDDEN, W2 = B1 + HIDDEN, B2 = W2 + HIDDEN * CLASSES, PARAMETERS = B2 + CLASSES };
 
-/* The data, and how far it was read: a new order for each time through. */
+/* The data and the read position. Each epoch has a new order. */
 struct reader {
     uint64_t random;
     int64_t position;
@@ -55,7 +55,7 @@ static int64_t next_index(struct reader *reader)
     return reader->order[reader->position++];
 }
 
-/* One point forth and back: adds to the gradients, returns the loss. */
+/* Forward and backward pass of one point: adds to the gradients, returns the loss. */
 static float learn(struct model *model, const float point[2], int label)
 {
     const float *p = model->parameters;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hook of one's own: stops when the moving average of a value has not become better for a while. Its state rides in the
- * checkpoints, so that a run which is started again remembers how long it has waited. */
+/* A custom hook: stops the training if the moving average of the loss has not improved for `patience` runs. Each checkpoint
+ * contains the hook's state. A restarted program continues with the same average and the same count. */
 #include <hooksess/hooksess.h>
 
 #include <math.h>
@@ -9,18 +9,18 @@
 /* The hook. */
 
 typedef struct {
-    double decay;  /* of the average: 0.9 looks back about ten runs */
-    long patience; /* so many runs without a better average */
+    double decay;  /* of the average, below 1; 0.9 averages over about ten runs */
+    long patience; /* stops after this number of consecutive runs without a better average */
     struct {
         double average; /* NAN: no value yet */
         double best;
-        long bad;
-    } seen; /* what a checkpoint keeps */
+        long bad; /* consecutive runs without a better average */
+    } seen;       /* saved in each checkpoint */
 } early_stop;
 
 static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
 
-/* A run that is started again after it has stopped has nothing left to do. */
+/* If the restored state has reached its patience, the restarted training is already complete. */
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     early_stop *h = self;
@@ -67,7 +67,7 @@ static const hs_hook_ops early_stop_ops = HS_INIT(hs_hook_ops, .name = "early_st
     .before_run = before_run, .after_run = after_run, .save_state = save_state, .load_state = load_state);
 /* clang-format on */
 
-/* A program to try it in: gradient descent on (x - 3)^2, which comes to rest. */
+/* A program that uses the hook: gradient descent on (x - 3)^2. custom_hook [DIRECTORY] */
 
 typedef struct {
     double x, loss;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first program: own mathematics, everything else given. Kill it at any moment and start it again: it continues.
- *
- * It fits a line to the points of a parabola. docs/guide/your-loop.md shows the part between the marks. */
+/* The first program: fits a line to the points of a parabola. If it is killed and started again, it continues from its last
+ * checkpoint. docs/guide/your-loop.md shows the part between the marks. */
 #include <stdio.h>
 #include <stdlib.h>
 

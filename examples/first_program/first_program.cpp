@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first program in C++20. It fits a line to the points of a parabola. Kill it at any moment and start it again: it
- * continues. */
+/* The first program in C++20: fits a line to the points of a parabola. If it is killed and started again, it continues from
+ * its last checkpoint. */
 #include <hooksess/hooksess.hpp>
 
 #include <cstdio>

@@ -57,7 +57,7 @@ static bool has_temporary_file(void)
     return file != NULL;
 }
 
-/* The script's clock stands still: patience takes no time. */
+/* The script's clock stands still unless the test advances it, so the test does not wait for the patience. */
 static void stops_when_the_loss_has_not_improved_for_three_seconds(void)
 {
     const double losses[] = {5, 4, 4.5, 4.5, 4.5, 3};
@@ -71,7 +71,7 @@ static void stops_when_the_loss_has_not_improved_for_three_seconds(void)
     hs_script_free(script);
 }
 
-/* Each callback is recorded. A failed run calls no after_run and no end. */
+/* The script records each callback. If a run fails, neither after_run nor end is called. */
 static void a_failed_run_ends_the_training(void)
 {
     const double losses[] = {5, 4, 3};
@@ -120,7 +120,8 @@ static void a_full_disk_is_logged_and_the_file_stays(void)
     hs_test_system_free(system);
 }
 
-/* Trains with one loss, once for each file call, which then fails. The file has the whole loss or does not exist. */
+/* Trains with one loss, once for each file call, and lets that call fail. Each time the file has the whole loss or does not
+ * exist. */
 static void each_file_call_may_fail(void)
 {
     bool failed = true;
@@ -137,7 +138,7 @@ static void each_file_call_may_fail(void)
     }
 }
 
-/* Runs the training once for each allocation, which then fails. */
+/* Runs the training once for each allocation, and lets that allocation fail. */
 static void each_allocation_may_fail(void)
 {
     const double losses[] = {5, 4, 3};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scalar sink of your own: the loss as a text file for Prometheus, whose node exporter reads the files *.prom of a
- * directory (--collector.textfile.directory). */
+/* A custom scalar sink: writes the loss to a text file for Prometheus. The node exporter of Prometheus reads all *.prom
+ * files of a directory (--collector.textfile.directory). */
 #include <hooksess/hooksess.h>
 
 #include <errno.h>
@@ -12,10 +12,10 @@
 
 typedef struct {
     const char *path;
-    char tmp[4096]; /* written first, and then renamed: the exporter sees a whole file */
+    char tmp[4096]; /* written, then renamed to `path`: the exporter never reads a partial file */
 } textfile;
 
-/* "train/loss" is training_train_loss: Prometheus has letters, digits and _ in names. */
+/* Writes "train/loss" as training_train_loss: names in Prometheus consist of letters, digits and _. */
 static void put_name(FILE *file, const char *name)
 {
     fputs("training_", file);
@@ -63,7 +63,7 @@ static hs_code write_row(void *self, const hs_scalar_row *row, hs_error *err)
 
 static const hs_scalar_sink_ops textfile_ops = HS_INIT(hs_scalar_sink_ops, .name = "textfile", .write = write_row);
 
-/* A program to try it in: gradient descent on (x - 3)^2. prometheus [FILE.prom [STEPS]] */
+/* A program that uses the sink: gradient descent on (x - 3)^2. prometheus [FILE.prom [STEPS]] */
 
 int main(int argc, char **argv)
 {

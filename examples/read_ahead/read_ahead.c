@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that a thread reads ahead, an evaluation every so many steps, and the best state at the end. Kill it at any time
- * and start it again: it continues with the batch that would have come next. read_ahead DIRECTORY */
+/* A thread reads batches ahead of the training, an evaluation runs every 100 steps, and the program ends with the best
+ * weights. If the program is killed and started again, it continues with the next batch. read_ahead [DIRECTORY] */
 #include <hooksess/hooksess.h>
 
 #include <math.h>
@@ -8,9 +8,9 @@
 
 enum { BATCH = 32, BATCHES = 4000, TEST = 512 };
 
-/* The data: y = 2 x - 1, with noise. What is at a place is always the same; a real program would read a file there. */
+/* The data: y = 2 x - 1, with noise. The sample at a position is always the same, as in a file. */
 typedef struct {
-    uint64_t position; /* of the next one */
+    uint64_t position; /* of the next sample */
 } reader;
 
 static float unit(uint64_t place)
@@ -27,7 +27,7 @@ static void sample(uint64_t place, float *x, float *y)
     *y = 2 * *x - 1 + (unit(2 * place + 1) - 0.5f);
 }
 
-/* In a thread of the session's, while a step is made. */
+/* Runs in a thread of the session, concurrently with training. */
 static hs_code read_batch(void *self, hs_op *op, hs_error *err)
 {
     reader *r = self;
@@ -70,7 +70,7 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* The mean squared error of what is never trained with: run by the evaluation, and by nobody else. */
+/* The mean squared error on samples that the training never uses. Only the evaluation runs this op. */
 static hs_code test(void *self, hs_op *op, hs_error *err)
 {
     const line *m = self;
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = argc > 1 ? argv[1] : NULL, .save_checkpoint_steps = 100,
-                            /* In this order: what is evaluated first is seen by what decides */
+                            /* The order matters: early stopping reads the result of the evaluation */
                             .hooks =
                                 HS_HOOKS(hs_nan_tensor(.tensor = "loss"),
                                          hs_evaluation(.metrics = HS_NAMES("error"), .every_n_steps = 100),

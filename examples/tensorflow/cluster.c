@@ -6,7 +6,7 @@
 #define PARAMETER_SERVERS "ps"
 #define CHIEF             "chief"
 
-/* Does "ps=a:1;worker=b:2,c:3" have this job? */
+/* Returns true if `cluster`, for example "ps=a:1;worker=b:2,c:3", lists `job`. */
 static bool has_job(const char *cluster, const char *job)
 {
     size_t length = strlen(job);

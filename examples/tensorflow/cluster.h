@@ -6,14 +6,16 @@
 
 #include <hooksess/tensorflow.h>
 
-/* Where this process stands: alone, before a server of somebody's, or as a task of a cluster with a server of its own. */
+/* The role of this process: alone, a client of a running server (--target), or a task of a cluster, with a server in this
+ * process (--cluster). */
 struct place {
-    hs_tensorflow_server *server; /* NULL: none of its own */
-    bool is_worker;               /* somebody else initializes, and saves */
-    bool only_serves;             /* a parameter server: it trains nothing, and is over */
+    hs_tensorflow_server *server; /* of this process; NULL without --cluster */
+    bool is_worker;               /* another process initializes and saves */
+    bool only_serves;             /* parameter server: place_enter returns when it has ended, and nothing is trained */
 };
 
-/* All zero at first; place_leave is to be called also if it fails. A parameter server stays in it. */
+/* Starts the server of this process, if the options ask for one. A parameter server blocks until its server ends.
+ * The caller zeroes `place` first, and calls place_leave afterwards, also on failure. */
 hs_code place_enter(struct place *place, const struct options *options, hs_error *err);
 void place_leave(struct place *place);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""evaluate.py MODEL_DIR [DATA]: how good the newest checkpoint is on the pictures that were not trained with. TensorFlow's own
-Saver reads what train_graph has saved."""
+"""evaluate.py MODEL_DIR [DATA]: prints the accuracy of the newest checkpoint on the test pictures. TensorFlow's Saver reads the
+checkpoint of train_graph."""
 import gzip
 import pathlib
 import sys
@@ -20,7 +20,7 @@ def main(model_dir, data=DATA):
     images, labels = test_set(pathlib.Path(data))
     checkpoint = tf.train.latest_checkpoint(model_dir)
     if not checkpoint:
-        raise SystemExit(f"evaluate.py: there is no checkpoint in {model_dir}")
+        raise SystemExit(f"evaluate.py: no checkpoint in {model_dir}")
     result = accuracy(scores(tf.constant(images), training=False), tf.constant(labels))
     with tf.Session() as session:
         tf.train.Saver().restore(session, checkpoint)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the network's graph, with all that trains it, to a file that train_graph reads. --help says what can be chosen."""
+"""Writes the network's training graph to a file that train_graph reads. --help lists the options."""
 import argparse
 import pathlib
 
@@ -10,12 +10,12 @@ IMAGE_HEADER, LABEL_HEADER = 16, 8  # bytes in the data set's files before the f
 
 
 def placeholders():
-    """The batch is fed: the pictures as rows of numbers from 0 to 1."""
+    """Placeholders for a batch: each picture is a row of numbers from 0 to 1."""
     return tf.placeholder(tf.float32, [None, SIDE * SIDE], "images"), tf.placeholder(tf.int64, [None], "labels")
 
 
 def records(file, header, size, epochs):
-    """One picture or label after the other, as bytes. Nothing is shuffled here: both files must stay in step."""
+    """The next picture or label, as bytes. Not shuffled, so that pictures and labels match."""
     names = tf.train.string_input_producer([file], num_epochs=epochs, shuffle=False)
     reader = tf.FixedLengthRecordReader(record_bytes=size, header_bytes=header, encoding="GZIP")
     _, record = reader.read(names)
@@ -23,7 +23,7 @@ def records(file, header, size, epochs):
 
 
 def queues(options):
-    """The graph reads the files by itself. One thread, as picture and label are taken in two steps."""
+    """The graph reads the files. One thread only: a picture and its label are read in two operations, which must not interleave."""
     images, labels = files(options.data.resolve(), "train")
     image = tf.cast(records(images, IMAGE_HEADER, SIDE * SIDE, options.epochs), tf.float32) * (1 / 255)
     label = tf.cast(records(labels, LABEL_HEADER, 1, options.epochs)[0], tf.int64)
@@ -33,7 +33,7 @@ def queues(options):
 
 
 def train(options):
-    """The network, its loss, what moves it, and what TensorBoard is shown."""
+    """Builds the network, its loss, its optimizer, and the summaries for TensorBoard."""
     images, labels = placeholders() if options.input == "feed" else queues(options)
     step = tf.train.get_or_create_global_step()
     logits = scores(images, training=True)
@@ -46,7 +46,7 @@ def train(options):
 
 
 def export(options):
-    """The graph, complete: with the ops that a session starts with, and a saver."""
+    """Writes the complete graph: with init ops and a saver."""
     tf.disable_resource_variables() if options.ref_variables else tf.enable_resource_variables()
     devices = tf.train.replica_device_setter(options.parameter_servers, worker_device="")
     with tf.Graph().as_default(), tf.device(devices):
@@ -59,27 +59,26 @@ def export(options):
 
 
 def parse(arguments=None):
-    parser = argparse.ArgumentParser(description="Writes a network for Fashion-MNIST, with all that trains it, to a file.")
+    parser = argparse.ArgumentParser(description="Writes a training graph for Fashion-MNIST to a file.")
     add = parser.add_argument
     add("file", type=pathlib.Path, help="the meta graph to write; .pbtxt: as text")
     add("--input", choices=["feed", "queue"], default="feed",
-        help="feed: the batch comes from outside, to images and labels; queue: the graph reads the data set by itself (%(default)s)")
-    add("--data", type=pathlib.Path, default=DATA, help="queue: where the data set is (%(default)s)")
-    add("--epochs", type=int, help="queue: how often to go through the data (forever)")
-    add("--batch-size", type=int, default=128, help="queue: pictures a step (%(default)s)")
-    add("--capacity", type=int, default=4096, help="queue: pictures to draw from (%(default)s)")
+        help="feed: the placeholders images and labels are fed; queue: the graph reads the data set itself (%(default)s)")
+    add("--data", type=pathlib.Path, default=DATA, help="queue: directory of the data set (%(default)s)")
+    add("--epochs", type=int, help="queue: passes through the data (no limit)")
+    add("--batch-size", type=int, default=128, help="queue: pictures per step (%(default)s)")
+    add("--capacity", type=int, default=4096, help="queue: pictures in the shuffling queue (%(default)s)")
     add("--learning-rate", type=float, default=1e-3, help="(%(default)s)")
-    add("--seed", type=int, default=1, help="makes the first weights and the order of the queue (%(default)s)")
-    add("--parameter-servers", type=int, default=0, help="tasks of the job ps that keep the variables (%(default)s)")
-    add("--ref-variables", action="store_true", help="variables of the kind that TensorFlow had first")
+    add("--seed", type=int, default=1, help="seed for the initial weights and the order of the queue (%(default)s)")
+    add("--parameter-servers", type=int, default=0, help="tasks of the job ps, which store the variables (%(default)s)")
+    add("--ref-variables", action="store_true", help="reference variables instead of resource variables")
     return parser.parse_args(arguments)
 
 
 def main():
     options = parse()
     if options.epochs and options.parameter_servers:
-        raise SystemExit("export_graph.py: --epochs is counted by each worker, in a variable that parameter servers would share: "
-                         "give one of the two")
+        raise SystemExit("export_graph.py: --epochs and --parameter-servers exclude each other: workers would share the counter of epochs")
     if options.input == "queue":
         for file in files(options.data, "train"):
             if not pathlib.Path(file).exists():

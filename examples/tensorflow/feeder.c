@@ -15,7 +15,7 @@ hs_code feeder_init(struct feeder *feeder, const struct feeder_options *options,
     feeder->classes = calloc(batch, sizeof *feeder->classes);
     feeder->labels = calloc(batch, sizeof *feeder->labels);
     if (!feeder->pixels || !feeder->classes || !feeder->labels)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for batches of %zu images", batch);
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory for batches of %zu images", batch);
     return HS_OK;
 }
 
@@ -28,7 +28,7 @@ void feeder_free(struct feeder *feeder)
     dataset_free(&feeder->data);
 }
 
-/* Each time that the session is created: state is added to that one session. */
+/* Called for each session that is created, also after a recovery: each one needs the state added. */
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     struct feeder *feeder = self;

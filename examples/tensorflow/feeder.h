@@ -6,8 +6,8 @@
 
 #include <hooksess/hook.h>
 
-/* A hook that feeds each training run with the next batch of a labeled set of pictures, and whose position in the data
- * rides in the checkpoint: whoever goes on from there sees the batches that a run without a pause would have seen. */
+/* A hook that feeds each training run with the next batch of a labeled set of pictures. Checkpoints contain its position in
+ * the data: a resumed run feeds the same batches as an uninterrupted run. */
 
 enum { MOST_FEEDS = 8 };
 
@@ -16,7 +16,7 @@ enum feed_kind {
     FEED_LABELS  /* HS_INT64, [pictures] */
 };
 
-/* What a tensor of the graph is to be fed with. */
+/* A tensor of the graph, and what to feed it with. */
 struct feed_wish {
     const char *tensor;
     enum feed_kind kind;
@@ -35,17 +35,17 @@ struct feeder {
 };
 
 struct feeder_options {
-    const char *data; /* the folder of the data set */
+    const char *data; /* directory of the data set */
     size_t batch_size;
     uint64_t seed;
-    const struct feed_wish *wishes; /* the caller's, to outlive it */
+    const struct feed_wish *wishes; /* borrowed: must outlive the feeder */
     size_t n_wishes;
 };
 
-/* Reads the data. The feeder is all zero at first; feeder_free is to be called also if it fails. */
+/* Reads the data. The caller zeroes `feeder` first, and calls feeder_free afterwards, also on failure. */
 hs_code feeder_init(struct feeder *feeder, const struct feeder_options *options, hs_error *err);
 void feeder_free(struct feeder *feeder);
-/* It outlives the session. */
+/* `feeder` must outlive the session. */
 hs_hook feeder_hook(struct feeder *feeder);
 
 #endif

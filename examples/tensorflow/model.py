@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small convolutional network for Fashion-MNIST in TensorFlow 1's style, and the data set as its files are."""
+"""A small convolutional network for Fashion-MNIST in TensorFlow 1's style, and the paths of the data set."""
 import logging
 import os
 import pathlib
@@ -7,7 +7,7 @@ import pathlib
 for name, value in {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": "-1"}.items():
     os.environ.setdefault(name, value)
 
-import tensorflow  # after its environment is set
+import tensorflow  # after the environment is set
 
 tensorflow.get_logger().setLevel(logging.ERROR)
 tf = tensorflow.compat.v1
@@ -19,12 +19,12 @@ MOMENTUM, EPSILON = 0.9, 1e-3
 
 
 def files(data, part):
-    """The files of pictures and of labels: gzip'd, a header, then so many bytes for each."""
+    """The files of pictures and of labels. Each is gzip'd: a header, then one record of fixed size per picture or label."""
     return str(data / f"{part}-images-idx3-ubyte.gz"), str(data / f"{part}-labels-idx1-ubyte.gz")
 
 
 def normalized(x, training):
-    """Batch normalization. What it averages for later is a variable that the updates' collection moves."""
+    """Batch normalization. Ops in the collection UPDATE_OPS update the moving averages, which are used if not `training`."""
     channels = x.shape[-1]
     scale = tf.get_variable("gamma", [channels], initializer=tf.ones_initializer())
     offset = tf.get_variable("beta", [channels], initializer=tf.zeros_initializer())
@@ -52,7 +52,7 @@ def dense(x, width, name):
 
 
 def scores(images, training):
-    """Of each class, for pictures as rows of numbers from 0 to 1."""
+    """The scores of each class. `images` has one row of numbers from 0 to 1 per picture."""
     x = tf.reshape(images, [-1, SIDE, SIDE, 1])
     x = convolution(x, 16, "conv1", training)
     x = convolution(x, 32, "conv2", training)

@@ -12,32 +12,33 @@
 enum { USAGE = 2, MOST_BATCH = 1 << 20, MOST_THREADS = 127, STEPS = 100 };
 
 static const char help[] =
-    "Trains a graph that TensorFlow has exported. Killed at any moment and started again, it goes on.\n"
+    "Trains a graph that TensorFlow has exported. If killed and started again, it continues from its last checkpoint.\n"
     "\n"
     "  --meta-graph FILE   (required) a MetaGraphDef or a GraphDef, binary or text\n"
-    "  --train-op NAME     what makes a step (train_op)\n"
-    "  --loss NAME         what is logged, and must be finite (loss); '': none\n"
-    "  --feed NAME=WHAT    feeds a placeholder: images are float32 [pictures, pixels], from 0 to 1; labels are int64\n"
-    "                      [pictures]. As often as needed; without it the graph runs as it is\n"
+    "  --train-op NAME     the op that makes a step (train_op)\n"
+    "  --loss NAME         the loss to log; training fails if it is not finite (loss); '': none\n"
+    "  --feed NAME=WHAT    feeds a placeholder. images: float32 [pictures, pixels], 0 to 1; labels: int64 [pictures].\n"
+    "                      Can be repeated. Without --feed the graph must read its data itself\n"
     "  --data DIR          the data set for --feed (/usr/share/datasets/fashion-mnist, of Debian's dataset-fashion-mnist)\n"
-    "  --batch-size N      pictures a step (128)\n"
-    "  --seed N            makes the order of the pictures (1)\n"
-    "  --threads N         of TensorFlow's, within an op and between ops (as TensorFlow likes)\n"
+    "  --batch-size N      pictures per step (128)\n"
+    "  --seed N            seed for the order of the pictures (1)\n"
+    "  --threads N         TensorFlow's threads within an op, and between ops (TensorFlow's default)\n"
     "  --model-dir DIR     checkpoints and event files (run)\n"
-    "  --max-steps N       train up to this step; without it, until the graph has no more input, or a signal comes\n"
-    "  --save-steps N      a checkpoint every N steps (100); 0: none, not even at the end\n"
-    "  --log-steps N       a line every N steps (100; 0: none)\n"
-    "  --summary-steps N   the graph's summaries for TensorBoard every N steps (100; 0: never)\n"
-    "  --losses FILE       a line \"STEP LOSS\" each step, the loss as a hexadecimal float; not of workers\n"
-    "  --target TARGET     where the graph runs: grpc://host:port of a server (in this process)\n"
+    "  --max-steps N       stop at this step (no limit: until the input ends, or until a signal)\n"
+    "  --save-steps N      save a checkpoint every N steps (100); 0: never, not even at the end\n"
+    "  --log-steps N       log a line every N steps (100; 0: never)\n"
+    "  --summary-steps N   write the graph's summaries for TensorBoard every N steps (100; 0: never)\n"
+    "  --losses FILE       write a line \"STEP LOSS\" for each step, the loss as a hexadecimal float; not on workers\n"
+    "  --target TARGET     server that runs the graph, grpc://host:port (in this process)\n"
     "  --cluster JOBS      the servers of a cluster: \"ps=host:port;chief=host:port;worker=host:port,host:port\"\n"
-    "  --task JOB:N        which of them this is. ps serves until it is ended; chief, or worker:0 where there is no chief,\n"
-    "                      initializes, saves and writes the charts; the others wait for it, and train beside it\n"
+    "  --task JOB:N        the role of this process in the cluster. ps serves until it is killed. chief (worker:0 in a\n"
+    "                      cluster without chief) initializes, saves and writes the charts. The others wait until it has\n"
+    "                      initialized, then train concurrently\n"
     "  --help              this text\n"
     "\n"
-    "SIGTERM and Ctrl-C save and stop (exit status 75: start it again); SIGUSR1 saves at once.\n";
+    "SIGTERM and Ctrl-C save and stop (exit status 75: start it again); SIGUSR1 saves immediately.\n";
 
-/* Options that are a whole number. */
+/* Options with an integer value. */
 static const struct {
     const char *name;
     size_t at;
@@ -52,7 +53,7 @@ static const struct {
     {"summary-steps", offsetof(struct options, summary_steps), 0, INT64_MAX},
 };
 
-/* Options that are a text, which is not empty. */
+/* Options with a text value, which must not be empty. */
 static const struct {
     const char *name;
     size_t at;
@@ -85,7 +86,7 @@ static bool parse_number(const char *text, int64_t least, int64_t most, int64_t 
     return true;
 }
 
-/* "NAME=images". The name is cut off from the rest where it stands. */
+/* Parses "NAME=images" or "NAME=labels". Replaces the = in `text` by a NUL: the name stays in `text`. */
 static bool take_feed(struct options *options, char *text)
 {
     char *equals = strrchr(text, '=');
@@ -99,7 +100,7 @@ static bool take_feed(struct options *options, char *text)
     return true;
 }
 
-/* "worker:1". */
+/* Parses "JOB:N", for example "worker:1". */
 static bool take_task(struct options *options, const char *text)
 {
     const char *colon = strchr(text, ':');
@@ -143,7 +144,7 @@ static void list_options(struct option all[N_OPTIONS + 1])
     all[N_OPTIONS] = (struct option){NULL, 0, NULL, 0};
 }
 
-/* After what is wrong. */
+/* Prints `wrong`, unless NULL, and a hint. Returns the exit status. */
 static int usage(const char *program, const char *wrong)
 {
     if (wrong)
@@ -152,19 +153,19 @@ static int usage(const char *program, const char *wrong)
     return USAGE;
 }
 
-/* What must be given, and together. */
+/* Reports options that are missing or exclude each other. Returns GO_ON or an exit status. */
 static int settle(const struct options *options, const char *program)
 {
     if (!options->meta_graph)
-        return usage(program, "--meta-graph names the graph to train, and is missing");
+        return usage(program, "--meta-graph is missing: it names the graph to train");
     if (options->cluster && !*options->job)
-        return usage(program, "--cluster lists the servers; say with --task which of them this is");
+        return usage(program, "--cluster needs --task: it names the role of this process");
     if (options->cluster && options->target)
-        return usage(program, "--cluster makes a server of this process, and --target asks another's: give one of them");
+        return usage(program, "--cluster starts a server in this process, --target uses another server: give one of them");
     if (*options->job && !options->cluster && !options->target)
-        return usage(program, "--task is one of a cluster's: list it with --cluster, or name its server with --target");
+        return usage(program, "--task needs a cluster: list its servers with --cluster, or name its server with --target");
     if (strcmp(options->job, "ps") == 0 && !options->cluster)
-        return usage(program, "--task ps serves the others: list them with --cluster");
+        return usage(program, "--task ps serves the other tasks: list them with --cluster");
     if (options->losses && !options->loss)
         return usage(program, "--losses needs a --loss");
     return GO_ON;
@@ -186,16 +187,16 @@ int options_parse(struct options *options, int argc, char **argv)
                                 .summary_steps = STEPS};
     while ((option = getopt_long(argc, argv, "", all, NULL)) != -1) {
         if (option == '?')
-            return usage(argv[0], NULL); /* getopt_long has said it */
+            return usage(argv[0], NULL); /* getopt_long has printed the message */
         if (option == HELP)
             return fputs(help, stdout) < 0 || fflush(stdout);
         if (!take(options, option, optarg)) {
-            fprintf(stderr, "%s: --%s '%s': not a value that it takes\n", argv[0], all[option].name, optarg);
+            fprintf(stderr, "%s: --%s '%s': invalid value\n", argv[0], all[option].name, optarg);
             return usage(argv[0], NULL);
         }
     }
     if (optind < argc) {
-        fprintf(stderr, "%s: '%s': only options are expected\n", argv[0], argv[optind]);
+        fprintf(stderr, "%s: '%s': not an option\n", argv[0], argv[optind]);
         return usage(argv[0], NULL);
     }
     return settle(options, argv[0]);

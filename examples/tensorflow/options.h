@@ -4,24 +4,25 @@
 
 #include "feeder.h"
 
-/* The command line. */
+/* Options of the command line. */
 
 enum { GO_ON = -1, MOST_JOB = 32 };
 
 struct options {
-    const char *meta_graph, *train_op, *loss; /* loss NULL: there is none */
-    const char *model_dir, *data, *losses;    /* losses NULL: none */
+    const char *meta_graph, *train_op, *loss; /* loss NULL: no loss is logged */
+    const char *model_dir, *data, *losses;    /* losses NULL: no file */
     struct feed_wish feeds[MOST_FEEDS];
     size_t n_feeds;
     int64_t batch_size, seed, threads;                       /* threads 0: TensorFlow decides */
-    int64_t max_steps, save_steps, log_steps, summary_steps; /* 0: without an end; never */
+    int64_t max_steps, save_steps, log_steps, summary_steps; /* max_steps 0: no limit; others 0: never */
     const char *target;                                      /* NULL: not given */
-    const char *cluster;                                     /* NULL: this process alone */
-    char job[MOST_JOB];                                      /* of --task; "": not given */
-    int64_t task;                                            /* its number */
+    const char *cluster;                                     /* NULL: this process starts no server */
+    char job[MOST_JOB];                                      /* from --task; "": not given */
+    int64_t task;                                            /* the number from --task */
 };
 
-/* Returns GO_ON, or what main is to return: after --help, or a mistake, which it explains on stderr. Strings are argv's. */
+/* Parses argv. Returns GO_ON, or the exit status for main: after --help, or after an invalid option, which it reports on
+ * stderr. The strings in `options` point into argv. */
 int options_parse(struct options *options, int argc, char **argv);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trains a graph that TensorFlow has exported under a hooksess session. train_graph --help lists what it takes.
+/* Trains a graph that TensorFlow has exported, with a hooksess session. train_graph --help lists the options.
  *
- *   train_graph.c   the session: what it runs on, which hooks, how it ends
- *   cluster.c       servers, and what a task of a cluster is
- *   feeder.c        a hook that feeds batches of pictures, where the graph has placeholders for them
+ *   train_graph.c   the session: its backend, its hooks, its outcome
+ *   cluster.c       starts the server of this process, and determines its role in the cluster
+ *   feeder.c        a hook that feeds batches of pictures to placeholders
  *   options.c       the command line
- *   of the trainer: idx.c, input.c, rng.c (the data, and their order), losses.c (the file of losses) */
+ * From examples/trainer: idx.c, input.c, rng.c (the data and its order), losses.c (the file of losses). */
 #include "cluster.h"
 #include "losses.h"
 
@@ -24,7 +24,7 @@ struct run {
     unsigned char config[4];
 };
 
-/* 0 is never on the command line, HS_NEVER in the library. */
+/* "Never" is 0 on the command line, and HS_NEVER in the library. */
 static int64_t or_never(int64_t n)
 {
     return n > 0 ? n : HS_NEVER;
@@ -44,7 +44,7 @@ static void make_hooks(struct run *run, hs_hook *hooks)
         hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES(options->loss), .every_n_steps = options->log_steps);
     if (options->losses && !run->place.is_worker)
         hooks[n++] = losses_hook(&run->losses);
-    hooks[n].ops = NULL; /* the end */
+    hooks[n].ops = NULL; /* end of the list */
 }
 
 /* A serialized ConfigProto: intra_op_parallelism_threads and inter_op_parallelism_threads, fields 2 and 5. */
@@ -71,7 +71,7 @@ static hs_session *open_session(struct run *run, hs_backend tf, hs_error *err)
     return hs_training_session_open(tf, &training, err);
 }
 
-/* What the session works with; the data before anything is written. */
+/* Reads the data before the session opens, so that missing data is reported before any file is written. */
 static hs_code prepare(struct run *run, hs_error *err)
 {
     const struct options *options = &run->options;
@@ -79,7 +79,7 @@ static hs_code prepare(struct run *run, hs_error *err)
     run->losses.tensor = options->loss;
     if (!options->n_feeds)
         return HS_OK;
-    const uint64_t own = run->place.is_worker ? 1 + (uint64_t)options->task : 0; /* each has an order of its own */
+    const uint64_t own = run->place.is_worker ? 1 + (uint64_t)options->task : 0; /* each worker has a different order */
     const struct feeder_options feeder = {
         .data = options->data,
         .batch_size = (size_t)options->batch_size,
@@ -97,7 +97,7 @@ static hs_outcome train(struct run *run, hs_error *err)
     const hs_tensorflow_options where =
         HS_INIT(hs_tensorflow_options, .target = run->options.target, .server = run->place.server);
     hs_backend tf = hs_tensorflow_open(run->options.meta_graph, &where, err);
-    hs_session *session = open_session(run, tf, err); /* which says why, if there is no graph */
+    hs_session *session = open_session(run, tf, err); /* if tf is NULL, sets err to the reason */
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, run->options.train_op, err) != HS_OK)
             break;

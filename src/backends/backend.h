@@ -6,7 +6,7 @@
 
 #include "base/env.h"
 
-/* Copies the backend's functions. Those that it lacks are NULL. HS_INVALID_ARGUMENT: a required one is missing. */
+/* Copies the backend's functions. A missing function is NULL. HS_INVALID_ARGUMENT: a required function is missing. */
 hs_code hs__backend_take(hs_backend_ops *ops, hs_backend backend, hs_error *err);
 /* Returns the number of items of a collection. */
 size_t hs__collection_size(hs_backend backend, const char *key);

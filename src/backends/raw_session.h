@@ -47,18 +47,18 @@ typedef struct hs__stored_state {
     hs_shape shape; /* of a variable */
     char *identity; /* NULL: none */
     int64_t version;
-    unsigned char *data; /* NULL: it has none of that key, or too much to be kept in memory (bytes is not 0) */
+    unsigned char *data; /* NULL: no data for that key, or too large for memory (bytes is not 0) */
     size_t bytes;
-    uint32_t crc;     /* of the data, as the checkpoint has it */
+    uint32_t crc;     /* of the data, from the checkpoint */
     bool is_borrowed; /* the data are not freed with the item */
-    /* HS_STATE_PER_RANK, saved by another number of ranks: the state of each of them. NULL: not so */
+    /* HS_STATE_PER_RANK, saved by another number of ranks: the state of each of them. Else NULL */
     struct hs__stored_state *ranks;
     int32_t n_ranks;
 } hs__stored_state;
 
-/* What a checkpoint has of them. */
+/* The states in a checkpoint. */
 typedef struct hs__stored_states {
-    char *path; /* the checkpoint's; NULL: there is none */
+    char *path; /* the checkpoint's; NULL: no checkpoint */
     hs__stored_state *items;
     size_t n, capacity;
     bool any_identity; /* hs_restore_options.any_identity */
@@ -88,7 +88,7 @@ struct hs_raw_session {
     struct hs__sharing *sharing; /* NULL: one thread runs it */
     hs__state_slot *states;
     size_t n_states, states_capacity;
-    hs__late_variable *late; /* n_late variables of the open session, then n_lost of the one that was closed */
+    hs__late_variable *late; /* n_late variables of the open session, then n_lost of the closed session */
     size_t n_late, n_lost, late_capacity;
     size_t late_from;            /* index of the first late variable: the number of the backend's variables */
     hs__stored_states unclaimed; /* of the last restored checkpoint: no provider or variable has claimed them yet */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variables of a raw session: those of the backend, and those that were added while the session was open. */
+/* The variables of a raw session: the backend's, and the variables added while the session was open. */
 #include "backends/raw_variables.h"
 
 #include "backends/variable.h"

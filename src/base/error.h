@@ -17,8 +17,8 @@ static inline void hs__clear(hs_error *err)
     }
 }
 
-/* Normalizes the error of a callback (a backend's or the program's): the returned code wins over the code in `err`. If the
- * callback set no message, `err` gets one that names `what`. Returns `code`. */
+/* Normalizes the error of a callback (a backend's or the program's): the returned code replaces the code in `err`. If the
+ * callback set no message, sets a message that names `what`. Returns `code`. */
 hs_code hs__normalize_failure(hs_code code, const char *what, hs_error *err);
 static inline hs_code hs__normalize_error(hs_code code, const char *what, hs_error *err)
 {

@@ -161,7 +161,7 @@ static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data,
     return HS_OK;
 }
 
-/* Starts writeback of what was written, so that the disk works while the caller writes more and the sync is short. Only a
+/* Starts writeback of the written bytes, so that the disk works while the caller writes more, and the sync is short. Only a
  * hint: the sync reports errors. */
 static void begin_writing_out(posix_file *file)
 {
@@ -288,7 +288,7 @@ static hs_code posix_make_directory(void *user, const char *path, hs_error *err)
     return mkdir(path, 0777) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot create the directory", path);
 }
 
-/* Times before 1678 and after 2262 do not fit: the nearest one that does. A file can have any time. */
+/* Times before 1678 and after 2262 do not fit, and become the nearest time that fits. A file can have any time. */
 static int64_t nanoseconds(const struct timespec *time)
 {
     const int64_t most = INT64_MAX / 1000000000 - 1, secs = time->tv_sec;

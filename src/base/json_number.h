@@ -6,7 +6,8 @@
 
 /* Numbers in JSON's form, which the program's locale does not change. Texts end with a zero. */
 
-/* Parses a text that is one number, with blanks around it. False: it is something else, or the number is not finite. */
+/* Parses a text that consists of one number, with blanks around it. Returns false if the text is not a number, or the
+ * number is not finite. */
 bool hs__json_number(const char *text, double *number);
 /* Finds the first member `key` of a JSON object, without other checks of the object. False: not found, or
  * not a finite number. */

@@ -24,10 +24,10 @@ typedef struct hs__stream {
     pthread_cond_t changed;
     size_t writing, full; /* index of the buffer to write next, and the number of full buffers */
     bool quit, failed;
-    hs_error error; /* why it failed; nothing is written after a failure */
+    hs_error error; /* the first failure; nothing is written after it */
 } hs__stream;
 
-/* Close the stream, after a failure too. */
+/* Close the stream, also after a failure. */
 hs_code hs__stream_open(hs__stream *stream, const hs_env *env, const char *path, hs_error *err);
 /* Copies the bytes. May return the error of an earlier write. */
 hs_code hs__stream_write(hs__stream *stream, const void *data, size_t bytes, hs_error *err);

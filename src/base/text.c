@@ -83,7 +83,7 @@ const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes)
     return to;
 }
 
-/* If there is no memory for the C locale, the current locale is used. */
+/* If memory for the C locale is exhausted, the current locale is used. */
 hs__c_numbers hs__c_numbers_begin(void)
 {
     hs__c_numbers numbers = {.c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};

@@ -118,7 +118,7 @@ static hs_code find_places(merge *m, hs_error *err)
 
 /* Holding. */
 
-/* One missing level is made, as TensorFlow does. */
+/* Creates a missing directory, but only its last level, as TensorFlow does. */
 static hs_code prepare_directory(const merge *m, hs_error *err)
 {
     hs_error cause = {0};
@@ -134,7 +134,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* All directories, each once. A missing one contains nothing. */
+/* All directories, without duplicates. A missing directory counts as empty. */
 static hs_code hold(merge *m, hs_error *err)
 {
     char **paths = hs__alloc(m->env, m->n + 1, sizeof *paths);
@@ -162,7 +162,7 @@ static hs_code sync_directories(const merge *m, hs_error *err)
     return code;
 }
 
-/* Checking before anything is changed. */
+/* Checks before the first change. */
 
 static hs_code find(const hs_env *env, const char *path, hs_file_stat *found, bool *exists, hs_error *err)
 {
@@ -384,7 +384,7 @@ static int remove_one(void *user, const char *name)
     return r->code;
 }
 
-/* All data files of the name, also those that the index does not list. */
+/* All data files with the name, including data files that the index does not list. */
 static hs_code remove_data(const merge *m, size_t i, hs_error *err)
 {
     data_removal removal = {.env = m->env, .of = &m->places[i], .err = err};

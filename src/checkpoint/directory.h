@@ -18,9 +18,9 @@ typedef struct hs__held_directory {
     bool deletions_finished; /* hs__finish_deleting was called */
 } hs__held_directory;
 
-/* Holds `directory`, which exists, instead of the one that was held before. When the lock is new, the files of interrupted
- * saves of checkpoints BASE and BASE-STEP are removed; if it was held before, only if it needs a sweep. `base` NULL:
- * nothing is removed. FAILED_PRECONDITION names the process that holds it. */
+/* Locks `directory`, which must exist, and releases the directory that was held before. If the lock is new, or the
+ * directory needs a sweep, removes the files of interrupted saves of checkpoints BASE and BASE-STEP. `base` NULL: nothing
+ * is removed. FAILED_PRECONDITION names the process that holds the lock. */
 hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const char *directory, const char *base,
                            hs_error *err);
 /* Deletes the checkpoints that the state file lists as to be deleted, once per lock. Call before the state file is

@@ -233,7 +233,8 @@ static hs_code sync_file(const hs_env *env, const char *path, hs_error *err)
     return code ? code : closed;
 }
 
-/* As many data files as both bundles have. If an existing checkpoint of the name has as many, the names differ. */
+/* Merges the indexes. The result has the data files of both bundles. If an existing checkpoint of the name has the same
+ * number of data files, merges again with other names. */
 static hs_code merge_indexes(saving *s, hs_error *err)
 {
     const char *const prefixes[] = {s->graph_prefix, s->state_prefix, NULL};

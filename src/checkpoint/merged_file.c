@@ -42,7 +42,7 @@ static hs_code list_data(data_list *list, hs__bundle_reader *reader, int32_t sha
     return HS_OK;
 }
 
-/* Verifies what is not verified yet. A tensor of an unknown type is accepted. */
+/* Verifies the items that are not verified yet. A tensor of an unknown type is accepted. */
 static hs_code verify(const data_list *list, hs_error *err)
 {
     for (size_t i = 0; i < list->n; i++) {
@@ -88,7 +88,7 @@ typedef struct {
     data_list list;           /* of the file */
     size_t at;                /* the item whose bytes come next */
     uint32_t crc;             /* of its bytes that were copied */
-    hs__stream to;            /* env NULL: nothing is written, as the file is linked */
+    hs__stream to;            /* env NULL: the file is linked instead of written */
 } copying;
 
 /* Verifies numbers by the piece of the file at `offset`. Leaves out strings, as their checksum is not that of their bytes,

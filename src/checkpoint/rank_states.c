@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank sends: a result; then its message if it is not HS_OK, or else one record for each state. Ranks are processes
- * of the same program, so that numbers are in the byte order of the machine. */
+/* The message of a rank: a result; then its error message if the result is not HS_OK, else one record for each state. Ranks
+ * are processes of the same program, so numbers are in the byte order of the machine. */
 
 typedef struct {
     int32_t code, os_error;

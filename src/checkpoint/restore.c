@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Which variable gets which tensor of an archive. All values are read and verified before any is copied, so that a failure
+/* Assigns tensors of an archive to variables. All values are read and verified before any is copied, so that a failure
  * leaves the model unchanged. A small model's values are kept in memory between the two. A large model would need twice its
  * memory: its values are only verified, and then read and verified again, directly into the variables if the backend lends
  * their memory. */
@@ -52,7 +52,7 @@ void hs__report_restore(const hs_restore_options *options, hs_restore_event even
 
 /* Making. */
 
-/* All variables that do not fit, in one message. */
+/* An error message that collects all mismatched variables. */
 typedef struct {
     hs__buffer text;
     size_t missing, different, extra;
@@ -576,7 +576,8 @@ hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *se
     return code;
 }
 
-/* What saver and session record of a restore. It is allocated before anything is changed, so that recording cannot fail. */
+/* The facts that saver and session record about a restore. Allocated before the first change, so that recording cannot
+ * fail. */
 typedef struct {
     char *last_path, *restored_from;
 } restore_record;

@@ -5,8 +5,8 @@
 #include "checkpoint/archive.h"
 #include "checkpoint/saver.h"
 
-/* What a failed restore blames: the files, so that another checkpoint may be restored instead; or the model, the options or
- * the machine. */
+/* The cause of a failed restore: the files, so that another checkpoint may be restored instead; or the model, the options
+ * or the machine. */
 typedef enum { HS__FAULT_OF_THE_FILES, HS__FAULT_OF_THE_MODEL } hs__restore_fault;
 
 /* hs_struct_take, and INVALID_ARGUMENT if `names` lists a variable twice. */

@@ -143,7 +143,7 @@ static bool is_damage(hs_code code)
     return code == HS_NOT_FOUND || code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT || code == HS_UNIMPLEMENTED;
 }
 
-/* *chosen is the index of the restored checkpoint, or HS__NONE if the directory has none. */
+/* *chosen is the index of the restored checkpoint, or HS__NONE if the directory has no checkpoint. */
 static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const candidates *all,
                              const hs_restore_options *options, const hs__acceptance *others, size_t *chosen, hs_error *err)
 {
@@ -256,7 +256,7 @@ static hs_code adopt_restored(hs_saver *saver, candidates *all, const char *pref
     while (!code && chosen < all->n && strcmp(hs__path_base(all->paths[chosen]), hs__path_base(prefix)) != 0)
         chosen++;
     if (!code && chosen == all->n)
-        code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: there is no checkpoint '%s'", prefix);
+        code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: checkpoint '%s' does not exist", prefix);
     if (!code && !(code = adopt(saver, all, &state, chosen, err)) && !(code = hs__saver_set_last(saver, prefix, err)))
         saver->restored = true;
     hs__checkpoint_state_free(&state);

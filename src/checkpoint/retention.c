@@ -66,7 +66,7 @@ static bool is_better(const hs_saver *saver, double a, double b)
     return saver->larger_is_better ? a > b : a < b;
 }
 
-/* Of equal metrics the later is better. A checkpoint without a metric is never among the best. */
+/* If two metrics are equal, the later checkpoint is better. A checkpoint without a metric is never among the best. */
 static bool is_among_best(const hs_saver *saver, size_t index)
 {
     double metric = saver->kept[index].metric;
@@ -102,8 +102,8 @@ static void drop(hs_saver *saver, size_t index)
 size_t hs__expire(hs_saver *saver)
 {
     size_t n_expired = 0;
-    /* As TensorFlow: nothing is deleted, and the list has only the newest. Pinned ones stay, because the state file lists
-     * pins. */
+    /* As in TensorFlow, nothing is deleted, and the list has only the newest checkpoint. Pinned checkpoints stay in the
+     * list, because the state file lists pins. */
     for (size_t i = 0; saver->max_to_keep == HS_NEVER && i + 1 < saver->n_kept;)
         if (saver->kept[i].pinned)
             i++;

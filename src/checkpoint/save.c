@@ -473,7 +473,7 @@ static hs_code write_files(save *s, hs_error *err)
     return code;
 }
 
-/* Whether all values are finite is known only after the graph has written them. */
+/* The check for NaN is possible only after the graph has written the values. */
 static hs_code write_by_graph(save *s, hs_error *err)
 {
     hs__nonfinite_report report = {.n = 0};

@@ -5,7 +5,7 @@
 #include "checkpoint/save_item.h"
 #include "checkpoint/selection.h"
 
-/* What one save writes of a session. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
+/* The entries that one save writes. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
  * and writing use it. It borrows names of the session and of the selection, so it is invalid after a variable was added. */
 
 /* A variable with memory. Small, as fresh memory for a list of many variables takes longer than filling it. */

@@ -151,7 +151,7 @@ static void record_rollback(hs_saver *saver, const hs_raw_session *session)
     saver->rolled_back = true;
 }
 
-/* The list is made when no save is in progress any more: the session may have changed meanwhile. */
+/* The list is made when no save is in progress, because the session may have changed while waiting for the earlier save. */
 static hs_code save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                     const hs_save_options *options, hs_error *err)
 {

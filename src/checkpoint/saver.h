@@ -21,8 +21,8 @@
  *   4. At the first save under a lock, or after a restore or rollback: later checkpoints that the saver does not keep are
  *      of an abandoned branch of the training. They are renamed to PREFIX.abandoned: indexes first, the latest one last.
  *   5. The state file is replaced. From here on all readers see the new checkpoint as the newest. Comments in the file name
- *      the checkpoint that was saved last and those that are to be deleted.
- *   6. Those are deleted, index first.
+ *      the checkpoint that was saved last and the checkpoints to delete.
+ *   6. Expired checkpoints are deleted, index first.
  *
  *   crash            remains                                                next step
  *   before 3         the previous checkpoints; files without an index       0 removes the files
@@ -72,10 +72,11 @@ hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_er
 /* Appends checkpoints that exist, oldest first. Does not read the state file. */
 hs_code hs__saver_keep_existing(hs_saver *saver, const char *const *paths, hs_error *err);
 hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
-/* Moves expired checkpoints to the front of the list, and returns their number. Removes those that are kept forever from
- * the list. */
+/* Moves expired checkpoints to the front of the list, and returns their number. Removes from the list the
+ * checkpoints that are kept forever. */
 size_t hs__expire(hs_saver *saver);
-/* Deletes the first n of the list. If deleting fails, the checkpoint stays in the list, and the next save tries again. */
+/* Deletes the first n checkpoints of the list. If deleting fails, the checkpoint stays in the list, and the next save tries
+ * again. */
 void hs__delete_expired(hs_saver *saver, size_t n_expired);
 /* Replaces the state file durably. */
 hs_code hs__saver_write_state_file(const hs_saver *saver, const char *directory, const char *newest, size_t n_expired,

@@ -6,7 +6,7 @@
 
 #include "backends/raw_variables.h"
 
-/* Which variables of a session are saved or restored, and their names in checkpoints. All zero: all variables that are not
+/* The variables of a session to save or restore, and their names in checkpoints. All zero: all variables that are not
  * local, under their own names. */
 typedef struct hs__selection {
     const char *const *variables;    /* ended by NULL; NULL: all variables that are not local */

@@ -6,7 +6,7 @@
 /* Smaller variables are never deferred: copying them costs less than a guard. */
 enum { LARGE = 1 << 16 };
 
-/* For the names of some thousand variables and their alignment, in bytes. */
+/* Bytes for the names of some thousand variables and their alignment. */
 enum { ROOM_FOR_NAMES = 1 << 20 };
 
 typedef enum { DEFERRED, BEING_COPIED, COPIED } item_state;
@@ -266,7 +266,7 @@ static void reserve_all(hs__snapshot *snapshot, size_t bytes)
 {
     if (bytes <= snapshot->data_capacity)
         return;
-    hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy for nothing */
+    hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy without need */
     snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
     snapshot->data_capacity = snapshot->data ? bytes : 0;
 }

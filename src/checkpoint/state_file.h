@@ -4,7 +4,7 @@
 
 #include "base/env.h"
 
-/* One checkpoint in the list of kept ones. */
+/* An entry of the list of kept checkpoints. */
 typedef struct hs__kept_checkpoint {
     char *path;
     double timestamp; /* seconds since 1970; 0: not in the file */

@@ -182,7 +182,7 @@ static hs_code fill_state(hs__stored_state *state, const hs_env *env, const char
     return code;
 }
 
-/* As fill_state, for a new item. */
+/* Same as fill_state, for a new item. */
 static hs_code read_state(hs__stored_states *states, const hs_env *env, const char *key, hs__bundle_reader *reader,
                           const hs__bundle_entry *entry, size_t room, hs_error *err)
 {

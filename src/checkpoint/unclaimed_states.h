@@ -9,7 +9,7 @@
  * The session keeps them (hs_raw_session.unclaimed) until a provider or a variable of that name is added, or until they are
  * reported. */
 
-/* Moves the unclaimed items of `states` to the session, where they replace those of an earlier restore. */
+/* Moves the unclaimed items of `states` to the session. They replace the items of an earlier restore. */
 void hs__stash_unclaimed(hs__stored_states *states, hs_raw_session *session);
 /* Loads the unclaimed state of this key into a provider that is being added, and removes it. */
 hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err);

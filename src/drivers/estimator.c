@@ -393,8 +393,8 @@ static hs_code after_save(void *self, hs_raw_session *session, int64_t step, boo
 
 static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = after_save);
 
-/* Evaluates the last state, unless that is done already. A stop that no hook requested comes from outside: the training is
- * interrupted, and the user does not want to wait for an evaluation. */
+/* Evaluates the last state, unless that is done already. If a stop was requested by the program or a signal, not by a hook,
+ * the training is interrupted: the user does not want to wait for an evaluation. */
 static void evaluate_last(train_and_eval *c, hs_outcome *outcome, hs_error *err)
 {
     bool interrupted = outcome->reason == HS_REASON_STOPPED && (outcome->interrupted || !outcome->hook[0]);

@@ -8,29 +8,29 @@
 #include "base/buffer.h"
 #include "base/files.h"
 
-/* Trials of a resume, as the program that trains sees them. The command `hooksess verify-resume` (src/tool/verify_resume.c)
- * starts the program once for each trial and compares what the trials record.
+/* Trials of a resume, in the process of the program that trains. The command `hooksess verify-resume`
+ * (src/tool/verify_resume.c) starts the program once for each trial and compares the records of the trials.
  *
- *   resume_trial.c     the trial that the environment variable asks for: where its files are, how it ends
+ *   resume_trial.c     runs the trial that the environment variable names: redirects its directories, ends the process
  *   trial_recorder.c   the hook that records every step
  *
  * The variable is HOOKSESS_RESUME_TRIAL="NAME FIRST LAST FETCHES DIRECTORY":
  *
- *   NAME       the trial's. "whole" trains in the directory whole/, all others in run/, one after the other. They save a
- *              checkpoint at their last step.
+ *   NAME       name of the trial. "whole" trains in the directory whole/, all others in run/, one after the
+ *              other. They save a checkpoint at their last step.
  *   FIRST      the global step that the trial must resume from; 0: it begins before LAST
  *   LAST       the step at which the trial ends
  *   FETCHES    names of tensors to record in addition to the graph's values, with commas between them; "-": none
  *   DIRECTORY  the trials' directory, an absolute path
  *
- * What a trial writes there:
+ * A trial writes to DIRECTORY:
  *
  *   whole/, run/                       in place of the program's checkpoint_dir
  *   whole.summaries/, run.summaries/   in place of the program's summary_dir
  *   NAME.record   lines for each step: "STEP KIND CHECKSUM:BYTES DTYPE SHAPE VALUE NAME". KIND is state,
  *                 variable or value. VALUE is the number if the tensor has one element, else "-". State of hooks with
  *                 HS_HOOK_STATE_VARIES has no line.
- *   NAME.result   how the trial ended: "CODE STEP MESSAGE" with the last step that was recorded; -1: none
+ *   NAME.result   the end of the trial: "CODE STEP MESSAGE" with the last step that was recorded; -1: none
  *
  * The first training session of the process is recorded. After the last step, or when this session is closed, the process
  * writes the result and ends itself by SIGKILL, so that the program does not continue after the training. */

@@ -20,8 +20,8 @@ enum {
     MAX_WAIT_SECS = 7200
 };
 
-/* When to save, from the options for seconds, steps and a trigger. A trigger overrides the others. Neither seconds nor
- * steps: the default. HS_NEVER: off, unless the other one is set. */
+/* The schedule of saves, from the options for seconds, steps and a trigger. A trigger overrides the others. Neither seconds
+ * nor steps: the default. HS_NEVER: off, unless the other one is set. */
 typedef struct {
     double secs;
     int64_t steps;

@@ -170,7 +170,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return HS_OK;
 }
 
-/* Records the fetched values now, because they are not valid at the boundary any more. */
+/* Records the fetched values now, because at the boundary they are no longer valid. */
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     hs__recorder *r = self;
@@ -198,7 +198,7 @@ static hs_code add_states(lines *to, hs_raw_session *session, hs_error *err)
     return code;
 }
 
-/* With a list of its own, because a provider of state may have added a variable. */
+/* Makes a new list, because a provider of state may have added a variable. */
 static hs_code add_variables(lines *to, hs_raw_session *session, hs_error *err)
 {
     hs__save_list list;
@@ -225,8 +225,8 @@ static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs
     return HS_OK;
 }
 
-/* Saves a checkpoint and ends the trial. All hooks have seen the step, and the saver is the session's. So the program
- * could have saved this checkpoint here. */
+/* Saves a checkpoint and ends the trial. At this point all hooks have seen the step, and the saver is the session's, so the
+ * program could have saved the same checkpoint. */
 static hs_code finish(hs__recorder *r, hs_run_context *run, int64_t step, hs_error *err)
 {
     const hs_error none = {0};

@@ -40,7 +40,7 @@ typedef struct hs__runs {
 /* `element` is the size of an element. The size of neither box overflows. */
 hs__runs hs__runs_begin(const hs__box *from, const hs__box *to, size_t element);
 void hs__runs_next(hs__runs *runs);
-/* Where the last run ends in `from`. */
+/* End of the last run in `from`. */
 size_t hs__runs_end(const hs__runs *runs);
 /* `piece` holds bytes [at, at + n) of `from`. Copies the runs in it to `to`, and moves to the first run that is not
  * complete. */

@@ -57,8 +57,8 @@ typedef struct hs__bundle_writer {
     hs_code failed;             /* code of the first failed call; after finish, FAILED_PRECONDITION */
 } hs__bundle_writer;
 
-/* Opens the data file `path` as `shard` of `shards`. Close the writer, after a failure too. After a failure all other calls
- * fail with the same code, so that no incomplete bundle is finished. */
+/* Opens the data file `path` as `shard` of `shards`. Close the writer, also after a failure. After a failure all other
+ * calls fail with the same code, so that no incomplete bundle is finished. */
 hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, const char *path, int32_t shard,
                                int32_t shards, hs_error *err);
 /* Appends a host tensor. INVALID_ARGUMENT: the name is empty or already used. */
@@ -128,7 +128,7 @@ hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry
 /* As hs__bundle_check, but also checks that the data files have all bytes of the entry. Call it before you allocate memory
  * for them. DATA_LOSS, with the names of the slices, unless the slices of the tensor hold each element exactly once. */
 hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* How many bytes hs__bundle_read writes. For strings: the hs_string elements, and room for their bytes. */
+/* Returns the bytes that hs__bundle_read writes. For strings: the hs_string elements, and room for their bytes. */
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
 /* Reads and verifies a tensor, and converts it to this machine's byte order. DATA_LOSS names file and tensor. */
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
@@ -147,7 +147,7 @@ typedef struct hs__bundle_cursor {
 } hs__bundle_cursor;
 hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, hs_error *err);
 /* Reads the part `box` of a tensor, in row-major order. The box is within the shape, without lengths of -1. The first read
- * of a tensor, or of one of its stored slices, reads all of it to verify it. Later reads read only what they need.
+ * of a tensor, or of one of its stored slices, reads all of it to verify it. Later reads read only the bytes of the box.
  * UNIMPLEMENTED for strings. */
 hs_code hs__bundle_read_slice(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
                               hs_error *err);

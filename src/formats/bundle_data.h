@@ -12,7 +12,8 @@
  * - the length of each element as a varint;
  * - the masked CRC-32C of all lengths, each as 4 bytes (8 if it does not fit) in the bundle's byte order;
  * - the bytes of the elements.
- * The entry's checksum covers the lengths as they are checksummed, their checksum, and the bytes. */
+ * The entry's checksum covers the lengths (in the form of their checksum, 4 or 8 bytes each), their checksum, and the
+ * bytes. */
 
 /* Appends the lengths and their checksum. Returns the checksum of both, to continue with the elements' bytes. */
 uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_t n, bool big_endian);
@@ -20,7 +21,7 @@ uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_
 /* Data are read and checksummed in pieces that fit in the processor's cache. A piece is whole elements of every dtype. */
 enum { HS__BUNDLE_PIECE = 1 << 18 };
 
-/* A reader that has read nothing. Close it, after a failure too. `prefix` may be NULL. */
+/* Initializes a reader. Close it, also after a failure. `prefix` may be NULL. */
 hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 /* UNIMPLEMENTED: unknown dtype, or a rank above HS_MAX_RANK. DATA_LOSS: the number of bytes overflows. */
 hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
@@ -28,7 +29,7 @@ hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_
 int hs__bundle_compare_places(const hs__bundle_entry *a, const hs__bundle_entry *b);
 /* hs__bundle_locate of an entry that has data. Leaves its data file open. */
 hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* DATA_LOSS if `crc`, the unmasked checksum of what was read, is not the entry's. */
+/* Returns DATA_LOSS if `crc`, the unmasked checksum of the bytes that were read, differs from the entry's. */
 hs_code hs__bundle_check_crc(const hs__bundle_reader *reader, const hs__bundle_entry *entry, uint32_t crc, hs_error *err);
 /* Reads and verifies the numbers of a located entry in the bundle's byte order. If `whole`, `to` gets all of them. If not,
  * `to` has room for HS__BUNDLE_PIECE bytes, and each piece replaces the one before. `on_piece` (may be NULL) is called with

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the tensors of a bundle. A block is what the data file has of one entry: a whole tensor or a stored slice. */
+/* Reading the tensors of a bundle. A block is the part of a data file that belongs to one entry: a whole tensor or a stored
+ * slice. */
 #include "formats/bundle.h"
 
 #include "base/crc32c.h"

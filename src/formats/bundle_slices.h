@@ -6,9 +6,9 @@
 
 #include "bundle.pb-c.h"
 
-/* Tensors that are stored in slices, as TensorFlow's partitioned variables are: what the index says of the slices, and
- * whether they make up the tensor. An index is in the order of its keys: the slices of a tensor come one after the other,
- * in the order of their boxes, and all slices come before the first tensor's name. */
+/* Tensors that are stored in slices, as TensorFlow's partitioned variables are: reads the slices from the index, and checks
+ * that they make up the tensor. An index is in the order of its keys: the slices of a tensor come one after the other, in
+ * the order of their boxes, and all slices come before the first tensor's name. */
 
 /* Adds the slice that the index has under `key`. Ignores a key that is not a slice's, and a slice of a tensor that is not
  * stored in slices. */
@@ -20,7 +20,7 @@ hs_code hs__bundle_list_slices(hs__bundle_reader *reader, hs__bundle_entry *entr
  * ignored this key, or its tensor does not list the slice. */
 hs_code hs__bundle_check_slice(const hs__bundle_reader *reader, hs_bytes key, size_t *next, hs_error *err);
 
-/* Where in its tensor a slice lies. */
+/* Position of a slice in its tensor. */
 typedef struct hs__placed {
     hs__bundle_entry *entry; /* the reader's */
     hs__box box;             /* its lengths are those of the entry's shape */
@@ -31,7 +31,7 @@ typedef struct hs__layout {
     size_t n;
 } hs__layout;
 
-/* Where the slices of a tensor lie. DATA_LOSS, with the names of tensor and slices, unless they hold each element of the
+/* Positions of the slices in a tensor. DATA_LOSS, with the names of tensor and slices, unless they hold each element of the
  * tensor exactly once. The items belong to the reader and are valid until the layout of another tensor. The caller may
  * sort them. */
 hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err);

@@ -110,7 +110,8 @@ static hs_code align(hs__bundle_writer *writer, hs_error *err)
     return code;
 }
 
-/* Fills the entry, which has its name, for a tensor with the dtype and shape of `kind`, whose data come next. */
+/* Fills the entry, which has its name, for a tensor with the dtype and shape of `kind`. The next bytes of the file are its
+ * data. */
 static hs_code place_data(hs__bundle_writer *writer, const hs_tensor *kind, hs__bundle_entry *entry, hs_error *err)
 {
     hs_code code = align(writer, err);

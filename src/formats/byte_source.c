@@ -122,7 +122,7 @@ static hs_code refused(const hs__byte_source *source, int result, hs_error *err)
                         (unsigned long long)source->inflater->input_at, z->msg ? z->msg : "unknown format");
 }
 
-/* Decompresses the input into the window. False: it has no more output, or zlib failed. */
+/* Decompresses the input into the window. Returns false at the end of the output, or if zlib failed. */
 static bool inflate_some(hs__byte_source *source, int *result)
 {
     hs__inflater *in = source->inflater;

@@ -6,7 +6,7 @@
 
 #include <hooksess/tensor.h>
 
-/* What is computed of a tensor's bytes while they are written. */
+/* Checksum and check for NaN, computed over a tensor's bytes while they are written. */
 typedef struct hs__checked {
     uint32_t crc; /* CRC-32C, not masked */
     hs_nonfinite nonfinite;

@@ -201,7 +201,7 @@ static hs_code check_writer(const hs_record_writer *writer, hs_error *err)
     return hs__error_copy(err, &writer->error);
 }
 
-/* Records a disk error, which later calls return too, because the file may end inside a record. */
+/* Records a disk error. Later calls also return it, because the file may end inside a record. */
 static hs_code note(hs_record_writer *writer, hs_code code, const hs_error *error, hs_error *err)
 {
     if (code)

@@ -491,7 +491,7 @@ static void restore_knob(knob_state *knob, double value, const hs_env *env)
     hs_log(env, HS_LOG_INFO, "control: '%s' set from %s to %s, as in the checkpoint", knob->name, before, now);
 }
 
-/* For a knob that was set after the checkpoint was saved. */
+/* Undoes an order that was given after the checkpoint was saved. */
 static void undo_knob(knob_state *knob, const hs_env *env)
 {
     char before[32], now[32];
@@ -538,7 +538,7 @@ static hs_code load_knobs(knob_list *knobs, const hs_env *env, hs_state_reader *
 
 /* The hook. */
 
-/* What rank 0 sends to the other ranks. */
+/* The message from rank 0 to the other ranks. */
 typedef struct {
     int64_t is_set;
     double value;
@@ -705,8 +705,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return HS_OK;
 }
 
-/* At rank 0: sets the knobs for which orders were read, and fills the changes for the other ranks. Returns true if there is
- * one. */
+/* Called on rank 0: sets the knobs for which orders were read, and fills the changes for the other ranks. Returns true if
+ * there is a change. */
 static bool set_pending(control *hook)
 {
     bool any = false;

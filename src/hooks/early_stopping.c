@@ -97,7 +97,7 @@ static bool is_better(const early_stopping *hook, double value)
     return hook->larger_is_better ? value > known->best + hook->min_delta : value < known->best - hook->min_delta;
 }
 
-/* Records the value of a step. Returns true if it is the best so far. */
+/* Records the value of a step. Returns true if it is the best value up to now. */
 static bool record_value(early_stopping *hook, double value, int64_t step)
 {
     record *known = &hook->known;
@@ -119,8 +119,8 @@ static bool read_new_metric(const early_stopping *hook, const hs_raw_session *se
     return hook->metric && hs_raw_session_metric(session, hook->metric, value, step) && *step > hook->known.seen_step;
 }
 
-/* Gets the value that counts, which in a group is that of rank 0: then the call is collective, and the ranks have the same
- * record. Sets *found to false if there is no new value. */
+/* Gets the value to compare. In a group this is the value of rank 0, and the call is collective, so that all ranks have the
+ * same record. Sets *found to false if no new value exists. */
 static hs_code get_new_value(early_stopping *hook, hs_raw_session *session, double *value, int64_t *step, bool *found,
                              hs_error *err)
 {

@@ -6,7 +6,7 @@
 
 typedef struct {
     hs__hook_base base;
-    const char *const *names; /* a copy. NULL: args.fetches, or nothing to run */
+    const char *const *names; /* a copy. NULL: use args.fetches, or there are no ops to run */
     hs_run_args args;
     hs_final_values_fn done;
     void *user;

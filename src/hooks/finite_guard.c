@@ -37,7 +37,7 @@ typedef struct {
     char further[512]; /* the names of the others; "" if there are none */
 } finding;
 
-/* Text that is appended to, and cut if it is too long. */
+/* A text under construction. Text beyond its size is cut off. */
 typedef struct {
     char *to;
     size_t bytes, used;
@@ -350,7 +350,7 @@ enum {
 
 static const int64_t MOST_RUNS = INT64_MAX / 2;
 
-/* The part of the hook's state in checkpoints besides the timer and the losses. */
+/* The part of the hook's state in checkpoints that is neither the timer nor the losses. */
 typedef struct {
     hs__rollback_count rollback;
     int64_t skips; /* in a row */
@@ -552,7 +552,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return hook->update_op ? run_update_op(hook, run, err) : HS_OK;
 }
 
-/* For hs_gather_fn, at rank 0: keeps the first finding. */
+/* A hs_gather_fn for rank 0: keeps the first finding. */
 static void receive_finding(void *user, int32_t rank, hs_bytes bytes)
 {
     finding *found = user;
@@ -564,7 +564,7 @@ static void receive_finding(void *user, int32_t rank, hs_bytes bytes)
     snprintf(found->first, sizeof found->first, "rank %d: %.700s", (int)rank, first);
 }
 
-/* Collective in a group: if a rank has requested a rollback, all have its finding. */
+/* Collective in a group: if a rank has requested a rollback, copies its finding to all ranks. */
 static hs_code share_finding(finite_guard *hook, hs_raw_session *session, hs_error *err)
 {
     const hs_group *group = hs_raw_session_group(session);

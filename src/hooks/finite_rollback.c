@@ -217,8 +217,8 @@ static hs_code skip_batches_now(hs__rollback *rollback, hs_run_context *run, int
     return HS_OK;
 }
 
-/* Batches that were skipped since the restored state was saved are skipped again. Then come skip_batches, or those up to
- * the batch of the bad step. */
+/* Batches that were skipped since the restored state was saved are skipped again. Then the rollback skips skip_batches
+ * more, or the batches up to the batch of the bad step. */
 static int64_t batches_to_skip(const hs__rollback *rollback, int64_t skipped_before, int64_t bad_step, int64_t step)
 {
     int64_t again = skipped_before - rollback->restored.skipped;
@@ -289,7 +289,7 @@ hs_code hs__rollback_restore(hs__rollback *rollback, hs_run_context *run, int64_
     return code;
 }
 
-/* No restore decreases the number of rollbacks. The number of skipped batches is that of the state. */
+/* A restore never decreases the number of rollbacks. The number of skipped batches is restored from the state. */
 hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *loaded, hs_error *err)
 {
     if (loaded->rollbacks < 0 || loaded->rollbacks > MOST || loaded->skipped < 0 || loaded->skipped > MOST)

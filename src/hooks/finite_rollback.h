@@ -30,15 +30,15 @@ typedef struct hs__rollback {
 } hs__rollback;
 
 hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error *err);
-/* For the first run after each creation of the session: copies the state if no checkpoint can be restored instead. */
+/* Call in the first run after each creation of the session: copies the state if no checkpoint can be restored instead. */
 hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, hs_error *err);
-/* For the other runs: frees the snapshot if a later state was saved. */
+/* Call in the other runs: frees the snapshot if a later state was saved. */
 void hs__rollback_drop_outdated(hs__rollback *rollback, const hs_raw_session *session);
 /* False: max_rollbacks is reached. */
 bool hs__rollback_allowed(const hs__rollback *rollback);
 /* Rolls back from the bad step. On failure the state in memory is undefined, and saves are refused. */
 hs_code hs__rollback_restore(hs__rollback *rollback, hs_run_context *run, int64_t bad_step, const char *why, hs_error *err);
-/* For load_state. */
+/* Call in load_state. */
 hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *loaded, hs_error *err);
 void hs__rollback_close(hs__rollback *rollback);
 

@@ -30,7 +30,8 @@ void hs__spikes_reset(hs__spikes *spikes);
  * a spike, and then sets *mean and *zscore. A value that is not finite is neither a spike nor accepted. */
 bool hs__spikes_check(hs__spikes *spikes, size_t index, double value, double *mean, double *zscore);
 
-/* For the hook's state. If the window has another length, the last values that fit are loaded. */
+/* Save and load the series in the state of the hook. If the window has another length, the last values that fit are
+ * loaded. */
 hs_code hs__spikes_save(const hs__spikes *spikes, hs_state_writer *out, hs_error *err);
 hs_code hs__spikes_load(hs__spikes *spikes, hs_state_reader *in, hs_error *err);
 

@@ -9,7 +9,7 @@
 
 typedef struct hs__line_file hs__line_file;
 
-/* How lines are read back. */
+/* Parser for the lines of an existing file. */
 typedef struct hs__line_reader {
     /* True if this can be the first line of such a file. */
     bool (*fits)(const void *user, const char *line, size_t bytes);
@@ -19,7 +19,7 @@ typedef struct hs__line_reader {
     const char *columns; /* for a message: whose columns the file should have */
 } hs__line_reader;
 
-/* How much of an existing file is kept.
+/* The part of an existing file to keep.
  *
  *   HS__KEEP_NONE    nothing; the file is renamed
  *   HS__KEEP_BYTES   the lines in the first `bytes` bytes

@@ -5,7 +5,7 @@
 #include <hooksess/hook.h>
 #include <hooksess/tf1/scaffold.h>
 
-/* What several hooks look up in the backend of a session. */
+/* Objects that several hooks look up in the backend of a session. */
 
 const hs_env *hs__session_env(const hs_raw_session *session);
 /* Finds a variable by its name. Returns false if no variable has it. */

@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* How the built-in hooks are made. A constructor cannot fail: if the options are invalid or memory is exhausted, it returns
- * a hook whose begin reports the error. */
+/* Helpers for constructors of built-in hooks. A constructor cannot fail: if the options are invalid or memory is exhausted,
+ * it returns a hook whose begin reports the error. */
 
 /* The state of each built-in hook begins with this. */
 typedef struct hs__hook_base {

@@ -128,7 +128,7 @@ static hs_code locate(void *user, size_t bytes, bool allocate, void **data, hs_e
     return HS_OK;
 }
 
-/* For the init op, and for a checkpoint that was saved before the average began. */
+/* Resets a late average: in the init op, and after the restore of a checkpoint that was saved before the average began. */
 static hs_code reset_late(void *user, const hs_tensor *value, hs_error *err)
 {
     (void)value, (void)err;

@@ -4,7 +4,7 @@
 
 #include <hooksess/hook.h>
 
-/* What built-in hooks do in a group of processes. Without a group, the rank is 0, and nothing is sent. */
+/* Calls that built-in hooks make in a group of processes. Without a group, the rank is 0, and nothing is sent. */
 
 int32_t hs__session_rank(const hs_raw_session *session);
 
@@ -21,8 +21,8 @@ hs_code hs__add_rank(void *hook, const hs_raw_session *session, char **path, hs_
 
 /* Collective, in a boundary. Returns HS_OK on all ranks, or HS_CANCELLED if another rank has failed. */
 hs_code hs__check_ranks(hs_raw_session *session, hs_error *err);
-/* Collective, in a boundary. If `wanted` is true on rank 0, copies its `data` to all ranks. Sets *sent to that on all
- * ranks. */
+/* Collective, in a boundary. If `wanted` is true on rank 0, copies the `data` of rank 0 to all ranks. Sets *sent to the
+ * `wanted` of rank 0. */
 hs_code hs__send_from_chief(hs_raw_session *session, bool wanted, void *data, size_t bytes, bool *sent, hs_error *err);
 
 #endif

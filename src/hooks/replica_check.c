@@ -60,8 +60,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 
 /* The checksums of all variables. */
 
-/* Sets *index to that of the next variable, from *index on, that must be the same on all ranks. Returns false if there are
- * no more. Ranks may differ in their local variables. */
+/* Advances *index to the next variable, from *index on, that must be the same on all ranks. Returns false if no such
+ * variable follows. Ranks may differ in their local variables. */
 static bool find_variable(hs_backend backend, size_t *index, hs_variable *variable)
 {
     hs_variable_slice slice;
@@ -108,7 +108,7 @@ typedef struct {
     bool *differs;  /* one for each variable */
 } comparison;
 
-/* What rank 0 finds. */
+/* Result of the comparison on rank 0. */
 typedef struct {
     int64_t variable; /* the first that differs */
     int64_t n;        /* variables that differ */

@@ -18,16 +18,17 @@ typedef struct hs__sampler {
     bool begun, fires_first, samples_now;
 } hs__sampler;
 
-/* For begin. */
+/* Call in begin. */
 void hs__sampler_reset(hs__sampler *sampler);
-/* For after_create_session, and after a restore: forgets the step. */
+/* Call in after_create_session, and after a restore: forgets the step. */
 void hs__sampler_restart(hs__sampler *sampler);
-/* For before_run: sets *args if this run is sampled. The errors are those of hs_run_context_global_step. */
+/* Call in before_run: sets *args if this run is sampled. The errors are those of hs_run_context_global_step. */
 static inline hs_code hs__sampler_before(hs__sampler *sampler, hs_run_context *run, const hs_run_args **args,
                                          hs_error *err);
-/* For after_run: sets *samples to true if this run was sampled. A hook that may miss runs sets clock.has_step to false. */
+/* Call in after_run: sets *samples to true if this run was sampled. A hook that may miss runs sets clock.has_step to
+ * false. */
 static inline hs_code hs__sampler_after(hs__sampler *sampler, hs_run_context *run, bool *samples, hs_error *err);
-/* For end: if the trigger has `last` and this step was not sampled, fetches in a separate run. */
+/* Call in end: if the trigger has `last` and this step was not sampled, fetches in a separate run. */
 hs_code hs__sampler_end(hs__sampler *sampler, hs_raw_session *session, const hs_run_values **values, bool *samples,
                         hs_error *err);
 

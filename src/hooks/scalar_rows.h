@@ -13,7 +13,7 @@
 /* The last value of each metric of the session's board, and whether a row has it. A restore clears the session's board, so
  * the metrics that no row has are saved in the checkpoint. */
 typedef struct hs__board_metric {
-    int64_t known, shown; /* 0 or 1. known: the metric was set; shown: a row has it */
+    int64_t known, shown; /* 0 or 1. known: the metric was set; shown: at least one row contains it */
     int64_t step;
     double value;
 } hs__board_metric;

@@ -261,8 +261,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return set_number(hook, step, err);
 }
 
-/* State: the factor and the number. If the number is a variable, the checkpoint has it, too. The factor includes a change
- * that others made since the run began. */
+/* State: the factor and the number. If the number is a variable, the checkpoint also contains it. The factor includes a
+ * change by other code since the run began. */
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {

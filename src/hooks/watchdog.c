@@ -19,7 +19,7 @@ enum { LINE = 512, NAME = 128 };
 /* The longest time that close waits for a blocked heartbeat thread. */
 static const double PATIENCE_SECS = 10;
 
-/* What the heartbeat file reports. The watchdog's thread writes it; each field is atomic by itself. */
+/* Contents of the heartbeat file. The watchdog's thread writes it; each field is atomic by itself. */
 typedef struct {
     atomic_int phase;           /* an hs_phase */
     _Atomic(const char *) hook; /* valid as long as the session */
@@ -35,7 +35,7 @@ typedef struct {
     hs_thread *thread;
     double every_n_secs;
     bool failed;           /* a write failed, which was logged */
-    atomic_bool abandoned; /* close does not wait any more: the log may not exist */
+    atomic_bool abandoned; /* close has stopped waiting: the log may not exist */
     char *tmp;             /* "PATH.tmp" */
     char path[];
 } heartbeat;
@@ -308,7 +308,7 @@ static void skip_suspension(watchdog *w, int64_t now)
 static void poll_progress(watchdog *w)
 {
     idle_time next = {.phase = HS_PHASE_INIT, .hook = ""};
-    int64_t now = hs_env_monotonic_ns(w->env); /* before the phase is read, so that the time is not too long */
+    int64_t now = hs_env_monotonic_ns(w->env); /* read before the phase, so that the time is not too long */
     hs_raw_session *session = atomic_load(&w->session);
     if (session)
         next.phase = hs_raw_session_phase(session, &next.hook, &next.progress);

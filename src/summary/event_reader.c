@@ -61,7 +61,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds the files of the directory whose names sort after the last known one. */
+/* Adds the files of the directory whose names sort after the last file in the list. */
 static hs_code update_files(event_files *files, hs_error *err)
 {
     addition adding = {files, files->n, HS_OK, err};
@@ -126,7 +126,7 @@ struct hs_event_reader {
     size_t current; /* index in files.paths */
     hs__record_reader records;
     bool is_open;  /* the current file is open */
-    bool is_final; /* the current file does not grow any more */
+    bool is_final; /* the current file is complete */
     hs__event_values values;
     hs_event event;
     int64_t damages;
@@ -287,7 +287,7 @@ static hs_code next_file(hs_event_reader *reader, hs_error *err)
     if (reader->is_open && is_last(reader) && reader->options.follow)
         return HS_OUT_OF_RANGE;
     if (reader->is_open && !reader->is_final) {
-        reader->is_final = true; /* first read what was written before the later file was created */
+        reader->is_final = true; /* first read the records that were written before the later file was created */
         return HS_OK;
     }
     if (reader->is_open) {
@@ -321,7 +321,7 @@ static hs_code read_record(hs_event_reader *reader, hs_bytes *record, hs_error *
     return code ? code : HS_DATA_LOSS;
 }
 
-/* Reads the next event of the current file. OUT_OF_RANGE: it has no more. */
+/* Reads the next event of the current file. OUT_OF_RANGE: the file has no more events. */
 static hs_code read_event(hs_event_reader *reader, hs_error *err)
 {
     for (;;) {

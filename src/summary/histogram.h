@@ -4,7 +4,7 @@
 
 #include "base/env.h"
 
-/* TensorFlow's histogram: numbers of values between edges of which each is 1.1 times the one before. */
+/* TensorFlow's histogram: the number of values in each bucket. Each edge is 1.1 times the previous edge. */
 
 enum {
     HS__EDGES_A_SIDE = 775, /* per sign: 1e-12 times powers of 1.1 up to below 1e20, and the largest double */

@@ -10,7 +10,7 @@
 
 enum { LANES = 8, FLOAT_SHIFT = 23 - HS__CELL_BITS, DOUBLE_SHIFT = 52 - HS__CELL_BITS };
 
-/* The first cell of doubles begins at 2^-41. All smaller magnitudes are in it, too. */
+/* The first cell of doubles begins at 2^-41. It also contains all smaller magnitudes. */
 enum { FIRST_CELL = (1023 - 41) << HS__CELL_BITS };
 
 /* Most x86 processors have wider vectors than the minimum for which the library is compiled. */
@@ -93,7 +93,7 @@ static void make_tables(void)
 {
     make_edges(tables.edges);
     const double *positive = tables.edges + HS__EDGES_A_SIDE + 1;
-    for (int sign = 0; sign < 2; sign++) { /* negative numbers have the edge 0, too; -0 is not beyond it */
+    for (int sign = 0; sign < 2; sign++) { /* negative numbers also have the edge 0; -0 is not beyond it */
         const uint32_t n = HS__EDGES_A_SIDE + (uint32_t)sign;
         make_float_cells(tables.float_cells, positive - sign, n, sign);
         make_double_cells(tables.double_edge[sign], tables.double_place[sign], positive - sign, n, sign);

@@ -22,7 +22,7 @@ enum { METRIC_NAME = 1, METRIC_DISPLAY_NAME = 3, METRIC_DESCRIPTION, METRIC_DATA
 enum { START_HPARAM = 1, START_MODEL_URI, START_MONITOR_URL, START_GROUP, START_TIME };
 enum { VALUE_NUMBER = 2, VALUE_STRING, VALUE_BOOL }; /* google.protobuf.Value */
 
-/* A value whose metadata contains what is appended between begin and end. */
+/* A value whose metadata contains all bytes appended between begin and end. */
 typedef struct {
     hs__value value;
     size_t metadata, plugin, content, data;

@@ -141,7 +141,7 @@ typedef struct {
     size_t n;
 } lanes;
 
-/* The first lane that is free at that time. If no lane is free: a new one, or the one that is free first. */
+/* Returns the first lane that is free at that time. If no lane is free: a new lane, or the lane that becomes free first. */
 static size_t choose_lane(lanes *of, int64_t begin_ns)
 {
     size_t soonest = 0;

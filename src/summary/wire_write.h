@@ -12,7 +12,7 @@ void hs__put_float(hs__buffer *out, uint32_t field, float value);
 void hs__put_double(hs__buffer *out, uint32_t field, double value);
 void hs__put_string(hs__buffer *out, uint32_t field, const char *text); /* NULL: omitted */
 
-/* A field that contains what is appended between begin and end. Pass the result of begin to end. */
+/* A field that contains all bytes appended between begin and end. Pass the result of begin to end. */
 size_t hs__begin_field(hs__buffer *out, uint32_t field);
 void hs__end_field(hs__buffer *out, size_t begun);
 

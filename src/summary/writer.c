@@ -326,7 +326,7 @@ hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *
     if (!writer)
         return no_writer(err);
     pthread_mutex_lock(&writer->lock);
-    uint64_t wanted = writer->added; /* does not wait for events that are added meanwhile */
+    uint64_t wanted = writer->added; /* does not wait for events that other threads add during the flush */
     int64_t failures = writer->status.failures;
     while (!is_over(writer, wanted, sync, failures)) {
         writer->flush_wanted = true;

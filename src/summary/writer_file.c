@@ -120,7 +120,7 @@ static hs_code replace(hs_summary_writer *writer, hs__file file, char *path, uin
     writer->file = file;
     writer->file_bytes = bytes;
     if (old.handle && !writer->unsynced.code)
-        hs__file_sync(&old, &writer->unsynced); /* a later flush covers the old file, too */
+        hs__file_sync(&old, &writer->unsynced); /* a later flush also covers the old file */
     hs__file_close(&old, writer->unsynced.code ? NULL : &writer->unsynced);
     return HS_OK;
 }

@@ -12,7 +12,7 @@
 
 enum { SECOND = 1000000000, SLACK = 4096 };
 
-/* One turn of the thread. */
+/* One iteration of the thread's loop. */
 typedef struct {
     bool sync, closing, last;
     bool wrote;          /* the whole buffer was written */

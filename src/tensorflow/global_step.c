@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which ops change it? */
+/* Find the ops that change the global step. */
 
 typedef enum {
     READS,
@@ -127,7 +127,7 @@ static hs_code mark_all_users(hs__tf_backend *backend, const hs__tf_variable *va
     return code;
 }
 
-/* Which writers run with each op? */
+/* Find the writers that run with each op. */
 
 static bool is_switch(const char *type)
 {

@@ -44,7 +44,7 @@ bool hs__tf_read_field(const unsigned char **at, const unsigned char *end, hs__t
     return true;
 }
 
-/* What kind of file is it? */
+/* The format of the file. */
 
 /* Text has no control characters except white space; a binary file has. */
 static bool is_text(hs_bytes file)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads TensorFlow's library, and discards its log output meanwhile. */
+/* Loads TensorFlow's library, and discards the log output of the load. */
 #include "tensorflow/tf_api.h"
 
 #include <dlfcn.h>

@@ -101,7 +101,7 @@ static hs_code list_closer(hs__tf_backend *backend, TF_Operation *queue, bool re
     return code || !closer ? code : list_op(backend, closers, closer, err);
 }
 
-/* Ops that are added meanwhile come last in the graph, and are not queues. */
+/* Ops that this function adds come last in the graph, and are not queues. */
 hs_code hs__tf_find_closers(hs__tf_backend *backend, bool remote, hs__tf_ops_list *closers, bool *has_queues, hs_error *err)
 {
     hs_code code = HS_OK;

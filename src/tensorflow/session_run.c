@@ -222,7 +222,7 @@ static hs_code fetch_level(hs__tf_session *session, hs__tf_level *level, const h
 static hs_code run_level(hs__tf_session *session, hs__tf_level *level, hs_backend_call *call, hs_error *err)
 {
     const hs__tf_backend *backend = session->link->backend;
-    bool runs = level->n_results || level->n_targets; /* TensorFlow refuses to do nothing */
+    bool runs = level->n_results || level->n_targets; /* TensorFlow refuses a run without outputs and ops */
     hs_code code = runs ? hs__tf_check_peers(session->link, err) : HS_OK;
     if (!code && runs)
         code = fetch_level(session, level, call, err);

@@ -38,7 +38,7 @@ static bool must_close(struct hs__tf_watch *watch)
     return stop;
 }
 
-/* One run for each queue: if one of them cannot be closed, the others still are. */
+/* Closes each queue in a separate run: if one queue cannot be closed, the others still are. */
 static void close_queue(const struct hs__tf_watch *watch, TF_Operation *op)
 {
     const hs__tf_api *tf = &watch->link->backend->tf;

@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-/* TensorFlow's graph, and what the backend knows about it. */
+/* TensorFlow's graph, and the facts that the backend caches about it. */
 
 /* The number of a reference type is the number of its base type plus this. */
 enum { HS__TF_REFERENCES = 100 };

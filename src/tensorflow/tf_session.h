@@ -82,7 +82,8 @@ hs_code hs__tf_check_peers(hs__tf_link *link, hs_error *err);
  * TensorFlow creates immediately. */
 hs_code hs__tf_link_open(hs__tf_link *link, hs_error *err);
 /* Closes the TF_Session: runs of other handles end with CANCELLED. If a cluster does not close it within the time limit, a
- * thread continues, and the log gets a warning. A cluster's failure is a warning too, as nothing is lost. */
+ * thread continues the close, and the log gets a warning. A cluster's failure is also only a warning, because no data are
+ * lost. */
 hs_code hs__tf_link_close(hs__tf_link *link, hs_error *err);
 
 /* session_run.c */

@@ -127,7 +127,7 @@ hs_code hs__tf_view(const hs__tf_backend *backend, TF_Tensor *tensor, hs_string 
         view->data = tf->TensorData(tensor);
         view->bytes = tf->TensorByteSize(tensor);
     }
-    /* An empty tensor needs a pointer too: data NULL means that an op without a value was fetched. */
+    /* An empty tensor also needs a pointer: data NULL means that an op without a value was fetched. */
     static char empty[16];
     if (!view->data)
         view->data = empty;

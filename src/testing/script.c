@@ -26,7 +26,7 @@ typedef struct item {
 
 typedef enum { RUN_EVENT, OPEN_EVENT } event_type;
 
-/* What happens in a run, or when a session is opened. */
+/* Effects of a run, or of opening a session. */
 typedef struct event {
     struct event *next;
     event_type type;
@@ -246,7 +246,7 @@ static event *find_event(const hs_script *script, event_type type, size_t n)
     return at;
 }
 
-/* Sets *out to the event of a run or open, a new one if it has none. */
+/* Sets *out to the event of a run or open. Creates the event if it does not exist. */
 static hs_code event_at(hs_script *script, event_type type, size_t n, event **out)
 {
     if (!script || n == 0)
@@ -356,9 +356,7 @@ static const hs_env *backend_env(void *self)
 
 static hs_code backend_status(void *self, hs_error *err)
 {
-    return self ? HS_OK
-                : hs_error_set(err, HS_RESOURCE_EXHAUSTED,
-                               "there is no script (NULL, as hs_script_new returns it where there is no memory)");
+    return self ? HS_OK : hs_error_set(err, HS_RESOURCE_EXHAUSTED, "the script is NULL: hs_script_new has failed");
 }
 
 static hs_code backend_find(void *self, const char *name, hs_node *node, hs_error *err)

@@ -75,7 +75,7 @@ typedef struct hs__round {
     int32_t n_joined, n_left;
     uint64_t words[8];
     void *data;      /* result of a broadcast or a sum */
-    hs_bytes *parts; /* of each rank: the copy of what it sends in a gather; its numbers in a sum. NULL: not allocated */
+    hs_bytes *parts; /* for each rank: a copy of its part of a gather, or its numbers in a sum. NULL: not allocated */
     hs__rank *waiters;
 } hs__round;
 
@@ -115,11 +115,11 @@ struct hs_simulation {
 
 /* Returns a random number below n. */
 uint32_t hs__simulation_random(hs_simulation *simulation, uint32_t n);
-/* Passes the turn to the next rank, and returns when this rank has it again. Releases the lock meanwhile. */
+/* Passes the turn to the next rank, and returns when this rank has the turn again. Releases the lock while waiting. */
 void hs__rank_yield(hs__rank *rank);
-/* Gives the first turn. Releases the lock. */
+/* Passes the turn to the first rank. Releases the lock. */
 void hs__simulation_begin(hs_simulation *simulation);
-/* The rank can run again. `code`: of the call that it waits in. */
+/* Makes the rank ready to run. `code`: result of the call in which it waits. */
 void hs__rank_wake(hs__rank *rank, hs_code code);
 /* The rank joins no further calls, for `reason`; `failed`: because it failed. With a detector, the ranks that wait for it
  * wake. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rank of a simulation runs next; what happens if none can; failures of ranks. */
+/* Schedules the ranks of a simulation, and handles deadlocks and failures of ranks. */
 #include "testing/simulation.h"
 
 #include <errno.h>
@@ -114,7 +114,7 @@ void hs__simulation_break(hs_simulation *simulation, hs_code code, const char *f
             hs__rank_wake(&simulation->ranks[i], code);
 }
 
-/* What a rank does, for the message of a deadlock. */
+/* Describes the activity of a rank, for the message of a deadlock. */
 enum { FROZEN = HS__N_COLLECTIVES, KILLED, ENDED, N_ACTIVITIES };
 
 static int activity_of(const hs__rank *rank)
@@ -131,7 +131,7 @@ static int activity_of(const hs__rank *rank)
     }
 }
 
-/* Appends to a text that is cut if it is too long. */
+/* Appends to a text. Cuts it off if it is too long. */
 static void append(char text[HS_MESSAGE_SIZE], const char *format, ...) HS_PRINTF(2, 3);
 static void append(char text[HS_MESSAGE_SIZE], const char *format, ...)
 {
@@ -184,7 +184,7 @@ static void report_deadlock(hs_simulation *simulation)
     hs__simulation_break(simulation, HS_INTERNAL, "deadlock: %s", text);
 }
 
-/* The detector reports the first frozen rank that is not reported yet. Returns false if there is none. */
+/* The detector reports the first frozen rank that is not reported yet. Returns false if no such rank exists. */
 static bool report_frozen(hs_simulation *simulation)
 {
     for (int32_t i = 0; i < simulation->rank_count; i++) {
@@ -216,7 +216,7 @@ static void time_out(hs_simulation *simulation)
     hs__simulation_cut(simulation, HS__PLANE_GROUP, round->index, -1, &reason);
 }
 
-/* No rank can run. Makes one ready, and returns true; or returns false if all have ended. */
+/* Called if no rank can run. Makes one rank ready and returns true, or returns false if all ranks have ended. */
 static bool resolve(hs_simulation *simulation)
 {
     int32_t n_waiting = simulation->n_waiting[HS__PLANE_GROUP] + simulation->n_waiting[HS__PLANE_PROGRAM];
@@ -240,7 +240,7 @@ static bool resolve(hs_simulation *simulation)
     return true;
 }
 
-/* Removes the next rank from those that can run. NULL: all have ended. */
+/* Removes the next rank from the ranks that can run. Returns NULL if all ranks have ended. */
 static hs__rank *pick_next(hs_simulation *simulation)
 {
     for (;;) {

@@ -602,7 +602,7 @@ static hs_code report_stragglers(const joining *j, hs_code failed, hs_error *err
                         names);
 }
 
-/* From now on hs_coordinator_request_stop returns errors to its caller, because no join will report them. */
+/* After this, hs_coordinator_request_stop returns errors to its caller, because no join will report them. */
 static hs_code end_join(hs_coordinator *coordinator, hs_error *err)
 {
     hs__monitor_lock(&coordinator->monitor);

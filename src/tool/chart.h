@@ -23,7 +23,7 @@ typedef struct chart {
 
 /* Sets the ranges to those of the finite points. False: there are none. */
 bool chart_fit(chart *c);
-/* Where a value is in the range, from 0 to 1. */
+/* Position of a value in the range, from 0 to 1. */
 double chart_part(double value, double min, double max);
 /* Round numbers in a range, about `wanted` of them. Returns their number, at most MOST_TICKS. */
 enum { MOST_TICKS = 24, TICK_TEXT = 32 };

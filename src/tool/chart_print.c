@@ -107,7 +107,7 @@ static void print_cells(const canvas *on, int row)
     puts("");
 }
 
-/* The labels of the rows: a tick, or nothing. */
+/* The labels of the rows: a tick, or an empty text. */
 typedef char label[TICK_TEXT];
 
 static int make_labels(const canvas *on, label *labels)

@@ -62,8 +62,8 @@ static void write_axes(const chart *c, FILE *to)
     fprintf(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6);
 }
 
-/* A polyline that is being written. Of the points at one horizontal position, only the first, the lowest, the highest and
- * the last are written, so that long runs give small files. */
+/* A polyline under construction. Of the points at one horizontal position, only the first, the lowest, the highest and the
+ * last are written, so that long runs give small files. */
 typedef struct {
     const chart *chart;
     FILE *to;

@@ -11,7 +11,7 @@
 
 /* Comparing two tensors. */
 
-/* What differs between two host tensors of the same dtype and shape. */
+/* The differences between two host tensors of the same dtype and shape. */
 typedef struct {
     uint64_t elements, differing; /* bit by bit */
     uint64_t first;               /* flat index of the first that differs */

@@ -103,7 +103,7 @@ static void sort(checkpoint_list *list, int (*compare)(const void *a, const void
         qsort(list->rows, list->n, sizeof *list->rows, compare);
 }
 
-/* Adds the size of a file to its checkpoint. Files that vanish meanwhile do not count. */
+/* Adds the size of a file to its checkpoint. Files that were deleted since the listing do not count. */
 static void add_file(checkpoint_list *list, const char *directory, const char *name)
 {
     const hs_file_system *files = &hs_env_default()->files;

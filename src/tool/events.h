@@ -7,7 +7,7 @@
 /* Reads the events of a file or directory. */
 typedef struct events {
     hs_event_reader *reader;
-    uint64_t damages;                                           /* number of damaged places so far */
+    uint64_t damages;                                           /* number of damaged places found */
     uint64_t torn;                                              /* those at which a file ends inside a record */
     void (*damaged)(void *user, const hs_event_damage *damage); /* NULL: damage is printed on standard error */
     void *user;
@@ -35,8 +35,8 @@ void must_add(void *row, void **tree, int (*compare)(const void *a, const void *
 /* True if a tag is `pattern`, or matches it with * and ?. NULL: all tags. */
 bool is_wanted_tag(const char *pattern, hs_string tag);
 
-/* False, and prints an error, if an output must not be renamed to `path`, as it is a device (also /dev/stdout, a link to
- * one), a FIFO or a directory. */
+/* Returns false, and prints an error, if an output must not be renamed to `path`, because `path` is a device (also
+ * /dev/stdout, a link to a device), a FIFO or a directory. */
 bool can_be_replaced(const char *path);
 
 /* The size of a file. 0: unknown. */

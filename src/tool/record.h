@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Compares the records of two trials of a resume (src/drivers/resume_trial.h describes the files). Only one step of each record is
- * in memory. */
+/* Compares the records of two trials of a resume (src/drivers/resume_trial.h describes the files). Only one step of each
+ * record is in memory. */
 
 /* A variable, state or value that differs. */
 typedef struct record_difference {
@@ -25,9 +25,9 @@ typedef struct comparison {
     struct record *runs; /* two; they own the texts */
 } comparison;
 
-/* Compares the steps after `after` up to `last`, and stops at the first one that differs. `ignore`: names separated by
- * commas; may be NULL. False: a record could not be read; the error is printed. Free the comparison, after a failure too.
- */
+/* Compares the steps after `after` up to `last`, and stops at the first different step. `ignore`: names separated by
+ * commas; may be NULL. Returns false if a record could not be read; the error is printed. Free the comparison, also after a
+ * failure. */
 bool compare_records(comparison *c, const char *uninterrupted, const char *resumed, int64_t after, int64_t last,
                      const char *ignore);
 void free_comparison(comparison *c);

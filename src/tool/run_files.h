@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a run writes to its directory: status.json, outcome.json (hooks/run_status.h), and a lock (checkpoint.h). */
+/* Files that a run writes to its directory: status.json, outcome.json (hooks/run_status.h), and a lock (checkpoint.h). */
 
 /* Reads a file of the directory. Returns an object, which the caller frees with json_decref. NULL: the file does not exist,
  * or *damaged is set to true, and an error is printed. */

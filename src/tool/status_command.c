@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the newest event file says of the run since its last start. */
+/* Contents of the newest event file since the last start of the run. */
 typedef struct {
     bool any;
     int64_t first_step, last_step;
@@ -104,7 +104,7 @@ static void read_progress(run *r)
     free(name);
 }
 
-/* Alive or not. */
+/* State of the process. */
 
 static bool is_on_this_host(const json_t *status)
 {
@@ -169,7 +169,7 @@ static const char *state_of(const run *r)
     return is_alive(r->status) ? "running" : "crashed";
 }
 
-/* How far, how fast. */
+/* Progress and speed. */
 
 static void note_seen(run *r, const json_t *object)
 {

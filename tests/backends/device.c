@@ -18,7 +18,7 @@ static hs_code copy(device *d, void *to, const void *from, size_t bytes, hs_erro
 {
     d->strangers += !pthread_equal(d->thread, pthread_self());
     if (d->fails_in && --d->fails_in == 0)
-        return hs_error_set(err, d->code, "the device has lost what it was doing");
+        return hs_error_set(err, d->code, "the device has lost its work");
     device_enter(d);
     memcpy(to, from, bytes);
     device_leave(d);

@@ -13,7 +13,7 @@ typedef struct file_spy {
     /* Failures. `matches` counts the calls of `what` on paths that contain `where`; NULL: any. */
     const char *what, *where;
     size_t fail_at; /* the number of the match that fails, counted from 1; 0: none */
-    bool fail_on;   /* all later matches fail, too */
+    bool fail_on;   /* all later matches also fail */
     hs_code code;   /* the code of the failure */
     bool silent;    /* do not set the error */
     size_t matches;

@@ -202,7 +202,8 @@ static void a_new_file_must_not_be_there(void **state)
     assert_content("f", "first");
 }
 
-/* What another user may have placed under the name of a new file. The victim's file is "victim" with the text "mine". */
+/* Objects that another user may have placed under the name of a new file. The victim's file is "victim" with the text
+ * "mine". */
 
 static void plant_link(const char *name)
 {

@@ -268,7 +268,7 @@ static void a_missing_directory_is_not_found(void **state)
     assert_null(lock);
 }
 
-/* What another user may have placed there. */
+/* Objects that another user may have placed there. */
 
 static void assert_text(const char *name, const char *expected)
 {

@@ -275,7 +275,7 @@ static void no_memory_names_the_purpose(void **state)
     assert_fails(hs__no_memory(&err, 12345, "a list"), HS_RESOURCE_EXHAUSTED, &err, "a list (12345 bytes)");
 }
 
-/* The code that a callback returns wins over what it wrote into the error. */
+/* The code that a callback returns has priority over the code in the error that it has set. */
 
 static void normalizing_fills_an_unset_error(void **state)
 {

@@ -246,7 +246,7 @@ static hs_code to_host(void *user, void *host, const void *data, size_t bytes, h
 static hs_code from_host(void *user, void *data, const void *host, size_t bytes, hs_error *err)
 {
     (void)user, (void)data, (void)host, (void)bytes;
-    return hs_error_set(err, HS_INTERNAL, "nobody writes");
+    return hs_error_set(err, HS_INTERNAL, "writes are not expected");
 }
 
 static hs_memory memory_of(device *d)

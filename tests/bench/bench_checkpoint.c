@@ -144,7 +144,7 @@ static double step(const model *m)
     return bench_now() - start;
 }
 
-/* How long a save blocks the thread; with OVERLAP, including the next step. */
+/* Time for which a save blocks the thread; with OVERLAP, including the next step. */
 static double save(const model *m, const char *prefix, int how)
 {
     hs_error err = {0};
@@ -380,7 +380,7 @@ static void bench_small(model *m, const char *directory)
     hs_checkpoint_remove(NULL, prefix[1], NULL);
 }
 
-/* As two processes save half of the variables each. */
+/* Two processes save half of the variables each. */
 static void bench_merging(const model *m, const char *directory)
 {
     model halves[2] = {{.data = m->data, .bytes = m->bytes / 2}, {.bytes = m->bytes / 2, .first = TENSORS}};

@@ -15,7 +15,7 @@ typedef struct machine_save {
     int64_t name, content;
 } machine_save;
 
-/* How the machine saves. */
+/* Kind of the machine's saves. */
 typedef struct machine_kind {
     bool large;    /* saves the table as well */
     int shards;    /* data files; 0: 1 */
@@ -26,7 +26,7 @@ typedef struct machine {
     disk disk;
     machine_save saves[MOST_SAVES]; /* saves that were started, in order */
     size_t begun;
-    int64_t contents; /* number of contents so far */
+    int64_t contents; /* number of contents made */
     size_t sure;      /* number of durable saves: a restart must find the last of them or a later one */
     bool settled;     /* the restored checkpoint is durable */
     size_t at;        /* the model has the contents of this save, counted from 1; 0: its initial contents */
@@ -57,19 +57,21 @@ void machine_free(machine *c);
 void machine_start(machine *c);
 /* The process ends normally. */
 void machine_end(machine *c);
-/* The power is cut: the process has no effect any more. */
+/* The power is cut: the process has no further effect. */
 void machine_lose_power(machine *c, disk_loss loss);
-/* The process is killed. What it wrote stays in the cache of the system. */
+/* The process is killed. Its writes stay in the cache of the system. */
 void machine_lose_process(machine *c);
 
 /* Saves the next contents. They are durable if this returns HS_OK while the power is on. */
 hs_code machine_save_as(machine *c, int64_t name);
-/* Restores the newest checkpoint. It must be one that was started, not older than the last durable one, and equal bit by
- * bit. An error fails the test, unless the power is off or a call was made to fail: then this returns false. */
+/* Restores the newest checkpoint. Its save must have been started, it must not be older than the last durable checkpoint,
+ * and it must be equal bit by bit. An error fails the test, unless the power is off or a call was made to fail: then this
+ * returns false. */
 bool machine_restore(machine *c);
 /* Restores, and saves twice. Returns false if power or disk failed. */
 bool machine_resume(machine *c);
-/* The directory has the two checkpoints that were saved last, the state file and the lock, and no more. */
+/* Asserts that the directory has the two checkpoints that were saved last, the state file and the lock, and no other
+ * files. */
 void machine_check_files(const machine *c);
 /* Starts, resumes, checks its files, and restores its last save after all unsynced data are lost. */
 void machine_recover(machine *c);

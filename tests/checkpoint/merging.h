@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_CHECKPOINT_MERGING_H
 #define HS_TESTS_CHECKPOINT_MERGING_H
 
-/* What the tests of merging share: small checkpoints in the test's directory. */
+/* Shared by the tests of merging: small checkpoints in the test's directory. */
 
 #include "formats/bundles.h"
 

@@ -310,7 +310,7 @@ static void a_directory_held_by_another_process_is_not_changed(void **state)
     assert_ok(code, &f->err); /* writing a file next to it is not a save */
 }
 
-/* What fails. */
+/* Failures. */
 
 typedef struct {
     fixture *f;

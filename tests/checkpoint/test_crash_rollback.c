@@ -46,7 +46,7 @@ static void check_indexes(const machine *c)
     }
 }
 
-/* A restart finds the latest checkpoint of the abandoned branch, the new checkpoint, or the one that was restored. Later
+/* A restart finds the latest checkpoint of the abandoned branch, the new checkpoint, or the restored checkpoint. Later
  * saves do not change the abandoned checkpoints. */
 static void check_histories(machine *c, int64_t end)
 {

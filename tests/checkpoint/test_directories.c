@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory under several names, and one that was moved or copied. After a restart the training resumes, and the list of
- * kept checkpoints is the same. */
+/* A directory under several names, and a directory that was moved or copied. After a restart the training resumes, and the
+ * list of kept checkpoints is the same. */
 #include "checkpoint/model.h"
 
 #include <dirent.h>

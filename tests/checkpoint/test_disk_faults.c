@@ -4,7 +4,7 @@
 
 static const int names[] = {1, 2, 2, 3, 4, 0};
 
-/* How a disk fails. */
+/* Kinds of disk failures. */
 typedef struct {
     hs_code code;
     size_t calls; /* that fail one after another */

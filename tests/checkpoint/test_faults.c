@@ -111,7 +111,7 @@ static void saving_over_a_checkpoint_on_a_failing_disk(void **state)
     fail_each_file_call(*state, 1, EIO);
 }
 
-/* Also calls whose failure is allowed: stat, remove. */
+/* Includes calls whose failure is allowed: stat, remove. */
 static void saving_over_a_checkpoint_with_every_kind_of_call_failing(void **state)
 {
     fixture *f = *state;
@@ -136,7 +136,7 @@ static void saving_over_a_checkpoint_with_every_kind_of_call_failing(void **stat
     assert_true(failures > 15);
 }
 
-/* A crash: from a call on all calls fail, also those that clean up. */
+/* A crash: from one call on, all calls fail, also the calls that clean up. */
 
 static hs_code remove_unless_crashed(void *user, const char *path, hs_error *err)
 {

@@ -19,7 +19,7 @@ enum { SANITIZED = 0 };
 
 enum { BYTES = 256 << 20, PIECE = 3 << 20, MOST_GROWTH = 96 << 20 };
 
-/* How a state is given to the session. */
+/* Ways to add a state to the session. */
 typedef enum { PLAIN, PROVIDER, LATE } kind;
 
 typedef struct {

@@ -255,7 +255,7 @@ static void saves_that_a_hook_refuses(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-/* What makes no sense. */
+/* Invalid options. */
 
 static void assert_refused(fixture *f, hs_checkpoint_manager_options options, const char *says)
 {

@@ -396,8 +396,8 @@ static void a_failure_changes_nothing(void **state)
     test_each_file_call(merge_or_not, NULL, EIO, false, NULL);
 }
 
-/* From a call on all calls fail, also those that clean up. A saver then holds the directories, and removes the orphans that
- * it finds. */
+/* From one call on, all calls fail, also the calls that clean up. A saver then holds the directories, and removes the
+ * orphans that it finds. */
 static void look_like_a_crash(void)
 {
     const char *const bases[] = {"merged", "two", "part/one"};

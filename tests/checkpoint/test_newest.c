@@ -317,7 +317,7 @@ static void damaged_ones_stay_while_there_is_room(void **state)
     assert_true(has_file(f, 8, "index") && has_file(f, 11, "index"));
 }
 
-/* In the same process: checkpoints later than the restored one are not the newest any more, and do not displace it in the
+/* In the same process: checkpoints later than the restored one no longer count as the newest, and do not displace it in the
  * list. */
 static void restoring_an_earlier_checkpoint_abandons_later_ones(void **state)
 {

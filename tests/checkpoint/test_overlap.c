@@ -135,7 +135,7 @@ static void assert_all_zero(const hs_tensor *value)
         assert_true(values[i] == 0);
 }
 
-/* Completes the snapshot. It has the initial values, whatever has changed since. */
+/* Completes the snapshot. Asserts that it has the initial values, independent of later changes. */
 static void assert_initial_values(fixture2 *f)
 {
     hs__snapshot_complete(&f->snapshot);
@@ -218,7 +218,7 @@ static void another_snapshot_may_follow_a_complete_one(void **state)
     run(f, "update_second");
     assert_int_equal(atomic_load(&second.n_deferred), 1);
     hs__snapshot_complete(&second);
-    run(f, "update_second"); /* the graph has no guard any more, and the snapshot may be freed */
+    run(f, "update_second"); /* the graph no longer has a guard, and the snapshot may be freed */
     hs__snapshot_free(&second);
     run(f, "update_all");
     assert_initial_values(f);

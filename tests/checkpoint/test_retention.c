@@ -109,7 +109,7 @@ static void cm_015_the_interval_survives_a_restart(void **state)
     save_after(f, 2, 3610);
     revive(f, options);
     assert_string_equal(in_list(f), "1 2");
-    save_after(f, 3, 0.2 * 3600); /* 1 goes from the list and stays */
+    save_after(f, 3, 0.2 * 3600); /* checkpoint 1 leaves the list; its files stay */
     assert_string_equal(in_list(f), "2 3");
     revive(f, options);
     save_after(f, 4, 0.5 * 3600); /* 2 is not long enough after 1 */

@@ -239,7 +239,7 @@ static void a_name_that_is_taken_is_passed_over(void **state)
     assert_int_equal(test_count_files(f->directory, ".tmp"), PLANTED + 1);
 }
 
-/* What fails. */
+/* Failures. */
 
 static hs_code saving(test_env *t, void *user)
 {

@@ -183,7 +183,7 @@ static void state_that_is_there_stays_in_the_file(void **state)
     assert_int_equal(number, 5);
 }
 
-/* What fails. */
+/* Failures. */
 
 static hs_code loading(test_env *t, void *user)
 {

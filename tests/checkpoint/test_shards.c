@@ -23,7 +23,7 @@ static wall *build(fixture *f)
     return &the_wall;
 }
 
-/* How they are dealt out. */
+/* Assignment of tensors to data files. */
 
 static void the_files_are_about_as_large_as_each_other(void **state)
 {

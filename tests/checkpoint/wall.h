@@ -35,7 +35,7 @@ bool wall_is(const wall *w, int64_t content);
 
 /* Saves it with that content to DIRECTORY/wall, with the fixture's saver. */
 hs_code wall_save(wall *w, fixture *f, int64_t content, const hs_save_options *options);
-/* Replaces the fixture's saver by one that writes this number of data files. */
+/* Replaces the fixture's saver by a saver that writes this number of data files. */
 void use_shards(fixture *f, int64_t shards);
 /* Restores DIRECTORY/wall and checks the values. */
 void assert_wall(wall *w, fixture *f, int64_t content);

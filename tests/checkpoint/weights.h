@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_CHECKPOINT_WEIGHTS_H
 #define HS_TESTS_CHECKPOINT_WEIGHTS_H
 
-/* What the tests of safetensors files share: the fixture's model and one file. */
+/* Shared by the tests of safetensors files: the fixture's model and one file. */
 
 #include "checkpoint/model.h"
 

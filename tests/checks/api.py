@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the headers promise for all of their kind is checked for all of them.
+"""Checks that the tests of rules for all structs and functions are complete.
 
 Each public struct is in one table of tests/checks/test_abi.c: ENDS if it begins with its size, otherwise FROZEN. hs_struct_size
-knows the first kind; docs/abi.md lists the second. Each function that frees or closes is called with NULL in
-tests/checks/test_null.c. Each header with functions has one of three sentences about threads. No long comment cuts a field in two.
+has the structs of ENDS; docs/abi.md lists the structs of FROZEN. tests/checks/test_null.c calls each function that frees or closes
+with NULL. Each header with functions has one of three sentences about threads. No long comment cuts a field in two.
 """
 import pathlib
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A function that succeeds clears the caller's error. assert_ok, assert_clears and CLEARS check it where they are used: here is
-whether each public function that takes an error is called within one of them.
+"""Functions that succeed clear the caller's error. assert_ok, assert_clears and CLEARS check this in the tests. This script checks
+that each public function with an error parameter is called within one of the three.
 
 cleared.py INCLUDE TESTS
 """
@@ -10,10 +10,10 @@ import re
 import sys
 
 include, tests = map(pathlib.Path, sys.argv[1:])
-# What these do is to set an error.
+# These functions exist to set an error.
 SETTERS = {"hs_error_set", "hs_error_vset", "hs_error_set_errno", "hs_error_prefix", "hs_error_clear"}
 calls = "\n".join(path.read_text(errors="replace") for path in sorted(tests.rglob("*.c")))
-# What each of the macros is called with.
+# The functions that are called in arguments of the three macros.
 covered = set()
 for arguments in re.findall(r"\b(?:assert_ok|assert_clears|CLEARS)\(([^;]*);", calls):
     covered.update(re.findall(r"\b(hs_\w+)\(", arguments))

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents say of the source is so.
+"""Checks that the documents match the source.
 
-The guide's first program with an op is examples/first_program, word for word (but for the layout). The README's difference is a
-part of that between the programs of examples/adopt. README and guide stay short. Each difference
-from TensorFlow that is listed has a test that bears its ID. docs/errors.md explains every code; docs/install.md lists the
-build options.
+The guide's first program with an op equals examples/first_program, except for the layout. The difference shown in README.md is a
+part of the difference between the programs in examples/adopt. README.md and the pages of the guide do not exceed their limits of
+words. Each listed difference from TensorFlow has a test with its ID in the name. docs/errors.md explains every code.
+docs/install.md lists the build options.
 """
 import difflib
 import pathlib
 import re
 import sys
 
-WORDS = 900, 1200  # at most so many in README.md and in a page of the guide
+WORDS = 900, 1200  # limits for README.md and for a page of the guide
 root = pathlib.Path(sys.argv[1])
 wrong = []
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""floors.py NM SRC OBJECT...: a folder of src/ depends on folders of lower floors only, so that no two depend on each other.
+"""floors.py NM SRC OBJECT...: a folder of src/ depends on folders of lower floors only, so no cycles exist.
 
 It reads the object files: a symbol that one object leaves undefined belongs to the folder of the object that defines it. It also
-reads the includes, as a struct's fields are no symbols. The tool is a program: it knows the public headers and its own."""
+reads the includes, because the fields of structs have no symbols. The tool is a program: it uses the public headers and its own."""
 import os
 import pathlib
 import re

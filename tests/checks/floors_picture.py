@@ -3,7 +3,7 @@
 """floors_picture.py PICTURE NM OBJECT...: compares docs/floors.svg with the references between the object files.
 With --write before PICTURE it writes the picture.
 
-An arrow means that the upper folder refers to symbols of the lower one. An arrow that follows from others is left out."""
+An arrow means that the upper folder refers to symbols of the lower folder. Arrows that follow from other arrows are omitted."""
 import pathlib
 import sys
 
@@ -62,7 +62,7 @@ def main(arguments):
     path, nm, *objects = arguments[write:]
     pairs = read_references(nm, objects)
     if any(floors.goes_up(upper, lower) for upper, lower in pairs):
-        sys.exit("a folder refers to one that is not below it: floors.py says which")
+        sys.exit("a folder refers to a folder that is not below it; floors.py prints which")
     picture = draw(without_implied(pairs))
     if write:
         pathlib.Path(path).write_text(picture)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""no_privileges.py NM INCLUDE OBJECT...: built-in hooks have no privileges. An object of hooks/ refers to functions that the public
-headers declare, to what other objects of hooks/ define, and to base/: a hook of the program's own can do whatever they do."""
+"""no_privileges.py NM INCLUDE OBJECT...: built-in hooks have no privileges. An object of hooks/ may refer to functions that the
+public headers declare, to symbols of other objects in hooks/, and to base/. So a program's hook can do the same as a built-in hook."""
 import pathlib
 import re
 import subprocess

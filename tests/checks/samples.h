@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the samples in the headers' comments use without declaring it. */
+/* Declarations that the samples in the headers' comments use. */
 #include <hooksess/hooksess.h>
 #include <hooksess/testing.h>
 #include <hooksess/tf1/scaffold.h>
@@ -41,7 +41,7 @@ extern uint64_t seed;
 extern void *data;
 extern const hs_memory cuda;
 
-/* Of the program. */
+/* Objects of the program. */
 struct model {
     float *memory, *m_memory, *device_memory;
     int64_t n_parameters;

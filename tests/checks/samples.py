@@ -4,7 +4,7 @@
 
 A sample is a paragraph of a comment that is indented by five columns (tables are indented by three). It is compiled inside a
 function, after the declarations of samples.h. A part that begins with "#include", "static" or "int main" is compiled outside. A
-line "..." stands for code that is left out; at the left margin it ends a part.
+line "..." stands for omitted code; at the left margin it ends a part.
 
 Arguments: the folder of the headers, and the C and the C++ compiler.
 """

@@ -7,7 +7,7 @@
 #include <hooksess/testing.h>
 #include <hooksess/tf1/supervisor.h>
 
-/* Begins with its size. The last member of the first release ends after so many bytes. */
+/* The struct begins with its size. The last member of the first release ends at offset `bytes`. */
 #define ENDS(type, member, bytes)                                                                                          \
     _Static_assert(offsetof(type, size) == 0, #type " does not begin with its size");                                      \
     _Static_assert(offsetof(type, member) + sizeof(((type *)0)->member) == (bytes), "the layout of " #type " has changed")

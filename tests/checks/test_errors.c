@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What succeeds clears the caller's error. assert_ok checks this of the functions that return a code; here are the others,
- * and those that it is used with nowhere. */
+/* Functions that succeed clear the caller's error. assert_ok checks this for functions that return a code. This file checks
+ * the other functions, and the functions for which no test uses assert_ok. */
 #include "checkpoint/model.h"
 
 #include <hooksess/tf1/supervisor.h>
@@ -92,7 +92,7 @@ static void of_files(void **state)
     hs_summary_free(summary);
 }
 
-/* An op that sets what it has memory for. */
+/* An op that sets its output, if memory for it exists. */
 static hs_code set_output(void *self, hs_op *op, hs_error *op_err)
 {
     (void)self, (void)op_err;

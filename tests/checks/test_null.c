@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every function whose name ends in _free or _close accepts NULL, or for a struct that travels by value one of zeros.
+/* Every function whose name ends in _free or _close accepts NULL, or a struct of zeros if it takes a struct by value.
  * tests/checks/api.py compares the list with the headers. */
 #include "support/test.h"
 

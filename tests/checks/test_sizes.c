@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a size that no release had are refused, wherever they are given. */
+/* All functions refuse options with a size that no release had. */
 #include "checkpoint/model.h"
 #include "support/group_of_one.h"
 
@@ -256,7 +256,7 @@ static void a_missing_estimator_destroys_the_hooks(void **state)
     assert_int_equal(destroyed, 5);
 }
 
-/* What is wrong with a hook's options, its begin says. */
+/* The begin of a hook reports its invalid options. */
 static void begin(hs_hook hook)
 {
     hs_graph *graph = hs_graph_new(NULL);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tiers.py INCLUDE: hooksess.h lists what there is.
+"""tiers.py INCLUDE: checks that the lists in hooksess.h are complete.
 
-Each name of its table of tier 1 is declared in the header that the table names, and hooksess.h includes this header. Each public
-header is listed with a clause, once: where it is included, or among those that are not.
+Each name in the table of tier 1 is declared in the header that the table names, and hooksess.h includes this header. Each public
+header is listed exactly once, with a clause: at its include, or in the list of headers that are not included.
 """
 import pathlib
 import re
@@ -29,7 +29,7 @@ rows = first.count("\n *   ")
 if len(table) != rows:
     wrong.append(f"tier 1: {rows} rows, of which {len(table)} are a name, a clause and a header")
 wrong += [f"{header}: not listed" for header in sorted(headers - set(listed))]
-wrong += [f"{header}: listed, and there is no such header" for header in sorted(set(listed) - headers)]
+wrong += [f"{header}: listed, but does not exist" for header in sorted(set(listed) - headers)]
 wrong += [f"{header}: listed twice" for header in sorted({header for header in listed if listed.count(header) > 1})]
 
 sys.exit("\n".join(wrong) or (0 if table and included else "hooksess.h lists nothing"))

@@ -17,13 +17,13 @@ Comments directly before a block change this:
   <!-- file: NAME -->      writes the block to NAME in the shell's directory, for the sh and console blocks that follow.
                            Then a c, cpp or cmake block needs neither `main(` nor a frame
   <!-- exit: N -->         the exit code of the block's program
-  <!-- varies: REGEX -->   what matches in the output of a console block may differ. Parts of lines only
+  <!-- varies: REGEX -->   text that matches may differ in the output of a console block. Parts of lines only
   <!-- same: REGEX -->     the same, but equal texts in the block must be equal in the output
 
 With --empty, each frame must also fail, or not compile, if one of its blocks is empty.
 
-Frames may include the headers in frames/. In the shell, the programs of stubs/ replace those that need a cluster or a site, and
-`python3` is the Python that runs this.
+Frames may include the headers in frames/. In the shell, the programs in stubs/ replace programs that need a cluster or a network
+service. `python3` is the Python that runs this script.
 A line "..." in a console block stands for any lines. The shell's directory has links to the folders of the source.
 Variables of the shell: CC, CXX, SOURCE (the source), PREFIX (the installed library), TENSORFLOW_ROOT.
 """

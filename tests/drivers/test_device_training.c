@@ -286,7 +286,7 @@ static void a_copy_that_fails_in_a_save_names_the_variable(void **state)
     assert_true(hs_session_should_stop(t->session));
     close_it(t);
     assert_says(&t->err, HS_INTERNAL, "cannot read variable 'weights'");
-    assert_contains(t->err.message, "the device has lost what it was doing");
+    assert_contains(t->err.message, "the device has lost its work");
     forget(t);
     open_it(t, NULL); /* the earlier checkpoint is unchanged */
     assert_is_at(t, 2);

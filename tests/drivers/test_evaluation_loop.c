@@ -14,7 +14,7 @@ static hs_code more(void *user, const hs_evaluation_result *metrics, hs_error *e
 {
     shop *h = user;
     shop_evaluated(h, metrics, err);
-    if (h->evaluations == 1) /* the training continues meanwhile */
+    if (h->evaluations == 1) /* the training continues concurrently */
         shop_train_to(h, 9);
     return h->evaluations == 3 ? HS_STOP : HS_OK;
 }

@@ -89,7 +89,7 @@ static void ms_017_no_graph_files(void **state)
     end_training(&t);
 }
 
-/* How checkpoints are saved. */
+/* Options of saves. */
 
 /* Saves step 0 and six more. Returns the number of checkpoints that remain. */
 static int64_t kept(stage *s, hs_scaffold *scaffold, int64_t max_to_keep)

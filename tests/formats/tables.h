@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_FORMATS_TABLES_H
 #define HS_TESTS_FORMATS_TABLES_H
 
-/* Shared by the tests of tables: a table that is written into `file`, and what is read from it. */
+/* Shared by the tests of tables: a table that is written to `file`, and the entries that are read from it. */
 
 #include "support/test.h"
 

@@ -161,7 +161,7 @@ static void every_allocation_of_writing_may_fail(void **state)
     test_each_allocation(append_some, NULL);
 }
 
-/* Reading what was written. */
+/* Reads the written records. */
 
 static void records_of_every_size_come_back(void **state)
 {

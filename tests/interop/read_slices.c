@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read_slices PREFIX DIRECTORY: reads parts of tensors. Standard input lists them, a line each: the name, the start of the
- * part along each dimension (each number followed by a comma), its lengths (likewise), and its number of bytes. "-" means
- * no dimensions. Prints the result of each read. The bytes of line N go to the file DIRECTORY/N. */
+/* read_slices PREFIX DIRECTORY: reads parts of tensors. Each line of the standard input describes a part: the name, the
+ * start of the part along each dimension, its lengths, and its number of bytes. Starts and lengths are numbers, each
+ * followed by a comma; "-" means no dimensions. Prints the result of each read. The bytes of line N go to the file
+ * DIRECTORY/N. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>

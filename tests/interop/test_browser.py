@@ -104,7 +104,7 @@ class BrowserCase(unittest.TestCase):
         self.wait_for(lambda text: all(word in " ".join(text.split()) for word in words), words, "return text(document.body);")
 
     def corners(self, tag, least):
-        """The corners of the line under Scalars as it is drawn. TensorBoard does not draw corners far above the chart."""
+        """The corners of the drawn line under Scalars. TensorBoard does not draw corners far above the chart."""
         script = """
             const card = all('tf-scalar-card').find(card => text(card).split(/\\s+/).includes(arguments[0]));
             const lines = card ? [...elements(card.shadowRoot)].filter(element => element.matches('path.line')) : [];

@@ -115,7 +115,7 @@ class Learns:
 
 class Fed(Learns, GraphCase):
     def assert_is_the_whole(self, name):
-        """After some more steps the run equals one that was never interrupted."""
+        """After some more steps the run equals an uninterrupted run."""
         last = self.newest(name) + 10
         for run in name, "whole":
             self.train(run, "--max-steps", str(last))
@@ -186,23 +186,23 @@ class Mistakes(GraphCase):
     def test_on_the_command_line(self):
         graph = "--meta-graph=feed.meta"
         for words, wanted in (
-                ([], "--meta-graph names the graph to train, and is missing"),
-                ([graph, "--feed", "images"], "--feed 'images': not a value that it takes"),
-                ([graph, "--feed", "=images"], "--feed '=images': not a value that it takes"),
-                ([graph, "--feed", "images=pictures"], "--feed 'images=pictures': not a value that it takes"),
-                ([graph, *["--feed", "a=images"] * 9], "--feed 'a=images': not a value that it takes"),
-                ([graph, "--max-steps", "0"], "--max-steps '0': not a value that it takes"),
-                ([graph, "--max-steps", "9x"], "--max-steps '9x': not a value that it takes"),
-                ([graph, "--train-op", ""], "--train-op '': not a value that it takes"),
-                ([graph, "--task", "worker"], "--task 'worker': not a value that it takes"),
-                ([graph, "--task", f"{'w' * 40}:0"], ":0': not a value that it takes"),
-                ([graph, "--cluster", "ps=a:1"], "say with --task which of them this is"),
+                ([], "--meta-graph is missing: it names the graph to train"),
+                ([graph, "--feed", "images"], "--feed 'images': invalid value"),
+                ([graph, "--feed", "=images"], "--feed '=images': invalid value"),
+                ([graph, "--feed", "images=pictures"], "--feed 'images=pictures': invalid value"),
+                ([graph, *["--feed", "a=images"] * 9], "--feed 'a=images': invalid value"),
+                ([graph, "--max-steps", "0"], "--max-steps '0': invalid value"),
+                ([graph, "--max-steps", "9x"], "--max-steps '9x': invalid value"),
+                ([graph, "--train-op", ""], "--train-op '': invalid value"),
+                ([graph, "--task", "worker"], "--task 'worker': invalid value"),
+                ([graph, "--task", f"{'w' * 40}:0"], ":0': invalid value"),
+                ([graph, "--cluster", "ps=a:1"], "--cluster needs --task"),
                 ([graph, "--cluster", "ps=a:1", "--task", "ps:0", "--target", "grpc://a:1"], "give one of them"),
-                ([graph, "--task", "worker:0"], "list it with --cluster, or name its server with --target"),
+                ([graph, "--task", "worker:0"], "list its servers with --cluster, or name its server with --target"),
                 ([graph, "--task", "ps:0", "--target", "grpc://a:1"], "list them with --cluster"),
                 ([graph, "--losses", "file", "--loss", ""], "--losses needs a --loss"),
                 ([graph, "--color", "red"], "--color"),
-                ([graph, "red"], "'red': only options are expected")):
+                ([graph, "red"], "'red': not an option")):
             with self.subTest(words):
                 complaint = self.complaint(*words, status=2)
                 self.assertIn(wanted, complaint)
@@ -247,7 +247,7 @@ class Mistakes(GraphCase):
                 _, rest = trainer.communicate(timeout=TIMEOUT)
         self.assertIn("retrying", first)
         self.assertIn(target, first)
-        self.assertEqual(trainer.returncode, 1, rest)
+        self.assertEqual(trainer.returncode, 75, rest)
         self.assertIn("a stop was requested", rest)
 
     def test_it_trains_without_a_loss(self):
@@ -267,9 +267,9 @@ class Mistakes(GraphCase):
     def test_of_the_exporting_script(self):
         self.assertIn("dataset-fashion-mnist", python("export_graph.py", self.path("a.meta"), "--input", "queue", "--data", self.directory,
                                                       status=1))
-        self.assertIn("give one of the two", python("export_graph.py", self.path("a.meta"), "--input", "queue", "--epochs", 1,
+        self.assertIn("exclude each other", python("export_graph.py", self.path("a.meta"), "--input", "queue", "--epochs", 1,
                                                     "--parameter-servers", 1, status=1))
-        self.assertIn("there is no checkpoint", python("evaluate.py", self.directory, ROOT, status=1))
+        self.assertIn("no checkpoint in", python("evaluate.py", self.directory, ROOT, status=1))
 
 
 class Cluster(GraphCase):

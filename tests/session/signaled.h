@@ -23,7 +23,7 @@ typedef enum {
     AT_END /* a hook's end. With AWAITS_SIGNALS it waits for two signals */
 } moment;
 
-/* What its op does at this moment. */
+/* Current activity of its op. */
 typedef enum {
     CONTINUES,
     AWAITS_SIGNALS, /* writes a byte for each signal that it sees, and continues after the second */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Best-effort hooks: failures, backoff, and what the session reports of them. */
+/* Best-effort hooks: failures, backoff, and the session's report of them. */
 #include "session/probe.h"
 
 /* Opens a session with the hooks a, b and c. b is best-effort. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a hook sees of a run: the context and the raw session. */
+/* The view of a hook: the context of a run, and the raw session. */
 #include "session/probe.h"
 
 #include <hooksess/event_reader.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the variables of a new session get their first values. */
+/* Initial values of the variables of a new session. */
 #include "backends/bare.h"
 
 #include <hooksess/tf1/scaffold.h>

@@ -116,7 +116,7 @@ static void testing_h(void **state)
     hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, NULL);
     (void)state;
     assert_null(hs_session_open(hs_script_backend(NULL), NULL, &error));
-    assert_says(&error, HS_RESOURCE_EXHAUSTED, "there is no script");
+    assert_says(&error, HS_RESOURCE_EXHAUSTED, "the script is NULL");
     assert_ptr_equal(hs_script_env(NULL), hs_test_system_env(NULL));
     assert_int_equal(hs_script_series(NULL, "x", (const double[]){1}, 1), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_script_constant(NULL, "x", &value), HS_INVALID_ARGUMENT);

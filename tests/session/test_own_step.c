@@ -4,7 +4,7 @@
 
 static const hs_run_args wants_all = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "weight", "global_step"));
 
-/* What a step is. */
+/* The parts of a step. */
 
 static void the_order_of_callbacks_is_a_runs(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads report to the coordinator, and step functions, in a session that recovers. */
+/* A session that recovers: reports of threads to the coordinator, and step functions. */
 #include "session/lost.h"
 
 #include <math.h>

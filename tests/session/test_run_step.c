@@ -2,7 +2,7 @@
 /* Step functions, which make a step's runs themselves. */
 #include "session/probe.h"
 
-/* What a step function does and sees. */
+/* Actions of a step function, and its view of the session. */
 typedef struct {
     play *p;
     int calls;

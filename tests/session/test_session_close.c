@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a session ended: whose error is reported, which ends are called. */
+/* The end of a session: the reported error, and the calls of `end`. */
 #include "session/probe.h"
 
 #include <errno.h>

@@ -146,7 +146,7 @@ static void a_hook_that_writes_a_code_alone_is_named_too(void **state)
     p->a.act = NULL;
 }
 
-/* The returned code counts, whatever the callback wrote to `err`. */
+/* The returned code counts, independent of the error in `err`. */
 static hs_code say_one_thing_and_do_another(probe *p, const probe_call *call)
 {
     (void)p;

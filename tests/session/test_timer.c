@@ -333,7 +333,7 @@ static void the_next_listed_step_is_saved_too(void **state)
     hs_timer_free(timer);
 }
 
-/* One run of the earlier process went from step 5 to 7. The resumed process does what the earlier one would have done in
+/* One run of the earlier process went from step 5 to 7. The resumed process acts as the earlier process would have acted in
  * its next step. */
 static void a_listed_step_that_was_passed_triggers_after_the_load(void **state)
 {

@@ -299,7 +299,8 @@ static void a_full_disk_that_gets_free_space_loses_nothing(void **state)
     }
 }
 
-/* Writes events, of which some are synced, to a disk whose call number `at` fails. Returns how many must not be lost. */
+/* Writes events and syncs some of them, on a disk whose call number `at` fails. Returns the number of events that must not
+ * be lost. */
 static size_t write_on(scene *s, const char *what, size_t at, bool *failed)
 {
     hs_summary_writer *writer = open_going_on(s);

@@ -250,7 +250,7 @@ static void flushing_without_events_succeeds(void **state)
     assert_ok(hs_summary_writer_flush(f->writer, true, &f->err), &f->err);
     add(f, "loss", 1, 1);
     assert_ok(hs_summary_writer_flush(f->writer, false, &f->err), &f->err);
-    assert_ok(hs_summary_writer_flush(f->writer, true, &f->err), &f->err); /* syncs what is already written */
+    assert_ok(hs_summary_writer_flush(f->writer, true, &f->err), &f->err); /* syncs the bytes that are already written */
     assert_ok(hs_summary_writer_flush(f->writer, true, &f->err), &f->err);
 }
 

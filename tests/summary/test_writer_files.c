@@ -233,7 +233,7 @@ static void a_flush_syncs_once_and_only_if_requested(void **state)
     add_some(f, writer);
     flush(f, writer, false);
     expect(f, "write");
-    flush(f, writer, true); /* syncs what is already written */
+    flush(f, writer, true); /* syncs the bytes that are already written */
     expect(f, "sync");
     assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
     expect(f, "sync");

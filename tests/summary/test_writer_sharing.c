@@ -61,7 +61,7 @@ static void a_shared_writer_that_cannot_be_opened(void **state)
     assert_says(&f->err, HS_FAILED_PRECONDITION, "is not a directory");
 }
 
-/* The system starts no more threads (-Wl,--wrap). */
+/* The system refuses to start threads (-Wl,--wrap). */
 static bool refuses_threads;
 
 int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);

@@ -59,10 +59,10 @@ typedef struct disk {
     hs_file_system files; /* for an hs_env */
     size_t sector;        /* bytes that are stored together. 512 */
 
-    size_t calls;          /* calls that can fail, */
-    const char *fail_what; /* of this function, for example "sync_directory". NULL: of any */
-    size_t fail_at;        /* this one fails, counted from 1; 0: none */
-    size_t fail_until;     /* and those after it up to this one, inclusive */
+    size_t calls;          /* number of calls that could fail, in the functions of `fail_what` */
+    const char *fail_what; /* function whose calls can fail, for example "sync_directory". NULL: any function */
+    size_t fail_at;        /* number of the first call that fails, from 1 on; 0: none */
+    size_t fail_until;     /* number of the last call that fails */
     hs_code fail_code;
     bool fail_late; /* failing renames still take effect, as over a network */
     size_t failed;  /* the number of failed calls */
@@ -97,7 +97,7 @@ enum {
     DISK_ZEROES,         /* only the new size of the file; zeros for all that was not synced */
     DISK_CONTENTS_LOSSES
 };
-/* And of names. */
+/* Losses of names. */
 enum {
     DISK_LOSES_NAMES,
     DISK_KEEPS_NAMES,
@@ -123,7 +123,7 @@ uint64_t disk_random(uint64_t *state);
 
 /* Returns the size of all files together. */
 uint64_t disk_used(const disk *d);
-/* As test_count_files, test_exists. */
+/* Same as test_count_files and test_exists, on this disk. */
 size_t disk_count_files(const disk *d, const char *directory, const char *part);
 bool disk_exists(const disk *d, const char *path);
 /* Returns the file that this path opens. NULL: none. */

@@ -47,7 +47,7 @@ static void take_stored(disk_file *f)
     f->stored = spare;
 }
 
-/* After a failed sync the first `clean` bytes may differ. Those that are stored count. */
+/* After a failed sync the first `clean` bytes may differ. The stored bytes count. */
 static void uncover_stored(disk_file *f)
 {
     if (f->clean)

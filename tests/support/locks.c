@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the programs of unit tests, mutexes check their owner. A thread that unlocks a mutex that it has not locked ends
- * the program. */
+/* In the programs of unit tests, mutexes check their owner. If a thread unlocks a mutex that it has not locked, the program
+ * ends. */
 #define _GNU_SOURCE /* PTHREAD_MUTEX_ERRORCHECK */
 #include <pthread.h>
 #include <stdio.h>

@@ -287,7 +287,7 @@ void test_env_clear_log(test_env *t)
     pthread_mutex_unlock(&lock);
 }
 
-/* Failing in turn. */
+/* Repeats a scenario, and lets one call after the other fail. */
 
 void test_tolerate(test_env *t, const char *line)
 {

@@ -106,8 +106,8 @@ static void a_step_that_is_written_or_never_set_is_not_a_former_one(void **state
     hs_tensorflow_free(backend);
 }
 
-/* A variable that is read with others has the same value as if it is read alone. One that is not initialized is an error,
- * and the others can still be read. */
+/* A variable that is read together with others has the same value as if it is read alone. A variable that is not
+ * initialized is an error, and the others can still be read. */
 static void variables_are_read_in_any_number(void **state)
 {
     (void)state;

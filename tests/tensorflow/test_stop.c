@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* How the stop is requested. */
+/* Source of the stop request. */
 typedef enum { BY_REQUEST, BY_SIGNAL, BY_COORDINATOR, NONE } way;
 
 /* A hook whose thread requests a stop during a run. */
@@ -87,7 +87,7 @@ static hs_code give(hs_session *session, float value, hs_error *err)
     return hs_session_run_args(session, &args, NULL, err);
 }
 
-/* Makes one step, and a second one that never gets its input. */
+/* Makes one step, and a second step that never gets its input. */
 static void ends_the_run(const char *graph, way by)
 {
     hs_error err = {0};

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Returns the number of the process's threads, with those of TensorFlow's pools, which never end. */
+/* Returns the number of threads of the process, including the threads of TensorFlow's pools, which never end. */
 long count_threads(void);
 /* Waits until the process has at most `n` threads, as the system lists a thread for a moment after its end. Returns false
  * after 10 seconds. */

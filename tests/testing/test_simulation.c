@@ -48,7 +48,7 @@ static void assert_result(hs_simulation *simulation, int32_t rank, int expected)
     assert_int_equal(result, expected);
 }
 
-/* What the program of a test shares between its ranks. Ranks run one at a time. */
+/* Data that the ranks of a test's program share. Ranks run one at a time. */
 typedef struct {
     hs_simulation *simulation;
     const char *path;
@@ -389,7 +389,7 @@ static void a_call_in_another_thread_is_refused(void **state)
 
 /* Failures of ranks. */
 
-/* Makes three calls, and notes the code of the one that fails. */
+/* Makes three calls, and records the code of the failing call. */
 static int meet_thrice(void *user, const hs_group *group)
 {
     shared *s = user;
@@ -512,7 +512,7 @@ static void a_rank_that_ends_without_a_report_has_failed(void **state)
     hs_simulation_free(simulation);
 }
 
-/* Rank 0 sends its last data and ends; the others need no more of it. */
+/* Rank 0 sends its last data and ends. The other ranks need no further data from it. */
 static int send_and_end(void *user, const hs_group *group)
 {
     shared *s = user;

@@ -20,7 +20,7 @@ typedef struct source_op {
     hs_code code;        /* with this code; */
     const char *message; /* and message (NULL: "NAME has ended") */
     bool blocks;         /* it waits for "q/cancel" before it fails. No code: HS_CANCELLED */
-    int calls;           /* successful runs so far */
+    int calls;           /* number of successful runs */
 } source_op;
 
 typedef struct source {

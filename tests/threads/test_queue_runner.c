@@ -341,7 +341,7 @@ static void qr_009_a_second_start_makes_none(void **state)
     assert_int_equal(source_calls(s, "count"), 0);
     hs_threads_free(&second);
     hs_threads_free(&first);
-    first = create(s, runner, NULL, false); /* the others cannot be started any more */
+    first = create(s, runner, NULL, false); /* the others can no longer be started */
     assert_int_equal(count(&first), 1);
     hs_threads_free(&first);
     hs_queue_runner_free(runner);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trainer as one finds them in C: a perceptron learns to tell ten kinds of clothes (Fashion-MNIST). One block has all
+/* A typical trainer in C: a perceptron learns to classify images of ten kinds of clothes (Fashion-MNIST). One block has all
  * parameters, AdamW allocates its moments in the first update, a generator mirrors images and shuffles the data. */
 #include <math.h>
 #include <stdint.h>

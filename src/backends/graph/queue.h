@@ -32,7 +32,7 @@ struct hs__queue_def {
     void *self;       /* of `produce` */
     hs__graph_node *enqueue;
     hs__graph_node element;          /* the op that `produce` is called with: its outputs are the components */
-    hs_state_provider saved;         /* the position. save NULL: the queue has none */
+    hs_state_provider saved;         /* the position. save NULL: the queue has no position */
     bool locks_producer;             /* the queue has a position, or one thread fills it */
     hs__producer_lock producer_lock; /* with locks_producer */
     struct hs__queue *live;          /* of a queue with a position: that of the open session, or NULL */

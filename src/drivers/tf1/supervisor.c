@@ -102,7 +102,7 @@ hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *sessio
     if (sv->no_writer) /* as for a worker */
         return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot write a summary: %s",
                             sv->is_worker ? "this is a worker's supervisor; the chief's supervisor writes summaries"
-                                          : "there is no summary writer; give the supervisor checkpoint_dir or "
+                                          : "the supervisor has no summary writer; set its option checkpoint_dir or "
                                             "summary_writer");
     if (step < 0 && (code = hs__supervisor_step(sv, session, &step, err)))
         return code;
@@ -203,7 +203,7 @@ static hs_code count_steps(void *user, hs_error *err)
     int64_t now = hs_env_monotonic_ns(&sv->env);
     double secs = (double)(now - sv->rate_ns) / 1e9, steps = (double)(step - sv->rate_step);
     char tag[512];
-    if (code || !(secs > 0)) /* the clock has not advanced: the next call counts these steps too */
+    if (code || !(secs > 0)) /* the clock has not advanced: the next call also counts these steps */
         return code;
     sv->rate_step = step;
     sv->rate_ns = now;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens and closes a cluster's session with a time limit. If a task is lost, TensorFlow waits in both calls until the task
- * is back, and ignores its timeouts. So a thread makes the call, and continues alone if it takes too long. */
+ * is back, and ignores its timeouts. So a thread makes the call. If the call takes too long, the caller returns, and the
+ * thread continues alone. */
 #include "tensorflow/tf_session.h"
 
 #include "base/thread.h"

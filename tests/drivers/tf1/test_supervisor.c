@@ -377,7 +377,7 @@ static void sv_017_a_session_manager_of_the_programs(void **state)
     hs_session_manager_free(mine);
 }
 
-/* What contradicts itself. */
+/* Contradictory options. */
 
 static void options_that_contradict_each_other(void **state)
 {

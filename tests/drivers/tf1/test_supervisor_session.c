@@ -509,14 +509,14 @@ static void computing_fails(supervised *f, hs_supervisor_options options, const 
 
 static void sv_013_a_summary_without_a_logdir(void **state)
 {
-    computing_fails(*state, OPTIONS(.checkpoint_dir = ""), "there is no summary writer");
+    computing_fails(*state, OPTIONS(.checkpoint_dir = ""), "has no summary writer");
 }
 
 static void sv_014_a_logdir_and_no_writer(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
-    computing_fails(f, OPTIONS(.checkpoint_dir = f->directory, .no_summary_writer = true), "there is no summary writer");
+    computing_fails(f, OPTIONS(.checkpoint_dir = f->directory, .no_summary_writer = true), "has no summary writer");
     await_file(f, "model.ckpt.index");
     finish(f);
     assert_int_equal(test_count_files(f->directory, "tfevents"), 0);

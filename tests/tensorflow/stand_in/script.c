@@ -182,7 +182,7 @@ static hs_code add_part(stand_in *s, part *p, const hs_tensor *value, hs_error *
 
 /* Runs. */
 
-/* Sets the session's step to the one that the test has set. */
+/* Sets the session's step to the step that the test has set. */
 static hs_code move_step(stand_in *s, hs_error *err)
 {
     int64_t step = step_of(s), before;
