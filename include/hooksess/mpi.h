@@ -60,15 +60,17 @@ typedef struct hs_mpi_options {
 #ifdef MPI_VERSION
 
 /* Creates a group of the processes of `comm`. Collective: all processes call it, and it fails on all if it fails on one.
- * `options` NULL: the defaults.
+ * `options` NULL: the defaults. `err` NULL: an error is logged.
  *
  * HS_INVALID_ARGUMENT: invalid options, or `comm` is an intercommunicator. HS_FAILED_PRECONDITION: MPI is not initialized,
- * or is finalized. HS_RESOURCE_EXHAUSTED: out of memory. HS_UNAVAILABLE: an MPI function failed. */
+ * or is finalized. HS_RESOURCE_EXHAUSTED: out of memory. HS_UNAVAILABLE: an MPI function failed,
+ * or the detectors of the ranks could not connect. */
 HS_API hs_mpi_group *hs_mpi_group_new(MPI_Comm comm, const hs_mpi_options *options, hs_error *err);
 /* Returns the group for `.group` of session options. Valid until the group is freed. `group` NULL: an unusable group, with
  * which no session can be opened. */
 HS_API const hs_group *hs_mpi_group_get(const hs_mpi_group *group);
-/* Frees the group. Collective. Call it after the session is closed and before MPI_Finalize. NULL is allowed. */
+/* Frees the group. Collective. Call it after the session is closed and before MPI_Finalize. If a call of the group has
+ * failed, do not call MPI_Finalize after it: hs_mpi_group_finalize() decides this. NULL is allowed. */
 HS_API void hs_mpi_group_free(hs_mpi_group *group);
 /* Frees the group, and calls MPI_Finalize. If a call of the group has failed, it does not call MPI_Finalize, which would
  * wait for the failed rank: when this process ends without it, the launcher ends the others.
