@@ -19,6 +19,14 @@ if(HOOKSESS_JSON)
 endif()
 list(JOIN hooksess_pc_requires " " hooksess_pc_requires)
 
+# libhooksess_mpi links MPI. Its target is global, for projects that contain this one.
+if(HOOKSESS_MPI)
+  find_package(MPI QUIET COMPONENTS C)
+  if(TARGET MPI::MPI_C)
+    set_target_properties(MPI::MPI_C PROPERTIES IMPORTED_GLOBAL TRUE)
+  endif()
+endif()
+
 # The source archive of a release contains the code that protobuf-c's compiler generates. A clone needs the compiler.
 # -DHOOKSESS_PROTOC_C=PROGRAM generates the code in both cases.
 set(hooksess_wire_dir ${PROJECT_SOURCE_DIR}/src/base/wire)

@@ -5,6 +5,7 @@
 #   tools          the command `hooksess`
 #   testing        libhooksess_testing with its header, CMake targets and .pc file
 #   tensorflow     libhooksess_tensorflow with its headers and CMake target
+#   mpi            libhooksess_mpi with its header, CMake target and .pc file
 #   documentation  README, change log, license, security, documents and examples
 # Rules without a component belong to development.
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
@@ -25,6 +26,7 @@ install(
   DIRECTORY include/hooksess
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT development
+  PATTERN mpi.h EXCLUDE
   PATTERN simulation.h EXCLUDE
   PATTERN testing.h EXCLUDE
   PATTERN tensorflow*.h EXCLUDE)
@@ -63,6 +65,17 @@ if(TARGET hooksess_tensorflow)
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT tensorflow)
 endif()
 
+# It uses the same library as libhooksess_tensorflow.
+if(TARGET hooksess_mpi)
+  install(
+    TARGETS hooksess_mpi
+    EXPORT hooksess-mpi
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
+  hooksess_install_export(hooksess-mpi mpi)
+  install(FILES include/hooksess/mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT mpi)
+endif()
+
 if(TARGET hooksess_tool)
   install(TARGETS hooksess_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
@@ -80,11 +93,14 @@ install(
 cmake_path(SET pc_dir NORMALIZE "/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 file(RELATIVE_PATH hooksess_pc_to_prefix "${pc_dir}" "/")
 string(REGEX REPLACE "/$" "" hooksess_pc_to_prefix "${hooksess_pc_to_prefix}")
-foreach(name IN ITEMS hooksess hooksess_testing)
+foreach(name IN ITEMS hooksess hooksess_mpi hooksess_testing)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
 endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/hooksess.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 install(FILES ${PROJECT_BINARY_DIR}/hooksess_testing.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT testing)
+if(TARGET hooksess_mpi)
+  install(FILES ${PROJECT_BINARY_DIR}/hooksess_mpi.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT mpi)
+endif()
 
 # `cpack` in the build directory packs all of it into one archive, which can be unpacked anywhere.
 if(PROJECT_IS_TOP_LEVEL)

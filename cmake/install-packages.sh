@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-packages.sh build|train|tensorflow|test|nightly|package...: installs what is missing for it, on Debian. As root, or with
+# install-packages.sh build|train|mpi|tensorflow|test|nightly|package...: installs what is missing for it, on Debian. As root, or with
 # sudo.
 set -eu
 packages="cmake gcc libc6-dev libisal-dev libjansson-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
@@ -9,11 +9,12 @@ for what in "$@"; do
     build) ;;
     nightly) packages="$packages codespell zsh" ;;
     train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
+    mpi) packages="$packages libopenmpi-dev openmpi-bin" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
     test) packages="$packages ca-certificates clang g++ libcmocka-dev mandoc protobuf-compiler python3 python3-venv"
           packages="$packages chromium chromium-driver fonts-dejavu-core git procps" ;;
-    package) packages="$packages build-essential debhelper libcmocka-dev lintian python3" ;;
-    *) echo "install-packages.sh: '$what' is none of build, train, tensorflow, test, nightly and package" >&2; exit 2 ;;
+    package) packages="$packages build-essential debhelper libcmocka-dev libopenmpi-dev lintian python3" ;;
+    *) echo "install-packages.sh: '$what' is none of build, train, mpi, tensorflow, test, nightly and package" >&2; exit 2 ;;
     esac
 done
 

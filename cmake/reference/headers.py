@@ -52,7 +52,7 @@ class Header:
         return [d for entry in self.entries for d in entry.declarations]
 
 
-TAKEN = re.compile(r"#\s*(ifndef \w+_H(PP)?$|ifdef __GNUC__$|if defined\(__GNUC__\))")
+TAKEN = re.compile(r"#\s*(ifndef \w+_H(PP)?$|ifdef (__GNUC__|MPI_VERSION)$|if defined\(__GNUC__\))")
 COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
 
 

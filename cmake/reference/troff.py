@@ -179,6 +179,8 @@ def bold_lines(page, text):
 def library(header):
     if header.path.startswith("tensorflow"):
         return "hooksess_tensorflow", "hooksess::tensorflow"
+    if header.path == "mpi.h":
+        return "hooksess_mpi", "hooksess::mpi"
     if header.path == "testing.h":
         return "hooksess_testing", "hooksess::testing"
     return "hooksess", "hooksess::hooksess"

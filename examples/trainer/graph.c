@@ -3,6 +3,7 @@
 #include "trainer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The ops. */
 
@@ -24,21 +25,45 @@ static hs_code read_batch(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
+void trainer_compute(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows)
+{
+    struct mlp *model = &trainer->model;
+    if (rows == 0) {
+        memset(model->gradients, 0, model->n_parameters * sizeof *model->gradients);
+        trainer->loss = 0;
+        return;
+    }
+    mlp_forward(model, pixels, rows);
+    trainer->loss = mlp_backward(model, labels, rows);
+}
+
+static void update(struct trainer *trainer, uint64_t epoch, int64_t step)
+{
+    struct mlp *model = &trainer->model;
+    optimizer_update(&trainer->optimizer, model->parameters, model->gradients, step, epoch);
+}
+
 void trainer_learn(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows, uint64_t epoch,
                    int64_t step)
 {
-    struct mlp *model = &trainer->model;
-    mlp_forward(model, pixels, rows);
-    trainer->loss = mlp_backward(model, labels, rows);
-    optimizer_update(&trainer->optimizer, model->parameters, model->gradients, step, epoch);
+    trainer_compute(trainer, pixels, labels, rows);
+    update(trainer, epoch, step);
 }
 
 static hs_code train(void *self, hs_op *op, hs_error *err)
 {
+    struct trainer *trainer = self;
     const struct batch_size *size = hs_op_input(op, SIZE)->data;
-    (void)err;
-    trainer_learn(self, hs_op_input(op, PIXELS)->data, hs_op_input(op, LABELS)->data, (int)size->rows,
-                  (uint64_t)size->epoch, hs_op_global_step(op, NULL) + 1);
+    const float *pixels = hs_op_input(op, PIXELS)->data;
+    const unsigned char *labels = hs_op_input(op, LABELS)->data;
+    int mine, first = replicas_share(&trainer->replicas, (int)size->rows, &mine);
+    trainer_compute(trainer, pixels + (size_t)first * trainer->train.pixels, labels + first, mine);
+    hs_code code = hs_op_pass_gate(op, err);
+    if (code)
+        return code;
+    replicas_average(&trainer->replicas, trainer->model.gradients, trainer->model.n_parameters, &trainer->loss, mine,
+                     (int)size->rows);
+    update(trainer, (uint64_t)size->epoch, hs_op_global_step(op, NULL) + 1);
     return HS_OK;
 }
 
@@ -108,8 +133,8 @@ static void add_scalar(hs_graph *graph, const char *name)
 /* Ops that are run together go in the order in which they are defined: after a step, its loss and what it made better. */
 static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const *parameters, const char *const *written)
 {
-    hs_graph_op(graph, .name = "train", .run = train, .user = trainer, .writes = written, .advances_step = true,
-                .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1", "input/dequeue:2"));
+    hs_graph_op(graph, .name = "train", .run = train, .user = trainer, .writes = written, .collective = true,
+                .advances_step = true, .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1", "input/dequeue:2"));
     hs_graph_op(graph, .name = "test_accuracy", .run = test_accuracy, .user = trainer, .inputs = parameters,
                 .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}));
     add_scalar(graph, "loss");

@@ -65,8 +65,12 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0)
         return err->code;
-    if (!(losses->file = fopen(losses->path, "a+")))
+    const hs_group *group = hs_raw_session_group(session);
+    bool writes = !group || group->ops->rank(group->self) == 0;
+    if (!(losses->file = fopen(writes ? losses->path : "/dev/null", "a+")))
         return failed(losses, err);
+    if (!writes)
+        return HS_OK;
     return cut_back(losses, hs_backend_env(hs_raw_session_backend(session)), step, err);
 }
 

@@ -9,6 +9,7 @@
  *   tester.c     a model that is only read: its own graph, to evaluate or predict with
  *   idx.c, input.c, rng.c     the data, and their order
  *   mlp.c, optimizer.c        the mathematics
+ *   replicas.c   several processes over MPI (--replicas)
  *   report.c, note.c          what TensorBoard shows beside curves: mistakes; hyperparameters and the command line
  *   picture.c, text.c         what reports and notes are drawn and put together with
  *   losses.c, log.c           a hook of the trainer's own, and the log beside a progress line
@@ -30,7 +31,8 @@ static hs_session *open_session(struct run *run, hs_error *err)
         HS_INIT(hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
                 .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
                 .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
-                .save_summaries_steps = or_never(options->summary_steps), .signals = true);
+                .save_summaries_steps = or_never(options->summary_steps), .signals = true,
+                .group = replicas_group(&run->trainer.replicas));
     return hs_training_session_open(hs_graph_backend(run->graph), &session, err);
 }
 
@@ -46,7 +48,7 @@ static double measure(hs_session *session)
     return 0;
 }
 
-/* All of it, to the end. */
+/* All of it, to the end. In a group, each process. */
 static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
 {
     hs_session *session = NULL;
@@ -63,10 +65,10 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
     return outcome;
 }
 
-static int report(const hs_outcome *outcome, double accuracy)
+static int report(const struct replicas *replicas, const hs_outcome *outcome, double accuracy)
 {
-    int status = hs_outcome_exit_code(outcome);
-    if (outcome->reason != HS_REASON_FAILED)
+    int status = replicas_end(replicas, outcome);
+    if (replicas->rank == 0 && outcome->reason != HS_REASON_FAILED)
         printf("test accuracy %.4f at step %lld\n", accuracy, (long long)outcome->step);
     return fflush(stdout) == 0 || status ? status : 1;
 }
@@ -83,6 +85,10 @@ int main(int argc, char **argv)
         openblas_set_num_threads((int)run.options.threads);
     if (run.options.mode != MODE_TRAIN)
         return run_mode(&run);
+    if (run.options.replicas && replicas_start(&run.trainer.replicas, &err) != HS_OK) {
+        fprintf(stderr, "trainer: %s\n", err.message);
+        return 1;
+    }
     hs_outcome outcome = train(&run, &accuracy, &err);
-    return report(&outcome, accuracy);
+    return report(&run.trainer.replicas, &outcome, accuracy);
 }

@@ -138,6 +138,11 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     struct note *note = self;
     if (hs_coordinator_should_stop(coordinator)) /* there is nothing to train */
         return HS_OK;
+    const hs_group *group = hs_raw_session_group(session);
+    if (group && group->ops->rank(group->self) > 0) { /* rank 0 tells it */
+        note->told = note->noted = true;
+        return HS_OK;
+    }
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0 || hs_raw_session_summary_writer(session, note->options->model_dir, &note->writer, err))
         return err->code;

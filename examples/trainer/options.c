@@ -48,6 +48,7 @@ static const char help[] =
     "  --summary-steps N   the loss for TensorBoard every N steps (100; 0: never)\n"
     "  --eval-steps N      the test accuracy, confusion matrix and misclassified images every N steps (one epoch's; 0: never)\n"
     "  --histogram-steps N histograms of weights and gradients every N steps (500; 0: never)\n"
+    "  --replicas          each process of 'mpirun -n N trainer --replicas' learns from a part of each batch; all act as one\n"
     "  --fresh             start anew: deletes the checkpoints and event files in the model's directory\n"
     "  --no-progress       no progress line, on a terminal either\n"
     "  --metrics FILE      step and loss every --log-steps steps, as .csv or .jsonl, cut back to the checkpoint when resumed\n"
@@ -91,6 +92,7 @@ enum {
     SAVE_SECS,
     FRESH,
     NO_PROGRESS,
+    REPLICAS,
     LOSSES,
     HELP,
     MODE,
@@ -112,6 +114,7 @@ static const struct option others[] = {
     {"save-secs", required_argument, NULL, SAVE_SECS},
     {"fresh", no_argument, NULL, FRESH},
     {"no-progress", no_argument, NULL, NO_PROGRESS},
+    {"replicas", no_argument, NULL, REPLICAS},
     {"losses", required_argument, NULL, LOSSES},
     {"help", no_argument, NULL, HELP},
     {"mode", required_argument, NULL, MODE},
@@ -225,6 +228,8 @@ static bool take(struct options *options, int option, const char *text)
     case NO_PROGRESS:
         options->progress = false;
         return true;
+    case REPLICAS:
+        return options->replicas = true;
     default:
         return take_number(options, option, text);
     }
@@ -272,6 +277,10 @@ static int settle(struct options *options, const char *program)
 {
     if (options->save_steps >= 0 && options->save_secs >= 0) {
         fprintf(stderr, "%s: --save-steps and --save-secs cannot both be given\n", program);
+        return usage(program);
+    }
+    if (options->replicas && options->mode != MODE_TRAIN) {
+        fprintf(stderr, "%s: --replicas is for --mode train\n", program);
         return usage(program);
     }
     if (options->save_steps < 0 && options->save_secs < 0)

@@ -21,7 +21,7 @@ struct options {
     int hidden[MOST_HIDDEN], n_hidden;
     const struct optimizer_kind *optimizer;
     double learning_rate;
-    bool fresh, progress, rollback;
+    bool fresh, progress, rollback, replicas;
     int64_t batch_size, seed, threads, keep;
     int64_t save_steps, log_steps, summary_steps, eval_steps, histogram_steps; /* 0: never */
     double save_secs, stop_after_secs;                                         /* stop_after_secs 0: not given */

@@ -43,7 +43,8 @@ hs_code run_prepare(struct run *run, hs_error *err)
     log_init(&run->log);
     run->losses.path = options->losses;
     run->note = (struct note){.options = options, .input = &run->trainer.input};
-    if ((code = trainer_init(&run->trainer, options, err)) || (options->fresh && (code = start_anew(run, err))))
+    if ((code = trainer_init(&run->trainer, options, err)) ||
+        (options->fresh && run->trainer.replicas.rank == 0 && (code = start_anew(run, err))))
         return code;
     run->graph = trainer_graph(&run->trainer, &run->log.env);
     return make_scaffold(run, err);
@@ -69,7 +70,8 @@ static const char *in_directory(const struct run *run, const char *name, char *p
 static hs_hook watchdog(const struct run *run)
 {
     char path[4096];
-    return hs_watchdog(.heartbeat = in_directory(run, "heartbeat.json", path, sizeof path));
+    bool writes = run->trainer.replicas.rank == 0;
+    return hs_watchdog(.heartbeat = writes ? in_directory(run, "heartbeat.json", path, sizeof path) : NULL);
 }
 
 /* Orders from outside. */

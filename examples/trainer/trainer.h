@@ -7,6 +7,7 @@
 #include "mlp.h"
 #include "optimizer.h"
 #include "options.h"
+#include "replicas.h"
 #include "report.h"
 
 #include <hooksess/hooksess.h>
@@ -20,6 +21,7 @@ struct trainer {
     struct input input;
     struct mlp model;
     struct optimizer optimizer;
+    struct replicas replicas;
     float loss;
     struct tested tested; /* by the op test_accuracy */
     struct report report;
@@ -48,6 +50,8 @@ hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env);
 /* Adds a model's parameters to a graph, under the names that they have in the trainer's. */
 void trainer_add_parameters(hs_graph *graph, const struct mlp *model);
 
+/* The gradients and the loss of so many rows, which may be none. */
+void trainer_compute(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows);
 /* A step with a batch of so many rows. */
 void trainer_learn(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows, uint64_t epoch,
                    int64_t step);

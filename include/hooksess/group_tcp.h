@@ -102,6 +102,20 @@ HS_API const hs_group *hs_group_tcp_get(const hs_group_tcp *group);
  * most 2 s until the system has accepted the last messages. */
 HS_API void hs_group_tcp_free(hs_group_tcp *group);
 
+/* For engines that send the data of their collective calls by other means, such as MPI, and have this group as their
+ * failure detector. They forward report_exit, query_failed_rank and set_abandon to it. They do not call its collective
+ * functions, but report their own calls, so that a rank that exits ends the calls that it has not made, and no others. On
+ * the session's thread:
+ *
+ *   begin  begins a call. HS_UNAVAILABLE: it cannot complete, and is not begun
+ *   check  while the call waits. HS_UNAVAILABLE: it cannot complete
+ *   end    ends the call, complete or not
+ *
+ * call  the name of the function, for messages */
+HS_API hs_code hs_group_tcp_begin_call(hs_group_tcp *group, const char *call, hs_error *err);
+HS_API hs_code hs_group_tcp_check_call(hs_group_tcp *group, const char *call, hs_error *err);
+HS_API void hs_group_tcp_end_call(hs_group_tcp *group);
+
 HS_END_DECLS
 
 #endif

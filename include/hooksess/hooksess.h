@@ -123,6 +123,7 @@
 
 /* Not included:
  *   hooksess.hpp                 C++17: objects that free themselves, lambdas, exceptions
+ *   mpi.h                        a group of processes over MPI; a separate library
  *   simulation.h                 a simulated group of processes, for tests; testing.h includes it
  *   testing.h                    tests of hooks: a scripted backend, and a test environment; a separate library
  *   dlpack.h                     tensors to and from DLPack

@@ -2,6 +2,7 @@
 /* The sizes of all public structs that begin with `size`. Needs the structs of upper floors, but none of their
  * functions. */
 #include <hooksess/hooksess.h>
+#include <hooksess/mpi.h>
 #include <hooksess/simulation.h>
 #include <hooksess/tensorflow.h>
 #include <hooksess/tf1/queue_runner.h>
@@ -58,6 +59,7 @@ static const struct {
     SIZE(hs_memory),
     SIZE(hs_metrics_file_options),
     SIZE(hs_moving_average_options),
+    SIZE(hs_mpi_options),
     SIZE(hs_nan_tensor_options),
     SIZE(hs_op_def),
     SIZE(hs_pr_curve),

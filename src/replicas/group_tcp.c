@@ -174,6 +174,40 @@ void hs_group_tcp_free(hs_group_tcp *group)
     hs__free(&env, group);
 }
 
+/* Calls of another engine. */
+
+static hs_code check_group(const hs_group_tcp *group, hs_error *err)
+{
+    hs_error_clear(err);
+    return group ? HS_OK : hs_error_set(err, HS_INVALID_ARGUMENT, "a call of a group: the group is NULL");
+}
+
+hs_code hs_group_tcp_begin_call(hs_group_tcp *group, const char *call, hs_error *err)
+{
+    uint64_t number;
+    hs_error unused;
+    hs_code code = check_group(group, err);
+    return code ? code : hs__detector_begin_call(&group->detector, call, &number, err ? err : &unused);
+}
+
+hs_code hs_group_tcp_check_call(hs_group_tcp *group, const char *call, hs_error *err)
+{
+    int64_t give_up_ns;
+    hs_error unused;
+    hs_code code = check_group(group, err);
+    if (code)
+        return code;
+    hs__tcp_detector *d = &group->detector;
+    hs__detector_woken(d);
+    return hs__detector_check_call(d, atomic_load(&d->begun) - 1, call, &give_up_ns, err ? err : &unused);
+}
+
+void hs_group_tcp_end_call(hs_group_tcp *group)
+{
+    if (group)
+        hs__detector_end_call(&group->detector);
+}
+
 /* Environment variables. */
 
 /* Reads a number. Leaves *number if the variable is not set. */

@@ -19,7 +19,7 @@ FLOORS = [
     ["session"],
     ["hooks"],
     ["drivers"],
-    ["drivers/tf1", "testing", "tensorflow"],
+    ["drivers/tf1", "testing", "tensorflow", "mpi"],
 ]
 FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)

@@ -6,6 +6,7 @@
 #include <hooksess/tf1/session_manager.h>
 #include <hooksess/tf1/supervisor.h>
 
+#include <hooksess/mpi.h>
 #include <hooksess/tensorflow.h>
 #include <hooksess/tensorflow_server.h>
 
@@ -14,6 +15,14 @@
 #include <string.h>
 
 HS_BEGIN_DECLS
+
+#ifndef MPI_VERSION /* MPI's headers are not found */
+enum { MPI_COMM_WORLD };
+int MPI_Init(int *argc, char ***argv);
+hs_mpi_group *hs_mpi_group_new(int comm, const hs_mpi_options *options, hs_error *err);
+const hs_group *hs_mpi_group_get(const hs_mpi_group *group);
+int hs_mpi_group_finalize(hs_mpi_group *group, const hs_outcome *outcome);
+#endif
 
 extern hs_error err, error;
 extern hs_backend backend;

@@ -30,14 +30,14 @@ endforeach()
 add_test(
   NAME checks/floors
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${CMAKE_NM} ${PROJECT_SOURCE_DIR}/src
-          $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_testing_objects> "$<$<TARGET_EXISTS:hooksess_tensorflow>:$<TARGET_OBJECTS:hooksess_tensorflow>>"
+          $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_testing_objects> "$<$<TARGET_EXISTS:hooksess_mpi>:$<TARGET_OBJECTS:hooksess_mpi>>" "$<$<TARGET_EXISTS:hooksess_tensorflow>:$<TARGET_OBJECTS:hooksess_tensorflow>>"
   COMMAND_EXPAND_LISTS)
-if(TARGET hooksess_tensorflow AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
+if(TARGET hooksess_tensorflow AND TARGET hooksess_mpi AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
   add_test(
     NAME checks/floors_picture
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors_picture.py ${PROJECT_SOURCE_DIR}/docs/floors.svg
             ${CMAKE_NM} $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_testing_objects>
-            $<TARGET_OBJECTS:hooksess_tensorflow>
+            $<TARGET_OBJECTS:hooksess_mpi> $<TARGET_OBJECTS:hooksess_tensorflow>
     COMMAND_EXPAND_LISTS)
 endif()
 add_test(NAME checks/tiers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/tiers.py ${PROJECT_SOURCE_DIR}/include)
@@ -74,6 +74,12 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
                                        ${PROJECT_SOURCE_DIR}/debian/libhooksess${abi}.symbols)
   add_test(NAME checks/symbols_testing COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_testing_shared>
                                                ${PROJECT_SOURCE_DIR}/debian/libhooksess-testing-dev.symbols)
+  if(TARGET hooksess_mpi)
+    add_test(NAME checks/symbols_mpi COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_mpi>
+                                             ${PROJECT_SOURCE_DIR}/debian/libhooksess-mpi${abi}.symbols)
+    add_test(NAME checks/exports_mpi COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
+                                             ${abi} $<TARGET_FILE:hooksess_mpi> "" ${PROJECT_SOURCE_DIR}/include/hooksess/mpi.h)
+  endif()
   if(TARGET hooksess_tensorflow)
     add_test(NAME checks/exports_tensorflow COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
                                                     ${abi} $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h
@@ -108,6 +114,9 @@ set_target_properties(check_headers PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF CX
 target_compile_options(check_headers PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                                              $<$<BOOL:${HOOKSESS_WERROR}>:-Werror>)
 target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include)
+if(TARGET MPI::MPI_C)
+  target_link_libraries(check_headers PRIVATE MPI::MPI_C)
+endif()
 
 # A session on a backend and with hooks of others needs neither the built-in hooks nor the drivers.
 add_library(check_core SHARED "$<FILTER:$<TARGET_OBJECTS:hooksess_objects>,EXCLUDE,/(hooks|drivers|drivers/tf1)/[^/]*$>"

@@ -97,6 +97,16 @@ if [ -n "$(find "$libdir" -name 'libhooksess_tensorflow.so')" ]; then
     try "tensorflow, without its library" env TENSORFLOW_ROOT=/nowhere "$work/tensorflow/build/client_c" missing
 fi
 
+if [ -n "$(find "$libdir" -name 'libhooksess_mpi.so')" ] && command -v mpicc >/dev/null; then
+    several=$source/examples/replicas
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    try "replicas, configure" cmake -S "$several" -B "$work/several" -DCMAKE_PREFIX_PATH="$prefix"
+    try "replicas, build" cmake --build "$work/several"
+    try "replicas, run" mpirun -n 2 --oversubscribe "$work/several/replicas" "$work/run" 10
+    try "replicas, pkg-config" mpicc "$several/replicas.c" -o "$work/replicas" $(pkg-config --cflags --libs hooksess_mpi hooksess) -lm
+    try "replicas, pkg-config, run" mpirun -n 2 --oversubscribe "$work/replicas" "$work/run" 20
+fi
+
 mkdir "$work/wrong"
 printf 'cmake_minimum_required(VERSION 3.22)\nproject(wrong C)\nfind_package(hooksess 0.2 REQUIRED)\n' >"$work/wrong/CMakeLists.txt"
 if cmake -S "$work/wrong" -B "$work/wrong/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1; then

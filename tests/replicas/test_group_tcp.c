@@ -447,12 +447,50 @@ static void a_group_that_cannot_connect_says_why(void **state)
     assert_says(&err, HS_NOT_FOUND, "cannot create the directory '/nowhere/at/all'");
 }
 
+/* Two ranks begin a call of another engine. Rank 1 ends it, and exits with an error: rank 0 can still complete this call,
+ * but none after it. */
+static int count_calls(process *p)
+{
+    const hs_group *group = process_connect(p);
+    hs_error reason = {0};
+    int32_t failed = -1;
+    check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_OK);
+    if (p->rank) {
+        hs_group_tcp_end_call(p->group);
+        hs_error_set(&reason, HS_INTERNAL, "no more");
+        group->ops->report_exit(group->self, &reason);
+        return process_done(p);
+    }
+    while (failed < 0) {
+        group->ops->query_failed_rank(group->self, &failed, &p->err);
+        check_code(p, hs_group_tcp_check_call(p->group, "sum", &p->err), HS_OK);
+    }
+    hs_group_tcp_end_call(p->group);
+    check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_UNAVAILABLE);
+    check(p, strstr(p->err.message, "no more"));
+    return process_done(p);
+}
+
+static void an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made(void **state)
+{
+    run_all(*state, 2, count_calls);
+    hs_group_tcp *alone = hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank_count = 1), &err);
+    assert_ok(hs_group_tcp_begin_call(alone, "sum", &err), &err);
+    assert_ok(hs_group_tcp_check_call(alone, "sum", &err), &err);
+    hs_group_tcp_end_call(alone);
+    hs_group_tcp_free(alone);
+    assert_int_equal(hs_group_tcp_begin_call(NULL, "sum", &err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_group_tcp_check_call(NULL, "sum", &err), HS_INVALID_ARGUMENT);
+    hs_group_tcp_end_call(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_processes(all_calls_work_on_1_to_20_ranks),
         with_processes(calls_of_a_rank_that_has_ended_complete),
         with_processes(different_calls_are_an_error),
+        with_processes(an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made),
         with_processes(ranks_connect_by_an_address),
         with_processes(the_file_is_private_and_is_removed),
         with_processes(files_that_an_earlier_run_left_are_ignored),
