@@ -65,7 +65,9 @@ typedef struct hs_group_tcp_options {
     double connect_secs;       /* limit until all ranks are connected. 0: 60 */
     double collective_secs;    /* limit of one collective call. 0: 600. HS_NEVER: none */
     double detector_secs;      /* a rank that sends no heartbeat for this time has failed. 0: 10 */
-    double failure_grace_secs; /* time from a failure until the process is ended, see above. 0: 10. HS_NEVER: it never is */
+    /* Time from a failure until the process is ended, see above; on other ranks than 0, one second more. 0: 10. HS_NEVER: it
+     * is never ended */
+    double failure_grace_secs;
     /* Called on a thread of the group instead of _exit(), after the function for set_abandon. `err` names the failed rank.
      * It may end the process. It must not free the group */
     void (*on_rank_failure)(void *user, const hs_error *err);

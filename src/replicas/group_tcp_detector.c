@@ -339,7 +339,8 @@ hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *opti
     hs__tcp_host_name(d->host, sizeof d->host);
     d->detector_ns = to_ns(options->detector_secs, 10);
     d->beat_ns = least(d->detector_ns / 10 + 1000000, SECOND_NS);
-    d->grace_ns = to_ns(options->failure_grace_secs, 10);
+    /* Rank 0 is first, because it writes the outcome. A launcher ends all ranks when the first one exits. */
+    d->grace_ns = add(to_ns(options->failure_grace_secs, 10), options->rank ? SECOND_NS : 0);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->abandon_returned, NULL);
     hs_code code = make_links(d, edges, err);
