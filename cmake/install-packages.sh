@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-packages.sh build|train|mpi|tensorflow|test|nightly|package...: installs what is missing for it, on Debian. As root, or with
-# sudo.
+# install-packages.sh build|train|mpi|tensorflow|test|nightly|package...: installs what is missing for it, on Debian. As
+# root, or with sudo.
 set -eu
 packages="cmake gcc libc6-dev libisal-dev libjansson-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
 for what in "$@"; do
     case $what in
     build) ;;
-    nightly) packages="$packages codespell zsh" ;;
+    nightly) packages="$packages codespell libclang-rt-dev zsh" ;;
     train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
     mpi) packages="$packages libopenmpi-dev openmpi-bin" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
