@@ -101,11 +101,13 @@ hs_code hs__group_barrier(const hs_group *group, hs_error *err)
     return hs__normalize_error(group->ops->barrier(group->self, err), "barrier of the group", err);
 }
 
-void hs__group_report_exit(const hs_group *group, const hs_error *reason)
+bool hs__group_report_exit(const hs_group *group, const hs_error *reason)
 {
     static const hs_error normal;
-    if (group && HAS(group, report_exit))
-        group->ops->report_exit(group->self, reason ? reason : &normal);
+    if (!group || !HAS(group, report_exit))
+        return false;
+    group->ops->report_exit(group->self, reason ? reason : &normal);
+    return true;
 }
 
 hs_code hs__group_query_failed_rank(const hs_group *group, int32_t *rank, hs_error *err)

@@ -25,8 +25,8 @@ hs_code hs__group_gather(const hs_group *group, hs_bytes mine, int32_t root, hs_
                          hs_error *err);
 hs_code hs__group_barrier(const hs_group *group, hs_error *err);
 
-/* Any thread. `reason` NULL: this rank ends normally. */
-void hs__group_report_exit(const hs_group *group, const hs_error *reason);
+/* Any thread. `reason` NULL: this rank ends normally. Returns false if the engine does not report exits. */
+bool hs__group_report_exit(const hs_group *group, const hs_error *reason);
 
 /* Any thread. Returns HS_OK and sets *rank to -1, or HS_UNAVAILABLE with the failed rank. HS_OK if the engine has no
  * detector. */

@@ -207,6 +207,8 @@ HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *
     } else {
         session->failed_hook[0] = '\0';
     }
+    if (rank < 0 && why->code == HS_UNAVAILABLE)
+        rank = agreement->rank; /* which ends the training, because it cannot reach the others */
     if (rank >= 0)
         agreement->cause_rank = rank;
     agreement->failure = error.code ? error : *why;
@@ -257,6 +259,19 @@ HS__COLD static hs_code resolve_failure(const uint64_t words[4], hs_code code, c
     return HS_OK;
 }
 
+/* The program's step has failed behind the gate. The other ranks may wait for this one in the program's collective
+ * operation, and not in an agreement. Returns false if this rank cannot leave the group. */
+HS__COLD static bool leave_group(struct hs_session *session, hs_code code, hs_error *err)
+{
+    hs_error error = {0};
+    hs__error_copy(&error, err);
+    hs__normalize_error(code, "the step", &error);
+    if (!hs__group_report_exit(&session->agreement.group, &error))
+        return false;
+    break_group(session, &error, code, err);
+    return true;
+}
+
 hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
@@ -266,6 +281,8 @@ hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_er
     hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
     if (agreement->broken)
         return code ? code : hs__error_copy(err, &agreement->failure);
+    if (code && agreement->behind_gate && weight(code) > 1 && !session->failed_hook[0] && leave_group(session, code, err))
+        return agreement->failure.code;
     hs__clear(&error);
     fill_words(session, word, code, words);
     hs_code group_code = hs__group_allreduce_or(&agreement->group, words, 4, &error);
@@ -311,13 +328,16 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     hs_run_context *context = &session->context;
     agreement->boundary_requested |= context->boundary_requested;
     context->boundary_requested = false;
-    if (!code && !agreement->settled && --agreement->runs_to_end > 0)
+    if (!code && !agreement->settled && --agreement->runs_to_end > 0) {
+        agreement->behind_gate = false;
         return HS_OK;
+    }
     uint64_t word = agreement->triggers << HS__WORD_TRIGGER_SHIFT | (agreement->boundary_requested ? HS__WORD_BOUNDARY : 0);
     agreement->triggers = 0;
     agreement->boundary_requested = false;
     agreement->runs_to_end = agreement->options.agree_every_n_steps;
     code = hs__agree_on_part(session, word, code, err);
+    agreement->behind_gate = false;
     agreement->run_word = agreement->word;
     /* a rank that stops or closes does not call its boundaries */
     context->boundary_requested =
@@ -372,6 +392,7 @@ hs_code hs__pass_gate(struct hs_session *session, hs_error *err)
     if (!code && agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED))
         code = hs_error_set(err, HS_STOP, "another rank has %s",
                             agreement->word & HS__WORD_CLOSING ? "closed its session" : "stopped the run");
+    agreement->behind_gate = !code;
     return record_agreed(session, code, err);
 }
 

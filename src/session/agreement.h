@@ -29,7 +29,9 @@
  *   closing            repeated until all ranks are closing; after the last boundaries, until all have called them. Then a
  *                      barrier: if a rank died after it had sent its part, all other ranks fail
  *
- * All these are the same call. So a rank that fails, or closes its session, joins the agreement in which the others wait. */
+ * All these are the same call. So a rank that fails, or closes its session, joins the agreement in which the others wait.
+ * But if its step fails behind the gate, the others may wait in the program's collective operation. Then it leaves the
+ * group, and all ranks end. */
 /* clang-format on */
 
 /* Bits of word 0. */
@@ -79,6 +81,7 @@ typedef struct hs__agreement {
     int32_t cause_rank; /* whose error ends the session; -1: none */
     bool input_ended;   /* of this rank */
     bool broken;        /* a rank has failed: the group is unusable */
+    bool behind_gate;   /* this rank is in a step, behind its gate: others may wait for it where they cannot hear of it */
     _Atomic int64_t
         last_step; /* the global step at the last agreement in a run, for the thread of an abandonment. -1: none */
 } hs__agreement;

@@ -749,6 +749,9 @@ void hs__discard_own_step(hs_session *session)
         fail_step(session, HS_OUT_OF_RANGE, &agreement->failure);
         return;
     }
+    if (agreement->behind_gate && !session->fail.code) /* other ranks may make this step */
+        hs_error_set(&session->fail, HS_FAILED_PRECONDITION,
+                     "the session was closed behind the gate of a step, before hs_step_end");
     hs_log(&session->env, HS_LOG_WARNING, "step %lld discarded: the session was closed before hs_step_end",
            (long long)hs_session_global_step(session, NULL) + 1);
     hs__clear_stop(session, HS__STOP_PROGRAM_DONE);
