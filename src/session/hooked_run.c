@@ -582,7 +582,7 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
  * hs_session_close. */
 static hs_code fail_step(hs_session *session, hs_code code, const hs_error *error)
 {
-    if (hs__stops(session) & HS__STOP_FAILED)
+    if (hs__stops(session) & HS__STOP_FAILED && !hs__is_clean(session->last.code))
         return session->last.code;
     hs__error_copy(&session->last, error);
     session->last.code = code;
