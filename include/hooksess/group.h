@@ -10,6 +10,8 @@
  *
  * The processes are numbered from 0. The number is the rank of a process; rank 0 is the chief.
  *
+ * A group serves one session: closing the session reports the exit of the rank.
+ *
  * The calls of one rank are never concurrent, except report_exit and query_failed_rank. */
 
 HS_BEGIN_DECLS

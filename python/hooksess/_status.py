@@ -57,6 +57,7 @@ class Outcome:
     last_saved_step: int
     hook: str  # that requested the stop, or that failed; "": none
     error: Failure | None
+    cause_rank: int  # the rank whose failure ended the training; -1: none
     exit_code: int
     failures: tuple[HookFailures, ...]
     time: datetime
@@ -122,6 +123,7 @@ def _make_outcome(found: dict[str, Any]) -> Outcome:
         found["last_saved_step"],
         found["hook"],
         _failure(found["error"]),
+        found["cause_rank"],
         found["exit_code"],
         tuple(
             HookFailures(

@@ -91,6 +91,7 @@ typedef struct {
     hs_error error;  /* the first failure */
     char state[256]; /* the first shared state that differs. "": none */
     char ranks[256]; /* on these ranks */
+    bool lacking;    /* the chief does not have it */
 } receiving;
 
 static const void *take(cursor *from, uint64_t bytes)
@@ -166,7 +167,10 @@ static void receive_records(receiving *r, int32_t rank, cursor from)
     while (!code && next_record(&from, &other, &key, &identity, &data)) {
         if (other.per_rank)
             code = add_gathered(r->session, &other, key, identity, data, &r->error);
-        else if (!find_record(r->own, key, other.key_bytes, &own) || own.crc != other.crc || own.bytes != other.bytes)
+        else if (!find_record(r->own, key, other.key_bytes, &own)) {
+            r->lacking |= !r->state[0];
+            note_difference(r, rank, key, other.key_bytes);
+        } else if (own.crc != other.crc || own.bytes != other.bytes)
             note_difference(r, rank, key, other.key_bytes);
     }
 }
@@ -205,13 +209,17 @@ hs_code hs__rank_states_gather(hs_raw_session *session, hs_error *err)
         return code;
     if (r.error.code)
         return hs__error_copy(err, &r.error);
-    if (r.state[0])
-        return hs_error_set(
-            err, HS_FAILED_PRECONDITION,
-            "state '%s' differs between rank 0 and ranks %s, but only that of rank 0 would be saved; if each "
-            "rank has its own, add it with HS_STATE_PER_RANK (a hook: HS_HOOK_PER_RANK)",
-            r.state, r.ranks);
-    return HS_OK;
+    if (!r.state[0])
+        return HS_OK;
+    const char *plural = strchr(r.ranks, ',') ? "s" : "";
+    if (r.lacking)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "state '%s' exists on rank%s %s, but not on rank 0; add it on all ranks", r.state, plural,
+                            r.ranks);
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "state '%s' differs between rank 0 and rank%s %s, but only that of rank 0 would be saved; if each "
+                        "rank has its own, add it with HS_STATE_PER_RANK (a hook: HS_HOOK_PER_RANK)",
+                        r.state, plural, r.ranks);
 }
 
 void hs__rank_states_free(hs_raw_session *session)

@@ -149,7 +149,8 @@ static hs_code write_outcome_file(const hs_env *env, const char *directory, cons
     put_named(&text, "hook", outcome->hook);
     hs__buffer_text(&text, "\"error\": ");
     put_error(&text, &outcome->error);
-    hs__buffer_text(&text, ",\n \"exit_code\": %d,\n ", hs_outcome_exit_code(outcome));
+    hs__buffer_text(&text, ",\n \"cause_rank\": %d,\n \"exit_code\": %d,\n ", (int)outcome->cause_rank,
+                    hs_outcome_exit_code(outcome));
     put_failures(&text, session);
     put_origin(&text, env);
     hs_code code = put(env, directory, OUTCOME, &text, true, err);

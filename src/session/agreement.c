@@ -17,6 +17,7 @@ hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_op
 {
     agreement->cause_rank = -1;
     atomic_init(&agreement->last_step, -1);
+    atomic_init(&agreement->last_saved_step, -1);
     agreement->options = (hs_replica_options)HS_INIT(hs_replica_options, .agree_every_n_steps = 1);
     if (!options->group)
         return options->replicas
@@ -144,8 +145,10 @@ static void fill_words(struct hs_session *session, uint64_t word, hs_code code, 
                (session->raw.saves_refused.code ? HS__WORD_SAVES_REFUSED : 0);
     words[1] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) | (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED) |
                (session->agreement.input_ended && in_run ? 0 : HS__WORD1_HAS_INPUT);
-    if (in_run)
+    if (in_run) {
         atomic_store_explicit(&session->agreement.last_step, step, memory_order_relaxed);
+        atomic_store_explicit(&session->agreement.last_saved_step, session->raw.saved_step, memory_order_relaxed);
+    }
     words[2] = (uint64_t)step;
     words[3] = in_run ? ~(uint64_t)step : 0;
 }
@@ -166,11 +169,13 @@ static int abandon(void *user, int32_t failed_rank, const hs_error *why)
     struct hs_session *session = user;
     hs_outcome outcome = {.reason = HS_REASON_FAILED,
                           .step = atomic_load(&session->agreement.last_step),
-                          .last_saved_step = newest_step(session),
+                          .last_saved_step = atomic_load(&session->agreement.last_saved_step),
                           .error = *why,
                           .rank = session->agreement.rank,
                           .cause_rank = failed_rank};
     outcome.error.code = HS_UNAVAILABLE;
+    if (outcome.last_saved_step < 0) /* a save in the background is not known on all ranks */
+        outcome.last_saved_step = newest_step(session);
     for (size_t i = 0; i < session->n_hooks; i++)
         if (session->cold[i].ops.abandon)
             session->cold[i].ops.abandon(session->hooks[i].self, &outcome);

@@ -120,7 +120,7 @@ static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs
 /* Ends the restore of a checkpoint, which had the result `code` on this rank. */
 static hs_code agree_on_restore(struct hs_session *session, hs_code code, bool *damaged, hs_error *err)
 {
-    const bool mine = code == HS_DATA_LOSS || code == HS_NOT_FOUND;
+    const bool mine = code == HS_DATA_LOSS;
     code = hs__agree_on_part(session, mine ? HS__WORD_YES : 0, mine ? HS_OK : code, err);
     *damaged = session->agreement.word & HS__WORD_YES;
     return code;
@@ -154,11 +154,12 @@ static hs_code restore_chief(struct hs_session *session, hs__startup *startup, b
     return *restored ? code : hs__send_path(session, code, "", err);
 }
 
-static hs_code restore_follower(struct hs_session *session, hs__startup *startup, bool *restored, hs_error *err)
+static hs_code restore_follower(struct hs_session *session, const hs__startup *startup, bool *restored, hs_error *err)
 {
     char path[HS__PATH_SIZE];
     bool damaged;
-    startup->checkpoint_prefix = path;
+    hs__startup here = *startup;
+    here.checkpoint_prefix = path;
     for (;;) {
         hs_error why = {0};
         char *copy = NULL;
@@ -166,8 +167,10 @@ static hs_code restore_follower(struct hs_session *session, hs__startup *startup
         *restored = path[0];
         if (code || !*restored)
             return code;
-        code = hs__startup_restore(&session->raw, startup, &copy, &why);
+        code = hs__startup_restore(&session->raw, &here, &copy, &why);
         hs__free(&session->env, copy);
+        if (code == HS_NOT_FOUND)
+            hs_error_prefix(&why, "all ranks must share the directory of the checkpoints");
         if (code)
             hs_log(&session->env, HS_LOG_WARNING, "cannot restore '%s': %s", path, why.message);
         hs__error_copy(err, &why);

@@ -27,6 +27,7 @@
  *   step, last_saved_step  as in hs_outcome
  *   hook                   as in hs_outcome
  *   error                  null, or {"code", "number", "message"} of the first error
+ *   cause_rank             the rank whose failure ended the training. -1: none, or no group
  *   exit_code              hs_outcome_exit_code()
  *   failures               failures that the training survived (hs_raw_session_failure): a list of
  *                          {"hook", "failures", "first_step", "last_step", "muted", "last": {"code", "number", "message"}}
