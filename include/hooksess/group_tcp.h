@@ -8,12 +8,14 @@
 /* A group over TCP: processes on one or several machines that train one model together. It needs no other library.
  * Gradients do not pass through the group: the program sums them with MPI, NCCL or its own communication.
  *
- *     hs_group_tcp *group = hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.rendezvous_dir = "run"), &err);
+ *     hs_group_tcp *group = hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.rendezvous_dir = "run"), NULL);
  *     session = hs_training_session_open(
  *         backend, HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .group = hs_group_tcp_get(group)), &err);
  *     ...
  *     hs_session_close(session, &err);
  *     hs_group_tcp_free(group);
+ *
+ * If the group cannot be created, the first call logs why, and the session cannot be opened.
  *
  * The ranks form a tree with 16 children per rank. Rank 0 is its root, where all ranks connect first. The others find rank
  * 0 in one of these ways, which must be the same on all ranks:
@@ -81,7 +83,7 @@ typedef struct hs_group_tcp_options {
  *
  * HS_INVALID_ARGUMENT: invalid options. HS_UNAVAILABLE: the ranks were not connected within connect_secs; on rank 0 the
  * message names the missing ranks. HS_RESOURCE_EXHAUSTED: out of memory or threads. Others: the code of a failed system
- * call, or of `exchange`. */
+ * call, or of `exchange`. If `err` is NULL, the error is logged. */
 HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_error *err);
 
 /* The same, with rank and rank_count from the environment variables of a launcher. The first pair that is set counts:
@@ -94,10 +96,12 @@ HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_er
  *
  * If none is set, the group has one rank. rank and rank_count of the options must be 0. If neither address, rendezvous_dir
  * nor exchange is set, the address is MASTER_ADDR:MASTER_PORT. No other function of this header reads the environment.
- * HS_INVALID_ARGUMENT: also if a variable is not a number, or a needed one is missing. */
+ * HS_INVALID_ARGUMENT: also if a variable is not a number, or a needed one is missing. If `err` is NULL, the error is
+ * logged. */
 HS_API hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *options, hs_error *err);
 
-/* Returns the group for the options of a session. Valid until the object is freed. NULL: the object is NULL. */
+/* Returns the group for the options of a session. Valid until the object is freed. Never NULL: if the object is NULL,
+ * because it could not be created, a session with this group cannot be opened. (A session without a group trains alone.) */
 HS_API const hs_group *hs_group_tcp_get(const hs_group_tcp *group);
 
 /* Closes the connections. Call it after the session is closed. Reports a normal exit, unless an exit was reported. Waits at

@@ -150,18 +150,19 @@ static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *er
 
 hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *given, hs_error *err)
 {
-    hs_group_tcp_options options;
-    hs_error unused;
-    err = err ? err : &unused;
-    hs_error_clear(err);
-    if (HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, err))
-        return NULL;
-    return new_group(&options, err);
+    hs_group_tcp_options options = {0};
+    hs_error error = {0};
+    hs_group_tcp *group = NULL;
+    if (!HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, &error))
+        group = new_group(&options, &error);
+    hs__report_error(options.env, "hs_group_tcp_new", &error, err);
+    return group;
 }
 
 const hs_group *hs_group_tcp_get(const hs_group_tcp *group)
 {
-    return group ? &group->group : NULL;
+    static const hs_group unusable = {NULL, NULL};
+    return group ? &group->group : &unusable;
 }
 
 void hs_group_tcp_free(hs_group_tcp *group)
@@ -271,32 +272,33 @@ static hs_code read_launcher(hs_group_tcp_options *options, hs_error *err)
     return HS_OK;
 }
 
+/* Completes the options by the environment. `address` is the memory of options->address. */
+static hs_code take_environment(hs_group_tcp_options *options, char address[HS__ADDRESS_MAX], hs_error *err)
+{
+    if (options->rank || options->rank_count)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_group_tcp_from_env: rank and rank_count are set, but come from the environment");
+    hs_code code = read_launcher(options, err);
+    if (code || options->rank_count <= 1 || options->address || options->rendezvous_dir || options->exchange)
+        return code;
+    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    if (!host || !port)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_group_tcp_from_env: set address, rendezvous_dir or exchange, or the environment variables "
+                            "MASTER_ADDR and MASTER_PORT");
+    snprintf(address, HS__ADDRESS_MAX, strchr(host, ':') ? "[%.200s]:%.8s" : "%.200s:%.8s", host, port);
+    options->address = address;
+    return HS_OK;
+}
+
 hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *given, hs_error *err)
 {
-    hs_group_tcp_options options;
-    hs_error unused;
+    hs_group_tcp_options options = {0};
     char address[HS__ADDRESS_MAX];
-    err = err ? err : &unused;
-    hs_error_clear(err);
-    if (HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, err))
-        return NULL;
-    if (options.rank || options.rank_count) {
-        hs_error_set(err, HS_INVALID_ARGUMENT,
-                     "hs_group_tcp_from_env: rank and rank_count are set, but come from the environment");
-        return NULL;
-    }
-    if (read_launcher(&options, err))
-        return NULL;
-    if (options.rank_count > 1 && !options.address && !options.rendezvous_dir && !options.exchange) {
-        const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
-        if (!host || !port) {
-            hs_error_set(err, HS_INVALID_ARGUMENT,
-                         "hs_group_tcp_from_env: set address, rendezvous_dir or exchange, or the environment variables "
-                         "MASTER_ADDR and MASTER_PORT");
-            return NULL;
-        }
-        snprintf(address, sizeof address, strchr(host, ':') ? "[%.200s]:%.8s" : "%.200s:%.8s", host, port);
-        options.address = address;
-    }
-    return new_group(&options, err);
+    hs_error error = {0};
+    hs_group_tcp *group = NULL;
+    if (!HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, &error) && !take_environment(&options, address, &error))
+        group = new_group(&options, &error);
+    hs__report_error(options.env, "hs_group_tcp_from_env", &error, err);
+    return group;
 }

@@ -427,7 +427,33 @@ static void invalid_options_are_refused(void **state)
     static const char *const addresses[] = {"", "host", ":1", "host:", "host:x", "host:123456", "::1:5", "[::1]"};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
         refuses("is not of the form host:port", .rank_count = 2, .address = addresses[i]);
-    assert_null(hs_group_tcp_get(NULL));
+}
+
+static void record_log(void *user, hs_log_level level, const char *text)
+{
+    if (level == HS_LOG_ERROR)
+        snprintf(user, HS_MESSAGE_SIZE, "%s", text);
+}
+
+/* A program that does not look at the errors must not train alone on each rank. */
+static void a_group_that_was_not_created_is_logged_and_refused(void **state)
+{
+    (void)state;
+    char text[HS_MESSAGE_SIZE] = "";
+    const hs_env env = HS_INIT(hs_env, .logger = {record_log, text});
+    assert_null(hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank_count = -1, .env = &env), NULL));
+    assert_contains(text, "hs_group_tcp_new: hs_group_tcp_options.rank_count is -1");
+    assert_null(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.rank_count = 2, .env = &env), NULL));
+    assert_contains(text, "hs_group_tcp_from_env: rank and rank_count are set");
+    const hs_group *group = hs_group_tcp_get(NULL);
+    assert_non_null(group);
+    assert_null(group->ops);
+    int64_t step = 0;
+    hs_graph *graph = hs_graph_new(&env);
+    hs_graph_global_step(graph, NULL, &step);
+    assert_null(hs_training_session_open(hs_graph_backend(graph), HS_TRAINING_OPTIONS(.group = group), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_group.ops is NULL");
+    hs_graph_free(graph);
 }
 
 static void a_group_that_cannot_connect_says_why(void **state)
@@ -530,6 +556,7 @@ int main(void)
         with_processes(ranks_connect_by_the_environment_of_each_launcher),
         cmocka_unit_test(an_environment_without_a_launcher_is_one_rank),
         cmocka_unit_test(invalid_options_are_refused),
+        cmocka_unit_test(a_group_that_was_not_created_is_logged_and_refused),
         with_processes(a_group_that_cannot_connect_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
