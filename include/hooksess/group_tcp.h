@@ -89,10 +89,10 @@ HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_er
 /* The same, with rank and rank_count from the environment variables of a launcher. The first pair that is set counts:
  *
  *   launcher                      rank                  rank count
+ *   torchrun and compatible ones  RANK                  WORLD_SIZE
  *   Open MPI                      OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE
  *   MPICH, Intel MPI              PMI_RANK              PMI_SIZE
  *   srun                          SLURM_PROCID          SLURM_NTASKS
- *   torchrun and compatible ones  RANK                  WORLD_SIZE
  *
  * If none is set, the group has one rank. rank and rank_count of the options must be 0. If neither address, rendezvous_dir
  * nor exchange is set, the address is MASTER_ADDR:MASTER_PORT. No other function of this header reads the environment.

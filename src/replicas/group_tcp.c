@@ -253,10 +253,11 @@ static hs_code read_variable(const char *name, int32_t *number, hs_error *err)
 
 static hs_code read_launcher(hs_group_tcp_options *options, hs_error *err)
 {
-    static const char *const launchers[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    /* the innermost launcher first: sbatch sets the variables of Slurm also in its script, in which others may start */
+    static const char *const launchers[][2] = {{"RANK", "WORLD_SIZE"},
+                                               {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                                {"PMI_RANK", "PMI_SIZE"},
-                                               {"SLURM_PROCID", "SLURM_NTASKS"},
-                                               {"RANK", "WORLD_SIZE"}};
+                                               {"SLURM_PROCID", "SLURM_NTASKS"}};
     options->rank = 0;
     options->rank_count = 1;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {

@@ -387,6 +387,9 @@ static void an_environment_without_a_launcher_is_one_rank(void **state)
     hs_group_tcp_free(tcp);
     assert_null(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.rank_count = 2), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "come from the environment");
+    /* torchrun in the script of sbatch, which is one task */
+    setenv("SLURM_PROCID", "0", 1);
+    setenv("SLURM_NTASKS", "1", 1);
     setenv("RANK", "1", 1);
     fails_from_environment("RANK is set, but WORLD_SIZE is not");
     setenv("WORLD_SIZE", "two", 1);
