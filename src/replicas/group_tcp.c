@@ -206,14 +206,14 @@ hs_code hs_group_tcp_begin_call(hs_group_tcp *group, const char *call, hs_error 
 
 hs_code hs_group_tcp_check_call(hs_group_tcp *group, const char *call, hs_error *err)
 {
+    uint64_t number = 0;
     int64_t give_up_ns;
     hs_error unused;
-    hs_code code = check_group(group, err);
+    hs_code code = find_call(group, &number, err);
     if (code)
         return code;
-    hs__tcp_detector *d = &group->detector;
-    hs__detector_woken(d);
-    return hs__detector_check_call(d, atomic_load(&d->begun) - 1, call, &give_up_ns, err ? err : &unused);
+    hs__detector_woken(&group->detector);
+    return hs__detector_check_call(&group->detector, number, call, &give_up_ns, err ? err : &unused);
 }
 
 hs_code hs_group_tcp_fail_call(hs_group_tcp *group, int32_t rank, const char *why, hs_error *err)

@@ -504,6 +504,7 @@ static void an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made(
 {
     run_all(*state, 2, count_calls);
     hs_group_tcp *alone = hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank_count = 1), &err);
+    assert_int_equal(hs_group_tcp_check_call(alone, "sum", &err), HS_FAILED_PRECONDITION);
     assert_ok(hs_group_tcp_begin_call(alone, "sum", &err), &err);
     assert_ok(hs_group_tcp_check_call(alone, "sum", &err), &err);
     hs_group_tcp_end_call(alone);
@@ -521,6 +522,7 @@ static int give_up_rank_1(process *p)
     check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_OK);
     hs_group_tcp_end_call(p->group);
     check_code(p, hs_group_tcp_fail_call(p->group, 1, "too early", &p->err), HS_FAILED_PRECONDITION);
+    check_code(p, hs_group_tcp_check_call(p->group, "sum", &p->err), HS_FAILED_PRECONDITION);
     if (p->rank == 0) {
         check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_OK);
         check_code(p, hs_group_tcp_fail_call(p->group, 2, "no such rank", &p->err), HS_INVALID_ARGUMENT);
