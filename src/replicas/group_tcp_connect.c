@@ -434,7 +434,7 @@ hs_code hs__tcp_connect_ranks(hs__tcp_rendezvous *rendezvous, const hs_env *env,
     *edges = (hs__tcp_edges){NULL, 0};
     hs_code code = allocate(&c, err);
     if (!c.rank) {
-        hs_code published = hs__rendezvous_publish(rendezvous, &c.listener, code ? NULL : err);
+        hs_code published = hs__rendezvous_publish(rendezvous, env, &c.listener, code ? NULL : err);
         code = code ? code : published;
     } else {
         hs_code begun = hs__rendezvous_begin(rendezvous, code ? NULL : err);

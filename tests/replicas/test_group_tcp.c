@@ -218,6 +218,34 @@ static void the_file_is_private_and_is_removed(void **state)
     assert_int_equal(test_count_files(all->directory, "rendezvous"), 0);
 }
 
+/* A later run replaces the file while rank 0 of the earlier one still waits. Then rank 0 ends its wait: here because rank 1
+ * connects, by the address and the nonce from the file. */
+static void the_file_of_a_later_run_stays(void **state)
+{
+    static const char later[] = "127.0.0.1:1\n0123456789abcdef\n";
+    processes *all = *state;
+    const char *path = test_path(all->directory, ".hooksess-rendezvous");
+    char address[HS__ADDRESS_MAX], nonce[64];
+    FILE *file;
+    processes_prepare(all, 2, agree);
+    all->options.address = "127.0.0.1:0";
+    all->options.rendezvous_dir = all->directory;
+    processes_start(all, 0);
+    while (!(file = fopen(path, "r")))
+        poll(NULL, 0, 1);
+    assert_int_equal(fscanf(file, "%223s %63s", address, nonce), 2);
+    fclose(file);
+    test_write_file(path, later, sizeof later - 1);
+    all->options.rendezvous_dir = NULL;
+    all->options.address = address;
+    all->options.job = nonce;
+    processes_start(all, 1);
+    processes_finish_all(all);
+    assert_int_equal(processes_exit_code(all, 0), 0);
+    assert_int_equal(processes_exit_code(all, 1), 0);
+    assert_int_equal(test_count_files(all->directory, "rendezvous"), 1);
+}
+
 static void files_that_an_earlier_run_left_are_ignored(void **state)
 {
     processes *all = *state;
@@ -554,6 +582,7 @@ int main(void)
         with_processes(a_rank_that_another_engine_gives_up_has_failed_on_all_ranks),
         with_processes(ranks_connect_by_an_address),
         with_processes(the_file_is_private_and_is_removed),
+        with_processes(the_file_of_a_later_run_stays),
         with_processes(files_that_an_earlier_run_left_are_ignored),
         with_processes(ranks_connect_by_a_function_of_the_program),
         cmocka_unit_test(an_error_of_the_function_is_returned),
