@@ -51,9 +51,10 @@ typedef struct hs_group_tcp_options {
     size_t size;
     int32_t rank;       /* of this process: 0 to rank_count - 1 */
     int32_t rank_count; /* (required) number of processes. 1: no connections, and the options for them are not used */
-    /* "host:port" or "[host]:port", of rank 0. Rank 0 binds to this host's interface, or to all interfaces if the host is
-     * not an address of its machine. With rendezvous_dir or exchange: the interface and, unless it is 0, the port of rank
-     * 0; the other ranks ignore it. NULL, only there: all interfaces */
+    /* "host:port" or "[host]:port", of rank 0. Rank 0 binds to this host's interface; or to all interfaces if the host
+     * is not an address of its machine, or is a name of the loopback interface other than "localhost". With rendezvous_dir
+     * or exchange: the interface and, unless it is 0, the port of rank 0; the other ranks ignore it. NULL, only there: all
+     * interfaces */
     const char *address;
     /* A directory that all ranks share, normally the checkpoint directory. Rank 0 creates its last level. Rank 0 writes the
      * file ".hooksess-rendezvous" with mode 0600, and removes it when all ranks are connected. The others wait for this

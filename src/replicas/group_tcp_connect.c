@@ -293,11 +293,6 @@ static hs_code receive_answer(const connector *c, int fd, hs__hello_kind kind, i
     return wrong ? hs_error_set(err, HS_UNAVAILABLE, "%s", wrong) : HS_OK;
 }
 
-static bool is_loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
-}
-
 /* If this rank has children: listens on the interface that leads to rank 0, and writes the address. If rank 0 is on the
  * same machine, the children may be on others: listens on all interfaces. Only once. */
 static hs_code begin_to_listen(connector *c, int fd, char address[HS__ADDRESS_MAX], hs_error *err)
@@ -307,9 +302,9 @@ static hs_code begin_to_listen(connector *c, int fd, char address[HS__ADDRESS_MA
     if (!has_children(c) || c->listener >= 0)
         return HS_OK;
     hs_code code = hs__tcp_own_host(fd, host, err);
-    if (code || (code = hs__tcp_listen(is_loopback(host) ? NULL : host, "0", &c->listener, &port, err)))
+    if (code || (code = hs__tcp_listen(hs__tcp_is_loopback(host) ? NULL : host, "0", &c->listener, &port, err)))
         return code;
-    if (is_loopback(host))
+    if (hs__tcp_is_loopback(host))
         hs__tcp_host_name(host, sizeof host);
     hs__tcp_join(address, host, port);
     return HS_OK;

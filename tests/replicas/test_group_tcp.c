@@ -184,6 +184,25 @@ static void make_address(char address[HS__ADDRESS_MAX], const char *host)
     hs__tcp_join(address, host, port);
 }
 
+static bool listens_on_loopback(const char *host)
+{
+    int listener, port;
+    char bound[HS__ADDRESS_MAX];
+    assert_ok(hs__tcp_listen(host, "0", &listener, &port, &err), &err);
+    assert_ok(hs__tcp_own_host(listener, bound, &err), &err);
+    hs__tcp_close(&listener);
+    return hs__tcp_is_loopback(bound);
+}
+
+/* /etc/hosts of Debian gives the machine's own name the address 127.0.1.1, which other machines cannot reach. */
+static void a_machine_that_knows_itself_as_loopback_listens_on_all_interfaces(void **state)
+{
+    (void)state;
+    assert_true(listens_on_loopback("127.0.0.1"));
+    assert_true(listens_on_loopback("localhost"));
+    assert_false(listens_on_loopback("2130706433")); /* 127.0.0.1 as one number, which needs no entry in /etc/hosts */
+}
+
 static void ranks_connect_by_an_address(void **state)
 {
     processes *all = *state;
@@ -580,6 +599,7 @@ int main(void)
         with_processes(different_calls_are_an_error),
         with_processes(an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made),
         with_processes(a_rank_that_another_engine_gives_up_has_failed_on_all_ranks),
+        cmocka_unit_test(a_machine_that_knows_itself_as_loopback_listens_on_all_interfaces),
         with_processes(ranks_connect_by_an_address),
         with_processes(the_file_is_private_and_is_removed),
         with_processes(the_file_of_a_later_run_stays),
