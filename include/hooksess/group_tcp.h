@@ -61,7 +61,8 @@ typedef struct hs_group_tcp_options {
      * file, and ignore one that an earlier run left or that another user owns */
     const char *rendezvous_dir;
     /* Collective: copies `bytes` bytes at `data` from rank 0 to all ranks, such as MPI_Bcast(). Called once per rank, by
-     * hs_group_tcp_new(). If it returns another code than HS_OK, that fails with this error */
+     * hs_group_tcp_new(), also on a rank that cannot begin, so that the others need not wait for it. If it returns another
+     * code than HS_OK, that fails with this error */
     hs_code (*exchange)(void *user, void *data, size_t bytes, hs_error *err);
     void *exchange_user;
     const char *job;        /* with `address` alone: a name that only this job has, at most 63 bytes. NULL: "" */

@@ -124,15 +124,22 @@ static hs_code connect_ranks(hs_group_tcp *group, hs_error *err)
     return code;
 }
 
+static hs_code allocate(const hs_group_tcp_options *options, hs_env *env, hs_group_tcp **group, hs_error *err)
+{
+    hs_code code = check_options(options, err);
+    if (code || (code = hs__env_copy(env, options->env, err)))
+        return code;
+    *group = hs__alloc(env, 1, sizeof **group);
+    return *group ? HS_OK : hs__no_memory(err, sizeof **group, "a group");
+}
+
 static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *err)
 {
     hs_env env;
-    hs_code code = check_options(options, err);
-    if (code || hs__env_copy(&env, options->env, err))
-        return NULL;
-    hs_group_tcp *group = hs__alloc(&env, 1, sizeof *group);
-    if (!group) {
-        hs__no_memory(err, sizeof *group, "a group");
+    hs_group_tcp *group;
+    hs_code code = allocate(options, &env, &group, err);
+    if (code) {
+        hs__rendezvous_decline(options);
         return NULL;
     }
     group->env = env;
@@ -258,8 +265,6 @@ static hs_code read_launcher(hs_group_tcp_options *options, hs_error *err)
                                                {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                                {"PMI_RANK", "PMI_SIZE"},
                                                {"SLURM_PROCID", "SLURM_NTASKS"}};
-    options->rank = 0;
-    options->rank_count = 1;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const char *rank = launchers[i][0], *count = launchers[i][1];
         if (!getenv(rank) && !getenv(count))
@@ -270,6 +275,7 @@ static hs_code read_launcher(hs_group_tcp_options *options, hs_error *err)
         hs_code code = read_variable(rank, &options->rank, err);
         return code ? code : read_variable(count, &options->rank_count, err);
     }
+    options->rank_count = 1;
     return HS_OK;
 }
 
@@ -298,8 +304,12 @@ hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *given, hs_error 
     char address[HS__ADDRESS_MAX];
     hs_error error = {0};
     hs_group_tcp *group = NULL;
-    if (!HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, &error) && !take_environment(&options, address, &error))
-        group = new_group(&options, &error);
+    if (!HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, &error)) {
+        if (take_environment(&options, address, &error))
+            hs__rendezvous_decline(&options);
+        else
+            group = new_group(&options, &error);
+    }
     hs__report_error(options.env, "hs_group_tcp_from_env", &error, err);
     return group;
 }

@@ -181,6 +181,14 @@ hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env
     return hs__error_copy(err, &exchange_error);
 }
 
+void hs__rendezvous_decline(const hs_group_tcp_options *options)
+{
+    char record[RECORD] = "";
+    hs_error unused = {0};
+    if (options->exchange && options->rank_count != 1)
+        options->exchange(options->exchange_user, record, sizeof record, &unused);
+}
+
 hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err)
 {
     const hs_group_tcp_options *options = rendezvous->options;

@@ -30,6 +30,10 @@ hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env
 /* On rank 0: removes the file, unless a later run has replaced it. Does nothing if there is none. */
 void hs__rendezvous_withdraw(hs__tcp_rendezvous *rendezvous);
 
+/* Instead of the other functions, if this rank cannot begin: calls the function of the program with an empty record,
+ * because the other ranks wait in it. Then these fail. */
+void hs__rendezvous_decline(const hs_group_tcp_options *options);
+
 /* On the other ranks: once, before all attempts. Calls the function of the program. */
 hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err);
 /* On the other ranks: finds the address, before each attempt. HS_UNAVAILABLE: it is not known yet. */

@@ -5,6 +5,8 @@
 #include "base/env.h"
 #include "replicas/group_tcp_socket.h"
 
+#include <hooksess/testing.h>
+
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -448,6 +450,58 @@ static void an_environment_without_a_launcher_is_one_rank(void **state)
     clear_environment();
 }
 
+/* Keeps the record of rank 0 for rank 1. */
+typedef struct {
+    int calls;
+    char record[1024];
+} kept;
+
+static hs_code keep(void *user, void *data, size_t bytes, hs_error *error)
+{
+    kept *k = user;
+    if (bytes > sizeof k->record)
+        return hs_error_set(error, HS_INTERNAL, "the record is too long");
+    if (k->calls++)
+        memcpy(data, k->record, bytes);
+    else
+        memcpy(k->record, data, bytes);
+    return HS_OK;
+}
+
+/* Rank 0 has failed. Rank 1 need not wait for it. */
+static void assert_declined(kept *k)
+{
+    assert_int_equal(k->calls, 1);
+    assert_null(
+        hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank = 1, .rank_count = 2, .exchange = keep, .exchange_user = k), &err));
+    assert_says(&err, HS_UNAVAILABLE, "rank 0 could not create its address");
+    *k = (kept){0};
+}
+
+static void the_function_is_also_called_if_rank_0_cannot_begin(void **state)
+{
+    (void)state;
+    kept k = {0};
+    assert_null(hs_group_tcp_new(
+        HS_GROUP_TCP_OPTIONS(.rank_count = 2, .exchange = keep, .exchange_user = &k, .connect_secs = -2), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "connect_secs is -2");
+    assert_declined(&k);
+    hs_test_system *system = hs_test_system_new();
+    hs_test_system_fail_allocation(system, 1);
+    assert_null(hs_group_tcp_new(
+        HS_GROUP_TCP_OPTIONS(.rank_count = 2, .exchange = keep, .exchange_user = &k, .env = hs_test_system_env(system)),
+        &err));
+    assert_int_equal(err.code, HS_RESOURCE_EXHAUSTED);
+    assert_declined(&k);
+    hs_test_system_free(system);
+    clear_environment();
+    setenv("RANK", "0", 1);
+    assert_null(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.exchange = keep, .exchange_user = &k), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "RANK is set, but WORLD_SIZE is not");
+    assert_declined(&k);
+    clear_environment();
+}
+
 /* Options. */
 
 #define refuses(text, ...)                                                                                                 \
@@ -458,7 +512,7 @@ static void an_environment_without_a_launcher_is_one_rank(void **state)
 
 static void invalid_options_are_refused(void **state)
 {
-    exchange e = {.code = HS_OK};
+    exchange e = {.code = HS_INTERNAL};
     (void)state;
     refuses("rank_count is 0", .rank = 0);
     refuses("rank is 2, but must be 0 to 1", .rank = 2, .rank_count = 2);
@@ -606,6 +660,7 @@ int main(void)
         with_processes(files_that_an_earlier_run_left_are_ignored),
         with_processes(ranks_connect_by_a_function_of_the_program),
         cmocka_unit_test(an_error_of_the_function_is_returned),
+        cmocka_unit_test(the_function_is_also_called_if_rank_0_cannot_begin),
         cmocka_unit_test(one_rank_needs_no_other),
         with_processes(ranks_connect_by_the_environment_of_each_launcher),
         cmocka_unit_test(an_environment_without_a_launcher_is_one_rank),
