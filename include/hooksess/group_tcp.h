@@ -34,8 +34,10 @@
  * wait detector_secs longer, because rank 0 knows which ranks are missing.
  *
  * The group may end the process: if a session has installed a function by set_abandon (group.h), and has not removed it
- * failure_grace_secs after a rank has failed, then the session's thread waits in the program's own communication. The
- * detector calls the function, logs one line, and calls _exit() with the code that the function returns.
+ * failure_grace_secs after this rank has learned of a failure, then the detector calls the function, logs one line, and
+ * calls _exit() with the code that the function returns. Normally the session's thread then waits in the program's own
+ * communication. But the detector does not know what it does: it may also be in a long save or evaluation. A program with
+ * such saves needs a longer time.
  *
  * Security: nothing is encrypted. The nonce, or `job`, prevents that processes of other jobs connect by mistake. It does
  * not protect against an attacker who can read the network. Use a private network.
