@@ -29,9 +29,10 @@
  * its connection ends, if it reports an exit with an error, or if it sends no heartbeat for detector_secs. All ranks
  * receive this within milliseconds. Then the collective calls that this rank has not made return HS_UNAVAILABLE.
  *
- * Limits: if a collective call waits, the log gets a warning with the missing ranks after 5 s, and each time the wait has
- * doubled. After collective_secs the call returns HS_UNAVAILABLE, and the first missing rank has failed. Ranks other than 0
- * wait detector_secs longer, because rank 0 knows which ranks are missing.
+ * Limits: if a collective call waits, or rank 0 or a parent waits for ranks to connect, the log gets a warning with the
+ * missing ranks after 5 s, and each time the wait has doubled. After collective_secs a call returns HS_UNAVAILABLE, and the
+ * first missing rank has failed. Ranks other than 0 wait detector_secs longer, because rank 0 knows which ranks are
+ * missing.
  *
  * The group may end the process: if a session has installed a function by set_abandon (group.h), and has not removed it
  * failure_grace_secs after this rank has learned of a failure, then the detector calls the function, logs one line, and

@@ -220,6 +220,37 @@ static void ranks_connect_by_an_address(void **state)
         assert_int_equal(processes_exit_code(all, i), 0);
 }
 
+static void keep_warning(void *user, hs_log_level level, const char *text)
+{
+    process *p = user;
+    if (level != HS_LOG_WARNING || *p->results->message)
+        return;
+    snprintf(p->results->message, sizeof p->results->message, "%s", text);
+    process_say(p);
+}
+
+static int agree_and_keep_a_warning(process *p)
+{
+    const hs_env env = HS_INIT(hs_env, .logger = {keep_warning, p});
+    p->options.env = &env;
+    return agree(p);
+}
+
+static void a_long_wait_for_connections_is_logged(void **state)
+{
+    processes *all = *state;
+    processes_prepare(all, 3, agree_and_keep_a_warning);
+    processes_start(all, 0);
+    processes_await(all, 0); /* from the logger */
+    assert_contains(all->results[0].message, "rank 0 waits since ");
+    assert_contains(all->results[0].message, " s until these ranks are connected: 1, 2");
+    processes_start(all, 1);
+    processes_start(all, 2);
+    processes_finish_all(all);
+    for (int32_t i = 0; i < 3; i++)
+        assert_int_equal(processes_exit_code(all, i), 0);
+}
+
 static void the_file_is_private_and_is_removed(void **state)
 {
     processes *all = *state;
@@ -655,6 +686,7 @@ int main(void)
         with_processes(a_rank_that_another_engine_gives_up_has_failed_on_all_ranks),
         cmocka_unit_test(a_machine_that_knows_itself_as_loopback_listens_on_all_interfaces),
         with_processes(ranks_connect_by_an_address),
+        with_processes(a_long_wait_for_connections_is_logged),
         with_processes(the_file_is_private_and_is_removed),
         with_processes(the_file_of_a_later_run_stays),
         with_processes(files_that_an_earlier_run_left_are_ignored),
