@@ -17,8 +17,9 @@
  *
  * If the group cannot be created, the first call logs why, and the session cannot be opened.
  *
- * The ranks form a tree with 16 children per rank. Rank 0 is its root, where all ranks connect first. The others find rank
- * 0 in one of these ways, which must be the same on all ranks:
+ * The ranks form a tree with 16 children per rank. Rank 0 is its root, where all ranks connect first. Meanwhile it
+ * needs a file descriptor per rank (RLIMIT_NOFILE, ulimit -n). The others find rank 0 in one of these ways, which must be
+ * the same on all ranks:
  *
  *   option          how
  *   address         rank 0 listens on this address, and the others connect to it

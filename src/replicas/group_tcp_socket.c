@@ -184,7 +184,8 @@ hs_code hs__tcp_accept(int listener, int *fd, hs_error *err)
         return HS_OK;
     *fd = -1;
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-        return hs_error_set_errno(err, errno, "cannot accept a connection");
+        return hs_error_set_errno(err, errno, "cannot accept a connection%s",
+                                  errno == EMFILE ? ": raise RLIMIT_NOFILE (ulimit -n)" : "");
     return HS_OK; /* none, or one that has ended already */
 }
 

@@ -7,7 +7,9 @@
 
 #include <hooksess/testing.h>
 
+#include <errno.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -591,6 +593,30 @@ static void a_group_that_was_not_created_is_logged_and_refused(void **state)
     hs_graph_free(graph);
 }
 
+static void too_many_open_files_are_explained(void **state)
+{
+    (void)state;
+    struct rlimit limit;
+    char address[HS__ADDRESS_MAX];
+    int listener, port, client, accepted;
+    assert_ok(hs__tcp_listen("127.0.0.1", "0", &listener, &port, &err), &err);
+    hs__tcp_join(address, "127.0.0.1", port);
+    assert_ok(hs__tcp_connect(address, hs__tcp_now() + INT64_C(60000000000), &client, &err), &err);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const int next = dup(client);
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(const struct rlimit){(rlim_t)next, limit.rlim_max}), 0);
+    hs_code code = hs__tcp_accept(listener, &accepted, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(accepted, -1);
+    assert_int_equal(code, err.code);
+    assert_int_equal(err.os_error, EMFILE);
+    assert_contains(err.message, "cannot accept a connection: raise RLIMIT_NOFILE (ulimit -n)");
+    hs__tcp_close(&client);
+    hs__tcp_close(&listener);
+}
+
 static void a_group_that_cannot_connect_says_why(void **state)
 {
     processes *all = *state;
@@ -698,6 +724,7 @@ int main(void)
         cmocka_unit_test(an_environment_without_a_launcher_is_one_rank),
         cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(a_group_that_was_not_created_is_logged_and_refused),
+        cmocka_unit_test(too_many_open_files_are_explained),
         with_processes(a_group_that_cannot_connect_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
