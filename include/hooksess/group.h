@@ -42,7 +42,8 @@ typedef int (*hs_abandon_fn)(void *user, int32_t failed_rank, const hs_error *wh
  *                      the reason and the host in `err`. NULL: the engine has no detector
  *   set_abandon        installs the function that the engine calls, at most once and from a thread of its own, before it
  *                      ends this process. `abandon` NULL: removes it, and waits until a call of it has returned. Without
- *                      an installed function the engine never ends the process. NULL: it never does so
+ *                      an installed function the engine never ends the process. With one, it may do so at some time after
+ *                      it has learned of a failure, whatever the session's thread does then. NULL: it never does so
  *
  * allreduce_or, broadcast, gather and barrier are collective: all ranks call the same functions in the same order, with the
  * same n, bytes and root, on the session's thread. They block until the call is complete on this rank. Each returns HS_OK,

@@ -124,15 +124,22 @@ static hs_code connect_ranks(hs_group_tcp *group, hs_error *err)
     return code;
 }
 
+static hs_code allocate(const hs_group_tcp_options *options, hs_env *env, hs_group_tcp **group, hs_error *err)
+{
+    hs_code code = check_options(options, err);
+    if (code || (code = hs__env_copy(env, options->env, err)))
+        return code;
+    *group = hs__alloc(env, 1, sizeof **group);
+    return *group ? HS_OK : hs__no_memory(err, sizeof **group, "a group");
+}
+
 static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *err)
 {
     hs_env env;
-    hs_code code = check_options(options, err);
-    if (code || hs__env_copy(&env, options->env, err))
-        return NULL;
-    hs_group_tcp *group = hs__alloc(&env, 1, sizeof *group);
-    if (!group) {
-        hs__no_memory(err, sizeof *group, "a group");
+    hs_group_tcp *group;
+    hs_code code = allocate(options, &env, &group, err);
+    if (code) {
+        hs__rendezvous_decline(options);
         return NULL;
     }
     group->env = env;
@@ -150,18 +157,19 @@ static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *er
 
 hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *given, hs_error *err)
 {
-    hs_group_tcp_options options;
-    hs_error unused;
-    err = err ? err : &unused;
-    hs_error_clear(err);
-    if (HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, err))
-        return NULL;
-    return new_group(&options, err);
+    hs_group_tcp_options options = {0};
+    hs_error error = {0};
+    hs_group_tcp *group = NULL;
+    if (!HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, &error))
+        group = new_group(&options, &error);
+    hs__report_error(options.env, "hs_group_tcp_new", &error, err);
+    return group;
 }
 
 const hs_group *hs_group_tcp_get(const hs_group_tcp *group)
 {
-    return group ? &group->group : NULL;
+    static const hs_group unusable = {NULL, NULL};
+    return group ? &group->group : &unusable;
 }
 
 void hs_group_tcp_free(hs_group_tcp *group)
@@ -182,6 +190,19 @@ static hs_code check_group(const hs_group_tcp *group, hs_error *err)
     return group ? HS_OK : hs_error_set(err, HS_INVALID_ARGUMENT, "a call of a group: the group is NULL");
 }
 
+/* Sets *number to the number of the call in progress. */
+static hs_code find_call(const hs_group_tcp *group, uint64_t *number, hs_error *err)
+{
+    hs_code code = check_group(group, err);
+    if (code)
+        return code;
+    const uint64_t begun = atomic_load(&group->detector.begun);
+    if (begun == atomic_load(&group->detector.ended))
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "a call of a group: none is in progress");
+    *number = begun - 1;
+    return HS_OK;
+}
+
 hs_code hs_group_tcp_begin_call(hs_group_tcp *group, const char *call, hs_error *err)
 {
     uint64_t number;
@@ -192,14 +213,27 @@ hs_code hs_group_tcp_begin_call(hs_group_tcp *group, const char *call, hs_error 
 
 hs_code hs_group_tcp_check_call(hs_group_tcp *group, const char *call, hs_error *err)
 {
+    uint64_t number = 0;
     int64_t give_up_ns;
     hs_error unused;
-    hs_code code = check_group(group, err);
+    hs_code code = find_call(group, &number, err);
     if (code)
         return code;
-    hs__tcp_detector *d = &group->detector;
-    hs__detector_woken(d);
-    return hs__detector_check_call(d, atomic_load(&d->begun) - 1, call, &give_up_ns, err ? err : &unused);
+    hs__detector_woken(&group->detector);
+    return hs__detector_check_call(&group->detector, number, call, &give_up_ns, err ? err : &unused);
+}
+
+hs_code hs_group_tcp_fail_call(hs_group_tcp *group, int32_t rank, const char *why, hs_error *err)
+{
+    uint64_t number = 0;
+    hs_error unused;
+    hs_code code = find_call(group, &number, err);
+    if (code)
+        return code;
+    if (rank < 0 || rank >= group->options.rank_count)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_group_tcp_fail_call: rank is %d, but must be 0 to %d", (int)rank,
+                            (int)group->options.rank_count - 1);
+    return hs__detector_fail_rank(&group->detector, rank, number, why, err ? err : &unused);
 }
 
 void hs_group_tcp_end_call(hs_group_tcp *group)
@@ -226,12 +260,11 @@ static hs_code read_variable(const char *name, int32_t *number, hs_error *err)
 
 static hs_code read_launcher(hs_group_tcp_options *options, hs_error *err)
 {
-    static const char *const launchers[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    /* the innermost launcher first: sbatch sets the variables of Slurm also in its script, in which others may start */
+    static const char *const launchers[][2] = {{"RANK", "WORLD_SIZE"},
+                                               {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                                {"PMI_RANK", "PMI_SIZE"},
-                                               {"SLURM_PROCID", "SLURM_NTASKS"},
-                                               {"RANK", "WORLD_SIZE"}};
-    options->rank = 0;
-    options->rank_count = 1;
+                                               {"SLURM_PROCID", "SLURM_NTASKS"}};
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const char *rank = launchers[i][0], *count = launchers[i][1];
         if (!getenv(rank) && !getenv(count))
@@ -242,35 +275,41 @@ static hs_code read_launcher(hs_group_tcp_options *options, hs_error *err)
         hs_code code = read_variable(rank, &options->rank, err);
         return code ? code : read_variable(count, &options->rank_count, err);
     }
+    options->rank_count = 1;
+    return HS_OK;
+}
+
+/* Completes the options by the environment. `address` is the memory of options->address. */
+static hs_code take_environment(hs_group_tcp_options *options, char address[HS__ADDRESS_MAX], hs_error *err)
+{
+    if (options->rank || options->rank_count)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_group_tcp_from_env: rank and rank_count are set, but come from the environment");
+    hs_code code = read_launcher(options, err);
+    if (code || options->rank_count <= 1 || options->address || options->rendezvous_dir || options->exchange)
+        return code;
+    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    if (!host || !port)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_group_tcp_from_env: set address, rendezvous_dir or exchange, or the environment variables "
+                            "MASTER_ADDR and MASTER_PORT");
+    snprintf(address, HS__ADDRESS_MAX, strchr(host, ':') ? "[%.200s]:%.8s" : "%.200s:%.8s", host, port);
+    options->address = address;
     return HS_OK;
 }
 
 hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *given, hs_error *err)
 {
-    hs_group_tcp_options options;
-    hs_error unused;
+    hs_group_tcp_options options = {0};
     char address[HS__ADDRESS_MAX];
-    err = err ? err : &unused;
-    hs_error_clear(err);
-    if (HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, err))
-        return NULL;
-    if (options.rank || options.rank_count) {
-        hs_error_set(err, HS_INVALID_ARGUMENT,
-                     "hs_group_tcp_from_env: rank and rank_count are set, but come from the environment");
-        return NULL;
+    hs_error error = {0};
+    hs_group_tcp *group = NULL;
+    if (!HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, &error)) {
+        if (take_environment(&options, address, &error))
+            hs__rendezvous_decline(&options);
+        else
+            group = new_group(&options, &error);
     }
-    if (read_launcher(&options, err))
-        return NULL;
-    if (options.rank_count > 1 && !options.address && !options.rendezvous_dir && !options.exchange) {
-        const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
-        if (!host || !port) {
-            hs_error_set(err, HS_INVALID_ARGUMENT,
-                         "hs_group_tcp_from_env: set address, rendezvous_dir or exchange, or the environment variables "
-                         "MASTER_ADDR and MASTER_PORT");
-            return NULL;
-        }
-        snprintf(address, sizeof address, strchr(host, ':') ? "[%.200s]:%.8s" : "%.200s:%.8s", host, port);
-        options.address = address;
-    }
-    return new_group(&options, err);
+    hs__report_error(options.env, "hs_group_tcp_from_env", &error, err);
+    return group;
 }

@@ -8,7 +8,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { PENDING_MAX = 128, RETRY_FIRST_MS = 5, RETRY_MOST_MS = 500 };
+enum {
+    PENDING_MAX = 128,
+    RETRY_FIRST_MS = 5,
+    RETRY_MOST_MS = 500,
+    RANKS_MAX = 256,
+    LIST_MAX = RANKS_MAX + HS__HELLO_TEXT + 16
+};
+
+#define WARN_NS ((int64_t)5 * 1000000000)
 
 /* A connection whose first message is not complete. */
 typedef struct pending {
@@ -35,7 +43,8 @@ typedef struct connector {
     int listener;
     pending *pending;
     size_t n_pending;
-    registered *registered; /* by rank; NULL: not rank 0 */
+    int64_t begin_ns, warn_ns; /* of the wait for connections; of the next warning about it */
+    registered *registered;    /* by rank; NULL: not rank 0 */
     int32_t n_registered;
     bool answered;                /* all ranks were registered, and have got their answers */
     char refused[HS__HELLO_TEXT]; /* why a connection was refused last */
@@ -213,7 +222,7 @@ static hs_code accept_connections(connector *c, hs_error *err)
 static hs_code serve_once(connector *c, hs_error *err)
 {
     struct pollfd fds[PENDING_MAX + 1];
-    int64_t until = c->rendezvous->deadline;
+    int64_t until = c->warn_ns < c->rendezvous->deadline ? c->warn_ns : c->rendezvous->deadline;
     size_t n = c->n_pending;
     for (size_t i = 0; i < n; i++) {
         fds[i] = (struct pollfd){.fd = c->pending[i].fd, .events = POLLIN};
@@ -249,24 +258,46 @@ static bool is_missing(connector *c, int32_t rank)
     return child && (child->control < 0 || child->data < 0);
 }
 
-/* Sets an error that names the ranks which are missing. */
+static void list_missing(connector *c, char list[LIST_MAX])
+{
+    size_t used = 0;
+    *list = '\0';
+    for (int32_t i = 1; i < c->rank_count && used < RANKS_MAX - 32; i++)
+        if (is_missing(c, i))
+            used += (size_t)snprintf(list + used, LIST_MAX - used, "%s%d", used ? ", " : "", (int)i);
+    if (used >= RANKS_MAX - 32)
+        used += (size_t)snprintf(list + used, LIST_MAX - used, ", ...");
+    if (*c->refused)
+        snprintf(list + used, LIST_MAX - used, " (refused: %s)", c->refused);
+}
+
+/* Warns after 5 s, and each time the wait has doubled. */
+static void warn(connector *c, int64_t now)
+{
+    char list[LIST_MAX];
+    list_missing(c, list);
+    c->warn_ns = now + (now - c->begin_ns);
+    hs_log(c->env, HS_LOG_WARNING, "rank %d waits since %.0f s until these ranks are connected: %s", (int)c->rank,
+           (double)(now - c->begin_ns) / 1e9, list);
+}
+
 static hs_code report_missing(connector *c, hs_error *err)
 {
-    char list[256] = "";
-    size_t used = 0;
-    for (int32_t i = 1; i < c->rank_count && used < sizeof list - 32; i++)
-        if (is_missing(c, i))
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", used ? ", " : "", (int)i);
-    return hs_error_set(err, HS_UNAVAILABLE, "ranks that have not connected within connect_secs: %s%s%s%s%s", list,
-                        used >= sizeof list - 32 ? ", ..." : "", *c->refused ? " (refused: " : "", c->refused,
-                        *c->refused ? ")" : "");
+    char list[LIST_MAX];
+    list_missing(c, list);
+    return hs_error_set(err, HS_UNAVAILABLE, "ranks that have not connected within connect_secs: %s", list);
 }
 
 static hs_code serve(connector *c, hs_error *err)
 {
     hs_code code = HS_OK;
+    c->begin_ns = hs__tcp_now();
+    c->warn_ns = c->begin_ns + WARN_NS;
     while (!code && !all_connected(c)) {
-        if (hs__tcp_now() >= c->rendezvous->deadline)
+        const int64_t now = hs__tcp_now();
+        if (now >= c->warn_ns)
+            warn(c, now);
+        if (now >= c->rendezvous->deadline)
             return report_missing(c, err);
         code = serve_once(c, err);
         answer_all(c);
@@ -293,11 +324,6 @@ static hs_code receive_answer(const connector *c, int fd, hs__hello_kind kind, i
     return wrong ? hs_error_set(err, HS_UNAVAILABLE, "%s", wrong) : HS_OK;
 }
 
-static bool is_loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
-}
-
 /* If this rank has children: listens on the interface that leads to rank 0, and writes the address. If rank 0 is on the
  * same machine, the children may be on others: listens on all interfaces. Only once. */
 static hs_code begin_to_listen(connector *c, int fd, char address[HS__ADDRESS_MAX], hs_error *err)
@@ -307,9 +333,9 @@ static hs_code begin_to_listen(connector *c, int fd, char address[HS__ADDRESS_MA
     if (!has_children(c) || c->listener >= 0)
         return HS_OK;
     hs_code code = hs__tcp_own_host(fd, host, err);
-    if (code || (code = hs__tcp_listen(is_loopback(host) ? NULL : host, "0", &c->listener, &port, err)))
+    if (code || (code = hs__tcp_listen(hs__tcp_is_loopback(host) ? NULL : host, "0", &c->listener, &port, err)))
         return code;
-    if (is_loopback(host))
+    if (hs__tcp_is_loopback(host))
         hs__tcp_host_name(host, sizeof host);
     hs__tcp_join(address, host, port);
     return HS_OK;
@@ -434,7 +460,7 @@ hs_code hs__tcp_connect_ranks(hs__tcp_rendezvous *rendezvous, const hs_env *env,
     *edges = (hs__tcp_edges){NULL, 0};
     hs_code code = allocate(&c, err);
     if (!c.rank) {
-        hs_code published = hs__rendezvous_publish(rendezvous, &c.listener, code ? NULL : err);
+        hs_code published = hs__rendezvous_publish(rendezvous, env, &c.listener, code ? NULL : err);
         code = code ? code : published;
     } else {
         hs_code begun = hs__rendezvous_begin(rendezvous, code ? NULL : err);

@@ -242,8 +242,9 @@ static void abandon(hs__tcp_detector *d)
     pthread_mutex_unlock(&d->lock);
     int exit_code = abandon_fn(user, rank, &why);
     if (!d->options->on_rank_failure) {
-        hs_log(d->env, HS_LOG_ERROR, "the process ends with exit code %d, because its thread waits for other ranks: %s",
-               exit_code, why.message);
+        hs_log(d->env, HS_LOG_ERROR,
+               "the process ends with exit code %d: the session is still open %g s after this failure: %s", exit_code,
+               (double)d->grace_ns / 1e9, why.message);
         _exit(exit_code);
     }
     d->options->on_rank_failure(d->options->on_rank_failure_user, &why);

@@ -30,21 +30,42 @@ hs_code hs__rendezvous_init(hs__tcp_rendezvous *rendezvous, const hs_group_tcp_o
     if (!options->rendezvous_dir)
         return HS_OK;
     rendezvous->path = hs__path_join(env, options->rendezvous_dir, file_name);
-    rendezvous->tmp = rendezvous->path ? hs__format(env, "%s.tmp", rendezvous->path) : NULL;
-    return rendezvous->tmp ? HS_OK : hs__no_memory(err, 0, "the path of a rendezvous file");
+    return rendezvous->path ? HS_OK : hs__no_memory(err, 0, "the path of a rendezvous file");
 }
 
 void hs__rendezvous_release(hs__tcp_rendezvous *rendezvous, const hs_env *env)
 {
     hs__rendezvous_withdraw(rendezvous);
     hs__free(env, rendezvous->path);
-    hs__free(env, rendezvous->tmp);
-    rendezvous->path = rendezvous->tmp = NULL;
+    rendezvous->path = NULL;
+}
+
+static void write_record(const hs__tcp_rendezvous *rendezvous, char record[RECORD])
+{
+    snprintf(record, RECORD, "%s\n%s\n", rendezvous->address, rendezvous->token);
+}
+
+/* Reads the file. Sets *own if it is a file of this user. Returns false if there is none. */
+static bool read_file(const char *path, char record[RECORD], bool *own)
+{
+    struct stat file;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    memset(record, 0, RECORD);
+    *own = fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_uid == geteuid();
+    if (*own && read(fd, record, RECORD - 1) < 0)
+        *record = '\0';
+    close(fd);
+    return true;
 }
 
 void hs__rendezvous_withdraw(hs__tcp_rendezvous *rendezvous)
 {
-    if (rendezvous->published)
+    char record[RECORD], found[RECORD];
+    bool own;
+    write_record(rendezvous, record);
+    if (rendezvous->published && read_file(rendezvous->path, found, &own) && own && strcmp(found, record) == 0)
         unlink(rendezvous->path);
     rendezvous->published = false;
 }
@@ -76,24 +97,32 @@ static hs_code write_all(int fd, const char *data, size_t bytes)
 }
 
 /* Writes the file under a temporary name, and renames it. Readers see no file or a whole one. */
-static hs_code write_file(hs__tcp_rendezvous *rendezvous, const char *record, hs_error *err)
+static hs_code replace_file(hs__tcp_rendezvous *rendezvous, const char *tmp, const char *record, hs_error *err)
 {
-    const char *directory = rendezvous->options->rendezvous_dir;
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return hs_error_set_errno(err, errno, "cannot create the directory '%s'", directory);
-    unlink(rendezvous->tmp);
-    int fd = open(rendezvous->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return hs_error_set_errno(err, errno, "cannot create '%s'", rendezvous->tmp);
+        return hs_error_set_errno(err, errno, "cannot create '%s'", tmp);
     bool failed = write_all(fd, record, strlen(record)) != HS_OK;
     failed = close(fd) != 0 || failed;
-    if (!failed && rename(rendezvous->tmp, rendezvous->path) == 0) {
+    if (!failed && rename(tmp, rendezvous->path) == 0) {
         rendezvous->published = true;
         return HS_OK;
     }
     int error = errno;
-    unlink(rendezvous->tmp);
+    unlink(tmp);
     return hs_error_set_errno(err, error, "cannot write '%s'", rendezvous->path);
+}
+
+static hs_code write_file(hs__tcp_rendezvous *rendezvous, const hs_env *env, const char *record, hs_error *err)
+{
+    const char *directory = rendezvous->options->rendezvous_dir;
+    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+        return hs_error_set_errno(err, errno, "cannot create the directory '%s'", directory);
+    char *tmp = hs__format(env, "%s.%s.tmp", rendezvous->path, rendezvous->token);
+    hs_code code =
+        tmp ? replace_file(rendezvous, tmp, record, err) : hs__no_memory(err, 0, "the path of a rendezvous file");
+    hs__free(env, tmp);
+    return code;
 }
 
 /* Sets address and token from a record. Returns false if it is invalid. */
@@ -130,7 +159,7 @@ static bool uses_address(const hs_group_tcp_options *options)
     return !options->rendezvous_dir && !options->exchange;
 }
 
-hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, int *listener, hs_error *err)
+hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env, int *listener, hs_error *err)
 {
     const hs_group_tcp_options *options = rendezvous->options;
     char record[RECORD] = "";
@@ -140,9 +169,9 @@ hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, int *listener, hs
         return code;
     }
     if (!code && !(code = make_nonce(rendezvous->token, err)))
-        snprintf(record, sizeof record, "%s\n%s\n", rendezvous->address, rendezvous->token);
+        write_record(rendezvous, record);
     if (options->rendezvous_dir)
-        return code ? code : write_file(rendezvous, record, err);
+        return code ? code : write_file(rendezvous, env, record, err);
     /* also after a failure, because the other ranks wait in this function: an empty record */
     hs_error exchange_error = {0};
     hs_code exchanged = options->exchange(options->exchange_user, record, sizeof record, &exchange_error);
@@ -150,6 +179,14 @@ hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, int *listener, hs
         return code;
     hs__normalize_error(exchanged, "hs_group_tcp_options.exchange", &exchange_error);
     return hs__error_copy(err, &exchange_error);
+}
+
+void hs__rendezvous_decline(const hs_group_tcp_options *options)
+{
+    char record[RECORD] = "";
+    hs_error unused = {0};
+    if (options->exchange && options->rank_count != 1)
+        options->exchange(options->exchange_user, record, sizeof record, &unused);
 }
 
 hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err)
@@ -171,18 +208,14 @@ hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err)
 
 hs_code hs__rendezvous_find(hs__tcp_rendezvous *rendezvous, hs_error *err)
 {
-    char record[RECORD] = "";
-    struct stat file;
+    char record[RECORD];
+    bool own;
     if (!rendezvous->path)
         return HS_OK;
-    int fd = open(rendezvous->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
+    if (!read_file(rendezvous->path, record, &own))
         return hs_error_set(err, HS_UNAVAILABLE, "rank 0 has not written '%s'", rendezvous->path);
-    bool valid = fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
-    const bool own = valid && file.st_uid == geteuid();
-    valid = own && read(fd, record, sizeof record) > 0 && read_record(rendezvous, record);
-    close(fd);
-    return valid ? HS_OK
-                 : hs_error_set(err, HS_UNAVAILABLE, "'%s' %s", rendezvous->path,
-                                own ? "is not a rendezvous file" : "is not a file of this user");
+    if (own && read_record(rendezvous, record))
+        return HS_OK;
+    return hs_error_set(err, HS_UNAVAILABLE, "'%s' %s", rendezvous->path,
+                        own ? "is not a rendezvous file" : "is not a file of this user");
 }

@@ -14,7 +14,7 @@ typedef struct hs__tcp_rendezvous {
     const hs_group_tcp_options *options; /* valid */
     int64_t deadline;                    /* until all ranks are connected */
     int64_t attempt_ns;                  /* limit of one attempt to get an answer */
-    char *path, *tmp;                    /* of the file. NULL: no file */
+    char *path;                          /* of the file. NULL: no file */
     bool published;                      /* by this rank, in the file */
     char address[HS__ADDRESS_MAX];       /* of rank 0 */
     char token[HS__HELLO_TOKEN];
@@ -26,9 +26,13 @@ hs_code hs__rendezvous_init(hs__tcp_rendezvous *rendezvous, const hs_group_tcp_o
 void hs__rendezvous_release(hs__tcp_rendezvous *rendezvous, const hs_env *env);
 
 /* On rank 0: listens, and publishes the address. */
-hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, int *listener, hs_error *err);
-/* On rank 0: removes the file. Does nothing if there is none. */
+hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env, int *listener, hs_error *err);
+/* On rank 0: removes the file, unless a later run has replaced it. Does nothing if there is none. */
 void hs__rendezvous_withdraw(hs__tcp_rendezvous *rendezvous);
+
+/* Instead of the other functions, if this rank cannot begin: calls the function of the program with an empty record,
+ * because the other ranks wait in it. Then these fail. */
+void hs__rendezvous_decline(const hs_group_tcp_options *options);
 
 /* On the other ranks: once, before all attempts. Calls the function of the program. */
 hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err);

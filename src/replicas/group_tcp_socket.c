@@ -128,6 +128,23 @@ static int listen_on(const struct addrinfo *list, int family)
     return -1;
 }
 
+bool hs__tcp_is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
+}
+
+static bool has_loopback_address(const struct addrinfo *list)
+{
+    for (; list; list = list->ai_next) {
+        const struct sockaddr_in *v4 = (const void *)list->ai_addr;
+        const struct sockaddr_in6 *v6 = (const void *)list->ai_addr;
+        if (list->ai_family == AF_INET ? ntohl(v4->sin_addr.s_addr) >> 24 == 127
+                                       : list->ai_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr))
+            return true;
+    }
+    return false;
+}
+
 hs_code hs__tcp_listen(const char *host, const char *wanted_port, int *listener, int *port, hs_error *err)
 {
     struct addrinfo *list;
@@ -137,6 +154,10 @@ hs_code hs__tcp_listen(const char *host, const char *wanted_port, int *listener,
     *listener = -1;
     if (code)
         return code;
+    if (host && !hs__tcp_is_loopback(host) && has_loopback_address(list)) {
+        freeaddrinfo(list);
+        return hs__tcp_listen(NULL, wanted_port, listener, port, err);
+    }
     errno = EADDRNOTAVAIL;
     /* IPv6 first: without a host, it accepts IPv4, too */
     if ((*listener = listen_on(list, AF_INET6)) < 0)
@@ -163,7 +184,8 @@ hs_code hs__tcp_accept(int listener, int *fd, hs_error *err)
         return HS_OK;
     *fd = -1;
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-        return hs_error_set_errno(err, errno, "cannot accept a connection");
+        return hs_error_set_errno(err, errno, "cannot accept a connection%s",
+                                  errno == EMFILE ? ": raise RLIMIT_NOFILE (ulimit -n)" : "");
     return HS_OK; /* none, or one that has ended already */
 }
 

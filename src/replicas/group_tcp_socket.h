@@ -4,6 +4,8 @@
 
 #include <hooksess/status.h>
 
+#include <stdbool.h>
+
 /* Sockets of a group over TCP. All are non-blocking, closed on exec, and without Nagle's delay. Deadlines are times of
  * hs__tcp_now(). */
 
@@ -24,8 +26,12 @@ void hs__tcp_join(char address[HS__ADDRESS_MAX], const char *host, int port);
 /* Writes this machine's name, without characters that are not printable ASCII. */
 void hs__tcp_host_name(char *name, size_t size);
 
-/* Listens on the interface of this host, or on all if it is NULL or not an address of this machine. Sets *listener and
- * *port. `wanted_port` "0": any. */
+/* True for "localhost" and the addresses of the loopback interface. */
+bool hs__tcp_is_loopback(const char *host);
+
+/* Listens on the interface of this host, or on all if it is NULL or not an address of this machine; or if it is another
+ * name of the loopback interface, as the name of a machine is on some systems: other machines resolve it to another
+ * address. Sets *listener and *port. `wanted_port` "0": any. */
 hs_code hs__tcp_listen(const char *host, const char *wanted_port, int *listener, int *port, hs_error *err);
 
 /* Accepts a connection. Sets *fd to -1 if there is none. Fails if the process has too many open files or no memory. */

@@ -5,7 +5,11 @@
 #include "base/env.h"
 #include "replicas/group_tcp_socket.h"
 
+#include <hooksess/testing.h>
+
+#include <errno.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -184,6 +188,25 @@ static void make_address(char address[HS__ADDRESS_MAX], const char *host)
     hs__tcp_join(address, host, port);
 }
 
+static bool listens_on_loopback(const char *host)
+{
+    int listener, port;
+    char bound[HS__ADDRESS_MAX];
+    assert_ok(hs__tcp_listen(host, "0", &listener, &port, &err), &err);
+    assert_ok(hs__tcp_own_host(listener, bound, &err), &err);
+    hs__tcp_close(&listener);
+    return hs__tcp_is_loopback(bound);
+}
+
+/* /etc/hosts of Debian gives the machine's own name the address 127.0.1.1, which other machines cannot reach. */
+static void a_machine_that_knows_itself_as_loopback_listens_on_all_interfaces(void **state)
+{
+    (void)state;
+    assert_true(listens_on_loopback("127.0.0.1"));
+    assert_true(listens_on_loopback("localhost"));
+    assert_false(listens_on_loopback("2130706433")); /* 127.0.0.1 as one number, which needs no entry in /etc/hosts */
+}
+
 static void ranks_connect_by_an_address(void **state)
 {
     processes *all = *state;
@@ -196,6 +219,37 @@ static void ranks_connect_by_an_address(void **state)
         processes_start(all, i);
     processes_finish_all(all);
     for (int32_t i = 0; i < 4; i++)
+        assert_int_equal(processes_exit_code(all, i), 0);
+}
+
+static void keep_warning(void *user, hs_log_level level, const char *text)
+{
+    process *p = user;
+    if (level != HS_LOG_WARNING || *p->results->message)
+        return;
+    snprintf(p->results->message, sizeof p->results->message, "%s", text);
+    process_say(p);
+}
+
+static int agree_and_keep_a_warning(process *p)
+{
+    const hs_env env = HS_INIT(hs_env, .logger = {keep_warning, p});
+    p->options.env = &env;
+    return agree(p);
+}
+
+static void a_long_wait_for_connections_is_logged(void **state)
+{
+    processes *all = *state;
+    processes_prepare(all, 3, agree_and_keep_a_warning);
+    processes_start(all, 0);
+    processes_await(all, 0); /* from the logger */
+    assert_contains(all->results[0].message, "rank 0 waits since ");
+    assert_contains(all->results[0].message, " s until these ranks are connected: 1, 2");
+    processes_start(all, 1);
+    processes_start(all, 2);
+    processes_finish_all(all);
+    for (int32_t i = 0; i < 3; i++)
         assert_int_equal(processes_exit_code(all, i), 0);
 }
 
@@ -216,6 +270,34 @@ static void the_file_is_private_and_is_removed(void **state)
     assert_int_equal(processes_exit_code(all, 0), 0);
     assert_int_equal(processes_exit_code(all, 1), 0);
     assert_int_equal(test_count_files(all->directory, "rendezvous"), 0);
+}
+
+/* A later run replaces the file while rank 0 of the earlier one still waits. Then rank 0 ends its wait: here because rank 1
+ * connects, by the address and the nonce from the file. */
+static void the_file_of_a_later_run_stays(void **state)
+{
+    static const char later[] = "127.0.0.1:1\n0123456789abcdef\n";
+    processes *all = *state;
+    const char *path = test_path(all->directory, ".hooksess-rendezvous");
+    char address[HS__ADDRESS_MAX], nonce[64];
+    FILE *file;
+    processes_prepare(all, 2, agree);
+    all->options.address = "127.0.0.1:0";
+    all->options.rendezvous_dir = all->directory;
+    processes_start(all, 0);
+    while (!(file = fopen(path, "r")))
+        poll(NULL, 0, 1);
+    assert_int_equal(fscanf(file, "%223s %63s", address, nonce), 2);
+    fclose(file);
+    test_write_file(path, later, sizeof later - 1);
+    all->options.rendezvous_dir = NULL;
+    all->options.address = address;
+    all->options.job = nonce;
+    processes_start(all, 1);
+    processes_finish_all(all);
+    assert_int_equal(processes_exit_code(all, 0), 0);
+    assert_int_equal(processes_exit_code(all, 1), 0);
+    assert_int_equal(test_count_files(all->directory, "rendezvous"), 1);
 }
 
 static void files_that_an_earlier_run_left_are_ignored(void **state)
@@ -387,6 +469,9 @@ static void an_environment_without_a_launcher_is_one_rank(void **state)
     hs_group_tcp_free(tcp);
     assert_null(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.rank_count = 2), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "come from the environment");
+    /* torchrun in the script of sbatch, which is one task */
+    setenv("SLURM_PROCID", "0", 1);
+    setenv("SLURM_NTASKS", "1", 1);
     setenv("RANK", "1", 1);
     fails_from_environment("RANK is set, but WORLD_SIZE is not");
     setenv("WORLD_SIZE", "two", 1);
@@ -395,6 +480,58 @@ static void an_environment_without_a_launcher_is_one_rank(void **state)
     fails_from_environment("rank is 1, but must be 0 to 0");
     setenv("WORLD_SIZE", "2", 1);
     fails_from_environment("MASTER_ADDR and MASTER_PORT");
+    clear_environment();
+}
+
+/* Keeps the record of rank 0 for rank 1. */
+typedef struct {
+    int calls;
+    char record[1024];
+} kept;
+
+static hs_code keep(void *user, void *data, size_t bytes, hs_error *error)
+{
+    kept *k = user;
+    if (bytes > sizeof k->record)
+        return hs_error_set(error, HS_INTERNAL, "the record is too long");
+    if (k->calls++)
+        memcpy(data, k->record, bytes);
+    else
+        memcpy(k->record, data, bytes);
+    return HS_OK;
+}
+
+/* Rank 0 has failed. Rank 1 need not wait for it. */
+static void assert_declined(kept *k)
+{
+    assert_int_equal(k->calls, 1);
+    assert_null(
+        hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank = 1, .rank_count = 2, .exchange = keep, .exchange_user = k), &err));
+    assert_says(&err, HS_UNAVAILABLE, "rank 0 could not create its address");
+    *k = (kept){0};
+}
+
+static void the_function_is_also_called_if_rank_0_cannot_begin(void **state)
+{
+    (void)state;
+    kept k = {0};
+    assert_null(hs_group_tcp_new(
+        HS_GROUP_TCP_OPTIONS(.rank_count = 2, .exchange = keep, .exchange_user = &k, .connect_secs = -2), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "connect_secs is -2");
+    assert_declined(&k);
+    hs_test_system *system = hs_test_system_new();
+    hs_test_system_fail_allocation(system, 1);
+    assert_null(hs_group_tcp_new(
+        HS_GROUP_TCP_OPTIONS(.rank_count = 2, .exchange = keep, .exchange_user = &k, .env = hs_test_system_env(system)),
+        &err));
+    assert_int_equal(err.code, HS_RESOURCE_EXHAUSTED);
+    assert_declined(&k);
+    hs_test_system_free(system);
+    clear_environment();
+    setenv("RANK", "0", 1);
+    assert_null(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.exchange = keep, .exchange_user = &k), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "RANK is set, but WORLD_SIZE is not");
+    assert_declined(&k);
     clear_environment();
 }
 
@@ -408,7 +545,7 @@ static void an_environment_without_a_launcher_is_one_rank(void **state)
 
 static void invalid_options_are_refused(void **state)
 {
-    exchange e = {.code = HS_OK};
+    exchange e = {.code = HS_INTERNAL};
     (void)state;
     refuses("rank_count is 0", .rank = 0);
     refuses("rank is 2, but must be 0 to 1", .rank = 2, .rank_count = 2);
@@ -427,7 +564,57 @@ static void invalid_options_are_refused(void **state)
     static const char *const addresses[] = {"", "host", ":1", "host:", "host:x", "host:123456", "::1:5", "[::1]"};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
         refuses("is not of the form host:port", .rank_count = 2, .address = addresses[i]);
-    assert_null(hs_group_tcp_get(NULL));
+}
+
+static void record_log(void *user, hs_log_level level, const char *text)
+{
+    if (level == HS_LOG_ERROR)
+        snprintf(user, HS_MESSAGE_SIZE, "%s", text);
+}
+
+/* A program that does not look at the errors must not train alone on each rank. */
+static void a_group_that_was_not_created_is_logged_and_refused(void **state)
+{
+    (void)state;
+    char text[HS_MESSAGE_SIZE] = "";
+    const hs_env env = HS_INIT(hs_env, .logger = {record_log, text});
+    assert_null(hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank_count = -1, .env = &env), NULL));
+    assert_contains(text, "hs_group_tcp_new: hs_group_tcp_options.rank_count is -1");
+    assert_null(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.rank_count = 2, .env = &env), NULL));
+    assert_contains(text, "hs_group_tcp_from_env: rank and rank_count are set");
+    const hs_group *group = hs_group_tcp_get(NULL);
+    assert_non_null(group);
+    assert_null(group->ops);
+    int64_t step = 0;
+    hs_graph *graph = hs_graph_new(&env);
+    hs_graph_global_step(graph, NULL, &step);
+    assert_null(hs_training_session_open(hs_graph_backend(graph), HS_TRAINING_OPTIONS(.group = group), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_group.ops is NULL");
+    hs_graph_free(graph);
+}
+
+static void too_many_open_files_are_explained(void **state)
+{
+    (void)state;
+    struct rlimit limit;
+    char address[HS__ADDRESS_MAX];
+    int listener, port, client, accepted;
+    assert_ok(hs__tcp_listen("127.0.0.1", "0", &listener, &port, &err), &err);
+    hs__tcp_join(address, "127.0.0.1", port);
+    assert_ok(hs__tcp_connect(address, hs__tcp_now() + INT64_C(60000000000), &client, &err), &err);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const int next = dup(client);
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(const struct rlimit){(rlim_t)next, limit.rlim_max}), 0);
+    hs_code code = hs__tcp_accept(listener, &accepted, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(accepted, -1);
+    assert_int_equal(code, err.code);
+    assert_int_equal(err.os_error, EMFILE);
+    assert_contains(err.message, "cannot accept a connection: raise RLIMIT_NOFILE (ulimit -n)");
+    hs__tcp_close(&client);
+    hs__tcp_close(&listener);
 }
 
 static void a_group_that_cannot_connect_says_why(void **state)
@@ -475,6 +662,7 @@ static void an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made(
 {
     run_all(*state, 2, count_calls);
     hs_group_tcp *alone = hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank_count = 1), &err);
+    assert_int_equal(hs_group_tcp_check_call(alone, "sum", &err), HS_FAILED_PRECONDITION);
     assert_ok(hs_group_tcp_begin_call(alone, "sum", &err), &err);
     assert_ok(hs_group_tcp_check_call(alone, "sum", &err), &err);
     hs_group_tcp_end_call(alone);
@@ -484,6 +672,36 @@ static void an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made(
     hs_group_tcp_end_call(NULL);
 }
 
+/* Rank 1 does not come to the second call. Rank 0 reports it, and both know the same failure. */
+static int give_up_rank_1(process *p)
+{
+    const hs_group *group = process_connect(p);
+    int32_t failed = -1;
+    check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_OK);
+    hs_group_tcp_end_call(p->group);
+    check_code(p, hs_group_tcp_fail_call(p->group, 1, "too early", &p->err), HS_FAILED_PRECONDITION);
+    check_code(p, hs_group_tcp_check_call(p->group, "sum", &p->err), HS_FAILED_PRECONDITION);
+    if (p->rank == 0) {
+        check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_OK);
+        check_code(p, hs_group_tcp_fail_call(p->group, 2, "no such rank", &p->err), HS_INVALID_ARGUMENT);
+        check_code(p, hs_group_tcp_fail_call(p->group, 1, "rank 1 is late", &p->err), HS_UNAVAILABLE);
+        check_code(p, hs_group_tcp_check_call(p->group, "sum", &p->err), HS_UNAVAILABLE);
+        hs_group_tcp_end_call(p->group);
+    }
+    while (failed < 0)
+        group->ops->query_failed_rank(group->self, &failed, &p->err);
+    check(p, failed == 1);
+    check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_UNAVAILABLE);
+    check(p, strcmp(p->err.message, "rank 1 is late") == 0);
+    return process_done(p);
+}
+
+static void a_rank_that_another_engine_gives_up_has_failed_on_all_ranks(void **state)
+{
+    run_all(*state, 2, give_up_rank_1);
+    assert_int_equal(hs_group_tcp_fail_call(NULL, 0, "", &err), HS_INVALID_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,15 +709,22 @@ int main(void)
         with_processes(calls_of_a_rank_that_has_ended_complete),
         with_processes(different_calls_are_an_error),
         with_processes(an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made),
+        with_processes(a_rank_that_another_engine_gives_up_has_failed_on_all_ranks),
+        cmocka_unit_test(a_machine_that_knows_itself_as_loopback_listens_on_all_interfaces),
         with_processes(ranks_connect_by_an_address),
+        with_processes(a_long_wait_for_connections_is_logged),
         with_processes(the_file_is_private_and_is_removed),
+        with_processes(the_file_of_a_later_run_stays),
         with_processes(files_that_an_earlier_run_left_are_ignored),
         with_processes(ranks_connect_by_a_function_of_the_program),
         cmocka_unit_test(an_error_of_the_function_is_returned),
+        cmocka_unit_test(the_function_is_also_called_if_rank_0_cannot_begin),
         cmocka_unit_test(one_rank_needs_no_other),
         with_processes(ranks_connect_by_the_environment_of_each_launcher),
         cmocka_unit_test(an_environment_without_a_launcher_is_one_rank),
         cmocka_unit_test(invalid_options_are_refused),
+        cmocka_unit_test(a_group_that_was_not_created_is_logged_and_refused),
+        cmocka_unit_test(too_many_open_files_are_explained),
         with_processes(a_group_that_cannot_connect_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -334,9 +334,18 @@ static void silent(void *user, hs_log_level level, const char *text)
     test_check_line(text);
 }
 
+/* Keeps the line about the end of the process. */
+static void keep_end(void *user, hs_log_level level, const char *text)
+{
+    process *p = user;
+    silent(NULL, level, text);
+    if (strstr(text, "the process ends"))
+        snprintf(p->results->message, sizeof p->results->message, "%s", text);
+}
+
 static int be_stuck(process *p)
 {
-    const hs_env env = HS_INIT(hs_env, .logger = {silent, NULL});
+    const hs_env env = HS_INIT(hs_env, .logger = {keep_end, p});
     p->options.env = &env;
     p->options.on_rank_failure_user = p;
     const hs_group *group = process_connect(p);
@@ -377,6 +386,9 @@ static void a_stuck_process_ends_with_the_code_of_its_session(void **state)
         assert_int_equal(processes_exit_code(all, i), EXIT_CODE);
         assert_int_equal(all->results[i].numbers[1], 1);
         assert_int_equal(all->results[i].numbers[2], 1);
+        assert_contains(all->results[i].message,
+                        i ? "exit code 75: the session is still open 1.01 s after this failure: rank 1"
+                          : "exit code 75: the session is still open 0.01 s after this failure: rank 1");
         assert_contains(all->results[i].message, "has failed: its connection has ended");
     }
 }
