@@ -75,7 +75,8 @@ HS_API void hs_mpi_group_free(hs_mpi_group *group);
 /* Frees the group, and calls MPI_Finalize. If a call of the group has failed, it does not call MPI_Finalize, which would
  * wait for the failed rank: when this process ends without it, the launcher ends the others.
  *
- * outcome  of the session
+ * outcome  of the session. A process that fails before it opens one passes hs_outcome_from_error(), so that the other
+ *          ranks learn the error
  *
  * Returns hs_outcome_exit_code(outcome), for main. */
 HS_API int hs_mpi_group_finalize(hs_mpi_group *group, const hs_outcome *outcome);

@@ -489,6 +489,9 @@ void hs_mpi_group_free(hs_mpi_group *group)
 
 int hs_mpi_group_finalize(hs_mpi_group *group, const hs_outcome *outcome)
 {
+    /* does nothing if a session has reported its end */
+    if (group && group->detector && outcome && outcome->reason == HS_REASON_FAILED)
+        report_exit(group, &outcome->error);
     bool failed = group && group->failed;
     hs_mpi_group_free(group);
     if (!failed)

@@ -3,6 +3,7 @@
  *
  *   mpi_ranks calls                          the functions of the group, with all sizes and roots
  *   mpi_ranks absent                         rank 1 does not join a call
+ *   mpi_ranks refuse                         rank 1 fails before the first call
  *   mpi_ranks train DIRECTORY STEPS LIMIT [EVENT RANK STEP]
  *
  * `train` learns as the ranks of ranks.h do. LIMIT is that of calls, heartbeats and stuck processes, in seconds. At STEP,
@@ -109,6 +110,22 @@ static void call_without_rank_1(const hs_group *group)
     MPI_Barrier(MPI_COMM_WORLD);
     if (ops->rank(group->self) == 0)
         puts("the limit ended the calls");
+}
+
+/* Returns the outcome of rank 1. The others learn its error. */
+static hs_outcome refuse_rank_1(const hs_group *group)
+{
+    const hs_group_ops *ops = group->ops;
+    hs_error err = {0};
+    uint64_t word = 1;
+    if (ops->rank(group->self) == 1)
+        hs_error_set(&err, HS_NOT_FOUND, "the data is missing");
+    else
+        check(ops->allreduce_or(group->self, &word, 1, &err) == HS_UNAVAILABLE && strstr(err.message, "the data is missing"),
+              "a call without rank 1", &err);
+    if (ops->rank(group->self) == 0)
+        puts("the error of rank 1 ended the calls");
+    return hs_outcome_from_error(&err);
 }
 
 /* Training. */
@@ -262,6 +279,8 @@ int main(int argc, char **argv)
         write_end(&p, &outcome);
     } else if (strcmp(argv[1], "calls") == 0) {
         call_all(g);
+    } else if (strcmp(argv[1], "refuse") == 0) {
+        outcome = refuse_rank_1(g);
     } else {
         call_without_rank_1(g);
     }
