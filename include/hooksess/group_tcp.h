@@ -61,12 +61,12 @@ typedef struct hs_group_tcp_options {
      * hs_group_tcp_new(). If it returns another code than HS_OK, that fails with this error */
     hs_code (*exchange)(void *user, void *data, size_t bytes, hs_error *err);
     void *exchange_user;
-    const char *job;           /* with `address` alone: a name that only this job has, at most 63 bytes. NULL: "" */
-    double connect_secs;       /* limit until all ranks are connected. 0: 60 */
-    double collective_secs;    /* limit of one collective call. 0: 600. HS_NEVER: none */
-    double detector_secs;      /* a rank that sends no heartbeat for this time has failed. 0: 10 */
-    /* Time from a failure until the process is ended, see above; on other ranks than 0, one second more. 0: 10. HS_NEVER: it
-     * is never ended */
+    const char *job;        /* with `address` alone: a name that only this job has, at most 63 bytes. NULL: "" */
+    double connect_secs;    /* limit until all ranks are connected. 0: 60 */
+    double collective_secs; /* limit of one collective call. 0: 600. HS_NEVER: none */
+    double detector_secs;   /* a rank that sends no heartbeat for this time has failed. 0: 10 */
+    /* Time from a failure until the process is ended, see above; on other ranks than 0, one second more. 0: 10. HS_NEVER:
+     * it is never ended */
     double failure_grace_secs;
     /* Called on a thread of the group instead of _exit(), after the function for set_abandon. `err` names the failed rank.
      * It may end the process. It must not free the group */
@@ -111,11 +111,18 @@ HS_API void hs_group_tcp_free(hs_group_tcp *group);
  *
  *   begin  begins a call. HS_UNAVAILABLE: it cannot complete, and is not begun
  *   check  while the call waits. HS_UNAVAILABLE: it cannot complete
+ *   fail   while the call waits: `rank` has not come to it. All ranks receive this, and agree on the cause. Returns
+ *          HS_UNAVAILABLE with the first failure of the group, which may be another one
  *   end    ends the call, complete or not
  *
- * call  the name of the function, for messages */
+ * call  the name of the function, for messages
+ * why   the message of the failure, such as "rank 3 has not called allreduce_or for 600 s"
+ *
+ * HS_INVALID_ARGUMENT: the group is NULL, or there is no such rank. fail returns HS_FAILED_PRECONDITION if no call is in
+ * progress. */
 HS_API hs_code hs_group_tcp_begin_call(hs_group_tcp *group, const char *call, hs_error *err);
 HS_API hs_code hs_group_tcp_check_call(hs_group_tcp *group, const char *call, hs_error *err);
+HS_API hs_code hs_group_tcp_fail_call(hs_group_tcp *group, int32_t rank, const char *why, hs_error *err);
 HS_API void hs_group_tcp_end_call(hs_group_tcp *group);
 
 HS_END_DECLS

@@ -182,6 +182,19 @@ static hs_code check_group(const hs_group_tcp *group, hs_error *err)
     return group ? HS_OK : hs_error_set(err, HS_INVALID_ARGUMENT, "a call of a group: the group is NULL");
 }
 
+/* Sets *number to the number of the call in progress. */
+static hs_code find_call(const hs_group_tcp *group, uint64_t *number, hs_error *err)
+{
+    hs_code code = check_group(group, err);
+    if (code)
+        return code;
+    const uint64_t begun = atomic_load(&group->detector.begun);
+    if (begun == atomic_load(&group->detector.ended))
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "a call of a group: none is in progress");
+    *number = begun - 1;
+    return HS_OK;
+}
+
 hs_code hs_group_tcp_begin_call(hs_group_tcp *group, const char *call, hs_error *err)
 {
     uint64_t number;
@@ -200,6 +213,19 @@ hs_code hs_group_tcp_check_call(hs_group_tcp *group, const char *call, hs_error 
     hs__tcp_detector *d = &group->detector;
     hs__detector_woken(d);
     return hs__detector_check_call(d, atomic_load(&d->begun) - 1, call, &give_up_ns, err ? err : &unused);
+}
+
+hs_code hs_group_tcp_fail_call(hs_group_tcp *group, int32_t rank, const char *why, hs_error *err)
+{
+    uint64_t number = 0;
+    hs_error unused;
+    hs_code code = find_call(group, &number, err);
+    if (code)
+        return code;
+    if (rank < 0 || rank >= group->options.rank_count)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_group_tcp_fail_call: rank is %d, but must be 0 to %d", (int)rank,
+                            (int)group->options.rank_count - 1);
+    return hs__detector_fail_rank(&group->detector, rank, number, why, err ? err : &unused);
 }
 
 void hs_group_tcp_end_call(hs_group_tcp *group)

@@ -484,6 +484,35 @@ static void an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made(
     hs_group_tcp_end_call(NULL);
 }
 
+/* Rank 1 does not come to the second call. Rank 0 reports it, and both know the same failure. */
+static int give_up_rank_1(process *p)
+{
+    const hs_group *group = process_connect(p);
+    int32_t failed = -1;
+    check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_OK);
+    hs_group_tcp_end_call(p->group);
+    check_code(p, hs_group_tcp_fail_call(p->group, 1, "too early", &p->err), HS_FAILED_PRECONDITION);
+    if (p->rank == 0) {
+        check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_OK);
+        check_code(p, hs_group_tcp_fail_call(p->group, 2, "no such rank", &p->err), HS_INVALID_ARGUMENT);
+        check_code(p, hs_group_tcp_fail_call(p->group, 1, "rank 1 is late", &p->err), HS_UNAVAILABLE);
+        check_code(p, hs_group_tcp_check_call(p->group, "sum", &p->err), HS_UNAVAILABLE);
+        hs_group_tcp_end_call(p->group);
+    }
+    while (failed < 0)
+        group->ops->query_failed_rank(group->self, &failed, &p->err);
+    check(p, failed == 1);
+    check_code(p, hs_group_tcp_begin_call(p->group, "sum", &p->err), HS_UNAVAILABLE);
+    check(p, strcmp(p->err.message, "rank 1 is late") == 0);
+    return process_done(p);
+}
+
+static void a_rank_that_another_engine_gives_up_has_failed_on_all_ranks(void **state)
+{
+    run_all(*state, 2, give_up_rank_1);
+    assert_int_equal(hs_group_tcp_fail_call(NULL, 0, "", &err), HS_INVALID_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +520,7 @@ int main(void)
         with_processes(calls_of_a_rank_that_has_ended_complete),
         with_processes(different_calls_are_an_error),
         with_processes(an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made),
+        with_processes(a_rank_that_another_engine_gives_up_has_failed_on_all_ranks),
         with_processes(ranks_connect_by_an_address),
         with_processes(the_file_is_private_and_is_removed),
         with_processes(files_that_an_earlier_run_left_are_ignored),
