@@ -31,10 +31,11 @@
  * the thread that may call MPI: MPI_THREAD_FUNNELED is sufficient. The program's gradients never pass through the group.
  *
  * Failures: a thread of each rank, the detector, never calls MPI. It exchanges heartbeats over TCP, in a group of its own
- * (group_tcp.h, also about its security). A call of the group that waits for a failed rank returns HS_UNAVAILABLE. An MPI
- * operation of the program does not, because MPI cannot cancel it. Therefore **the group may end the process**: if a rank
- * has failed, and the session is still open failure_grace_secs later, its outcome is recorded, and the process ends with
- * the exit code of this outcome. mpirun, too, ends all processes if one dies, or exits before MPI_Finalize.
+ * (group_tcp.h, also about its security). A call of the group that waits for a failed rank returns HS_UNAVAILABLE. A rank
+ * that does not come to a call within collective_secs has failed, too. An MPI operation of the program does not return,
+ * because MPI cannot cancel it. Therefore the group may end the process: if a rank has failed, and the session is still
+ * open failure_grace_secs later, its outcome is recorded, and the process ends with the exit code of this outcome. mpirun,
+ * too, ends all processes if one dies, or exits before MPI_Finalize.
  *
  * Threads: one thread at a time per object. */
 
@@ -44,7 +45,8 @@ typedef struct hs_mpi_group hs_mpi_group;
 
 typedef struct hs_mpi_options {
     size_t size;
-    /* Limit of one collective call. Longer than a rank saves or evaluates, while the others wait. 0: 600. HS_NEVER: none */
+    /* Limit of one collective call; detector_secs longer if it is not known which rank is missing. Must exceed the time in
+     * which one rank saves or evaluates, while the others wait. 0: 600. HS_NEVER: none */
     double collective_secs;
     double detector_secs;      /* a rank that sends no heartbeat for this time has failed. 0: 10 */
     double failure_grace_secs; /* time from a failure until the process is ended, see above. 0: 10. HS_NEVER: it never is */

@@ -31,6 +31,7 @@ struct hs_mpi_group {
     MPI_Comm comm;
     int rank, rank_count;
     int64_t limit_ns;       /* of one call. 0: no limit */
+    int64_t detector_ns;    /* after which a rank without a heartbeat has failed */
     hs_group_tcp *detector; /* NULL: none */
     bool failed;            /* a call has failed. MPI may still use `chunk` and `words` for its messages */
     uint64_t words[2][WORDS_MAX];
@@ -41,8 +42,9 @@ struct hs_mpi_group {
 typedef struct {
     hs_mpi_group *group;
     const char *call;
-    int64_t begin_ns; /* of the wait. 0: not known yet */
-    int64_t warn_ns;  /* of the next line in the log: after 5 s, then each time the wait has doubled */
+    bool waits_for_begin; /* the rank that is waited for has not begun the call. Else it may itself wait for another one */
+    int64_t begin_ns;     /* of the wait. 0: not known yet */
+    int64_t warn_ns;      /* of the next line in the log: after 5 s, then each time the wait has doubled */
     int n, peers[REQUESTS_MAX];
     MPI_Request requests[REQUESTS_MAX];
 } messages;
@@ -105,13 +107,24 @@ static hs_code receive_bytes(messages *m, void *data, size_t bytes, int from, hs
     return HS_OK;
 }
 
-/* Returns the first rank whose message is incomplete. It may itself wait for another one. */
+/* Returns the first rank whose message is incomplete. */
 static int missing_rank(const messages *m)
 {
     int done = 1, i = 0;
     while (i < m->n && !MPI_Request_get_status(m->requests[i], &done, MPI_STATUS_IGNORE) && done)
         i++;
     return m->peers[i < m->n ? i : 0];
+}
+
+/* The limit of the call is over: the rank that is waited for has failed. */
+static hs_code give_up(messages *m, hs_error *err)
+{
+    const hs_mpi_group *group = m->group;
+    const int rank = missing_rank(m);
+    hs_code code = hs_error_set(err, HS_UNAVAILABLE, "%s: rank %d has not joined within %g s", m->call, rank,
+                                (double)group->limit_ns / 1e9);
+    const hs_error why = *err;
+    return group->detector ? hs_group_tcp_fail_call(group->detector, rank, why.message, err) : code;
 }
 
 /* HS_OK: continue to wait. */
@@ -127,9 +140,9 @@ static hs_code check_wait(messages *m, hs_error *err)
         m->warn_ns = now + WARN_NS;
     }
     const int64_t waited = now - m->begin_ns;
-    if (group->limit_ns && waited >= group->limit_ns)
-        return hs_error_set(err, HS_UNAVAILABLE, "%s: rank %d has not joined within %g s", m->call, missing_rank(m),
-                            (double)group->limit_ns / 1e9);
+    /* a rank that knows which one is missing is the first to give up */
+    if (group->limit_ns && waited >= group->limit_ns + (m->waits_for_begin ? 0 : group->detector_ns))
+        return give_up(m, err);
     if (now >= m->warn_ns) {
         hs_log(&group->env, HS_LOG_WARNING, "rank %d waits in %s since %.0f s for rank %d", group->rank, m->call,
                (double)waited / 1e9, missing_rank(m));
@@ -172,6 +185,7 @@ static hs_code allreduce_or(void *self, uint64_t *words, size_t n, hs_error *err
     for (int64_t distance = 1; !code && distance < group->rank_count; distance *= 2) {
         int to = (int)((group->rank + distance) % group->rank_count);
         int from = (int)((group->rank + group->rank_count - distance) % group->rank_count);
+        m.waits_for_begin = distance == 1;
         if ((code = receive_bytes(&m, group->words[1], bytes, from, err)) ||
             (code = send_bytes(&m, group->words[0], bytes, to, err)) || (code = wait_for_all(&m, NULL, err)))
             break;
@@ -289,6 +303,7 @@ static hs_code gather(void *self, hs_bytes mine, int32_t root, hs_gather_fn rece
     for (int32_t rank = 0; !code && group->rank == root && rank < group->rank_count; rank++) {
         hs_bytes part = mine;
         void *copy = NULL;
+        m.waits_for_begin = true;
         if (rank != root)
             code = receive_part(&m, rank, &part, &copy, err);
         if (!code)
@@ -429,6 +444,9 @@ static hs_mpi_group *allocate(MPI_Comm comm, const hs_mpi_options *options)
     *group = (hs_mpi_group){.env = env, .ops = group_ops, .comm = comm, .chunk = chunk};
     group->group = (hs_group){&group->ops, group};
     group->limit_ns = options->collective_secs == HS_NEVER ? 0 : (int64_t)ceil(options->collective_secs * 1e9);
+    group->detector_ns = options->detector_secs > 0 && options->detector_secs <= 1e9
+                             ? (int64_t)ceil(options->detector_secs * 1e9)
+                             : INT64_C(10000000000);
     MPI_Comm_rank(comm, &group->rank);
     MPI_Comm_size(comm, &group->rank_count);
     return group;

@@ -121,7 +121,8 @@ static hs_outcome refuse_rank_1(const hs_group *group)
     if (ops->rank(group->self) == 1)
         hs_error_set(&err, HS_NOT_FOUND, "the data is missing");
     else
-        check(ops->allreduce_or(group->self, &word, 1, &err) == HS_UNAVAILABLE && strstr(err.message, "the data is missing"),
+        check(ops->allreduce_or(group->self, &word, 1, &err) == HS_UNAVAILABLE &&
+                  strstr(err.message, "the data is missing"),
               "a call without rank 1", &err);
     if (ops->rank(group->self) == 0)
         puts("the error of rank 1 ended the calls");
@@ -166,6 +167,8 @@ static hs_code before_gate(program *p, hs_error *err)
         raise(SIGKILL);
     if (happens(p, "freeze"))
         raise(SIGSTOP);
+    while (happens(p, "stall"))
+        pause();
     if (happens(p, "stop"))
         raise(SIGTERM);
     if (happens(p, "end"))

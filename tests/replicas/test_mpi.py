@@ -131,6 +131,10 @@ class Failures(Failing):
     def test_a_failure_behind_the_gate(self):
         self.fail_all("late", (4,))
 
+    def test_a_rank_stalls_before_the_gate(self):
+        """Its heartbeats continue. The others give it up, and then its detector ends it."""
+        self.fail_all("stall")
+
     def test_a_rank_freezes(self):
         self.fail_all("freeze", (4,))
 
