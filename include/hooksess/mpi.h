@@ -62,6 +62,7 @@ typedef struct hs_mpi_options {
 #ifdef MPI_VERSION
 
 /* Creates a group of the processes of `comm`. Collective: all processes call it, and it fails on all if it fails on one.
+ * Its wait for a process that does not call it (MPI_Comm_dup) has no limit.
  * `options` NULL: the defaults. `err` NULL: an error is logged.
  *
  * HS_INVALID_ARGUMENT: invalid options, or `comm` is an intercommunicator. HS_FAILED_PRECONDITION: MPI is not initialized,
@@ -74,8 +75,10 @@ HS_API const hs_group *hs_mpi_group_get(const hs_mpi_group *group);
 /* Frees the group. Collective. Call it after the session is closed and before MPI_Finalize. If a call of the group has
  * failed, do not call MPI_Finalize after it: hs_mpi_group_finalize() decides this. NULL is allowed. */
 HS_API void hs_mpi_group_free(hs_mpi_group *group);
-/* Frees the group, and calls MPI_Finalize. If a call of the group has failed, it does not call MPI_Finalize, which would
- * wait for the failed rank: when this process ends without it, the launcher ends the others.
+/* Waits until all ranks have called it, frees the group, and calls MPI_Finalize. If a call of the group has failed, it does
+ * not wait and does not call MPI_Finalize, which would wait for the failed rank: when this process ends without it, the
+ * launcher ends the others. The same if a rank does not come: the wait ends after collective_secs, or failure_grace_secs if
+ * a rank has failed.
  *
  * outcome  of the session. A process that fails before it opens one passes hs_outcome_from_error(), so that the other
  *          ranks learn the error

@@ -67,9 +67,12 @@ static void call_all(const hs_group *group)
     unsigned char *data = malloc(sizes[N_SIZES - 1] + (size_t)n);
     hs_error err = {0};
     check(data != NULL, "malloc", &err);
+    const hs_mpi_options invalid[] = {HS_INIT(hs_mpi_options, .collective_secs = -3),
+                                      HS_INIT(hs_mpi_options, .no_detector = true, .detector_secs = HS_NEVER),
+                                      HS_INIT(hs_mpi_options, .no_detector = true, .failure_grace_secs = -2)};
     hs_mpi_group_free(NULL);
-    check(!hs_mpi_group_new(MPI_COMM_WORLD, HS_MPI_OPTIONS(.collective_secs = -3), &err) && err.code == HS_INVALID_ARGUMENT,
-          "an invalid limit", &err);
+    for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
+        check(!hs_mpi_group_new(MPI_COMM_WORLD, &invalid[i], &err) && err.code == HS_INVALID_ARGUMENT, "a limit", &err);
     check(!hs_mpi_group_new(MPI_COMM_NULL, NULL, &err) && err.code == HS_INVALID_ARGUMENT, "no communicator", &err);
     check(hs_mpi_group_get(NULL)->ops == NULL, "no group", &err);
     hs_error_clear(&err);
@@ -287,5 +290,7 @@ int main(int argc, char **argv)
     } else {
         call_without_rank_1(g);
     }
+    if (strcmp(p.event, "end-freeze") == 0 && p.rank == p.event_rank)
+        raise(SIGSTOP);
     return hs_mpi_group_finalize(group, &outcome);
 }

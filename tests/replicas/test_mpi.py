@@ -141,6 +141,13 @@ class Failures(Failing):
     def test_a_rank_freezes_behind_the_gate(self):
         self.fail_all("late-freeze", (4,))
 
+    def test_a_rank_freezes_after_its_session(self):
+        """The others do not wait in MPI_Finalize. mpirun ends the rank when they have ended."""
+        lines, _, ends = self.train(3, STEPS, "end-freeze", 1, AT, limit=self.LIMIT)
+        self.assertEqual((lines, set(ends.values())), (self.undisturbed(3, STEPS)[0], {self.undisturbed(3, STEPS)[1]}))
+        self.assertEqual(self.codes().keys() & {0, 2}, self.codes().keys())
+        self.assertEqual(set(self.codes().values()), {0}, self.log())
+
 
 class Resume(mpi.Test):
     def test_with_another_number_of_ranks(self):
