@@ -189,25 +189,55 @@ static hs_code check_wait(messages *m, hs_error *err)
     return HS_OK;
 }
 
-/* Waits until all messages are complete. last_bytes: NULL, or receives the size of the last message, a received one. */
-static hs_code wait_for_all(messages *m, size_t *last_bytes, hs_error *err)
+static hs_code set_mixed_calls(messages *m, int from, hs_error *err)
+{
+    return fail(m, hs_error_set(err, HS_INTERNAL, "%s: rank %d has made another call; all ranks must make the same calls",
+                                m->call, from));
+}
+
+/* A message that is longer than expected is an error of MPI. */
+static hs_code set_failed_message(messages *m, int mpi_code, const MPI_Status *statuses, hs_error *err)
+{
+    for (int i = 0; i < m->n && mpi_code == MPI_ERR_IN_STATUS; i++) {
+        int error_class, code = statuses[i].MPI_ERROR;
+        if (code == MPI_SUCCESS || code == MPI_ERR_PENDING)
+            continue;
+        MPI_Error_class(code, &error_class);
+        if (error_class == MPI_ERR_TRUNCATE)
+            return set_mixed_calls(m, m->peers[i], err);
+        mpi_code = code;
+    }
+    return fail(m, set_mpi_error(mpi_code, m->call, err));
+}
+
+/* Waits until all messages are complete. first_bytes: NULL, or receives the size of the first message, a received one. */
+static hs_code wait_for_all(messages *m, size_t *first_bytes, hs_error *err)
 {
     MPI_Status statuses[REQUESTS_MAX];
     for (unsigned tests = 1;; tests++) {
         int done, count, code = MPI_Testall(m->n, m->requests, &done, statuses);
         if (code)
-            return fail(m, set_mpi_error(code, m->call, err));
+            return set_failed_message(m, code, statuses, err);
         if (!done && tests % TESTS == 0 && check_wait(m, err))
             return fail(m, err->code);
         if (!done)
             continue;
-        if (last_bytes) {
-            MPI_Get_count(&statuses[m->n - 1], MPI_BYTE, &count);
-            *last_bytes = (size_t)count;
+        if (first_bytes) {
+            MPI_Get_count(&statuses[0], MPI_BYTE, &count);
+            *first_bytes = (size_t)count;
         }
         m->n = 0;
         return HS_OK;
     }
+}
+
+/* Waits until all messages are complete, of which the first one is a received one of this size. */
+static hs_code wait_for_bytes(messages *m, size_t bytes, hs_error *err)
+{
+    size_t received;
+    const int from = m->peers[0];
+    hs_code code = wait_for_all(m, &received, err);
+    return code || received == bytes ? code : set_mixed_calls(m, from, err);
 }
 
 /* Replaces group->words[0] by the OR over all ranks. Dissemination: in round k each rank sends its words 2^k ranks further.
@@ -223,7 +253,7 @@ static hs_code exchange_words(messages *m, size_t n, hs_error *err)
         int from = (int)((group->rank + group->rank_count - distance) % group->rank_count);
         m->waits_for_begin = distance == 1;
         if ((code = receive_bytes(m, group->words[1], bytes, from, err)) ||
-            (code = send_bytes(m, group->words[0], bytes, to, err)) || (code = wait_for_all(m, NULL, err)))
+            (code = send_bytes(m, group->words[0], bytes, to, err)) || (code = wait_for_bytes(m, bytes, err)))
             break;
         for (size_t i = 0; i < n; i++)
             group->words[0][i] |= group->words[1][i];
@@ -267,7 +297,7 @@ static hs_code pass_chunk(messages *m, size_t bytes, int root, int64_t position,
         bit *= 2;
     if (position &&
         ((code = receive_bytes(m, group->chunk, bytes, (int)((position - bit + root) % group->rank_count), err)) ||
-         (code = wait_for_all(m, NULL, err))))
+         (code = wait_for_bytes(m, bytes, err))))
         return code;
     while ((bit /= 2) > 0)
         if (position + bit < group->rank_count &&
@@ -312,11 +342,6 @@ static hs_code send_part(messages *m, hs_bytes mine, int root, hs_error *err)
         head = 0;
     } while (at < mine.size);
     return HS_OK;
-}
-
-static hs_code set_mixed_calls(messages *m, int from, hs_error *err)
-{
-    return fail(m, hs_error_set(err, HS_INTERNAL, "gather: rank %d has made another call", from));
 }
 
 /* Receives a part. If it is larger than one message, *copy is memory of the caller. */

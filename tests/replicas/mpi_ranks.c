@@ -3,6 +3,7 @@
  *
  *   mpi_ranks calls                          the functions of the group, with all sizes and roots
  *   mpi_ranks absent                         rank 1 does not join a call
+ *   mpi_ranks mixed CALL                     all ranks but 0 broadcast, and rank 0 makes another call
  *   mpi_ranks refuse                         rank 1 fails before the first call
  *   mpi_ranks train DIRECTORY STEPS LIMIT [EVENT RANK STEP]
  *
@@ -113,6 +114,33 @@ static void call_without_rank_1(const hs_group *group)
     MPI_Barrier(MPI_COMM_WORLD);
     if (ops->rank(group->self) == 0)
         puts("the limit ended the calls");
+}
+
+static void ignore_part(void *user, int32_t rank, hs_bytes bytes)
+{
+    (void)user, (void)rank, (void)bytes;
+}
+
+/* Rank 1 receives a message of rank 0 that is shorter or longer than its call needs. */
+static void mix_calls(const hs_group *group, const char *call)
+{
+    const hs_group_ops *ops = group->ops;
+    const bool is_long = strcmp(call, "long") == 0;
+    unsigned char bytes[64] = {0};
+    uint64_t words[8] = {0};
+    hs_error err = {0};
+    hs_code code;
+    if (ops->rank(group->self) != 0)
+        code = ops->broadcast(group->self, bytes, is_long ? 7 : 64, 0, &err);
+    else if (strcmp(call, "gather") == 0)
+        code = ops->gather(group->self, (hs_bytes){bytes, 1}, 1, ignore_part, NULL, &err);
+    else
+        code = ops->allreduce_or(group->self, words, 4, &err);
+    if (ops->rank(group->self) == 1)
+        check(code == HS_INTERNAL && strstr(err.message, "rank 0 has made another call"), "mixed calls", &err);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (ops->rank(group->self) == 0)
+        puts("the ranks made different calls");
 }
 
 /* Returns the outcome of rank 1. The others learn its error. */
@@ -266,9 +294,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     const bool trains = strcmp(argv[1], "train") == 0 && argc >= 5;
     const double limit = trains ? strtod(argv[4], NULL) : 0.5;
-    const hs_mpi_options options =
-        HS_INIT(hs_mpi_options, .collective_secs = trains || strcmp(argv[1], "absent") == 0 ? limit : 0,
-                .detector_secs = limit, .failure_grace_secs = limit);
+    const hs_mpi_options options = HS_INIT(hs_mpi_options, .collective_secs = strcmp(argv[1], "calls") != 0 ? limit : 0,
+                                           .detector_secs = limit, .failure_grace_secs = limit);
     hs_error err;
     hs_mpi_group *group;
     CLEARS(group = hs_mpi_group_new(MPI_COMM_WORLD, &options, &err));
@@ -285,6 +312,8 @@ int main(int argc, char **argv)
         write_end(&p, &outcome);
     } else if (strcmp(argv[1], "calls") == 0) {
         call_all(g);
+    } else if (strcmp(argv[1], "mixed") == 0 && argc >= 3) {
+        mix_calls(g, argv[2]);
     } else if (strcmp(argv[1], "refuse") == 0) {
         outcome = refuse_rank_1(g);
     } else {

@@ -29,6 +29,11 @@ class Engine(mpi.Test):
     def test_a_call_that_a_rank_does_not_join_ends_after_the_limit(self):
         self.assertIn("the limit ended the calls", self.wait(self.start(3, RANKS, "absent"))[0], self.log())
 
+    def test_different_calls_are_an_error(self):
+        for call in ("short", "long", "gather"):
+            with self.subTest(call=call):
+                self.assertIn("the ranks made different calls", self.wait(self.start(2, RANKS, "mixed", call))[0], self.log())
+
     def test_a_rank_that_fails_before_the_first_call_tells_its_error(self):
         lines, code = self.wait(self.start(3, RANKS, "refuse", options=mpi.RECOVERY))
         self.assertEqual(lines, ["the error of rank 1 ended the calls"], self.log())
