@@ -437,14 +437,43 @@ static int64_t to_ns(double secs)
     return secs == HS_NEVER ? 0 : (int64_t)ceil(secs * 1e9);
 }
 
-static hs_code take_options(const hs_mpi_options *options, hs_mpi_options *taken, hs_error *err)
+/* Makes a complete copy of an env, with the defaults of libhooksess. */
+static hs_code take_env(const hs_env *given, hs_env *env, hs_error *err)
+{
+    const hs_env *system = hs_env_default();
+    *env = *system;
+    hs_code code = given ? HS_STRUCT_TAKE(hs_env, files, env, given, err) : HS_OK;
+    if (code)
+        return code;
+    const int memory = !!env->allocator.alloc + !!env->allocator.realloc + !!env->allocator.free;
+    const int clock = !!env->clock.monotonic_ns + !!env->clock.realtime_ns + !!env->clock.sleep_ns;
+    if (memory % 3 != 0 || clock % 3 != 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_env.%s: only some of its functions are set; set all or none",
+                            memory % 3 ? "allocator" : "clock");
+    if (!memory)
+        env->allocator = system->allocator;
+    if (!clock)
+        env->clock = system->clock;
+    if (!env->logger.write)
+        env->logger = system->logger;
+    if (!env->files.ops)
+        env->files = system->files;
+    env->size = sizeof *env;
+    return HS_OK;
+}
+
+/* taken->env is then `env`, which is complete. */
+static hs_code take_options(const hs_mpi_options *options, hs_mpi_options *taken, hs_env *env, hs_error *err)
 {
     *taken = (hs_mpi_options)HS_INIT(hs_mpi_options);
     hs_code code = options ? HS_STRUCT_TAKE(hs_mpi_options, env, taken, options, err) : HS_OK;
     if (code || (code = take_secs("collective_secs", &taken->collective_secs, 600, true, err)) ||
-        (code = take_secs("detector_secs", &taken->detector_secs, 10, false, err)))
+        (code = take_secs("detector_secs", &taken->detector_secs, 10, false, err)) ||
+        (code = take_secs("failure_grace_secs", &taken->failure_grace_secs, 10, true, err)) ||
+        (code = take_env(taken->env, env, err)))
         return code;
-    return take_secs("failure_grace_secs", &taken->failure_grace_secs, 10, true, err);
+    taken->env = env;
+    return HS_OK;
 }
 
 /* Checks what must be the same on all ranks. */
@@ -511,7 +540,7 @@ static void free_group(hs_mpi_group *group, MPI_Comm comm)
 /* Allocates the group and sets its members. NULL: out of memory. */
 static hs_mpi_group *allocate(MPI_Comm comm, const hs_mpi_options *options)
 {
-    hs_env env = options->env ? *options->env : *hs_env_default();
+    const hs_env env = *options->env;
     hs_mpi_group *group = hs_env_alloc(&env, sizeof *group);
     unsigned char *chunk = group ? hs_env_alloc(&env, CHUNK_BYTES) : NULL;
     if (!chunk) {
@@ -531,6 +560,7 @@ static hs_mpi_group *allocate(MPI_Comm comm, const hs_mpi_options *options)
 static hs_mpi_group *create(MPI_Comm comm, const hs_mpi_options *options, hs_error *err)
 {
     hs_mpi_options taken;
+    hs_env env;
     MPI_Comm own = MPI_COMM_NULL;
     hs_error_clear(err);
     if (check_state(comm, err))
@@ -542,7 +572,7 @@ static hs_mpi_group *create(MPI_Comm comm, const hs_mpi_options *options, hs_err
     }
     MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
     hs_mpi_group *group = NULL;
-    hs_code code = take_options(options, &taken, err);
+    hs_code code = take_options(options, &taken, &env, err);
     if (!code && !(group = allocate(own, &taken)))
         code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "hs_mpi_group_new: no memory for %d bytes", CHUNK_BYTES);
     if ((code = agree_on_creation(own, code, err))) {

@@ -68,12 +68,19 @@ static void call_all(const hs_group *group)
     unsigned char *data = malloc(sizes[N_SIZES - 1] + (size_t)n);
     hs_error err = {0};
     check(data != NULL, "malloc", &err);
-    const hs_mpi_options invalid[] = {HS_INIT(hs_mpi_options, .collective_secs = -3),
+    const hs_env no_size = {0}, no_free = HS_INIT(hs_env, .allocator = {.alloc = hs_env_default()->allocator.alloc}),
+                 logs = HS_INIT(hs_env, .logger = hs_env_default()->logger);
+    const hs_mpi_options invalid[] = {HS_INIT(hs_mpi_options, .no_detector = true, .env = &no_size),
+                                      HS_INIT(hs_mpi_options, .no_detector = true, .env = &no_free),
+                                      HS_INIT(hs_mpi_options, .collective_secs = -3),
                                       HS_INIT(hs_mpi_options, .no_detector = true, .detector_secs = HS_NEVER),
                                       HS_INIT(hs_mpi_options, .no_detector = true, .failure_grace_secs = -2)};
     hs_mpi_group_free(NULL);
     for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
-        check(!hs_mpi_group_new(MPI_COMM_WORLD, &invalid[i], &err) && err.code == HS_INVALID_ARGUMENT, "a limit", &err);
+        check(!hs_mpi_group_new(MPI_COMM_WORLD, &invalid[i], &err) && err.code == HS_INVALID_ARGUMENT, "an option", &err);
+    hs_mpi_group *other = hs_mpi_group_new(MPI_COMM_WORLD, HS_MPI_OPTIONS(.no_detector = true, .env = &logs), &err);
+    check(other != NULL, "an env without memory", &err);
+    hs_mpi_group_free(other);
     check(!hs_mpi_group_new(MPI_COMM_NULL, NULL, &err) && err.code == HS_INVALID_ARGUMENT, "no communicator", &err);
     check(hs_mpi_group_get(NULL)->ops == NULL, "no group", &err);
     hs_error_clear(&err);
