@@ -27,15 +27,16 @@
  *         return hs_mpi_group_finalize(group, &outcome);
  *     }
  *
- * The group sends messages over a duplicate of the communicator, and only in calls of the session's thread. This must be
- * the thread that may call MPI: MPI_THREAD_FUNNELED is sufficient. The program's gradients never pass through the group.
+ * A group is for one session. It sends messages over a duplicate of the communicator, and only in calls of the session's
+ * thread. This must be the thread that may call MPI: MPI_THREAD_FUNNELED is sufficient. The program's gradients never pass
+ * through the group.
  *
  * Failures: a thread of each rank, the detector, never calls MPI. It exchanges heartbeats over TCP, in a group of its own
  * (group_tcp.h, also about its security). A call of the group that waits for a failed rank returns HS_UNAVAILABLE. A rank
- * that does not come to a call within collective_secs has failed, too. An MPI operation of the program does not return,
- * because MPI cannot cancel it. Therefore the group may end the process: if a rank has failed, and the session is still
- * open failure_grace_secs later, its outcome is recorded, and the process ends with the exit code of this outcome. mpirun,
- * too, ends all processes if one dies, or exits before MPI_Finalize.
+ * that does not come to a call within collective_secs has failed, too. An MPI operation of the program that waits for a
+ * failed rank never returns, because MPI cannot cancel it. Therefore the group may end the process: if a rank has failed,
+ * and the session is still open failure_grace_secs later, its outcome is recorded, and the process ends with the exit code
+ * of this outcome. mpirun, too, ends all processes if one dies, or exits before MPI_Finalize.
  *
  * Threads: one thread at a time per object. */
 
@@ -62,12 +63,12 @@ typedef struct hs_mpi_options {
 #ifdef MPI_VERSION
 
 /* Creates a group of the processes of `comm`. Collective: all processes call it, and it fails on all if it fails on one.
- * Its wait for a process that does not call it (MPI_Comm_dup) has no limit.
- * `options` NULL: the defaults. `err` NULL: an error is logged.
+ * There is no limit for its wait for a process that does not call it (MPI_Comm_dup). `options` NULL: the defaults. `err`
+ * NULL: an error is logged.
  *
  * HS_INVALID_ARGUMENT: invalid options, or `comm` is an intercommunicator. HS_FAILED_PRECONDITION: MPI is not initialized,
- * or is finalized. HS_RESOURCE_EXHAUSTED: out of memory. HS_UNAVAILABLE: an MPI function failed,
- * or the detectors of the ranks could not connect. */
+ * or is finalized. HS_RESOURCE_EXHAUSTED: out of memory. HS_UNAVAILABLE: an MPI function failed, or the detectors of the
+ * ranks could not connect. */
 HS_API hs_mpi_group *hs_mpi_group_new(MPI_Comm comm, const hs_mpi_options *options, hs_error *err);
 /* Returns the group for `.group` of session options. Valid until the group is freed. `group` NULL: an unusable group, with
  * which no session can be opened. */
