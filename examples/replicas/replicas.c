@@ -93,7 +93,8 @@ int main(int argc, char **argv)
     float loss = 0;
     if (argc < 3)
         return 2;
-    struct timespec pause = {.tv_nsec = argc > 3 ? atol(argv[3]) * 1000000 : 0};
+    const long pause_ms = argc > 3 ? atol(argv[3]) : 0;
+    const struct timespec pause = {.tv_sec = pause_ms / 1000, .tv_nsec = pause_ms % 1000 * 1000000};
     for (int i = 0; i < PARAMETERS; i++)
         model.parameters[i] = 0.5f * random_float(&random);
 

@@ -5,7 +5,7 @@
  * detector and the clock. An allreduce of a few words takes as long as MPI_Allreduce.
  *
  * Two messages from one rank to another arrive in the order in which they were sent, and all ranks make the same calls in
- * the same order. So all messages have the same tag. */
+ * the same order. So the messages of all calls have the same tag. */
 #include <mpi.h>
 
 #include <hooksess/group_tcp.h>
@@ -19,7 +19,8 @@ enum {
     TESTS = 1024,          /* of an incomplete message until the clock and the detector are queried */
     REQUESTS_MAX = 32,     /* messages at a time: to the children of a rank in a binomial tree */
     WORDS_MAX = 8,
-    TAG = 0,
+    TAG_CALL = 0,
+    TAG_END = 1, /* of the barrier at the end. Another rank may still wait in a call */
 };
 
 #define WARN_NS INT64_C(5000000000)
@@ -31,6 +32,8 @@ struct hs_mpi_group {
     MPI_Comm comm;
     int rank, rank_count;
     int64_t limit_ns;       /* of one call. 0: no limit */
+    int64_t detector_ns;    /* after which a rank without a heartbeat has failed */
+    int64_t grace_ns;       /* from a failure until a rank does not wait for the others at the end. 0: it always waits */
     hs_group_tcp *detector; /* NULL: none */
     bool failed;            /* a call has failed. MPI may still use `chunk` and `words` for its messages */
     uint64_t words[2][WORDS_MAX];
@@ -41,11 +44,35 @@ struct hs_mpi_group {
 typedef struct {
     hs_mpi_group *group;
     const char *call;
-    int64_t begin_ns; /* of the wait. 0: not known yet */
-    int64_t warn_ns;  /* of the next line in the log: after 5 s, then each time the wait has doubled */
+    int tag;
+    bool waits_for_begin; /* the rank that is waited for has not begun the call. Else it may itself wait for another one */
+    int64_t begin_ns;     /* of the wait. 0: not known yet */
+    int64_t warn_ns;      /* of the next line in the log: after 5 s, then each time the wait has doubled */
     int n, peers[REQUESTS_MAX];
     MPI_Request requests[REQUESTS_MAX];
 } messages;
+
+/* The functions of the detector. */
+
+static void report_exit(void *self, const hs_error *reason)
+{
+    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
+    tcp->ops->report_exit(tcp->self, reason);
+}
+
+static hs_code query_failed_rank(void *self, int32_t *rank, hs_error *err)
+{
+    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
+    return tcp->ops->query_failed_rank(tcp->self, rank, err);
+}
+
+static void set_abandon(void *self, hs_abandon_fn abandon, void *user)
+{
+    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
+    tcp->ops->set_abandon(tcp->self, abandon, user);
+}
+
+/* Messages. */
 
 static hs_code set_mpi_error(int mpi_code, const char *what, hs_error *err)
 {
@@ -88,7 +115,7 @@ static hs_code fail(messages *m, hs_code code)
 static hs_code send_bytes(messages *m, const void *data, size_t bytes, int to, hs_error *err)
 {
     m->peers[m->n] = to;
-    int code = MPI_Isend(data, (int)bytes, MPI_BYTE, to, TAG, m->group->comm, &m->requests[m->n]);
+    int code = MPI_Isend(data, (int)bytes, MPI_BYTE, to, m->tag, m->group->comm, &m->requests[m->n]);
     if (code)
         return fail(m, set_mpi_error(code, "MPI_Isend", err));
     m->n++;
@@ -98,14 +125,14 @@ static hs_code send_bytes(messages *m, const void *data, size_t bytes, int to, h
 static hs_code receive_bytes(messages *m, void *data, size_t bytes, int from, hs_error *err)
 {
     m->peers[m->n] = from;
-    int code = MPI_Irecv(data, (int)bytes, MPI_BYTE, from, TAG, m->group->comm, &m->requests[m->n]);
+    int code = MPI_Irecv(data, (int)bytes, MPI_BYTE, from, m->tag, m->group->comm, &m->requests[m->n]);
     if (code)
         return fail(m, set_mpi_error(code, "MPI_Irecv", err));
     m->n++;
     return HS_OK;
 }
 
-/* Returns the first rank whose message is incomplete. It may itself wait for another one. */
+/* Returns the first rank whose message is incomplete. */
 static int missing_rank(const messages *m)
 {
     int done = 1, i = 0;
@@ -114,22 +141,46 @@ static int missing_rank(const messages *m)
     return m->peers[i < m->n ? i : 0];
 }
 
+/* The limit of the call is over: the rank that is waited for has failed. */
+static hs_code give_up(messages *m, hs_error *err)
+{
+    const hs_mpi_group *group = m->group;
+    const int rank = missing_rank(m);
+    hs_code code = hs_error_set(err, HS_UNAVAILABLE, "%s: rank %d has not joined within %g s", m->call, rank,
+                                (double)group->limit_ns / 1e9);
+    const hs_error why = *err;
+    return group->detector && m->tag == TAG_CALL ? hs_group_tcp_fail_call(group->detector, rank, why.message, err) : code;
+}
+
+/* Queries the detector. At the end, ranks have reported their exits, and it would fail a call. Ranks that have failed
+ * together all come to the end. */
+static hs_code check_detector(const messages *m, int64_t waited, hs_error *err)
+{
+    const hs_mpi_group *group = m->group;
+    int32_t rank;
+    if (!group->detector)
+        return HS_OK;
+    if (m->tag == TAG_CALL)
+        return hs_group_tcp_check_call(group->detector, m->call, err);
+    return group->grace_ns && waited >= group->grace_ns ? query_failed_rank(m->group, &rank, err) : HS_OK;
+}
+
 /* HS_OK: continue to wait. */
 static hs_code check_wait(messages *m, hs_error *err)
 {
     const hs_mpi_group *group = m->group;
-    hs_code code = group->detector ? hs_group_tcp_check_call(group->detector, m->call, err) : HS_OK;
-    if (code)
-        return code;
     const int64_t now = hs_env_monotonic_ns(&group->env);
     if (!m->begin_ns) {
         m->begin_ns = now;
         m->warn_ns = now + WARN_NS;
     }
     const int64_t waited = now - m->begin_ns;
-    if (group->limit_ns && waited >= group->limit_ns)
-        return hs_error_set(err, HS_UNAVAILABLE, "%s: rank %d has not joined within %g s", m->call, missing_rank(m),
-                            (double)group->limit_ns / 1e9);
+    hs_code code = check_detector(m, waited, err);
+    if (code)
+        return code;
+    /* a rank that knows which one is missing is the first to give up */
+    if (group->limit_ns && waited >= group->limit_ns + (m->waits_for_begin ? 0 : group->detector_ns))
+        return give_up(m, err);
     if (now >= m->warn_ns) {
         hs_log(&group->env, HS_LOG_WARNING, "rank %d waits in %s since %.0f s for rank %d", group->rank, m->call,
                (double)waited / 1e9, missing_rank(m));
@@ -138,49 +189,101 @@ static hs_code check_wait(messages *m, hs_error *err)
     return HS_OK;
 }
 
-/* Waits until all messages are complete. last_bytes: NULL, or receives the size of the last message, a received one. */
-static hs_code wait_for_all(messages *m, size_t *last_bytes, hs_error *err)
+static hs_code set_mixed_calls(messages *m, int from, hs_error *err)
+{
+    return fail(m, hs_error_set(err, HS_INTERNAL, "%s: rank %d has made another call; all ranks must make the same calls",
+                                m->call, from));
+}
+
+/* A message that is longer than expected is an error of MPI. */
+static hs_code set_failed_message(messages *m, int mpi_code, const MPI_Status *statuses, hs_error *err)
+{
+    for (int i = 0; i < m->n && mpi_code == MPI_ERR_IN_STATUS; i++) {
+        int error_class, code = statuses[i].MPI_ERROR;
+        if (code == MPI_SUCCESS || code == MPI_ERR_PENDING)
+            continue;
+        MPI_Error_class(code, &error_class);
+        if (error_class == MPI_ERR_TRUNCATE)
+            return set_mixed_calls(m, m->peers[i], err);
+        mpi_code = code;
+    }
+    return fail(m, set_mpi_error(mpi_code, m->call, err));
+}
+
+/* Waits until all messages are complete. first_bytes: NULL, or receives the size of the first message, a received one. */
+static hs_code wait_for_all(messages *m, size_t *first_bytes, hs_error *err)
 {
     MPI_Status statuses[REQUESTS_MAX];
     for (unsigned tests = 1;; tests++) {
         int done, count, code = MPI_Testall(m->n, m->requests, &done, statuses);
         if (code)
-            return fail(m, set_mpi_error(code, m->call, err));
+            return set_failed_message(m, code, statuses, err);
         if (!done && tests % TESTS == 0 && check_wait(m, err))
             return fail(m, err->code);
         if (!done)
             continue;
-        if (last_bytes) {
-            MPI_Get_count(&statuses[m->n - 1], MPI_BYTE, &count);
-            *last_bytes = (size_t)count;
+        if (first_bytes) {
+            MPI_Get_count(&statuses[0], MPI_BYTE, &count);
+            *first_bytes = (size_t)count;
         }
         m->n = 0;
         return HS_OK;
     }
 }
 
-/* Dissemination: in round k each rank sends its words 2^k ranks further. After the last round it has received, directly or
- * through others, the words of all ranks; of some of them twice, which does not change their OR. */
-static hs_code allreduce_or(void *self, uint64_t *words, size_t n, hs_error *err)
+/* Waits until all messages are complete, of which the first one is a received one of this size. */
+static hs_code wait_for_bytes(messages *m, size_t bytes, hs_error *err)
 {
-    hs_mpi_group *group = self;
-    const size_t bytes = n * sizeof *words;
-    messages m;
-    hs_code code = begin(&m, group, "allreduce_or", err);
-    if (n)
-        memcpy(group->words[0], words, bytes);
+    size_t received;
+    const int from = m->peers[0];
+    hs_code code = wait_for_all(m, &received, err);
+    return code || received == bytes ? code : set_mixed_calls(m, from, err);
+}
+
+/* Replaces group->words[0] by the OR over all ranks. Dissemination: in round k each rank sends its words 2^k ranks further.
+ * After the last round it has received, directly or through others, the words of all ranks; of some of them twice, which
+ * does not change their OR. */
+static hs_code exchange_words(messages *m, size_t n, hs_error *err)
+{
+    hs_mpi_group *group = m->group;
+    const size_t bytes = n * sizeof group->words[0][0];
+    hs_code code = HS_OK;
     for (int64_t distance = 1; !code && distance < group->rank_count; distance *= 2) {
         int to = (int)((group->rank + distance) % group->rank_count);
         int from = (int)((group->rank + group->rank_count - distance) % group->rank_count);
-        if ((code = receive_bytes(&m, group->words[1], bytes, from, err)) ||
-            (code = send_bytes(&m, group->words[0], bytes, to, err)) || (code = wait_for_all(&m, NULL, err)))
+        m->waits_for_begin = distance == 1;
+        if ((code = receive_bytes(m, group->words[1], bytes, from, err)) ||
+            (code = send_bytes(m, group->words[0], bytes, to, err)) || (code = wait_for_bytes(m, bytes, err)))
             break;
         for (size_t i = 0; i < n; i++)
             group->words[0][i] |= group->words[1][i];
     }
+    return code;
+}
+
+static hs_code allreduce_or(void *self, uint64_t *words, size_t n, hs_error *err)
+{
+    hs_mpi_group *group = self;
+    messages m;
+    hs_code code = begin(&m, group, "allreduce_or", err);
+    if (n)
+        memcpy(group->words[0], words, n * sizeof *words);
+    if (!code)
+        code = exchange_words(&m, n, err);
     if (!code && n)
-        memcpy(words, group->words[0], bytes);
+        memcpy(words, group->words[0], n * sizeof *words);
     return end(&m, code);
+}
+
+/* Waits until all ranks have come to the end. A failure is logged. */
+static hs_code wait_for_end(hs_mpi_group *group)
+{
+    hs_error err;
+    messages m = {.group = group, .call = "hs_mpi_group_finalize", .tag = TAG_END};
+    hs_code code = exchange_words(&m, 0, &err);
+    if (code)
+        hs_log(&group->env, HS_LOG_WARNING, "hs_mpi_group_finalize: MPI_Finalize is not called: %s", err.message);
+    return code;
 }
 
 /* Receives `chunk` from the rank above in a binomial tree, and sends it to the ranks below. `position` of a rank in the
@@ -194,7 +297,7 @@ static hs_code pass_chunk(messages *m, size_t bytes, int root, int64_t position,
         bit *= 2;
     if (position &&
         ((code = receive_bytes(m, group->chunk, bytes, (int)((position - bit + root) % group->rank_count), err)) ||
-         (code = wait_for_all(m, NULL, err))))
+         (code = wait_for_bytes(m, bytes, err))))
         return code;
     while ((bit /= 2) > 0)
         if (position + bit < group->rank_count &&
@@ -241,11 +344,6 @@ static hs_code send_part(messages *m, hs_bytes mine, int root, hs_error *err)
     return HS_OK;
 }
 
-static hs_code set_mixed_calls(messages *m, int from, hs_error *err)
-{
-    return fail(m, hs_error_set(err, HS_INTERNAL, "gather: rank %d has made another call", from));
-}
-
 /* Receives a part. If it is larger than one message, *copy is memory of the caller. */
 static hs_code receive_part(messages *m, int from, hs_bytes *part, void **copy, hs_error *err)
 {
@@ -289,6 +387,7 @@ static hs_code gather(void *self, hs_bytes mine, int32_t root, hs_gather_fn rece
     for (int32_t rank = 0; !code && group->rank == root && rank < group->rank_count; rank++) {
         hs_bytes part = mine;
         void *copy = NULL;
+        m.waits_for_begin = true;
         if (rank != root)
             code = receive_part(&m, rank, &part, &copy, err);
         if (!code)
@@ -308,26 +407,6 @@ static int32_t get_rank_count(void *self)
     return ((hs_mpi_group *)self)->rank_count;
 }
 
-/* The functions of the detector. */
-
-static void report_exit(void *self, const hs_error *reason)
-{
-    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
-    tcp->ops->report_exit(tcp->self, reason);
-}
-
-static hs_code query_failed_rank(void *self, int32_t *rank, hs_error *err)
-{
-    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
-    return tcp->ops->query_failed_rank(tcp->self, rank, err);
-}
-
-static void set_abandon(void *self, hs_abandon_fn abandon, void *user)
-{
-    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
-    tcp->ops->set_abandon(tcp->self, abandon, user);
-}
-
 static const hs_group_ops group_ops = HS_INIT(hs_group_ops, .name = "mpi", .rank = get_rank, .rank_count = get_rank_count,
                                               .allreduce_or = allreduce_or, .broadcast = broadcast, .gather = gather);
 
@@ -341,18 +420,60 @@ static hs_code agree_on_creation(MPI_Comm comm, hs_code code, hs_error *err)
                       : hs_error_set(err, HS_UNAVAILABLE, "another rank could not create its MPI group");
 }
 
-static hs_code take_options(const hs_mpi_options *options, hs_mpi_options *taken, hs_error *err)
+/* Checks a number of seconds. 0: the default. */
+static hs_code take_secs(const char *name, double *secs, double default_secs, bool never_allowed, hs_error *err)
+{
+    if (!(*secs >= 0 && *secs <= 1e9) && !(never_allowed && *secs == HS_NEVER))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_mpi_options.%s is %g, but must be 0 to 1e9%s", name, *secs,
+                            never_allowed ? " or HS_NEVER" : "");
+    if (*secs == 0)
+        *secs = default_secs;
+    return HS_OK;
+}
+
+/* 0: never. */
+static int64_t to_ns(double secs)
+{
+    return secs == HS_NEVER ? 0 : (int64_t)ceil(secs * 1e9);
+}
+
+/* Makes a complete copy of an env, with the defaults of libhooksess. */
+static hs_code take_env(const hs_env *given, hs_env *env, hs_error *err)
+{
+    const hs_env *system = hs_env_default();
+    *env = *system;
+    hs_code code = given ? HS_STRUCT_TAKE(hs_env, files, env, given, err) : HS_OK;
+    if (code)
+        return code;
+    const int memory = !!env->allocator.alloc + !!env->allocator.realloc + !!env->allocator.free;
+    const int clock = !!env->clock.monotonic_ns + !!env->clock.realtime_ns + !!env->clock.sleep_ns;
+    if (memory % 3 != 0 || clock % 3 != 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_env.%s: only some of its functions are set; set all or none",
+                            memory % 3 ? "allocator" : "clock");
+    if (!memory)
+        env->allocator = system->allocator;
+    if (!clock)
+        env->clock = system->clock;
+    if (!env->logger.write)
+        env->logger = system->logger;
+    if (!env->files.ops)
+        env->files = system->files;
+    env->size = sizeof *env;
+    return HS_OK;
+}
+
+/* taken->env is then `env`, which is complete. */
+static hs_code take_options(const hs_mpi_options *options, hs_mpi_options *taken, hs_env *env, hs_error *err)
 {
     *taken = (hs_mpi_options)HS_INIT(hs_mpi_options);
     hs_code code = options ? HS_STRUCT_TAKE(hs_mpi_options, env, taken, options, err) : HS_OK;
-    if (code)
+    if (code || (code = take_secs("collective_secs", &taken->collective_secs, 600, true, err)) ||
+        (code = take_secs("detector_secs", &taken->detector_secs, 10, false, err)) ||
+        (code = take_secs("failure_grace_secs", &taken->failure_grace_secs, 10, true, err)) ||
+        (code = take_env(taken->env, env, err)))
         return code;
-    if (taken->collective_secs == 0)
-        taken->collective_secs = 600;
-    bool valid = taken->collective_secs == HS_NEVER || (taken->collective_secs > 0 && taken->collective_secs <= 1e9);
-    return valid ? HS_OK
-                 : hs_error_set(err, HS_INVALID_ARGUMENT, "hs_mpi_options.collective_secs is %g; valid: up to 1e9",
-                                taken->collective_secs);
+    taken->env = env;
+    return HS_OK;
 }
 
 /* Checks what must be the same on all ranks. */
@@ -419,7 +540,7 @@ static void free_group(hs_mpi_group *group, MPI_Comm comm)
 /* Allocates the group and sets its members. NULL: out of memory. */
 static hs_mpi_group *allocate(MPI_Comm comm, const hs_mpi_options *options)
 {
-    hs_env env = options->env ? *options->env : *hs_env_default();
+    const hs_env env = *options->env;
     hs_mpi_group *group = hs_env_alloc(&env, sizeof *group);
     unsigned char *chunk = group ? hs_env_alloc(&env, CHUNK_BYTES) : NULL;
     if (!chunk) {
@@ -428,7 +549,9 @@ static hs_mpi_group *allocate(MPI_Comm comm, const hs_mpi_options *options)
     }
     *group = (hs_mpi_group){.env = env, .ops = group_ops, .comm = comm, .chunk = chunk};
     group->group = (hs_group){&group->ops, group};
-    group->limit_ns = options->collective_secs == HS_NEVER ? 0 : (int64_t)ceil(options->collective_secs * 1e9);
+    group->limit_ns = to_ns(options->collective_secs);
+    group->detector_ns = to_ns(options->detector_secs);
+    group->grace_ns = to_ns(options->failure_grace_secs);
     MPI_Comm_rank(comm, &group->rank);
     MPI_Comm_size(comm, &group->rank_count);
     return group;
@@ -437,6 +560,7 @@ static hs_mpi_group *allocate(MPI_Comm comm, const hs_mpi_options *options)
 static hs_mpi_group *create(MPI_Comm comm, const hs_mpi_options *options, hs_error *err)
 {
     hs_mpi_options taken;
+    hs_env env;
     MPI_Comm own = MPI_COMM_NULL;
     hs_error_clear(err);
     if (check_state(comm, err))
@@ -448,7 +572,7 @@ static hs_mpi_group *create(MPI_Comm comm, const hs_mpi_options *options, hs_err
     }
     MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
     hs_mpi_group *group = NULL;
-    hs_code code = take_options(options, &taken, err);
+    hs_code code = take_options(options, &taken, &env, err);
     if (!code && !(group = allocate(own, &taken)))
         code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "hs_mpi_group_new: no memory for %d bytes", CHUNK_BYTES);
     if ((code = agree_on_creation(own, code, err))) {
@@ -489,7 +613,10 @@ void hs_mpi_group_free(hs_mpi_group *group)
 
 int hs_mpi_group_finalize(hs_mpi_group *group, const hs_outcome *outcome)
 {
-    bool failed = group && group->failed;
+    /* does nothing if a session has reported its end */
+    if (group && group->detector && outcome && outcome->reason == HS_REASON_FAILED)
+        report_exit(group, &outcome->error);
+    bool failed = group && (group->failed || wait_for_end(group));
     hs_mpi_group_free(group);
     if (!failed)
         MPI_Finalize();

@@ -15,8 +15,8 @@ MPIRUN, RANKS, REPLICAS, SINGLE, TRAINER, TOOL = (
     os.environ[name] for name in ("MPIRUN", "MPI_RANKS", "REPLICAS", "SINGLE", "TRAINER", "HOOKSESS_TOOL"))
 # One machine with fewer cores than ranks: they may share cores, and a rank that waits gives way.
 LAUNCH = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader", "--quiet"]
-# Runs a command, and writes its exit code to a file of this rank. mpirun may end this shell, if another rank has failed.
-WRITE_CODE = ["sh", "-c", 'path=$1$OMPI_COMM_WORLD_RANK; shift; "$@"; code=$?; echo $code >"$path~"; mv "$path~" "$path"; exit $code', "sh"]
+# Runs a command, and writes its exit code to a file of this rank. mpirun may end this shell with SIGKILL, if another rank has failed.
+WRITE_CODE = ["sh", "-c", 'trap : TERM; path=$1$OMPI_COMM_WORLD_RANK; shift; "$@"; code=$?; echo $code >"$path~"; mv "$path~" "$path"; exit $code', "sh"]
 RECOVERY = ["--enable-recovery"]  # when a rank fails, mpirun lets the others live
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 FAR = 120  # seconds: a limit that no undisturbed run reaches

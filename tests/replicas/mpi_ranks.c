@@ -3,6 +3,8 @@
  *
  *   mpi_ranks calls                          the functions of the group, with all sizes and roots
  *   mpi_ranks absent                         rank 1 does not join a call
+ *   mpi_ranks mixed CALL                     all ranks but 0 broadcast, and rank 0 makes another call
+ *   mpi_ranks refuse                         rank 1 fails before the first call
  *   mpi_ranks train DIRECTORY STEPS LIMIT [EVENT RANK STEP]
  *
  * `train` learns as the ranks of ranks.h do. LIMIT is that of calls, heartbeats and stuck processes, in seconds. At STEP,
@@ -66,9 +68,19 @@ static void call_all(const hs_group *group)
     unsigned char *data = malloc(sizes[N_SIZES - 1] + (size_t)n);
     hs_error err = {0};
     check(data != NULL, "malloc", &err);
+    const hs_env no_size = {0}, no_free = HS_INIT(hs_env, .allocator = {.alloc = hs_env_default()->allocator.alloc}),
+                 logs = HS_INIT(hs_env, .logger = hs_env_default()->logger);
+    const hs_mpi_options invalid[] = {HS_INIT(hs_mpi_options, .no_detector = true, .env = &no_size),
+                                      HS_INIT(hs_mpi_options, .no_detector = true, .env = &no_free),
+                                      HS_INIT(hs_mpi_options, .collective_secs = -3),
+                                      HS_INIT(hs_mpi_options, .no_detector = true, .detector_secs = HS_NEVER),
+                                      HS_INIT(hs_mpi_options, .no_detector = true, .failure_grace_secs = -2)};
     hs_mpi_group_free(NULL);
-    check(!hs_mpi_group_new(MPI_COMM_WORLD, HS_MPI_OPTIONS(.collective_secs = -3), &err) && err.code == HS_INVALID_ARGUMENT,
-          "an invalid limit", &err);
+    for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
+        check(!hs_mpi_group_new(MPI_COMM_WORLD, &invalid[i], &err) && err.code == HS_INVALID_ARGUMENT, "an option", &err);
+    hs_mpi_group *other = hs_mpi_group_new(MPI_COMM_WORLD, HS_MPI_OPTIONS(.no_detector = true, .env = &logs), &err);
+    check(other != NULL, "an env without memory", &err);
+    hs_mpi_group_free(other);
     check(!hs_mpi_group_new(MPI_COMM_NULL, NULL, &err) && err.code == HS_INVALID_ARGUMENT, "no communicator", &err);
     check(hs_mpi_group_get(NULL)->ops == NULL, "no group", &err);
     hs_error_clear(&err);
@@ -111,6 +123,50 @@ static void call_without_rank_1(const hs_group *group)
         puts("the limit ended the calls");
 }
 
+static void ignore_part(void *user, int32_t rank, hs_bytes bytes)
+{
+    (void)user, (void)rank, (void)bytes;
+}
+
+/* Rank 1 receives a message of rank 0 that is shorter or longer than its call needs. */
+static void mix_calls(const hs_group *group, const char *call)
+{
+    const hs_group_ops *ops = group->ops;
+    const bool is_long = strcmp(call, "long") == 0;
+    unsigned char bytes[64] = {0};
+    uint64_t words[8] = {0};
+    hs_error err = {0};
+    hs_code code;
+    if (ops->rank(group->self) != 0)
+        code = ops->broadcast(group->self, bytes, is_long ? 7 : 64, 0, &err);
+    else if (strcmp(call, "gather") == 0)
+        code = ops->gather(group->self, (hs_bytes){bytes, 1}, 1, ignore_part, NULL, &err);
+    else
+        code = ops->allreduce_or(group->self, words, 4, &err);
+    if (ops->rank(group->self) == 1)
+        check(code == HS_INTERNAL && strstr(err.message, "rank 0 has made another call"), "mixed calls", &err);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (ops->rank(group->self) == 0)
+        puts("the ranks made different calls");
+}
+
+/* Returns the outcome of rank 1. The others learn its error. */
+static hs_outcome refuse_rank_1(const hs_group *group)
+{
+    const hs_group_ops *ops = group->ops;
+    hs_error err = {0};
+    uint64_t word = 1;
+    if (ops->rank(group->self) == 1)
+        hs_error_set(&err, HS_NOT_FOUND, "the data is missing");
+    else
+        check(ops->allreduce_or(group->self, &word, 1, &err) == HS_UNAVAILABLE &&
+                  strstr(err.message, "the data is missing"),
+              "a call without rank 1", &err);
+    if (ops->rank(group->self) == 0)
+        puts("the error of rank 1 ended the calls");
+    return hs_outcome_from_error(&err);
+}
+
 /* Training. */
 
 enum { PARAMETERS = 3 };
@@ -149,6 +205,8 @@ static hs_code before_gate(program *p, hs_error *err)
         raise(SIGKILL);
     if (happens(p, "freeze"))
         raise(SIGSTOP);
+    while (happens(p, "stall"))
+        pause();
     if (happens(p, "stop"))
         raise(SIGTERM);
     if (happens(p, "end"))
@@ -243,9 +301,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     const bool trains = strcmp(argv[1], "train") == 0 && argc >= 5;
     const double limit = trains ? strtod(argv[4], NULL) : 0.5;
-    const hs_mpi_options options =
-        HS_INIT(hs_mpi_options, .collective_secs = trains || strcmp(argv[1], "absent") == 0 ? limit : 0,
-                .detector_secs = limit, .failure_grace_secs = limit);
+    const hs_mpi_options options = HS_INIT(hs_mpi_options, .collective_secs = strcmp(argv[1], "calls") != 0 ? limit : 0,
+                                           .detector_secs = limit, .failure_grace_secs = limit);
     hs_error err;
     hs_mpi_group *group;
     CLEARS(group = hs_mpi_group_new(MPI_COMM_WORLD, &options, &err));
@@ -262,8 +319,14 @@ int main(int argc, char **argv)
         write_end(&p, &outcome);
     } else if (strcmp(argv[1], "calls") == 0) {
         call_all(g);
+    } else if (strcmp(argv[1], "mixed") == 0 && argc >= 3) {
+        mix_calls(g, argv[2]);
+    } else if (strcmp(argv[1], "refuse") == 0) {
+        outcome = refuse_rank_1(g);
     } else {
         call_without_rank_1(g);
     }
+    if (strcmp(p.event, "end-freeze") == 0 && p.rank == p.event_rank)
+        raise(SIGSTOP);
     return hs_mpi_group_finalize(group, &outcome);
 }

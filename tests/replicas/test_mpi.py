@@ -29,6 +29,16 @@ class Engine(mpi.Test):
     def test_a_call_that_a_rank_does_not_join_ends_after_the_limit(self):
         self.assertIn("the limit ended the calls", self.wait(self.start(3, RANKS, "absent"))[0], self.log())
 
+    def test_different_calls_are_an_error(self):
+        for call in ("short", "long", "gather"):
+            with self.subTest(call=call):
+                self.assertIn("the ranks made different calls", self.wait(self.start(2, RANKS, "mixed", call))[0], self.log())
+
+    def test_a_rank_that_fails_before_the_first_call_tells_its_error(self):
+        lines, code = self.wait(self.start(3, RANKS, "refuse", options=mpi.RECOVERY))
+        self.assertEqual(lines, ["the error of rank 1 ended the calls"], self.log())
+        self.assertEqual(self.codes(), {0: 75, 1: 1, 2: 75}, self.log())
+
 
 class Events(mpi.Test):
     """All ranks have the same outcome, whatever happens on one."""
@@ -97,15 +107,19 @@ class Failing(mpi.Test):
         options = [] if "freeze" in event else mpi.RECOVERY
         lines, _, ends = self.train(n, STEPS, event, rank, step, limit=self.LIMIT, options=options)
         self.assert_same_lines(lines, self.undisturbed(n, STEPS)[0])
-        codes = self.codes()
-        if "freeze" not in event: # else mpirun ends ranks
+        codes, saved = self.codes(), step // 20 * 20
+        if "freeze" in event: # mpirun wakes the rank and ends all, but not before the first rank has exited
+            self.assertEqual({code for other, code in codes.items() if other != rank}, {75}, self.log())
+            self.assertEqual({(end.code, end.error, end.saved, end.cause) for other, end in ends.items() if other != rank} -
+                             {(75, "UNAVAILABLE", saved, rank)}, set())
+        else:
             died = {rank: 128 + signal.SIGKILL} if "kill" in event else {}
             self.assertEqual(codes, {other: 75 for other in range(n)} | died, self.log())
             self.assertEqual({(end.code, end.error, end.step, end.saved, end.cause) for end in ends.values()} -
-                             {(75, "UNAVAILABLE", step, step // 20 * 20, rank)}, set())
+                             {(75, "UNAVAILABLE", step, saved, rank)}, set())
             if rank != 0 or event == "late":
                 outcome = json.loads((self.directory / "outcome.json").read_text())
-                self.assertEqual((outcome["exit_code"], outcome["last_saved_step"]), (75, step // 20 * 20))
+                self.assertEqual((outcome["exit_code"], outcome["last_saved_step"]), (75, saved))
         self.assert_completes(n, STEPS)
 
 
@@ -126,11 +140,22 @@ class Failures(Failing):
     def test_a_failure_behind_the_gate(self):
         self.fail_all("late", (4,))
 
+    def test_a_rank_stalls_before_the_gate(self):
+        """Its heartbeats continue. The others give it up, and then its detector ends it."""
+        self.fail_all("stall")
+
     def test_a_rank_freezes(self):
         self.fail_all("freeze", (4,))
 
     def test_a_rank_freezes_behind_the_gate(self):
         self.fail_all("late-freeze", (4,))
+
+    def test_a_rank_freezes_after_its_session(self):
+        """The others do not wait in MPI_Finalize. mpirun wakes and ends the rank when the first has ended."""
+        lines, _, ends = self.train(3, STEPS, "end-freeze", 1, AT, limit=self.LIMIT)
+        self.assertEqual((lines, set(ends.values())), (self.undisturbed(3, STEPS)[0], {self.undisturbed(3, STEPS)[1]}))
+        codes = {code for rank, code in self.codes().items() if rank != 1}
+        self.assertEqual(codes - {128 + signal.SIGTERM}, {0}, self.log())
 
 
 class Resume(mpi.Test):
