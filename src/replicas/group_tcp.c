@@ -236,19 +236,6 @@ hs_code hs_group_tcp_fail_call(hs_group_tcp *group, int32_t rank, const char *wh
     return hs__detector_fail_rank(&group->detector, rank, number, why, err ? err : &unused);
 }
 
-hs_code hs_group_tcp_fail_call(hs_group_tcp *group, int32_t rank, const char *why, hs_error *err)
-{
-    uint64_t number = 0;
-    hs_error unused;
-    hs_code code = find_call(group, &number, err);
-    if (code)
-        return code;
-    if (rank < 0 || rank >= group->options.rank_count)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_group_tcp_fail_call: rank is %d, but must be 0 to %d", (int)rank,
-                            (int)group->options.rank_count - 1);
-    return hs__detector_fail_rank(&group->detector, rank, number, why, err ? err : &unused);
-}
-
 void hs_group_tcp_end_call(hs_group_tcp *group)
 {
     if (group)
