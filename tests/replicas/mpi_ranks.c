@@ -281,10 +281,13 @@ static hs_outcome run(program *p, const hs_group *group, int64_t steps)
     hs_graph_global_step(g, NULL, &p->step);
     hs_graph_op(g, .name = "train", .run = train, .user = p, .writes = HS_NAMES("parameters", "loss"), .collective = true,
                 .advances_step = true);
+    const bool chief_stops = strcmp(p->event, "chief-stops") == 0;
+    const hs_hook stop = hs_stop_at_step(.last_step = steps), none = {.ops = NULL};
     p->session = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = p->directory, .save_checkpoint_steps = 20, .signals = true, .group = group,
-                            .hooks = HS_HOOKS(hs_stop_at_step(.last_step = steps), hs_nan_tensor(.tensor = "loss"))),
+                            .hooks = HS_HOOKS(hs_nan_tensor(.tensor = "loss"), chief_stops ? none : stop),
+                            .chief_only_hooks = chief_stops ? HS_HOOKS(stop) : NULL),
         NULL);
     while (!hs_session_should_stop(p->session) && !happens(p, "break"))
         if (hs_session_run(p->session, "train", &err))

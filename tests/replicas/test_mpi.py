@@ -80,11 +80,24 @@ class Events(mpi.Test):
     def test_a_rank_leaves_its_loop(self):
         self.for_all("break", lambda n, code, end: self.assertEqual((code, end.code, end.step, end.saved), (0, 0, AT, AT)))
 
+    def test_the_hook_that_stops_is_on_rank_0_only(self):
+        """All ranks end, also if the training is complete when they begin."""
+        def check(n, code, end):
+            self.assertEqual((code, end), (0, self.undisturbed(n, STEPS)[1]))
+            lines, code, ends = self.train(n, STEPS, "chief-stops", n - 1, AT)
+            self.assertEqual((lines, code, len(ends), len(set(ends.values()))), ([], 0, n, 1))
+        self.for_all("chief-stops", check)
+
     def test_a_lost_backend(self):
         def check(n, code, end):
             self.assertEqual((code, end), (0, self.undisturbed(n, STEPS)[1]))
             self.assertIn("the device is lost", self.log())
         self.for_all("lost", check)
+        with self.fresh(event="lost", n=4, rank=0):
+            lines, code, ends = self.train(4, STEPS, "lost", 0, AT)
+            check(4, code, ends[0])
+            self.assertEqual(len(set(ends.values())), 1)
+            self.assert_same_lines(lines, self.undisturbed(4, STEPS)[0])
 
     def test_sigterm_to_mpirun(self):
         """It sends SIGTERM to all ranks, and reads no more of their output: they must not print much. Later it sends SIGKILL."""
