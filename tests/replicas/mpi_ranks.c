@@ -303,7 +303,7 @@ int main(int argc, char **argv)
         return 2;
     MPI_Init(&argc, &argv);
     const bool trains = strcmp(argv[1], "train") == 0 && argc >= 5;
-    const double limit = trains ? strtod(argv[4], NULL) : 0.5;
+    const double limit = trains ? strtod(argv[4], NULL) : 3;
     const hs_mpi_options options = HS_INIT(hs_mpi_options, .collective_secs = strcmp(argv[1], "calls") != 0 ? limit : 0,
                                            .detector_secs = limit, .failure_grace_secs = limit);
     hs_error err;

@@ -113,7 +113,7 @@ class Events(mpi.Test):
 
 class Failing(mpi.Test):
     """Ranks that die, or no longer respond: all others end, and can be started again."""
-    LIMIT = 2
+    LIMIT = 4
 
     def fail_rank(self, n, event, rank, step=AT):
         # Only mpirun can end a frozen rank. It does so when another rank exits.
