@@ -43,7 +43,8 @@ typedef struct hs_run_context hs_run_context;
  *   after_run              after a successful run. `values` has the hook's own fetches, in the shape of its args. A
  *                          failure skips the later hooks
  *   boundary               after all hooks' after_run, if a hook requested it; once after all after_create_session; once
- *                          after all ends. Event files have been flushed. Save here: the state of all hooks is complete
+ *                          where a stop takes effect; once after all ends. Event files have been flushed. Save here: the
+ *                          state of all hooks is complete
  *   end                    the session ends normally: closed, stopped, or the input has ended. If it fails, the outcome is
  *                          a failure; the other hooks' end and the last boundary are still called
  *   close                  once for each begin that was called, last hook first, however the session ended
@@ -167,8 +168,15 @@ HS_API void hs_hooks_free(const hs_hook *hooks);
 HS_API const hs_run_args *hs_run_context_original_args(const hs_run_context *run);
 HS_API hs_raw_session *hs_run_context_session(const hs_run_context *run);
 HS_API hs_run_kind hs_run_context_kind(const hs_run_context *run);
-/* The callbacks after which a boundary comes: all after_create_session; a run; all ends. */
-typedef enum hs_boundary { HS_BOUNDARY_CREATED = 1, HS_BOUNDARY_RUN = 2, HS_BOUNDARY_END = 3 } hs_boundary;
+typedef enum hs_boundary {
+    HS_BOUNDARY_CREATED = 1, /* after all after_create_session */
+    HS_BOUNDARY_RUN = 2,     /* after a run, if a hook requested it */
+    HS_BOUNDARY_END = 3,     /* after all ends */
+    /* A stop takes effect: at the end of the run or step in which it was requested, or in the hs_step_begin that returns
+     * false. At most once in a session, and not before a close without a stop. Later the program may change the state,
+     * such as the counter of its outer loop. A failure is reported by hs_session_close */
+    HS_BOUNDARY_STOP = 4
+} hs_boundary;
 /* Returns the current boundary. 0: in before_run or after_run. */
 HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
 /* Returns the global step: before the run in before_run, otherwise after it. Hooks share one read of the backend. On

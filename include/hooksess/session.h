@@ -136,7 +136,8 @@ typedef struct hs_session_options {
 HS_API hs_session *hs_session_open(hs_backend backend, const hs_session_options *options, hs_error *err);
 
 /* Returns true if the loop must end: a stop was requested, the input has ended, a step has failed, or recovery failed. A
- * failed hs_session_run does not count: check its result. Also true for NULL. */
+ * failed hs_session_run does not count: check its result. Also true for NULL. This is a query, which saves nothing: in a
+ * loop that only polls it, hs_session_close saves after a stop that came between two runs. */
 HS_API bool hs_session_should_stop(const hs_session *session);
 
 /* Runs one op or tensor without returning values. Errors: as hs_session_run_args. */
@@ -183,7 +184,7 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  *     }
  *
  * hs_step_begin calls before_run of each hook, with kind HS_RUN_TRAIN. It returns false when the loop must end: a stop was
- * requested, the input has ended, or a hook failed.
+ * requested, the input has ended, or a hook failed. A stop between two steps is saved by this call.
  *
  * hs_step_end adds 1 to the global step, fetches the tensors that hooks requested, and calls after_run, then boundary if
  * requested. You may ignore its result: the first error ends the loop, and hs_session_close reports it. Background saves
@@ -195,7 +196,7 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  *   in the step         hs_session_global_step returns the number of completed steps, 0 in the first step of a training.
  *                       The program may make raw runs (hs_raw_session_run), and no others
  *   `break` in a step   discards the step when the session is closed: nothing is saved, and the session is interrupted
- *   `break` after one   closes the session as if the training were complete
+ *   `break` after one   closes the session as if the training were complete. The close saves
  *   wrong order         two begins, or an end without a begin, fail the session
  *   other counters      start at zero again when the training resumes. Use hs_session_global_step, or name the counter in
  *                       hs_graph_global_step. If the program changes the global step itself, the session fails with
@@ -241,16 +242,18 @@ HS_API void hs_session_end_input(hs_session *session);
 HS_API bool hs_session_has_input(const hs_session *session);
 
 /* Requests a stop before the training is complete (hs_outcome.interrupted). hs_session_should_stop is true from now on. The
- * current run is completed, as is a run that begins before the loop checks. A wait for a queue, an evaluation and a pause
- * between attempts end early with HS_STOP. If a hook reports completion at the same step, the session is not interrupted.
- * Any thread, any signal handler.
+ * current run is completed and saved, if there is a saver: a stop saves where it takes effect, because the program may
+ * change its state afterwards, for example in the loop around its loop of steps. A run that begins before the loop checks
+ * is completed, too, and saved by hs_session_close. If the save of the stop fails, hs_session_close returns its error. A
+ * wait for a queue, an evaluation and a pause between attempts end early with HS_STOP. If a hook reports completion at the
+ * same step, the session is not interrupted. Any thread, any signal handler.
  *
  * With hs_session_options.signals, signals do this from opening to closing:
  *
  *   signal            effect
- *   SIGTERM, SIGINT   the first stops the session as this function does. Closing saves, if there is a saver. The log has
- *                     "SIGTERM: stopping after step 31" and "saved step 31; start again to continue"
- *   a second one      closing saves nothing. Within 0.5 s of the first it does not count: `timeout` signals twice
+ *   SIGTERM, SIGINT   the first stops the session as this function does. The log has "SIGTERM: stopping after step 31"
+ *                     and, after the close, "saved step 31; start again to continue"
+ *   a second one      nothing more is saved. Within 0.5 s of the first it does not count: `timeout` signals twice
  *   a third one       ends the process, unless the program had a handler
  *   SIGUSR1           as hs_session_request_save
  *
@@ -288,7 +291,8 @@ HS_API bool hs_session_poll(hs_session *session);
 HS_API void hs_session_fail(hs_session *session, const hs_error *why);
 
 /* Ends and frees the session. If the last run succeeded, or returned HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was
- * not called, it calls end and then boundary of each hook. It always stops and joins the threads, calls close of each
+ * not called, it calls end and then boundary of each hook, in which savers save a step that is not saved yet, unless its
+ * save was due at a stop. It always stops and joins the threads, calls close of each
  * hook, and closes event files and the backend's session.
  *
  * Returns the outcome, and copies its error, the first one, to `err`. For NULL it makes an outcome of `err`, as

@@ -51,7 +51,8 @@ typedef struct {
     bool due, requested;        /* due: in the next boundary; requested: because the program requested it */
     int64_t requests;           /* hs_run_context_requests at the last look */
     int64_t saved_step;         /* NOT_SAVED: the state in memory was not saved */
-    int64_t restore_generation; /* hs_raw_session_restores when saved_step was set */
+    int64_t stopped_step;       /* the step at which a stop took effect: saved there, or never. NOT_SAVED: none */
+    int64_t restore_generation; /* hs_raw_session_restores when these two were set */
     bool pending_abandoned;     /* the state was restored after the pending save had begun */
     failure_policy policy;
     bool listener_failed; /* in the last save. The policy does not apply to it */
@@ -147,6 +148,13 @@ static hs_code end_listeners(const listener_list *all, hs_raw_session *session, 
 
 /* Failed saves. */
 
+/* True in the boundaries in which a save cannot be left to a later one. */
+static bool is_last_save(const hs_run_context *run)
+{
+    hs_boundary which = hs_run_context_boundary(run);
+    return which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END;
+}
+
 static const hs_env *env_of_run(const hs_run_context *run)
 {
     return hs__session_env(hs_run_context_session(run));
@@ -175,14 +183,14 @@ static bool wait_to_retry(const failure_policy *policy, hs_run_context *run, hs_
     hs_raw_session *session = hs_run_context_session(run);
     if (!is_transient(code, error))
         return false;
-    bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    bool ends = is_last_save(run);
     bool pauses = policy->on_failure == HS_SAVE_FAILURE_PAUSE;
     bool stops = !ends && hs_raw_session_stop_requested(session);
     int64_t wait_ns = pauses ? 1000000000 : hs__backoff_ns(policy->failures);
     if (pauses ? stops : !(ends && policy->on_failure == HS_SAVE_FAILURE_RETRY && policy->failures < MOST_FAILURES))
         return false;
     if (ends && !is_time_left(session, hs_raw_session_grace_left_secs(session), (double)wait_ns / 1e9)) {
-        hs_error_prefix(error, "not saved; after the request to stop there is no time to retry");
+        hs_error_prefix(error, "after the request to stop there is no time to retry");
         return false;
     }
     if (policy->failures == 1)
@@ -308,7 +316,7 @@ static void release_directory(checkpoint_saver *hook)
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     checkpoint_saver *hook = self;
-    hook->saved_step = NOT_SAVED;
+    hook->saved_step = hook->stopped_step = NOT_SAVED;
     hook->pending_abandoned = false;
     hook->due = hook->requested = false;
     hook->requests = 0;
@@ -365,7 +373,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hs_saver *saver;
     hs_backend backend = hs_raw_session_backend(session);
     (void)coordinator;
-    hook->saved_step = NOT_SAVED;
+    hook->saved_step = hook->stopped_step = NOT_SAVED;
     hook->restore_generation = hs_raw_session_restores(session);
     int64_t step = hs_raw_session_global_step(session, err);
     hs_code code = step < 0 ? err->code : HS_OK;
@@ -508,6 +516,7 @@ static void notice_restore(checkpoint_saver *hook, const hs_raw_session *session
         return;
     hook->restore_generation = restores;
     hook->saved_step = is_restored_from_step(hook, session, step) ? step : NOT_SAVED;
+    hook->stopped_step = NOT_SAVED;
     hook->pending_abandoned = hook->pending != NULL;
 }
 
@@ -590,7 +599,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_error error = {0};
-    bool again = hook->policy.failures > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    bool again = hook->policy.failures > 0, ends = is_last_save(run);
     bool background = hook->background && !again && !ends;
     bool waits = hook->busy == HS_BUSY_WAIT || (hook->busy == HS_BUSY_SKIP && hook->requested);
     if (hook->pending && waits) { /* handle its result before the next save replaces it */
@@ -604,6 +613,8 @@ static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t
         hook->policy.failures++;
         code = retry_save(hook, run, step, code, &error);
     }
+    if (code && ends && !hook->listener_failed && is_transient(code, &error))
+        hs_error_prefix(&error, "not saved");
     if (code && (ends || hook->listener_failed || !may_skip(&hook->policy, code, &error)))
         return fail_save(code, &error, err);
     if (code)
@@ -636,16 +647,6 @@ static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, 
     return code;
 }
 
-static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
-{
-    hs_code code = step != hook->saved_step ? save_or_skip(hook, run, step, err) : HS_OK;
-    if (hook->metric_missed && !hook->metric_seen)
-        hs_log(hook->session_env, HS_LOG_WARNING,
-               "keep_best ignores the checkpoints of this session: metric '%s' is not a tensor and was never set",
-               hook->metric);
-    return code ? code : end_listeners(&hook->listeners, hs_run_context_session(run), step, err);
-}
-
 /* True if the session refuses saves, as after a NaN. Logs the reason. */
 static bool is_refused(const hs_run_context *run, int64_t step)
 {
@@ -657,10 +658,34 @@ static bool is_refused(const hs_run_context *run, int64_t step)
     return true;
 }
 
-/* True also if the save of this step is pending. */
+/* True also if the save of this step is pending, or was due when the session stopped. */
 static bool is_saved(const checkpoint_saver *hook, int64_t step)
 {
-    return step == hook->saved_step || (hook->pending && !hook->pending_abandoned && step == hook->pending_step);
+    return step == hook->saved_step || step == hook->stopped_step ||
+           (hook->pending && !hook->pending_abandoned && step == hook->pending_step);
+}
+
+static hs_code save_if_allowed(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    return is_saved(hook, step) || is_refused(run, step) ? HS_OK : save_or_skip(hook, run, step, err);
+}
+
+/* The program may change the state afterwards, so that a failed save cannot be repeated at the end. */
+static hs_code save_at_stop(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_code code = save_if_allowed(hook, run, step, err);
+    hook->stopped_step = step;
+    return code;
+}
+
+static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_code code = save_if_allowed(hook, run, step, err);
+    if (hook->metric_missed && !hook->metric_seen)
+        hs_log(hook->session_env, HS_LOG_WARNING,
+               "keep_best ignores the checkpoints of this session: metric '%s' is not a tensor and was never set",
+               hook->metric);
+    return code ? code : end_listeners(&hook->listeners, hs_run_context_session(run), step, err);
 }
 
 /* Takes part in the saves of rank 0, as many as it makes in this boundary. It handles their failures. */
@@ -691,13 +716,13 @@ static hs_code save_in_boundary(checkpoint_saver *hook, hs_run_context *run, int
         if (code)
             return code;
     }
-    if (which == HS_BOUNDARY_RUN)
-        return hook->follows || is_saved(hook, step) || is_refused(run, step) ? HS_OK : save_or_skip(hook, run, step, err);
     if (which == HS_BOUNDARY_CREATED)
         return step != hook->saved_step && is_refused(run, step) ? HS_OK : save_after_creation(hook, run, step, err);
-    if (hook->follows || (step != hook->saved_step && is_refused(run, step)))
+    if (hook->follows)
         return HS_OK;
-    return save_at_end(hook, run, step, err);
+    return which == HS_BOUNDARY_RUN    ? save_if_allowed(hook, run, step, err)
+           : which == HS_BOUNDARY_STOP ? save_at_stop(hook, run, step, err)
+                                       : save_at_end(hook, run, step, err);
 }
 
 static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
@@ -707,7 +732,7 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
     if (step < 0)
         return err->code;
     notice_restore(hook, session, step);
-    if (hs_run_context_boundary(run) == HS_BOUNDARY_END && hook->pending)
+    if (is_last_save(run) && hook->pending)
         hs_saver_wait(hook->pending);
     hs_code code = poll_pending(hook, run, err);
     bool runs = hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
@@ -821,7 +846,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->overlap = options->overlap;
     hook->busy = options->busy;
     hook->copy_limit = options->copy_limit;
-    hook->saved_step = NOT_SAVED;
+    hook->saved_step = hook->stopped_step = NOT_SAVED;
     size_t bytes = length + strlen(basename) + 2;
     if (!(hook->directory = hs__hook_text(hook, options->checkpoint_dir, err)))
         return HS_RESOURCE_EXHAUSTED;

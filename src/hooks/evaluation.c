@@ -234,7 +234,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     evaluation *hook = self;
     hs_boundary which = hs_run_context_boundary(run);
-    if (which == HS_BOUNDARY_END)
+    if (which != HS_BOUNDARY_CREATED && which != HS_BOUNDARY_RUN)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)

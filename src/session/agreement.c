@@ -137,7 +137,8 @@ static uint64_t code_bits(hs_code code)
 static void fill_words(struct hs_session *session, uint64_t word, hs_code code, uint64_t words[4])
 {
     int64_t step = 0;
-    bool in_run = session->level > 0; /* otherwise the ranks may be at different steps */
+    /* otherwise the ranks may be at different steps */
+    bool in_run = session->level > 0 && session->context.boundary != HS_BOUNDARY_STOP;
     if (in_run && hs__raw_session_read_step(&session->raw, &step, NULL))
         step = 0; /* the graph does not count steps */
     const unsigned agreed = word & HS__WORD_CLOSING ? HS__STOP_AGREED | HS__STOP_STEP : HS__STOP_AGREED;

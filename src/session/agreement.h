@@ -26,6 +26,7 @@
  *   end of a run       after after_run of all hooks, or after the failure, of each training run at level 0
  *   gate               hs_op_pass_gate, hs_step_pass_gate: before the first collective operation of the program's step
  *   opening, recovery  after each part that can fail on one rank
+ *   stop               after the boundaries of the stop, until all ranks have called them
  *   closing            repeated until all ranks are closing; after the last boundaries, until all have called them. Then a
  *                      barrier: if a rank died after it had sent its part, all other ranks fail
  *

@@ -194,6 +194,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
     else
         begin_context(session, NULL, which);
     hs_code first = hs__writer_cache_flush(&session->writers, hs__report_writer_failure, session, err);
+    const bool is_last = which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END; /* all hooks get these, whatever fails */
     hs_error error = {0};
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->cold->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !(hook->kinds & kind_bit(session))))
@@ -205,11 +206,11 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs__timed_callback(session, hook, "boundary", began, true);
         code = finish_callback(session, hook, "boundary", code, &error);
         if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
-            if (which == HS_BOUNDARY_END && hs__is_replica(session))  /* other ranks may wait in the same boundary */
+            if (is_last && hs__is_replica(session))                   /* other ranks may wait in the same boundary */
                 code = hs__agree_on_part(session, 0, code, &error);
             if (!first)
                 first = hs__error_copy(err, &error);
-            if (which != HS_BOUNDARY_END) /* all hooks get the last boundary */
+            if (!is_last)
                 break;
         }
     }
@@ -486,8 +487,10 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
         else
             code = run_with_recovery(session, args, values, error);
     }
+    code = record_run_result(session, code, error, err);
+    hs__check_stop(session);
     hs__call_end(&call);
-    return record_run_result(session, code, error, err);
+    return code;
 }
 
 HS__COLD static hs_code refuse_null_op(hs_session *session, const void *frame, hs_error *err)
@@ -572,8 +575,10 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
     while (!code && (code = call_step_function(session, step, user, &error)))
         if ((code = recover_call(session, code, &error)))
             break;
+    code = record_run_result(session, code, &error, err);
+    hs__check_stop(session);
     hs__call_end(&call);
-    return record_run_result(session, code, &error, err);
+    return code;
 }
 
 /* Steps that the caller computes. */
@@ -649,6 +654,15 @@ static hs_code begin_step(hs_session *session, hs_error *err)
     return code;
 }
 
+/* In a group, stops take effect at the end of a run. */
+static void reach_stop_between_steps(hs_session *session)
+{
+    if (hs__is_replica(session))
+        return;
+    hs__check_own_step(session);
+    hs__check_stop(session);
+}
+
 bool hs_step_begin(hs_session *session)
 {
     hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
@@ -661,16 +675,21 @@ bool hs_step_begin(hs_session *session)
             fail_step(session, refused, &error);
         return false;
     }
-    if (hs_session_should_stop(session))
-        return false;
-    session->repeat_call = false;
     HS__CALL(call, session);
-    hs_code code = begin_step(session, &error);
-    hs__call_end(&call);
-    if (code) {
-        fail_step(session, code, &error);
+    if (hs_session_should_stop(session)) {
+        reach_stop_between_steps(session);
+        hs__call_end(&call);
         return false;
     }
+    session->repeat_call = false;
+    hs_code code = begin_step(session, &error);
+    if (code) {
+        fail_step(session, code, &error);
+        reach_stop_between_steps(session);
+    }
+    hs__call_end(&call);
+    if (code)
+        return false;
     session->own_step.used = true;
     session->life = HS__IN_OWN_STEP;
     hs__enter(session, HS_PHASE_DATA);
@@ -700,6 +719,19 @@ static hs_code end_step(hs_session *session, hs_error *err)
     return code;
 }
 
+static hs_code record_step_result(hs_session *session, hs_code code, const hs_error *error)
+{
+    if (code || hs__stops(session) & HS__STOP_FAILED) {
+        code = fail_step(session, code, error);
+        if (code == HS_OUT_OF_RANGE && session->agreement.settled)
+            session->agreement.stops |= HS__STOP_STEP; /* on all ranks */
+        return code;
+    }
+    session->last.code = HS_OK;
+    hs__set_input_ended(session, false);
+    return HS_OK;
+}
+
 hs_code hs_step_end(hs_session *session)
 {
     hs_error error;
@@ -713,14 +745,14 @@ hs_code hs_step_end(hs_session *session)
     session->life = HS__READY;
     HS__CALL(call, session);
     hs_code code = recover_own_step(session, end_step(session, &error), &error);
+    if (code == HS_ABORTED && session->repeat_call) { /* the loop continues at the restored step */
+        hs__call_end(&call);
+        return code;
+    }
+    code = record_step_result(session, code, &error);
+    hs__check_stop(session);
     hs__call_end(&call);
-    if (code == HS_ABORTED && session->repeat_call)
-        return code; /* the loop continues at the restored step */
-    if (code || hs__stops(session) & HS__STOP_FAILED)
-        return fail_step(session, code, &error);
-    session->last.code = HS_OK;
-    hs__set_input_ended(session, false);
-    return HS_OK;
+    return code;
 }
 
 hs_code hs_step_pass_gate(hs_session *session)

@@ -22,7 +22,7 @@
  *   hooked_run.c                      runs with hooks, steps that the caller computes
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
  *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, run_args.c, outcome.c
- *   stop.c                            why a session stops
+ *   stop.c                            why a session stops; what happens where a stop takes effect
  *   agreement.c                       decisions of the ranks of a group; signature.c: they compare what they train
  *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
  *   session_states.c                  what is saved in addition to variables
@@ -269,6 +269,10 @@ struct hs_session {
     atomic_uint save_requests; /* to save; from any thread or signal handler */
     bool already_done;
     struct {
+        bool reached;   /* the boundaries of the stop were called; */
+        hs_error error; /* their first error, which the close reports */
+    } stop_boundary;    /* stop.c */
+    struct {
         unsigned stops; /* hs__stop_causes when the session was closed */
         bool finished;  /* ended for another reason than a loss; a loss reported from now on is only logged */
     } end;              /* session_close.c */
@@ -393,6 +397,19 @@ void hs__stop_by_hook(struct hs_session *session, const char *hook, hs__stop how
 /* True if a hook, a step, a thread, the program or a signal requested a stop. Failures and the end of input do not count.
  * Any thread, but no signal handler. */
 bool hs__stop_requested(const struct hs_session *session);
+
+/* Calls the boundaries of the stop, if one has taken effect: once, before the session's thread returns to the program,
+ * which may then change what a checkpoint contains. Call it when a step or run has ended, and before hs_step_begin refuses
+ * a step.
+ */
+void hs__reach_stop_boundary(struct hs_session *session);
+static inline void hs__check_stop(struct hs_session *session)
+{
+    if (hs__stops(session) || hs_coordinator_should_stop(session->coordinator))
+        hs__reach_stop_boundary(session);
+}
+/* Logs the signal that stops the session. Not called by the signal handler, which cannot log. */
+void hs__log_stop_signal(const struct hs_session *session, unsigned stops);
 
 static inline void hs__set_input_ended(struct hs_session *session, bool ended)
 {
@@ -590,6 +607,8 @@ void hs__check_own_step(struct hs_session *session);
 /* Closes everything that was opened, after the hooks' `end`, and frees the session. `error` holds the first error, or
  * receives it. */
 hs_outcome hs__close_all(struct hs_session *session, hs_code last, hs_error *error);
+/* Calls the boundaries of a stop. `first` receives the first error. In a group, all ranks call it. */
+void hs__call_stop_boundaries(struct hs_session *session, hs_error *first);
 /* Frees a session with nothing opened. */
 void hs__session_free(struct hs_session *session);
 

@@ -5,7 +5,6 @@
 #include "checkpoint/stored_states.h"
 #include "threads/coordinator.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,17 +12,18 @@
 static void agree_on_ends(hs_session *session, hs_error *first)
 {
     hs_error error = *first;
-    if (hs__agree_on_part(session, 0, hs__is_clean(first->code) ? HS_OK : first->code, &error))
+    bool known = session->stop_boundary.error.code || hs__is_clean(first->code);
+    if (hs__agree_on_part(session, 0, known ? HS_OK : first->code, &error))
         *first = error;
 }
 
-static void call_last_boundaries(hs_session *session, hs_error *first)
+static void call_last_boundaries(hs_session *session, hs_boundary which, hs_error *first)
 {
     const hs__agreement before = session->agreement;
     hs_error error = {0};
     if (hs__is_replica(session))
         hs__begin_agreement(session);
-    if (hs__call_boundaries(session, HS_BOUNDARY_END, &error)) {
+    if (hs__call_boundaries(session, which, &error)) {
         if (first->code)
             hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
         else
@@ -34,6 +34,36 @@ static void call_last_boundaries(hs_session *session, hs_error *first)
     session->agreement.settled = true;
     session->agreement.failure = before.failure;
     session->agreement.cause_rank = before.cause_rank;
+}
+
+/* What has failed in the boundaries, on any rank, and the step that the chief has saved. A rank whose boundary fails comes
+ * here while others are still in theirs, so the agreement is repeated until all ranks are here. */
+static void agree_on_boundaries(hs_session *session, uint64_t word, hs_error *error)
+{
+    hs__agreement *agreement = &session->agreement;
+    bool known = agreement->settled || session->stop_boundary.error.code;
+    if (agreement->settled) /* a failure of this rank came later, or is a consequence */
+        *error = agreement->failure;
+    do {
+        hs__begin_agreement(session);
+        hs_code code = hs__agree(session, word | HS__WORD_ENDED, known ? HS_OK : error->code, error);
+        if (code)
+            error->code = code;
+        known |= code != HS_OK;
+    } while (!agreement->all_ended && !agreement->broken);
+}
+
+void hs__call_stop_boundaries(hs_session *session, hs_error *first)
+{
+    if (hs__is_replica(session))
+        hs__begin_agreement(session);
+    session->level = 1; /* raw runs of hooks leave the values of the caller's run valid */
+    call_last_boundaries(session, HS_BOUNDARY_STOP, first);
+    session->level = 0;
+    if (!hs__is_replica(session))
+        return;
+    agree_on_boundaries(session, 0, first);
+    hs__begin_agreement(session);
 }
 
 static void call_end_callbacks(hs_session *session, hs_error *first)
@@ -57,7 +87,7 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
     }
     if (hs__is_replica(session))
         agree_on_ends(session, first);
-    call_last_boundaries(session, first);
+    call_last_boundaries(session, HS_BOUNDARY_END, first);
 }
 
 static void call_close_callbacks(hs_session *session, const hs_outcome *outcome)
@@ -215,24 +245,6 @@ void hs__session_free(hs_session *session)
     hs__free(&env, session);
 }
 
-/* What has failed since the ranks agreed to close, on any of them, and the step that the chief has saved. A rank whose
- * boundary fails comes here while others are still in theirs, so the agreement is repeated until all ranks are here. */
-static void agree_on_end(hs_session *session, hs_error *error)
-{
-    hs__agreement *agreement = &session->agreement;
-    bool known = agreement->settled;
-    if (known) /* a failure of this rank came later, or is a consequence */
-        *error = agreement->failure;
-    do {
-        hs__begin_agreement(session);
-        hs_code code = hs__agree(session, HS__WORD_CLOSING | HS__WORD_ENDED, known ? HS_OK : error->code, error);
-        if (code)
-            error->code = code;
-        known |= code != HS_OK;
-    } while (!agreement->all_ended && !agreement->broken);
-    hs__agree_on_last_call(session, error);
-}
-
 hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
 {
     hs_error late = {0};
@@ -240,8 +252,10 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
         *error = late;
     hs__enter(session, HS_PHASE_END);
     join_threads(session, error);
-    if (hs__is_replica(session) && session->life == HS__CLOSING)
-        agree_on_end(session, error);
+    if (hs__is_replica(session) && session->life == HS__CLOSING) {
+        agree_on_boundaries(session, HS__WORD_CLOSING, error);
+        hs__agree_on_last_call(session, error);
+    }
     hs_outcome outcome = make_outcome(session, last, error);
     outcome.opening = session->life != HS__CLOSING;
     if (hs__is_replica(session))
@@ -298,18 +312,6 @@ static void log_failure(const hs_env *env, const hs_outcome *outcome)
     if (outcome->step >= 0 && !outcome->hook[0])
         snprintf(at, sizeof at, "step %lld: ", (long long)outcome->step);
     hs_log(env, HS_LOG_ERROR, "%ssession failed: %s", at, outcome->error.message);
-}
-
-/* Called at the close, because a signal handler cannot log. */
-static void log_signal(const hs_session *session)
-{
-    int number = session->end.stops & HS__STOP_OUTSIDE ? hs__signals_first(session) : 0;
-    if (number)
-        hs_log(&session->env, HS_LOG_INFO, "%s: stopping after step %lld",
-               number == SIGTERM  ? "SIGTERM"
-               : number == SIGINT ? "SIGINT"
-                                  : "signal",
-               (long long)hs_session_global_step((hs_session *)session, NULL));
 }
 
 /* Logs where the training continues when the program is started again. */
@@ -389,10 +391,12 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         if (session->threads_failed_first || by_program)
             session->failed_hook[0] = '\0'; /* the error is not from a hook */
     } else {
-        log_signal(session);
-        session->failed_hook[0] = '\0'; /* a later run succeeded */
+        if (!session->stop_boundary.reached)
+            hs__log_stop_signal(session, session->end.stops);
+        if (!session->stop_boundary.error.code)
+            session->failed_hook[0] = '\0'; /* a later run succeeded */
         get_threads_error(session, &threads);
-        error = threads;
+        error = threads.code ? threads : session->stop_boundary.error;
         call_end_callbacks(session, &error);
         if (threads.code)
             session->failed_hook[0] = '\0';

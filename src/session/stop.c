@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a session stops: the requests and their causes. */
+/* Why a session stops: the requests and their causes. What happens where a stop takes effect. */
 #include "session/session.h"
 
+#include <signal.h>
 #include <stdio.h>
 
 unsigned hs__own_stop_causes(const struct hs_session *session)
@@ -52,4 +53,40 @@ void hs_session_request_done(hs_session *session)
 {
     if (session)
         hs__add_stops(session, HS__STOP_PROGRAM_DONE | HS__STOP_REQUESTED);
+}
+
+/* Where a stop takes effect. */
+
+/* In a group, only what all ranks have agreed on. The end of the input of a run is no stop: the program may begin another
+ * epoch. */
+static unsigned stops_in_effect(const struct hs_session *session)
+{
+    unsigned stops = hs__is_replica(session) ? session->agreement.stops : hs__own_stop_causes(session);
+    return stops & ~(unsigned)HS__STOP_INPUT_ENDED;
+}
+
+void hs__log_stop_signal(const struct hs_session *session, unsigned stops)
+{
+    int number = stops & HS__STOP_OUTSIDE ? hs__signals_first(session) : 0;
+    if (number)
+        hs_log(&session->env, HS_LOG_INFO, "%s: stopping after step %lld",
+               number == SIGTERM  ? "SIGTERM"
+               : number == SIGINT ? "SIGINT"
+                                  : "signal",
+               (long long)hs_session_global_step((hs_session *)session, NULL));
+}
+
+void hs__reach_stop_boundary(struct hs_session *session)
+{
+    const unsigned never = HS__STOP_FAILED | HS__STOP_LOST | HS__STOP_CLOSED; /* the last two: nothing can be saved */
+    const unsigned stops = stops_in_effect(session);
+    hs_error error = {0};
+    bool failed = !hs__is_clean(session->last.code) || !hs__is_clean(session->fail.code);
+    if (!stops || (stops | hs__stops(session)) & never || failed || session->stop_boundary.reached ||
+        session->life != HS__READY)
+        return;
+    session->stop_boundary.reached = true;
+    hs__log_stop_signal(session, stops);
+    hs__call_stop_boundaries(session, &error);
+    session->stop_boundary.error = error;
 }

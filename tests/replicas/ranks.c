@@ -153,6 +153,9 @@ static hs_code hook_boundary(void *self, hs_run_context *run, hs_error *err)
         return hs_error_set(err, HS_INTERNAL, "boundary failed");
     if (which == HS_BOUNDARY_END && is_at(p, CLOSING_FAILS, step))
         return hs_error_set(err, HS_INTERNAL, "boundary failed");
+    p->r->stopped[p->rank] |= which == HS_BOUNDARY_STOP;
+    if (which == HS_BOUNDARY_STOP && is_at(p, STOPPING_FAILS, step))
+        return hs_error_set(err, HS_INTERNAL, "boundary failed");
     if (which != HS_BOUNDARY_RUN)
         return HS_OK;
     if (is_at(p, BOUNDARY_FAILS, step))
@@ -287,6 +290,8 @@ static int run_rank(void *user, const hs_group *group)
         run_own_loop(p);
     else if (p->session)
         run_ops(p);
+    if (r->stopped[p->rank])
+        p->position += 1000; /* what a program changes after a stop is not saved */
     hs_outcome outcome = hs_session_close(p->session, &err);
     hs_graph_free(graph);
     r->allocations[p->rank] = hs_test_system_allocations(system);
@@ -313,6 +318,7 @@ void ranks_run(ranks *r)
     memset(r->ended, 0, sizeof r->ended);
     memset(r->steps_made, 0, sizeof r->steps_made);
     memset(r->opened, 0, sizeof r->opened);
+    memset(r->stopped, 0, sizeof r->stopped);
     r->leaks = 0;
     hs_simulation *simulation = hs_simulation_new(
         HS_SIMULATION_OPTIONS(.main = run_rank, .user = r, .seed = r->seed, .rank_count = r->rank_count, .env = r->env),

@@ -33,8 +33,9 @@ typedef enum ranks_event {
     AFTER_RUN_IS_LOST,
     BOUNDARY_FAILS,
     BOUNDARY_STOPS,
-    OPENING_FAILS, /* in the boundary at the opening */
-    CLOSING_FAILS, /* in the boundary at the close */
+    OPENING_FAILS,  /* in the boundary at the opening */
+    CLOSING_FAILS,  /* in the boundary at the close */
+    STOPPING_FAILS, /* in the boundary of the stop */
     IS_LOST_IN_BOUNDARY,
     HOOK_STOPS,
     RANKS_EVENTS, /* how many */
@@ -78,6 +79,7 @@ typedef struct ranks {
     double parameters[RANKS_MAX][RANKS_PARAMETERS];
     int64_t samples[RANKS_MAX]; /* sum of the samples that led to the parameters */
     int64_t steps_made[RANKS_MAX];
+    bool stopped[RANKS_MAX];             /* the boundary of the stop was called */
     int64_t saved_at_opening[RANKS_MAX]; /* as the rank knows it */
     int opened[RANKS_MAX];               /* 1: the session was opened; 2: and had stopped already */
     int64_t collectives[RANKS_MAX], file_calls[RANKS_MAX];

@@ -126,6 +126,8 @@ static void is_interrupted(ranks *r, const hs_outcome *outcome)
     assert_int_equal(outcome->step, AT + 1);
     assert_int_equal(outcome->last_saved_step, AT + 1);
     assert_int_equal(hs_outcome_exit_code(outcome), 75);
+    for (int32_t i = 0; i < r->rank_count; i++)
+        assert_true(r->stopped[i]);
     if (r->seed == 1)
         resumes_exactly(r, AT + 1);
 }
@@ -443,15 +445,17 @@ static void a_loss_in_the_boundary_of_a_save_recovers_all_ranks_exactly(void **s
         try_all(r, recovered);
 }
 
-static void a_failure_in_the_boundary_of_a_save_or_of_the_close_is_that_of_all(void **state)
+static void a_failure_in_the_boundary_of_a_save_a_stop_or_the_close_is_that_of_all(void **state)
 {
     ranks *r = *state;
     for (r->event_rank = 0; r->event_rank < 3; r->event_rank += 2) {
         r->event = BOUNDARY_FAILS;
         r->event_step = RANKS_SAVE_STEPS;
         try_all(r, callback_failed);
-        r->event = CLOSING_FAILS;
         r->event_step = STEPS;
+        r->event = STOPPING_FAILS;
+        try_all(r, callback_failed);
+        r->event = CLOSING_FAILS;
         try_all(r, callback_failed);
     }
 }
@@ -934,7 +938,7 @@ int main(void)
         ranked(a_hook_that_stops_on_one_rank_when_all_would_save_stops_all),
         ranked(a_boundary_is_called_on_all_ranks_or_on_none),
         ranked(a_loss_in_the_boundary_of_a_save_recovers_all_ranks_exactly),
-        ranked(a_failure_in_the_boundary_of_a_save_or_of_the_close_is_that_of_all),
+        ranked(a_failure_in_the_boundary_of_a_save_a_stop_or_the_close_is_that_of_all),
         ranked(an_input_that_ends_in_a_step_of_the_program_ends_the_training_of_all),
         ranked(a_rank_that_leaves_its_loop_at_a_failed_gate_has_failed_too),
         ranked(a_rank_that_leaves_when_all_recover_ends_the_recovery),

@@ -290,7 +290,8 @@ int trainer_run(trainer *t)
     t->session = open_session(t, saver, &err);
     t->record->refused = !t->session;
     while (!hs_session_should_stop(t->session) && !hs_session_run(t->session, "train", &err))
-        continue;
+        if (t->step == t->leaves_at)
+            break;
     hs_outcome outcome = hs_session_close(t->session, &err);
     t->record->outcome = outcome;
     t->record->digest = digest(t);

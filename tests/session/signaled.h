@@ -55,6 +55,7 @@ typedef struct trainer {
     int pipe; /* the byte is written to this pipe */
     bool background, unsaved;
     int64_t last_step; /* 0: STEPS */
+    int64_t leaves_at; /* it leaves its loop after this step, without a stop; 0: it does not */
 
     /* its own */
     double weights[4];

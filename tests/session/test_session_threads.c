@@ -138,7 +138,7 @@ static void a_run_that_is_being_made_is_finished(void **state)
     play_open_probes(p, 1);
     play_calls(p);
     assert_int_equal(play_train(p), 1);
-    assert_string_equal(play_calls(p), "a.before run a.after");
+    assert_string_equal(play_calls(p), "a.before run a.after a.boundary");
     assert_true(hs_session_should_stop(p->session));
 }
 

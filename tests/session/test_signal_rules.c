@@ -90,22 +90,35 @@ static void the_same_signal_sent_twice_at_once_counts_as_one(void **state)
     }
 }
 
-/* The training was complete, except for its last checkpoint. */
-static void two_signals_while_it_is_closed_leave_it_unsaved_too(void **state)
+static void close_with_two_signals(stand *s, trainer t)
 {
-    stand *s = *state;
     clock_ahead_ns = &s->record->ahead_ns;
-    stand_start(s, (trainer){.at = AT_END, .does = AWAITS_SIGNALS, .last_step = STEPS - 1}, NULL);
+    stand_start(s, t, NULL);
     assert_true(stand_await(s));
     kill(s->child, SIGTERM);
     assert_true(stand_await(s));
     let_it_be_later(s);
     kill(s->child, SIGINT);
     stand_finish(s);
+}
+
+/* The training was complete, except for its last checkpoint. */
+static void two_signals_while_it_is_closed_leave_it_unsaved_too(void **state)
+{
+    stand *s = *state;
+    close_with_two_signals(s, (trainer){.at = AT_END, .does = AWAITS_SIGNALS, .leaves_at = STEPS - 1});
     check_exit(s, 128 + (s->record->outcome.signal == SIGTERM ? SIGTERM : SIGINT));
     assert_int_equal(s->record->outcome.reason, HS_REASON_STOPPED);
     assert_int_equal(s->record->outcome.last_saved_step, STEPS - 3);
     stand_resume(s, STEPS - 3);
+}
+
+static void two_signals_while_it_is_closed_do_not_undo_the_save_of_its_stop(void **state)
+{
+    stand *s = *state;
+    close_with_two_signals(s, (trainer){.at = AT_END, .does = AWAITS_SIGNALS, .last_step = STEPS - 1});
+    check_exit(s, 0);
+    assert_int_equal(s->record->outcome.last_saved_step, STEPS - 1);
 }
 
 static void a_third_signal_kills(void **state)
@@ -484,6 +497,7 @@ int main(int argc, char **argv)
         with_stand(after_a_second_signal_nothing_is_saved),
         with_stand(the_same_signal_sent_twice_at_once_counts_as_one),
         with_stand(two_signals_while_it_is_closed_leave_it_unsaved_too),
+        with_stand(two_signals_while_it_is_closed_do_not_undo_the_save_of_its_stop),
         with_stand(a_third_signal_kills),
         with_stand(a_request_saves_after_the_step),
         with_stand(the_programs_handler_is_called_with_its_info),

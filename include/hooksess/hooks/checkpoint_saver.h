@@ -5,8 +5,8 @@
 #include <hooksess/scaffold.h>
 #include <hooksess/trigger.h>
 
-/* Saves checkpoints: when the session is created, every N steps or seconds, on hs_session_request_save(), and at the end.
- * TensorFlow: CheckpointSaverHook.
+/* Saves checkpoints: when the session is created, every N steps or seconds, on hs_session_request_save(), where a stop
+ * takes effect, and at the end. TensorFlow: CheckpointSaverHook.
  *
  *     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = "run", .every_n_secs = 600, .metric = "eval/accuracy",
  *                                        .background = true);
@@ -19,7 +19,9 @@
  *   at creation       only with `first`, or a listed step     in the foreground
  *   by schedule       as the trigger says                     `busy` decides
  *   on request        always                                  waits for it, except with HS_BUSY_REPLACE
- *   at the end        always                                  waits for it
+ *   at a stop         always (HS_BOUNDARY_STOP)               waits for it
+ *   at the end        always, if that step was not due at a   waits for it
+ *                     stop, or a hook's end restored a state
  *
  * If the file system fails (hs_error.os_error is set) or memory is exhausted (HS_RESOURCE_EXHAUSTED), on_failure decides.
  * Any other failure, and any failure of the save at creation, ends the run with its error.
@@ -58,7 +60,7 @@ typedef struct hs_saver_listener {
 #define HS_LISTENERS(...) HS__LIST(hs_saver_listener, __VA_ARGS__, {.ops = NULL})
 
 /* What happens if the file system or memory fails during a save. The existing checkpoints stay, files of the failed save
- * are removed, and the log gets a warning. At the end of the session, SKIP fails, RETRY fails after 5 attempts, and PAUSE
+ * are removed, and the log gets a warning. At a stop and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE
  * retries without a limit. After a signal or hs_session_request_stop, RETRY and PAUSE also fail while there is still time
  * to close the session (hs_session_options.signal_grace_secs), and after a second signal. */
 typedef enum hs_save_failure {
@@ -87,7 +89,7 @@ typedef struct hs_checkpoint_saver_options {
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
     int64_t copy_limit; /* with background: largest state to copy, in bytes; larger: foreground. 0, HS_NEVER: no limit */
     /* A thread writes a copy of the state (hs_save_options). after_save and failures follow in a later step. Saves at
-     * creation, at the end and after a failure are in the foreground */
+     * creation, at a stop, at the end and after a failure are in the foreground */
     bool background;
     bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
     bool no_graph_def; /* no graph.pbtxt and no .meta files. The event file has the graph in any case */
