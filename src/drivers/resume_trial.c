@@ -49,13 +49,20 @@ static bool read_step(const char *word, int64_t *step)
     return *step >= 0 && !*end;
 }
 
+static bool read_end(const char *word, bool *stops)
+{
+    *stops = word && strcmp(word, "stop") == 0;
+    return word && (*stops || strcmp(word, "kill") == 0);
+}
+
 /* Parses the variable's text, in place. */
 static bool parse(hs__trial *t, char *text)
 {
     hs__recorder *r = &t->recorder;
     t->name = next_word(&text);
     if (!t->name || strchr(t->name, '/') || !read_step(next_word(&text), &r->first) ||
-        !read_step(next_word(&text), &r->last) || !(t->fetch_list = next_word(&text)))
+        !read_step(next_word(&text), &r->last) || !read_end(next_word(&text), &r->stops) ||
+        !(t->fetch_list = next_word(&text)))
         return false;
     t->directory = text;
     return r->first < r->last && *t->directory == '/';

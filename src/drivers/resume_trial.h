@@ -14,12 +14,14 @@
  *   resume_trial.c     runs the trial that the environment variable names: redirects its directories, ends the process
  *   trial_recorder.c   the hook that records every step
  *
- * The variable is HOOKSESS_RESUME_TRIAL="NAME FIRST LAST FETCHES DIRECTORY":
+ * The variable is HOOKSESS_RESUME_TRIAL="NAME FIRST LAST END FETCHES DIRECTORY":
  *
  *   NAME       name of the trial. "whole" trains in the directory whole/, all others in run/, one after the
  *              other. They save a checkpoint at their last step.
  *   FIRST      the global step that the trial must resume from; 0: it begins before LAST
  *   LAST       the step at which the trial ends
+ *   END        how it ends: "kill", in the boundary of this step; "stop", as by a signal: the loop ends, and the session
+ *              is closed
  *   FETCHES    names of tensors to record in addition to the graph's values, with commas between them; "-": none
  *   DIRECTORY  the trials' directory, an absolute path
  *
@@ -32,8 +34,8 @@
  *                 HS_HOOK_STATE_VARIES has no line.
  *   NAME.result   the end of the trial: "CODE STEP MESSAGE" with the last step that was recorded; -1: none
  *
- * The first training session of the process is recorded. After the last step, or when this session is closed, the process
- * writes the result and ends itself by SIGKILL, so that the program does not continue after the training. */
+ * The first training session of the process is recorded. After the last step ("kill"), or when this session is closed, the
+ * process writes the result and ends itself by SIGKILL, so that the program does not continue after the training. */
 
 #define HS__TRIAL_VARIABLE "HOOKSESS_RESUME_TRIAL"
 
@@ -53,6 +55,7 @@ typedef struct hs__recorder {
     int64_t first, last;                            /* steps, as in the variable */
     const char *const *fetches;                     /* NULL: only the graph's values */
     const char *prefix;                             /* of the checkpoint of the last step; NULL: none */
+    bool stops;                                     /* the session is stopped and closed after the last step */
     void (*end)(void *user, const hs_error *error); /* called after the last step, and when the session is closed */
     void *user;
 

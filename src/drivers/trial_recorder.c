@@ -225,15 +225,20 @@ static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs
     return HS_OK;
 }
 
-/* Saves a checkpoint and ends the trial. At this point all hooks have seen the step, and the saver is the session's, so the
- * program could have saved the same checkpoint. */
+/* At this point all hooks have seen the step, and the saver is the session's, so the program could have saved the same
+ * checkpoint. */
+static hs_code save(const hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    return r->prefix
+               ? hs_saver_save(saver_of(session), session, r->prefix, step, HS_SAVE_OPTIONS(.no_meta_graph = true), err)
+               : HS_OK;
+}
+
+/* Saves a checkpoint and ends the trial. */
 static hs_code finish(hs__recorder *r, hs_run_context *run, int64_t step, hs_error *err)
 {
     const hs_error none = {0};
-    hs_raw_session *session = hs_run_context_session(run);
-    hs_code code =
-        r->prefix ? hs_saver_save(saver_of(session), session, r->prefix, step, HS_SAVE_OPTIONS(.no_meta_graph = true), err)
-                  : HS_OK;
+    hs_code code = save(r, hs_run_context_session(run), step, err);
     if (code)
         return code;
     r->end(r->user, &none);
@@ -241,16 +246,29 @@ static hs_code finish(hs__recorder *r, hs_run_context *run, int64_t step, hs_err
     return HS_OK;
 }
 
+static hs_code record_step(hs__recorder *r, hs_run_context *run, int64_t step, hs_error *err)
+{
+    if (step <= r->recorded) /* the run has not advanced the step */
+        return HS_OK;
+    hs_code code = record(r, hs_run_context_session(run), step, err);
+    if (code || step < r->last)
+        return code;
+    if (!r->stops)
+        return finish(r, run, step, err);
+    hs_run_context_interrupt(run);
+    return HS_OK;
+}
+
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     hs__recorder *r = self;
-    if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+    hs_boundary which = hs_run_context_boundary(run);
+    if (which != HS_BOUNDARY_RUN && which != HS_BOUNDARY_STOP)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0 || step <= r->recorded) /* the run has not advanced the step */
+    if (step < 0)
         return err->code;
-    hs_code code = record(r, hs_run_context_session(run), step, err);
-    return code || step < r->last ? code : finish(r, run, step, err);
+    return which == HS_BOUNDARY_RUN ? record_step(r, run, step, err) : save(r, hs_run_context_session(run), step, err);
 }
 
 static void close_hook(void *self, const hs_outcome *outcome)

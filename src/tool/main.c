@@ -185,8 +185,8 @@ static const struct command commands[] = {
      "[--json] [--steps N] [--middle N] [--fetch NAMES] [--ignore NAMES] [--keep DIR] [--] PROGRAM ...",
      "test that a resumed program continues bit for bit",
      "Trains twice and compares the two runs bit for bit. The first run is not interrupted. The second run is killed\n"
-     "in the middle, after a checkpoint was saved, and started again. After one more step it is killed and started\n"
-     "once more, because a program that swaps two buffers may be wrong only at every second step. In both runs the\n"
+     "in the middle, after a checkpoint was saved, and started again. After one more step it is stopped, as by a\n"
+     "signal: the program leaves its loop and closes its session. Then it is started once more. In both runs the\n"
      "first training session of the program (hs_training_session_open) records a checksum of each variable, state and\n"
      "value of the graph after each step. The command prints the first step that differs, and what differs in it.\n"
      "\n"
@@ -200,7 +200,8 @@ static const struct command commands[] = {
      "seconds).\n"
      "\n"
      "  --steps N        the last step of both runs, after which the program is killed. Default: 20\n"
-     "  --middle N       the only step to restart from. Default: half of --steps, and the next step\n"
+     "  --middle N       the step of the kill, and the only one to restart from. Default: half of --steps; the stop is at\n"
+     "                   the next step\n"
      "  --fetch NAMES    more tensors to compare, separated by commas. Needed for tensors of TensorFlow's graphs\n"
      "  --ignore NAMES   what may differ, separated by commas: names as the command prints them\n"
      "  --keep DIR       a new or empty directory that keeps the checkpoints, records and output (NAME.log) of the runs.\n"

@@ -32,8 +32,8 @@ static void set_variable(const trials *t, const trial *one)
     const char *fetches = t->fetches ? t->fetches : "-";
     size_t bytes = strlen(t->directory) + strlen(one->name) + strlen(fetches) + 64;
     char *text = must_allocate(NULL, bytes, 1);
-    snprintf(text, bytes, "%s %lld %lld %s %s", one->name, (long long)one->first, (long long)one->last, fetches,
-             t->directory);
+    snprintf(text, bytes, "%s %lld %lld %s %s %s", one->name, (long long)one->first, (long long)one->last,
+             one->stops ? "stop" : "kill", fetches, t->directory);
     setenv("HOOKSESS_RESUME_TRIAL", text, 1);
     free(text);
 }

@@ -18,6 +18,7 @@ typedef struct trial {
     const char *what; /* for messages */
     int64_t first;    /* the step from which it resumes; 0: it does not */
     int64_t last;     /* the step at which to end; after the trial, the step at which it ended */
+    bool stops;       /* there it is stopped, and closes its session. Otherwise it is killed */
 } trial;
 
 /* Runs the program as a trial and waits for it. False: the trial failed; the error is printed. */

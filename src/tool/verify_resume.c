@@ -219,12 +219,12 @@ static int say_not_resumed(const trial *interrupted, int64_t middle)
     return TROUBLE;
 }
 
-/* Runs the whole run, then a run that is interrupted in the middle, resumed for a step, and resumed again. */
+/* Runs the whole run, then a run that is killed in the middle, resumed for a step and stopped, and resumed again. */
 static int verify(const job *j)
 {
     trial whole = {.name = "whole", .what = "the uninterrupted run", .last = j->steps};
     findings found = {.parts = {{.name = "interrupted", .what = "the interrupted run"},
-                                {.name = "resumed", .what = "the resumed run"},
+                                {.name = "resumed", .what = "the resumed run", .stops = true},
                                 {.name = "resumed-again", .what = "the run that was resumed twice"}}};
     int64_t middle = j->middle ? j->middle : j->steps / 2, ends[MOST_PARTS] = {middle, middle + 1, j->steps};
     if (!run_trial(&j->trials, &whole))

@@ -9,10 +9,10 @@
 
 /* The words, and their steps: STEP for "WORD=STEP", 1 for "WORD", 0 if the word is not given. */
 static const char *const words[] = {
-    "no_generator", "lossy_input",  "lossy_hook", "late_input",  "clock",      "swaps",    "own_loop", "device",
-    "text",         "no_directory", "seldom",     "summaries",   "fresh",      "required", "worker",   "own_files",
-    "two",          "both",         "elsewhere",  "kill",        "fail",       "exit",     "end",      "ends_resumed",
-    "stale",        "random",       "points",     "other_files", "says_a_lot", "stride",   "times",    "control"};
+    "no_generator", "lossy_input", "lossy_hook", "late_input", "clock",    "swaps",        "own_loop",  "device", "text",
+    "no_directory", "seldom",      "summaries",  "fresh",      "required", "worker",       "own_files", "two",    "both",
+    "elsewhere",    "kill",        "fail",       "exit",       "end",      "ends_resumed", "stale",     "random", "points",
+    "other_files",  "says_a_lot",  "stride",     "times",      "control",  "next_epoch",   "late_save"};
 enum { N_WORDS = sizeof words / sizeof *words };
 static int64_t steps[N_WORDS];
 
@@ -182,8 +182,23 @@ static hs_code add_input(void *self, hs_raw_session *session, hs_coordinator *co
         session, HS_STATE_PROVIDER(.name = "input", .save = save_number, .load = load_number, .self = &w->input), err);
 }
 
-static const hs_hook_ops counter_ops = HS_INIT(hs_hook_ops, .name = "counter", .after_create_session = add_input,
-                                               .after_run = count_run, .save_state = save_runs, .load_state = load_runs);
+/* Saves once more when the session is closed, which the session itself would not do. */
+static hs_code save_late(void *self, hs_run_context *run, hs_error *err)
+{
+    (void)self;
+    if (!is("late_save") || hs_run_context_boundary(run) != HS_BOUNDARY_END)
+        return HS_OK;
+    hs_saver *saver = hs_saver_new(NULL, err);
+    hs_raw_session *session = hs_run_context_session(run);
+    hs_code code = saver ? hs_saver_save(saver, session, "run/model.ckpt", hs_run_context_global_step(run, err), NULL, err)
+                         : err->code;
+    hs_saver_free(saver);
+    return code;
+}
+
+static const hs_hook_ops counter_ops =
+    HS_INIT(hs_hook_ops, .name = "counter", .after_create_session = add_input, .after_run = count_run,
+            .boundary = save_late, .save_state = save_runs, .load_state = load_runs);
 
 static hs_graph *make_graph(walk *w, const hs_env *env)
 {
@@ -287,6 +302,8 @@ static int train(const char *checkpoint_dir)
     else
         while (!hs_session_should_stop(s) && hs_session_run(s, "train", &err) == HS_OK)
             continue;
+    if (is("next_epoch") || is("late_save"))
+        w.generator++; /* the loop around the loop of steps */
     if (is("both") && !other)
         fprintf(stderr, "second: %s\n", err.message);
     hs_outcome outcome = hs_session_close(s, &err);

@@ -93,6 +93,11 @@ class Exact(ResumeCase):
     def test_states_that_hold_times(self):
         self.assertIn("each with 9 ", self.is_same("times"))
 
+    def test_state_that_changes_after_the_loop(self):
+        for words in ["next_epoch"], ["next_epoch", "own_loop"]:
+            with self.subTest(words=words):
+                self.assertEqual(self.is_same(*words), SAME if words == ["next_epoch"] else self.is_same("own_loop"))
+
     def test_more_fetches(self):
         self.assertIn("each with 10 ", self.is_same(options=["--fetch", "double_loss,loss"]))
 
@@ -112,6 +117,10 @@ class Different(ResumeCase):
 
     def test_a_hooks_state(self):
         self.assertTrue(self.differs("lossy_hook").startswith("step 5 differs in the state 'hooksess/hook/counter' ("))
+
+    def test_a_stop_that_saves_something_else_than_a_kill(self):
+        self.assertTrue(self.differs("late_save").startswith("step 6 differs in the state 'hooksess/state/generator' ("))
+        self.is_same("late_save", options=["--middle", "4"])
 
     def test_two_buffers_that_are_swapped(self):
         self.assertIn("step 6 differs in the variable 'u' (resumed at step 5)\n", self.differs("swaps"))
@@ -329,8 +338,9 @@ class Variable(ResumeCase):
         return done.returncode, done.stderr.decode()
 
     def test_malformed_values(self):
-        for value in "", "x", "whole", "whole 0", "whole 0 8", "whole 0 8 -", "whole 0 8 - ", "whole 0 8 - relative", \
-                "../x 0 8 - /tmp", "whole 8 8 - /tmp", "whole -1 8 - /tmp", "whole 4x 8 - /tmp", "whole 4 8  /tmp":
+        for value in "", "x", "whole", "whole 0", "whole 0 8", "whole 0 8 kill", "whole 0 8 kill -", "whole 0 8 kill - ", \
+                "whole 0 8 kill - relative", "whole 0 8 - /tmp", "whole 0 8 end - /tmp", "../x 0 8 kill - /tmp", \
+                "whole 8 8 kill - /tmp", "whole -1 8 stop - /tmp", "whole 4x 8 kill - /tmp", "whole 4 8 kill  /tmp":
             with self.subTest(value=value):
                 status, said = self.train_with(value)
                 self.assertEqual(status, 1)
@@ -340,18 +350,20 @@ class Variable(ResumeCase):
     def test_another_session_does_not_write_to_a_record(self):
         record = self.temporary / "whole.record"
         record.write_text("first")
-        status, said = self.train_with(f"whole 0 8 - {self.temporary}")
+        status, said = self.train_with(f"whole 0 8 kill - {self.temporary}")
         self.assertEqual(status, 1)
         self.assertIn("verify-resume records only one training session, but the program opened another one", said)
         self.assertEqual(record.read_text(), "first")
         self.assertEqual(os.listdir(self.temporary), ["whole.record"])
 
     def test_a_trial_ends_by_sigkill(self):
-        self.assertEqual(self.train_with(f"whole 0 8 - {self.temporary}")[0], -signal.SIGKILL)
+        self.assertEqual(self.train_with(f"stopped 0 8 stop - {self.temporary}")[0], -signal.SIGKILL)
+        self.assertEqual((self.temporary / "stopped.result").read_text(), "0 8 ")
+        self.assertEqual(self.train_with(f"whole 0 8 kill - {self.temporary}")[0], -signal.SIGKILL)
         self.assertEqual((self.temporary / "whole.result").read_text(), "0 8 ")
 
     def test_a_missing_directory(self):
-        status, said = self.train_with("whole 0 8 - /no/such")
+        status, said = self.train_with("whole 0 8 kill - /no/such")
         self.assertEqual(status, 1)
         self.assertIn("/no/such/whole.record", said)
         self.assertEqual(self.files().keys(), {"exported"})
@@ -361,9 +373,9 @@ class Records(ResumeCase):
     """A program that writes records itself."""
 
     def compare(self, whole, resumed, status):
-        script = ('set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$5/$1.result"; '
+        script = ('set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$6/$1.result"; '
                   'case $1 in whole) printf "$START$WHOLE";; interrupted) printf "$START";; *) printf "$RESUMED";; esac '
-                  '>"$5/$1.record"')
+                  '>"$6/$1.record"')
         done = run(TOOL, "verify-resume", *STEPS, "--middle", "4", "sh", "-c", script, cwd=self.work,
                    env={**os.environ, "START": "4 variable 1:1 int8 [] 7 x\\n", "WHOLE": whole, "RESUMED": resumed, "TMPDIR": str(self.temporary)})
         self.assertEqual(done.returncode, status, done)
@@ -418,16 +430,16 @@ class Records(ResumeCase):
                 self.assertIn("damaged at '", self.compare(text, good, 2))
 
     def test_a_missing_record(self):
-        script = 'set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$5/$1.result"'
+        script = 'set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$6/$1.result"'
         self.assertIn("whole.record: cannot read it: No such file", self.fails(program=["sh", "-c", script]))
 
     def test_an_invalid_result(self):
-        script = 'set -- $HOOKSESS_RESUME_TRIAL; echo x >"$5/$1.result"'
+        script = 'set -- $HOOKSESS_RESUME_TRIAL; echo x >"$6/$1.result"'
         self.assertIn("did not open a training session", self.fails(program=["sh", "-c", script]))
 
     def test_a_long_record(self):
-        script = ('set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$5/$1.result"; '
-                  'seq 1 50000 | sed "s/$/ variable 1:1 int8 [] 7 x/" >"$5/$1.record"')
+        script = ('set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$6/$1.result"; '
+                  'seq 1 50000 | sed "s/$/ variable 1:1 int8 [] 7 x/" >"$6/$1.record"')
         self.assertIn("50000 equal steps", self.is_same(program=["sh", "-c", script], options=["--steps", "50000"]))
 
 
