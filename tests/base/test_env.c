@@ -5,7 +5,6 @@
 #include "base/text.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -438,9 +437,15 @@ static void by_default_stderr_gets_info_and_above(void **state)
     }
 }
 
-/* In a child process: logs to a pipe without a reader. `blocked`: SIGPIPE is blocked and pending before. */
-static int log_without_reader(void (*handler)(int), bool blocked)
+typedef struct {
+    void (*handler)(int);
+    bool blocked; /* and pending */
+} pipe_signal_state;
+
+static int log_without_reader(void *user)
 {
+    void (*handler)(int) = ((pipe_signal_state *)user)->handler;
+    const bool blocked = ((pipe_signal_state *)user)->blocked;
     int ends[2];
     sigset_t pipe_signal, mask, pending;
     struct sigaction action;
@@ -474,15 +479,8 @@ static void a_log_that_is_a_closed_pipe_raises_no_signal(void **state)
 {
     static void (*const handlers[])(int) = {SIG_DFL, SIG_IGN, end_process};
     (void)state;
-    for (int i = 0; i < 6; i++) {
-        int status;
-        fflush(NULL);
-        pid_t child = fork();
-        if (!child)
-            _exit(log_without_reader(handlers[i / 2], i % 2));
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
-    }
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(test_in_child(log_without_reader, &(pipe_signal_state){handlers[i / 2], i % 2}), 0);
 }
 
 static void numbers_of_log_lines_are_short(void **state)
