@@ -103,7 +103,8 @@ typedef struct hs_saver_options {
  * out of range, a name listed twice; or graph_saves or graph_restores without its op, with `variables` or `names`, or with
  * format V1. Check the result: a session that gets NULL uses a default saver. */
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
-/* Waits for a background save, and unlocks the directory. */
+/* Waits for a background save, and unlocks the directory. In a forked child of a process that has saved in the background:
+ * does nothing. There hs_saver_save() returns HS_FAILED_PRECONDITION, and hs_saver_wait() does not wait. */
 HS_API void hs_saver_free(hs_saver *saver);
 
 /* Saving. */

@@ -84,7 +84,8 @@ HS_API hs_thread *hs_thread_new(const hs_thread_options *options, hs_error *err)
 HS_API hs_code hs_thread_start(hs_thread *thread, hs_error *err);
 /* Reports the end of a thread that the program runs itself. Afterwards, `wake` is not called. */
 HS_API void hs_thread_mark_ended(hs_thread *thread);
-/* The thread was started and has not ended. */
+/* The thread was started and has not ended. False in a forked child of the process that started it: there the thread does
+ * not exist, and hs_thread_wait() and hs_coordinator_join() do not wait for it. */
 HS_API bool hs_thread_alive(const hs_thread *thread);
 HS_API const char *hs_thread_name(const hs_thread *thread);
 /* Blocks until the thread has ended, or `timeout_secs` have passed. HS_NEVER: no limit. Returns true if it is not alive. */

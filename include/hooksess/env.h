@@ -36,7 +36,8 @@ typedef struct hs_clock {
 typedef enum hs_log_level { HS_LOG_DEBUG = 0, HS_LOG_INFO = 1, HS_LOG_WARNING = 2, HS_LOG_ERROR = 3 } hs_log_level;
 
 /* A log. `text` is one line without a newline, valid during the call. Control characters and invalid UTF-8 are written as
- * \xNN. Several threads call `write`. NULL: lines of level INFO and above go to stderr. Frozen. */
+ * \xNN. Several threads call `write`. NULL: lines of level INFO and above go to stderr; if it is a pipe without a reader,
+ * they are lost. Frozen. */
 typedef struct hs_logger {
     void (*write)(void *user, hs_log_level level, const char *text);
     void *user;
@@ -65,7 +66,8 @@ typedef struct hs_file_stat {
  * uses a file.
  *
  * Each function returns HS_OK, or a code with a message that names the path. HS_NOT_FOUND: the path does not exist.
- * HS_RESOURCE_EXHAUSTED: the disk is full. HS_ABORTED and HS_UNAVAILABLE, which report a lost session, become HS_UNKNOWN.
+ * HS_RESOURCE_EXHAUSTED: the disk is full, or the file has reached a limit. HS_ABORTED and HS_UNAVAILABLE, which report a
+ * lost session, become HS_UNKNOWN. The system's functions, and its log, raise neither SIGPIPE nor SIGXFSZ.
  *
  *   open              sets *file to a handle, which close frees. `mode` is HS_OPEN_READ and so on
  *   read              reads `bytes` from `offset`; *got is less only at the end of the file

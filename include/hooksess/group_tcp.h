@@ -44,8 +44,10 @@
  * Security: nothing is encrypted. The nonce, or `job`, prevents that processes of other jobs connect by mistake. It does
  * not protect against an attacker who can read the network. Use a private network.
  *
- * Threads: one thread at a time per object. For the group that hs_group_tcp_get() returns, see group.h. Do not fork while
- * an object exists. */
+ * Forked children: a child that is forked while an object exists cannot use it, and keeps its connections open. So the end
+ * of this process is noticed after detector_secs, unless its children have ended too. Fork before, or end or exec soon.
+ *
+ * Threads: one thread at a time per object. For the group that hs_group_tcp_get() returns, see group.h. */
 
 HS_BEGIN_DECLS
 
@@ -111,7 +113,7 @@ HS_API hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *options, 
 HS_API const hs_group *hs_group_tcp_get(const hs_group_tcp *group);
 
 /* Closes the connections. Call it after the session is closed. Reports a normal exit, unless an exit was reported. Waits at
- * most 2 s until the system has accepted the last messages. */
+ * most 2 s until the system has accepted the last messages. Does nothing in a forked child. */
 HS_API void hs_group_tcp_free(hs_group_tcp *group);
 
 /* For engines that send the data of their collective calls by other means, such as MPI, and have this group as their

@@ -533,7 +533,7 @@ class outcome
     hs_outcome c_;
 };
 
-/* A session. The destructor closes it. The graph must outlive it. */
+/* A session. The destructor closes it, but not in a forked child. The graph must outlive it. */
 class session
 {
   public:

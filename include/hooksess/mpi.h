@@ -74,7 +74,8 @@ HS_API hs_mpi_group *hs_mpi_group_new(MPI_Comm comm, const hs_mpi_options *optio
  * which no session can be opened. */
 HS_API const hs_group *hs_mpi_group_get(const hs_mpi_group *group);
 /* Frees the group. Collective. Call it after the session is closed and before MPI_Finalize. If a call of the group has
- * failed, do not call MPI_Finalize after it: hs_mpi_group_finalize() decides this. NULL is allowed. */
+ * failed, do not call MPI_Finalize after it: hs_mpi_group_finalize() decides this. NULL is allowed. Does
+ * nothing in a forked child. */
 HS_API void hs_mpi_group_free(hs_mpi_group *group);
 /* Waits until all ranks have called it, frees the group, and calls MPI_Finalize. If a call of the group has failed, it does
  * not wait and does not call MPI_Finalize, which would wait for the failed rank: when this process ends without it, the
@@ -84,7 +85,7 @@ HS_API void hs_mpi_group_free(hs_mpi_group *group);
  * outcome  of the session. A process that fails before it opens one passes hs_outcome_from_error(), so that the other
  *          ranks learn the error
  *
- * Returns hs_outcome_exit_code(outcome), for main. */
+ * Returns hs_outcome_exit_code(outcome), for main. In a forked child it does nothing else. */
 HS_API int hs_mpi_group_finalize(hs_mpi_group *group, const hs_outcome *outcome);
 
 #endif

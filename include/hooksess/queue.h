@@ -32,7 +32,7 @@ typedef struct hs_queue_options {
 
 /* `options` NULL: the defaults. */
 HS_API hs_queue *hs_queue_new(const hs_queue_options *options, hs_error *err);
-/* Releases the remaining elements and frees the queue. */
+/* Releases the remaining elements and frees the queue. Does nothing in a forked child of the process that made it. */
 HS_API void hs_queue_free(hs_queue *queue);
 
 /* Appends an element. Blocks while the queue is full. HS_CANCELLED: the queue is closed; the caller keeps the element. */

@@ -94,6 +94,8 @@ HS_API hs_code hs_record_reader_totals(hs_record_reader *reader, hs_record_total
 
 /* Writing. */
 
+/* In a forked child of the process that opened it, a writer writes, flushes and closes nothing: the functions return
+ * HS_FAILED_PRECONDITION. */
 typedef struct hs_record_writer hs_record_writer;
 
 typedef struct hs_record_writer_options {

@@ -20,6 +20,10 @@
  * accept a NULL session, which stands for a session that could not be opened: it has stopped, and calls that run it fail
  * with HS_FAILED_PRECONDITION. TensorFlow: SingularMonitoredSession, StepContext.
  *
+ * Forked children: in a child that is forked while the session is open, for example to read data, the session has stopped.
+ * Calls that run or close it return HS_FAILED_PRECONDITION, and change neither files nor the parent. hs_step_begin returns
+ * false. The child may open a session of its own.
+ *
  * Threads: one thread at a time per object. Any thread and any signal handler may call hs_session_request_stop,
  * hs_session_request_done and hs_session_request_save. Any thread may call hs_session_poll. */
 
@@ -259,7 +263,7 @@ HS_API bool hs_session_has_input(const hs_session *session);
  *
  * If a save takes longer than signal_grace_secs, the log has a warning, and savers save more often. The program's earlier
  * handlers are also called, and are restored when the last such session is closed. Ignored signals stay ignored.
- * Interrupted system calls are restarted. Forked processes are not affected. A 17th such session of a process is
+ * Interrupted system calls are restarted. Forked children get the program's handlers. A 17th such session of a process is
  * HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_request_stop(hs_session *session);
 /* Requests a stop because the training is complete: the session is not interrupted, and hs_outcome_exit_code is 0. This
@@ -297,6 +301,8 @@ HS_API void hs_session_fail(hs_session *session, const hs_error *why);
  *
  * Returns the outcome, and copies its error, the first one, to `err`. For NULL it makes an outcome of `err`, as
  * hs_session_open left it. Blocks up to stop_grace_secs, and while hooks save.
+ *
+ * In a forked child: closes, flushes, logs and frees nothing. The outcome is HS_REASON_FAILED with HS_FAILED_PRECONDITION.
  *
  * Check the outcome before you use the model:
  *

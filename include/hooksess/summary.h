@@ -36,7 +36,10 @@ HS_API hs_string hs_summary_serialized(const hs_summary *summary);
  *
  * An I/O error does not end a training, unless on_error is HS_WRITER_FAILS. The log has one warning. Events stay in the
  * queue; if it is full, they are dropped and counted. The writer retries with a new file, after 1, 2, 4 ... 64 seconds
- * and at each flush with `sync`. The session's outcome counts the failures (hs_raw_session_report_failure). */
+ * and at each flush with `sync`. The session's outcome counts the failures (hs_raw_session_report_failure).
+ *
+ * In a forked child of the process that opened it, a writer adds, flushes and closes nothing: the functions return
+ * HS_FAILED_PRECONDITION. */
 typedef struct hs_summary_writer hs_summary_writer;
 
 /* What adding an event does if the queue is full. */
@@ -70,7 +73,8 @@ typedef struct hs_summary_writer_options {
  * one. To add events to a session's directory, use hs_summary_writer_shared with the same name, or a directory below it. */
 HS_API hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *options,
                                                  hs_error *err);
-/* Returns the process's writer of a directory, shared with sessions and hooks. The first call opens it, with its options.
+/* Returns the process's writer of a directory, shared with sessions and hooks. The first call opens it, with its options; a
+ * forked child does not get the writer of its parent.
  * Close it once per call. Directories are compared by name. Different environments have different writers. Errors: as
  * hs_summary_writer_open. TensorFlow: FileWriterCache. */
 HS_API hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summary_writer_options *options,

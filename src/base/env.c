@@ -2,6 +2,7 @@
 #include "base/env.h"
 
 #include "base/text.h"
+#include "base/write_posix.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -70,9 +71,13 @@ static void system_sleep(void *user, int64_t ns)
 static void system_log(void *user, hs_log_level level, const char *text)
 {
     static const char *const names[] = {"DEBUG", "INFO", "WARNING", "ERROR"};
+    hs__write_signals signals;
     (void)user;
-    if (level >= HS_LOG_INFO && level <= HS_LOG_ERROR)
-        fprintf(stderr, "%s: %s\n", names[level], text);
+    if (level < HS_LOG_INFO || level > HS_LOG_ERROR)
+        return;
+    hs__block_write_signals(&signals);
+    fprintf(stderr, "%s: %s\n", names[level], text);
+    hs__unblock_write_signals(&signals);
 }
 
 const hs_env *hs_env_default(void)

@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "base/locks_posix.h"
 #include "base/redirect_posix.h"
+#include "base/write_posix.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -185,7 +186,7 @@ static hs_code posix_write(void *user, void *handle, const void *data, size_t by
         size_t left = bytes - done;
         choose_direct(file, from + done, left, file->written);
         size_t most = file->direct ? PIECE : AT_ONCE;
-        ssize_t n = write(file->descriptor, from + done, left < most ? left : most);
+        ssize_t n = hs__write(file->descriptor, from + done, left < most ? left : most);
         if (n < 0 && can_repeat(file))
             continue;
         if (n == 0)

@@ -6,6 +6,7 @@
  * close the file. So users of a lock call hs__posix_lock with it from time to time, which acquires it again. */
 #include "base/locks_posix.h"
 #include "base/redirect_posix.h"
+#include "base/write_posix.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +70,8 @@ static void write_holder(int descriptor)
     if (gethostname(host, sizeof host) == 0)
         host[sizeof host - 1] = '\0';
     int length = snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
-    if (!has_one_name(descriptor) || ftruncate(descriptor, 0) != 0 || pwrite(descriptor, text, (size_t)length, 0) != length)
+    if (!has_one_name(descriptor) || ftruncate(descriptor, 0) != 0 || lseek(descriptor, 0, SEEK_SET) != 0 ||
+        hs__write(descriptor, text, (size_t)length) != length)
         return; /* the name is for messages only */
 }
 

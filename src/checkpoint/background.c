@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/background.h"
 
+#include "base/forks.h"
 #include "base/thread.h"
 #include "checkpoint/save.h"
 
@@ -9,6 +10,7 @@
 
 struct hs__background {
     hs_saver *saver;
+    unsigned generation; /* of the process that has the thread */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -85,6 +87,7 @@ static hs_code start(hs_saver *saver, hs_error *err)
     if (!b)
         return hs__no_memory(err, sizeof *b, "saving in the background");
     b->saver = saver;
+    b->generation = hs__fork_generation();
     atomic_init(&b->cancel, false);
     atomic_init(&b->reported, true);
     int result = hs__snapshot_init(&b->snapshot, &saver->env);
@@ -102,10 +105,15 @@ static hs_code start(hs_saver *saver, hs_error *err)
     return HS_OK;
 }
 
+bool hs__background_is_inherited(const hs_saver *saver)
+{
+    return saver->background && hs__is_inherited(saver->background->generation);
+}
+
 void hs__background_wait(const hs_saver *saver)
 {
     hs__background *b = saver->background;
-    if (!b)
+    if (!b || hs__background_is_inherited(saver))
         return;
     pthread_mutex_lock(&b->lock);
     while (b->busy)
@@ -217,13 +225,13 @@ hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const ch
 
 bool hs_saver_busy(const hs_saver *saver)
 {
-    return saver && saver->background && is_busy(saver->background);
+    return saver && saver->background && !hs__background_is_inherited(saver) && is_busy(saver->background);
 }
 
 bool hs_saver_poll(hs_saver *saver, hs_save_result *result)
 {
     hs__background *b = saver ? saver->background : NULL;
-    if (!b || atomic_load_explicit(&b->reported, memory_order_acquire))
+    if (!b || hs__background_is_inherited(saver) || atomic_load_explicit(&b->reported, memory_order_acquire))
         return false;
     atomic_store(&b->reported, true);
     if (result)

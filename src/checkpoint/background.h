@@ -17,6 +17,8 @@ hs_code hs__background_begin(hs_saver *saver, hs_busy_policy policy, bool *repla
  * the save. `options` are complete. */
 hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
                             const hs_save_options *options, bool replaces, hs_error *err);
+/* True in a forked child, if the thread is its parent's. The saver may be in the middle of a save. */
+bool hs__background_is_inherited(const hs_saver *saver);
 /* Waits until no save is in progress. */
 void hs__background_wait(const hs_saver *saver);
 /* Waits, and ends the thread. */

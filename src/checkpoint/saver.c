@@ -3,6 +3,7 @@
 #include "checkpoint/saver.h"
 
 #include "base/files.h"
+#include "base/forks.h"
 #include "checkpoint/background.h"
 #include "checkpoint/rank_states.h"
 #include "checkpoint/save.h"
@@ -74,7 +75,7 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
 
 void hs_saver_free(hs_saver *saver)
 {
-    if (!saver)
+    if (!saver || hs__background_is_inherited(saver))
         return;
     hs_env env = saver->env;
     hs__background_free(saver);
@@ -208,6 +209,8 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
                             !saver                               ? "saver is NULL"
                             : !prefix || !*hs__path_base(prefix) ? "prefix has no file name"
                                                                  : "session is NULL");
+    if (hs__background_is_inherited(saver))
+        return hs__refuse_inherited("saver", err);
     return session->group ? save_in_group(saver, session, prefix, step, options, err)
                           : check_and_save(saver, session, prefix, step, options, err);
 }

@@ -2,6 +2,7 @@
 /* The writer of records.h: it gathers records in a buffer, compresses them if wanted, and writes them to its file. */
 #include "formats/records.h"
 
+#include "base/forks.h"
 #include "formats/zlib_memory.h"
 
 #include <limits.h>
@@ -118,6 +119,7 @@ static hs_code sink_close(byte_sink *sink, hs_error *err)
 
 struct hs_record_writer {
     hs_env env;
+    unsigned generation; /* of the process that opened it */
     char *path;
     byte_sink sink;
     hs__buffer pending;
@@ -160,6 +162,7 @@ static hs_record_writer *new_writer(const hs_env *env, const char *path, const h
         return NULL;
     }
     writer->env = *env;
+    writer->generation = hs__fork_generation();
     writer->limit = options->buffer_bytes ? (size_t)options->buffer_bytes : (size_t)BUFFER;
     hs__buffer_init(&writer->pending, &writer->env);
     writer->path = hs__strdup(env, path);
@@ -196,6 +199,8 @@ static hs_code check_writer(const hs_record_writer *writer, hs_error *err)
     hs_error_clear(err);
     if (!writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the record writer is NULL");
+    if (hs__is_inherited(writer->generation))
+        return hs__refuse_inherited("record writer", err);
     if (writer->is_closed)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: the record writer is closed", writer->path);
     return hs__error_copy(err, &writer->error);
@@ -248,6 +253,8 @@ hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err)
     hs_error_clear(err);
     if (!writer || writer->is_closed)
         return HS_OK;
+    if (hs__is_inherited(writer->generation))
+        return hs__refuse_inherited("record writer", err);
     hs_error error = {0};
     if (!writer->error.code && write_pending(writer, NULL) == HS_OK)
         note(writer, sink_end(&writer->sink, &error), &error, NULL);
@@ -261,7 +268,7 @@ hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err)
 void hs_record_writer_free(hs_record_writer *writer)
 {
     hs_error error = {0};
-    if (!writer)
+    if (!writer || hs__is_inherited(writer->generation))
         return;
     if (!writer->is_closed && hs_record_writer_close(writer, &error) != HS_OK)
         hs_log(&writer->env, HS_LOG_ERROR, "%s: records were lost: %s", writer->path, error.message);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/progress.h>
 
+#include "base/write_posix.h"
 #include "hooks/ranks.h"
 #include "hooks/scalar_rows.h"
 
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,36 +44,11 @@ static void destroy_line(progress_line *line)
     pthread_mutex_destroy(&line->lock);
 }
 
-static void write_once(progress_line *line, const char *text, size_t bytes)
-{
-    ssize_t written;
-    do
-        written = write(line->descriptor, text, bytes);
-    while (written < 0 && errno == EINTR);
-    if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOSPC)
-        line->dead = true;
-}
-
-/* A write to a pipe without a reader raises SIGPIPE in this thread. The signal is blocked and removed, unless one was
- * pending before. */
 static void put(progress_line *line, const char *text, size_t bytes)
 {
-    sigset_t pipe, before, pending;
-    int received;
-    if (line->dead)
-        return;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    sigemptyset(&pending);
-    if (sigpending(&pending) != 0 || sigismember(&pending, SIGPIPE) == 1 ||
-        pthread_sigmask(SIG_BLOCK, &pipe, &before) != 0) {
-        write_once(line, text, bytes); /* a second pending SIGPIPE has no effect */
-        return;
-    }
-    write_once(line, text, bytes);
-    if (sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1)
-        sigwait(&pipe, &received);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!line->dead && hs__write(line->descriptor, text, bytes) < 0 && errno != EAGAIN && errno != EWOULDBLOCK &&
+        errno != ENOSPC)
+        line->dead = true;
 }
 
 /* Queried each time, because the window may be resized. */

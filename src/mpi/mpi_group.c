@@ -13,6 +13,8 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 enum {
     CHUNK_BYTES = 1 << 20, /* of a broadcast or a gather: one message */
@@ -30,6 +32,7 @@ struct hs_mpi_group {
     hs_group_ops ops;
     hs_group group;
     MPI_Comm comm;
+    pid_t process; /* that made it. A forked child cannot use MPI */
     int rank, rank_count;
     int64_t limit_ns;       /* of one call. 0: no limit */
     int64_t detector_ns;    /* after which a rank without a heartbeat has failed */
@@ -547,7 +550,7 @@ static hs_mpi_group *allocate(MPI_Comm comm, const hs_mpi_options *options)
         hs_env_free(&env, group);
         return NULL;
     }
-    *group = (hs_mpi_group){.env = env, .ops = group_ops, .comm = comm, .chunk = chunk};
+    *group = (hs_mpi_group){.env = env, .ops = group_ops, .comm = comm, .process = getpid(), .chunk = chunk};
     group->group = (hs_group){&group->ops, group};
     group->limit_ns = to_ns(options->collective_secs);
     group->detector_ns = to_ns(options->detector_secs);
@@ -603,7 +606,7 @@ const hs_group *hs_mpi_group_get(const hs_mpi_group *group)
 
 void hs_mpi_group_free(hs_mpi_group *group)
 {
-    if (!group)
+    if (!group || group->process != getpid())
         return;
     hs_group_tcp_free(group->detector);
     /* after a failure MPI may still write to the memory of the group, and the failed rank does not free its communicator */
@@ -613,6 +616,8 @@ void hs_mpi_group_free(hs_mpi_group *group)
 
 int hs_mpi_group_finalize(hs_mpi_group *group, const hs_outcome *outcome)
 {
+    if (group && group->process != getpid())
+        return hs_outcome_exit_code(outcome);
     /* does nothing if a session has reported its end */
     if (group && group->detector && outcome && outcome->reason == HS_REASON_FAILED)
         report_exit(group, &outcome->error);

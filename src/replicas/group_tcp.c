@@ -2,6 +2,7 @@
 /* A group over TCP: options, environment variables, and the functions of the group. */
 #include <hooksess/group_tcp.h>
 
+#include "base/forks.h"
 #include "replicas/group_tcp_collectives.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 struct hs_group_tcp {
     hs_group group;
+    unsigned generation; /* of the process that made it */
     hs_env env;
     hs_group_tcp_options options; /* after connecting, its texts are not used */
     hs__tcp_edges edges;
@@ -143,6 +145,7 @@ static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *er
         return NULL;
     }
     group->env = env;
+    group->generation = hs__fork_generation();
     group->options = *options;
     group->group = (hs_group){&ops, group};
     code = connect_ranks(group, err);
@@ -174,7 +177,7 @@ const hs_group *hs_group_tcp_get(const hs_group_tcp *group)
 
 void hs_group_tcp_free(hs_group_tcp *group)
 {
-    if (!group)
+    if (!group || hs__is_inherited(group->generation))
         return;
     const hs_env env = group->env;
     hs__detector_stop(&group->detector);

@@ -6,6 +6,7 @@
 #include "replicas/group_tcp_rendezvous.h"
 
 #include "base/paths.h"
+#include "base/write_posix.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,11 +88,11 @@ static hs_code make_nonce(char token[HS__HELLO_TOKEN], hs_error *err)
 static hs_code write_all(int fd, const char *data, size_t bytes)
 {
     while (bytes) {
-        ssize_t n = write(fd, data, bytes);
-        if (n < 0 && errno != EINTR)
+        ssize_t n = hs__write(fd, data, bytes);
+        if (n < 0)
             return hs_code_from_errno(errno);
-        data += n > 0 ? n : 0;
-        bytes -= n > 0 ? (size_t)n : 0;
+        data += n;
+        bytes -= (size_t)n;
     }
     return HS_OK;
 }

@@ -345,10 +345,11 @@ bool hs__check_abandoned_call(hs_session *session, const void *frame)
 /* Returns the error of a session that cannot run. */
 HS__COLD static hs_code refuse_run(hs_session *session, const void *frame, hs_error *err)
 {
-    if (session)
-        hs__check_abandoned_call(session, frame);
     if (!session)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "session is NULL; it was not opened, or is already closed");
+    if (hs__is_inherited(session->generation))
+        return hs__refuse_inherited("session", err);
+    hs__check_abandoned_call(session, frame);
     if (session->life == HS__IN_OWN_STEP)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "a step is in progress; call hs_step_end first, or run the raw session");
@@ -370,7 +371,8 @@ HS__COLD static hs_code refuse_run(hs_session *session, const void *frame, hs_er
 static inline hs_code check_runnable(hs_session *session, const void *frame, hs_error *err)
 {
     const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK | HS__STOP_CLOSED;
-    bool busy = !session || session->level || session->in_backend | (session->life > HS__IN_STEP_FUNCTION) ||
+    bool busy = !session || hs__is_inherited(session->generation) || session->level ||
+                session->in_backend | (session->life > HS__IN_STEP_FUNCTION) ||
                 (session->life == HS__IN_STEP_FUNCTION && hs__check_abandoned_call(session, frame));
     return busy || hs__final_stops(session) & final ? refuse_run(session, frame, err) : HS_OK;
 }
@@ -600,9 +602,12 @@ static hs_code fail_step(hs_session *session, hs_code code, const hs_error *erro
     return code;
 }
 
-/* Returns true, and logs an error, if a callback, an op or a step function makes the call. The loop is not affected. */
-static bool refuse_in_callback(hs_session *session, const char *function)
+/* Returns true in a forked child. Also returns true, and logs an error, if a callback, an op or a step function makes the
+ * call. The loop is not affected. */
+static bool refuse_step(hs_session *session, const char *function)
 {
+    if (hs__is_inherited(session->generation))
+        return true;
     bool free = session->life == HS__READY && !session->level;
     bool inside = session->in_backend || !(free || session->life == HS__IN_OWN_STEP);
     if (inside)
@@ -666,7 +671,7 @@ static void reach_stop_between_steps(hs_session *session)
 bool hs_step_begin(hs_session *session)
 {
     hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
-    if (!session || refuse_in_callback(session, "hs_step_begin"))
+    if (!session || refuse_step(session, "hs_step_begin"))
         return false;
     hs__clear(&error);
     if (session->life == HS__IN_OWN_STEP) {
@@ -735,7 +740,7 @@ static hs_code record_step_result(hs_session *session, hs_code code, const hs_er
 hs_code hs_step_end(hs_session *session)
 {
     hs_error error;
-    if (!session || refuse_in_callback(session, "hs_step_end"))
+    if (!session || refuse_step(session, "hs_step_end"))
         return HS_FAILED_PRECONDITION;
     hs__clear(&error);
     if (session->life != HS__IN_OWN_STEP) {
@@ -758,7 +763,7 @@ hs_code hs_step_end(hs_session *session)
 hs_code hs_step_pass_gate(hs_session *session)
 {
     hs_error error;
-    if (!session || session->life != HS__IN_OWN_STEP || session->in_backend)
+    if (!session || hs__is_inherited(session->generation) || session->life != HS__IN_OWN_STEP || session->in_backend)
         return HS_FAILED_PRECONDITION;
     hs__clear(&error);
     return hs__is_replica(session) ? hs__pass_gate(session, &error) : hs__check_input(session, &error);

@@ -5,6 +5,7 @@
 #include <hooksess/session.h>
 
 #include "backends/raw_session.h"
+#include "base/forks.h"
 #include "session/agreement.h"
 #include "session/merge_fetches.h"
 #include "summary/writer_cache.h"
@@ -256,6 +257,7 @@ struct hs_session {
     size_t level;    /* of the next run: number of runs whose callbacks are running */
     bool in_backend; /* the backend is running: no call is allowed */
     hs__life life;
+    unsigned generation; /* of the process that opened it */
     struct {
         const void *floor; /* stack address at which the current HS__CALL began; NULL: no call */
         pthread_t thread;  /* the thread of that call */

@@ -245,9 +245,19 @@ void hs__session_free(hs_session *session)
     hs__free(&env, session);
 }
 
+/* The outcome of a call that closes nothing. */
+static hs_outcome refuse_close(const hs_error *error)
+{
+    return (hs_outcome){.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1, .cause_rank = -1, .error = *error};
+}
+
 hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
 {
     hs_error late = {0};
+    if (hs__is_inherited(session->generation)) { /* a callback of the opening has forked */
+        hs__refuse_inherited("session", error);
+        return refuse_close(error);
+    }
     if (hs__writer_cache_flush(&session->writers, hs__report_writer_failure, session, &late) && !error->code)
         *error = late;
     hs__enter(session, HS_PHASE_END);
@@ -362,16 +372,21 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         hs__error_copy(err, &outcome.error);
         return outcome;
     }
+    hs_error error = {0}, threads = {0};
+    if (hs__is_inherited(session->generation)) {
+        hs__refuse_inherited("session", &error);
+        hs__error_copy(err, &error);
+        return refuse_close(&error);
+    }
     hs__check_abandoned_call(session, __builtin_frame_address(0));
     if (session->life == HS__IN_OWN_STEP && !session->in_backend)
         hs__discard_own_step(session);
     if (session->level || session->in_backend || session->life != HS__READY) {
-        hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1, .cause_rank = -1};
-        hs_error_set(&refused.error, HS_FAILED_PRECONDITION,
+        hs_error_set(&error, HS_FAILED_PRECONDITION,
                      "a session cannot be closed from its own callbacks; after a longjmp out of a callback, close it in "
                      "the function that called setjmp");
-        hs__error_copy(err, &refused.error);
-        return refused;
+        hs__error_copy(err, &error);
+        return refuse_close(&error);
     }
     HS__CALL(call, session);
     hs__check_own_step(session);
@@ -381,7 +396,6 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         session->last.code = HS_OK; /* the loop stopped before it repeated the call */
     bool by_program;
     hs_code last = last_code(session, &by_program);
-    hs_error error = {0}, threads = {0};
     if (hs__is_replica(session))
         last = agree_to_close(session, last, &by_program);
     record_end(session, last);

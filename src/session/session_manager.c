@@ -214,6 +214,8 @@ hs_code hs_raw_session_close(hs_raw_session *raw, hs_error *err)
     if (!raw)
         return HS_OK;
     hs_session *session = hs__session_of(raw);
+    if (hs__is_inherited(session->generation))
+        return hs__refuse_inherited("session", err);
     if (!raw->unhooked)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "this raw session belongs to a session with hooks; close that session with hs_session_close");

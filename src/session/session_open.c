@@ -192,6 +192,7 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     }
     atomic_init(&session->coordinator, coordinator);
     hs__raw_session_init(&session->raw, &env, backend, ops, &hs__session_owner_ops, session);
+    session->generation = hs__fork_generation();
     hs__callback_timing_init(session);
     hs__recovery_init(session);
     hs__signals_init(session);

@@ -116,6 +116,17 @@ static int layer_of(const struct sigaction *action)
     return -1;
 }
 
+/* Called with the lock held. A forked child has the handlers of its parent, but not its sessions. */
+static void forget_parent(void)
+{
+    if (getpid() == atomic_load(&owner_pid))
+        return;
+    for (int i = 0; i < MAX_SESSIONS; i++)
+        atomic_store(&listeners[i], NULL);
+    n_listeners = 0;
+    atomic_store(&n_running, 0); /* a handler may have run in another thread */
+}
+
 /* Called with the lock held. If foreign handlers are chained to both of ours, they stay, and must call ours. */
 static void install(void)
 {
@@ -213,6 +224,7 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
     if (!session->signals.handled)
         return HS_OK;
     pthread_mutex_lock(&lock);
+    forget_parent();
     int slot = 0;
     while (slot < MAX_SESSIONS && atomic_load(&listeners[slot]))
         slot++;

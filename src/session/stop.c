@@ -19,7 +19,7 @@ unsigned hs__stop_causes(const struct hs_session *session)
 bool hs_session_should_stop(const hs_session *session)
 {
     /* if the session itself has a cause, a poll does not take the coordinator's lock */
-    return !session || hs__final_stops(session) || hs__stop_causes(session);
+    return !session || hs__is_inherited(session->generation) || hs__final_stops(session) || hs__stop_causes(session);
 }
 
 bool hs__stop_requested(const struct hs_session *session)

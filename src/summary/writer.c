@@ -88,6 +88,7 @@ static hs_summary_writer *new_writer(const hs_env *env, const char *directory, c
         return NULL;
     }
     writer->env = *env;
+    writer->generation = hs__fork_generation();
     writer->file.env = &writer->env;
     hs__buffer *const buffers[] = {&writer->pending, &writer->writing, &writer->log};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
@@ -168,13 +169,14 @@ static bool has_same_env(const hs_env *a, const hs_env *b)
            a->clock.user == b->clock.user && a->logger.write == b->logger.write && a->logger.user == b->logger.user;
 }
 
-/* Finds the writer of a directory and adds a reference. Call with the lock held. */
+/* Finds the writer of a directory and adds a reference. Call with the lock held. In a forked child, those of its parent do
+ * not count. */
 static hs_summary_writer *find_shared(const char *directory, const hs_env *env)
 {
     size_t length = hs__path_length_without_slashes(directory);
     for (hs_summary_writer *writer = shared; writer; writer = writer->next)
-        if (strlen(writer->directory) == length && memcmp(writer->directory, directory, length) == 0 &&
-            has_same_env(&writer->env, env)) {
+        if (!hs__is_inherited(writer->generation) && strlen(writer->directory) == length &&
+            memcmp(writer->directory, directory, length) == 0 && has_same_env(&writer->env, env)) {
             writer->references++;
             return writer;
         }
@@ -264,6 +266,8 @@ hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
     hs_error_clear(err);
     if (!writer)
         return HS_OK;
+    if (hs__is_inherited(writer->generation))
+        return hs__refuse_inherited("event writer", err);
     if (writer->is_shared) {
         hs_code code = hs_summary_writer_flush(writer, false, err);
         if (!drop_reference(writer)) /* another thread may free it from here on */
@@ -279,9 +283,11 @@ hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
 
 /* Using an open writer. */
 
-static hs_code no_writer(hs_error *err)
+static hs_code check_writer(const hs_summary_writer *writer, hs_error *err)
 {
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "the event writer is NULL");
+    if (!writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the event writer is NULL");
+    return hs__is_inherited(writer->generation) ? hs__refuse_inherited("event writer", err) : HS_OK;
 }
 
 /* The lock of a const writer: the thread may change path and status at any time. */
@@ -323,8 +329,9 @@ static bool is_over(const hs_summary_writer *writer, uint64_t wanted, bool sync,
 
 hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *err)
 {
-    if (!writer)
-        return no_writer(err);
+    hs_code code = check_writer(writer, err);
+    if (code)
+        return code;
     pthread_mutex_lock(&writer->lock);
     uint64_t wanted = writer->added; /* does not wait for events that other threads add during the flush */
     int64_t failures = writer->status.failures;
@@ -343,8 +350,9 @@ hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *
 
 hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err)
 {
-    if (!writer)
-        return no_writer(err);
+    hs_code code = check_writer(writer, err);
+    if (code)
+        return code;
     pthread_mutex_lock(&writer->lock);
     uint64_t wanted = ++writer->reopens_wanted;
     bool broken;

@@ -48,6 +48,8 @@ static hs_code begin(addition *event, hs_summary_writer *writer, hs_error *err)
     *event = (addition){.writer = writer, .is_kept = event->is_kept};
     if (!writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the event writer is NULL");
+    if (hs__is_inherited(writer->generation))
+        return hs__refuse_inherited("event writer", err);
     event->now_ns = hs_env_realtime_ns(&writer->env);
     pthread_mutex_lock(&writer->lock);
     bool room = event->is_kept || find_room(writer);

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
+#include "base/forks.h"
 
 #include <pthread.h>
 
@@ -20,6 +21,7 @@ struct hs_summary_writer {
     hs_env env;
     char *directory; /* without slashes at the end */
     char *suffix;
+    unsigned generation; /* of the process that opened it */
     pthread_t thread;
     int64_t flush_ns;
     size_t limit;      /* maximum size of a buffer */

@@ -24,6 +24,7 @@ struct hs_thread {
     void (*release)(void *user);
     atomic_size_t references;
     atomic_int stage;    /* written with the lock held */
+    unsigned generation; /* of the process that started it */
     hs__monitor monitor; /* guards the fields below */
     bool waking;         /* `waker` calls the wake function */
     pthread_t waker;
@@ -224,6 +225,7 @@ hs_code hs_thread_start(hs_thread *thread, hs_error *err)
     bool fresh = in_stage(thread, FRESH);
     if (fresh) {
         retain_thread(thread); /* the thread's own reference, before it can end */
+        thread->generation = hs__fork_generation();
         set_stage(thread, RUNNING);
     }
     hs__monitor_unlock(&thread->monitor);
@@ -254,9 +256,10 @@ static void thread_wake(hs_thread *thread)
 
 /* Queries. */
 
+/* In a forked child no thread of its parent is. */
 static bool is_alive(const hs_thread *thread)
 {
-    return in_stage(thread, RUNNING) || in_stage(thread, ENDING);
+    return (in_stage(thread, RUNNING) || in_stage(thread, ENDING)) && !hs__is_inherited(thread->generation);
 }
 
 bool hs_thread_alive(const hs_thread *thread)

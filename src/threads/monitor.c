@@ -22,11 +22,14 @@ hs_code hs__monitor_init(hs__monitor *monitor, hs_error *err)
     int result = pthread_mutex_init(&monitor->lock, NULL);
     if (!result && (result = init_changed(&monitor->changed)))
         pthread_mutex_destroy(&monitor->lock);
+    monitor->generation = hs__fork_generation();
     return result ? hs_error_set_errno(err, result, "cannot create a lock") : HS_OK;
 }
 
 void hs__monitor_destroy(hs__monitor *monitor)
 {
+    if (hs__is_inherited(monitor->generation))
+        return; /* pthread_cond_destroy would wait for threads of the parent that wait */
     pthread_cond_destroy(&monitor->changed);
     pthread_mutex_destroy(&monitor->lock);
 }

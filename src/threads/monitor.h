@@ -3,6 +3,7 @@
 #define HS_THREADS_MONITOR_H
 
 #include "base/error.h"
+#include "base/forks.h"
 
 #include <pthread.h>
 
@@ -10,6 +11,7 @@
 typedef struct hs__monitor {
     pthread_mutex_t lock;
     pthread_cond_t changed;
+    unsigned generation; /* of the process that made it */
 } hs__monitor;
 
 #define HS__FOREVER INT64_MAX

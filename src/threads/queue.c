@@ -2,6 +2,7 @@
 #include <hooksess/queue.h>
 
 #include "base/env.h"
+#include "base/forks.h"
 
 #include <pthread.h>
 
@@ -15,6 +16,7 @@ struct hs_queue {
     void (*release)(void *user, void *element);
     void *user;
     size_t capacity;
+    unsigned generation;  /* of the process that made it */
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t not_empty, not_full;
     size_t pops_waiting, pushes_waiting;
@@ -67,6 +69,7 @@ hs_queue *hs_queue_new(const hs_queue_options *given, hs_error *err)
         return NULL;
     }
     queue->env = env;
+    queue->generation = hs__fork_generation();
     queue->name = name;
     queue->capacity = capacity;
     queue->release = options.release;
@@ -84,7 +87,7 @@ static void *remove_first(hs_queue *queue)
 
 void hs_queue_free(hs_queue *queue)
 {
-    if (!queue)
+    if (!queue || hs__is_inherited(queue->generation))
         return;
     while (queue->n) {
         void *element = remove_first(queue);

@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/text.h"
 
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -436,6 +437,52 @@ static void by_default_stderr_gets_info_and_above(void **state)
     }
 }
 
+typedef struct {
+    void (*handler)(int);
+    bool blocked; /* and pending */
+} pipe_signal_state;
+
+static int log_without_reader(void *user)
+{
+    void (*handler)(int) = ((pipe_signal_state *)user)->handler;
+    const bool blocked = ((pipe_signal_state *)user)->blocked;
+    int ends[2];
+    sigset_t pipe_signal, mask, pending;
+    struct sigaction action;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigprocmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &pipe_signal, NULL);
+    signal(SIGPIPE, handler);
+    if (blocked)
+        raise(SIGPIPE);
+    if (pipe(ends) != 0 || dup2(ends[1], STDERR_FILENO) < 0 || close(ends[0]) != 0)
+        return 2;
+    for (int i = 0; i < 3; i++)
+        hs_log(NULL, HS_LOG_INFO, "a line");
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    sigemptyset(&pending);
+    sigpending(&pending);
+    sigaction(SIGPIPE, NULL, &action);
+    return sigismember(&mask, SIGPIPE) == blocked && sigismember(&pending, SIGPIPE) == blocked &&
+                   action.sa_handler == handler
+               ? 0
+               : 3;
+}
+
+static void end_process(int number)
+{
+    (void)number;
+    _exit(4);
+}
+
+static void a_log_that_is_a_closed_pipe_raises_no_signal(void **state)
+{
+    static void (*const handlers[])(int) = {SIG_DFL, SIG_IGN, end_process};
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(test_in_child(log_without_reader, &(pipe_signal_state){handlers[i / 2], i % 2}), 0);
+}
+
 static void numbers_of_log_lines_are_short(void **state)
 {
     char text[HS__NUMBER_TEXT];
@@ -503,6 +550,7 @@ int main(void)
         TEST(escaped_log_lines_of_any_length_are_whole),
         TEST(without_memory_lines_are_truncated_between_characters),
         TEST(by_default_stderr_gets_info_and_above),
+        TEST(a_log_that_is_a_closed_pipe_raises_no_signal),
         TEST(numbers_of_log_lines_are_short),
         TEST(a_failure_is_returned_or_logged),
     };

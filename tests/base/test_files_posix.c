@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -346,6 +348,37 @@ static void a_full_disk_is_resource_exhausted(void **state)
     assert_fails(fs->write(NULL, file, "x", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "/dev/full");
     assert_int_not_equal(err.os_error, 0);
     fs->close(NULL, file, NULL);
+}
+
+/* In a child process, because the limit applies to all files. */
+static int write_above_the_limit(void *unused)
+{
+    (void)unused;
+    static char data[200];
+    struct rlimit limit;
+    void *file;
+    sigset_t pending;
+    signal(SIGXFSZ, SIG_DFL);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const struct rlimit before = limit;
+    limit.rlim_cur = 100;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    if (fs->open(NULL, in("f"), HS_OPEN_WRITE, &file, &err))
+        return 2;
+    bool right = fs->write(NULL, file, data, sizeof data, &err) == HS_RESOURCE_EXHAUSTED && err.os_error == EFBIG &&
+                 strstr(err.message, "100 of 200 bytes were written");
+    right &= fs->write(NULL, file, data, 1, &err) == HS_RESOURCE_EXHAUSTED;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    fs->close(NULL, file, NULL);
+    setrlimit(RLIMIT_FSIZE, &before); /* gcov writes its files when the process ends */
+    return right && !sigismember(&pending, SIGXFSZ) ? 0 : 3;
+}
+
+static void a_file_above_the_limit_of_sizes_raises_no_signal(void **state)
+{
+    (void)state;
+    assert_int_equal(test_in_child(write_above_the_limit, NULL), 0);
 }
 
 static void a_file_that_is_read_cannot_be_written(void **state)
@@ -716,6 +749,7 @@ int main(void)
         TEST(a_link_to_a_device_is_not_replaced),
         TEST(an_unknown_mode_is_refused),
         TEST(a_full_disk_is_resource_exhausted),
+        TEST(a_file_above_the_limit_of_sizes_raises_no_signal),
         TEST(a_file_that_is_read_cannot_be_written),
         TEST(reads_start_anywhere_and_are_short_at_the_end_only),
         TEST(an_open_file_shows_appended_data),

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -520,6 +522,22 @@ static void threads_do_not_release_a_hold(void **state)
     free(path);
 }
 
+static int lock_without_room(void *unused)
+{
+    void *lock = NULL;
+    (void)unused;
+    signal(SIGXFSZ, SIG_DFL);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 0, .rlim_max = 0});
+    return fs->lock(NULL, in("a"), &lock, &err) == HS_OK ? 0 : 1;
+}
+
+/* The name of the holder is for messages only. */
+static void a_limit_of_file_sizes_does_not_prevent_a_lock(void **state)
+{
+    (void)state;
+    assert_int_equal(end(begin(lock_without_room, NULL)), 0);
+}
+
 /* A thread may be changing the table when the process forks. The child must find a consistent table. */
 static void a_child_of_busy_threads_does_not_hang(void **state)
 {
@@ -561,6 +579,7 @@ int main(void)
         TEST(an_inherited_hold_does_not_lock),
         TEST(releasing_an_inherited_hold_keeps_the_childs_own),
         TEST(renewing_an_inherited_hold_locks_for_the_child),
+        TEST(a_limit_of_file_sizes_does_not_prevent_a_lock),
         TEST(threads_lock_and_unlock_concurrently),
         TEST(threads_do_not_release_a_hold),
         TEST(a_child_of_busy_threads_does_not_hang),

@@ -196,6 +196,43 @@ static void everything_else_waits(void **state)
     assert_ok(hs_saver_pin(f->saver, file_of(f, 5, NULL), true, &f->err), &f->err);
 }
 
+/* In a child that is forked during a background save. */
+static int use_and_free(void *user)
+{
+    fixture *f = user;
+    hs_save_options options = HS_INIT(hs_save_options);
+    hs_saver_wait(f->saver);
+    if (hs_saver_busy(f->saver) || hs_saver_poll(f->saver, NULL))
+        return 1;
+    for (int background = 0; background < 2; background++) {
+        options.background = background;
+        if (hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "child"), 9, &options, &f->err) !=
+                HS_FAILED_PRECONDITION ||
+            !strstr(f->err.message, "forked child"))
+            return 2;
+    }
+    hs_saver_last_path(f->saver);
+    hs_saver_free(f->saver);
+    return 0;
+}
+
+static void a_forked_child_neither_uses_nor_frees_a_saver_with_a_thread(void **state)
+{
+    fixture *f = *state;
+    use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
+    set_gate(true);
+    assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
+    wait_at_gate();
+    assert_int_equal(test_in_child(use_and_free, f), 0);
+    set_gate(false);
+    assert_finished(f, 1);
+    assert_int_equal(test_in_child(use_and_free, f), 0);
+    assert_ok(save_behind(f, 2, HS_BUSY_WAIT), &f->err);
+    assert_finished(f, 2);
+    assert_int_equal(test_count_files(f->directory, ".index"), 2);
+    assert_int_equal(test_count_files(f->directory, "child"), 0);
+}
+
 static void freeing_the_saver_waits(void **state)
 {
     fixture *f = *state;
@@ -391,6 +428,7 @@ int main(void)
         with_fixture(a_busy_saver_may_skip_a_save),
         with_fixture(a_busy_saver_may_replace_a_save),
         with_fixture(everything_else_waits),
+        with_fixture(a_forked_child_neither_uses_nor_frees_a_saver_with_a_thread),
         with_fixture(freeing_the_saver_waits),
         with_fixture(poll_returns_the_failure),
         with_fixture(a_file_system_that_cancels_a_call_fails_the_save),

@@ -4,6 +4,8 @@
 set -eu
 . "$(dirname "$0")/allowed.sh"
 allowed="
+forks.c.o:hs__forks         the number of forks
+forks.c.o:once
 locks_posix.c.o:files             the files that the process has locked, as the kernel's locks are the process's
 locks_posix.c.o:mutex
 locks_posix.c.o:once

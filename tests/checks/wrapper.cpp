@@ -7,6 +7,9 @@
 #include <cstring>
 #include <random>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #define CHECK(what)                                                                                                        \
     do                                                                                                                     \
         if (!(what)) {                                                                                                     \
@@ -241,6 +244,39 @@ void an_exception_in_the_loop_saves_nothing(const std::string &directory)
     CHECK(!"reached");
 }
 
+/* In a forked child, destructors close nothing. */
+void a_worker_that_throws_does_not_harm_the_session(const std::string &directory)
+{
+    static const char *const scalars[] = {"loss", nullptr};
+    model m;
+    pid_t worker = -1;
+    try {
+        hs::graph g;
+        describe(g, m);
+        const std::string place = directory + "/workers";
+        const hs_hook hooks[] = {stop_at(4), {}};
+        hs_training_options options = options_for(place, hooks);
+        options.scalars = scalars;
+        options.signals = true;
+        hs::session s = hs::training_session(g, &options);
+        while (s.step_begin()) {
+            worker = fork();
+            if (worker == 0) {
+                alarm(50);
+                throw std::out_of_range("no image");
+            }
+            int status = -1;
+            CHECK(waitpid(worker, &status, 0) == worker && status == 0);
+            m.make_step();
+            s.step_end();
+        }
+        const hs::outcome ended = s.close();
+        CHECK(ended.exit_code() == 0 && ended.get().step == 4 && ended.get().last_saved_step == 4);
+    } catch (const std::out_of_range &) {
+        _exit(worker == 0 ? 0 : 1);
+    }
+}
+
 void hooks_are_lambdas(const std::string &directory)
 {
     model m;
@@ -464,6 +500,7 @@ int main(int argc, char **argv)
     codes_of_lambdas_count();
     a_callback_does_not_close_its_session();
     an_exception_in_the_loop_saves_nothing(argv[1]);
+    a_worker_that_throws_does_not_harm_the_session(argv[1]);
     hooks_are_lambdas(argv[1]);
     a_hook_that_throws_fails(argv[1]);
     a_sink_is_a_lambda(argv[1]);

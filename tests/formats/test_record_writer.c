@@ -189,6 +189,35 @@ static void rc_212_rc_111s_rc_216_freeing_a_writer_writes_all_records(void **sta
     }
 }
 
+static int use_and_free(void *writer)
+{
+    if (hs_record_writer_write(writer, "child", 5, &err) != HS_FAILED_PRECONDITION ||
+        hs_record_writer_flush(writer, true, &err) != HS_FAILED_PRECONDITION ||
+        hs_record_writer_close(writer, &err) != HS_FAILED_PRECONDITION || !strstr(err.message, "forked child"))
+        return 1;
+    hs_record_writer_free(writer);
+    return t.log[0] ? 2 : 0;
+}
+
+/* The records that the writer had collected would be in the file twice. */
+static void a_forked_child_neither_uses_nor_closes_a_writer(void **state)
+{
+    (void)state;
+    EACH(kind)
+    {
+        hs_record_writer *writer = new_writer(kind);
+        put(writer, "one");
+        assert_int_equal(test_in_child(use_and_free, writer), 0);
+        put(writer, "two");
+        finish(writer);
+        hs_record_reader *reader = new_reader(kind, 0);
+        assert_next(reader, "one");
+        assert_next(reader, "two");
+        assert_end(reader);
+        hs_record_reader_free(reader);
+    }
+}
+
 static void bad_arguments_are_refused(void **state)
 {
     (void)state;
@@ -318,6 +347,7 @@ int main(void)
         TEST(rc_022s_rc_108_rc_214_rc_215_a_closed_writer_refuses),
         TEST(rc_207_a_growing_file_can_be_read_further),
         TEST(rc_212_rc_111s_rc_216_freeing_a_writer_writes_all_records),
+        TEST(a_forked_child_neither_uses_nor_closes_a_writer),
         TEST(bad_arguments_are_refused),
         TEST(every_call_may_fail),
         TEST(a_sync_that_fails_is_reported),

@@ -343,7 +343,7 @@ static void a_file_size_limit_does_not_end_the_training(void **state)
     pid_t child = fork();
     if (!child) {
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 40, .rlim_max = 40});
-        signal(SIGXFSZ, SIG_IGN);
+        signal(SIGXFSZ, SIG_DFL);
         hs_hook hook = hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("global_step"),
                                        .every_n_steps = 1, .labels = HS_NAMES("at"));
         hs_code code = stage_try(s, hs_script_backend(s->script), &hook, 1);

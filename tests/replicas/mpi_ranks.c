@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The engine alone. */
@@ -108,6 +109,22 @@ static void call_all(const hs_group *group)
             check(p.good && p.next == (rank == root ? n : 0), "parts of a gather", &err);
         }
     free(data);
+}
+
+/* Each rank forks a child that ends as a program does. The group can still be called. */
+static void fork_children(hs_mpi_group *group)
+{
+    const hs_outcome outcome = {.reason = HS_REASON_CLOSED};
+    const hs_error err = {0};
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        alarm(50);
+        hs_mpi_group_free(group);
+        _exit(hs_mpi_group_finalize(group, &outcome));
+    }
+    check(waitpid(child, &status, 0) == child && status == 0, "a forked child", &err);
+    call_all(hs_mpi_group_get(group));
 }
 
 static void call_without_rank_1(const hs_group *group)
@@ -322,6 +339,7 @@ int main(int argc, char **argv)
         write_end(&p, &outcome);
     } else if (strcmp(argv[1], "calls") == 0) {
         call_all(g);
+        fork_children(group);
     } else if (strcmp(argv[1], "mixed") == 0 && argc >= 3) {
         mix_calls(g, argv[2]);
     } else if (strcmp(argv[1], "refuse") == 0) {

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -298,6 +299,53 @@ static void the_file_of_a_later_run_stays(void **state)
     assert_int_equal(processes_exit_code(all, 0), 0);
     assert_int_equal(processes_exit_code(all, 1), 0);
     assert_int_equal(test_count_files(all->directory, "rendezvous"), 1);
+}
+
+static int free_inherited(void *group)
+{
+    hs_group_tcp_free(group);
+    return 0;
+}
+
+/* Both ranks fork a child that frees the group, and make their calls. */
+static int fork_and_agree(process *p)
+{
+    const hs_group *group = process_connect(p);
+    for (int i = 0; i < 3; i++) {
+        uint64_t word = (uint64_t)1 << p->rank;
+        check(p, test_in_child(free_inherited, p->group) == 0);
+        check_code(p, group->ops->allreduce_or(group->self, &word, 1, &p->err), HS_OK);
+        check(p, word == 3);
+    }
+    return process_done(p);
+}
+
+static void a_forked_child_does_not_free_the_group(void **state)
+{
+    processes *all = *state;
+    processes_prepare(all, 2, fork_and_agree);
+    processes_start_all(all);
+    processes_finish_all(all);
+    assert_int_equal(processes_exit_code(all, 0), 0);
+    assert_int_equal(processes_exit_code(all, 1), 0);
+}
+
+static int meet_without_room(process *p)
+{
+    signal(SIGXFSZ, SIG_DFL);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 0, .rlim_max = 0});
+    check(p, !hs_group_tcp_new(&p->options, &p->err));
+    check(p, p->err.code == HS_RESOURCE_EXHAUSTED && strstr(p->err.message, "cannot write '"));
+    return 0;
+}
+
+static void a_limit_of_file_sizes_is_an_error(void **state)
+{
+    processes *all = *state;
+    processes_prepare(all, 2, meet_without_room);
+    processes_start(all, 0);
+    processes_finish_all(all);
+    assert_int_equal(processes_exit_code(all, 0), 0);
 }
 
 static void files_that_an_earlier_run_left_are_ignored(void **state)
@@ -715,6 +763,8 @@ int main(void)
         with_processes(a_long_wait_for_connections_is_logged),
         with_processes(the_file_is_private_and_is_removed),
         with_processes(the_file_of_a_later_run_stays),
+        with_processes(a_forked_child_does_not_free_the_group),
+        with_processes(a_limit_of_file_sizes_is_an_error),
         with_processes(files_that_an_earlier_run_left_are_ignored),
         with_processes(ranks_connect_by_a_function_of_the_program),
         cmocka_unit_test(an_error_of_the_function_is_returned),

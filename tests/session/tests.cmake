@@ -9,6 +9,7 @@ foreach(module IN ITEMS model_ready session_manager)
   hooksess_test(session ${module} session/served.c backends/bare.c)
 endforeach()
 hooksess_test(session timer)
+hooksess_test(session forked_child summary/events.c)
 
 add_executable(session_exceptions session/test_exceptions.cpp)
 set_target_properties(session_exceptions PROPERTIES CXX_STANDARD 11 CXX_EXTENSIONS OFF)

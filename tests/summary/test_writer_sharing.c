@@ -61,6 +61,75 @@ static void a_shared_writer_that_cannot_be_opened(void **state)
     assert_says(&f->err, HS_FAILED_PRECONDITION, "is not a directory");
 }
 
+/* In a forked child, which does not have the writer's thread. */
+
+typedef struct {
+    fixture *f;
+    hs_summary_writer *writer;
+} inheritance;
+
+static bool is_refused(hs_code code, const hs_error *err)
+{
+    return code == HS_FAILED_PRECONDITION && strstr(err->message, "forked child");
+}
+
+static int use_and_close(void *user)
+{
+    const inheritance *i = user;
+    hs_error err;
+    for (int64_t step = 0; step < 3; step++)
+        if (!is_refused(hs_summary_writer_scalar(i->writer, "child", 1, step, &err), &err) ||
+            !is_refused(hs_summary_writer_session_log(i->writer, HS_SESSION_LOG_STOP, NULL, NULL, step, &err), &err) ||
+            !is_refused(hs_summary_writer_flush(i->writer, true, &err), &err) ||
+            !is_refused(hs_summary_writer_flush(i->writer, false, &err), &err) ||
+            !is_refused(hs_summary_writer_reopen(i->writer, &err), &err) ||
+            !is_refused(hs_summary_writer_close(i->writer, &err), &err))
+            return 1;
+    return 0;
+}
+
+/* Its queue is full, and has events that are not written. */
+static void a_forked_child_neither_uses_nor_closes_a_writer(void **state)
+{
+    fixture *f = *state;
+    for (int shared = 0; shared < 2; shared++) {
+        hs_summary_writer *w =
+            open_in(f, ".", (hs_summary_writer_options){.queue_bytes = 1, .flush_secs = HS_NEVER}, shared);
+        add(f, w, "x", 1);
+        assert_int_equal(test_in_child(use_and_close, &(inheritance){f, w}), 0);
+        add(f, w, "x", 2);
+        close_writer(f, w);
+        assert_string_equal(events_text(f->directory), "version x=1@1 x=2@2");
+        events_remove(f->directory);
+    }
+}
+
+static int get_its_own(void *user)
+{
+    const inheritance *i = user;
+    hs_error err;
+    const hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &i->f->t.env);
+    hs_summary_writer *w = hs_summary_writer_shared(i->f->directory, &options, &err);
+    if (!w || w == i->writer || hs_summary_writer_scalar(w, "child", 7, 7, &err) || hs_summary_writer_flush(w, true, &err))
+        return 1;
+    return hs_summary_writer_close(w, &err) != HS_OK;
+}
+
+static void a_forked_child_shares_no_writer_with_its_parent(void **state)
+{
+    fixture *f = *state;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    test_skip("sanitizers do not support threads and memory in a child of several threads");
+#endif
+    hs_summary_writer *w = get_shared(f, ".");
+    add(f, w, "x", 1);
+    assert_int_equal(test_in_child(get_its_own, &(inheritance){f, w}), 0);
+    close_writer(f, w);
+    assert_int_equal(test_count_files(f->directory, "events"), 2);
+    assert_contains(events_text(f->directory), "version x=1@1");
+    assert_contains(events_text(f->directory), "version child=7@7");
+}
+
 /* The system refuses to start threads (-Wl,--wrap). */
 static bool refuses_threads;
 
@@ -265,6 +334,8 @@ int main(void)
         with_files(an_unshared_writer_is_not_shared),
         with_files(environments_have_separate_writers),
         with_files(a_shared_writer_that_cannot_be_opened),
+        with_files(a_forked_child_neither_uses_nor_closes_a_writer),
+        with_files(a_forked_child_shares_no_writer_with_its_parent),
         with_files(without_a_thread_no_file_remains),
         with_files(of_two_concurrent_openings_the_first_is_shared),
         with_files(many_threads_get_and_close),

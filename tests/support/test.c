@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#ifdef __SANITIZE_THREAD__
+#define _GNU_SOURCE /* syscall */
+#include <sys/syscall.h>
+#endif
 #include "support/test.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The environment. Writer threads also call its functions. */
@@ -473,6 +479,36 @@ char *test_read_file(const char *path, size_t *bytes)
     if (bytes)
         *bytes = (size_t)size;
     return data;
+}
+
+#ifdef HOOKSESS_COVERAGE
+void __gcov_dump(void);
+#endif
+
+static void end_child(int status)
+{
+#ifdef HOOKSESS_COVERAGE
+    __gcov_dump(); /* _exit does not write the counters */
+#endif
+#ifdef __SANITIZE_THREAD__
+    syscall(SYS_exit_group, status); /* the sanitizer's _exit reports the threads of the parent as leaks */
+#endif
+    _exit(status);
+}
+
+int test_in_child(int (*body)(void *user), void *user)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        signal(SIGALRM, SIG_DFL);
+        alarm(50);
+        end_child(body(user));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 void test_write_file(const char *path, const void *data, size_t bytes)

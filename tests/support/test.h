@@ -161,6 +161,10 @@ void test_tolerate(test_env *t, const char *line);
  * failure, and logs the same number of lines, the scenario need not return it. */
 void test_tolerate_harmless(test_env *t);
 
+/* Runs the function in a forked child. Returns its result, from 0 to 255; or minus the number of the signal that ended the
+ * child, which is SIGALRM if the function does not return in 50 s. */
+int test_in_child(int (*body)(void *user), void *user);
+
 /* Creates an empty directory. Remove it and its contents with test_remove_directory. */
 char *test_make_directory(void);
 void test_remove_directory(char *path);

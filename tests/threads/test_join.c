@@ -149,6 +149,56 @@ static void after_a_second_the_log_names_the_threads(void **state)
     free(t);
 }
 
+typedef struct {
+    hs_coordinator *coordinator;
+    hs_thread *thread, *looper;
+} inheritance;
+
+static int join_and_free(void *user)
+{
+    const inheritance *i = user;
+    hs_error err;
+    if (hs_thread_alive(i->thread) || !hs_thread_wait(i->thread, HS_NEVER) || !hs_thread_wait(i->looper, HS_NEVER))
+        return 1;
+    hs_coordinator_request_stop(i->coordinator, NULL);
+    const hs_join_options options = HS_INIT(hs_join_options, .stop_grace_secs = HS_NEVER);
+    if (hs_coordinator_join(i->coordinator, &options, &err))
+        return 2;
+    hs_thread_free(i->looper);
+    hs_thread_free(i->thread);
+    hs_coordinator_free(i->coordinator);
+    return 0;
+}
+
+static hs_code do_nothing(void *user, hs_error *err)
+{
+    (void)user, (void)err;
+    return HS_OK;
+}
+
+/* Its threads do not exist in the child, where they would never end. */
+static void in_a_forked_child_no_thread_of_the_parent_is_alive(void **state)
+{
+    event go = EVENT;
+    hs_error err;
+    inheritance i = {.coordinator = *state};
+    i.thread = hs_thread_new(HS_THREAD_OPTIONS(.name = "waits", .run = wait_for_event, .user = &go), &err);
+    i.looper = hs_looper_new(
+        HS_LOOPER_OPTIONS(.coordinator = i.coordinator, .every_n_secs = LONG, .loop = do_nothing, .user = NULL), &err);
+    assert_non_null(i.looper);
+    assert_ok(hs_coordinator_register(i.coordinator, i.thread, &err), &err);
+    assert_ok(hs_thread_start(i.thread, &err), &err);
+    assert_ok(hs_thread_start(i.looper, &err), &err);
+    await_waiting(2);
+    assert_int_equal(test_in_child(join_and_free, &i), 0);
+    assert_true(hs_thread_alive(i.thread));
+    event_add(&go);
+    hs_coordinator_request_stop(i.coordinator, NULL);
+    assert_ok(join(i.coordinator, &err), &err);
+    hs_thread_free(i.looper);
+    hs_thread_free(i.thread);
+}
+
 static void live_threads_have_names(void **state)
 {
     char text[80], little[40];
@@ -428,6 +478,7 @@ int main(void)
         coordinated_test(co_006_the_grace_period_ends),
         coordinated_test(co_007_live_threads_may_be_ignored),
         coordinated_test(after_a_second_the_log_names_the_threads),
+        coordinated_test(in_a_forked_child_no_thread_of_the_parent_is_alive),
         coordinated_test(live_threads_have_names),
         coordinated_test(an_error_comes_before_stragglers),
         coordinated_test(co_008_join_gives_the_first_error),

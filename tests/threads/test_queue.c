@@ -261,6 +261,28 @@ static void closing_wakes_all_that_wait_for_an_element(void **state)
     hs_queue_free(queue);
 }
 
+static int free_queue(void *queue)
+{
+    hs_queue_free(queue);
+    return 0;
+}
+
+/* A thread of the parent waits for an element. In the child it neither waits nor ends. */
+static void a_forked_child_does_not_free_a_queue(void **state)
+{
+    (void)state;
+    hs_queue *queue = make_queue(2);
+    worker consumer = {.queue = NULL};
+    start(&consumer, queue, consume);
+    await_waiting(1);
+    assert_int_equal(test_in_child(free_queue, queue), 0);
+    push(queue, 1);
+    hs_queue_close(queue, false, NULL);
+    join(&consumer);
+    assert_int_equal(consumer.n, 1);
+    hs_queue_free(queue);
+}
+
 static void cancelling_ends_all_that_wait_for_room(void **state)
 {
     (void)state;
@@ -321,6 +343,7 @@ int main(void)
         cmocka_unit_test(trying_never_waits),
         cmocka_unit_test(a_closed_queue_is_drained_and_then_at_its_end),
         cmocka_unit_test(the_first_error_that_it_is_closed_with_is_kept),
+        cmocka_unit_test(a_forked_child_does_not_free_a_queue),
         cmocka_unit_test(remaining_elements_are_released),
         cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(each_allocation_may_fail),

@@ -293,7 +293,7 @@ class Compact(EventsCase):
 
     def test_a_full_disk_changes_nothing(self):
         def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
         self.write_run()

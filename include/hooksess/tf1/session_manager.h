@@ -87,7 +87,7 @@ HS_API void hs_raw_session_enter(hs_raw_session *session);
 HS_API void hs_raw_session_leave(hs_raw_session *session);
 
 /* Closes and frees a manager's session, also if the backend reports an error. HS_FAILED_PRECONDITION: an op that the
- * session runs calls it, or hs_session_close() must close the session, because it has hooks. */
+ * session runs calls it, hs_session_close() must close the session, because it has hooks, or a forked child calls it. */
 HS_API hs_code hs_raw_session_close(hs_raw_session *session, hs_error *err);
 
 HS_END_DECLS

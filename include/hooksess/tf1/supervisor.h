@@ -66,7 +66,8 @@ typedef struct hs_supervisor_options {
 /* Creates a supervisor and finalizes the graph until it is freed. Backend and graph must outlive it. `options` NULL: the
  * defaults. HS_INVALID_ARGUMENT: options contradict each other; the message says what to change. */
 HS_API hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err);
-/* Ends the services, closes the supervisor's own writer, and frees the supervisor. Close its sessions first. */
+/* Ends the services, closes the supervisor's own writer, and frees the supervisor. Close its sessions first. In a forked
+ * child, neither this function nor the ones that stop sessions change files, or wait for threads of the parent. */
 HS_API void hs_supervisor_free(hs_supervisor *sv);
 
 /* Sessions. */

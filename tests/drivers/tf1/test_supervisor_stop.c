@@ -50,6 +50,34 @@ static void close_later(supervised *f, hs_thread *thread)
     f->session = NULL;
 }
 
+static int stop_and_free(void *user)
+{
+    supervised *f = user;
+    hs_code code = hs_raw_session_close(f->session, &f->err);
+    if (code != HS_FAILED_PRECONDITION || !strstr(f->err.message, "forked child"))
+        return 1;
+    hs_supervisor_stop(f->sv, NULL, NULL);
+    hs_supervisor_leave(f->sv, f->session, HS_OK, NULL, NULL);
+    hs_supervisor_free(f->sv);
+    return 0;
+}
+
+static void a_forked_child_closes_nothing(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    add_step(f, 0);
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = HS_NEVER));
+    prepare(f, NULL);
+    hs_thread *thread = start_to_run_on(f);
+    const size_t files = test_count_files(f->directory, "");
+    assert_int_equal(test_in_child(stop_and_free, f), 0);
+    assert_int_equal(test_count_files(f->directory, ""), files);
+    atomic_store(&may_end, true);
+    finish(f);
+    hs_thread_free(thread);
+}
+
 static void sv_042s_a_session_that_is_run_on_stays_open(void **state)
 {
     supervised *f = *state;
@@ -191,6 +219,7 @@ static void the_loop_opens_no_session_while_threads_run_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        supervised_test(a_forked_child_closes_nothing),
         supervised_test(sv_042s_a_session_that_is_run_on_stays_open),
         supervised_test(an_error_is_reported_before_live_threads),
         supervised_test(ignored_threads_are_counted),
