@@ -27,7 +27,7 @@ typedef struct hs__checkpoint_state {
 } hs__checkpoint_state;
 
 /* Reads a state file. NOT_FOUND: it does not exist. DATA_LOSS: it is not a state file. INVALID_ARGUMENT: it does not name
- * the newest checkpoint. */
+ * the newest checkpoint. hs__is_damage tells these from failures of the system. */
 hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env, const char *directory, const char *name,
                                   hs_error *err);
 void hs__checkpoint_state_free(hs__checkpoint_state *state);

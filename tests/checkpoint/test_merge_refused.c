@@ -3,6 +3,7 @@
 #include "base/file_spy.h"
 #include "checkpoint/merging.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -173,6 +174,24 @@ static void a_state_file_that_names_nothing_is_in_nobodys_way(void **state)
     }
 }
 
+static void a_state_file_that_cannot_be_read_may_name_one(void **state)
+{
+    (void)state;
+    static file_spy spy;
+    static const char text[] = "model_checkpoint_path: \"one\"\n";
+    WRITE("one", "x");
+    WRITE("two", "y");
+    test_write_file(in("checkpoint"), text, sizeof text - 1);
+    file_spy_init(&spy, &t.env);
+    spy.what = "open";
+    spy.where = "checkpoint";
+    spy.os_error = EINVAL;
+    file_spy_fail(&spy, 1, HS_INVALID_ARGUMENT);
+    assert_fails(merge_in(&spy.env, "merged", (const char *const[]){"one", "two", NULL}), HS_INVALID_ARGUMENT, &err,
+                 "injected");
+    assert_true(HAS("one", "x") && HAS("two", "y"));
+}
+
 static hs_code full(void *user, const char *path, uint64_t *bytes, hs_error *error)
 {
     (void)user, (void)path, (void)error;
@@ -298,6 +317,7 @@ int main(void)
         TEST(damage_is_found_before_anything_goes),
         TEST(the_newest_of_a_state_file),
         TEST(a_state_file_that_names_nothing_is_in_nobodys_way),
+        TEST(a_state_file_that_cannot_be_read_may_name_one),
         TEST(a_disk_without_room),
         TEST(data_that_cannot_be_looked_at),
     };
