@@ -255,7 +255,8 @@ HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const 
 /* Checkpoints as files. `env` NULL: the system's. */
 
 /* Returns the prefix of the newest checkpoint in a directory, which the saver's state file names. Free it with
- * hs_env_free(env, ...).
+ * hs_env_free(env, ...). If the file has an absolute path, a checkpoint of that name next to the file is preferred, because
+ * the directory may have been moved or copied.
  *
  * state_file  name without directory. NULL: "checkpoint"
  *

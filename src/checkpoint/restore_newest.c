@@ -33,18 +33,6 @@ static void add_candidate(candidates *all, const char *path)
     all->paths[all->n++] = copy;
 }
 
-/* Adds a checkpoint of the state file. If a directory with absolute paths in its state file was moved or copied, the
- * checkpoint next to the file is meant. That also holds if it cannot be examined, which its restore reports. */
-static void add_named(candidates *all, const char *path)
-{
-    char *sibling = hs__path_join(all->env, all->directory, hs__path_base(path));
-    if (!sibling)
-        all->failed = true;
-    else
-        add_candidate(all, hs__checkpoint_missing(all->env, sibling) ? path : sibling);
-    hs__free(all->env, sibling);
-}
-
 static int collect_file(void *user, const char *name)
 {
     candidates *all = user;
@@ -116,9 +104,9 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
     if (code && code != HS_NOT_FOUND)
         hs_log(all->env, HS_LOG_WARNING, "%s; searching the directory", cause.message);
     if (!code) {
-        add_named(all, state->newest);
+        add_candidate(all, state->newest);
         for (size_t i = state->n; i-- > 0;)
-            add_named(all, state->kept[i].path);
+            add_candidate(all, state->kept[i].path);
     }
     bool has_state = !code;
     all->named = all->n;

@@ -14,7 +14,8 @@ typedef struct hs__kept_checkpoint {
 } hs__kept_checkpoint;
 
 /* The state file `checkpoint` of a directory: the newest checkpoint, and the kept ones, oldest first. Paths in the file are
- * relative to the directory. Here they begin with it. Comments in the file have more, which only this library reads. */
+ * relative to the directory. Here they begin with it; of an absolute path, if a checkpoint of that name is in the
+ * directory, which may have been moved. Comments in the file have more, which only this library reads. */
 typedef struct hs__checkpoint_state {
     const hs_env *env;
     char *newest;

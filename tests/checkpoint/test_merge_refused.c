@@ -144,11 +144,11 @@ static void damage_is_found_before_anything_goes(void **state)
 static void the_newest_of_a_state_file(void **state)
 {
     (void)state;
-    static const char *const paths[] = {"one", "./one", NULL}; /* NULL: the absolute one */
+    static const char *const paths[] = {"one", "./one", "/before/the/directory/was/moved/one", NULL}; /* NULL: absolute */
     assert_int_equal(mkdir(in("part"), 0777), 0);
     WRITE("part/one", "x");
     WRITE("two", "y");
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         char text[600];
         snprintf(text, sizeof text, "model_checkpoint_path: \"%s\"\n", paths[i] ? paths[i] : in("part/one"));
         test_write_file(in("part/checkpoint"), text, strlen(text));

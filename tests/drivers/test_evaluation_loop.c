@@ -175,6 +175,18 @@ static void a_damaged_checkpoint_is_an_error(void **state)
     assert_fails(watch_directory(h, defaults, (hs_hook){NULL}), HS_DATA_LOSS, &h->s->err, "model.ckpt-4");
 }
 
+/* Its state file has absolute paths, as TensorFlow's Saver writes them. */
+static void the_newest_of_a_moved_directory_is_evaluated(void **state)
+{
+    static const char text[] = "model_checkpoint_path: \"/elsewhere/model.ckpt-4\"\n";
+    shop *h = *state;
+    shop_train_to(h, 4);
+    test_write_file(test_path(h->s->directory, "checkpoint"), text, sizeof text - 1);
+    hs_evaluation_result *m = shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.steps = 1));
+    assert_int_equal(hs_evaluation_result_step(m), 4);
+    hs_evaluation_result_free(m);
+}
+
 static void a_checkpoint_that_cannot_be_examined_was_not_deleted(void **state)
 {
     shop *h = *state;
@@ -544,6 +556,7 @@ int main(void)
         with_shop(a_checkpoint_is_not_evaluated_again_after_a_newer_one_is_deleted),
         with_shop(a_checkpoint_that_is_deleted_gives_way_to_another),
         with_shop(a_damaged_checkpoint_is_an_error),
+        with_shop(the_newest_of_a_moved_directory_is_evaluated),
         with_shop(a_checkpoint_that_cannot_be_examined_was_not_deleted),
         with_shop(no_path_in_a_loop),
         with_shop(missing_ops_are_refused_before_it_waits),
