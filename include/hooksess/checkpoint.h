@@ -188,7 +188,8 @@ HS_API const char *hs_saver_last_path(const hs_saver *saver);
 /* Returns the bytes of its variables and states. 0: not known. Waits for a background save. */
 HS_API int64_t hs_saver_last_bytes(const hs_saver *saver);
 /* Returns the prefixes of the kept checkpoints, oldest first, valid until the next save: the newest max_to_keep, the best
- * keep_best and the pinned ones. With HS_NEVER: the newest and the pinned ones. NULL after the last. */
+ * keep_best and the pinned ones. With HS_NEVER: the newest and the pinned ones; of a checkpoint manager: all. NULL after
+ * the last. */
 HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
 /* Pins a kept checkpoint, so that it is never deleted, or unpins it. The state file records it. HS_NOT_FOUND if the saver
  * does not keep `prefix`; with max_to_keep HS_NEVER, it keeps all in its directory. Other errors: as hs_saver_hold. */
@@ -255,7 +256,8 @@ HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const 
 /* Checkpoints as files. `env` NULL: the system's. */
 
 /* Returns the prefix of the newest checkpoint in a directory, which the saver's state file names. Free it with
- * hs_env_free(env, ...).
+ * hs_env_free(env, ...). If the file has an absolute path, a checkpoint of that name next to the file is preferred, because
+ * the directory may have been moved or copied.
  *
  * state_file  name without directory. NULL: "checkpoint"
  *

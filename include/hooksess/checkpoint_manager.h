@@ -25,9 +25,11 @@ typedef struct hs_checkpoint_manager hs_checkpoint_manager;
 
 typedef struct hs_checkpoint_manager_options {
     size_t size;
-    const char *checkpoint_dir;    /* (required) created if it is missing and its parent exists. Copied */
-    const char *name;              /* checkpoints are called CHECKPOINT_DIR/NAME-NUMBER. NULL: "ckpt". Copied */
-    const hs_saver_options *saver; /* variables, and checkpoints to keep. NULL: the defaults. Copied */
+    const char *checkpoint_dir; /* (required) created if it is missing and its parent exists. Copied */
+    const char *name;           /* checkpoints are called CHECKPOINT_DIR/NAME-NUMBER. NULL: "ckpt". Copied */
+    /* Variables, and checkpoints to keep. If max_to_keep is HS_NEVER, the state file lists all checkpoints, so that a later
+     * manager with a limit deletes the old ones. NULL: the defaults. Copied */
+    const hs_saver_options *saver;
     int64_t every_n_steps; /* steps between saves. 0: each call of hs_checkpoint_manager_save saves. HS_NEVER: none does,
                             * only hs_checkpoint_manager_save_now */
     const int64_t *step;   /* the step counter. Borrowed. NULL: the session's global step */

@@ -73,9 +73,9 @@ HS_API void hs_error_clear(hs_error *err);
 /* Returns "OK", "CANCELLED", ..., "STOP". From HS_USER on: "USER"; other numbers: "UNKNOWN_CODE". */
 HS_API const char *hs_code_name(hs_code code);
 
-/* Returns the code of an errno, mostly as in TensorFlow: ENOENT is HS_NOT_FOUND, ENOSPC and ENOMEM HS_RESOURCE_EXHAUSTED,
- * others HS_UNKNOWN. No errno gives HS_ABORTED or HS_UNAVAILABLE, which report a lost session: a backend that loses its
- * connection sets HS_UNAVAILABLE itself. */
+/* Returns the code of an errno, mostly as in TensorFlow: ENOSPC and ENOMEM are HS_RESOURCE_EXHAUSTED, many are HS_UNKNOWN.
+ * Only ENOENT is HS_NOT_FOUND: after another error, the file may exist. No errno gives HS_ABORTED or HS_UNAVAILABLE, which
+ * report a lost session: a backend that loses its connection sets HS_UNAVAILABLE itself. */
 HS_API hs_code hs_code_from_errno(int os_error);
 
 /* Copies options, or another struct that begins with its size. Fields that the caller's version lacks become 0. For authors

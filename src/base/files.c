@@ -23,6 +23,13 @@ hs_code hs__file_result(hs_code code, const char *what, hs_error *err)
     return code;
 }
 
+bool hs__is_damage(const hs_error *error)
+{
+    const hs_code code = error->code;
+    return code == HS_NOT_FOUND ||
+           (!error->os_error && (code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT || code == HS_UNIMPLEMENTED));
+}
+
 hs_code hs__file_open(hs__file *file, const hs_env *env, const char *path, int mode, hs_error *err)
 {
     file->env = env;

@@ -14,6 +14,10 @@
  * - A code that would report a lost session (hs_recovery) becomes HS_UNKNOWN. */
 hs_code hs__file_result(hs_code code, const char *what, hs_error *err);
 
+/* True if the error of reading files says that they are damaged: a file does not exist, or has wrong or unknown content. A
+ * failure of the system (os_error) is never damage, because the file may be intact. */
+bool hs__is_damage(const hs_error *error);
+
 /* An open file. Write, sync and close may each fail. */
 typedef struct hs__file {
     const hs_env *env;

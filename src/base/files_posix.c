@@ -55,7 +55,7 @@ static hs_code open_error(const char *path, int mode, hs_error *err)
 {
     if (errno == ELOOP && mode == HS_OPEN_APPEND)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a symbolic link; give the file itself", path);
-    if (errno == ENXIO) /* a FIFO without a reader */
+    if (errno == ENXIO && mode == HS_OPEN_APPEND) /* a FIFO without a reader */
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
     return hs_error_set_errno(err, errno, "%s: cannot open it for %s", path, mode == HS_OPEN_READ ? "reading" : "writing");
 }

@@ -53,10 +53,7 @@ hs_code hs_code_from_errno(int os_error)
     case ETIMEDOUT:
     case ETIME:
         return HS_DEADLINE_EXCEEDED;
-    case ENODEV:
-    case ENOENT:
-    case ENXIO:
-    case ESRCH:
+    case ENOENT: /* TensorFlow has ENODEV, ENXIO and ESRCH here: a failing disk, whose files exist */
         return HS_NOT_FOUND;
     case EEXIST:
     case EADDRNOTAVAIL:

@@ -47,8 +47,7 @@ hs_code hs_checkpoint_remove(const hs_env *given, const char *prefix, hs_error *
     hs_code code = hs__env_copy(&env, given, err);
     if (code)
         return code;
-    hs__delete_checkpoint(&env, prefix);
-    if (hs_checkpoint_exists(&env, prefix))
+    if (!hs__delete_checkpoint(&env, prefix))
         return hs_error_set(err, HS_UNKNOWN, "cannot remove checkpoint '%s'; see the log", prefix);
     hs_error_clear(err);
     return HS_OK;

@@ -3,7 +3,6 @@
 
 #include "base/files.h"
 #include "checkpoint/restore.h"
-#include "checkpoint/restore.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +60,7 @@ hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_opt
         hs_saver_free(saver);
         return NULL;
     }
+    saver->lists_all = true;
     *manager = (hs_checkpoint_manager){
         .saver = saver,
         .every_n_steps = options.every_n_steps == HS_NEVER ? 0 : options.every_n_steps,

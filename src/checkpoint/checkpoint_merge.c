@@ -202,8 +202,7 @@ static hs_code check_state(const merge *m, const char *directory, hs_error *err)
     hs_error cause = {0};
     hs_code code = hs__checkpoint_state_read(&state, m->env, directory, NULL, &cause);
     if (code)
-        return code == HS_NOT_FOUND || code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT ? HS_OK
-                                                                                           : hs__error_copy(err, &cause);
+        return hs__is_damage(&cause) ? HS_OK : hs__error_copy(err, &cause);
     code = place_of(m->env, state.newest, &newest, err);
     for (size_t i = 0; i < m->n && !code; i++)
         if (names(&newest, &m->places[i]) && !hs__checkpoint_missing(m->env, m->prefixes[i]))

@@ -38,12 +38,8 @@ static hs_code choose_names(hs__new_checkpoint *files, int32_t shards, hs_error 
     hs_error cause = {0};
     files->names = (hs__data_range){0, shards, shards};
     hs_code code = hs__bundle_reader_open(&reader, files->env, files->prefix, &cause);
-    if (code) {
-        if (code == HS_NOT_FOUND || code == HS_DATA_LOSS)
-            return HS_OK;
-        hs__error_copy(err, &cause);
-        return code;
-    }
+    if (code)
+        return hs__is_damage(&cause) ? HS_OK : hs__error_copy(err, &cause);
     if (reader.shards == shards)
         files->names = (hs__data_range){1, shards, shards + 1};
     hs__bundle_reader_close(&reader);

@@ -48,7 +48,7 @@ static hs_code verify(const data_list *list, hs_error *err)
     for (size_t i = 0; i < list->n; i++) {
         hs_error cause = {0};
         hs_code code = list->items[i]->verified ? HS_OK : hs__bundle_verify_whole(list->reader, list->items[i], &cause);
-        if (code && code != HS_UNIMPLEMENTED)
+        if (code && (code != HS_UNIMPLEMENTED || cause.os_error))
             return hs__error_copy(err, &cause);
     }
     return HS_OK;

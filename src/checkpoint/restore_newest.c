@@ -33,18 +33,6 @@ static void add_candidate(candidates *all, const char *path)
     all->paths[all->n++] = copy;
 }
 
-/* Adds a checkpoint of the state file. If a directory with absolute paths in its state file was moved or copied, the
- * checkpoint next to the file is meant. That also holds if it cannot be examined, which its restore reports. */
-static void add_named(candidates *all, const char *path)
-{
-    char *sibling = hs__path_join(all->env, all->directory, hs__path_base(path));
-    if (!sibling)
-        all->failed = true;
-    else
-        add_candidate(all, hs__checkpoint_missing(all->env, sibling) ? path : sibling);
-    hs__free(all->env, sibling);
-}
-
 static int collect_file(void *user, const char *name)
 {
     candidates *all = user;
@@ -111,17 +99,14 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
 {
     hs_error cause = {0};
     hs_code code = hs__checkpoint_state_read(state, all->env, all->directory, state_file, &cause);
-    bool damaged = code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT;
-    if (damaged) {
+    if (code && !hs__is_damage(&cause))
+        return hs__error_copy(err, &cause);
+    if (code && code != HS_NOT_FOUND)
         hs_log(all->env, HS_LOG_WARNING, "%s; searching the directory", cause.message);
-    } else if (code && code != HS_NOT_FOUND) {
-        hs__error_copy(err, &cause);
-        return code;
-    }
     if (!code) {
-        add_named(all, state->newest);
+        add_candidate(all, state->newest);
         for (size_t i = state->n; i-- > 0;)
-            add_named(all, state->kept[i].path);
+            add_candidate(all, state->kept[i].path);
     }
     bool has_state = !code;
     all->named = all->n;
@@ -136,14 +121,9 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
     return HS_OK;
 }
 
-/* Returns true if the checkpoint is damaged, so that an older one is tried. If a checkpoint cannot be read now (no
- * permission, no memory, an I/O error), it may be intact, and its steps must not be lost. */
-static bool is_damage(hs_code code)
-{
-    return code == HS_NOT_FOUND || code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT || code == HS_UNIMPLEMENTED;
-}
-
-/* *chosen is the index of the restored checkpoint, or HS__NONE if the directory has no checkpoint. */
+/* *chosen is the index of the restored checkpoint, or HS__NONE if the directory has no checkpoint. If a checkpoint is
+ * damaged, an older one is tried. If it cannot be read now (no permission, no memory, an I/O error), it may be intact, and
+ * its steps must not be lost. */
 static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const candidates *all,
                              const hs_restore_options *options, const hs__acceptance *others, size_t *chosen, hs_error *err)
 {
@@ -160,10 +140,8 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
             saver->restored = false; /* later ones are damaged, not an abandoned branch, and expire as usual */
             return HS_OK;
         }
-        if (fault == HS__FAULT_OF_THE_MODEL || !is_damage(code)) {
-            hs__error_copy(err, &cause);
-            return code;
-        }
+        if (fault == HS__FAULT_OF_THE_MODEL || !hs__is_damage(&cause))
+            return hs__error_copy(err, &cause);
         hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, all->paths[i], cause.message);
         hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", all->paths[i], cause.message);
         if (!first.code)
@@ -292,7 +270,7 @@ static hs_code read_attributes(hs_saver *saver, const char *newest, hs_error *er
     if (!code)
         copy_all_attributes(saver, &state);
     hs__checkpoint_state_free(&state);
-    return is_damage(code) ? HS_OK : hs__error_copy(err, &cause);
+    return code && !hs__is_damage(&cause) ? hs__error_copy(err, &cause) : HS_OK;
 }
 
 hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err)

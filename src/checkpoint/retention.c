@@ -102,9 +102,9 @@ static void drop(hs_saver *saver, size_t index)
 size_t hs__expire(hs_saver *saver)
 {
     size_t n_expired = 0;
-    /* As in TensorFlow, nothing is deleted, and the list has only the newest checkpoint. Pinned checkpoints stay in the
-     * list, because the state file lists pins. */
-    for (size_t i = 0; saver->max_to_keep == HS_NEVER && i + 1 < saver->n_kept;)
+    /* As in TensorFlow, nothing is deleted. A manager lists all checkpoints. A saver lists the newest, and the pinned ones,
+     * because the state file lists pins. */
+    for (size_t i = 0; saver->max_to_keep == HS_NEVER && !saver->lists_all && i + 1 < saver->n_kept;)
         if (saver->kept[i].pinned)
             i++;
         else

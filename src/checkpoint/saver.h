@@ -41,6 +41,7 @@ enum { HS__MOST_SHARDS = 64 };
 struct hs_saver {
     hs_env env;
     int64_t max_to_keep; /* HS_NEVER: all */
+    bool lists_all;      /* with HS_NEVER: lists all, as TensorFlow's CheckpointManager. false: the newest, as its Saver */
     int64_t keep_best;
     bool larger_is_better;
     double keep_every_secs, last_preserved; /* 0: none is kept forever; time of the last such one */

@@ -4,6 +4,7 @@
 #include "checkpoint_state.pb-c.h"
 
 #include "base/files.h"
+#include "formats/bundle.h"
 #include "formats/proto_text.h"
 
 #include <math.h>
@@ -19,24 +20,44 @@ enum { MAX_BYTES = 64 << 20 };
 #define PINNED     "# pinned: "
 #define METRIC     "# metric: "
 
+/* Sets *path to that of a checkpoint that the file names. If a directory with absolute paths in its file was moved or
+ * copied, the checkpoint next to the file is meant. */
+static hs_code resolve(const hs_env *env, const char *directory, const char *name, char **path, hs_error *err)
+{
+    const bool absolute = *name == '/';
+    hs_file_stat found;
+    hs_error cause = {0};
+    *path = hs__path_join(env, directory, absolute ? hs__path_base(name) : name);
+    char *index = *path && absolute ? hs__bundle_index_path(env, *path) : NULL;
+    if (!*path || (absolute && !index))
+        return hs__no_memory(err, strlen(name), "a path");
+    hs_code code = absolute ? hs__stat(env, index, &found, &cause) : HS_OK;
+    hs__free(env, index);
+    if (code == HS_NOT_FOUND) {
+        hs__free(env, *path);
+        *path = hs__strdup(env, name);
+        return *path ? HS_OK : hs__no_memory(err, strlen(name), "a path");
+    }
+    return code ? hs__error_copy(err, &cause) : HS_OK;
+}
+
 static hs_code copy_message(hs__checkpoint_state *state, const Hs__Pb__CheckpointState *from, const char *directory,
                             hs_error *err)
 {
     size_t n = from->n_all_model_checkpoint_paths;
-    state->newest = hs__path_join(state->env, directory, from->model_checkpoint_path);
     state->kept = hs__alloc(state->env, n, sizeof *state->kept);
     state->last_preserved = from->last_preserved_timestamp;
-    bool complete = state->newest && state->kept;
-    for (size_t i = 0; complete && i < n; i++) {
-        hs__kept_checkpoint kept = {.path = hs__path_join(state->env, directory, from->all_model_checkpoint_paths[i]),
-                                    .metric = (double)NAN};
-        if (i < from->n_all_model_checkpoint_timestamps)
-            kept.timestamp = from->all_model_checkpoint_timestamps[i];
-        complete = kept.path != NULL;
-        if (complete)
-            state->kept[state->n++] = kept;
+    if (!state->kept)
+        return hs__no_memory(err, n, "the list of checkpoints");
+    hs_code code = resolve(state->env, directory, from->model_checkpoint_path, &state->newest, err);
+    for (; !code && state->n < n; state->n++) {
+        hs__kept_checkpoint *kept = &state->kept[state->n];
+        *kept = (hs__kept_checkpoint){.metric = (double)NAN};
+        if (state->n < from->n_all_model_checkpoint_timestamps)
+            kept->timestamp = from->all_model_checkpoint_timestamps[state->n];
+        code = resolve(state->env, directory, from->all_model_checkpoint_paths[state->n], &kept->path, err);
     }
-    return complete ? HS_OK : hs__no_memory(err, n, "the list of checkpoints");
+    return code;
 }
 
 static bool is_called(const hs__kept_checkpoint *kept, const char *name, size_t length)

@@ -14,7 +14,8 @@ typedef struct hs__kept_checkpoint {
 } hs__kept_checkpoint;
 
 /* The state file `checkpoint` of a directory: the newest checkpoint, and the kept ones, oldest first. Paths in the file are
- * relative to the directory. Here they begin with it. Comments in the file have more, which only this library reads. */
+ * relative to the directory. Here they begin with it; of an absolute path, if a checkpoint of that name is in the
+ * directory, which may have been moved. Comments in the file have more, which only this library reads. */
 typedef struct hs__checkpoint_state {
     const hs_env *env;
     char *newest;
@@ -27,7 +28,7 @@ typedef struct hs__checkpoint_state {
 } hs__checkpoint_state;
 
 /* Reads a state file. NOT_FOUND: it does not exist. DATA_LOSS: it is not a state file. INVALID_ARGUMENT: it does not name
- * the newest checkpoint. */
+ * the newest checkpoint. hs__is_damage tells these from failures of the system. */
 hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env, const char *directory, const char *name,
                                   hs_error *err);
 void hs__checkpoint_state_free(hs__checkpoint_state *state);

@@ -2,6 +2,7 @@
 /* Evaluates a checkpoint once, or each new checkpoint of a directory. */
 #include "drivers/evaluation_loop.h"
 
+#include "checkpoint/directory.h"
 #include "session/session.h"
 
 #include <math.h>
@@ -79,7 +80,7 @@ GETTER(int64_t, batches, 0)
 /* Returns true, and logs it, if the checkpoint was deleted: that it was not restored is then not a failure. */
 static bool log_if_deleted(const hs_env *env, const char *path)
 {
-    if (hs_checkpoint_exists(env, path))
+    if (!hs__checkpoint_missing(env, path))
         return false;
     hs_log(env, HS_LOG_INFO, "%s was deleted before it was restored; skipped", path);
     return true;

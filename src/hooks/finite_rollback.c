@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/finite_rollback.h"
 
+#include "base/files.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
@@ -100,7 +101,7 @@ bool hs__rollback_allowed(const hs__rollback *rollback)
 static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err)
 {
     hs_code code = hs_saver_restore(saver, session, prefix, NULL, err);
-    if (code != HS_DATA_LOSS && code != HS_NOT_FOUND)
+    if ((code != HS_DATA_LOSS && code != HS_NOT_FOUND) || !hs__is_damage(err))
         return code;
     hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", prefix, err->message);
     return HS_NOT_FOUND;

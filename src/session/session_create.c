@@ -4,6 +4,7 @@
 #include "session/session.h"
 
 #include "backends/raw_variables.h"
+#include "base/files.h"
 #include "checkpoint/stored_states.h"
 #include "session/startup.h"
 #include "threads/coordinator.h"
@@ -120,7 +121,7 @@ static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs
 /* Ends the restore of a checkpoint, which had the result `code` on this rank. */
 static hs_code agree_on_restore(struct hs_session *session, hs_code code, bool *damaged, hs_error *err)
 {
-    const bool mine = code == HS_DATA_LOSS;
+    const bool mine = code == HS_DATA_LOSS && hs__is_damage(err);
     code = hs__agree_on_part(session, mine ? HS__WORD_YES : 0, mine ? HS_OK : code, err);
     *damaged = session->agreement.word & HS__WORD_YES;
     return code;

@@ -34,7 +34,10 @@ static hs_code called(file_spy *spy, const char *what, const char *path, hs_erro
     bool fails = matches && spy->fail_at && (spy->matches == spy->fail_at || (spy->fail_on && spy->matches > spy->fail_at));
     hs_code code = fails ? spy->code : HS_OK;
     bool silent = spy->silent;
+    int os_error = spy->os_error;
     pthread_mutex_unlock(&lock);
+    if (code && os_error)
+        return hs_error_set_errno(err, os_error, "%s: injected into %s", path, what);
     return code && !silent ? hs_error_set(err, code, "%s: injected into %s", path, what) : code;
 }
 

@@ -15,6 +15,7 @@ typedef struct file_spy {
     size_t fail_at; /* the number of the match that fails, counted from 1; 0: none */
     bool fail_on;   /* all later matches also fail */
     hs_code code;   /* the code of the failure */
+    int os_error;   /* its errno, which determines the code. 0: none */
     bool silent;    /* do not set the error */
     size_t matches;
     uint64_t bytes_read; /* from all files */

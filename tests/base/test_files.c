@@ -307,6 +307,27 @@ static void only_disk_errors_have_an_errno(void **state)
     assert_int_equal(err.os_error, EIO);
 }
 
+static void a_failure_of_the_system_is_not_damage(void **state)
+{
+    (void)state;
+    const hs_code damage[] = {HS_NOT_FOUND, HS_DATA_LOSS, HS_INVALID_ARGUMENT, HS_UNIMPLEMENTED};
+    for (size_t i = 0; i < 4; i++)
+        assert_true(hs__is_damage(&(hs_error){.code = damage[i]}));
+    assert_false(hs__is_damage(&(hs_error){.code = HS_OK}));
+    assert_false(hs__is_damage(&(hs_error){.code = HS_RESOURCE_EXHAUSTED}));
+    for (int os_error = 1; os_error < 200; os_error++) {
+        hs_error_set_errno(&err, os_error, "f");
+        assert_int_equal(hs__is_damage(&err), os_error == ENOENT);
+    }
+    hs__file file;
+    next_fails(HS_NOT_FOUND); /* of a file system that sets no errno */
+    assert_fails(hs__file_open(&file, &t.env, in("f"), HS_OPEN_READ, &err), HS_NOT_FOUND, &err, "injected");
+    assert_true(hs__is_damage(&err));
+    next_fails(HS_DATA_LOSS);
+    assert_fails(hs__file_open(&file, &t.env, in("f"), HS_OPEN_READ, &err), HS_DATA_LOSS, &err, "injected");
+    assert_false(hs__is_damage(&err));
+}
+
 /* The calls in order, with the paths of some. */
 
 static char trace[1000];
@@ -584,6 +605,7 @@ int main(void)
         TEST(no_file_reports_a_lost_session),
         TEST(a_lock_of_another_process_is_not_a_disk_error),
         TEST(only_disk_errors_have_an_errno),
+        TEST(a_failure_of_the_system_is_not_damage),
         TEST(replace_syncs_before_it_renames),
         TEST(replace_without_a_sync_only_renames),
         TEST(replace_does_not_replace_directories),

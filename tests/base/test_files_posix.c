@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static const hs_file_system_ops *fs;
@@ -153,6 +155,20 @@ static void fifos_and_devices_cannot_be_read(void **state)
     int still_next = open("/dev/null", O_RDONLY);
     close(still_next);
     assert_int_equal(still_next, next); /* no descriptor is leaked */
+}
+
+/* ENXIO can also be an error of a disk, which must not look like a wrong kind of file. */
+static void a_socket_cannot_be_read(void **state)
+{
+    (void)state;
+    void *file = NULL;
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int bound = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(name.sun_path, sizeof name.sun_path, "%s", in("socket"));
+    assert_int_equal(bind(bound, (struct sockaddr *)&name, sizeof name), 0);
+    assert_int_not_equal(fs->open(NULL, in("socket"), HS_OPEN_READ, &file, &err), HS_OK);
+    assert_int_equal(err.os_error, ENXIO);
+    close(bound);
 }
 
 static void a_file_in_the_path_is_not_a_directory(void **state)
@@ -735,6 +751,7 @@ int main(void)
         TEST(a_directory_cannot_be_written),
         TEST(a_directory_cannot_be_read),
         TEST(fifos_and_devices_cannot_be_read),
+        TEST(a_socket_cannot_be_read),
         TEST(a_file_in_the_path_is_not_a_directory),
         TEST(writes_follow_each_other),
         TEST(opening_for_writing_truncates),

@@ -65,6 +65,9 @@ static void each_errno_has_a_code(void **state)
         {EHOSTDOWN, HS_UNKNOWN},
         {ECANCELED, HS_CANCELLED},
         {EIO, HS_UNKNOWN},
+        {ENODEV, HS_UNKNOWN}, /* not NOT_FOUND: the file may exist */
+        {ENXIO, HS_UNKNOWN},
+        {ESRCH, HS_UNKNOWN},
         {-5, HS_UNKNOWN},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

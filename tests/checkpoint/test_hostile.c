@@ -114,6 +114,26 @@ static void a_state_that_lies_makes_way_for_the_older_one(void **state)
         assert_older_one_is_taken(f, LOADER, &lies[i]);
 }
 
+/* When training reaches the step of a checkpoint that was skipped, it is replaced. */
+static void an_index_of_a_later_version_is_skipped_and_saved_over(void **state)
+{
+    fixture *f = begin(state);
+    Hs__Pb__VersionDef version = HS__PB__VERSION_DEF__INIT;
+    Hs__Pb__BundleHeaderProto header = HS__PB__BUNDLE_HEADER_PROTO__INIT;
+    header.num_shards = 1;
+    header.version = &version;
+    version.producer = version.min_consumer = 2;
+    index_begin();
+    index_put_message("", &header.base);
+    index_end();
+    assert_ok(restore_newest(f), &f->err);
+    assert_true(model_is(&f->m, 9));
+    assert_contains(f->t.log, "/b' skipped: ");
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), PREFIX, -1, NULL, &f->err), &f->err);
+    assert_ok(restore_newest(f), &f->err);
+    assert_string_equal(f->restored, PREFIX);
+}
+
 /* Models whose variables are as large as the index claims. */
 
 static claim vast;
@@ -240,6 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(a_variable_that_lies_makes_way_for_the_older_one),
         with_fixture(a_state_that_lies_makes_way_for_the_older_one),
+        with_fixture(an_index_of_a_later_version_is_skipped_and_saved_over),
         with_fixture(sizes_that_overflow_when_added_up),
         with_fixture(strings_that_overflow_when_added_up),
         with_fixture(a_file_that_is_as_large_as_it_says),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints as files. */
+#include "base/file_spy.h"
 #include "checkpoint/model.h"
 
 #include <sys/stat.h>
@@ -53,6 +54,18 @@ static void a_file_that_cannot_be_removed_is_an_error(void **state)
     env.files.ops = &ops;
     assert_fails(hs_checkpoint_remove(&env, file_of(f, 1, NULL), &f->err), HS_UNKNOWN, &f->err, "cannot remove checkpoint");
     assert_contains(f->t.log, "model.ckpt-1.index: stays");
+}
+
+static void without_a_file_system_nothing_counts_as_removed(void **state)
+{
+    fixture *f = *state;
+    file_spy spy;
+    file_spy_init(&spy, &f->t.env);
+    save_at(f, 1);
+    spy.fail_on = true;
+    file_spy_fail(&spy, 1, HS_UNKNOWN);
+    assert_fails(hs_checkpoint_remove(&spy.env, file_of(f, 1, NULL), &f->err), HS_UNKNOWN, &f->err, "cannot remove");
+    assert_true(has_file(f, 1, DATA));
 }
 
 /* Waiting. */
@@ -135,6 +148,7 @@ int main(void)
         with_fixture(cm_011_cm_032s_the_time_is_the_indexes),
         with_fixture(cm_012_cm_031s_all_of_it_goes_and_nothing_else),
         with_fixture(a_file_that_cannot_be_removed_is_an_error),
+        with_fixture(without_a_file_system_nothing_counts_as_removed),
         with_fixture(wait_returns_an_existing_checkpoint_immediately),
         with_fixture(a_new_one_is_waited_for),
         with_fixture(without_a_limit_it_is_waited_for_a_year),

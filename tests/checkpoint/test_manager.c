@@ -159,6 +159,33 @@ static void restored_checkpoints_expire(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
+/* TensorFlow's CheckpointManager lists all that it keeps in the state file. Its Saver lists the newest (SA-037s). */
+static void a_limit_applies_to_the_checkpoints_of_a_manager_that_kept_all(void **state)
+{
+    fixture *f = *state;
+    hs_saver_options all = HS_INIT(hs_saver_options, .env = &f->t.env, .max_to_keep = HS_NEVER);
+    hs_saver_options three = HS_INIT(hs_saver_options, .env = &f->t.env, .max_to_keep = 3);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        hs_checkpoint_manager *manager = manager_of(f, .saver = &all);
+        restore_managed(f, manager);
+        for (int i = 0; i < 3; i++)
+            save_next(f, manager);
+        hs_checkpoint_manager_free(manager);
+    }
+    char *text = test_read_file(test_path(f->directory, "checkpoint"), NULL);
+    assert_contains(text, "model_checkpoint_path: \"ckpt-6\"\nall_model_checkpoint_paths: \"ckpt-1\"\n");
+    free(text);
+    hs_checkpoint_manager *manager = manager_of(f, .saver = &three);
+    assert_string_equal(restore_managed(f, manager), "ckpt-6");
+    assert_string_equal(kept_by(manager), "ckpt-1 ckpt-2 ckpt-3 ckpt-4 ckpt-5 ckpt-6 ");
+    assert_ok(hs_saver_pin(hs_checkpoint_manager_saver(manager), test_path(f->directory, "ckpt-2"), true, &f->err),
+              &f->err);
+    save_next(f, manager);
+    assert_string_equal(kept_by(manager), "ckpt-2 ckpt-5 ckpt-6 ckpt-7 ");
+    assert_int_equal(test_count_files(f->directory, ".index"), 4);
+    hs_checkpoint_manager_free(manager);
+}
+
 static void cm_015_checkpoints_that_were_not_restored_are_not_deleted(void **state)
 {
     fixture *f = *state;
@@ -358,6 +385,7 @@ int main(void)
         with_fixture(an_init_fn_that_fails),
         with_fixture(where_all_is_damaged_nothing_is_initialized),
         with_fixture(restored_checkpoints_expire),
+        with_fixture(a_limit_applies_to_the_checkpoints_of_a_manager_that_kept_all),
         with_fixture(cm_015_checkpoints_that_were_not_restored_are_not_deleted),
         with_fixture(a_partial_restore),
         with_fixture(the_directory_is_held_before_the_model_is_initialized),

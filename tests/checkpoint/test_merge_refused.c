@@ -3,6 +3,7 @@
 #include "base/file_spy.h"
 #include "checkpoint/merging.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -143,11 +144,11 @@ static void damage_is_found_before_anything_goes(void **state)
 static void the_newest_of_a_state_file(void **state)
 {
     (void)state;
-    static const char *const paths[] = {"one", "./one", NULL}; /* NULL: the absolute one */
+    static const char *const paths[] = {"one", "./one", "/before/the/directory/was/moved/one", NULL}; /* NULL: absolute */
     assert_int_equal(mkdir(in("part"), 0777), 0);
     WRITE("part/one", "x");
     WRITE("two", "y");
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         char text[600];
         snprintf(text, sizeof text, "model_checkpoint_path: \"%s\"\n", paths[i] ? paths[i] : in("part/one"));
         test_write_file(in("part/checkpoint"), text, strlen(text));
@@ -171,6 +172,24 @@ static void a_state_file_that_names_nothing_is_in_nobodys_way(void **state)
         test_write_file(in("checkpoint"), texts[i], strlen(texts[i]));
         assert_ok(MERGE("merged", "one", "two"), &err);
     }
+}
+
+static void a_state_file_that_cannot_be_read_may_name_one(void **state)
+{
+    (void)state;
+    static file_spy spy;
+    static const char text[] = "model_checkpoint_path: \"one\"\n";
+    WRITE("one", "x");
+    WRITE("two", "y");
+    test_write_file(in("checkpoint"), text, sizeof text - 1);
+    file_spy_init(&spy, &t.env);
+    spy.what = "open";
+    spy.where = "checkpoint";
+    spy.os_error = EINVAL;
+    file_spy_fail(&spy, 1, HS_INVALID_ARGUMENT);
+    assert_fails(merge_in(&spy.env, "merged", (const char *const[]){"one", "two", NULL}), HS_INVALID_ARGUMENT, &err,
+                 "injected");
+    assert_true(HAS("one", "x") && HAS("two", "y"));
 }
 
 static hs_code full(void *user, const char *path, uint64_t *bytes, hs_error *error)
@@ -298,6 +317,7 @@ int main(void)
         TEST(damage_is_found_before_anything_goes),
         TEST(the_newest_of_a_state_file),
         TEST(a_state_file_that_names_nothing_is_in_nobodys_way),
+        TEST(a_state_file_that_cannot_be_read_may_name_one),
         TEST(a_disk_without_room),
         TEST(data_that_cannot_be_looked_at),
     };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/state_file.h"
+#include "base/file_spy.h"
 #include "checkpoint/model.h"
 
 #include <errno.h>
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static hs_code state_read(fixture *f, hs__checkpoint_state *out)
@@ -277,6 +279,60 @@ static void cm_027s_a_latest_without_files_returns_null(void **state)
     assert_contains(f->t.log, "model.ckpt-2' as the newest checkpoint, but it does not exist");
 }
 
+static void assert_latest(fixture *f, const char *directory, const char *path)
+{
+    char *found = hs_checkpoint_latest(&f->t.env, directory, NULL, &f->err);
+    assert_int_equal(f->err.code, HS_OK);
+    assert_string_equal(found, path);
+    hs_env_free(&f->t.env, found);
+}
+
+/* The state file has the absolute paths of the directory before it was moved, as TensorFlow's Saver writes them. */
+static void the_latest_of_a_moved_directory_is_next_to_its_state_file(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 2);
+    write_state(f, "model_checkpoint_path: \"/elsewhere/model.ckpt-2\"\n");
+    assert_latest(f, f->directory, file_of(f, 2, NULL));
+}
+
+/* A file system that fails does not look like an empty directory. */
+static void the_latest_of_a_directory_that_cannot_be_read_is_an_error(void **state)
+{
+    fixture *f = *state;
+    file_spy spy;
+    file_spy_init(&spy, &f->t.env);
+    spy.os_error = ENODEV;
+    save_at(f, 2);
+    for (int moved = 0; moved < 2; moved++) {
+        size_t n = 0, failures = 0;
+        if (moved)
+            write_state(f, "model_checkpoint_path: \"/elsewhere/model.ckpt-2\"\n");
+        do {
+            file_spy_fail(&spy, ++n, hs_code_from_errno(ENODEV));
+            char *path = hs_checkpoint_latest(&spy.env, f->directory, NULL, &f->err);
+            assert_true(path ? strcmp(path, file_of(f, 2, NULL)) == 0 : f->err.os_error == ENODEV);
+            failures += !path;
+            hs_env_free(&spy.env, path);
+        } while (spy.matches >= n);
+        assert_int_equal(failures, 4 + moved); /* not the close */
+    }
+}
+
+static void the_latest_of_a_copied_directory_is_the_copy(void **state)
+{
+    fixture *f = *state;
+    const char *copy = test_path(f->directory, "copy");
+    char text[2048];
+    save_at(f, 2);
+    assert_int_equal(mkdir(copy, 0777), 0);
+    snprintf(text, sizeof text, "model_checkpoint_path: \"%s\"\n", file_of(f, 2, NULL));
+    test_write_file(test_path(copy, "checkpoint"), text, strlen(text));
+    assert_latest(f, copy, file_of(f, 2, NULL)); /* only the state file was copied */
+    test_write_file(test_path(copy, "model.ckpt-2.index"), "", 0);
+    assert_latest(f, copy, test_path(copy, "model.ckpt-2"));
+}
+
 static void cm_010_a_checkpoint_exists_when_its_index_does(void **state)
 {
     fixture *f = *state;
@@ -358,6 +414,9 @@ int main(void)
         with_fixture(cm_026s_a_file_that_says_nothing_is_an_error),
         with_fixture(cm_026s_a_file_that_cannot_be_read_is_an_error),
         with_fixture(cm_027s_a_latest_without_files_returns_null),
+        with_fixture(the_latest_of_a_moved_directory_is_next_to_its_state_file),
+        with_fixture(the_latest_of_a_copied_directory_is_the_copy),
+        with_fixture(the_latest_of_a_directory_that_cannot_be_read_is_an_error),
         with_fixture(cm_010_a_checkpoint_exists_when_its_index_does),
         with_fixture(after_each_failing_call_the_file_is_the_old_or_the_new_one),
         with_fixture(each_allocation),

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module saver background overlap directory manage nonfinite partial retention restore newest state round_trip state_file reader kill
+foreach(module saver background overlap directory nonfinite partial retention restore newest state round_trip reader kill
                graph_file verify rows directories moving plain_bytes large_state second_read)
   hooksess_test(checkpoint ${module} checkpoint/model.c)
 endforeach()
 foreach(module state_identity late_state late_variable)
   hooksess_test(checkpoint ${module} checkpoint/model.c checkpoint/cell.c)
 endforeach()
-foreach(module durability faults graph_saver wordless_files unreadable)
+foreach(module durability faults graph_saver manage state_file wordless_files)
   hooksess_test(checkpoint ${module} checkpoint/model.c base/file_spy.c)
 endforeach()
+hooksess_test(checkpoint unreadable checkpoint/model.c checkpoint/managed.c base/file_spy.c)
 foreach(module crash crash_rollback crash_shards damage disk_faults)
   hooksess_test(checkpoint ${module} checkpoint/machine.c checkpoint/model.c)
 endforeach()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Evaluating each new checkpoint, and training with evaluations. */
+#include "base/file_spy.h"
 #include "drivers/shop.h"
 #include "summary/events.h"
 
@@ -172,6 +173,43 @@ static void a_damaged_checkpoint_is_an_error(void **state)
     shop_train_to(h, 4);
     test_write_file(test_path(h->s->directory, "model.ckpt-4.index"), "rubbish", 7);
     assert_fails(watch_directory(h, defaults, (hs_hook){NULL}), HS_DATA_LOSS, &h->s->err, "model.ckpt-4");
+}
+
+/* Its state file has absolute paths, as TensorFlow's Saver writes them. */
+static void the_newest_of_a_moved_directory_is_evaluated(void **state)
+{
+    static const char text[] = "model_checkpoint_path: \"/elsewhere/model.ckpt-4\"\n";
+    shop *h = *state;
+    shop_train_to(h, 4);
+    test_write_file(test_path(h->s->directory, "checkpoint"), text, sizeof text - 1);
+    hs_evaluation_result *m = shop_evaluate(h, *HS_ESTIMATOR_EVALUATE_OPTIONS(.steps = 1));
+    assert_int_equal(hs_evaluation_result_step(m), 4);
+    hs_evaluation_result_free(m);
+}
+
+static void a_checkpoint_that_cannot_be_examined_was_not_deleted(void **state)
+{
+    shop *h = *state;
+    file_spy spy;
+    static const char *const metrics[] = {"w", NULL};
+    const hs_evaluate_once_options options =
+        HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory, .metrics = metrics);
+    hs_evaluation_result *m = NULL;
+    shop_train_to(h, 4);
+    file_spy_init(&spy, &h->s->t.env);
+    spy.fail_on = true;
+    h->env = &spy.env;
+    hs_graph *g = shop_graph(h, HS_MODE_EVAL);
+    shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
+    for (size_t n = 1; !m; n++) {
+        file_spy_fail(&spy, n, HS_PERMISSION_DENIED);
+        m = hs_evaluate_once(hs_graph_backend(g), &options, &h->s->err);
+        assert_int_equal(h->s->err.code, m ? HS_OK : HS_PERMISSION_DENIED);
+    }
+    assert_lacks(h->s->t.log, "was deleted");
+    hs_evaluation_result_free(m);
+    hs_graph_free(g);
+    h->env = &h->s->t.env;
 }
 
 static void no_path_in_a_loop(void **state)
@@ -518,6 +556,8 @@ int main(void)
         with_shop(a_checkpoint_is_not_evaluated_again_after_a_newer_one_is_deleted),
         with_shop(a_checkpoint_that_is_deleted_gives_way_to_another),
         with_shop(a_damaged_checkpoint_is_an_error),
+        with_shop(the_newest_of_a_moved_directory_is_evaluated),
+        with_shop(a_checkpoint_that_cannot_be_examined_was_not_deleted),
         with_shop(no_path_in_a_loop),
         with_shop(missing_ops_are_refused_before_it_waits),
         with_shop(a_hook_that_returns_stop_ends_the_batches),

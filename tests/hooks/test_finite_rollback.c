@@ -199,6 +199,24 @@ static void a_damaged_checkpoint_is_skipped(void **state)
     stage_close(p->s);
 }
 
+/* It may be intact. */
+static void a_checkpoint_that_the_system_cannot_read_is_not_skipped(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 5;
+    hs_hook hooks[] = {GUARD(.skip_op = "draw"), poisoned_saver(p, .every_n_steps = 2)};
+    assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 4), &p->s->err);
+    p->s->t.fail_file_code = HS_DATA_LOSS;
+    p->s->t.fail_file_at = p->s->t.file_calls + 1;
+    p->s->t.fail_file_on = true;
+    assert_fails(poisoned_run(p, "train", 1), HS_DATA_LOSS, &p->s->err, "injected");
+    assert_lacks(p->s->t.log, "skipped");
+    p->s->t.fail_file_at = 0;
+    hs_session_close(p->s->session, NULL);
+    p->s->session = NULL;
+}
+
 /* The savers of the session know no checkpoint, but the session was restored from one. */
 static void it_rolls_back_to_the_restored_checkpoint(void **state)
 {
@@ -480,6 +498,7 @@ int main(void)
         with_poisoned(the_budget_is_that_of_the_whole_training),
         with_poisoned(there_may_be_no_limit),
         with_poisoned(a_damaged_checkpoint_is_skipped),
+        with_poisoned(a_checkpoint_that_the_system_cannot_read_is_not_skipped),
         with_poisoned(it_rolls_back_to_the_restored_checkpoint),
         with_poisoned(a_rollback_without_any_state_fails),
         with_poisoned(a_saver_that_the_guard_does_not_know),

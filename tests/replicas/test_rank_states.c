@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a checkpoint of a group holds: shared states once, and states of each rank. */
+#include "base/file_spy.h"
 #include "replicas/ranks.h"
 
 enum { N = 4, FIRST = 6, ALL = 12 };
@@ -107,6 +108,33 @@ static void damage_that_one_rank_finds_makes_all_restore_an_older_checkpoint(voi
     free(name);
 }
 
+/* A file system that fails is not damage: the checkpoint may be intact. */
+static void a_read_error_on_one_rank_makes_none_restore_an_older_checkpoint(void **state)
+{
+    ranks *r = *state;
+    file_spy spy;
+    size_t n = 0, failures = 0;
+    r->scope = HS_STATE_PER_RANK;
+    r->per_rank_position = true;
+    file_spy_init(&spy, hs_env_default());
+    spy.what = "read";
+    spy.where = "model.ckpt-6";
+    do {
+        test_empty_directory(r->directory);
+        r->env = NULL;
+        is_at(train_to(r, N, FIRST), FIRST);
+        r->env = &spy.env;
+        file_spy_fail(&spy, ++n, HS_DATA_LOSS);
+        const hs_outcome *outcome = train_to(r, N, ALL);
+        failures += outcome->error.code == HS_DATA_LOSS;
+        if (outcome->error.code != HS_DATA_LOSS) {
+            is_at(outcome, ALL);
+            assert_int_equal(r->steps_made[0], ALL - FIRST);
+        }
+    } while (spy.matches >= n);
+    assert_true(failures > 4 * N);
+}
+
 static void rp_014_a_resume_on_another_number_of_ranks_loses_no_sample(void **state)
 {
     static const int32_t counts[] = {1, 2, 4, 8};
@@ -182,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ranked(rp_013_a_resume_on_the_same_ranks_is_exact),
         ranked(damage_that_one_rank_finds_makes_all_restore_an_older_checkpoint),
+        ranked(a_read_error_on_one_rank_makes_none_restore_an_older_checkpoint),
         ranked(rp_013_a_position_of_each_rank_is_never_given_to_all),
         ranked(rp_014_a_resume_on_another_number_of_ranks_loses_no_sample),
         ranked(rp_014_a_reshard_function_divides_the_states_of_other_ranks),
