@@ -5,9 +5,9 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Measures global steps per second. The log gets "step 1200: 85.3 steps/s", at most once a second. With summary_dir or
- * summary_writer, each rate is also the scalar "global_step/sec" in an event file (with the name of the step's variable).
- * TensorFlow: StepCounterHook.
+/* Measures global steps per second. The log gets "step 1200: 85.3 steps/s", at most once a second: the mean since the last
+ * such line. With summary_dir or summary_writer, the rate of each interval is the scalar "global_step/sec" in an event file
+ * (with the name of the step's variable). TensorFlow: StepCounterHook.
  *
  * With units_per_step, it also measures units per second, and with flops_per_step the FLOPs utilization (MFU): the fraction
  * of the hardware's peak rate that the model's operations take.
