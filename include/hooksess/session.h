@@ -249,7 +249,7 @@ HS_API bool hs_session_has_input(const hs_session *session);
  *
  *   signal            effect
  *   SIGTERM, SIGINT   the first stops the session as this function does. Closing saves, if there is a saver. The log has
- *                     "SIGTERM: stopping after step 31" and "saved step 31; start again to continue"
+ *                     "SIGTERM: stopping after step 1" and "saved step 1; start again to continue"
  *   a second one      closing saves nothing. Within 0.5 s of the first it does not count: `timeout` signals twice
  *   a third one       ends the process, unless the program had a handler
  *   SIGUSR1           as hs_session_request_save

@@ -5,7 +5,8 @@
 The guide's first program with an op equals examples/first_program, except for the layout. The difference shown in README.md is a
 part of the difference between the programs in examples/adopt. README.md and the pages of the guide do not exceed their limits of
 words. Each listed difference from TensorFlow has a test with its ID in the name. docs/errors.md explains every code.
-docs/install.md lists the build options.
+docs/install.md lists the build options. Each line of a log that a header or a document shows in its text, such as
+"step 3: 2 steps/s", is in a test or in a console block, which a test compares with the output of a run.
 """
 import difflib
 import pathlib
@@ -57,6 +58,17 @@ rows = re.findall(r"^\| ([A-Z]{2}-\d.*?) \|", (root / "docs/tensorflow-differenc
 for ident in [ident for row in rows for ident in row.split(", ")]:
     if not re.search(rf"\bstatic void (\w+_)?{ident.lower().replace('-', '_')}_", tests):
         wrong.append(f"docs/tensorflow-differences.md: no test bears {ident}")
+
+documents = [path for path in root.rglob("*.md") if "build" not in path.relative_to(root).parts]
+headers = [comment for path in (root / "include").rglob("*.h*") for comment in re.findall(r"/\*.*?\*/", path.read_text(), re.S)]
+in_headers = [re.sub(r"\s*\n \* ?", " ", line) for comment in headers for line in re.findall(r'"([^"]*\bstep \d[^"]*)"', comment)]
+in_text = [line for path in documents for part in re.split(r"```.*?```|\n\n|\n\|", path.read_text(), flags=re.S)
+           for line in re.findall(r"`([^`]+)`", part) if re.search(r"\bstep \d", line)]
+tested = re.sub(r'"\s*"', "", tests).replace("\\n", "\n")
+printed = "".join(block for path in documents for block in blocks(path, "console"))
+wrong += [f"no test has the line '{line}', which a header or a document shows" for line in in_headers + in_text
+          if line.removesuffix("...") not in tested + printed]
+wrong += [] if in_headers and in_text else ["no document shows a line of a log"]
 
 if wrong or not rows:
     sys.exit("\n".join(wrong) or "docs/tensorflow-differences.md lists nothing")

@@ -124,12 +124,14 @@ static void by_seconds_the_step_is_read_only_when_it_is_time(void **state)
 static void units_per_second_are_logged_and_charted(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_step_counter(.every_n_steps = 2, .summary_dir = s->directory, .units_per_step = 512, .unit = "tokens",
-                                  .flops_per_step = 3e12, .peak_flops = 24e12));
+    hs_script_set_step(s->script, 1197);
+    stage_open(s, hs_step_counter(.every_n_steps = 2, .summary_dir = s->directory, .units_per_step = 524288,
+                                  .unit = "tokens", .flops_per_step = 6.0 * 124e6 * 524288, .peak_flops = 8 * 989e12));
     stage_run(s, "train", 3, 0.5);
     stage_close(s);
-    assert_contains(s->t.log, "INFO: step 3: 2 steps/s, 1024 tokens/s, MFU 25 %\n");
-    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@3 tokens/sec=1024@3 mfu=0.25@3");
+    assert_contains(s->t.log, "INFO: step 1200: 2 steps/s, 1048576 tokens/s, MFU 9.86 %\n");
+    assert_string_equal(events_text(s->directory),
+                        "version start@1198 global_step/sec=2@1200 tokens/sec=1.04858e+06@1200 mfu=0.0986022@1200");
 }
 
 static void units_are_examples_and_need_no_flops(void **state)
