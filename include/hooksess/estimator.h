@@ -73,7 +73,7 @@ typedef struct hs_estimator_options {
     int64_t save_checkpoint_steps;
     double save_summaries_secs;
     int64_t save_summaries_steps;
-    /* Steps between log lines with the loss, and with the rate in steps per second. 0: 100. HS_NEVER: none */
+    /* Steps between log lines with the loss, and between rates as in hs_training_options. 0: 100. HS_NEVER: none */
     int64_t log_step_count_steps;
     int64_t max_to_keep; /* as in hs_training_options */
     const hs_env *env;

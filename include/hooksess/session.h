@@ -255,8 +255,8 @@ HS_API bool hs_session_has_input(const hs_session *session);
  * With hs_session_options.signals, signals do this from opening to closing:
  *
  *   signal            effect
- *   SIGTERM, SIGINT   the first stops the session as this function does. The log has "SIGTERM: stopping after step 31"
- *                     and, after the close, "saved step 31; start again to continue"
+ *   SIGTERM, SIGINT   the first stops the session as this function does. The log has "SIGTERM: stopping after step 1"
+ *                     and, after the close, "saved step 1; start again to continue"
  *   a second one      nothing more is saved. Within 0.5 s of the first it does not count: `timeout` signals twice
  *   a third one       ends the process, unless the program had a handler
  *   SIGUSR1           as hs_session_request_save

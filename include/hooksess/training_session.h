@@ -64,8 +64,9 @@ typedef struct hs_training_options {
      * _trigger are 0: 100 */
     int64_t save_summaries_steps;
     const hs_trigger *save_summaries_trigger; /* in place of _secs and _steps */
-    /* Steps between two rates (steps per second) in the log and the event file. 0: 100. HS_NEVER: off. For tokens per
-     * second, switch it off and put hs_step_counter(...) with units_per_step and summary_dir in `hooks` */
+    /* Steps between two rates (steps per second) in the event file. The log gets their mean, at most once a second. 0: 100.
+     * HS_NEVER: off. For tokens per second, switch it off and put hs_step_counter(...) with units_per_step and summary_dir
+     * in `hooks` */
     int64_t log_step_count_steps;
     bool signals;
     bool is_worker;

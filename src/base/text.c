@@ -83,6 +83,12 @@ const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes)
     return to;
 }
 
+const char *hs__rate_text(char to[HS__NUMBER_TEXT], double rate)
+{
+    snprintf(to, HS__NUMBER_TEXT, rate >= 1000 && rate < 1e15 ? "%.0f" : "%.4g", rate);
+    return to;
+}
+
 /* If memory for the C locale is exhausted, the current locale is used. */
 hs__c_numbers hs__c_numbers_begin(void)
 {

@@ -17,10 +17,12 @@ size_t hs__utf8_length(const char *text, size_t bytes);
  * the whole line. `to` does not overlap `text`, and `room` is at least 4. */
 size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut);
 
-/* Numbers for log lines, in `to`, which is returned: "0.18 s", "12.3 s", "1234 s"; "512 bytes", "1.2 MiB". */
+/* Numbers for log lines, in `to`, which is returned: "0.18 s", "12.3 s", "1234 s"; "512 bytes", "1.2 MiB"; a rate
+ * per second "0.25", "85.3", "124000". */
 enum { HS__NUMBER_TEXT = 32 };
 const char *hs__secs_text(char to[HS__NUMBER_TEXT], double secs);
 const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes);
+const char *hs__rate_text(char to[HS__NUMBER_TEXT], double rate);
 
 /* Between begin and end, this thread formats and parses numbers in the C locale. The program's locale may use a decimal
  * comma. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/step_counter.h>
 
+#include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
 #include "hooks/timing.h"
@@ -13,6 +14,11 @@ enum { TAG = 512, DEFAULT_STEPS = 100 };
 /* The least time between two log lines. */
 static const int64_t LINE_NS = 1000000000;
 
+/* A step, and when it was reached. */
+typedef struct {
+    int64_t step, ns;
+} moment;
+
 typedef struct {
     hs__hook_base base;
     hs__timing timing;
@@ -21,11 +27,11 @@ typedef struct {
     hs_summary_writer *given_writer, *writer; /* writer NULL: no events, only the log */
     char tag[TAG];
     const hs_env *session_env;
-    bool started;               /* since the session was created, or its state was loaded */
-    bool stalled;               /* the step did not advance, which was logged */
-    int64_t last_step;          /* the step at the last check for a stall. -1: not checked yet */
-    int64_t from_step, from_ns; /* the rate is measured from here */
-    int64_t logged_ns;          /* time of the last line, or of the begin of the session */
+    bool started;      /* since the session was created, or its state was loaded */
+    bool stalled;      /* the step did not advance, which was logged */
+    int64_t last_step; /* the step at the last check for a stall. -1: not checked yet */
+    moment counted;    /* the next event's rate is measured from here */
+    moment logged;     /* and that of the next line from here: the last line, or the begin of the first interval */
 } step_counter;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -37,7 +43,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     snprintf(hook->tag, sizeof hook->tag, "%s/sec", hs_backend_global_step_name(backend));
     hook->session_env = hs_backend_env(backend);
     hook->started = hook->stalled = false;
-    hook->logged_ns = hs_env_monotonic_ns(hook->session_env);
     hook->writer = NULL;
     hs_timer_reset(hook->timing.timer);
     return HS_OK;
@@ -48,12 +53,6 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     (void)session, (void)coordinator, (void)err;
     ((step_counter *)self)->started = false; /* a recovery may have changed the step */
     return HS_OK;
-}
-
-static void count_from(step_counter *hook, int64_t step, int64_t now_ns)
-{
-    hook->from_step = step;
-    hook->from_ns = now_ns;
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -67,7 +66,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer, err))
         return err->code;
     hs_timer_start(hook->timing.timer, step);
-    count_from(hook, step, hs_run_context_now(run));
+    hook->counted = hook->logged = (moment){step, hs_run_context_now(run)};
     hook->last_step = -1;
     hook->started = true;
     return HS_OK;
@@ -86,19 +85,20 @@ static void check_for_stall(step_counter *hook, int64_t step)
     hook->last_step = step;
 }
 
-/* Formats a rate without an exponent. */
-static int format_rate(char *text, size_t size, const char *before, double rate, const char *unit)
+static double rate_between(moment from, moment to)
 {
-    return snprintf(text, size, rate >= 1000 ? "%s%.0f %s/s" : "%s%.4g %s/s", before, rate, unit);
+    return (double)(to.step - from.step) * 1e9 / (double)(to.ns - from.ns);
 }
 
 /* "85 steps/s, 1000 tokens/s, MFU 40 %" */
 static void format_rates(const step_counter *hook, double rate, char *text, size_t size)
 {
-    int used = format_rate(text, size, "", rate, "steps");
-    if (hook->unit && used >= 0 && (size_t)used < size)
-        used += format_rate(text + used, size - (size_t)used, ", ", rate * hook->units_per_step, hook->unit);
-    if (hook->flops_per_step > 0 && used >= 0 && (size_t)used < size)
+    char number[HS__NUMBER_TEXT];
+    int used = snprintf(text, size, "%s steps/s", hs__rate_text(number, rate));
+    if (hook->unit)
+        used += snprintf(text + used, size - (size_t)used, ", %s %s/s", hs__rate_text(number, rate * hook->units_per_step),
+                         hook->unit);
+    if (hook->flops_per_step > 0 && (size_t)used < size)
         snprintf(text + used, size - (size_t)used, ", MFU %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
 }
 
@@ -115,19 +115,19 @@ static hs_code write_events(const step_counter *hook, double rate, int64_t step,
     return code;
 }
 
-static hs_code report_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_error *err)
+/* A line has the mean since the last line, because a run may reach many rates in a second. If the clock is too coarse for a
+ * rate, no event is written. */
+static hs_code report_rates(step_counter *hook, moment now, hs_error *err)
 {
-    double secs = (double)(now_ns - hook->from_ns) / 1e9;
-    if (!(secs > 0)) /* the clock is too coarse for the rate */
-        return HS_OK;
-    double rate = (double)(step - hook->from_step) / secs;
-    if (now_ns - hook->logged_ns >= LINE_NS) {
+    if (now.ns - hook->logged.ns >= LINE_NS) {
         char rates[TAG];
-        format_rates(hook, rate, rates, sizeof rates);
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s", (long long)step, rates);
-        hook->logged_ns = now_ns;
+        format_rates(hook, rate_between(hook->logged, now), rates, sizeof rates);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s", (long long)now.step, rates);
+        hook->logged = now;
     }
-    return hook->writer ? write_events(hook, rate, step, err) : HS_OK;
+    moment from = hook->counted;
+    hook->counted = now;
+    return hook->writer && now.ns > from.ns ? write_events(hook, rate_between(from, now), now.step, err) : HS_OK;
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -143,14 +143,13 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     check_for_stall(hook, step);
     if (!begins && !due)
         return HS_OK;
-    hs_code code = HS_OK;
-    int64_t now_ns = hs_run_context_now(run);
-    if (due) {
-        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
-        code = report_rate(hook, step, now_ns, err);
+    moment now = {step, hs_run_context_now(run)};
+    if (!due) {
+        hook->counted = hook->logged = now;
+        return HS_OK;
     }
-    count_from(hook, step, now_ns);
-    return code;
+    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
+    return report_rates(hook, now, err);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
@@ -158,9 +157,8 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     step_counter *hook = self;
     if (!hook->timing.last || !hook->started)
         return HS_OK;
-    int64_t step = hs_raw_session_global_step(session, err);
-    return step < 0 || step == hook->from_step ? err->code
-                                               : report_rate(hook, step, hs_env_monotonic_ns(hook->session_env), err);
+    moment now = {hs_raw_session_global_step(session, err), hs_env_monotonic_ns(hook->session_env)};
+    return now.step < 0 || now.step == hook->counted.step ? err->code : report_rates(hook, now, err);
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)

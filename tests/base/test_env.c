@@ -502,6 +502,12 @@ static void numbers_of_log_lines_are_short(void **state)
         {0, "0 bytes"}, {1023, "1023 bytes"}, {1024, "1.0 KiB"}, {1258291, "1.2 MiB"}, {UINT64_MAX, "16384.0 PiB"}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         assert_string_equal(hs__bytes_text(text, sizes[i].bytes), sizes[i].says);
+    const struct {
+        double rate;
+        const char *says;
+    } rates[] = {{0.25, "0.25"}, {85.304, "85.3"}, {999.9, "999.9"}, {123999.7, "124000"}, {1e300, "1e+300"}};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        assert_string_equal(hs__rate_text(text, rates[i].rate), rates[i].says);
 }
 
 static void a_failure_is_returned_or_logged(void **state)

@@ -170,6 +170,20 @@ static void sa_027_sa_039s_recovered_ones_are_deleted_in_their_turn(void **state
     assert_true(has_file(f, 3, "index") && has_file(f, 4, "index"));
 }
 
+/* TensorFlow deletes one for each save, so that as many stay as were taken over. */
+static void recovered_ones_above_the_limit_are_all_deleted(void **state)
+{
+    fixture *f = *state;
+    for (int64_t step = 1; step <= 5; step++)
+        save_at(f, step);
+    const char *const *paths = HS_NAMES(file_of(f, 1, NULL), file_of(f, 2, NULL), file_of(f, 3, NULL), file_of(f, 4, NULL));
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
+    assert_ok(hs_saver_recover(f->saver, paths, &f->err), &f->err);
+    save_at(f, 6);
+    assert_false(has_file(f, 1, "index") || has_file(f, 2, "index") || has_file(f, 3, "index"));
+    assert_true(has_file(f, 4, "index") && has_file(f, 6, "index"));
+}
+
 /* A checkpoint whose name begins with the same text is another one. */
 static void deletion_spares_checkpoints_of_longer_names(void **state)
 {
@@ -451,6 +465,7 @@ int main(void)
         with_fixture(sa_037s_keeping_all_the_state_file_names_the_newest_alone),
         with_fixture(sa_048s_saving_a_name_again_makes_it_the_newest),
         with_fixture(sa_027_sa_039s_recovered_ones_are_deleted_in_their_turn),
+        with_fixture(recovered_ones_above_the_limit_are_all_deleted),
         with_fixture(deletion_spares_checkpoints_of_longer_names),
         with_fixture(only_the_named_variables_are_saved),
         with_fixture(a_named_variable_must_be_there),

@@ -5,9 +5,12 @@
 The guide's first program with an op equals examples/first_program, except for the layout. The difference shown in README.md is a
 part of the difference between the programs in examples/adopt. README.md and the pages of the guide do not exceed their limits of
 words. Each listed difference from TensorFlow has a test with its ID in the name. docs/errors.md explains every code.
-docs/install.md lists the build options.
+docs/install.md lists the build options. Each line of a log that a header or a document shows in its text, such as
+"step 3: 2 steps/s", is in a test or in a console block, which a test compares with the output of a run. The tables of
+docs/benchmarks.md have the figures of docs/bench/results.jsonl. docs/testing.md counts tests and lines correctly, within 10 %.
 """
 import difflib
+import json
 import pathlib
 import re
 import sys
@@ -57,6 +60,42 @@ rows = re.findall(r"^\| ([A-Z]{2}-\d.*?) \|", (root / "docs/tensorflow-differenc
 for ident in [ident for row in rows for ident in row.split(", ")]:
     if not re.search(rf"\bstatic void (\w+_)?{ident.lower().replace('-', '_')}_", tests):
         wrong.append(f"docs/tensorflow-differences.md: no test bears {ident}")
+
+documents = [path for path in root.rglob("*.md") if "build" not in path.relative_to(root).parts]
+headers = [comment for path in (root / "include").rglob("*.h*") for comment in re.findall(r"/\*.*?\*/", path.read_text(), re.S)]
+in_headers = [re.sub(r"\s*\n \* ?", " ", line) for comment in headers for line in re.findall(r'"([^"]*\bstep \d[^"]*)"', comment)]
+in_text = [line for path in documents for part in re.split(r"```.*?```|\n\n|\n\|", path.read_text(), flags=re.S)
+           for line in re.findall(r"`([^`]+)`", part) if re.search(r"\bstep \d", line)]
+tested = re.sub(r'"\s*"', "", tests).replace("\\n", "\n")
+printed = "".join(block for path in documents for block in blocks(path, "console"))
+wrong += [f"no test has the line '{line}', which a header or a document shows" for line in in_headers + in_text
+          if line.removesuffix("...") not in tested + printed]
+wrong += [] if in_headers and in_text else ["no document shows a line of a log"]
+
+results = [json.loads(line) for line in (root / "docs/bench/results.jsonl").read_text().splitlines()]
+measured = {f"{scaled:,.{digits}f}" for figure in results for key in ("value", "low", "high") if key in figure
+            for scaled in (figure[key], figure[key] * 100, figure[key] / 1e6) for digits in range(3)} | {"1"}
+for row in re.findall(r"^\|.*?\|(.*)\|$", (root / "docs/benchmarks.md").read_text().split("## Steps")[1], re.M):
+    wrong += [f"docs/benchmarks.md: {number} is not in docs/bench/results.jsonl: {row}"
+              for number in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", row) if number not in measured]
+
+
+def count(expression, files):
+    return sum(len(re.findall(expression, path.read_text(), re.M)) for path in (root / "tests").rglob(files))
+
+
+def lines(*folders):
+    return sum(path.read_bytes().count(b"\n") for folder in folders for path in (root / folder).rglob("*.*") if path.suffix != ".pyc")
+
+
+counted = {r"([\d,]+) test functions in C": count(r"^static void \w+\(void \*\*state\)", "*.c"),
+           r"in C, ([\d,]+) in Python": count(r"^    def test_", "*.py"),
+           r"([\d,]+) lines of tests": lines("tests"), r"for ([\d,]+) lines of library": lines("src", "include"),
+           r"About ([\d,]+) calls": count(r"test_each_(?:allocation|file_call)\(", "*.c")}
+for expression, number in counted.items():
+    shown = re.search(expression, (root / "docs/testing.md").read_text())
+    if not shown or abs(int(shown[1].replace(",", "")) - number) > number / 10:
+        wrong.append(f"docs/testing.md: '{shown and shown[0]}' is {number}")
 
 if wrong or not rows:
     sys.exit("\n".join(wrong) or "docs/tensorflow-differences.md lists nothing")

@@ -17,8 +17,12 @@ Comments directly before a block change this:
   <!-- file: NAME -->      writes the block to NAME in the shell's directory, for the sh and console blocks that follow.
                            Then a c, cpp or cmake block needs neither `main(` nor a frame
   <!-- exit: N -->         the exit code of the block's program
-  <!-- varies: REGEX -->   text that matches may differ in the output of a console block. Parts of lines only
-  <!-- same: REGEX -->     the same, but equal texts in the block must be equal in the output
+  <!-- varies: REGEX because REASON -->   text that matches may differ in the output of a console block. Parts of lines only.
+                                          The reason names what it depends on: the time, the machine, another library
+  <!-- same: REGEX because REASON -->     the same, but equal texts in the block must be equal in the output
+
+What a program prints each time, on each machine, is compared: show the output of a run, and hide no digit of it. Of a number
+whose last digits vary, hide these alone: (?<=0.045)[0-9]+
 
 With --empty, each frame must also fail, or not compile, if one of its blocks is empty.
 
@@ -54,7 +58,13 @@ class Block:
     def __init__(self, document, line, language, comments, lines):
         self.document, self.line, self.language, self.lines = document, line, language, lines
         self.text = "".join(line + "\n" for line in lines)
-        self.varies = [(key, value) for key, value in comments if key in ("varies", "same")]
+        self.varies = []
+        for key, value in comments:
+            if key in ("varies", "same"):
+                expression, _, reason = value.partition(" because ")
+                if not reason.strip():
+                    raise self.wrong(f"'{key}: {value}' lacks its reason: {key}: REGEX because REASON")
+                self.varies.append((key, expression))
         self.seen = {}  # printed texts, by the shown ones
         single = dict(comments)
         self.frame, _, number = single.get("frame", "").partition(" ")

@@ -102,13 +102,23 @@ class Blocks(unittest.TestCase):
         self.run_document("```console\n$ sh -c 'kill -9 $$'\nKilled\n```")
 
     def test_only_what_varies_may_differ(self):
-        text = "<!-- varies: \\d+ -->\n```console\n$ echo step 12\nstep 9\n```"
+        text = "<!-- varies: \\d+ because it is a time -->\n```console\n$ echo step 12\nstep 9\n```"
         self.run_document(text)
         self.assert_wrong(text.replace("step 9", "stop 9"), "stop")
         self.assert_wrong(text.replace("\\d+", "xyz"), "nothing varies")
 
+    def test_what_varies_needs_a_reason(self):
+        for key in "varies", "same":
+            for comment in f"{key}: \\d+", f"{key}: \\d+ because", f"{key}: \\d+ because  ":
+                self.assert_wrong(f"<!-- {comment} -->\n```console\n$ echo 12\n9\n```", f"page.md:2: '{key}: .*' lacks its reason")
+
+    def test_the_first_digits_of_a_number_can_be_compared(self):
+        text = "<!-- varies: (?<=0\\.04)\\d+ because of the libm -->\n```console\n$ echo loss 0.0%s\nloss 0.0456\n```"
+        self.run_document(text % 471)
+        self.assert_wrong(text % 571, "prints\nloss 0.0571")
+
     def test_what_is_shown_twice_must_be_printed_twice(self):
-        text = "<!-- same: \\d+ -->\n```console\n$ A=%d; echo $A\n7\n$ echo 6 or $A\n8 or 7\n```"
+        text = "<!-- same: \\d+ because it is a time -->\n```console\n$ A=%d; echo $A\n7\n$ echo 6 or $A\n8 or 7\n```"
         self.run_document(text % 5)
         self.assert_wrong(text.replace("8 or 7", "7 or 8") % 5, "prints 6, and where '7' is shown before it, 5")
 

@@ -149,6 +149,20 @@ static void a_recovered_session_writes_start_again(void **state)
                                                    "my_summary_tag=0.5@1");
 }
 
+/* TensorFlow writes none until the step is above that of the last point. */
+static void a_recovered_session_writes_the_points_of_repeated_steps_again(void **state)
+{
+    stage *s = *state;
+    summed m;
+    int runs = -2; /* the fourth run loses the session */
+    hs_hook hook = {.ops = &loses_it, .self = &runs};
+    begin(&m, s, *HS_TRAINING_OPTIONS(.summary_dir = s->directory, .save_summaries_steps = 2, .hooks = HS_HOOKS(hook)));
+    stage_run(s, "train", 6, 0);
+    finish(&m, s);
+    assert_string_equal(events_text(s->directory), "version start@1 my_summary_tag=0.5@1 my_summary_tag=0.5@3 start@1 "
+                                                   "my_summary_tag=0.5@1 my_summary_tag=0.5@3");
+}
+
 /* Workers. */
 
 static void count_destroy(void *self)
@@ -294,6 +308,7 @@ int main(void)
         with_stage(ms_137s_how_long_a_worker_waits),
         with_stage(it_recovers_by_default),
         with_stage(a_recovered_session_writes_start_again),
+        with_stage(a_recovered_session_writes_the_points_of_repeated_steps_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@ typedef struct {
     int stops_in;      /* the run of `stops`, counted from now, in which a stop is requested. 0: none */
     const char *stops; /* an op */
     hs_code metric_fails;
+    double batch_secs; /* the time of a batch */
 } subject;
 
 typedef struct {
@@ -36,6 +37,8 @@ static hs_code run_part(void *self, hs_op *op, hs_error *err)
         hs_session_request_stop(x->s->session);
     if (strcmp(of->name, "batch") == 0 && x->left >= 0 && x->left-- == 0)
         return hs_error_set(err, HS_OUT_OF_RANGE, "no batch is left");
+    if (strcmp(of->name, "batch") == 0)
+        test_env_advance(&x->s->t, x->batch_secs);
     if (strcmp(of->name, "metric") == 0 && x->metric_fails)
         return hs_error_set(err, x->metric_fails, "there is none");
     note(x, of->name);
@@ -172,6 +175,18 @@ static void it_writes_to_log_board_and_events(void **state)
     assert_contains(x.s->t.log, "INFO: step 2: eval: accuracy = 0.91, loss = 0.3 (2 batches, 0.000 s)\n");
     stage_close(x.s);
     assert_contains(events_text(x.s->directory), "start@1 eval/accuracy=0.91@2 eval/loss=0.3@2");
+    finish(&x);
+}
+
+static void the_line_has_the_step_the_metrics_and_the_time(void **state)
+{
+    subject x;
+    build(&x, *state);
+    x.step = 499;
+    x.batch_secs = 0.03;
+    open_one(&x, hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .n_batches = 40, .metrics = BOTH));
+    stage_run(x.s, "train", 1, 0);
+    assert_contains(x.s->t.log, "INFO: step 500: eval: accuracy = 0.91, loss = 0.3 (40 batches, 1.20 s)\n");
     finish(&x);
 }
 
@@ -449,6 +464,7 @@ int main(void)
         with_stage(unknown_names_are_refused),
         with_stage(it_clears_runs_and_fetches),
         with_stage(it_writes_to_log_board_and_events),
+        with_stage(the_line_has_the_step_the_metrics_and_the_time),
         with_stage(without_a_batch_op_the_metrics_are_all),
         with_stage(every_n_seconds),
         with_stage(several_data_sets_are_several_hooks),

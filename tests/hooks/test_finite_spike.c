@@ -219,6 +219,23 @@ static void the_update_of_a_spike_is_skipped(void **state)
     assert_int_equal(t->p->s->outcome.step, 13);
 }
 
+/* With the defaults: 128 values, 7 standard deviations. The runs of the script are those of "train" and "update". */
+static void the_line_describes_the_spike(void **state)
+{
+    stage *s = ((poisoned *)*state)->s;
+    double losses[2 * 129];
+    for (int i = 0; i < 2 * 129; i++)
+        losses[i] = i < 2 * 128 ? 1 + i / 2 % 2 : 9.1;
+    hs_script_series(s->script, "loss", losses, 2 * 129);
+    hs_script_op(s->script, "update");
+    hs_script_set_step(s->script, 683);
+    stage_open(s, hs_finite_guard(.losses = HS_NAMES("loss"), .policy = HS_GUARD_SKIP_STEP, .update_op = "update"));
+    stage_run(s, "train", 129, 0);
+    assert_contains(s->t.log, "WARNING: step 812: loss 'loss' is 9.1, which is 15.2 standard deviations above 1.5, the "
+                              "mean of the last 128 values; update skipped, 1 in a row\n");
+    stage_close(s);
+}
+
 static void a_spike_fails_and_stops(void **state)
 {
     training *t = prepare(state);
@@ -471,6 +488,7 @@ int main(void)
         cmocka_unit_test(falls_and_values_that_are_not_finite_are_no_spikes),
         with_poisoned(a_warning_changes_nothing),
         with_poisoned(the_update_of_a_spike_is_skipped),
+        with_poisoned(the_line_describes_the_spike),
         with_poisoned(a_spike_fails_and_stops),
         with_poisoned(a_rollback_restores_the_values),
         with_poisoned(a_rollback_to_a_state_without_values_forgets_them),

@@ -173,6 +173,17 @@ static void bh_078s_later_lines_have_the_seconds_since(void **state)
         s->t.log, "INFO: step 1: answer = 42\nINFO: step 3: answer = 42 (1.20 s)\nINFO: step 5: answer = 42 (1.20 s)\n");
 }
 
+static void bh_078s_a_line_begins_with_the_step(void **state)
+{
+    stage *s = *state;
+    hs_script_series(s->script, "loss", (double[]){4, 0.25}, 2);
+    hs_script_series(s->script, "accuracy", (double[]){0.5, 0.91}, 2);
+    hs_script_set_step(s->script, 1198);
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("loss", "accuracy"), .every_n_steps = 1));
+    stage_run(s, "train", 2, 0.18);
+    assert_contains(s->t.log, "INFO: step 1200: loss = 0.25, accuracy = 0.91 (0.18 s)\n");
+}
+
 /* TensorFlow sorts the tags of a map. */
 static void bh_078s_labels_stand_in_their_order(void **state)
 {
@@ -374,6 +385,7 @@ int main(void)
         with_answer(a_formatter_may_fill_the_line),
         with_answer(bh_078s_it_counts_its_own_runs),
         with_answer(bh_078s_later_lines_have_the_seconds_since),
+        with_answer(bh_078s_a_line_begins_with_the_step),
         with_answer(bh_078s_labels_stand_in_their_order),
         with_answer(bh_080s_the_tensors_are_fetched_only_in_runs_that_log),
         with_answer(bh_081s_a_name_that_is_not_a_tensor_is_refused_in_begin),

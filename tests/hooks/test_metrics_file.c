@@ -158,6 +158,33 @@ static void the_time_is_in_thousandths_since_1970(void **state)
                         "step,wall_time,at\n1,1700000000.000,1\n3,1700000002.125,3\n");
 }
 
+/* As metrics_file.h shows them. */
+static void a_row_has_step_time_tensors_and_new_metrics(void **state)
+{
+    stage *s = *state;
+    const double losses[] = {0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.25};
+    char csv[300], json[300];
+    snprintf(csv, sizeof csv, "%s", test_path(s->directory, "metrics.csv"));
+    snprintf(json, sizeof json, "%s", test_path(s->directory, "metrics.jsonl"));
+    hs_hook hooks[] = {
+        hs_metrics_file(.path = csv, .tensors = HS_NAMES("loss"), .metrics = HS_NAMES("accuracy"), .every_n_steps = 10),
+        hs_metrics_file(.path = json, .tensors = HS_NAMES("loss"), .metrics = HS_NAMES("accuracy"), .every_n_steps = 10)};
+    hs_script_series(s->script, "loss", losses, 11);
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    test_env_advance(&s->t, 0.125);
+    stage_run(s, "train", 10, 0.75);
+    hs_raw_session_set_metric(hs_session_raw(s->session), "accuracy", 0.91, 10, &s->err);
+    test_env_advance(&s->t, 0.375);
+    stage_run(s, "train", 1, 0);
+    stage_close(s);
+    assert_string_equal(text_of(s->directory, "metrics.csv"), "step,wall_time,loss,accuracy\n"
+                                                              "1,1700000000.125,0.5,\n"
+                                                              "11,1700000007.250,0.25,0.91\n");
+    assert_string_equal(text_of(s->directory, "metrics.jsonl"),
+                        "{\"step\":1,\"wall_time\":1700000000.125,\"loss\":0.5,\"accuracy\":null}\n"
+                        "{\"step\":11,\"wall_time\":1700000007.250,\"loss\":0.25,\"accuracy\":0.91}\n");
+}
+
 static void a_tensor_with_several_elements_is_refused(void **state)
 {
     stage *s = *state;
@@ -516,6 +543,7 @@ int main(void)
         with_stage(a_csv_file_has_a_header_and_rows),
         with_stage(a_json_file_has_an_object_a_line),
         with_stage(the_time_is_in_thousandths_since_1970),
+        with_stage(a_row_has_step_time_tensors_and_new_metrics),
         with_stage(a_tensor_with_several_elements_is_refused),
         with_stage(an_unknown_tensor_is_refused_at_the_opening),
         with_stage(a_resumed_csv_file_is_that_of_a_whole_run),

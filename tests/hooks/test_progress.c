@@ -289,6 +289,21 @@ static void after_a_resume_the_rate_is_that_of_this_run(void **state)
     close_output(&o);
 }
 
+static void the_time_left_is_that_at_this_rate(void **state)
+{
+    stage *s = *state;
+    output o = open_terminal(80);
+    pace p = {.secs = 1};
+    make_constant(s, "loss");
+    hs_script_set_step(s->script, 1120);
+    hs_script_steps_per_run(s->script, 80);
+    open_paced(s, &p, hs_progress(.descriptor = o.to, .last_step = 10000, .tensors = HS_NAMES("loss")));
+    stage_run(s, "train", 1, 0);
+    assert_contains(written(&o), "step 1200/10000 12.0%, 80 steps/s, 1:50 left, loss = 0.25");
+    stage_close(s);
+    close_output(&o);
+}
+
 static void a_new_pace_is_seen_soon(void **state)
 {
     stage *s = *state;
@@ -468,6 +483,7 @@ int main(void)
         with_stage(the_line_can_be_cleared),
         with_stage(any_thread_may_clear_it),
         with_stage(after_a_resume_the_rate_is_that_of_this_run),
+        with_stage(the_time_left_is_that_at_this_rate),
         with_stage(a_new_pace_is_seen_soon),
         with_stage(a_pipe_has_lines_every_ten_seconds),
         with_stage(or_every_n_steps),

@@ -124,12 +124,14 @@ static void by_seconds_the_step_is_read_only_when_it_is_time(void **state)
 static void units_per_second_are_logged_and_charted(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_step_counter(.every_n_steps = 2, .summary_dir = s->directory, .units_per_step = 512, .unit = "tokens",
-                                  .flops_per_step = 3e12, .peak_flops = 24e12));
+    hs_script_set_step(s->script, 1197);
+    stage_open(s, hs_step_counter(.every_n_steps = 2, .summary_dir = s->directory, .units_per_step = 524288,
+                                  .unit = "tokens", .flops_per_step = 6.0 * 124e6 * 524288, .peak_flops = 8 * 989e12));
     stage_run(s, "train", 3, 0.5);
     stage_close(s);
-    assert_contains(s->t.log, "INFO: step 3: 2 steps/s, 1024 tokens/s, MFU 25 %\n");
-    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@3 tokens/sec=1024@3 mfu=0.25@3");
+    assert_contains(s->t.log, "INFO: step 1200: 2 steps/s, 1048576 tokens/s, MFU 9.86 %\n");
+    assert_string_equal(events_text(s->directory),
+                        "version start@1198 global_step/sec=2@1200 tokens/sec=1.04858e+06@1200 mfu=0.0986022@1200");
 }
 
 static void units_are_examples_and_need_no_flops(void **state)
@@ -171,6 +173,32 @@ static void lines_of_a_fast_training_are_a_second_apart(void **state)
     assert_string_equal(s->t.log, "INFO: step 5: 4 steps/s\nINFO: step 9: 4 steps/s\n");
     stage_close(s);
     assert_int_equal(count_of(events_text(s->directory), "global_step/sec=4@"), 8);
+}
+
+/* Steps of 1/32 s, and after every 16th a pause of 1.5 s. The intervals with a pause end a second most often. */
+static void the_lines_together_show_the_true_mean(void **state)
+{
+    stage *s = *state;
+    double secs = 0, reported = 0;
+    int steps = 0;
+    stage_open(s, hs_step_counter(.every_n_steps = 4));
+    stage_run(s, "train", 1, 0);
+    for (int run = 1; run <= 256; run++) {
+        double pause = run % 16 == 0 ? 1.5 : 0.03125;
+        int step;
+        double rate;
+        test_env_advance(&s->t, pause);
+        secs += pause;
+        stage_run(s, "train", 1, 0);
+        if (sscanf(s->t.log, "INFO: step %d: %lf steps/s", &step, &rate) == 2) {
+            reported += (step - 1 - steps) / rate;
+            steps = step - 1;
+            assert_true(fabs(steps / reported - run / secs) < 0.01); /* the line has four digits */
+        }
+        test_env_clear_log(&s->t);
+    }
+    assert_int_equal(steps, 256);
+    stage_close(s);
 }
 
 static void bh_096s_a_given_writer_stays_open(void **state)
@@ -228,6 +256,42 @@ static void bh_040_a_resumed_run_continues_the_schedule(void **state)
     assert_contains(text, " global_step/sec=2@5");
     assert_contains(text, " global_step/sec=2@9");
     assert_int_equal(count_of(text, "/sec="), 2);
+}
+
+/* Loses the session, once, at step 5. An hour passes. */
+static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    stage *s = self;
+    (void)values;
+    if (hs_run_context_global_step(run, err) != 5 || count_of(s->t.log, "lost"))
+        return HS_OK;
+    test_env_advance(&s->t, 3600);
+    return hs_error_set(err, HS_ABORTED, "lost");
+}
+
+static void no_line_includes_a_recovery(void **state)
+{
+    static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .after_run = lose);
+    static const hs_recovery recovery = HS_INIT(hs_recovery);
+    stage *s = *state;
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_graph_op(graph, .name = "train", .run = slow_step, .user = s, .advances_step = true);
+    hs_hook hooks[] = {{.ops = &losing, .self = s},
+                       hs_step_counter(.every_n_steps = 2),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2),
+                       {.ops = NULL}};
+    hs_session_options options =
+        HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory, .recovery = &recovery);
+    s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
+    assert_non_null(s->session);
+    stage_run(s, "train", 7, 0);
+    stage_close(s);
+    assert_contains(s->t.log, "step 4: recovered from a failure at step 5");
+    assert_contains(s->t.log, "INFO: step 3: 2 steps/s\n");
+    assert_contains(s->t.log, "INFO: step 7: 2 steps/s\n"); /* since step 4 */
+    assert_int_equal(count_of(s->t.log, "steps/s"), 2);
+    hs_graph_free(graph);
 }
 
 /* Otherwise the hook would not report until the step reached the mark. */
@@ -342,9 +406,11 @@ int main(void)
         with_stage(utilization_needs_no_units),
         with_stage(bh_096s_without_a_writer_it_only_logs),
         with_stage(lines_of_a_fast_training_are_a_second_apart),
+        with_stage(the_lines_together_show_the_true_mean),
         with_stage(bh_096s_a_given_writer_stays_open),
         with_stage(bh_042_the_tag_has_the_steps_name),
         with_stage(bh_040_a_resumed_run_continues_the_schedule),
+        with_stage(no_line_includes_a_recovery),
         with_stage(a_restored_mark_beyond_the_step_is_ignored),
         with_stage(bh_043_it_warns_once_for_each_stall),
         with_stage(bh_097s_the_first_run_never_warns),

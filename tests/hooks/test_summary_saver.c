@@ -191,7 +191,7 @@ static void bh_099s_start_is_written_before_the_first_run(void **state)
     assert_string_equal(events_text(s->directory), "version start@41");
 }
 
-/* That a recovery writes no second START is tested with recovery. */
+/* And once more after a recovery (drivers/test_training_roles.c). */
 static void bh_099s_start_is_written_once_a_session(void **state)
 {
     stage *s = *state;

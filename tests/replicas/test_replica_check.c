@@ -53,7 +53,9 @@ static void fails_with(hooked *h, int32_t cause, const char *text)
 static void one_wrong_rank_is_named(void **state)
 {
     choose(2, 2, 2);
-    fails_with(*state, 2, "variable 'weights' differs on rank 2 from the other ranks");
+    fails_with(
+        *state, 2,
+        "rank 2: hook 'replica_check', boundary at step 6: variable 'weights' differs on rank 2 from the other ranks");
 }
 
 static void rank_0_can_be_the_wrong_one(void **state)

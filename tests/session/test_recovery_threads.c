@@ -103,6 +103,21 @@ static void ms_038_other_reports_end_it(void **state)
     has_failed(t.l, HS_UNKNOWN);
 }
 
+/* TensorFlow's sessions have a coordinator without clean codes, so that it is an error of the session. */
+static void co_019s_the_end_of_a_threads_input_is_no_error(void **state)
+{
+    trouble t = {*state, HS_OUT_OF_RANGE, HS_OK};
+    open_with(t.l, &t);
+    assert_true(lost_same(t.l, 51) == 51);
+    assert_true(lost_same(t.l, 42) == 42);
+    assert_true(hs_session_should_stop(t.l->session));
+    assert_int_equal(t.l->opens, 1);
+    assert_int_equal(lost_close(t.l)->error.code, HS_OK);
+    assert_int_equal(t.l->outcome.reason, HS_REASON_STOPPED);
+    assert_int_equal(hs_outcome_exit_code(&t.l->outcome), 0);
+    assert_int_equal(t.l->a.calls[PROBE_END], 1);
+}
+
 static void ms_039_a_run_that_is_stuck_failed_for_the_threads_reason(void **state)
 {
     trouble t = {*state, HS_ABORTED, HS_CANCELLED};
@@ -180,6 +195,29 @@ static void ms_083_a_step_function_that_aborts_is_called_again(void **state)
     step s = {.l = *state};
     lost_open(s.l, NULL);
     assert_true(make_step(&s, aborted_at_first, 3.2) == 3.2);
+    assert_int_equal(s.calls, 2);
+    assert_int_equal(s.l->opens, 2);
+}
+
+/* TensorFlow passes the lost raw session again. */
+static hs_code aborted_then_raw(void *user, hs_step_context *context, hs_error *err)
+{
+    step *s = user;
+    const hs_run_values *values;
+    hs_tensor in = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &s->number);
+    if (++s->calls == 1)
+        return hs_error_set(err, HS_ABORTED, "the first time");
+    hs_code code = hs_raw_session_run(hs_step_context_session(context),
+                                      HS_RUN_ARGS(.names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})), &values, err);
+    s->result = code ? 0 : hs_run_values_number(values, 0);
+    return code;
+}
+
+static void ms_083_a_repeated_step_function_has_the_new_session(void **state)
+{
+    step s = {.l = *state};
+    lost_open(s.l, NULL);
+    assert_true(make_step(&s, aborted_then_raw, 3.2) == 3.2);
     assert_int_equal(s.calls, 2);
     assert_int_equal(s.l->opens, 2);
 }
@@ -517,6 +555,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         lost_test(ms_037_a_thread_may_report_that_the_session_is_lost),
         lost_test(ms_038_other_reports_end_it),
+        lost_test(co_019s_the_end_of_a_threads_input_is_no_error),
         lost_test(ms_039_a_run_that_is_stuck_failed_for_the_threads_reason),
         lost_test(ms_040_the_same_in_step_functions),
         lost_test(ms_041_other_reports_in_step_functions),
@@ -524,6 +563,7 @@ int main(void)
         lost_test(ms_043_the_same_with_the_raw_session),
         lost_test(ms_044_other_reports_with_the_raw_session),
         lost_test(ms_083_a_step_function_that_aborts_is_called_again),
+        lost_test(ms_083_a_repeated_step_function_has_the_new_session),
         lost_test(ms_136s_the_whole_step_is_made_again),
         lost_test(the_caller_may_repeat_its_step),
         lost_test(a_loss_that_a_thread_reports_may_be_the_callers_to_repeat),

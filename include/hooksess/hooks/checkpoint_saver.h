@@ -11,7 +11,7 @@
  *     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = "run", .every_n_secs = 600, .metric = "eval/accuracy",
  *                                        .background = true);
  *
- * A save takes place at the boundary and logs "step 1200: saved run/model.ckpt-1200 (1.2 MiB, 0.02 s)". No step is saved
+ * A save takes place at the boundary and logs "step 500: saved run/model.ckpt-500 (32 bytes, 0.001 s)". No step is saved
  * twice, and a checkpoint that was just restored is not saved again. A schedule in steps is saved in the checkpoint: a
  * resumed run saves at the same steps.
  *

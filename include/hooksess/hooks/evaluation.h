@@ -12,7 +12,7 @@
  *     hs_hook hook = hs_evaluation(.metrics = HS_NAMES("accuracy", "loss"), .reset_ops = HS_NAMES("clear"),
  *                                  .eval_op = "eval_batch", .every_n_steps = 500, .n_batches = 40);
  *
- * logs "eval at step 500: accuracy = 0.91, loss = 0.3 (40 batches, 1.2 s)".
+ * logs "step 500: eval: accuracy = 0.91, loss = 0.3 (40 batches, 1.20 s)".
  *
  * It evaluates at the boundary. The first interval begins when the session is created; with a trigger's `first`, the first
  * run is evaluated. A schedule in steps is saved in the checkpoint, and a resumed run continues it. Its runs call no hooks.

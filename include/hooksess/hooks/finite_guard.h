@@ -11,8 +11,8 @@
  *     hs_hook hook = hs_finite_guard(.losses = HS_NAMES("loss", "gradient_norm"), .policy = HS_GUARD_SKIP_STEP,
  *                                    .update_op = "update");
  *
- * logs "step 812: loss 'loss' is 9.1: 11.2 standard deviations above 3.2, the mean of the last 128 values; update skipped,
- * 1 in a row".
+ * logs "step 812: loss 'loss' is 9.1, which is 15.2 standard deviations above 1.5, the mean of the last 128 values; update
+ * skipped, 1 in a row".
  *
  * Each checked run fetches the tensors. They are checked in this order: inputs, activations, losses, gradients, parameters.
  * To find the cause of a NaN, list activations in forward order and gradients in backward order. The message describes the

@@ -33,8 +33,8 @@ typedef struct hs_logging_tensor_options {
     /* Its `last`: a line at the end, from an extra run, unless the last run had one */
     const hs_trigger *trigger;
     bool at_end; /* always a line at the end, from an extra run */
-    /* In a group: each rank writes lines, rank 2 for example "step 12, rank 2: loss = 0.43". False: only rank 0 does, and
-     * the others do not call the hook */
+    /* In a group: each rank writes lines, rank 2 for example "step 3, rank 2: loss = 200.333333". False: only rank 0 does,
+     * and the others do not call the hook */
     bool every_rank;
     unsigned char reserved[6];
     hs_logging_format_fn formatter; /* NULL: the line above */

@@ -5,7 +5,7 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Shows the progress of a training: "step 1200/10000 12.0%, 85.3 steps/s, 1:43 left, loss = 0.25". Beyond TensorFlow (Keras
+/* Shows the progress of a training: "step 1200/10000 12.0%, 80 steps/s, 1:50 left, loss = 0.25". Beyond TensorFlow (Keras
  * has a ProgbarLogger).
  *
  *     hs_hook hook = hs_progress(.tensors = HS_NAMES("loss"), .last_step = 10000);

@@ -8,9 +8,9 @@
 /* Checks that the variables of all ranks of a group are equal, bit by bit. They differ if a rank has missed an update, or
  * computes in another order. Beyond TensorFlow.
  *
- *     hs_hook hook = hs_replica_check(.every_n_steps = 500);
+ *     hs_hook hook = hs_replica_check(.every_n_steps = 2);
  *
- * fails with "rank 2: hook 'replica_check', boundary at step 500: variable 'weights' differs on rank 2 from the other
+ * fails with "rank 2: hook 'replica_check', boundary at step 6: variable 'weights' differs on rank 2 from the other
  * ranks".
  *
  * List it on all ranks, before savers. A check computes a CRC-32C of each variable of the graph, and compares them in one

@@ -5,9 +5,9 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Measures global steps per second. The log gets "step 1200: 85.3 steps/s", at most once a second. With summary_dir or
- * summary_writer, each rate is also the scalar "global_step/sec" in an event file (with the name of the step's variable).
- * TensorFlow: StepCounterHook.
+/* Measures global steps per second. The log gets "step 1200: 2 steps/s", at most once a second: the mean since the last
+ * such line. With summary_dir or summary_writer, the rate of each interval is the scalar "global_step/sec" in an event file
+ * (with the name of the step's variable). TensorFlow: StepCounterHook.
  *
  * With units_per_step, it also measures units per second, and with flops_per_step the FLOPs utilization (MFU): the fraction
  * of the hardware's peak rate that the model's operations take.
@@ -15,7 +15,7 @@
  *     hs_hook hook = hs_step_counter(.summary_dir = "run", .units_per_step = 524288, .unit = "tokens",
  *                                    .flops_per_step = 6.0 * 124e6 * 524288, .peak_flops = 8 * 989e12);
  *
- * logs "step 1200: 1.9 steps/s, 996147 tokens/s, MFU 9.4 %", and charts "tokens/sec" and "mfu" (0.094). A training session
+ * logs "step 1200: 2 steps/s, 1048576 tokens/s, MFU 9.86 %", and charts "tokens/sec" and "mfu" (0.0986). A training session
  * already has a step counter: replace it with .log_step_count_steps = HS_NEVER.
  *
  * The first interval begins after the first run, or with a trigger's `first` before it. With `last`, the end of the session

@@ -5,6 +5,7 @@
 #include <hooksess/tf1/scaffold.h>
 
 #include "backends/backend.h"
+#include "base/text.h"
 #include "session/session.h"
 
 #include <math.h>
@@ -202,13 +203,13 @@ static hs_code count_steps(void *user, hs_error *err)
     hs_code code = hs__supervisor_step(sv, sv->session, &step, err);
     int64_t now = hs_env_monotonic_ns(&sv->env);
     double secs = (double)(now - sv->rate_ns) / 1e9, steps = (double)(step - sv->rate_step);
-    char tag[512];
+    char tag[512], rate[HS__NUMBER_TEXT];
     if (code || !(secs > 0)) /* the clock has not advanced: the next call also counts these steps */
         return code;
     sv->rate_step = step;
     sv->rate_ns = now;
     snprintf(tag, sizeof tag, "%s/sec", sv->global_step);
-    hs_log(&sv->env, HS_LOG_INFO, "step %lld: %.4g steps/s", (long long)step, steps / secs);
+    hs_log(&sv->env, HS_LOG_INFO, "step %lld: %s steps/s", (long long)step, hs__rate_text(rate, steps / secs));
     hs_summary_writer *writer = begin_event(sv);
     if (writer)
         code = hs_summary_writer_scalar(writer, tag, steps / secs, step, err);
