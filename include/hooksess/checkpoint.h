@@ -109,7 +109,8 @@ HS_API void hs_saver_free(hs_saver *saver);
 
 /* Saving. */
 
-/* What a background save does if the one before is still being written. */
+/* What a background save does if the one before, in the same directory, is still being written. For one in another
+ * directory it waits. */
 typedef enum hs_busy_policy {
     HS_BUSY_WAIT = 0, /* waits for it */
     HS_BUSY_SKIP = 1, /* does nothing: HS_CANCELLED. To distinguish this from a failure, call hs_saver_busy first */
@@ -130,7 +131,8 @@ typedef struct hs_save_options {
     unsigned char reserved[3];
     hs_busy_policy busy; /* with background. 0: HS_BUSY_WAIT */
     int32_t reserved_busy;
-    int64_t copy_limit; /* with background: largest state to copy, in bytes; larger: foreground. 0, HS_NEVER: no limit */
+    int64_t copy_limit;  /* with background: largest state to copy, in bytes; larger: foreground. 0, HS_NEVER: no limit */
+    int64_t max_to_keep; /* as in hs_saver_options. 0: the saver's */
 } hs_save_options;
 #define HS_SAVE_OPTIONS(...) HS_OPTIONS(hs_save_options, __VA_ARGS__)
 
@@ -166,12 +168,17 @@ HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const cha
 /* The result of a background save. Frozen. */
 typedef struct hs_save_result {
     int64_t step;
-    hs_error error; /* code HS_OK: the checkpoint is on disk */
+    int64_t bytes;    /* of its variables and states */
+    int64_t write_ns; /* nanoseconds of writing, without the copy before */
+    hs_error error;   /* code HS_OK: the checkpoint is on disk */
 } hs_save_result;
-/* Returns true once per finished background save, with its result. If several finished, only the latest is reported. A
- * replaced save is not reported. `result` may be NULL. Never waits, as hs_saver_busy. The saver's other functions wait for
- * a save in progress, except with HS_BUSY_SKIP. */
-HS_API bool hs_saver_poll(hs_saver *saver, hs_save_result *result);
+/* Returns true once per finished background save, with its result. If several of one directory finished, only the latest is
+ * reported. A replaced save is not reported. Never waits, as hs_saver_busy. The saver's other functions wait for a save in
+ * progress, except with HS_BUSY_SKIP.
+ *
+ * prefix  with the directory of the save. NULL: of any
+ * result  may be NULL */
+HS_API bool hs_saver_poll(hs_saver *saver, const char *prefix, hs_save_result *result);
 /* Returns true while a background save is being written. */
 HS_API bool hs_saver_busy(const hs_saver *saver);
 HS_API void hs_saver_wait(hs_saver *saver);
@@ -180,10 +187,16 @@ HS_API void hs_saver_wait(hs_saver *saver);
  * it, and removes files of interrupted saves. Call it before restoring, to learn early that another process saves there
  * (HS_FAILED_PRECONDITION names it). Other errors: as hs_saver_save.
  *
- * The lock lasts until the saver is freed or saves elsewhere. Savers of one process share it; a forked child does not
- * inherit it. Without locks in the file system, the log has a warning. */
-HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
-/* Returns the prefix that was saved or restored last, valid until the next save or restore. NULL: none. */
+ * session  claims the directory for this session: until the saver is freed, saves of another session of this process there
+ *          fail with HS_FAILED_PRECONDITION, also of another saver. NULL: claims nothing
+ *
+ * The lock lasts until the saver is freed; without this call, until it saves elsewhere. Savers of one process share it; a
+ * forked child does not inherit it. Without locks in the file system, the log has a warning. */
+HS_API hs_code hs_saver_hold(hs_saver *saver, const hs_raw_session *session, const char *prefix, hs_error *err);
+/* A saver keeps a list of checkpoints, a last path and a lock for each directory. The next three functions tell of the one
+ * in which it has saved, or from which it has restored, last.
+ *
+ * Returns the prefix that was saved or restored last, valid until the next save or restore. NULL: none. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
 /* Returns the bytes of its variables and states. 0: not known. Waits for a background save. */
 HS_API int64_t hs_saver_last_bytes(const hs_saver *saver);

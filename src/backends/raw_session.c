@@ -160,7 +160,8 @@ void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend bac
                             .owner = owner,
                             .owner_ops = owner_ops,
                             .rank_count = 1,
-                            .saved_step = -1};
+                            .saved_step = -1,
+                            .branch_step = -1};
 }
 
 hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes config, hs_error *err)
@@ -288,14 +289,26 @@ static char *replace_path(hs_raw_session *raw, char *path)
     return before;
 }
 
-char *hs__raw_session_restored(hs_raw_session *raw, char *path)
+char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step)
 {
     begin_restored(raw);
-    raw->rolled_back = false;
-    int64_t step = hs_raw_session_global_step(raw, NULL);
-    if (step >= 0)
-        raw->saved_step = step;
+    raw->branch_step = step;
+    raw->branch_everywhere = false;
+    raw->unsaved = true;
+    int64_t now = hs_raw_session_global_step(raw, NULL);
+    if (now >= 0)
+        raw->saved_step = now;
     return replace_path(raw, path);
+}
+
+void hs__raw_session_restored_newest(hs_raw_session *raw)
+{
+    raw->branch_step = -1;
+}
+
+void hs__raw_session_saved(hs_raw_session *raw)
+{
+    raw->unsaved = false;
 }
 
 void hs__raw_session_reinitialized(hs_raw_session *raw)
@@ -306,13 +319,15 @@ void hs__raw_session_reinitialized(hs_raw_session *raw)
 void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step)
 {
     begin_restored(raw);
-    raw->rolled_back = step >= 0;
-    raw->rolled_back_to = step;
+    if (!raw->unsaved || raw->branch_step < 0 || step < raw->branch_step)
+        raw->branch_step = step;
+    raw->branch_everywhere = raw->unsaved = true;
     hs__free(&raw->env, replace_path(raw, NULL));
 }
 
 void hs__raw_session_forget_restore(hs_raw_session *raw)
 {
     hs__free(&raw->env, replace_path(raw, NULL));
+    raw->branch_step = -1;
     hs_error_clear(&raw->saves_refused);
 }

@@ -99,8 +99,9 @@ struct hs_raw_session {
     hs_error saves_refused;      /* the reason; HS_OK: saves are allowed */
     uint64_t moves;              /* number of times that the global step may have changed outside of the hooked run */
     int64_t saved_step;          /* of the newest complete checkpoint; -1: none */
-    bool rolled_back;            /* the last restore was from memory, */
-    int64_t rolled_back_to;      /* to this step; savers compare it with the steps that they have saved */
+    int64_t branch_step;         /* later checkpoints are of an abandoned branch of the training; -1: none are known */
+    bool branch_everywhere;      /* in each directory, after a restore from memory. Otherwise in that of restored_from */
+    bool unsaved;                /* nothing was saved since the last restore */
 };
 
 /* raw_session.c */
@@ -127,10 +128,15 @@ static inline void hs__raw_session_moved(hs_raw_session *raw)
 {
     raw->moves++;
 }
-/* Records a restore of the checkpoint `path`, which it adopts. Returns the previous path; free it with hs__free. */
-char *hs__raw_session_restored(hs_raw_session *raw, char *path);
+/* Records a restore of the checkpoint `path`, which it adopts. Later checkpoints in its directory are of an abandoned
+ * branch. `step`: in its name; -1: none. Returns the previous path; free it with hs__free. */
+char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step);
+/* After it: this was the newest intact checkpoint. Later ones are damaged, and of no branch. */
+void hs__raw_session_restored_newest(hs_raw_session *raw);
 /* Records that the variables were initialized again. */
 void hs__raw_session_reinitialized(hs_raw_session *raw);
+/* Records that a save contains the restored state. */
+void hs__raw_session_saved(hs_raw_session *raw);
 /* Records a restore from memory. step -1: unknown. */
 void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step);
 /* Drops the path of the last restore and the refusal of saves, before the session is opened again. */

@@ -24,15 +24,18 @@ typedef struct locked_file {
     dev_t device;
     ino_t inode;
     int descriptor;
-    size_t holds;  /* all that refer to this file. The last one closes the descriptor */
-    pid_t owner;   /* the process that has the lock; after a fork, not this process */
-    size_t owned;  /* holds of the owner. The last one releases the lock */
-    bool is_named; /* the owner is written in the file */
+    size_t holds;        /* all that refer to this file. The last one closes the descriptor */
+    pid_t owner;         /* the process that has the lock; after a fork, not this process */
+    size_t owned;        /* holds of the owner. The last one releases the lock */
+    bool is_named;       /* the owner is written in the file */
+    const void *session; /* which has claimed it; NULL: none */
+    size_t claims;       /* holds of the owner that have claimed it for this session */
 } locked_file;
 
 typedef struct {
     locked_file *file;
-    pid_t owner; /* if not this process: inherited by a fork, and not locked until hs__posix_lock acquires it */
+    pid_t owner;         /* if not this process: inherited by a fork, and not locked until hs__posix_lock acquires it */
+    const void *session; /* for which it claims the file; NULL: none */
 } posix_hold;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -113,7 +116,8 @@ static hs_code acquire(locked_file *file, const char *path, hs_error *err)
     }
     if (file->owner != process) {
         file->owner = process;
-        file->owned = 0;
+        file->owned = file->claims = 0;
+        file->session = NULL;
         file->is_named = false;
     }
     if (!file->is_named)
@@ -204,9 +208,33 @@ static void adopt(posix_hold *hold)
     hold->file->owned++;
 }
 
-static void release(const posix_hold *hold)
+static bool is_open_to(const locked_file *file, const void *session)
+{
+    return !file->session || file->session == session;
+}
+
+static bool claim(posix_hold *hold, const void *session)
 {
     locked_file *file = hold->file;
+    if (!is_open_to(file, session))
+        return false;
+    file->claims += !hold->session;
+    hold->session = file->session = session;
+    return true;
+}
+
+static void end_claim(posix_hold *hold)
+{
+    locked_file *file = hold->file;
+    if (hold->session && hold->owner == file->owner && --file->claims == 0)
+        file->session = NULL;
+    hold->session = NULL;
+}
+
+static void release(posix_hold *hold)
+{
+    locked_file *file = hold->file;
+    end_claim(hold);
     file->holds--;
     if (hold->owner == file->owner && --file->owned == 0 && file->owner == getpid()) {
         set_lock(file->descriptor, F_UNLCK);
@@ -221,12 +249,17 @@ static hs_code renew(posix_hold *hold, const char *path, hs_error *err)
     hs_code code = lock_named(path, &file, err);
     if (code)
         return code;
-    if (file != hold->file) { /* the old file was deleted or renamed */
-        file->holds++;
-        release(hold);
-        *hold = (posix_hold){.file = file};
+    const void *session = hold->session;
+    if (file == hold->file) {
+        adopt(hold);
+        return HS_OK;
     }
+    file->holds++; /* the old file was deleted or renamed */
+    release(hold);
+    *hold = (posix_hold){.file = file};
     adopt(hold);
+    if (session)
+        claim(hold, session);
     return HS_OK;
 }
 
@@ -270,8 +303,25 @@ void hs__posix_unlock(void *user, void *lock)
 bool hs__posix_lock_is_shared(const void *lock)
 {
     const posix_hold *hold = lock;
+    const locked_file *file = hold->file;
     lock_table();
-    bool shared = hold->owner == getpid() && hold->file->owner == hold->owner && hold->file->owned > 1;
+    bool shared = hold->owner == getpid() && file->owner == hold->owner && file->owned - file->claims > !hold->session;
     unlock_table();
     return shared;
+}
+
+bool hs__posix_lock_is_open_to(const void *lock, const void *session)
+{
+    lock_table();
+    bool open = is_open_to(((const posix_hold *)lock)->file, session);
+    unlock_table();
+    return open;
+}
+
+bool hs__posix_lock_claim(void *lock, const void *session)
+{
+    lock_table();
+    bool claimed = claim(lock, session);
+    unlock_table();
+    return claimed;
 }

@@ -39,6 +39,12 @@ bool hs__path_same(const char *path, const char *other)
     return length == directory_length(&other) && strncmp(path, other, length) == 0;
 }
 
+bool hs__path_is_in(const char *path, const char *directory)
+{
+    size_t length = directory_length(&path);
+    return length == hs__path_length_without_slashes(directory) && strncmp(path, directory, length) == 0;
+}
+
 char *hs__path_directory(const hs_env *env, const char *path)
 {
     const char *slash = strrchr(path, '/');

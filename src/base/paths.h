@@ -15,6 +15,8 @@ char *hs__path_directory(const hs_env *env, const char *path);
 const char *hs__path_base(const char *path);
 /* True if both paths name the same file of the same directory: "a" and "./a", "d/a" and "d//a". Links are not resolved. */
 bool hs__path_same(const char *path, const char *other);
+/* True if `directory` is that of the file `path`: "a" is in ".", "d//a" in "d". */
+bool hs__path_is_in(const char *path, const char *directory);
 /* The length of `path` without the slashes at its end: "run/" and "run" are one directory. */
 size_t hs__path_length_without_slashes(const char *path);
 

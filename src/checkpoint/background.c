@@ -14,16 +14,13 @@ struct hs__background {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool busy, quit;      /* under the lock. While busy, the worker owns the fields below; otherwise the session's thread */
-    atomic_bool cancel;   /* the save in progress is to be replaced */
-    atomic_bool reported; /* the caller has the result of the last save; true before the first */
+    bool busy, quit;    /* under the lock. While busy, the worker owns the fields below; otherwise the session's thread */
+    atomic_bool cancel; /* the save in progress is to be replaced */
 
     hs__snapshot snapshot;
-    char *prefix, *state_file;
-    hs_save_options options;
-    int64_t step;
-    bool replaces;  /* it replaced another save, and cannot be replaced itself */
-    hs_error error; /* the result */
+    hs__save_request request;  /* of the last save */
+    char *prefix, *state_file; /* of the request */
+    bool replaces;             /* it replaced another save, and cannot be replaced itself */
 };
 
 static bool is_cancelled(void *user)
@@ -37,16 +34,27 @@ static bool was_replaced(hs__background *b, hs_code code)
     return code == HS_CANCELLED && is_cancelled(b);
 }
 
+/* The result of a save in the directory, for hs_saver_poll. */
+static void set_result(hs__saver_directory *directory, int64_t step, int64_t began_ns, const hs_error *error)
+{
+    directory->result = (hs_save_result){.step = step,
+                                         .bytes = hs__saver_last_bytes(directory),
+                                         .write_ns = hs_env_monotonic_ns(&directory->saver->env) - began_ns,
+                                         .error = *error};
+    atomic_store_explicit(&directory->has_result, true, memory_order_release);
+}
+
 static void save_one(hs__background *b)
 {
     hs_error error = {0};
+    int64_t began_ns = hs_env_monotonic_ns(&b->saver->env);
     hs__snapshot_complete(&b->snapshot);
-    hs_code code = hs__save_snapshot(b->saver, &b->snapshot, b->prefix, b->step, &b->options, is_cancelled, b, &error);
+    hs_code code = hs__save_snapshot(&b->request, &b->snapshot, is_cancelled, b, &error);
     hs__normalize_error(code, "the save", &error);
     pthread_mutex_lock(&b->lock);
-    b->error = error;
     b->busy = false;
-    atomic_store_explicit(&b->reported, was_replaced(b, code), memory_order_release);
+    if (!was_replaced(b, code))
+        set_result(b->request.directory, b->request.step, began_ns, &error);
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }
@@ -89,7 +97,6 @@ static hs_code start(hs_saver *saver, hs_error *err)
     b->saver = saver;
     b->generation = hs__fork_generation();
     atomic_init(&b->cancel, false);
-    atomic_init(&b->reported, true);
     int result = hs__snapshot_init(&b->snapshot, &saver->env);
     if (!result && (result = pthread_mutex_init(&b->lock, NULL)))
         hs__snapshot_free(&b->snapshot);
@@ -146,78 +153,80 @@ static bool is_busy(hs__background *b)
 
 /* Applies the policy to a save in progress. On success the worker is idle, and *replaces says whether that save was
  * cancelled. */
-static hs_code apply_policy(hs__background *b, hs_busy_policy policy, bool *replaces, hs_error *err)
+static hs_code apply_policy(hs__background *b, const hs__saver_directory *directory, hs_busy_policy policy, bool *replaces,
+                            hs_error *err)
 {
     *replaces = false;
     if (!is_busy(b))
         return HS_OK;
-    if (policy == HS_BUSY_SKIP)
+    bool same = b->request.directory == directory;
+    if (policy == HS_BUSY_SKIP && same)
         return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this save is skipped", b->prefix,
-                            (long long)b->step);
-    if (policy == HS_BUSY_REPLACE && !b->replaces)
+                            (long long)b->request.step);
+    bool cancels = policy == HS_BUSY_REPLACE && same && !b->replaces;
+    if (cancels)
         atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
-    hs__background_wait(b->saver);
-    *replaces = was_replaced(b, b->error.code);
+    hs__background_wait(b->request.directory->saver);
+    *replaces = cancels && !atomic_load(&b->request.directory->has_result);
     return HS_OK;
 }
 
-static hs_code fill(hs__background *b, const hs__save_list *list, const char *prefix, int64_t step,
-                    const hs_save_options *options, hs_error *err)
+static hs_code fill(hs__background *b, const hs__save_request *request, const hs__save_list *list, hs_error *err)
 {
     const hs_env *env = &b->saver->env;
+    const hs_save_options *options = &request->options;
     free_names(b);
-    b->prefix = hs__strdup(env, prefix);
+    b->prefix = hs__strdup(env, request->prefix);
     b->state_file = options->state_file ? hs__strdup(env, options->state_file) : NULL;
     if (!b->prefix || (options->state_file && !b->state_file))
-        return hs__no_memory(err, strlen(prefix), "a path");
-    b->options = *options;
-    b->options.state_file = b->state_file;
-    b->step = step;
+        return hs__no_memory(err, strlen(request->prefix), "a path");
+    b->request = *request;
+    b->request.prefix = b->prefix;
+    b->request.options.state_file = b->state_file;
     hs__snapshot_options wanted = {.meta_saver = options->no_meta_graph ? NULL : b->saver, .overlap = options->overlap};
     return hs__snapshot_take(&b->snapshot, list, &wanted, err);
 }
 
 /* Saves in the foreground, and leaves the result for hs_saver_poll. */
-static hs_code save_now(hs__background *b, const hs__save_list *list, const char *prefix, int64_t step,
-                        const hs_save_options *options, hs_error *err)
+static hs_code save_now(const hs__save_request *request, const hs__save_list *list, hs_error *err)
 {
-    hs_code code = hs__save_session(b->saver, list, prefix, step, options, err);
-    if (code)
-        return code;
-    b->step = step;
-    hs_error_clear(&b->error);
-    atomic_store_explicit(&b->reported, false, memory_order_release);
-    return HS_OK;
-}
-
-hs_code hs__background_begin(hs_saver *saver, hs_busy_policy policy, bool *replaces, hs_error *err)
-{
-    hs_code code;
-    if (!saver->background && (code = start(saver, err)))
-        return code;
-    hs__background *b = saver->background;
-    if ((code = apply_policy(b, policy, replaces, err)) || atomic_load(&b->reported) || !b->error.code)
-        return code;
-    atomic_store(&b->reported, true); /* the caller has not polled it */
-    code = hs__error_copy(err, &b->error);
-    hs_error_prefix(err, "the previous save, of step %lld", (long long)b->step);
+    const hs_error none = {0};
+    hs_code code = hs__save_session(request, list, err);
+    if (!code) /* the caller was held for all of the time */
+        set_result(request->directory, request->step, hs_env_monotonic_ns(&request->directory->saver->env), &none);
     return code;
 }
 
-hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
-                            const hs_save_options *options, bool replaces, hs_error *err)
+hs_code hs__background_begin(hs__saver_directory *directory, hs_busy_policy policy, bool *replaces, hs_error *err)
 {
-    hs__background *b = saver->background;
+    hs_saver *saver = directory->saver;
     hs_code code;
-    if (saver->graph.saves || (options->copy_limit > 0 && list->bytes > (uint64_t)options->copy_limit))
-        return save_now(b, list, prefix, step, options, err);
-    if ((code = fill(b, list, prefix, step, options, err)))
+    if (!saver->background && (code = start(saver, err)))
+        return code;
+    if ((code = apply_policy(saver->background, directory, policy, replaces, err)) ||
+        !atomic_load(&directory->has_result) || !directory->result.error.code)
+        return code;
+    atomic_store(&directory->has_result, false); /* the caller has not polled it */
+    code = hs__error_copy(err, &directory->result.error);
+    hs_error_prefix(err, "the previous save, of step %lld", (long long)directory->result.step);
+    return code;
+}
+
+hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, bool replaces, hs_error *err)
+{
+    const hs_saver *saver = request->directory->saver;
+    hs__background *b = saver->background;
+    const int64_t limit = request->options.copy_limit;
+    hs_code code;
+    if (saver->graph.saves || (limit > 0 && list->bytes > (uint64_t)limit))
+        return save_now(request, list, err);
+    if ((code = fill(b, request, list, err)))
         return code;
     pthread_mutex_lock(&b->lock);
     b->busy = true;
     b->replaces = replaces;
     atomic_store(&b->cancel, false);
-    atomic_store(&b->reported, true); /* no result yet */
+    atomic_store(&request->directory->has_result, false); /* no result yet */
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
     return HS_OK;
@@ -228,14 +237,18 @@ bool hs_saver_busy(const hs_saver *saver)
     return saver && saver->background && !hs__background_is_inherited(saver) && is_busy(saver->background);
 }
 
-bool hs_saver_poll(hs_saver *saver, hs_save_result *result)
+bool hs_saver_poll(hs_saver *saver, const char *prefix, hs_save_result *result)
 {
-    hs__background *b = saver ? saver->background : NULL;
-    if (!b || hs__background_is_inherited(saver) || atomic_load_explicit(&b->reported, memory_order_acquire))
+    if (!saver || !saver->background || hs__background_is_inherited(saver))
         return false;
-    atomic_store(&b->reported, true);
+    hs__saver_directory *directory = prefix ? hs__saver_find_directory(saver, prefix) : saver->directories;
+    while (!prefix && directory && !atomic_load_explicit(&directory->has_result, memory_order_acquire))
+        directory = directory->next;
+    if (!directory || !atomic_load_explicit(&directory->has_result, memory_order_acquire))
+        return false;
     if (result)
-        *result = (hs_save_result){b->step, b->error};
+        *result = directory->result;
+    atomic_store(&directory->has_result, false);
     return true;
 }
 

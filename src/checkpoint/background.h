@@ -2,21 +2,21 @@
 #ifndef HS_CHECKPOINT_BACKGROUND_H
 #define HS_CHECKPOINT_BACKGROUND_H
 
+#include "checkpoint/save.h"
 #include "checkpoint/save_list.h"
-#include "checkpoint/saver.h"
 
 /* Background saves: a thread of the saver writes a snapshot, one at a time. During a save the saver belongs to the thread:
  * all other functions of the saver wait for it first. */
 
 typedef struct hs__background hs__background;
 
-/* Waits for a save in progress, or not, by the policy: CANCELLED if the new save is skipped. Sets *replaces for
- * hs__background_save. Returns the error of a previous save that was not polled. */
-hs_code hs__background_begin(hs_saver *saver, hs_busy_policy policy, bool *replaces, hs_error *err);
+/* Waits for a save in progress, or not, by the policy, which applies to saves in the same directory: CANCELLED if the new
+ * save is skipped. Sets *replaces for hs__background_save. Returns the error of a previous save in this directory that was
+ * not polled. */
+hs_code hs__background_begin(hs__saver_directory *directory, hs_busy_policy policy, bool *replaces, hs_error *err);
 /* After hs__background_begin: copies the variables and states of the list, or what must be copied immediately, and starts
- * the save. `options` are complete. */
-hs_code hs__background_save(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
-                            const hs_save_options *options, bool replaces, hs_error *err);
+ * the save. */
+hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, bool replaces, hs_error *err);
 /* True in a forked child, if the thread is its parent's. The saver may be in the middle of a save. */
 bool hs__background_is_inherited(const hs_saver *saver);
 /* Waits until no save is in progress. */

@@ -151,7 +151,7 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
     hs_code code = check_call("hs_checkpoint_manager_restore_or_initialize", manager, session, err);
     if (!code && given)
         code = hs__copy_restore_options(&options, &session->env, given, err);
-    if (code || (code = hs_saver_hold(manager->saver, manager->prefix, err)) ||
+    if (code || (code = hs_saver_hold(manager->saver, NULL, manager->prefix, err)) ||
         (code = hs__restore_newest(manager->saver, session, manager->directory, &options, NULL, &found, err)))
         return code;
     bool any = found != NULL;
@@ -207,7 +207,7 @@ static int record_file(void *user, const char *name)
  * adds one before the save. */
 static hs_code find_numbers(hs_checkpoint_manager *manager, hs_error *err)
 {
-    hs_code code = manager->searched ? HS_OK : hs_saver_hold(manager->saver, manager->prefix, err);
+    hs_code code = manager->searched ? HS_OK : hs_saver_hold(manager->saver, NULL, manager->prefix, err);
     if (code || manager->searched)
         return code;
     code = hs__list(&manager->saver->env, manager->directory, record_file, manager, err);

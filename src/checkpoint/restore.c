@@ -579,27 +579,28 @@ hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *se
 /* The facts that saver and session record about a restore. Allocated before the first change, so that recording cannot
  * fail. */
 typedef struct {
+    hs__saver_directory *directory;
     char *last_path, *restored_from;
 } restore_record;
 
-static hs_code prepare_record(restore_record *record, const hs_saver *saver, const hs_raw_session *session,
-                              const char *prefix, hs_error *err)
+static hs_code prepare_record(restore_record *record, hs_saver *saver, const hs_raw_session *session, const char *prefix,
+                              hs_error *err)
 {
+    if (!(record->directory = hs__saver_use_directory(saver, prefix, err)))
+        return HS_RESOURCE_EXHAUSTED;
     record->last_path = hs__strdup(&saver->env, prefix);
     record->restored_from = hs__strdup(&session->env, prefix);
     return record->last_path && record->restored_from ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
 }
 
-static void record_restore(restore_record *record, hs_saver *saver, hs_raw_session *session)
+static void record_restore(restore_record *record, const hs_saver *saver, hs_raw_session *session)
 {
-    char *before = saver->last_path;
-    saver->last_path = record->last_path;
+    hs__saver_directory *directory = record->directory;
+    char *before = directory->last_path;
+    directory->last_path = record->last_path;
     record->last_path = before;
-    saver->last_bytes = hs__expected_bytes(&saver->selection, session);
-    saver->restored = true;
-    saver->rolled_back = false;
-    saver->rollback_session = NULL;
-    record->restored_from = hs__raw_session_restored(session, record->restored_from);
+    directory->last_bytes = hs__expected_bytes(&saver->selection, session);
+    record->restored_from = hs__raw_session_restored(session, record->restored_from, hs__step_in(directory->last_path));
 }
 
 /* A misspelled name must not be ignored. */
@@ -626,7 +627,7 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
                     hs__restore_fault *fault, hs_error *err)
 {
     hs__bundle_reader reader;
-    restore_record record = {NULL, NULL};
+    restore_record record = {NULL, NULL, NULL};
     *fault = HS__FAULT_OF_THE_MODEL;
     hs__background_wait(saver);
     hs_code code;

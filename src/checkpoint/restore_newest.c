@@ -137,7 +137,7 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
             code = others->accept(others->user, all->paths[i], &fault, &cause);
         if (!code) {
             *chosen = i;
-            saver->restored = false; /* later ones are damaged, not an abandoned branch, and expire as usual */
+            hs__raw_session_restored_newest(session);
             return HS_OK;
         }
         if (fault == HS__FAULT_OF_THE_MODEL || !hs__is_damage(&cause))
@@ -155,10 +155,10 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
 }
 
 /* Copies metric, pin and time from the state file. */
-static void copy_attributes(hs_saver *saver, const hs__kept_checkpoint *known)
+static void copy_attributes(hs__saver_directory *to, const hs__kept_checkpoint *known)
 {
-    for (size_t i = 0; i < saver->n_kept; i++) {
-        hs__kept_checkpoint *kept = &saver->kept[i];
+    for (size_t i = 0; i < to->n_kept; i++) {
+        hs__kept_checkpoint *kept = &to->kept[i];
         if (strcmp(hs__path_base(kept->path), hs__path_base(known->path)) != 0)
             continue;
         kept->metric = known->metric;
@@ -168,10 +168,10 @@ static void copy_attributes(hs_saver *saver, const hs__kept_checkpoint *known)
     }
 }
 
-static void copy_all_attributes(hs_saver *saver, const hs__checkpoint_state *state)
+static void copy_all_attributes(hs__saver_directory *to, const hs__checkpoint_state *state)
 {
     for (size_t i = 0; i < state->n; i++)
-        copy_attributes(saver, &state->kept[i]);
+        copy_attributes(to, &state->kept[i]);
 }
 
 /* The checkpoints of the state file become the saver's list, so that they expire. Damaged ones expire first, so that they
@@ -180,20 +180,23 @@ static void copy_all_attributes(hs_saver *saver, const hs__checkpoint_state *sta
 static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoint_state *state, size_t chosen,
                      hs_error *err)
 {
-    const char **paths = hs__alloc(&saver->env, all->n + 1, sizeof *paths);
+    hs__saver_directory *to = hs__saver_use_directory(saver, all->paths[chosen], err);
+    const char **paths = to ? hs__alloc(&saver->env, all->n + 1, sizeof *paths) : NULL;
     if (!paths)
-        return hs__no_memory(err, all->n * sizeof *paths, "the list of checkpoints");
+        return to ? hs__no_memory(err, all->n * sizeof *paths, "the list of checkpoints") : HS_RESOURCE_EXHAUSTED;
     size_t n = 0;
     for (size_t i = 0; i < chosen && i < all->named; i++)
-        paths[n++] = all->paths[i];
+        if (hs__path_is_in(all->paths[i], to->path))
+            paths[n++] = all->paths[i];
     for (size_t i = all->named; i-- > chosen + 1;)
-        paths[n++] = all->paths[i];
+        if (hs__path_is_in(all->paths[i], to->path))
+            paths[n++] = all->paths[i];
     paths[n] = all->paths[chosen];
-    hs_code code = hs__saver_keep_existing(saver, paths, err);
+    hs_code code = hs__saver_keep_existing(to, paths, err);
     hs__free(&saver->env, paths);
-    copy_all_attributes(saver, state);
+    copy_all_attributes(to, state);
     if (state->last_preserved > 0)
-        saver->last_preserved = state->last_preserved;
+        to->last_preserved = state->last_preserved;
     return code;
 }
 
@@ -235,8 +238,8 @@ static hs_code adopt_restored(hs_saver *saver, candidates *all, const char *pref
         chosen++;
     if (!code && chosen == all->n)
         code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: checkpoint '%s' does not exist", prefix);
-    if (!code && !(code = adopt(saver, all, &state, chosen, err)) && !(code = hs__saver_set_last(saver, prefix, err)))
-        saver->restored = true;
+    if (!code && !(code = adopt(saver, all, &state, chosen, err)))
+        code = hs__saver_set_last(saver->directories, prefix, err);
     hs__checkpoint_state_free(&state);
     return code;
 }
@@ -258,17 +261,13 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
 }
 
 /* A state file that cannot be read now is an error: a pin could be lost, and then the checkpoint. */
-static hs_code read_attributes(hs_saver *saver, const char *newest, hs_error *err)
+static hs_code read_attributes(hs__saver_directory *to, hs_error *err)
 {
     hs__checkpoint_state state;
     hs_error cause = {0};
-    char *directory = hs__path_directory(&saver->env, newest);
-    if (!directory)
-        return hs__no_memory(err, strlen(newest), "a path");
-    hs_code code = hs__checkpoint_state_read(&state, &saver->env, directory, saver->state_file, &cause);
-    hs__free(&saver->env, directory);
+    hs_code code = hs__checkpoint_state_read(&state, &to->saver->env, to->path, to->state_file, &cause);
     if (!code)
-        copy_all_attributes(saver, &state);
+        copy_all_attributes(to, &state);
     hs__checkpoint_state_free(&state);
     return code && !hs__is_damage(&cause) ? hs__error_copy(err, &cause) : HS_OK;
 }
@@ -279,8 +278,12 @@ hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *er
     if (!saver)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: saver is NULL");
     hs__background_wait(saver);
-    hs_code code = paths ? hs__saver_keep_existing(saver, paths, err) : HS_OK;
-    if (!code && saver->n_kept)
-        code = read_attributes(saver, saver->kept[saver->n_kept - 1].path, err);
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && paths && paths[i]; i++) {
+        hs__saver_directory *to = hs__saver_use_directory(saver, paths[i], err);
+        code = to ? hs__saver_keep_existing(to, HS_NAMES(paths[i]), err) : HS_RESOURCE_EXHAUSTED;
+    }
+    if (!code && saver->directories && saver->directories->n_kept)
+        code = read_attributes(saver->directories, err);
     return code;
 }

@@ -253,6 +253,8 @@ static void shards_close(hs__shards *shards)
 }
 
 typedef struct {
+    const hs__save_request *request;
+    hs__saver_directory *directory;
     hs_saver *saver;
     const hs__save_list *list;    /* saves the session's values; */
     const hs__snapshot *snapshot; /* not NULL: saves this instead */
@@ -263,11 +265,11 @@ typedef struct {
     const char *base; /* file name of the prefix, without the step */
     hs__new_checkpoint files;
     bool nonfinite;
-    int64_t resumed_from_step; /* the step that was restored before; -1: none, or none of this series */
 } save;
 
-static hs_code check_collision(const save *s, const hs_save_options *options, hs_error *err)
+static hs_code check_collision(const save *s, hs_error *err)
 {
+    const hs_save_options *options = &s->request->options;
     const char *state_file = options->state_file ? options->state_file : "checkpoint";
     if (options->no_state_file || strcmp(hs__path_base(s->files.prefix), state_file) != 0)
         return HS_OK;
@@ -517,158 +519,119 @@ static hs_code write_meta(save *s, hs_error *err)
     return code;
 }
 
-/* A state file lists only checkpoints of its directory. Others leave the list, and are not deleted. */
-static void drop_other_directories(save *s)
+static hs_code record_state_file(hs__saver_directory *directory, const char *name, hs_error *err)
 {
-    hs_saver *saver = s->saver;
-    size_t n = 0;
-    for (size_t i = 0; i < saver->n_kept; i++) {
-        char *directory = hs__path_directory(s->env, saver->kept[i].path);
-        if (directory && strcmp(directory, s->files.directory) != 0)
-            hs__free(s->env, saver->kept[i].path);
-        else
-            saver->kept[n++] = saver->kept[i];
-        hs__free(s->env, directory);
-    }
-    saver->n_kept = n;
-}
-
-static hs_code record_state_file(hs_saver *saver, const char *name, hs_error *err)
-{
-    char *copy = hs__strdup(&saver->env, name ? name : "checkpoint");
+    const hs_env *env = &directory->saver->env;
+    char *copy = hs__strdup(env, name ? name : "checkpoint");
     if (!copy)
         return hs__no_memory(err, 1, "a name");
-    hs__free(&saver->env, saver->state_file);
-    saver->state_file = copy;
+    hs__free(env, directory->state_file);
+    directory->state_file = copy;
     return HS_OK;
 }
 
-/* Once the checkpoint exists, the saver deletes it when it expires, even if the rest of the save fails. */
-static hs_code keep(save *s, const hs_save_options *options, hs_error *err)
+/* The checkpoint exists. The saver deletes it when it expires, even if the rest of the save fails. Checkpoints of an
+ * abandoned branch leave the list, so that step 4 renames them. */
+static hs_code keep(const save *s, hs_error *err)
 {
+    const hs__save_request *request = s->request;
     hs__kept_checkpoint newest = {.path = s->files.prefix,
                                   .timestamp = (double)hs_env_realtime_ns(s->env) / 1e9,
-                                  .metric = options->has_metric ? options->metric : (double)NAN};
-    drop_other_directories(s);
-    return hs__saver_keep(s->saver, &newest, err);
+                                  .metric = request->options.has_metric ? request->options.metric : (double)NAN};
+    if (request->branch_step >= 0) {
+        hs__saver_drop_later(s->directory, s->base, request->branch_step);
+        s->directory->held.branch_clear = false;
+    }
+    s->directory->opened = request->opened;
+    s->directory->restores = request->restores;
+    return hs__saver_keep(s->directory, &newest, err);
+}
+
+/* Step 4. Once for each lock, as no other process saves there meanwhile; and once after a restore. */
+static hs_code abandon_branch(const save *s, hs_error *err)
+{
+    hs__held_directory *held = &s->directory->held;
+    int64_t from = s->request->branch_step, step = s->request->step;
+    if (step < 0 || (held->branch_clear && from < 0))
+        return HS_OK;
+    hs_code code = hs__abandon_later(held, s->env, s->base, from >= 0 && from < step ? from : step, err);
+    held->branch_clear = !code;
+    held->needs_sweep = code;
+    return code;
 }
 
 /* Steps 5 and 6. */
-static hs_code make_newest(save *s, const hs_save_options *options, hs_error *err)
+static hs_code make_newest(const save *s, hs_error *err)
 {
-    hs_saver *saver = s->saver;
-    hs_code code = record_state_file(saver, options->state_file, err);
+    const hs_save_options *options = &s->request->options;
+    hs_code code = record_state_file(s->directory, options->state_file, err);
     if (code)
         return code;
-    size_t n_expired = hs__expire(saver);
-    if (!(code = hs__saver_write_state_file(saver, s->files.directory, s->files.prefix, n_expired, err)))
-        hs__delete_expired(saver, n_expired);
+    size_t n_expired = hs__expire(s->directory, options->max_to_keep ? options->max_to_keep : s->saver->max_to_keep);
+    if (!(code = hs__saver_write_state_file(s->directory, s->files.prefix, n_expired, err)))
+        hs__delete_expired(s->directory, n_expired);
     return code;
-}
-
-/* Step 4. Once for each lock, as no other process saves there meanwhile; and once after a restore or rollback. */
-static hs_code abandon_branch(save *s, int64_t step, hs_error *err)
-{
-    hs_saver *saver = s->saver;
-    int64_t from = s->resumed_from_step;
-    if (step < 0 || (saver->held.branch_clear && from < 0))
-        return HS_OK;
-    int64_t last = from >= 0 && from < step ? from : step;
-    hs_code code = hs__abandon_later(&saver->held, s->env, s->base, last, err);
-    saver->held.branch_clear = !code;
-    saver->held.needs_sweep = code;
-    return code;
-}
-
-/* The step that was restored from this series since the last save, or the earlier one of a rollback. -1: neither. */
-static int64_t find_resumed_step(const save *s)
-{
-    const hs_saver *saver = s->saver;
-    const char *from = saver->restored && saver->last_path ? hs__path_base(saver->last_path) : NULL;
-    int64_t step = -1;
-    if (from && strncmp(from, s->base, strlen(s->base)) == 0 && from[strlen(s->base)] == '-')
-        step = hs__step_in(from);
-    return saver->rolled_back && (step < 0 || saver->rolled_back_to < step) ? saver->rolled_back_to : step;
-}
-
-/* Checkpoints later than the restored one belong to an abandoned branch: they leave the list. */
-static void drop_superseded(save *s)
-{
-    hs_saver *saver = s->saver;
-    size_t length = strlen(s->base), n = 0;
-    s->resumed_from_step = find_resumed_step(s);
-    saver->restored = saver->rolled_back = false;
-    if (s->resumed_from_step < 0)
-        return;
-    for (size_t i = 0; i < saver->n_kept; i++) {
-        const char *kept = hs__path_base(saver->kept[i].path);
-        if (strncmp(kept, s->base, length) == 0 && strrchr(kept, '-') == kept + length &&
-            hs__step_in(kept) > s->resumed_from_step)
-            hs__free(s->env, saver->kept[i].path);
-        else
-            saver->kept[n++] = saver->kept[i];
-    }
-    saver->n_kept = n;
-    saver->held.branch_clear = false;
 }
 
 /* Steps 1 to 3. */
-static hs_code write_checkpoint(save *s, const hs_save_options *options, hs_error *err)
+static hs_code write_checkpoint(save *s, hs_error *err)
 {
     hs_code code;
-    if (!(code = write_bundle(s, err)) && (options->no_meta_graph || !(code = write_meta(s, err))) &&
+    if (!(code = write_bundle(s, err)) && (s->request->options.no_meta_graph || !(code = write_meta(s, err))) &&
         !(code = check_wanted(s, err)) && !(code = hs__new_checkpoint_commit(&s->files, err)))
         return HS_OK;
     hs__new_checkpoint_discard(&s->files);
     return code;
 }
 
-static hs_code save_all(save *s, int64_t step, const hs_save_options *options, hs_error *err)
+static hs_code save_all(save *s, hs_error *err)
 {
+    const hs_save_options *options = &s->request->options;
     hs_code code;
-    if ((code = check_collision(s, options, err)) || (code = hs__make_directory_for(s->env, s->files.prefix, err)) ||
-        (code = hs__hold_directory(&s->saver->held, s->env, s->files.directory, s->base, err)))
+    if ((code = check_collision(s, err)) || (code = hs__make_directory_for(s->env, s->files.prefix, err)) ||
+        (code = hs__saver_hold_directory(s->directory, s->base, s->request->session, err)))
         return code;
     if (!options->no_state_file)
-        hs__finish_deleting(&s->saver->held, s->env, options->state_file);
+        hs__finish_deleting(&s->directory->held, s->env, options->state_file);
     if ((code = check_space(s, err)))
         return code;
-    s->resumed_from_step = -1;
-    code = write_checkpoint(s, options, err);
+    code = write_checkpoint(s, err);
     if (s->files.named && !options->no_state_file) {
-        drop_superseded(s);
-        hs_code kept = keep(s, options, code ? NULL : err);
+        hs_code kept = keep(s, code ? NULL : err);
         code = code ? code : kept;
     }
-    if (code || (code = hs__saver_set_last(s->saver, s->files.prefix, err)))
+    if (code || (code = hs__saver_set_last(s->directory, s->files.prefix, err)))
         return code;
-    s->saver->last_bytes = s->needed;
-    if (options->no_state_file || (code = abandon_branch(s, step, err)))
+    s->directory->last_bytes = s->needed;
+    if (options->no_state_file || (code = abandon_branch(s, err)))
         return code;
-    return make_newest(s, options, err);
+    return make_newest(s, err);
 }
 
-static hs_code save_to(save *s, const char *prefix, int64_t step, const hs_save_options *options, hs_error *err)
+static hs_code save_to(save *s, hs_error *err)
 {
+    const hs__save_request *request = s->request;
+    s->directory = request->directory;
+    s->saver = s->directory->saver;
     s->env = &s->saver->env;
-    s->base = hs__path_base(prefix);
-    hs_code code = hs__new_checkpoint_begin(&s->files, s->env, prefix, step, err);
+    s->base = hs__path_base(request->prefix);
+    hs_code code = hs__new_checkpoint_begin(&s->files, s->env, request->prefix, request->step, err);
     if (!code)
-        code = save_all(s, step, options, err);
+        code = save_all(s, err);
     hs__new_checkpoint_free(&s->files);
     return code;
 }
 
-hs_code hs__save_session(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
-                         const hs_save_options *options, hs_error *err)
+hs_code hs__save_session(const hs__save_request *request, const hs__save_list *list, hs_error *err)
 {
-    save s = {.saver = saver, .list = list, .needed = list->bytes};
-    return save_to(&s, prefix, step, options, err);
+    save s = {.request = request, .list = list, .needed = list->bytes};
+    return save_to(&s, err);
 }
 
-hs_code hs__save_snapshot(hs_saver *saver, const hs__snapshot *snapshot, const char *prefix, int64_t step,
-                          const hs_save_options *options, bool (*cancelled)(void *user), void *user, hs_error *err)
+hs_code hs__save_snapshot(const hs__save_request *request, const hs__snapshot *snapshot, bool (*cancelled)(void *user),
+                          void *user, hs_error *err)
 {
-    save s = {.saver = saver, .snapshot = snapshot, .needed = snapshot->bytes, .cancelled = cancelled, .cancel_user = user};
-    return save_to(&s, prefix, step, options, err);
+    save s = {
+        .request = request, .snapshot = snapshot, .needed = snapshot->bytes, .cancelled = cancelled, .cancel_user = user};
+    return save_to(&s, err);
 }

@@ -5,14 +5,25 @@
 #include "checkpoint/saver.h"
 #include "checkpoint/snapshot.h"
 
-/* One save, by the protocol in saver.h. `options` are complete. */
+/* What is saved, and where. */
+typedef struct hs__save_request {
+    hs__saver_directory *directory; /* of the prefix */
+    const char *prefix;
+    int64_t step;
+    hs_save_options options; /* complete */
+    int64_t branch_step;     /* later checkpoints are of an abandoned branch; -1: none are known */
+    uint64_t opened;         /* of the session, as in hs__saver_directory */
+    int64_t restores;
+    const void *session; /* its address */
+} hs__save_request;
+
+/* One save, by the protocol in saver.h. */
 
 /* Saves the variables and states of a list. */
-hs_code hs__save_session(hs_saver *saver, const hs__save_list *list, const char *prefix, int64_t step,
-                         const hs_save_options *options, hs_error *err);
+hs_code hs__save_session(const hs__save_request *request, const hs__save_list *list, hs_error *err);
 /* Saves a snapshot. `cancelled` is called from time to time until the checkpoint exists. If it returns true, the save ends
  * with CANCELLED. */
-hs_code hs__save_snapshot(hs_saver *saver, const hs__snapshot *snapshot, const char *prefix, int64_t step,
-                          const hs_save_options *options, bool (*cancelled)(void *user), void *user, hs_error *err);
+hs_code hs__save_snapshot(const hs__save_request *request, const hs__snapshot *snapshot, bool (*cancelled)(void *user),
+                          void *user, hs_error *err);
 
 #endif

@@ -6,20 +6,12 @@
 #include "base/forks.h"
 #include "checkpoint/background.h"
 #include "checkpoint/rank_states.h"
+#include "checkpoint/commit.h"
 #include "checkpoint/save.h"
 #include "replicas/group.h"
 
 #include <math.h>
 #include <string.h>
-
-static bool is_kept(void *user, const char *path)
-{
-    const hs_saver *saver = user;
-    for (size_t i = 0; i < saver->n_kept; i++)
-        if (hs__path_same(saver->kept[i].path, path))
-            return true;
-    return false;
-}
 
 static hs_code check_saver_options(const hs_saver_options *options, hs_error *err)
 {
@@ -59,10 +51,9 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
         .keep_best = options.keep_best,
         .larger_is_better = options.larger_is_better,
         .keep_every_secs = options.keep_checkpoint_every_n_hours * 3600,
-        .last_preserved = (double)hs_env_realtime_ns(&env) / 1e9, /* the first one is kept an interval from now */
+        .created = (double)hs_env_realtime_ns(&env) / 1e9, /* the first one is kept an interval from now */
         .nonfinite = options.nonfinite,
         .shards = options.shards ? (int32_t)options.shards : 1,
-        .held = {.is_kept = is_kept, .user = saver},
     };
     if (hs__selection_init(&saver->selection, &saver->env, options.variables, options.names, err) ||
         hs__graph_saver_init(&saver->graph, &saver->env, &options, err)) {
@@ -80,42 +71,35 @@ void hs_saver_free(hs_saver *saver)
     hs_env env = saver->env;
     hs__background_free(saver);
     hs__graph_saver_free(&saver->graph);
-    hs__release_directory(&saver->held, &env);
-    for (size_t i = 0; i < saver->n_kept; i++)
-        hs__free(&env, saver->kept[i].path);
-    hs__free(&env, saver->kept);
-    hs__free(&env, saver->last_path);
-    hs__free(&env, saver->state_file);
+    hs__saver_free_directories(saver);
     hs__selection_free(&saver->selection, &env);
     hs__free(&env, saver);
 }
 
-void hs__saver_set_max_to_keep(hs_saver *saver, int64_t max_to_keep)
+/* The directory that was used last; NULL: none. */
+static const hs__saver_directory *last_directory(const hs_saver *saver)
 {
-    hs__background_wait(saver);
-    saver->max_to_keep = max_to_keep;
+    if (saver)
+        hs__background_wait(saver);
+    return saver ? saver->directories : NULL;
 }
 
 const char *hs_saver_last_path(const hs_saver *saver)
 {
-    if (saver)
-        hs__background_wait(saver);
-    return saver ? saver->last_path : NULL;
+    const hs__saver_directory *last = last_directory(saver);
+    return last ? last->last_path : NULL;
 }
 
 int64_t hs_saver_last_bytes(const hs_saver *saver)
 {
-    if (!saver)
-        return 0;
-    hs__background_wait(saver);
-    return saver->last_bytes < INT64_MAX ? (int64_t)saver->last_bytes : 0;
+    const hs__saver_directory *last = last_directory(saver);
+    return last ? hs__saver_last_bytes(last) : 0;
 }
 
 const char *hs_saver_checkpoint(const hs_saver *saver, size_t index)
 {
-    if (saver)
-        hs__background_wait(saver);
-    return saver && index < saver->n_kept ? saver->kept[index].path : NULL;
+    const hs__saver_directory *last = last_directory(saver);
+    return last && index < last->n_kept ? last->kept[index].path : NULL;
 }
 
 /* Saving. */
@@ -129,6 +113,10 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_save_options.copy_limit is %lld; it must be at least 0, or HS_NEVER for no limit",
                             (long long)options->copy_limit);
+    if (options->max_to_keep < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_save_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
+                            (long long)options->max_to_keep);
     if (options->overlap && !options->background)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.overlap is set, but background is not");
     if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
@@ -137,53 +125,65 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
     return HS_OK;
 }
 
-/* Records that the session was rolled back to a snapshot: checkpoints after that step belong to an abandoned branch. */
-static void record_rollback(hs_saver *saver, const hs_raw_session *session)
+/* The step after which checkpoints BASE-STEP of the directory are of an abandoned branch: if this session was restored
+ * since it last saved there, the restored step; if it saves there for the first time, and was not restored from there, the
+ * step that it saves. -1: there are no such checkpoints. */
+static int64_t find_branch_step(const hs__saver_directory *directory, const hs_raw_session *session, const char *base,
+                                int64_t step)
 {
-    if (!session->rolled_back)
-        saver->rollback_session = NULL; /* another session may get its address later */
-    if (!session->rolled_back || (saver->rollback_session == session && saver->rollback_generation == session->restores))
-        return;
-    hs__background_wait(saver);
-    saver->rollback_session = session;
-    saver->rollback_generation = session->restores;
-    if (!saver->rolled_back || saver->rolled_back_to >= session->rolled_back_to)
-        saver->rolled_back_to = session->rolled_back_to;
-    saver->rolled_back = true;
+    const char *from = session->restored_from;
+    const size_t length = strlen(base);
+    bool same_session = directory->opened == session->opened;
+    if (same_session && directory->restores == session->restores)
+        return -1;
+    bool from_here = from && hs__path_is_in(from, directory->path) && strncmp(hs__path_base(from), base, length) == 0 &&
+                     hs__path_base(from)[length] == '-';
+    if (session->branch_step >= 0 && (from_here || session->branch_everywhere))
+        return session->branch_step;
+    return same_session || from_here ? -1 : step;
 }
 
-/* The list is made when no save is in progress, because the session may have changed while waiting for the earlier save. */
-static hs_code save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                    const hs_save_options *options, hs_error *err)
+/* List and branch are found when no save is in progress, because the session may have changed while waiting for the earlier
+ * save. */
+static hs_code save(hs__save_request *request, hs_raw_session *session, hs_error *err)
 {
+    hs_saver *saver = request->directory->saver;
+    const bool background = request->options.background;
     bool replaces = false;
     hs__save_list list;
     hs_code code = HS_OK;
-    if (!options->background)
-        hs__background_wait(saver);
-    else if ((code = hs__background_begin(saver, options->busy, &replaces, err)))
+    if (background && (code = hs__background_begin(request->directory, request->options.busy, &replaces, err)))
         return code;
+    request->branch_step = find_branch_step(request->directory, session, hs__path_base(request->prefix), request->step);
     if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err))) {
         hs__save_list_log_unallocated(&list);
-        if (options->background)
-            code = hs__background_save(saver, &list, prefix, step, options, replaces, err);
-        else if (!(code = hs__save_session(saver, &list, prefix, step, options, err)))
-            hs_error_clear(err);
+        code = background ? hs__background_save(request, &list, replaces, err) : hs__save_session(request, &list, err);
     }
     hs__save_list_free(&list);
+    if (!code && !request->options.no_state_file)
+        hs__raw_session_saved(session);
+    if (!code && !background)
+        hs_error_clear(err);
     return code;
 }
 
 static hs_code check_and_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                               const hs_save_options *given, hs_error *err)
 {
-    hs_save_options options = HS_INIT(hs_save_options);
+    hs__save_request request = {.prefix = prefix,
+                                .step = step,
+                                .options = HS_INIT(hs_save_options),
+                                .opened = session->opened,
+                                .restores = session->restores,
+                                .session = session};
     hs_code code;
-    if ((given && (code = HS_STRUCT_TAKE(hs_save_options, copy_limit, &options, given, err))) ||
-        (code = check_options(&options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
+    if ((given && (code = HS_STRUCT_TAKE(hs_save_options, max_to_keep, &request.options, given, err))) ||
+        (code = check_options(&request.options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
         return code;
-    record_rollback(saver, session);
-    return save(saver, session, prefix, step, &options, err);
+    if (!request.options.background)
+        hs__background_wait(saver);
+    request.directory = hs__saver_use_directory(saver, prefix, err);
+    return request.directory ? save(&request, session, err) : HS_RESOURCE_EXHAUSTED;
 }
 
 /* All ranks send their states to the chief, which saves. Its result is the result of all. */
@@ -215,84 +215,69 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
                           : check_and_save(saver, session, prefix, step, options, err);
 }
 
-hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
+hs_code hs_saver_hold(hs_saver *saver, const hs_raw_session *session, const char *prefix, hs_error *err)
 {
     if (!saver || !prefix || !*hs__path_base(prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_hold: %s",
                             saver ? "prefix has no file name" : "saver is NULL");
     hs__background_wait(saver);
-    hs__new_checkpoint files;
+    hs__saver_directory *directory = hs__saver_use_directory(saver, prefix, err);
     hs_code code;
-    if (!(code = hs__new_checkpoint_begin(&files, &saver->env, prefix, -1, err)) &&
-        !(code = hs__make_directory_for(&saver->env, prefix, err)))
-        code = hs__hold_directory(&saver->held, &saver->env, files.directory, hs__path_base(prefix), err);
-    hs__new_checkpoint_free(&files);
-    if (!code)
-        hs_error_clear(err);
-    return code;
+    if (!directory)
+        return HS_RESOURCE_EXHAUSTED;
+    if ((code = hs__make_directory_for(&saver->env, prefix, err)) ||
+        (code = hs__saver_hold_directory(directory, hs__path_base(prefix), session, err)))
+        return code;
+    directory->stays_held = true;
+    if (session)
+        hs__lock_claim(&saver->env, directory->held.lock, session);
+    hs_error_clear(err);
+    return HS_OK;
 }
 
 /* Pinning. */
 
-static size_t find_kept(const hs_saver *saver, const char *path)
+static hs__kept_checkpoint *find_kept(const hs__saver_directory *directory, const char *path)
 {
-    size_t at = 0;
-    while (at < saver->n_kept && !hs__path_same(saver->kept[at].path, path))
-        at++;
-    return at;
+    for (size_t i = 0; i < directory->n_kept; i++)
+        if (hs__path_same(directory->kept[i].path, path))
+            return &directory->kept[i];
+    return NULL;
 }
 
-static hs_code check_in_directory(const hs_saver *saver, const char *prefix, int64_t *modified_ns, hs_error *err)
+/* With HS_NEVER, the list has only the newest checkpoint and the pinned ones. Adds another one of the directory, before the
+ * newest and in the order of the steps, so that its pin can be written to the state file. */
+static hs_code add_to_list(hs__saver_directory *directory, const char *prefix, hs_error *err)
 {
-    const hs_env *env = &saver->env;
-    const char *newest = saver->kept[saver->n_kept - 1].path;
-    char *directory = hs__path_directory(env, newest);
-    char *path = directory ? hs__path_join(env, directory, hs__path_base(prefix)) : NULL;
-    hs_code code = HS_NOT_FOUND;
-    if (!path)
-        code = hs__no_memory(err, strlen(newest), "a path");
-    else if (hs__path_same(path, prefix))
-        code = hs_checkpoint_mtime(env, path, modified_ns, err);
-    hs__free(env, directory);
-    hs__free(env, path);
-    return code;
-}
-
-/* With HS_NEVER, the list has only the newest checkpoint and the pinned ones. Adds another one of the same directory,
- * before the newest and in the order of the steps, so that its pin can be written to the state file. */
-static hs_code add_to_list(hs_saver *saver, const char *prefix, hs_error *err)
-{
-    size_t last = saver->n_kept - 1, at = 0;
-    hs__kept_checkpoint added = {.path = (char *)prefix, .metric = (double)NAN};
+    size_t last = directory->n_kept - 1, at = 0;
+    hs__kept_checkpoint added = {.path = (char *)prefix, .metric = (double)NAN}, *kept;
     int64_t modified_ns;
-    hs_code code = check_in_directory(saver, prefix, &modified_ns, err);
+    hs_code code = hs_checkpoint_mtime(&directory->saver->env, prefix, &modified_ns, err);
     if (code)
         return code;
     added.timestamp = (double)modified_ns / 1e9;
-    if ((code = hs__saver_keep(saver, &added, err)))
+    if ((code = hs__saver_keep(directory, &added, err)))
         return code;
-    while (at < last && hs__step_in(saver->kept[at].path) < hs__step_in(prefix))
+    kept = directory->kept;
+    while (at < last && hs__step_in(kept[at].path) < hs__step_in(prefix))
         at++;
-    added = saver->kept[last + 1];
-    memmove(saver->kept + at + 1, saver->kept + at, (last + 1 - at) * sizeof added);
-    saver->kept[at] = added;
+    added = kept[last + 1];
+    memmove(kept + at + 1, kept + at, (last + 1 - at) * sizeof added);
+    kept[at] = added;
     return HS_OK;
 }
 
-static hs_code set_pin(hs_saver *saver, size_t at, bool pinned, hs_error *err)
+static hs_code set_pin(hs__saver_directory *directory, hs__kept_checkpoint *kept, bool pinned, hs_error *err)
 {
-    bool before = saver->kept[at].pinned;
-    char *directory = hs__path_directory(&saver->env, saver->kept[at].path);
-    hs_code code = directory ? hs__hold_directory(&saver->held, &saver->env, directory, NULL, err)
-                             : hs__no_memory(err, strlen(saver->kept[at].path), "a path");
-    saver->kept[at].pinned = pinned;
-    if (!code)
-        hs__finish_deleting(&saver->held, &saver->env, NULL);
-    if (!code)
-        code = hs__saver_write_state_file(saver, directory, saver->kept[saver->n_kept - 1].path, 0, err);
+    bool before = kept->pinned;
+    hs_code code = hs__saver_hold_directory(directory, NULL, NULL, err);
     if (code)
-        saver->kept[at].pinned = before;
-    hs__free(&saver->env, directory);
+        return code;
+    kept->pinned = pinned;
+    hs__finish_deleting(&directory->held, &directory->saver->env, NULL);
+    code = hs__saver_write_state_file(directory, directory->kept[directory->n_kept - 1].path, 0, err);
+    if (code)
+        kept->pinned = before;
     return code;
 }
 
@@ -302,11 +287,14 @@ hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error 
     if (!saver || !prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_pin: %s", saver ? "prefix is NULL" : "saver is NULL");
     hs__background_wait(saver);
-    if (find_kept(saver, prefix) == saver->n_kept)
-        code = saver->max_to_keep == HS_NEVER && saver->n_kept ? add_to_list(saver, prefix, err) : HS_NOT_FOUND;
+    hs__saver_directory *directory = hs__saver_find_directory(saver, prefix);
+    if (!directory || !directory->n_kept)
+        code = HS_NOT_FOUND;
+    else if (!find_kept(directory, prefix))
+        code = saver->max_to_keep == HS_NEVER ? add_to_list(directory, prefix, err) : HS_NOT_FOUND;
     if (code == HS_NOT_FOUND)
         return hs_error_set(err, code, "checkpoint '%s' is not kept by the saver", prefix);
-    if (!code && !(code = set_pin(saver, find_kept(saver, prefix), pinned, err)))
+    if (!code && !(code = set_pin(directory, find_kept(directory, prefix), pinned, err)))
         hs_error_clear(err);
     return code;
 }

@@ -9,6 +9,8 @@
 #include "checkpoint/selection.h"
 #include "checkpoint/state_file.h"
 
+#include <stdatomic.h>
+
 /* How a checkpoint is committed: step 0 in directory.c; 1 in save.c and graph_saver.c; 2 and 3 in commit.c; 4 in
  * directory.c, started by save.c; 5 in state_file.c; 6 in retention.c.
  *
@@ -18,8 +20,8 @@
  *      they are at PREFIX.tmp-graph first (graph_saver.c).
  *   2. Data and .meta are renamed to their names, and the directory is synced.
  *   3. The index is renamed to its name, and the directory is synced. From here on the checkpoint exists.
- *   4. At the first save under a lock, or after a restore or rollback: later checkpoints that the saver does not keep are
- *      of an abandoned branch of the training. They are renamed to PREFIX.abandoned: indexes first, the latest one last.
+ *   4. At the first save under a lock or of a session, or after a restore: later checkpoints that the saver does not keep
+ * are of an abandoned branch of the training. They are renamed to PREFIX.abandoned: indexes first, the latest one last.
  *   5. The state file is replaced. From here on all readers see the new checkpoint as the newest. Comments in the file name
  *      the checkpoint that was saved last and the checkpoints to delete.
  *   6. Expired checkpoints are deleted, index first.
@@ -38,49 +40,74 @@
 
 enum { HS__MOST_SHARDS = 64 };
 
+/* What a saver knows of a directory in which it saves, or from which it restores. During a background save in this
+ * directory, it belongs to the thread of that save. */
+typedef struct hs__saver_directory {
+    struct hs__saver_directory *next;
+    hs_saver *saver;
+    char *path;
+    hs__held_directory held;
+    bool stays_held;           /* until the saver is freed. Otherwise until it saves in another directory */
+    hs__kept_checkpoint *kept; /* oldest first */
+    size_t n_kept, kept_capacity;
+    double last_preserved;  /* time of the last checkpoint that is kept forever */
+    char *last_path;        /* saved or restored last; NULL: none */
+    uint64_t last_bytes;    /* of last_path */
+    char *state_file;       /* name of the last one written; NULL: none yet */
+    uint64_t opened;        /* hs_raw_session.opened of the session that saved last; 0: none has saved */
+    int64_t restores;       /* and its hs_raw_session.restores */
+    atomic_bool has_result; /* of a background save, which the caller has not polled */
+    hs_save_result result;
+} hs__saver_directory;
+
 struct hs_saver {
     hs_env env;
     int64_t max_to_keep; /* HS_NEVER: all */
-    bool lists_all;      /* with HS_NEVER: lists all, as TensorFlow's CheckpointManager. false: the newest, as its Saver */
+    bool lists_all;      /* with HS_NEVER: as TensorFlow's managers, and unlike its savers, it lists all that it keeps */
     int64_t keep_best;
     bool larger_is_better;
-    double keep_every_secs, last_preserved; /* 0: none is kept forever; time of the last such one */
+    double keep_every_secs, created; /* 0: none is kept forever; time when the first interval begins */
     hs__selection selection;
     hs_nonfinite_policy nonfinite;
-    int32_t shards;            /* data files of a checkpoint */
-    hs__kept_checkpoint *kept; /* oldest first */
-    size_t n_kept, kept_capacity;
-    char *last_path;
-    uint64_t last_bytes;                    /* of last_path */
-    bool restored;                          /* last_path was restored; nothing was saved since */
-    const hs_raw_session *rollback_session; /* last rollback to a snapshot that a save has seen: its session, */
-    int64_t rollback_generation;            /* and that session's restore generation; */
-    bool rolled_back;                       /* nothing was saved since; */
-    int64_t rolled_back_to;                 /* the step */
-    char *state_file;                       /* name of the last one written; NULL: none yet */
-    struct hs__background *background;      /* NULL: no background save yet */
-    hs__held_directory held;                /* the directory that it saves to */
-    hs__graph_saver graph;                  /* the graph's own ops */
+    int32_t shards;                    /* data files of a checkpoint */
+    hs__saver_directory *directories;  /* the one that was used last is the first */
+    struct hs__background *background; /* NULL: no background save yet */
+    hs__graph_saver graph;             /* the graph's own ops */
 };
 
-/* Sets max_to_keep from the next save on. HS_NEVER: all are kept. */
-void hs__saver_set_max_to_keep(hs_saver *saver, int64_t max_to_keep);
+/* saver_directory.c */
+
+/* Returns the directory of the file `path`. NULL: the saver does not know it yet. */
+hs__saver_directory *hs__saver_find_directory(const hs_saver *saver, const char *path);
+/* The same, but adds a new one, and makes it the one that was used last. NULL: out of memory. No save is in progress. */
+hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, hs_error *err);
+/* Locks the directory, which exists, and unlocks the others that were locked only for a save. `base`: as
+ * hs__hold_directory. FAILED_PRECONDITION: another session than this one, an address, has claimed it. */
+hs_code hs__saver_hold_directory(hs__saver_directory *directory, const char *base, const void *session, hs_error *err);
+void hs__saver_free_directories(hs_saver *saver);
+/* Of last_path. 0: unknown. */
+static inline int64_t hs__saver_last_bytes(const hs__saver_directory *in)
+{
+    return in->last_bytes < INT64_MAX ? (int64_t)in->last_bytes : 0;
+}
 
 /* retention.c: the list of kept checkpoints. */
 
 /* Appends a checkpoint as the newest. The path is copied. */
-hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_error *err);
+hs_code hs__saver_keep(hs__saver_directory *directory, const hs__kept_checkpoint *newest, hs_error *err);
 /* Appends checkpoints that exist, oldest first. Does not read the state file. */
-hs_code hs__saver_keep_existing(hs_saver *saver, const char *const *paths, hs_error *err);
-hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
+hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *const *paths, hs_error *err);
+/* Removes the checkpoints BASE-STEP with later steps from the list. */
+void hs__saver_drop_later(hs__saver_directory *directory, const char *base, int64_t step);
+hs_code hs__saver_set_last(hs__saver_directory *directory, const char *path, hs_error *err);
 /* Moves expired checkpoints to the front of the list, and returns their number. Removes from the list the
- * checkpoints that are kept forever. */
-size_t hs__expire(hs_saver *saver);
+ * checkpoints that are kept forever. `max_to_keep`: HS_NEVER: all. */
+size_t hs__expire(hs__saver_directory *directory, int64_t max_to_keep);
 /* Deletes the first n checkpoints of the list. If deleting fails, the checkpoint stays in the list, and the next save tries
  * again. */
-void hs__delete_expired(hs_saver *saver, size_t n_expired);
+void hs__delete_expired(hs__saver_directory *directory, size_t n_expired);
 /* Replaces the state file durably. */
-hs_code hs__saver_write_state_file(const hs_saver *saver, const char *directory, const char *newest, size_t n_expired,
+hs_code hs__saver_write_state_file(const hs__saver_directory *directory, const char *newest, size_t n_expired,
                                    hs_error *err);
 
 #endif

@@ -101,8 +101,9 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
         return;
     *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
                                 .trigger = save.trigger ? save.trigger : &intervals, .no_graph_def = options->no_graph_def,
-                                .background = options->background, .overlap = options->overlap,
-                                .listeners = options->listeners, .group = options->group, .env = env);
+                                .max_to_keep = options->max_to_keep, .background = options->background,
+                                .overlap = options->overlap, .listeners = options->listeners, .group = options->group,
+                                .env = env);
 }
 
 static size_t make_status_hook(hs_hook *hook, const hs_training_options *options, const hs_env *env)
@@ -284,7 +285,6 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         if (hs_graph_of(backend))
             hs__graph_ensure_step(hs_graph_of(backend));
         make_hooks(made.hooks, &options, made.directory, made.scaffold, made.trial, env);
-        hs__scaffold_set_max_to_keep(made.scaffold, options.max_to_keep);
         session.hooks = made.hooks;
         session.scaffold = made.scaffold;
         session.take_scaffold = !options.scaffold;

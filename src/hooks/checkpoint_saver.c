@@ -31,9 +31,10 @@ typedef struct {
 /* How long saves take, and whether one fits into the time after a signal (hs_raw_session_grace_secs). If it does not fit,
  * the hook saves more often, so that fewer steps are lost. */
 typedef struct {
-    int64_t began_ns;
-    int64_t extra_ns; /* interval of the additional saves. 0: none */
-    int64_t last_ns;  /* end of the last save. Valid if extra_ns is set */
+    int64_t began_ns, held_ns; /* of the last save: its begin, and how long it has held the session's thread */
+    double secs;               /* of the last save, with the writing in another thread */
+    int64_t extra_ns;          /* interval of the additional saves. 0: none */
+    int64_t last_ns;           /* end of the last save. Valid if extra_ns is set */
     bool reported, fits;
 } save_time;
 
@@ -44,7 +45,7 @@ typedef struct {
     hs__timing timing;
     char *directory, *prefix; /* "DIRECTORY/BASENAME" */
     hs_saver *saver;
-    hs_saver *holder; /* holds the directory from begin to after_create_session */
+    hs_saver *holder; /* holds the directory as long as the session is open */
     hs_scaffold *scaffold;
     listener_list listeners;
     bool no_graph_def;
@@ -59,7 +60,7 @@ typedef struct {
     save_time time;
     bool background, overlap;
     hs_busy_policy busy;
-    int64_t copy_limit;
+    int64_t copy_limit, max_to_keep;
     hs_saver *pending; /* saves in the background. NULL: no save is pending */
     int64_t pending_step;
     char *metric;
@@ -238,9 +239,9 @@ static void begin_save_time(save_time *time, const hs_run_context *run)
     time->began_ns = time->last_ns = hs_env_monotonic_ns(env_of_run(run)); /* last_ns: in case the save fails */
 }
 
-static double last_save_secs(const save_time *time)
+static void hold_save_time(save_time *time, const hs_run_context *run)
 {
-    return (double)(time->last_ns - time->began_ns) / 1e9;
+    time->held_ns = hs_env_monotonic_ns(env_of_run(run)) - time->began_ns;
 }
 
 /* Logs once that a save takes half of the time or more, and each time it begins or ceases to fit. */
@@ -266,11 +267,12 @@ static void report_save_time(save_time *time, const hs_run_context *run)
                "a save takes %.3g s of the %.3g s that the process has after a signal (signal_grace_secs)", secs, grace);
 }
 
-static void end_save_time(save_time *time, const hs_run_context *run)
+static void end_save_time(save_time *time, const hs_run_context *run, int64_t write_ns)
 {
     hs_raw_session *session = hs_run_context_session(run);
     time->last_ns = hs_env_monotonic_ns(env_of_run(run));
-    double secs = last_save_secs(time), before = hs_raw_session_save_secs(session) * DECAY;
+    time->secs = (double)(time->held_ns + write_ns) / 1e9;
+    double secs = time->secs, before = hs_raw_session_save_secs(session) * DECAY;
     hs_raw_session_set_save_secs(session, secs > before ? secs : before);
     report_save_time(time, run);
 }
@@ -295,8 +297,8 @@ static hs_code find_metric(checkpoint_saver *hook, hs_backend backend, hs_error 
     return HS_OK;
 }
 
-/* Refuses a second process before anything is restored. The session's saver may not exist yet, so a separate saver holds
- * the directory until after_create_session. */
+/* Refuses a second process before anything is restored. The session's saver may not exist yet, or may serve several
+ * sessions, so a separate saver holds the directory. */
 static hs_code hold_directory(checkpoint_saver *hook, hs_error *err)
 {
     hs_code code = hs__make_directories(hook->session_env, hook->directory, err);
@@ -304,7 +306,7 @@ static hs_code hold_directory(checkpoint_saver *hook, hs_error *err)
         return code;
     hs_saver_free(hook->holder);
     hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = hook->session_env), err);
-    return hook->holder ? hs_saver_hold(hook->holder, hook->prefix, err) : HS_RESOURCE_EXHAUSTED;
+    return hook->holder ? hs_saver_hold(hook->holder, NULL, hook->prefix, err) : HS_RESOURCE_EXHAUSTED;
 }
 
 static void release_directory(checkpoint_saver *hook)
@@ -384,22 +386,22 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
         return code;
     if (hook->follows)
         return find_saver(hook, session, &saver, err); /* later it could only leave rank 0 waiting */
+    if ((code = hs_saver_hold(hook->holder, session, hook->prefix, err)))
+        return code;
     if (find_saver(hook, session, &saver, NULL))
         saver = NULL; /* the first save reports it */
-    if (!code && saver)
-        if (!(code = hs_saver_hold(saver, hook->prefix, err)))
-            code = adopt_directory(hook, session, saver, err);
-    release_directory(hook);
+    else if (!(code = hs_saver_hold(saver, NULL, hook->prefix, err)))
+        code = adopt_directory(hook, session, saver, err);
     if (!code && !(code = open_writer(hook, session, err)))
         code = hs__show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
     return code;
 }
 
-static void log_saved(const checkpoint_saver *hook, const hs_saver *saver, int64_t step)
+static void log_saved(const checkpoint_saver *hook, int64_t step, int64_t n_bytes)
 {
     char bytes[HS__NUMBER_TEXT], secs[HS__NUMBER_TEXT];
-    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saved %s (%s, %s)", (long long)step, hs_saver_last_path(saver),
-           hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)), hs__secs_text(secs, last_save_secs(&hook->time)));
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saved %s-%lld (%s, %s)", (long long)step, hook->prefix,
+           (long long)step, hs__bytes_text(bytes, (uint64_t)n_bytes), hs__secs_text(secs, hook->time.secs));
 }
 
 static hs_code note_listener_failure(checkpoint_saver *hook, hs_code code)
@@ -408,19 +410,31 @@ static hs_code note_listener_failure(checkpoint_saver *hook, hs_code code)
     return code;
 }
 
+static hs_code log_event(const checkpoint_saver *hook, int64_t step, hs_error *err)
+{
+    const hs_env *env = &hook->base.env;
+    size_t bytes = strlen(hook->prefix) + 32;
+    char *path = hs_env_alloc(env, bytes);
+    if (!path)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
+    snprintf(path, bytes, "%s-%lld", hook->prefix, (long long)step);
+    hs_code code = hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, path, NULL, step, err);
+    hs_env_free(env, path);
+    return code;
+}
+
 /* For a checkpoint that is on disk. */
-static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
+static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs_save_result *saved, hs_error *err)
 {
     if (!hook->pending_abandoned)
-        hook->saved_step = step;
+        hook->saved_step = saved->step;
     hook->pending_abandoned = false;
     hook->policy.failures = 0;
-    end_save_time(&hook->time, run);
-    log_saved(hook, saver, step);
-    hs_raw_session_record_save(hs_run_context_session(run), step);
-    hs_code code =
-        hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
-    return code ? code : note_listener_failure(hook, call_after_save(&hook->listeners, run, step, err));
+    end_save_time(&hook->time, run, saved->write_ns);
+    log_saved(hook, saved->step, saved->bytes);
+    hs_raw_session_record_save(hs_run_context_session(run), saved->step);
+    hs_code code = log_event(hook, saved->step, err);
+    return code ? code : note_listener_failure(hook, call_after_save(&hook->listeners, run, saved->step, err));
 }
 
 /* A metric of another step is not used. */
@@ -472,16 +486,16 @@ static hs_code announce(hs_raw_session *session, hs_error *err)
 static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, bool background, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    hs_save_options options =
-        HS_INIT(hs_save_options, .no_meta_graph = hook->no_graph_def, .background = background,
-                .overlap = background && hook->overlap, .busy = (int64_t)hook->busy, .copy_limit = hook->copy_limit);
+    hs_save_options options = HS_INIT(hs_save_options, .no_meta_graph = hook->no_graph_def, .background = background,
+                                      .overlap = background && hook->overlap, .busy = (int64_t)hook->busy,
+                                      .copy_limit = hook->copy_limit, .max_to_keep = hook->max_to_keep);
     hs_saver *saver;
     hook->listener_failed = false;
     begin_save_time(&hook->time, run);
     hs_code code = find_saver(hook, session, &saver, err);
     if (code)
         return code;
-    if (background && hook->busy == HS_BUSY_SKIP && hs_saver_busy(saver)) {
+    if (background && hook->busy == HS_BUSY_SKIP && hook->pending) {
         hs_log(hook->session_env, HS_LOG_INFO, "step %lld: not saved: the previous save is still being written",
                (long long)step);
         return HS_OK;
@@ -491,11 +505,14 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         (code = announce(session, err)) || (code = read_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
+    hold_save_time(&hook->time, run);
     if (background) {
         hook->pending = saver;
         hook->pending_step = step;
+        return HS_OK;
     }
-    return background ? HS_OK : finish_save(hook, run, saver, step, err);
+    const hs_save_result saved = {.step = step, .bytes = hs_saver_last_bytes(saver)};
+    return finish_save(hook, run, &saved, err);
 }
 
 /* True if the session was restored from this hook's checkpoint of `step`. */
@@ -543,11 +560,11 @@ static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_erro
 {
     hs_save_result result;
     hs_saver *saver = hook->pending;
-    if (!saver || !hs_saver_poll(saver, &result))
+    if (!saver || !hs_saver_poll(saver, hook->prefix, &result))
         return HS_OK;
     hook->pending = NULL;
     if (!result.error.code)
-        return finish_save(hook, run, saver, result.step, err);
+        return finish_save(hook, run, &result, err);
     hook->policy.failures++;
     if (!may_skip(&hook->policy, result.error.code, &result.error))
         return fail_save(result.error.code, &result.error, err);
@@ -764,7 +781,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
     if (!hook->pending)
         return;
     hs_saver_wait(hook->pending);
-    if (hs_saver_poll(hook->pending, &result) && result.error.code)
+    if (hs_saver_poll(hook->pending, hook->prefix, &result) && result.error.code)
         hs_log(hook->session_env, HS_LOG_ERROR, "step %lld: not saved: %s", (long long)result.step, result.error.message);
     hook->pending = NULL;
 }
@@ -846,6 +863,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->overlap = options->overlap;
     hook->busy = options->busy;
     hook->copy_limit = options->copy_limit;
+    hook->max_to_keep = options->max_to_keep;
     hook->saved_step = hook->stopped_step = NOT_SAVED;
     size_t bytes = length + strlen(basename) + 2;
     if (!(hook->directory = hs__hook_text(hook, options->checkpoint_dir, err)))

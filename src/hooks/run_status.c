@@ -191,15 +191,17 @@ static bool directory_exists(const hs_env *env, const char *directory)
     return hs__stat(env, directory, &found, NULL) == HS_OK && found.is_directory;
 }
 
-/* True if another process holds the directory, as a checkpoint saver does. False also if that is unknown. */
-static bool is_saved_by_other(const hs_env *env, const char *directory)
+/* True if another process, or an open session of this one, holds the directory, as a checkpoint saver does. False also if
+ * that is unknown. `hook` stands for this session, which claims the directory later. */
+static bool is_saved_by_other(const hs_env *env, const char *directory, const void *hook)
 {
     void *lock = NULL;
     char *path = hs__path_join(env, directory, HS_CHECKPOINT_LOCK);
     hs_code code = path && hs__file_exists(env, path) ? hs__lock(env, path, &lock, NULL) : HS_OK;
+    bool open = hs__lock_is_open_to(env, lock, hook);
     hs__unlock(env, lock);
     hs__free(env, path);
-    return code == HS_FAILED_PRECONDITION;
+    return code == HS_FAILED_PRECONDITION || !open;
 }
 
 /* The hook. */
@@ -213,7 +215,7 @@ typedef struct {
     hs_raw_session *session;    /* NULL: not created */
     double earlier_save_secs;   /* from the status file of an earlier run. 0: unknown */
     int64_t written_saved_step; /* the last saved step in the status file */
-    bool is_others, warned;     /* is_others: another process saves to the directory */
+    bool is_others, warned;     /* is_others: another process or session saves to the directory */
 } run_status;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -224,10 +226,10 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session = NULL;
     hook->warned = false;
     hook->earlier_save_secs = 0;
-    hook->is_others = is_saved_by_other(hook->session_env, hook->directory);
+    hook->is_others = is_saved_by_other(hook->session_env, hook->directory, hook);
     if (hook->is_others) {
         hs_log(hook->session_env, HS_LOG_WARNING,
-               "status.json and outcome.json are not written: another process saves to '%s'", hook->directory);
+               "status.json and outcome.json are not written: another process or session saves to '%s'", hook->directory);
     } else if (directory_exists(hook->session_env, hook->directory)) {
         hook->earlier_save_secs = read_save_secs(hook->session_env, hook->directory);
         remove_outcome_file(hook->session_env, hook->directory);

@@ -20,9 +20,8 @@ struct hs_scaffold {
     hs_init_fn init_fn;
     void *user;
     hs_saver *saver;
-    hs_backend backend;  /* for which it was finalized; ops NULL: not finalized */
-    bool owns_saver;     /* because the backend has no collections */
-    int64_t max_to_keep; /* for the saver; 0: the saver's own */
+    hs_backend backend; /* for which it was finalized; ops NULL: not finalized */
+    bool owns_saver;    /* because the backend has no collections */
 };
 
 static void copy_defaults(hs_scaffold_options *options)
@@ -170,18 +169,11 @@ hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error
             code = resolve_op(scaffold, i, backend, &ops, err);
     if (!code && !scaffold->saver)
         code = resolve_saver(scaffold, backend, &ops, err);
-    if (!code && scaffold->max_to_keep)
-        hs__saver_set_max_to_keep(scaffold->saver, scaffold->max_to_keep);
     if (!code && ops.finalize)
         code = hs__normalize_error(ops.finalize(backend.self, true, err), "finalizing the graph", err);
     if (!code)
         hs_error_clear(err);
     return code;
-}
-
-void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep)
-{
-    scaffold->max_to_keep = max_to_keep;
 }
 
 const char *hs_scaffold_init_op(const hs_scaffold *scaffold)

@@ -591,8 +591,6 @@ hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
 hs_code hs__recover_late_variables(hs_raw_session *raw, bool restored, hs_error *err);
 /* raw.c. hs_raw_session_run at a deeper level, so that the values of the caller's own raw runs stay valid. */
 hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
-/* scaffold.c. Sets the saver's max_to_keep from the next finalization on. 0: unchanged. */
-void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep);
 /* metrics.c */
 void hs__metrics_free(struct hs_session *session);
 

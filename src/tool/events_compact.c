@@ -264,7 +264,7 @@ static bool lock_directory(const char *directory, hs_saver **saver)
     if (!is_free) {
         const hs_saver_options options = HS_INIT(hs_saver_options, .env = tool_env());
         *saver = hs_saver_new(&options, &err);
-        is_free = *saver && !hs_saver_hold(*saver, prefix, &err);
+        is_free = *saver && !hs_saver_hold(*saver, NULL, prefix, &err);
         if (!is_free)
             say("%s; nothing was changed", err.message);
     }

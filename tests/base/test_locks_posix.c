@@ -6,6 +6,8 @@
 #endif
 #include "support/test.h"
 
+#include "base/locks_posix.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -557,6 +559,89 @@ static void a_child_of_busy_threads_does_not_hang(void **state)
     free(path);
 }
 
+/* Claims of sessions. */
+
+static void a_claim_closes_the_file_to_other_sessions(void **state)
+{
+    int one, other;
+    void *locks[] = {hold("a"), hold("a"), hold("a")};
+    (void)state;
+    assert_true(hs__posix_lock_is_open_to(locks[0], &other));
+    assert_true(hs__posix_lock_claim(locks[0], &one));
+    assert_true(hs__posix_lock_claim(locks[0], &one));
+    assert_true(hs__posix_lock_claim(locks[1], &one));
+    assert_false(hs__posix_lock_claim(locks[2], &other));
+    assert_false(hs__posix_lock_is_open_to(locks[2], &other));
+    assert_true(hs__posix_lock_is_open_to(locks[2], &one));
+    fs->unlock(NULL, locks[0]);
+    assert_false(hs__posix_lock_claim(locks[2], &other));
+    fs->unlock(NULL, locks[1]);
+    assert_true(hs__posix_lock_claim(locks[2], &other));
+    fs->unlock(NULL, locks[2]);
+}
+
+/* A claim locks the file, but is not another user of it. */
+static void a_claimed_file_is_not_shared(void **state)
+{
+    int one;
+    void *claimed = hold("a"), *used = hold("a");
+    (void)state;
+    assert_true(hs__posix_lock_is_shared(used));
+    assert_true(hs__posix_lock_claim(claimed, &one));
+    assert_false(hs__posix_lock_is_shared(used));
+    assert_true(hs__posix_lock_is_shared(claimed));
+    fs->unlock(NULL, used);
+    assert_false(hs__posix_lock_is_shared(claimed));
+    fs->unlock(NULL, claimed);
+}
+
+/* The file was deleted, and is locked again. */
+static void a_renewed_claim_stays(void **state)
+{
+    int one, other;
+    void *claimed = hold("a");
+    (void)state;
+    assert_true(hs__posix_lock_claim(claimed, &one));
+    assert_int_equal(unlink(in("a")), 0);
+    renew(claimed, "a");
+    void *second = hold("a");
+    assert_false(hs__posix_lock_claim(second, &other));
+    fs->unlock(NULL, claimed);
+    assert_true(hs__posix_lock_claim(second, &other));
+    fs->unlock(NULL, second);
+}
+
+typedef struct {
+    int released[2];
+    void *lock;
+} inheritance;
+
+/* A session of the child. */
+static int claim_in_child(void *user)
+{
+    inheritance *from = user;
+    int mine;
+    char byte;
+    if (read(from->released[0], &byte, 1) != 1 || fs->lock(NULL, in("a"), &from->lock, &err))
+        return 1;
+    return hs__posix_lock_claim(from->lock, &mine) ? 0 : 2;
+}
+
+static void a_claim_is_not_inherited(void **state)
+{
+    int one;
+    inheritance from = {.lock = hold("a")};
+    (void)state;
+    assert_int_equal(pipe(from.released), 0);
+    assert_true(hs__posix_lock_claim(from.lock, &one));
+    pid_t child = begin(claim_in_child, &from);
+    fs->unlock(NULL, from.lock);
+    assert_int_equal(write(from.released[1], "", 1), 1);
+    assert_int_equal(end(child), 0);
+    close(from.released[0]);
+    close(from.released[1]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -580,6 +665,10 @@ int main(void)
         TEST(releasing_an_inherited_hold_keeps_the_childs_own),
         TEST(renewing_an_inherited_hold_locks_for_the_child),
         TEST(a_limit_of_file_sizes_does_not_prevent_a_lock),
+        TEST(a_claim_closes_the_file_to_other_sessions),
+        TEST(a_claimed_file_is_not_shared),
+        TEST(a_renewed_claim_stays),
+        TEST(a_claim_is_not_inherited),
         TEST(threads_lock_and_unlock_concurrently),
         TEST(threads_do_not_release_a_hold),
         TEST(a_child_of_busy_threads_does_not_hang),

@@ -83,10 +83,10 @@ static void assert_finished(fixture *f, int64_t expected)
 {
     hs_save_result result;
     hs_saver_wait(f->saver);
-    assert_true(hs_saver_poll(f->saver, &result));
+    assert_true(hs_saver_poll(f->saver, NULL, &result));
     assert_ok(result.error.code, &result.error);
     assert_int_equal(result.step, expected);
-    assert_false(hs_saver_poll(f->saver, &result)); /* it was reported */
+    assert_false(hs_saver_poll(f->saver, NULL, &result)); /* it was reported */
 }
 
 static void a_background_save_writes_the_values_at_its_call(void **state)
@@ -96,7 +96,7 @@ static void a_background_save_writes_the_values_at_its_call(void **state)
     set_gate(true);
     assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
     wait_at_gate();
-    assert_false(hs_saver_poll(f->saver, NULL));
+    assert_false(hs_saver_poll(f->saver, NULL, NULL));
     assert_int_equal(test_count_files(f->directory, ".index"), 0);
     model_set(&f->m, 77); /* training continues during the save */
     set_gate(false);
@@ -202,7 +202,7 @@ static int use_and_free(void *user)
     fixture *f = user;
     hs_save_options options = HS_INIT(hs_save_options);
     hs_saver_wait(f->saver);
-    if (hs_saver_busy(f->saver) || hs_saver_poll(f->saver, NULL))
+    if (hs_saver_busy(f->saver) || hs_saver_poll(f->saver, NULL, NULL))
         return 1;
     for (int background = 0; background < 2; background++) {
         options.background = background;
@@ -257,7 +257,7 @@ static void poll_returns_the_failure(void **state)
     hs_save_result result;
     assert_ok(poison(f, 5), &f->err);
     hs_saver_wait(f->saver);
-    assert_true(hs_saver_poll(f->saver, &result));
+    assert_true(hs_saver_poll(f->saver, NULL, &result));
     assert_says(&result.error, HS_FAILED_PRECONDITION, "'weights' is not finite");
     assert_int_equal(result.step, 5);
     assert_ok(save_behind(f, 6, HS_BUSY_WAIT), &f->err);
@@ -274,7 +274,7 @@ static void a_file_system_that_cancels_a_call_fails_the_save(void **state)
     assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
     hs_saver_wait(f->saver);
     f->t.fail_file_at = 0;
-    assert_true(hs_saver_poll(f->saver, &result));
+    assert_true(hs_saver_poll(f->saver, NULL, &result));
     assert_says(&result.error, HS_CANCELLED, "injected");
 }
 
@@ -294,8 +294,8 @@ static void invalid_options_fail_immediately(void **state)
     hs_save_options options = HS_INIT(hs_save_options, .background = true, .busy = 3);
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "x"), 1, &options, &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "hs_busy_policy");
-    assert_false(hs_saver_poll(f->saver, NULL));
-    assert_false(hs_saver_poll(NULL, NULL));
+    assert_false(hs_saver_poll(f->saver, NULL, NULL));
+    assert_false(hs_saver_poll(NULL, NULL, NULL));
     hs_saver_wait(NULL);
 }
 
@@ -313,7 +313,7 @@ static hs_code save_and_wait(test_env *t, void *user)
     hs_code code = hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, &options, &err);
     hs_saver_wait(saver);
     hs_save_result result;
-    if (!code && hs_saver_poll(saver, &result))
+    if (!code && hs_saver_poll(saver, NULL, &result))
         code = result.error.code;
     hs_saver_free(saver);
     return code;
@@ -351,12 +351,12 @@ static void another_saver_sweeps_nothing_that_is_on_its_way(void **state)
     wait_at_gate();
     hs_saver_options options = HS_INIT(hs_saver_options, .env = &the_gate.env);
     hs_saver *second = hs_saver_new(&options, &f->err);
-    assert_ok(hs_saver_hold(second, test_path(f->directory, "model.ckpt"), &f->err), &f->err);
+    assert_ok(hs_saver_hold(second, NULL, test_path(f->directory, "model.ckpt"), &f->err), &f->err);
     set_gate(false);
     hs_saver_wait(f->saver);
     hs_saver_free(second);
     hs_save_result result;
-    assert_true(hs_saver_poll(f->saver, &result));
+    assert_true(hs_saver_poll(f->saver, NULL, &result));
     assert_ok(result.error.code, &result.error);
     assert_true(has_file(f, 5, "index"));
 }
@@ -370,10 +370,10 @@ static void a_state_over_the_limit_is_saved_at_once(void **state)
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 3, &options, &f->err),
               &f->err);
     assert_true(has_file(f, 3, "index"));
-    assert_true(hs_saver_poll(f->saver, &result));
+    assert_true(hs_saver_poll(f->saver, NULL, &result));
     assert_int_equal(result.step, 3);
     assert_ok(result.error.code, &result.error);
-    assert_false(hs_saver_poll(f->saver, &result));
+    assert_false(hs_saver_poll(f->saver, NULL, &result));
     assert_ok(restore_newest(f), &f->err);
     assert_true(model_is(&f->m, 3));
 }
@@ -387,7 +387,7 @@ static void a_state_under_the_limit_is_copied(void **state)
     model_set(&f->m, 4);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 4, &options, &f->err),
               &f->err);
-    assert_false(hs_saver_poll(f->saver, NULL));
+    assert_false(hs_saver_poll(f->saver, NULL, NULL));
     set_gate(false);
     hs_saver_wait(f->saver);
     assert_true(has_file(f, 4, "index"));
@@ -404,10 +404,10 @@ static void without_a_limit_any_state_is_copied(void **state)
         assert_ok(
             hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), (int64_t)i, &options, &f->err),
             &f->err);
-        assert_false(hs_saver_poll(f->saver, NULL));
+        assert_false(hs_saver_poll(f->saver, NULL, NULL));
         set_gate(false);
         hs_saver_wait(f->saver);
-        assert_true(hs_saver_poll(f->saver, NULL));
+        assert_true(hs_saver_poll(f->saver, NULL, NULL));
     }
 }
 

@@ -155,7 +155,7 @@ static void check_it_stays(machine *c)
     c->quiet = false;
     machine_restore(c);
     int64_t content = c->m.step;
-    if (hs_saver_hold(c->saver, "/run/model.ckpt", &c->err))
+    if (hs_saver_hold(c->saver, NULL, "/run/model.ckpt", &c->err))
         machine_fail(c, "it cannot be held");
     machine_end(c);
     machine_start(c);

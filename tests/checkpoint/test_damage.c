@@ -103,10 +103,10 @@ static int64_t restore_damaged(const machine *damaged, size_t where, bool hold_f
     c.story_at[0] = where;
     machine_start(&c);
     if (hold_first)
-        assert_ok(hs_saver_hold(c.saver, "/run/model.ckpt", &c.err), &c.err);
+        assert_ok(hs_saver_hold(c.saver, NULL, "/run/model.ckpt", &c.err), &c.err);
     machine_restore(&c);
     int64_t step = c.m.step;
-    assert_ok(hs_saver_hold(c.saver, "/run/model.ckpt", &c.err), &c.err);
+    assert_ok(hs_saver_hold(c.saver, NULL, "/run/model.ckpt", &c.err), &c.err);
     machine_restore(&c);
     if (c.m.step != step)
         machine_fail(&c, "taking hold lost a checkpoint");

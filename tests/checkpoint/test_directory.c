@@ -30,7 +30,7 @@ static pid_t hold_elsewhere(fixture *f)
     pid_t child = fork();
     if (child == 0) {
         hs_saver *saver = hs_saver_new(NULL, NULL);
-        if (hs_saver_hold(saver, prefix(f), NULL) == HS_OK && write(ready[1], "", 1) == 1)
+        if (hs_saver_hold(saver, NULL, prefix(f), NULL) == HS_OK && write(ready[1], "", 1) == 1)
             pause();
         _exit(1);
     }
@@ -53,7 +53,7 @@ static void another_process_is_named(void **state)
     char holder[64];
     pid_t child = hold_elsewhere(f);
     snprintf(holder, sizeof holder, "process %ld on ", (long)child);
-    assert_fails(hs_saver_hold(f->saver, prefix(f), &f->err), HS_FAILED_PRECONDITION, &f->err, holder);
+    assert_fails(hs_saver_hold(f->saver, NULL, prefix(f), &f->err), HS_FAILED_PRECONDITION, &f->err, holder);
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), prefix(f), 1, NULL, &f->err);
     assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "use another directory");
     assert_int_equal(test_count_files(f->directory, "model.ckpt"), 0);
@@ -64,7 +64,7 @@ static void death_gives_it_up(void **state)
 {
     fixture *f = *state;
     kill_holder(hold_elsewhere(f));
-    assert_ok(hs_saver_hold(f->saver, prefix(f), &f->err), &f->err);
+    assert_ok(hs_saver_hold(f->saver, NULL, prefix(f), &f->err), &f->err);
     save_at(f, 1);
 }
 
@@ -81,7 +81,7 @@ static void assert_held(fixture *f)
     int status;
     pid_t child = fork();
     if (child == 0)
-        _exit(hs_saver_hold(hs_saver_new(NULL, NULL), prefix(f), NULL) == HS_FAILED_PRECONDITION ? 0 : 1);
+        _exit(hs_saver_hold(hs_saver_new(NULL, NULL), NULL, prefix(f), NULL) == HS_FAILED_PRECONDITION ? 0 : 1);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
 }
@@ -91,7 +91,7 @@ static void another_saver_that_goes_leaves_the_hold(void **state)
     fixture *f = *state;
     save_at(f, 1);
     hs_saver *other = hs_saver_new(NULL, NULL);
-    assert_ok(hs_saver_hold(other, test_path(f->directory, "best"), &f->err), &f->err);
+    assert_ok(hs_saver_hold(other, NULL, test_path(f->directory, "best"), &f->err), &f->err);
     hs_saver_free(other);
     assert_held(f);
 }
@@ -120,7 +120,7 @@ static void a_saver_that_goes_elsewhere_gives_it_up(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
-    assert_ok(hs_saver_hold(f->saver, test_path(f->directory, "sub/model.ckpt"), &f->err), &f->err);
+    assert_ok(hs_saver_hold(f->saver, NULL, test_path(f->directory, "sub/model.ckpt"), &f->err), &f->err);
     kill_holder(hold_elsewhere(f));
 }
 
@@ -128,7 +128,7 @@ static void holding_that_fails_gives_it_up(void **state)
 {
     fixture *f = *state;
     f->t.fail_file_at = f->t.file_calls + 3; /* after the lock and the parent's sync */
-    assert_fails(hs_saver_hold(f->saver, prefix(f), &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
+    assert_fails(hs_saver_hold(f->saver, NULL, prefix(f), &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
     assert_true(test_exists(f->directory, HS_CHECKPOINT_LOCK));
     kill_holder(hold_elsewhere(f));
 }
@@ -175,7 +175,7 @@ static void hold_twice_on(fixture *f, const hs_file_system_ops *ops)
     env.files.ops = ops;
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env), &f->err);
     for (int i = 0; i < 2; i++)
-        assert_ok(hs_saver_hold(saver, prefix(f), &f->err), &f->err);
+        assert_ok(hs_saver_hold(saver, NULL, prefix(f), &f->err), &f->err);
     hs_saver_free(saver);
 }
 
@@ -201,10 +201,10 @@ static void a_file_system_of_ones_own_may_have_no_locks(void **state)
 static void holding_needs_a_saver_and_a_name(void **state)
 {
     fixture *f = *state;
-    assert_int_equal(hs_saver_hold(NULL, prefix(f), &f->err), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_saver_hold(f->saver, NULL, &f->err), HS_INVALID_ARGUMENT);
-    assert_fails(hs_saver_hold(f->saver, "run/", &f->err), HS_INVALID_ARGUMENT, &f->err, "prefix has no file name");
-    assert_fails(hs_saver_hold(f->saver, test_path(f->directory, "no/such/x"), &f->err), HS_INVALID_ARGUMENT, &f->err,
+    assert_int_equal(hs_saver_hold(NULL, NULL, prefix(f), &f->err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_saver_hold(f->saver, NULL, NULL, &f->err), HS_INVALID_ARGUMENT);
+    assert_fails(hs_saver_hold(f->saver, NULL, "run/", &f->err), HS_INVALID_ARGUMENT, &f->err, "prefix has no file name");
+    assert_fails(hs_saver_hold(f->saver, NULL, test_path(f->directory, "no/such/x"), &f->err), HS_INVALID_ARGUMENT, &f->err,
                  "parent directory");
 }
 
@@ -214,7 +214,7 @@ static void hold_again(fixture *f)
 {
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     test_env_clear_log(&f->t);
-    assert_ok(hs_saver_hold(f->saver, prefix(f), &f->err), &f->err);
+    assert_ok(hs_saver_hold(f->saver, NULL, prefix(f), &f->err), &f->err);
 }
 
 static void files_of_cut_saves_go(void **state)

@@ -219,7 +219,7 @@ static void where_nothing_can_be_looked_at_nothing_is_removed(void **state)
     machine_start(&c);
     c.disk.fail_what = "stat";
     let_fail(&c, (failure){.code = HS_UNKNOWN, .calls = 1000}, 3); /* of the directory, once for each of the two */
-    assert_ok(hs_saver_hold(c.saver, "/run/model.ckpt", &c.err), &c.err);
+    assert_ok(hs_saver_hold(c.saver, NULL, "/run/model.ckpt", &c.err), &c.err);
     assert_true(c.disk.failed > 2);
     assert_int_equal(disk_count_files(&c.disk, "/run", ""), files);
     machine_free(&c);

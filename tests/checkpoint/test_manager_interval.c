@@ -131,7 +131,7 @@ static void a_save_in_the_background(void **state)
     assert_string_equal(path, test_path(f->directory, "ckpt-4"));
     assert_null(save_as(f, manager, 4, 4, true));
     hs_saver_wait(hs_checkpoint_manager_saver(manager));
-    assert_true(hs_saver_poll(hs_checkpoint_manager_saver(manager), &result));
+    assert_true(hs_saver_poll(hs_checkpoint_manager_saver(manager), NULL, &result));
     assert_ok(result.error.code, &result.error);
     assert_int_equal(result.step, 4);
     assert_true(hs_checkpoint_exists(&f->t.env, path));

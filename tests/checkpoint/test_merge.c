@@ -403,7 +403,7 @@ static void look_like_a_crash(void)
     const char *const bases[] = {"merged", "two", "part/one"};
     for (size_t i = 0; i < 3; i++) {
         hs_saver *saver = hs_saver_new(NULL, &err);
-        assert_ok(hs_saver_hold(saver, in(bases[i]), &err), &err);
+        assert_ok(hs_saver_hold(saver, NULL, in(bases[i]), &err), &err);
         hs_saver_free(saver);
     }
 }

@@ -239,7 +239,7 @@ static void a_source_directory_held_by_another_process(void **state)
     pid_t child = fork();
     if (child == 0) {
         hs_saver *saver = hs_saver_new(NULL, NULL);
-        if (hs_saver_hold(saver, path, NULL) == HS_OK && write(ready[1], "", 1) == 1)
+        if (hs_saver_hold(saver, NULL, path, NULL) == HS_OK && write(ready[1], "", 1) == 1)
             pause();
         _exit(1);
     }

@@ -305,7 +305,7 @@ static void a_save_that_overlaps_reads_no_memory_that_has_moved(void **state)
     p->u = NULL;
     hs_saver_wait(p->saver);
     hs_save_result result;
-    assert_true(hs_saver_poll(p->saver, &result));
+    assert_true(hs_saver_poll(p->saver, NULL, &result));
     assert_ok(result.error.code, &result.error);
     assert_ok(restore(p, 1), &p->err);
     assert_true(is_all(p->u, 1));

@@ -161,7 +161,7 @@ static void a_single_variable_may_be_infinite_in_shards_and_in_the_background(vo
               &f->err);
     hs_saver_wait(f->saver);
     hs_save_result result;
-    assert_true(hs_saver_poll(f->saver, &result));
+    assert_true(hs_saver_poll(f->saver, NULL, &result));
     assert_ok(result.error.code, &result.error);
 }
 

@@ -260,7 +260,7 @@ static void touch(fixture *f, const char *name)
 static void hold_again(fixture *f)
 {
     use_shards(f, 2);
-    assert_ok(hs_saver_hold(f->saver, test_path(f->directory, "wall"), &f->err), &f->err);
+    assert_ok(hs_saver_hold(f->saver, NULL, test_path(f->directory, "wall"), &f->err), &f->err);
 }
 
 static void data_that_were_replaced_go(void **state)

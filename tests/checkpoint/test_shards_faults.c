@@ -49,7 +49,7 @@ static hs_code save_with(hs_saver *saver, const wall *w, const scene *s, hs_erro
     hs_code code = hs_saver_save(saver, hs_session_raw(w->session), test_path(s->f->directory, "wall"), -1, &options, err);
     hs_save_result result;
     hs_saver_wait(saver);
-    if (!code && s->background && hs_saver_poll(saver, &result))
+    if (!code && s->background && hs_saver_poll(saver, NULL, &result))
         code = (*err = result.error).code;
     return code;
 }
@@ -115,7 +115,7 @@ static void old_or_new(void *user)
         &s->f->err);
     assert_true(wall_is(&w, 1) || wall_is(&w, 2));
     assert_int_equal(test_count_files(s->f->directory, ".tmp"), 0);
-    assert_ok(hs_saver_hold(s->f->saver, test_path(s->f->directory, "wall"), &s->f->err), &s->f->err);
+    assert_ok(hs_saver_hold(s->f->saver, NULL, test_path(s->f->directory, "wall"), &s->f->err), &s->f->err);
     size_t files = test_count_files(s->f->directory, "wall.data-"); /* and the others have gone */
     hs__bundle_reader reader;
     open_bundle(s->f, "wall", &reader);
@@ -140,7 +140,7 @@ static void a_failing_file_fails_the_save(void **state)
     wall w;
     assert_ok(wall_open(&w, &f->t.env, (wall_kind){.no_state = false}), &w.err);
     use_shards(f, 4);
-    assert_ok(hs_saver_hold(f->saver, test_path(f->directory, "wall"), &f->err), &f->err);
+    assert_ok(hs_saver_hold(f->saver, NULL, test_path(f->directory, "wall"), &f->err), &f->err);
     for (size_t call = 0; call < 12; call++) { /* opening, writing, syncing and closing */
         f->t.fail_file_at = f->t.file_calls + 3 + call;
         f->t.fail_file_on = true;
@@ -174,10 +174,12 @@ static void a_save_may_be_cancelled_at_any_tensor(void **state)
     hs__snapshot_options options = {.meta_saver = f->saver};
     assert_ok(hs__snapshot_take(&snapshot, &list, &options, &f->err), &f->err);
     hs__save_list_free(&list);
+    hs__save_request request = {
+        .prefix = test_path(f->directory, "wall"), .step = -1, .options = HS_INIT(hs_save_options), .branch_step = -1};
+    assert_non_null(request.directory = hs__saver_use_directory(f->saver, request.prefix, &f->err));
     for (; code; asked++) {
         atomic_int left = asked;
-        code = hs__save_snapshot(f->saver, &snapshot, test_path(f->directory, "wall"), -1, HS_SAVE_OPTIONS(), is_cancelled,
-                                 &left, &f->err);
+        code = hs__save_snapshot(&request, &snapshot, is_cancelled, &left, &f->err);
         if (code)
             assert_says(&f->err, HS_CANCELLED, "is not saved: a later save replaces it");
         assert_true(!code || test_count_files(f->directory, "wall") == 0);

@@ -369,7 +369,7 @@ static hs_code save_and_restore(test_env *t, void *user)
     if (saver && !hs_saver_save(saver, model_raw(&m), test_path(f->directory, "other"), 1, &options, &err)) {
         hs_save_result result;
         hs_saver_wait(saver);
-        if (hs_saver_poll(saver, &result))
+        if (hs_saver_poll(saver, NULL, &result))
             err = result.error;
         c.value = 6;
         if (!err.code && hs_saver_restore(saver, model_raw(&m), test_path(f->directory, "other-1"), NULL, &err))

@@ -216,7 +216,7 @@ static void it_is_not_saved_over(void **state)
     file_spy spy;
     file_spy_init(&spy, &f->t.env);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .env = &spy.env));
-    assert_ok(hs_saver_hold(f->saver, test_path(f->directory, "model.ckpt"), &f->err), &f->err);
+    assert_ok(hs_saver_hold(f->saver, NULL, test_path(f->directory, "model.ckpt"), &f->err), &f->err);
     spy.what = "open";
     spy.where = "model.ckpt-10.index";
     file_spy_fail(&spy, 1, HS_DATA_LOSS);

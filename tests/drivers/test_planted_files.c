@@ -170,7 +170,7 @@ static hs_code save_by_itself(poisoned *p, const hs_env *env, hs_raw_session *ra
     hs_save_options background = HS_INIT(hs_save_options, .state_file = "newest", .background = true);
     hs_code code = saver ? hs_saver_save(saver, raw, in("sharded/own"), 1, &background, err) : err->code;
     hs_saver_wait(saver);
-    if (!code && hs_saver_poll(saver, &result))
+    if (!code && hs_saver_poll(saver, NULL, &result))
         code = (*err = result.error).code;
     p->weight = NAN;
     if (!code && (code = hs_saver_save(saver, raw, in("sharded/own"), 2, NULL, err)) == HS_FAILED_PRECONDITION &&

@@ -358,7 +358,7 @@ static void a_directory_of_another_process_is_not_written(void **state)
     stage_close(s);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_contains(s->t.log, "WARNING: status.json and outcome.json are not written: another process saves to '");
+    assert_contains(s->t.log, "WARNING: status.json and outcome.json are not written: another process or session saves to '");
     assert_false(test_exists(s->directory, "status.json"));
     json_t *root = read_json(s, "outcome.json");
     assert_int_equal(json_object_size(root), 0);

@@ -321,7 +321,7 @@ static void a_save_in_the_background_is_made_at_once(void **state)
     hs_save_options background = HS_INIT(hs_save_options, .background = true);
     assert_ok(hs_saver_save(saver_of(&p), p.raw, p.prefix, 9, &background, &err), &err);
     assert_true(exists(&p, "-9.index"));
-    assert_true(hs_saver_poll(saver_of(&p), &result));
+    assert_true(hs_saver_poll(saver_of(&p), NULL, &result));
     assert_int_equal(result.step, 9);
     assert_ok(result.error.code, &result.error);
     close_place(&p);

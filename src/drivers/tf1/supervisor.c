@@ -151,7 +151,7 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
         hs_saver_save(saver, session, sv->save_path, step, &options, &error);
     hs_raw_session_leave(session); /* the save has its copy of the state */
     hs_saver_wait(saver);
-    if (!error.code && hs_saver_poll(saver, &result))
+    if (!error.code && hs_saver_poll(saver, NULL, &result))
         error = result.error;
     if (!error.code)
         log_session(sv, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), step, &error);

@@ -21,7 +21,7 @@ static hs_code no_supervisor(hs_error *err)
 static hs_code hold(const hs_supervisor *sv, hs_error *err)
 {
     return sv->is_worker || !sv->save_path || !sv->saves ? HS_OK
-                                                         : hs_saver_hold(hs_supervisor_saver(sv), sv->save_path, err);
+                                                         : hs_saver_hold(hs_supervisor_saver(sv), NULL, sv->save_path, err);
 }
 
 static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err)
