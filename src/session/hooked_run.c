@@ -64,19 +64,19 @@ static hs_code handle_failure(struct hs_session *session, hs__hook *hook, const 
     return hook->cold->best_effort ? hs__mute(session, hook, callback, err) : code;
 }
 
-/* Handles the rare results of a callback: a failure; an error that the callback set although it succeeded; the first
- * success after failures; a requested stop. */
+/* Handles the rare results of a callback: a requested stop; a failure; an error that the callback set although it
+ * succeeded; the first success after failures. */
 HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code,
                                         hs_error *err)
 {
+    if (session->context.stop) /* a failure of the same callback does not withdraw it */
+        hs__stop_by_hook(session, hook->cold->ops.name, session->context.stop);
     if (code && (code = handle_failure(session, hook, callback, code, err)))
         return code;
     if (err->code)
         hs__clear(err); /* the callback succeeded: later callbacks must not see its error */
     if (hook->cold->failures_in_a_row && hook->kinds)
         hs__clear_failures(session, hook, callback);
-    if (session->context.stop)
-        hs__stop_by_hook(session, hook->cold->ops.name, session->context.stop);
     if (hs__is_replica(session) && session->context.boundary_requested && !session->context.boundary)
         hs__add_trigger(session, hook);
     return HS_OK;
@@ -552,8 +552,9 @@ static hs_code call_step_function(hs_session *session, hs_session_run_step_fn st
     session->life = outer;
     if (context.stop && !code)
         code = HS_STOP;
-    if (code == HS_STOP) {
+    if (context.stop || code == HS_STOP)
         hs__stop_step(session);
+    if (code == HS_STOP) {
         hs_error_set(error, code, "the step function requested a stop");
     } else if (code && !error->message[0]) {
         hs_error_set(error, code, "the step function failed with %s", hs_code_name(code));

@@ -347,6 +347,32 @@ static void a_stop_is_not_lost_with_the_session(void **state)
     assert_string_equal(l->outcome.hook, "a");
 }
 
+static hs_code stop_and_abort(probe *p, const probe_call *call)
+{
+    const int *kind = p->user;
+    if (call->point != (*kind % 2 ? PROBE_BEFORE : PROBE_AFTER) || p->calls[call->point] > 1)
+        return HS_OK;
+    if (*kind / 2)
+        hs_run_context_interrupt(call->run);
+    else
+        hs_run_context_request_stop(call->run);
+    return hs_error_set(call->err, HS_ABORTED, "the hook's device is lost");
+}
+
+static void a_stop_of_the_hook_that_reports_the_loss_is_not_lost(void **state)
+{
+    lost *l = *state;
+    for (int kind = 0; kind < 4; kind++) {
+        lost_probe(l, a, .act = stop_and_abort, .user = &kind);
+        lost_open(l, NULL);
+        lost_run(l, "inc");
+        assert_int_equal(hs_session_recoveries(l->session), 1);
+        assert_true(hs_session_should_stop(l->session));
+        assert_int_equal(lost_close(l)->reason, HS_REASON_STOPPED);
+        assert_true(l->outcome.interrupted == (kind / 2 == 1));
+    }
+}
+
 static void a_stop_of_the_coordinator_is_not_lost_either(void **state)
 {
     lost *l = *state;
@@ -515,6 +541,7 @@ int main(void)
         lost_test(a_stop_ends_the_backoff),
         lost_test(a_recovery_resumes_a_best_effort_hook),
         lost_test(a_stop_is_not_lost_with_the_session),
+        lost_test(a_stop_of_the_hook_that_reports_the_loss_is_not_lost),
         lost_test(a_stop_of_the_coordinator_is_not_lost_either),
         lost_test(the_caller_may_prepare_its_batch_again),
         lost_test(a_stop_is_not_a_failure_while_a_batch_must_be_repeated),

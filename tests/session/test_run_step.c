@@ -117,6 +117,22 @@ static void ms_085_a_single_session_does_not_retry_a_step(void **state)
     assert_int_equal(p->a.calls[PROBE_END], 0);
 }
 
+static hs_code stop_and_fail(void *user, hs_step_context *context, hs_error *err)
+{
+    (void)user;
+    hs_step_context_request_stop(context);
+    return hs_error_set(err, HS_INTERNAL, "and it fails");
+}
+
+static void a_step_that_stops_and_fails_has_stopped(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    assert_int_equal(hs_session_run_step(p->session, stop_and_fail, NULL, &p->err), HS_INTERNAL);
+    assert_true(hs_session_should_stop(p->session));
+    assert_int_equal(play_close(p)->error.code, HS_INTERNAL);
+}
+
 static void a_hooks_stop_ends_the_step_after_its_run(void **state)
 {
     play *p = *state;
@@ -265,6 +281,7 @@ int main(void)
         play_test(ms_082_a_step_that_stops_at_once_calls_no_hook),
         play_test(ms_130s_a_stop_counts_without_its_return_code),
         play_test(ms_085_a_single_session_does_not_retry_a_step),
+        play_test(a_step_that_stops_and_fails_has_stopped),
         play_test(a_hooks_stop_ends_the_step_after_its_run),
         play_test(a_stop_from_outside_lets_the_step_be_finished),
         play_test(a_step_that_stops_because_of_a_stop_from_outside_is_interrupted),

@@ -69,6 +69,52 @@ static void ms_100s_nothing_runs_after_a_hooks_stop(void **state)
     assert_int_equal(hs_session_global_step(p->session, NULL), 1);
 }
 
+typedef struct {
+    probe_point point;
+    bool interrupts;
+    hs_code code;
+} stopping;
+
+static hs_code stop_and_fail(probe *p, const probe_call *call)
+{
+    const stopping *s = p->user;
+    if (call->point != s->point || p->calls[s->point] > 1)
+        return HS_OK;
+    if (s->interrupts)
+        hs_run_context_interrupt(call->run);
+    else
+        hs_run_context_request_stop(call->run);
+    return s->code;
+}
+
+static void a_callback_that_stops_and_fails_has_stopped(void **state)
+{
+    play *p = *state;
+    for (int i = 0; i < 4; i++) {
+        stopping s = {i % 2 ? PROBE_BEFORE : PROBE_AFTER, i / 2, HS_INTERNAL};
+        play_probe(p, a, .act = stop_and_fail, .user = &s);
+        play_open_probes(p, 1);
+        assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
+        assert_true(hs_session_should_stop(p->session));
+        assert_fails(hs_session_run(p->session, "train", &p->err), HS_FAILED_PRECONDITION, &p->err,
+                     "asked to stop by hook a");
+        assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    }
+}
+
+/* Training continues after the failure of such a hook. */
+static void the_stop_of_a_best_effort_hook_that_fails_counts(void **state)
+{
+    play *p = *state;
+    stopping s = {PROBE_AFTER, true, HS_INTERNAL};
+    play_probe(p, a, .act = stop_and_fail, .user = &s);
+    play_open(p, (hs_hook[]){hs_hook_best_effort(probe_hook(&p->a), 0)}, 1);
+    assert_ok(hs_session_run(p->session, "train", &p->err), &p->err);
+    assert_true(hs_session_should_stop(p->session));
+    assert_int_equal(play_close(p)->reason, HS_REASON_STOPPED);
+    assert_true(p->outcome.interrupted);
+}
+
 /* A refused run does not change a normal end into a failure. */
 static void ms_100s_a_refused_run_does_not_spoil_the_outcome(void **state)
 {
@@ -376,6 +422,8 @@ int main(void)
         play_test(ms_026_ms_076_closing_twice_is_refused_and_harmless),
         play_test(ms_099s_nothing_runs_after_the_close),
         play_test(ms_100s_nothing_runs_after_a_hooks_stop),
+        play_test(a_callback_that_stops_and_fails_has_stopped),
+        play_test(the_stop_of_a_best_effort_hook_that_fails_counts),
         play_test(ms_100s_a_refused_run_does_not_spoil_the_outcome),
         play_test(ms_030_a_stop_of_the_coordinator_is_seen_at_once),
         play_test(runs_after_a_stop_from_outside_are_still_made),
