@@ -207,6 +207,9 @@ HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
 /* Pins a kept checkpoint, so that it is never deleted, or unpins it. The state file records it. HS_NOT_FOUND if the saver
  * does not keep `prefix`; with max_to_keep HS_NEVER, it keeps all in its directory. Other errors: as hs_saver_hold. */
 HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err);
+/* Sets the metric of a kept checkpoint (hs_save_options.metric), for a model that was evaluated after its save. The next
+ * save chooses by it. Errors: as hs_saver_pin. */
+HS_API hs_code hs_saver_set_metric(hs_saver *saver, const char *prefix, double metric, hs_error *err);
 /* Adds existing checkpoints to the kept ones.
  *
  * paths  prefixes, oldest first, ended by NULL. A path without files is skipped

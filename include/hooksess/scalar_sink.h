@@ -31,7 +31,7 @@ typedef struct hs_scalar {
     double value;     /* NaN if `known` is false */
     int64_t integer;  /* the exact value if `dtype` is an integer type or HS_BOOL; HS_UINT64: the same bits */
     hs_dtype dtype;   /* of the tensor. For a metric HS_DOUBLE */
-    bool known;       /* false: a metric that was not set since the last row */
+    bool known;       /* false: a metric that was not set since the last row; a value that no step has computed */
     unsigned char reserved[3];
 } hs_scalar;
 

@@ -16,7 +16,7 @@
  *
  * These files write its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to src/checkpoint.
  * src/checkpoint fills `unclaimed`, and src/session frees it; it owns `gathered`. src/session sets `runs_queues`,
- * `unhooked`, `group`, `rank`, `rank_count` and hs__state_slot.varies. */
+ * `unhooked`, `values_computed`, `group`, `rank`, `rank_count` and hs__state_slot.varies. */
 
 /* A registered provider of state. */
 typedef struct hs__state_slot {
@@ -102,6 +102,7 @@ struct hs_raw_session {
     int64_t branch_step;         /* later checkpoints are of an abandoned branch of the training; -1: none are known */
     bool branch_everywhere;      /* in each directory, after a restore from memory. Otherwise in that of restored_from */
     bool unsaved;                /* nothing was saved since the last restore */
+    bool values_computed;        /* a training run was made since then: values of the graph are those of a step */
 };
 
 /* raw_session.c */

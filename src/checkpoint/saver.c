@@ -267,18 +267,27 @@ static hs_code add_to_list(hs__saver_directory *directory, const char *prefix, h
     return HS_OK;
 }
 
-static hs_code set_pin(hs__saver_directory *directory, hs__kept_checkpoint *kept, bool pinned, hs_error *err)
+/* Changes an entry of the list, and writes the state file. */
+static hs_code change(hs__saver_directory *directory, hs__kept_checkpoint *kept, const hs__kept_checkpoint *changed,
+                      hs_error *err)
 {
-    bool before = kept->pinned;
+    const hs__kept_checkpoint before = *kept;
     hs_code code = hs__saver_hold_directory(directory, NULL, NULL, err);
     if (code)
         return code;
-    kept->pinned = pinned;
+    *kept = *changed;
     hs__finish_deleting(&directory->held, &directory->saver->env, NULL);
     code = hs__saver_write_state_file(directory, directory->kept[directory->n_kept - 1].path, 0, err);
     if (code)
-        kept->pinned = before;
+        *kept = before;
+    else
+        hs_error_clear(err);
     return code;
+}
+
+static hs_code not_kept(const char *prefix, hs_error *err)
+{
+    return hs_error_set(err, HS_NOT_FOUND, "checkpoint '%s' is not kept by the saver", prefix);
 }
 
 hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err)
@@ -289,12 +298,27 @@ hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error 
     hs__background_wait(saver);
     hs__saver_directory *directory = hs__saver_find_directory(saver, prefix);
     if (!directory || !directory->n_kept)
-        code = HS_NOT_FOUND;
-    else if (!find_kept(directory, prefix))
+        return not_kept(prefix, err);
+    if (!find_kept(directory, prefix))
         code = saver->max_to_keep == HS_NEVER ? add_to_list(directory, prefix, err) : HS_NOT_FOUND;
-    if (code == HS_NOT_FOUND)
-        return hs_error_set(err, code, "checkpoint '%s' is not kept by the saver", prefix);
-    if (!code && !(code = set_pin(directory, find_kept(directory, prefix), pinned, err)))
-        hs_error_clear(err);
-    return code;
+    if (code)
+        return code == HS_NOT_FOUND ? not_kept(prefix, err) : code;
+    hs__kept_checkpoint *kept = find_kept(directory, prefix), changed = *kept;
+    changed.pinned = pinned;
+    return change(directory, kept, &changed, err);
+}
+
+hs_code hs_saver_set_metric(hs_saver *saver, const char *prefix, double metric, hs_error *err)
+{
+    if (!saver || !prefix)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_set_metric: %s",
+                            saver ? "prefix is NULL" : "saver is NULL");
+    hs__background_wait(saver);
+    hs__saver_directory *directory = hs__saver_find_directory(saver, prefix);
+    hs__kept_checkpoint *kept = directory ? find_kept(directory, prefix) : NULL, changed;
+    if (!kept)
+        return not_kept(prefix, err);
+    changed = *kept;
+    changed.metric = metric;
+    return change(directory, kept, &changed, err);
 }

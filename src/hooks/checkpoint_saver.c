@@ -66,6 +66,7 @@ typedef struct {
     char *metric;
     bool metric_is_tensor;
     bool metric_seen, metric_missed; /* a save found it on the session's board; a save did not */
+    bool unranked;                   /* the last save had no metric */
     hs_summary_writer *writer;
     const hs_env *session_env;
     bool in_group, follows; /* follows: rank 0 saves, and this rank takes part */
@@ -410,16 +411,25 @@ static hs_code note_listener_failure(checkpoint_saver *hook, hs_code code)
     return code;
 }
 
+/* Returns the checkpoint of a step, for hs_env_free. */
+static char *path_of(const checkpoint_saver *hook, int64_t step, hs_error *err)
+{
+    size_t bytes = strlen(hook->prefix) + 32;
+    char *path = hs_env_alloc(&hook->base.env, bytes);
+    if (path)
+        snprintf(path, bytes, "%s-%lld", hook->prefix, (long long)step);
+    else
+        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
+    return path;
+}
+
 static hs_code log_event(const checkpoint_saver *hook, int64_t step, hs_error *err)
 {
-    const hs_env *env = &hook->base.env;
-    size_t bytes = strlen(hook->prefix) + 32;
-    char *path = hs_env_alloc(env, bytes);
+    char *path = path_of(hook, step, err);
     if (!path)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
-    snprintf(path, bytes, "%s-%lld", hook->prefix, (long long)step);
+        return HS_RESOURCE_EXHAUSTED;
     hs_code code = hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, path, NULL, step, err);
-    hs_env_free(env, path);
+    hs_env_free(&hook->base.env, path);
     return code;
 }
 
@@ -471,8 +481,13 @@ static hs_code read_metric(checkpoint_saver *hook, hs_raw_session *session, int6
         hook->metric && (!hook->metric_is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL));
     if (on_board)
         read_board_metric(hook, session, step, options);
-    options->has_metric |= hs_raw_session_agree(session, hook->metric && !on_board);
-    return hook->metric && !on_board ? fetch_metric(hook, session, &options->metric, err) : HS_OK;
+    const bool fetches = hook->metric && !on_board && hs_raw_session_is_computed(session, hook->metric);
+    if (hook->metric && !on_board && !fetches)
+        hs_log(hook->session_env, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which no step has computed",
+               (long long)step, hook->metric);
+    options->has_metric |= hs_raw_session_agree(session, fetches);
+    hook->unranked = !options->has_metric;
+    return fetches ? fetch_metric(hook, session, &options->metric, err) : HS_OK;
 }
 
 /* In a group, the other ranks take part in each save (follow). */
@@ -695,10 +710,36 @@ static hs_code save_at_stop(checkpoint_saver *hook, hs_run_context *run, int64_t
     return code;
 }
 
+/* An evaluation at the end is later than the save of a stop. */
+static hs_code rank_last_save(checkpoint_saver *hook, const hs_raw_session *session, int64_t step, hs_error *err)
+{
+    double metric;
+    int64_t of;
+    hs_saver *saver;
+    if (!hook->metric || !hook->unranked || step != hook->saved_step ||
+        !hs_raw_session_metric(session, hook->metric, &metric, &of) || of != step)
+        return HS_OK;
+    hs_code code = find_saver(hook, session, &saver, err);
+    char *path = code ? NULL : path_of(hook, step, err);
+    if (!path)
+        return code ? code : HS_RESOURCE_EXHAUSTED;
+    hook->unranked = false;
+    hook->metric_seen = true;
+    hs_error error = {0};
+    code = hs_saver_set_metric(saver, path, metric, &error);
+    if (is_transient(code, &error))
+        hs_log(hook->session_env, HS_LOG_WARNING, "%s: the metric '%s' is not recorded: %s", path, hook->metric,
+               error.message);
+    hs_env_free(&hook->base.env, path);
+    return is_transient(code, &error) ? HS_OK : fail_save(code, &error, err);
+}
+
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = save_if_allowed(hook, run, step, err);
-    if (hook->metric_missed && !hook->metric_seen)
+    if (!code)
+        code = rank_last_save(hook, hs_run_context_session(run), step, err);
+    if (hook->metric && hook->metric_missed && !hook->metric_seen)
         hs_log(hook->session_env, HS_LOG_WARNING,
                "keep_best ignores the checkpoints of this session: metric '%s' is not a tensor and was never set",
                hook->metric);

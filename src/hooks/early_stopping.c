@@ -195,6 +195,15 @@ static hs_code copy_best_state(early_stopping *hook, hs_raw_session *session, in
     return code;
 }
 
+/* A run that begins with the checkpoint of the best step has the best state. */
+static hs_code copy_restored_state(early_stopping *hook, hs_run_context *run, hs_error *err)
+{
+    if (!keeps_copies(hook) || hook->has_copy || hook->known.best_step == NO_STEP)
+        return HS_OK;
+    int64_t step = hs_run_context_global_step(run, err);
+    return step < 0 ? err->code : copy_best_state(hook, hs_run_context_session(run), step, err);
+}
+
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     early_stopping *hook = self;
@@ -202,6 +211,8 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     double value;
     int64_t step;
     bool found;
+    if (hs_run_context_boundary(run) == HS_BOUNDARY_CREATED)
+        return copy_restored_state(hook, run, err);
     if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
     hs_code code = get_new_value(hook, session, &value, &step, &found, err);
@@ -243,7 +254,8 @@ static hs_code restore(early_stopping *hook, hs_raw_session *session, hs_error *
     const record *known = &hook->known;
     hs_log(hook->session_env, HS_LOG_INFO, "step %lld: restored the best state (%s = %.6g)", (long long)known->best_step,
            name_of(hook), known->best);
-    return hook->metric ? hs_raw_session_set_metric(session, hook->metric, known->best, known->best_step, err) : HS_OK;
+    /* also of a tensor: its value is not restored */
+    return hs_raw_session_set_metric(session, name_of(hook), known->best, known->best_step, err);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)

@@ -78,7 +78,8 @@ static void append_value(char *line, size_t *used, const hs_tensor *value)
 
 /* step     -1: the graph has no global step
  * elapsed  seconds since the last line. NULL in the first line */
-static void log_values(const logging_tensor *hook, const hs_run_values *values, int64_t step, const double *elapsed)
+static void log_values(const logging_tensor *hook, const hs_raw_session *session, const hs_run_values *values, int64_t step,
+                       const double *elapsed)
 {
     char line[LINE], secs[HS__NUMBER_TEXT], rank[32] = "";
     size_t used = 0;
@@ -96,7 +97,9 @@ static void log_values(const logging_tensor *hook, const hs_run_values *values, 
         used = (size_t)snprintf(line, sizeof line, "%s", rank);
     for (size_t i = 0; hook->labels[i] && used < sizeof line; i++) {
         used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = ", i ? ", " : "", hook->labels[i]);
-        if (used < sizeof line)
+        if (used < sizeof line && !hs_raw_session_is_computed(session, hook->tensors[i]))
+            used += (size_t)snprintf(line + used, sizeof line - used, "not computed in this step");
+        else if (used < sizeof line)
             append_value(line, &used, hs_run_values_tensor(values, i));
     }
     if (elapsed)
@@ -130,7 +133,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         if (hook->has_step && step < 0)
             return err->code;
         bool before = hs_timer_mark(hook->timing.timer, run, hook->runs, &elapsed, NULL);
-        log_values(hook, values, step, before ? &elapsed : NULL);
+        log_values(hook, hs_run_context_session(run), values, step, before ? &elapsed : NULL);
         hook->logged = hook->runs;
     }
     return HS_OK;
@@ -144,7 +147,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         return HS_OK;
     hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
     if (!code)
-        log_values(hook, values, hook->has_step ? hs_raw_session_global_step(session, NULL) : -1, NULL);
+        log_values(hook, session, values, hook->has_step ? hs_raw_session_global_step(session, NULL) : -1, NULL);
     return code;
 }
 

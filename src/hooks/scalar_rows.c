@@ -162,6 +162,11 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
         if (code)
             return code;
         rows->scalars[i].step = rows->sampler.clock.step;
+        if (!hs_raw_session_is_computed(rows->session, rows->tensors[i])) { /* in the last row, after a restore */
+            rows->scalars[i].known = false;
+            rows->scalars[i].value = (double)NAN;
+            continue;
+        }
         if (!value || (!hs__scalar_read(&rows->scalars[i], &host) && !rows->for_display))
             return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has more than one element; fetch, for example, its mean",
                                 rows->tensors[i]);
@@ -245,10 +250,21 @@ hs_code hs__scalar_rows_after(void *self, hs_run_context *run, const hs_run_valu
     return code;
 }
 
+/* After a restore, a row of values that no step has computed would be empty. */
+static bool has_something(const hs__scalar_rows *rows, const hs_raw_session *session)
+{
+    bool has = rows->n_metrics > 0;
+    for (size_t i = 0; i < rows->n_tensors; i++)
+        has |= hs_raw_session_is_computed(session, rows->tensors[i]);
+    return has;
+}
+
 static hs_code write_last(hs__scalar_rows *rows, hs_raw_session *session, hs_error *err)
 {
     const hs_run_values *values;
     bool samples;
+    if (!has_something(rows, session))
+        return HS_OK;
     hs_code code = hs__sampler_end(&rows->sampler, session, &values, &samples, err);
     return code || !samples ? code : write_row(rows, values, hs_env_monotonic_ns(rows->session_env), err);
 }

@@ -2,6 +2,8 @@
 /* The raw session as hooks see it: runs without hooks, requests, event writers. */
 #include "session/session.h"
 
+#include "backends/graph/graph.h"
+
 #include <hooksess/tf1/session_manager.h>
 
 /* Functions that lower floors call (hs__raw_session_owner_ops). */
@@ -105,6 +107,11 @@ const char *hs_raw_session_summary_dir(const hs_raw_session *raw)
     if (!creation)
         return NULL;
     return creation->summary_dir ? creation->summary_dir : creation->checkpoint_dir;
+}
+
+bool hs_raw_session_is_computed(const hs_raw_session *raw, const char *tensor)
+{
+    return raw && (raw->values_computed || !hs__graph_is_value(hs_graph_of(raw->backend), tensor));
 }
 
 void hs_raw_session_set_save_secs(hs_raw_session *raw, double secs)

@@ -115,6 +115,24 @@ static void a_directory_stays_locked_if_it_was_held(void **state)
     assert_true(can_hold_elsewhere(f, "b"));
 }
 
+static void a_metric_may_come_after_the_save(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
+    save_at(f, 1);
+    assert_ok(hs_saver_set_metric(f->saver, file_of(f, 1, NULL), 0.5, &f->err), &f->err);
+    save_at(f, 2);
+    save_at(f, 3);
+    assert_steps(f, ".", STEPS(1, 3));
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
+    assert_ok(restore_newest(f), &f->err); /* the state file has the metric */
+    save_at(f, 4);
+    assert_steps(f, ".", STEPS(1, 4));
+    assert_fails(hs_saver_set_metric(f->saver, file_of(f, 2, NULL), 1, &f->err), HS_NOT_FOUND, &f->err, "is not kept");
+    assert_fails(hs_saver_set_metric(f->saver, NULL, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "prefix is NULL");
+    assert_fails(hs_saver_set_metric(NULL, "x", 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "saver is NULL");
+}
+
 static void max_to_keep_of_a_save_is_for_this_save(void **state)
 {
     fixture *f = *state;
@@ -231,6 +249,7 @@ int main(void)
         with_fixture(each_directory_has_its_own_result_of_a_background_save),
         with_fixture(policies_for_busy_savers_apply_to_the_directory),
         with_fixture(a_directory_stays_locked_if_it_was_held),
+        with_fixture(a_metric_may_come_after_the_save),
         with_fixture(max_to_keep_of_a_save_is_for_this_save),
         with_fixture(a_restore_in_another_session_abandons_nothing),
         with_fixture(a_restore_from_another_directory_abandons_nothing_here),

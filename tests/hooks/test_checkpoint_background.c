@@ -208,6 +208,80 @@ static void the_best_by_the_board_are_kept(void **state)
     hs_saver_free(saver);
 }
 
+static hs_code say_at_the_end(void *self, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    (void)self;
+    return hs_raw_session_set_metric(session, "eval/loss", 1, step, err);
+}
+
+/* Returns true if the state file records the metric. */
+static bool is_ranked_at_the_end(stage *s, bool disk_fails)
+{
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
+    hs_hook hooks[] = {
+        hs_stop_at_step(.last_step = 2), hs_evaluation(.at_end = true, .evaluate = say_at_the_end),
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100, .saver = saver, .metric = "eval/loss")};
+    hs_script_set_step(s->script, 0);
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 3), &s->err);
+    stage_run(s, "train", 2, 0);
+    assert_int_equal(latest_step(s->directory), 2);
+    s->t.fail_file_on = true;
+    s->t.fail_file_at = disk_fails ? s->t.file_calls + 3 : 0;
+    stage_close(s);
+    s->t.fail_file_at = 0;
+    char *text = test_read_file(test_path(s->directory, "checkpoint"), NULL);
+    bool found = strstr(text, "# metric: 3ff0000000000000 model.ckpt-2\n");
+    free(text);
+    hs_saver_free(saver);
+    return found;
+}
+
+/* The stop saves before the evaluation at the end. */
+static void an_evaluation_at_the_end_ranks_the_checkpoint_of_the_stop(void **state)
+{
+    stage *s = *state;
+    assert_true(is_ranked_at_the_end(s, false));
+    test_empty_directory(s->directory);
+    assert_false(is_ranked_at_the_end(s, true));
+    assert_contains(s->t.log, "model.ckpt-2: the metric 'eval/loss' is not recorded: ");
+}
+
+/* Steps of a graph's value: at the creation, and after a restore, its memory is of no step of this state. */
+static void a_value_that_no_step_has_computed_ranks_nothing(void **state)
+{
+    stage *s = *state;
+    double weight = 0, loss = 0;
+    hs_state_copy *copy = NULL;
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_graph_variable(graph, "weight", HS_DOUBLE, HS_SCALAR, &weight);
+    hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &loss);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .metric = "loss:0");
+    assert_ok(stage_try(s, hs_graph_backend(graph), &hook, 1), &s->err);
+    hs_raw_session *raw = hs_session_raw(s->session);
+    assert_false(hs_raw_session_is_computed(raw, "loss") || hs_raw_session_is_computed(raw, "loss:0"));
+    assert_true(hs_raw_session_is_computed(raw, "weight") && hs_raw_session_is_computed(raw, "other"));
+    assert_false(hs_raw_session_is_computed(NULL, "loss"));
+    for (loss = 3; loss > 1; loss--) {
+        assert_true(hs_step_begin(s->session));
+        hs_step_end(s->session);
+        assert_true(hs_raw_session_is_computed(raw, "loss"));
+    }
+    assert_ok(hs_raw_session_copy_state(raw, &copy, &s->err), &s->err);
+    assert_ok(hs_raw_session_restore_copy(raw, copy, &s->err), &s->err);
+    hs_state_copy_free(copy);
+    assert_false(hs_raw_session_is_computed(raw, "loss"));
+    stage_close(s); /* saves the restored state */
+    hs_graph_free(graph);
+    char *text = test_read_file(test_path(s->directory, "checkpoint"), NULL);
+    assert_contains(text, "# metric: 4008000000000000 model.ckpt-1\n");
+    assert_lacks(text, " model.ckpt-0\n# metric");
+    assert_null(strstr(strstr(text, "# metric: ") + 1, "# metric: "));
+    free(text);
+    assert_contains(s->t.log, "DEBUG: step 0: saved without the metric 'loss:0', which no step has computed");
+    assert_contains(s->t.log, "DEBUG: step 2: saved without the metric 'loss:0', which no step has computed");
+}
+
 /* A tensor that is also on the board is not fetched. */
 static void a_metric_on_the_board_is_not_fetched(void **state)
 {
@@ -338,6 +412,8 @@ int main(void)
         with_stage(training_continues_after_a_full_disk),
         with_stage(the_best_by_a_metric_are_kept),
         with_stage(the_best_by_the_board_are_kept),
+        with_stage(an_evaluation_at_the_end_ranks_the_checkpoint_of_the_stop),
+        with_stage(a_value_that_no_step_has_computed_ranks_nothing),
         with_stage(a_metric_on_the_board_is_not_fetched),
         with_stage(an_invalid_metric_is_refused_and_an_unknown_one_is_logged),
         with_stage(a_requested_save_waits_and_is_not_skipped),

@@ -414,6 +414,67 @@ static void every_allocation_may_fail(void **state)
     test_each_allocation(each_scenario, NULL);
 }
 
+/* A value of the graph is not restored. What is saved, logged and written at the end must not be that of a later step. */
+
+enum { BEST = 7 };
+
+/* The value falls until step BEST, then it rises. */
+static void train_by_value(stage *s, int64_t patience)
+{
+    double weight = 0, value = 0;
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_graph_variable(graph, "weight", HS_DOUBLE, HS_SCALAR, &weight);
+    hs_graph_value(graph, "value", HS_DOUBLE, HS_SCALAR, &value);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 1, .keep_best = 2, .env = &s->t.env), &s->err);
+    const hs_hook hooks[] = {
+        hs_early_stopping(.tensor = "value", .patience = patience, .restore_best = true),
+        hs_logging_tensor(.tensors = HS_NAMES("value", "weight"), .at_end = true),
+        hs_metrics_file(.path = test_path(s->directory, "rows.csv"), .tensors = HS_NAMES("value"),
+                        .trigger = HS_TRIGGER(.every_n_steps = 5, .last = true)),
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "value"),
+        {.ops = NULL}};
+    test_env_clear_log(&s->t);
+    hs_session *session = hs_session_open(hs_graph_backend(graph),
+                                          HS_SESSION_OPTIONS(.checkpoint_dir = s->directory, .hooks = hooks), &s->err);
+    assert_ok(s->err.code, &s->err);
+    while (hs_step_begin(session)) {
+        weight++;
+        value = weight <= BEST ? 100 - weight : 100 + weight;
+        hs_step_end(session);
+    }
+    hs_session_close(session, &s->err);
+    assert_ok(s->err.code, &s->err);
+    assert_true(weight == BEST);
+    hs_graph_free(graph);
+    hs_saver_free(saver);
+}
+
+static void check_the_best(const stage *s)
+{
+    char *state = test_read_file(test_path(s->directory, "checkpoint"), NULL);
+    char *rows = test_read_file(test_path(s->directory, "rows.csv"), NULL);
+    assert_contains(state, "model_checkpoint_path: \"model.ckpt-7\"");
+    assert_contains(state, "# metric: 4057400000000000 model.ckpt-7\n"); /* 93 */
+    assert_contains(s->t.log, "INFO: step 7: value = not computed in this step, weight = 7");
+    assert_contains(rows, "\n5,1700000000.000,95\n");
+    assert_lacks(rows, "\n7,"); /* neither the value of step 7, which is not computed, nor a later one */
+    assert_true(test_exists(s->directory, "model.ckpt-7.index"));
+    assert_false(test_exists(s->directory, "model.ckpt-8.index"));
+    free(state);
+    free(rows);
+}
+
+static void a_value_of_a_later_step_is_not_that_of_the_best_state(void **state)
+{
+    stage *s = *state;
+    train_by_value(s, 3);
+    check_the_best(s);
+    train_by_value(s, 6); /* continues from the best state, and returns to it */
+    assert_contains(s->t.log, "INFO: step 7: restored the best state (value = 93)");
+    check_the_best(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +504,7 @@ int main(void)
         with_stage(the_best_is_saved_if_the_last_state_is_refused),
         with_stage(another_metrics_state_is_refused),
         cmocka_unit_test(every_allocation_may_fail),
+        with_stage(a_value_of_a_later_step_is_not_that_of_the_best_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

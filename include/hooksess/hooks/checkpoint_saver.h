@@ -81,8 +81,9 @@ typedef struct hs_checkpoint_saver_options {
     hs_scaffold *scaffold;              /* borrowed. Not together with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
     /* Metric by which hs_saver_options.keep_best chooses: a metric of the session (hs_raw_session_set_metric) or a tensor.
-     * If a metric of the session was not set at the saved step, the checkpoint is not among the best. A tensor is fetched
-     * by an extra run at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL: keep_best is
+     * If a metric of the session was not set at the saved step, or no step has computed a value of the graph
+     * (hs_raw_session_is_computed), the checkpoint is not among the best. A tensor is fetched by an extra run at each save,
+     * in a group on all ranks. List evaluating hooks in front of this one. NULL: keep_best is
      * unused */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */

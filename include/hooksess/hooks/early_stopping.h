@@ -18,9 +18,9 @@
  *
  * With restore_best, each improvement copies the state in memory (hs_raw_session_copy_state). The hook's `end` restores the
  * copy: the last checkpoint then has the best step, and later checkpoints are renamed. restore_best cannot restore if the
- * best state predates this process, or if the metric was reported for another step than the current one. The hook then logs
- * a warning that names the checkpoint of that step, if one exists, and leaves the state unchanged. To have such a
- * checkpoint, set hs_saver_options.keep_best.
+ * best state predates this process, which did not resume from it, or if the metric was reported for another step than the
+ * current one. The hook then logs a warning that names the checkpoint of that step, if one exists, and leaves the state
+ * unchanged. To have such a checkpoint, set hs_saver_options.keep_best.
  *
  * In a group the values of rank 0 count, and all ranks stop, copy and restore together. With a tensor, each run then has a
  * boundary; with agree_every_n_steps of N, only every N-th value counts. List the hook before savers.

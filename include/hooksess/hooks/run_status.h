@@ -36,7 +36,8 @@
  * Errors of closing event files and the backend's session come later and are not included.
  *
  * `begin` removes an earlier outcome.json. So outcome.json means that the run is over. If it is missing and the process of
- * status.json has ended, that process crashed. While another process or session saves to the directory, neither file is changed.
+ * status.json has ended, that process crashed. While another process or session saves to the directory, neither file is
+ * changed.
  *
  * The files are replaced atomically. Only outcome.json and the last status are synced to the disk. If a file cannot be
  * written, the log gets one warning, and hs_raw_session_failure() counts it; training continues. save_secs of an earlier

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates, frees and searches a graph, and adds nodes, state and items of collections. */
 #include "backends/graph/graph.h"
+
 #include "backends/graph/queue.h"
+#include "backends/output_name.h"
 #include "base/state.h"
 
 #include <ctype.h>
@@ -168,6 +170,16 @@ hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name)
 {
     size_t at = hs__map_find(&graph->names, name);
     return at == HS__NONE ? NULL : graph->nodes[at];
+}
+
+bool hs__graph_is_value(const hs_graph *graph, const char *name)
+{
+    size_t length = graph && name ? hs__parse_output_name(name).op_length : 0;
+    for (size_t i = 0; graph && name && i < graph->n_nodes; i++)
+        if (graph->nodes[i]->kind == HS__VALUE && strlen(graph->nodes[i]->name) == length &&
+            memcmp(graph->nodes[i]->name, name, length) == 0)
+            return true;
+    return false;
 }
 
 void hs__graph_unresolve(hs_graph *graph)

@@ -156,6 +156,8 @@ void hs__graph_release(hs_graph *graph);
 void hs__queue_def_free(hs__queue_def *def);
 /* Returns the node of this name, or NULL. */
 hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
+/* Returns true if the name, with or without ":0", is that of a value (hs_graph_value). False for NULL. */
+bool hs__graph_is_value(const hs_graph *graph, const char *name);
 /* Returns an item of a collection, or NULL after the last. */
 const void *hs__graph_collected(const hs_graph *graph, const char *key, size_t index);
 /* Returns true if the graph has no session and no fork, so that slots may change. */

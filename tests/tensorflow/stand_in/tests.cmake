@@ -18,6 +18,7 @@ set(stand_in_wrapped hs_script_free hs_script_backend hs_script_placeholder hs_s
                      hs_graph_backend hs_graph_of hs_graph_free source_init source_end source_setup source_teardown
                      test_run_group)
 list(TRANSFORM stand_in_wrapped PREPEND -Wl,--wrap=)
+list(APPEND stand_in_wrapped -Wl,-u,__wrap_hs_graph_of) # also called by the core, which is linked last
 
 set(stand_in_folder ${CMAKE_CURRENT_LIST_DIR})
 
