@@ -97,13 +97,53 @@ bool hs__rollback_allowed(const hs__rollback *rollback)
     return rollback->most == HS_NEVER || rollback->count.rollbacks < rollback->most;
 }
 
-/* HS_NOT_FOUND: the checkpoint cannot be read; try another one. */
+static bool is_damaged(hs_code code, const hs_error *error)
+{
+    return (code == HS_DATA_LOSS || code == HS_NOT_FOUND) && hs__is_damage(error);
+}
+
+/* What rank 0 has restored, or why it could not. The other ranks restore it as well. */
+typedef struct {
+    char checkpoint[4096]; /* "": the copy in memory */
+    hs_error error;
+} restored_state;
+
+/* Sets *damaged to true on all ranks if it is true on one. The ranks are at different steps, so that they cannot make an
+ * agreement of the session. */
+static hs_code share_damage(const hs_group *group, bool *damaged, hs_error *err)
+{
+    uint64_t word = *damaged;
+    hs_code code = group->ops->allreduce_or(group->self, &word, 1, err);
+    *damaged = word;
+    return code;
+}
+
+/* Sends the state of rank 0. HS_NOT_FOUND: another rank has found damage in it. Without a group: HS_OK. */
+static hs_code send_state(hs_raw_session *session, restored_state *state, hs_error *err)
+{
+    const hs_group *group = hs_raw_session_group(session);
+    bool damaged = false;
+    hs_code code = group ? group->ops->broadcast(group->self, state, sizeof *state, 0, err) : HS_OK;
+    if (group && !code && !state->error.code)
+        code = share_damage(group, &damaged, err);
+    if (code || !damaged)
+        return code;
+    return hs_error_set(err, HS_NOT_FOUND, "another rank found damage, and logged it");
+}
+
+/* On all ranks of a group. HS_NOT_FOUND: the checkpoint cannot be read; try another one. */
 static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err)
 {
+    restored_state state = {.checkpoint = ""};
+    if (strlen(prefix) >= sizeof state.checkpoint)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is too long");
+    memcpy(state.checkpoint, prefix, strlen(prefix) + 1);
     hs_code code = hs_saver_restore(saver, session, prefix, NULL, err);
-    if ((code != HS_DATA_LOSS && code != HS_NOT_FOUND) || !hs__is_damage(err))
+    if (!code)
+        code = send_state(session, &state, err);
+    if (!is_damaged(code, err))
         return code;
-    hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", prefix, err->message);
+    hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", state.checkpoint, err->message);
     return HS_NOT_FOUND;
 }
 
@@ -122,13 +162,17 @@ static hs_code restore_checkpoint(const hs__rollback *rollback, hs_raw_session *
     return code;
 }
 
+/* Without a group, and on rank 0. */
 static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
+    restored_state copy = {.checkpoint = ""};
     hs_code code = restore_checkpoint(rollback, session, err);
     if (code != HS_NOT_FOUND)
         return code;
-    if (rollback->snapshot && !is_snapshot_outdated(rollback, session))
-        return hs_raw_session_restore_copy(session, rollback->snapshot, err);
+    if (rollback->snapshot && !is_snapshot_outdated(rollback, session)) {
+        code = hs_raw_session_restore_copy(session, rollback->snapshot, err);
+        return code ? code : send_state(session, &copy, err);
+    }
     int64_t saved = hs_raw_session_last_saved_step(session);
     if (saved >= 0) /* an older snapshot would repeat saved steps */
         return hs_error_set(err, HS_FAILED_PRECONDITION,
@@ -138,12 +182,6 @@ static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "no checkpoint was saved, and no copy is in memory; save sooner, or raise snapshot_limit");
 }
-
-/* The state that rank 0 has restored. The other ranks restore it as well. */
-typedef struct {
-    char checkpoint[4096]; /* "": the copy in memory */
-    hs_error error;
-} restored_state;
 
 static hs_code follow(const hs__rollback *rollback, hs_raw_session *session, const restored_state *chief, hs_error *err)
 {
@@ -156,26 +194,39 @@ static hs_code follow(const hs__rollback *rollback, hs_raw_session *session, con
                         chief->checkpoint[0] ? "a checkpoint with a saver" : "a copy in memory");
 }
 
+/* On the other ranks. Restores what rank 0 restores, until no rank finds damage in it. */
+static hs_code restore_as_chief(const hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+{
+    const hs_group *group = hs_raw_session_group(session);
+    for (;;) {
+        restored_state chief;
+        hs_error error = {0};
+        hs_code code = group->ops->broadcast(group->self, &chief, sizeof chief, 0, err);
+        if (code || chief.error.code)
+            return code ? code : hs_error_set(err, chief.error.code, "%s", chief.error.message);
+        code = follow(rollback, session, &chief, &error);
+        bool damaged = is_damaged(code, &error);
+        if (damaged)
+            hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s': %s", chief.checkpoint, error.message);
+        hs_code shared = share_damage(group, &damaged, err);
+        if (shared || !damaged)
+            return shared ? shared : code ? hs_error_set(err, code, "%s", error.message) : HS_OK;
+    }
+}
+
 /* Restores the same state on all ranks of a group. */
 static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
-    const hs_group *group = hs_raw_session_group(session);
-    restored_state chief = {.checkpoint = ""};
     rollback->restored = (hs__rollback_count){0, 0}; /* if the state has no counts; hs__rollback_load sets them */
-    if (!group)
-        return restore_here(rollback, session, err);
-    if (!hs__session_rank(session)) {
-        chief.error.code = restore_here(rollback, session, &chief.error);
-        const char *from = chief.error.code ? NULL : hs_raw_session_restored_from(session);
-        if (from && strlen(from) >= sizeof chief.checkpoint)
-            hs_error_set(&chief.error, HS_INVALID_ARGUMENT, "the path of the checkpoint is too long");
-        else
-            snprintf(chief.checkpoint, sizeof chief.checkpoint, "%s", from ? from : "");
-    }
-    hs_code code = group->ops->broadcast(group->self, &chief, sizeof chief, 0, err);
-    if (!code && (!hs__session_rank(session) || chief.error.code))
-        return chief.error.code ? hs_error_set(err, chief.error.code, "%s", chief.error.message) : HS_OK;
-    return code ? code : follow(rollback, session, &chief, err);
+    if (hs__session_rank(session))
+        return restore_as_chief(rollback, session, err);
+    hs_code code = restore_here(rollback, session, err);
+    if (!code || !hs_raw_session_group(session))
+        return code;
+    restored_state failed = {.error = *err};
+    failed.error.code = code;
+    send_state(session, &failed, NULL);
+    return code;
 }
 
 /* Changes to the training that follows. */

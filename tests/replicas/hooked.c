@@ -89,6 +89,9 @@ static hs_graph *make_graph(hooked_rank *rank, const hs_env *env)
         hs_graph_add_variable(g, HS_VARIABLE_DEF(.name = "local", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL));
     hs_graph_variable(g, "weights", HS_DOUBLE, HS_SHAPE(HOOKED_WEIGHTS), rank->weights);
     hs_graph_bytes(g, "position", &rank->position, sizeof rank->position);
+    memset(rank->part, 0xa0 + rank->rank, sizeof rank->part);
+    if (rank->of->parts)
+        hs_graph_bytes(g, "part", rank->part, sizeof rank->part, HS_STATE_PER_RANK);
     hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &rank->loss);
     hs_graph_value(g, "batches", HS_DOUBLE, HS_SCALAR, &rank->batches);
     hs_graph_global_step(g, NULL, &rank->step);

@@ -21,7 +21,14 @@
 
 #include <hooksess/testing.h>
 
-enum { HOOKED_RANKS = 4, HOOKED_WEIGHTS = 3, HOOKED_HOOKS = 40, HOOKED_SAVE_STEPS = 4, HOOKED_LOG = 1 << 15 };
+enum {
+    HOOKED_RANKS = 4,
+    HOOKED_WEIGHTS = 3,
+    HOOKED_HOOKS = 40,
+    HOOKED_SAVE_STEPS = 4,
+    HOOKED_LOG = 1 << 15,
+    HOOKED_PART = 64
+};
 
 typedef struct hooked_rank {
     struct hooked *of;
@@ -30,7 +37,8 @@ typedef struct hooked_rank {
     hs_session *session;
     double weights[HOOKED_WEIGHTS], loss, rate, gradient, batches;
     int64_t step, position;
-    int disturbed; /* for the test */
+    int disturbed;                   /* for the test */
+    unsigned char part[HOOKED_PART]; /* per-rank state: bytes that only this rank has */
     /* Results. */
     bool opened, killed;
     int64_t collectives;
@@ -45,6 +53,7 @@ typedef struct hooked {
     int64_t steps;      /* stop_at_step */
     const char *run_op; /* NULL: "train" */
     bool no_checkpoints;
+    bool parts;          /* the ranks have the state `part` */
     int32_t killed_rank; /* dies in its collective call number `killed_at`. 0: no rank dies */
     int64_t killed_at;
     int32_t failing_rank; /* its second batch of an evaluation fails. 0: no rank fails */

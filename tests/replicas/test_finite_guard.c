@@ -112,6 +112,54 @@ static void a_rollback_of_one_rank_is_one_of_all(void **state)
         try_seeds(h, rolls_back_on_all);
 }
 
+/* Changes a byte of what only rank BAD has in the newest checkpoint. */
+static void damage_the_part_of_a_rank(const hooked *h)
+{
+    char name[64];
+    unsigned char part[HOOKED_PART];
+    size_t bytes;
+    snprintf(name, sizeof name, "model.ckpt-%d.data-00000-of-00001", HOOKED_SAVE_STEPS);
+    char *data = test_read_file(hooked_path(h, name), &bytes), *found = NULL;
+    memset(part, 0xa0 + BAD, sizeof part);
+    for (size_t i = 0; !found && i + sizeof part <= bytes; i++)
+        if (memcmp(data + i, part, sizeof part) == 0)
+            found = data + i;
+    assert_non_null(found);
+    found[7] = 0;
+    test_write_file(hooked_path(h, name), data, bytes);
+    free(data);
+}
+
+static void damage_and_lose(hooked_rank *rank, int64_t step)
+{
+    if (rank->rank == BAD && step == bad_step && !bad[BAD])
+        damage_the_part_of_a_rank(rank->of);
+    lose(rank, step);
+}
+
+/* As a restart does. */
+static void a_rollback_falls_back_if_one_rank_finds_damage(void **state)
+{
+    hooked *h = *state;
+    policy = HS_GUARD_ROLLBACK;
+    bad_times = 1;
+    bad_step = AT;
+    h->add_hooks = add_guard;
+    h->in_step = damage_and_lose;
+    h->parts = true;
+    for (h->seed = 1; h->seed <= SEEDS; h->seed++) {
+        test_empty_directory(h->directory);
+        const hs_outcome *outcome = hooked_run(h);
+        assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+        assert_int_equal(outcome->last_saved_step, h->steps);
+        for (int32_t i = 0; i < h->rank_count; i++)
+            assert_int_equal(hooked_count(h->ranks[i].log, "rolled back to step 0"), 1);
+        assert_int_equal(hooked_count(h->ranks[0].log, "skipped: another rank found damage, and logged it"), 1);
+        assert_int_equal(hooked_count(h->ranks[BAD].log, "checksum mismatch"), 1);
+        positions_are(h, h->steps + AT + 1);
+    }
+}
+
 static void add_guard_without_checkpoints(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
 {
     (void)chief;
@@ -162,6 +210,7 @@ int main(void)
         ranked(an_update_that_one_rank_skips_is_skipped_on_all),
         ranked(too_many_skips_fail_on_all_ranks),
         ranked(a_rollback_of_one_rank_is_one_of_all),
+        ranked(a_rollback_falls_back_if_one_rank_finds_damage),
         ranked(all_ranks_restore_their_copies_in_memory),
         ranked(losses_of_each_rank_are_saved),
     };
