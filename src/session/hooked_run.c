@@ -662,7 +662,7 @@ static hs_code begin_step(hs_session *session, hs_error *err)
 }
 
 /* In a group, stops take effect at the end of a run. */
-static void reach_stop_between_steps(hs_session *session)
+HS__COLD static void reach_stop_between_steps(hs_session *session)
 {
     if (hs__is_replica(session))
         return;
@@ -726,7 +726,7 @@ static hs_code end_step(hs_session *session, hs_error *err)
     return code;
 }
 
-static hs_code record_step_result(hs_session *session, hs_code code, const hs_error *error)
+static inline hs_code record_step_result(hs_session *session, hs_code code, const hs_error *error)
 {
     if (code || hs__stops(session) & HS__STOP_FAILED) {
         code = fail_step(session, code, error);
