@@ -76,9 +76,9 @@ typedef struct hs_run_context hs_run_context;
  *
  * In before_run, this op runs before those of the run; with `*args = &scaled` among them, in the order of their addition.
  *
- * If a callback, an op or a step function throws a C++ exception, or leaves by longjmp or pthread_exit, the session fails
- * with HS_INTERNAL and can only be closed. Memory of the call may leak. After longjmp, call the session from the function
- * that called setjmp. destroy must return. */
+ * If a callback, an op or a step function throws a C++ exception, or leaves by pthread_exit, the session fails with
+ * HS_INTERNAL and can only be closed. Memory of the call may leak. longjmp out of them is undefined, and destroy must
+ * return. */
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;

@@ -320,37 +320,25 @@ static hs_code run_hooked(struct hs_session *session, const hs_run_args *args, c
 
 void hs__call_abandoned(hs_session *session)
 {
-    session->call.floor = NULL;
+    session->in_call = false;
     hs_raw_session_leave(&session->raw);
     session->level = 0;
     session->in_backend = false;
     session->life = HS__READY;
-    hs_error_set(&session->last, HS_INTERNAL, "a callback threw an exception or called longjmp instead of returning");
+    hs_error_set(&session->last, HS_INTERNAL, "a callback threw an exception instead of returning");
     session->threads_failed_first = false;
     hs__add_stops(session, HS__STOP_FAILED);
     hs__stop_step(session);
     hs__enter(session, HS_PHASE_DATA);
 }
 
-/* `frame` is a stack frame of a later call. Stacks grow down, so that callbacks are below the floor. If `frame` is not, the
- * call was abandoned. */
-bool hs__check_abandoned_call(hs_session *session, const void *frame)
-{
-    bool abandoned = session->call.floor && pthread_equal(session->call.thread, pthread_self()) &&
-                     (uintptr_t)frame >= (uintptr_t)session->call.floor;
-    if (abandoned)
-        hs__call_abandoned(session);
-    return abandoned;
-}
-
 /* Returns the error of a session that cannot run. */
-HS__COLD static hs_code refuse_run(hs_session *session, const void *frame, hs_error *err)
+HS__COLD static hs_code refuse_run(const hs_session *session, hs_error *err)
 {
     if (!session)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "session is NULL; it was not opened, or is already closed");
     if (hs__is_inherited(session->generation))
         return hs__refuse_inherited("session", err);
-    hs__check_abandoned_call(session, frame);
     if (session->life == HS__IN_OWN_STEP)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "a step is in progress; call hs_step_end first, or run the raw session");
@@ -369,13 +357,12 @@ HS__COLD static hs_code refuse_run(hs_session *session, const void *frame, hs_er
 }
 
 /* Every run makes this check. refuse_run finds the reason. */
-static inline hs_code check_runnable(hs_session *session, const void *frame, hs_error *err)
+static inline hs_code check_runnable(const hs_session *session, hs_error *err)
 {
     const unsigned final = HS__STOP_LOST | HS__STOP_FAILED | HS__STOP_HOOK | HS__STOP_CLOSED;
     bool busy = !session || hs__is_inherited(session->generation) || session->level ||
-                session->in_backend | (session->life > HS__IN_STEP_FUNCTION) ||
-                (session->life == HS__IN_STEP_FUNCTION && hs__check_abandoned_call(session, frame));
-    return busy || hs__final_stops(session) & final ? refuse_run(session, frame, err) : HS_OK;
+                session->in_backend | (session->life > HS__IN_STEP_FUNCTION);
+    return busy || hs__final_stops(session) & final ? refuse_run(session, err) : HS_OK;
 }
 
 HS__COLD static hs_code record_run_failure(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
@@ -475,7 +462,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     const hs_run_args *args;
     if (values)
         *values = NULL;
-    hs_code code = check_runnable(session, __builtin_frame_address(0), err);
+    hs_code code = check_runnable(session, err);
     if (code)
         return code;
     HS__CALL(call, session);
@@ -496,10 +483,10 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     return code;
 }
 
-HS__COLD static hs_code refuse_null_op(hs_session *session, const void *frame, hs_error *err)
+HS__COLD static hs_code refuse_null_op(hs_session *session, hs_error *err)
 {
     hs_error error;
-    hs_code code = check_runnable(session, frame, err);
+    hs_code code = check_runnable(session, err);
     if (code)
         return code;
     session->failed_hook[0] = '\0';
@@ -510,7 +497,7 @@ HS__COLD static hs_code refuse_null_op(hs_session *session, const void *frame, h
 hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
 {
     if (!op)
-        return refuse_null_op(session, __builtin_frame_address(0), err);
+        return refuse_null_op(session, err);
     return hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES(op)), NULL, err);
 }
 
@@ -565,7 +552,7 @@ static hs_code call_step_function(hs_session *session, hs_session_run_step_fn st
 
 hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err)
 {
-    hs_code code = check_runnable(session, __builtin_frame_address(0), err);
+    hs_code code = check_runnable(session, err);
     if (code)
         return code;
     hs_error error = {0};
@@ -677,9 +664,7 @@ bool hs_step_begin(hs_session *session)
         return false;
     hs__clear(&error);
     if (session->life == HS__IN_OWN_STEP) {
-        hs_code refused = check_runnable(session, __builtin_frame_address(0), &error);
-        if (session->life == HS__IN_OWN_STEP) /* unless check_runnable found an abandoned call */
-            fail_step(session, refused, &error);
+        fail_step(session, check_runnable(session, &error), &error);
         return false;
     }
     HS__CALL(call, session);

@@ -11,7 +11,6 @@
 #include "summary/writer_cache.h"
 #include "threads/coordinator.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* clang-format off */
@@ -89,7 +88,7 @@ typedef enum hs__stop {
     HS__STOP_HOOK_INTERRUPTED = 1 << 0, /* a hook ends the loop; the training is not complete */
     HS__STOP_HOOK_DONE = 1 << 1,        /* a hook: the training is complete */
     HS__STOP_STEP = 1 << 2,             /* a step function or an own step of the caller ended the loop */
-    HS__STOP_FAILED = 1 << 3,           /* an own step failed, or a callback did not return (exception, longjmp) */
+    HS__STOP_FAILED = 1 << 3,           /* an own step failed, or a callback threw an exception */
     HS__STOP_LOST = 1 << 4,             /* the backend's session is lost and could not be recovered */
     HS__STOP_INPUT_ENDED = 1 << 5,      /* the last run reached the end of the input; the next run clears it */
     HS__STOP_REQUESTED = 1 << 6,        /* by the program or a signal */
@@ -258,10 +257,7 @@ struct hs_session {
     bool in_backend; /* the backend is running: no call is allowed */
     hs__life life;
     unsigned generation; /* of the process that opened it */
-    struct {
-        const void *floor; /* stack address at which the current HS__CALL began; NULL: no call */
-        pthread_t thread;  /* the thread of that call */
-    } call;                /* hooked_run.c */
+    bool in_call;        /* hooked_run.c: a call that calls callbacks */
     struct {
         bool used; /* hs_step_begin has returned true at least once */
         hs__run_plan *plan;
@@ -321,33 +317,24 @@ int hs__signals_first(const struct hs_session *session);
 
 /* hooked_run.c. Calls into the session that call callbacks.
  *
- * A callback may leave such a call by an exception, pthread_exit or longjmp. The session has then failed and can only be
- * closed. HS__CALL(call, session) begins a call, unless one has begun; hs__call_end(&call) ends it before each return.
- *
- *   exception, pthread_exit   run the cleanup of `call`, which ends the call
- *   longjmp                   runs nothing. hs__check_abandoned_call notices it in a later call: callbacks run below the
- *                             stack address of HS__CALL, so a call from above that address means that the first one was
- *                             abandoned. HS__CALL_ROOM allows the later call to be made from somewhat deeper functions. */
-#define HS__CALL_ROOM 4096
-#define HS__CALL(name, session)                                                                                            \
-    __attribute__((cleanup(hs__call_cleanup))) struct hs_session *name =                                                   \
-        hs__call_begin(session, __builtin_alloca(HS__CALL_ROOM))
+ * A callback may leave such a call by an exception or pthread_exit, but not by longjmp. The session has then failed and can
+ * only be closed. HS__CALL(call, session) begins a call, unless one has begun; hs__call_end(&call) ends it before each
+ * return. An exception and pthread_exit run the cleanup of `call`. */
+#define HS__CALL(name, session) __attribute__((cleanup(hs__call_cleanup))) struct hs_session *name = hs__call_begin(session)
 void hs__call_abandoned(struct hs_session *session);
-bool hs__check_abandoned_call(struct hs_session *session, const void *frame);
 
-static inline struct hs_session *hs__call_begin(struct hs_session *session, const void *floor)
+static inline struct hs_session *hs__call_begin(struct hs_session *session)
 {
-    if (session->call.floor)
+    if (session->in_call)
         return NULL;
-    session->call.floor = floor;
-    session->call.thread = pthread_self();
+    session->in_call = true;
     return session;
 }
 
 static inline void hs__call_end(struct hs_session **call)
 {
     if (*call)
-        (*call)->call.floor = NULL;
+        (*call)->in_call = false;
     *call = NULL;
 }
 

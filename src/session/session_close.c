@@ -378,13 +378,10 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         hs__error_copy(err, &error);
         return refuse_close(&error);
     }
-    hs__check_abandoned_call(session, __builtin_frame_address(0));
     if (session->life == HS__IN_OWN_STEP && !session->in_backend)
         hs__discard_own_step(session);
     if (session->level || session->in_backend || session->life != HS__READY) {
-        hs_error_set(&error, HS_FAILED_PRECONDITION,
-                     "a session cannot be closed from its own callbacks; after a longjmp out of a callback, close it in "
-                     "the function that called setjmp");
+        hs_error_set(&error, HS_FAILED_PRECONDITION, "a session cannot be closed from its own callbacks");
         hs__error_copy(err, &error);
         return refuse_close(&error);
     }
