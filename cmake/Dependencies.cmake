@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the library links: protobuf-c (and its compiler, at build time), zlib, threads, and with their options ISA-L and Jansson.
+# What the library links: protobuf-c (and its compiler, at build time), zlib, threads, and with its option ISA-L.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
@@ -11,11 +11,6 @@ if(HOOKSESS_ISAL)
   pkg_check_modules(hooksess_isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
   list(APPEND hooksess_libraries PkgConfig::hooksess_isal)
   list(APPEND hooksess_pc_requires libisal)
-endif()
-if(HOOKSESS_JSON)
-  pkg_check_modules(hooksess_jansson REQUIRED IMPORTED_TARGET GLOBAL jansson>=2.12)
-  list(APPEND hooksess_libraries PkgConfig::hooksess_jansson)
-  list(APPEND hooksess_pc_requires jansson)
 endif()
 list(JOIN hooksess_pc_requires " " hooksess_pc_requires)
 

@@ -3,7 +3,7 @@
 # install-packages.sh build|train|mpi|tensorflow|test|nightly|package...: installs what is missing for it, on Debian. As
 # root, or with sudo.
 set -eu
-packages="cmake gcc libc6-dev libisal-dev libjansson-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
+packages="cmake gcc libc6-dev libisal-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
 for what in "$@"; do
     case $what in
     build) ;;

@@ -336,8 +336,14 @@ HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
  * info  set to dtype, shape and `bytes`, the size for hs_checkpoint_read (strings: hs_string elements, then text). `data`
  *       is NULL. May be NULL
  *
- * Unknown dtypes, unknown ranks (-1) and strings in slices are listed too. Reading them is HS_UNIMPLEMENTED. */
+ * Tensors that this library does not support are listed too: unknown dtypes (for which hs_dtype_size returns 0), unknown
+ * ranks (-1), and strings in slices. hs_checkpoint_read reads them as the `bytes` of the file if it is a safetensors file.
+ * In a checkpoint it returns HS_UNIMPLEMENTED. */
 HS_API bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, const char **name, hs_tensor *info);
+/* Returns the name of a tensor's dtype: that of hs_dtype_name, or for an unknown dtype the file's, such as "F8_E4M3" in a
+ * safetensors file, or TensorFlow's number, such as "25", in a checkpoint. Valid as long as the reader. NULL: no such
+ * tensor. */
+HS_API const char *hs_checkpoint_dtype_name(const hs_checkpoint_reader *reader, const char *name);
 /* The same by name. HS_NOT_FOUND. */
 HS_API hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name, hs_tensor *info, hs_error *err);
 /* Reads and verifies one tensor, in the byte order of this machine. `bytes` must be info.bytes. HS_NOT_FOUND: no such
@@ -351,11 +357,11 @@ HS_API hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name
  * bytes    the size of the part
  *
  * The first call verifies the tensor, or the slices that the part touches, in little memory. Later calls of this reader
- * read only the part. HS_INVALID_ARGUMENT: a part outside of the tensor. HS_UNIMPLEMENTED: strings. Others: as
- * hs_checkpoint_read. TensorFlow: the op RestoreV2 with shape_and_slices. */
+ * read only the part. HS_INVALID_ARGUMENT: a part outside of the tensor. HS_UNIMPLEMENTED: strings, unknown dtypes and
+ * ranks. Others: as hs_checkpoint_read. TensorFlow: the op RestoreV2 with shape_and_slices. */
 HS_API hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name, const int64_t *starts,
                                         const int64_t *lengths, void *data, size_t bytes, hs_error *err);
-/* Verifies one tensor, in little memory. `name` NULL: verifies the index. HS_DATA_LOSS: damage. HS_NOT_FOUND: no such
+/* Verifies one tensor, also of an unknown dtype, in little memory. `name` NULL: verifies the index. HS_DATA_LOSS: damage. HS_NOT_FOUND: no such
  * tensor or data file. HS_UNIMPLEMENTED: a safetensors file, which has no checksums. A checkpoint is intact if its index
  * and all tensors are. */
 HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err);

@@ -16,7 +16,7 @@
 HS_BEGIN_DECLS
 
 /* Memory. Set all three functions or none. Several threads call them. `alloc` and `realloc` return NULL when memory is
- * exhausted. `free` accepts NULL. The JSON parser of safetensors.h always uses malloc. Frozen. */
+ * exhausted. `free` accepts NULL. Frozen. */
 typedef struct hs_allocator {
     void *(*alloc)(void *user, size_t bytes);
     void *(*realloc)(void *user, void *block, size_t bytes);

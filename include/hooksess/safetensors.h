@@ -16,10 +16,10 @@
  * file without a session, open it with hs_checkpoint_open.
  *
  *   dtypes   F64, F32, F16, BF16, I64 to I8, U64 to U8, BOOL, and C64 (HS_COMPLEX64), which old readers refuse. Not stored:
- *            strings, quantized numbers, HS_COMPLEX128. Not read: F8_E4M3 and other types
+ *            strings, quantized numbers, HS_COMPLEX128. F8_E4M3 and other dtypes are listed and read as bytes
+ *            (hs_checkpoint_dtype_name), but no variable can have them
  *   layout   values are aligned to their size and begin at a multiple of 64 bytes. Equal tensors give equal files
- *   memory   Jansson reads and writes the headers, with malloc and not with hs_env.allocator
- *   builds   with -DHOOKSESS_JSON=OFF, each function that needs a safetensors file returns HS_UNIMPLEMENTED
+ *   headers  unknown members of a tensor's entry are ignored. Two tensors of one name are HS_DATA_LOSS
  *
  * Threads: one thread at a time per object. Any thread may call hs_checkpoint_convert. */
 
@@ -57,8 +57,7 @@ HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, co
  * options  NULL: all that are not local. Weights of other programs have no global step: skip it, or set allow_missing
  *
  * State, hs_raw_session_restored_from and the saved step do not change. To restore state too, convert the file to a
- * checkpoint first. Errors: as hs_saver_restore. HS_DATA_LOSS: a short file or an invalid header. HS_UNIMPLEMENTED: an
- * unknown dtype, or more than HS_MAX_RANK dimensions. */
+ * checkpoint first. Errors: as hs_saver_restore. HS_DATA_LOSS: a short file or an invalid header. */
 HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_restore_options *options,
                                    hs_error *err);
 
@@ -73,7 +72,7 @@ HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, co
  *
  *   HS_INVALID_ARGUMENT      invalid names, or a tensor that the other format cannot store
  *   HS_NOT_FOUND, HS_DATA_LOSS, HS_UNIMPLEMENTED
- *                            `from` cannot be read
+ *                            `from` cannot be read, or has a tensor of an unknown dtype or more than HS_MAX_RANK dimensions
  *   HS_FAILED_PRECONDITION   another process saves to the directory
  *
  * On failure, existing files are unchanged. */

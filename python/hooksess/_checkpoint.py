@@ -48,7 +48,7 @@ class TensorInfo:
     """Type and shape of a tensor in a checkpoint."""
 
     name: str
-    dtype: str  # TensorFlow's name, such as "float" or "bfloat16"
+    dtype: str  # TensorFlow's name, such as "float" or "bfloat16"; or that of the file, such as "F8_E4M3"
     shape: tuple[int, ...] | None  # None: the rank is unknown, or above 8
     bytes: int  # of its elements; strings: also of their text
 
@@ -157,7 +157,7 @@ class Checkpoint(Mapping[str, Array]):
     def info(self, name: str) -> TensorInfo:
         """Describes a variable without reading it."""
         tensor = self._tensors[name]
-        dtype = self._library.hs_dtype_name(tensor.dtype).decode()
+        dtype = decode(self._library.hs_checkpoint_dtype_name(self._open(), encode(name)))
         return TensorInfo(name, dtype, tuple(tensor.dims[: tensor.rank]) if tensor.rank >= 0 else None, tensor.bytes)
 
     def read(self, name: str, part: Index | tuple[Index, ...] = ...) -> Array:
@@ -166,7 +166,8 @@ class Checkpoint(Mapping[str, Array]):
         part  as numpy's index: integers, slices with step 1 and `...`, such as numpy.s_[100:200, :, 0]
 
         A part is read from its place in the file; the first call verifies the whole variable. bfloat16 needs the package
-        ml_dtypes; without it the array has the type uint16, with the same bits. Strings are objects of type bytes.
+        ml_dtypes; without it the array has the type uint16, with the same bits. Strings are objects of type bytes. A tensor of
+        a safetensors file whose dtype or shape is unknown is read as a whole, as an array of its bytes.
 
         Raises KeyError for an unknown name, IndexError for a part outside of the variable, and Error.
         """
@@ -227,16 +228,18 @@ class Checkpoint(Mapping[str, Array]):
 
     def _read_all(self, name: str, tensor: Tensor) -> Array:
         is_text = tensor.dtype == STRING
+        is_known = tensor.rank >= 0 and (is_text or tensor.dtype == BFLOAT16 or tensor.dtype in _TYPES)
         array: Array = numpy.empty(tensor.bytes, numpy.uint8)
-        dtype = None if is_text else self._dtype(name, tensor)
         error = ErrorStruct()
         with self._lock:
             code = self._library.hs_checkpoint_read(self._open(), encode(name), array.ctypes.data, array.nbytes,
                                                     ctypes.byref(error))
         if code:
             raise error_of(error)
+        if not is_known:
+            return array
         shape = tuple(tensor.dims[: tensor.rank])
-        return _strings(array, shape) if is_text else array.view(dtype).reshape(shape)
+        return _strings(array, shape) if is_text else array.view(self._dtype(name, tensor)).reshape(shape)
 
 
 def _strings(buffer: Array, shape: tuple[int, ...]) -> Array:

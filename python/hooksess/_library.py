@@ -127,6 +127,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hs_dtype_size": (ctypes.c_size_t, [ctypes.c_int]),
     "hs_env_free": (None, [ctypes.c_void_p, ctypes.c_void_p]),
     "hs_checkpoint_latest": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, _ERROR]),
+    "hs_checkpoint_dtype_name": (ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_char_p]),
     "hs_checkpoint_open": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p, _ERROR]),
     "hs_checkpoint_close": (None, [ctypes.c_void_p]),
     "hs_checkpoint_tensor": (

@@ -41,6 +41,11 @@ void hs__buffer_append(hs__buffer *buffer, const void *data, size_t bytes)
     }
 }
 
+void hs__buffer_put(void *buffer, const char *text, size_t bytes)
+{
+    hs__buffer_append(buffer, text, bytes);
+}
+
 void hs__buffer_text(hs__buffer *buffer, const char *format, ...)
 {
     va_list arguments, again;

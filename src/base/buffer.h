@@ -20,6 +20,8 @@ void hs__buffer_clear(hs__buffer *buffer);
 /* Reserves `bytes` more after the contents and returns their address. NULL: out of memory. The size does not change. */
 unsigned char *hs__buffer_room(hs__buffer *buffer, size_t bytes);
 void hs__buffer_append(hs__buffer *buffer, const void *data, size_t bytes);
+/* The same, as a place for json_writer.h to write to. */
+void hs__buffer_put(void *buffer, const char *text, size_t bytes);
 void hs__buffer_text(hs__buffer *buffer, const char *format, ...) HS_PRINTF(2, 3);
 /* RESOURCE_EXHAUSTED if an append failed; the message names `what`. */
 hs_code hs__buffer_check(const hs__buffer *buffer, const char *what, hs_error *err);

@@ -172,3 +172,14 @@ hs_code hs__map_add(hs__map *map, const char *name, size_t value, const char **k
         *kept = copy;
     return HS_OK;
 }
+
+const char *hs__map_intern(hs__map *map, const char *name, hs_error *err)
+{
+    const char *kept = map->n ? probe(map->slots, map->capacity, name, hs__hash_keyed(map->key, name))->name : NULL;
+    return kept || !hs__map_add(map, name, 0, &kept, err) ? kept : NULL;
+}
+
+void hs__map_set(hs__map *map, const char *name, size_t value)
+{
+    probe(map->slots, map->capacity, name, hs__hash_keyed(map->key, name))->value = value;
+}

@@ -26,6 +26,11 @@ size_t hs__map_find(const hs__map *map, const char *name);
 /* Adds a new name. `*kept` (may be NULL) is set to the map's copy of it. */
 hs_code hs__map_add(hs__map *map, const char *name, size_t value, const char **kept, hs_error *err);
 
+/* Returns the map's copy of a name, which it adds with the value 0 if it does not have it. NULL: out of memory. */
+const char *hs__map_intern(hs__map *map, const char *name, hs_error *err);
+/* Changes the value of a name that the map has. */
+void hs__map_set(hs__map *map, const char *name, size_t value);
+
 /* SipHash-1-3 of a text, and of words as little-endian bytes. */
 uint64_t hs__hash_keyed(const uint64_t key[2], const char *text);
 uint64_t hs__hash_words(const uint64_t key[2], const uint64_t *words, size_t n);

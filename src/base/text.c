@@ -4,31 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of a character by its first two bytes. */
-static size_t sequence(const unsigned char *at, size_t bytes)
+static bool is_ascii8(const char *at)
 {
-    unsigned char first = at[0], second = bytes > 1 ? at[1] : 0;
-    if (first < 0x80)
-        return 1;
-    if (first >= 0xc2 && first <= 0xdf)
-        return 2;
-    if (first >= 0xe0 && first <= 0xef) /* no overlong form, no surrogate */
-        return (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ? 0 : 3;
-    if (first >= 0xf0 && first <= 0xf4)
-        return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) ? 0 : 4;
-    return 0;
+    uint64_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return !(bits & UINT64_C(0x8080808080808080));
 }
 
-size_t hs__utf8_length(const char *text, size_t bytes)
+bool hs__is_utf8(const char *text, size_t bytes)
 {
-    const unsigned char *at = (const unsigned char *)text;
-    size_t n = sequence(at, bytes);
-    if (n > bytes)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
+    for (size_t n; bytes; text += n, bytes -= n) {
+        n = bytes >= 8 && is_ascii8(text) ? 8 : hs__utf8_length(text, bytes); /* most text is ASCII */
+        if (!n)
+            return false;
+    }
+    return true;
 }
 
 /* U+0000 to U+001F, U+007F to U+009F, and the separators of lines and paragraphs, U+2028 and U+2029. */

@@ -2,6 +2,8 @@
 #ifndef HS_BASE_TEXT_H
 #define HS_BASE_TEXT_H
 
+#include "base/utf8.h"
+
 #include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,8 +11,7 @@
 
 /* Text from outside the library: names and messages may contain any bytes. */
 
-/* The length of the first UTF-8 character of `text`, which has at least one byte. 0: it is not UTF-8. */
-size_t hs__utf8_length(const char *text, size_t bytes);
+bool hs__is_utf8(const char *text, size_t bytes);
 
 /* Copies text as one line without control characters. Control characters and bytes that are not UTF-8 become \xNN. The line
  * ends in "..." if it does not fit in `room` bytes or if `is_cut` (the text is truncated already). Returns the length of

@@ -13,7 +13,12 @@ static const hs__bundle_entry *entry_of(const void *reader, size_t index)
 static hs__stored bundle_tensor(const void *reader, size_t index)
 {
     const hs__bundle_entry *entry = entry_of(reader, index);
-    return (hs__stored){entry->name, entry->dtype, entry->shape, hs__bundle_read_bytes(entry), entry->slices != 0};
+    return (hs__stored){.name = entry->name,
+                        .dtype = entry->dtype,
+                        .dtype_name = hs__bundle_dtype_name(entry),
+                        .shape = entry->shape,
+                        .bytes = hs__bundle_read_bytes(entry),
+                        .in_slices = entry->slices != 0};
 }
 
 static size_t bundle_find(const void *reader, const char *name)
@@ -89,7 +94,11 @@ hs__archive hs__bundle_archive(hs__bundle_reader *reader)
 static hs__stored file_tensor(const void *reader, size_t index)
 {
     const hs__safetensors_entry *entry = &((const hs__safetensors_reader *)reader)->header.entries[index];
-    return (hs__stored){entry->name, (int32_t)entry->dtype, entry->shape, (size_t)entry->bytes, false};
+    return (hs__stored){.name = entry->name,
+                        .dtype = (int32_t)entry->dtype,
+                        .dtype_name = entry->dtype ? hs_dtype_name(entry->dtype) : entry->dtype_name,
+                        .shape = entry->shape,
+                        .bytes = (size_t)entry->bytes};
 }
 
 static size_t file_find(const void *reader, const char *name)
@@ -111,10 +120,11 @@ static hs_code file_read(void *reader, size_t index, void *to, hs_error *err)
 
 static hs_code file_locate_part(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
 {
+    const hs__safetensors_entry *entry = &((hs__safetensors_reader *)reader)->header.entries[index];
     hs_shape shape = hs__box_shape(box);
-    *bytes =
-        (size_t)hs_shape_elements(&shape) * hs_dtype_size(((hs__safetensors_reader *)reader)->header.entries[index].dtype);
-    return file_locate(reader, index, err);
+    *bytes = (size_t)hs_shape_elements(&shape) * hs_dtype_size(entry->dtype);
+    hs_code code = hs__safetensors_check(reader, entry, err);
+    return code ? code : file_locate(reader, index, err);
 }
 
 static hs_code file_read_part(void *reader, size_t index, const hs__box *box, void *to, hs_error *err)

@@ -9,7 +9,8 @@
 
 typedef struct hs__stored {
     const char *name;
-    int32_t dtype; /* as the file says; may be unknown to this library */
+    int32_t dtype;          /* may be unknown to this library */
+    const char *dtype_name; /* hs_dtype_name, or if it is unknown, its number or name in the file */
     hs_shape shape;
     size_t bytes;   /* in memory */
     bool in_slices; /* it is read by one thread */
@@ -52,7 +53,8 @@ static inline hs_code hs__archive_locate(const hs__archive *archive, size_t inde
 {
     return archive->ops->locate(archive->reader, index, err);
 }
-/* Reads the tensor, and verifies its checksum if the format has one. */
+/* Reads the tensor, and verifies its checksum if the format has one. Of a safetensors file, tensors of unknown dtype or
+ * rank are read as their bytes. */
 static inline hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err)
 {
     return archive->ops->read(archive->reader, index, to, err);

@@ -135,6 +135,8 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
     for (size_t i = 0; !code && i < reader->header.n; i++) {
         const hs__safetensors_entry *entry = &reader->header.entries[i];
         position at = {reader, entry, 0};
+        if ((code = hs__safetensors_check(reader, entry, err)))
+            break;
         code = entry->dtype == HS_UINT8 && entry->shape.rank == 1 && is_identity(entry->name)
                    ? add_text(&writer, reader, entry, err)
                    : hs__bundle_writer_add_from(&writer, entry->name, entry->dtype, &entry->shape, fill, &at, err);

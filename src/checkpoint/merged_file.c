@@ -42,7 +42,7 @@ static hs_code list_data(data_list *list, hs__bundle_reader *reader, int32_t sha
     return HS_OK;
 }
 
-/* Verifies the items that are not verified yet. A tensor of an unknown type is accepted. */
+/* Verifies the items that are not verified yet. A tensor that cannot be verified is accepted. */
 static hs_code verify(const data_list *list, hs_error *err)
 {
     for (size_t i = 0; i < list->n; i++) {

@@ -155,6 +155,12 @@ hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name,
     return HS_OK;
 }
 
+const char *hs_checkpoint_dtype_name(const hs_checkpoint_reader *reader, const char *name)
+{
+    size_t index = reader && name ? hs__archive_find(&reader->archive, name) : HS__NONE;
+    return index == HS__NONE ? NULL : hs__archive_tensor(&reader->archive, index).dtype_name;
+}
+
 /* Reading. */
 
 static hs_code wrong_size(const hs_checkpoint_reader *reader, const char *name, size_t needed, size_t given, hs_error *err)
@@ -204,7 +210,8 @@ hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name,
         return code;
     const hs__bundle_entry *entry = reader->file ? NULL : &reader->bundle.entries[index];
     const hs__stored stored = hs__archive_tensor(&reader->archive, index);
-    code = entry ? hs__bundle_check(&reader->bundle, entry, err) : hs__archive_locate(&reader->archive, index, err);
+    code = entry ? hs__bundle_check(&reader->bundle, entry, err)
+                 : hs__safetensors_check(reader->file, &reader->file->header.entries[index], err);
     if (code || (code = find_box(reader, &stored, starts, lengths, &part, err)))
         return code;
     size_t needed = hs_tensor_of((hs_dtype)stored.dtype, hs__box_shape(&part), NULL).bytes;

@@ -68,7 +68,7 @@ static void separate(misfits *all)
 static void describe(char *text, size_t size, const hs_variable *variable, const hs__stored *stored)
 {
     char wanted[HS_SHAPE_TEXT_SIZE], found[HS_SHAPE_TEXT_SIZE];
-    snprintf(text, size, "is %s %s in the checkpoint, but %s %s in the model", hs_dtype_name((hs_dtype)stored->dtype),
+    snprintf(text, size, "is %.32s %s in the checkpoint, but %s %s in the model", stored->dtype_name,
              hs_shape_text(&stored->shape, found, sizeof found), hs_dtype_name(variable->dtype),
              hs_shape_text(&variable->shape, wanted, sizeof wanted));
 }

@@ -56,8 +56,7 @@ hs_code hs__safetensors_make(hs__safetensors_writer *writer, const char *path, c
     const hs_env *env = writer->env;
     char *tmp = NULL;
     hs_code code;
-    if ((code = hs__safetensors_available(err)) || (code = hs__make_directory_for(env, path, err)) ||
-        (code = create_tmp(env, path, &tmp, err)))
+    if ((code = hs__make_directory_for(env, path, err)) || (code = create_tmp(env, path, &tmp, err)))
         return code;
     if ((code = write_tmp(writer, tmp, metadata, put, user, err)) || (code = hs__file_place(env, tmp, path, err)))
         hs__file_remove(env, tmp);

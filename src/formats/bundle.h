@@ -21,7 +21,8 @@
 
 typedef struct hs__bundle_entry {
     const char *name;
-    int32_t dtype; /* as stored; may not be an hs_dtype */
+    int32_t dtype;          /* as stored; may not be an hs_dtype */
+    const char *dtype_name; /* its number, if it is not an hs_dtype, in the entry of a tensor */
     int32_t shard;
     hs_shape shape; /* rank -1: not supported */
     uint64_t offset;
@@ -31,6 +32,11 @@ typedef struct hs__bundle_entry {
     size_t slices;  /* number of listed slices; 0: stored as a whole */
     size_t lost;    /* 1 + index in the reader's `lost` of its first missing slice; 0: no slice is missing */
 } hs__bundle_entry;
+
+static inline const char *hs__bundle_dtype_name(const hs__bundle_entry *entry)
+{
+    return entry->dtype_name ? entry->dtype_name : hs_dtype_name((hs_dtype)entry->dtype);
+}
 
 typedef struct hs__bundle_slice {
     hs__bundle_entry entry; /* with the tensor's name */
@@ -97,6 +103,7 @@ typedef struct hs__bundle_reader {
     hs__bundle_entry *entries; /* sorted by name */
     size_t n_entries, entries_capacity;
     hs__map names;
+    hs__map dtypes;           /* owns the names of dtypes that are unknown */
     hs__bundle_slice *slices; /* grouped by tensor, in the order of their boxes */
     size_t n_slices, slices_capacity;
     hs__map sliced; /* from a tensor's name to its first slice */
@@ -151,7 +158,8 @@ hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, 
  * UNIMPLEMENTED for strings. */
 hs_code hs__bundle_read_slice(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
                               hs_error *err);
-/* Reads a tensor, or each of its slices, only to verify it. Also for strings in slices. */
+/* Reads a tensor, or each of its slices, only to verify it. Also for strings in slices and unknown dtypes. UNIMPLEMENTED:
+ * strings or slices of unknown rank. */
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* Reads all blocks of the index again only to verify it. Also DATA_LOSS if the index has slices that no tensor lists. */
 hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err);

@@ -162,6 +162,7 @@ hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, con
 {
     *reader = (hs__bundle_reader){.env = env, .file_shard = -1, .file = {.env = env}};
     hs__map_init(&reader->names, env);
+    hs__map_init(&reader->dtypes, env);
     hs__map_init(&reader->sliced, env);
     reader->prefix = prefix ? hs__strdup(env, prefix) : NULL;
     return reader->prefix || !prefix ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
@@ -177,6 +178,7 @@ void hs__bundle_reader_close(hs__bundle_reader *reader)
     hs__free(reader->env, reader->lost);
     hs__free(reader->env, reader->placed);
     hs__map_free(&reader->names);
+    hs__map_free(&reader->dtypes);
     hs__map_free(&reader->sliced);
     hs__bundle_reader_init(reader, reader->env, NULL, NULL);
 }
@@ -196,21 +198,32 @@ int hs__bundle_compare_places(const hs__bundle_entry *a, const hs__bundle_entry 
 
 /* Checking. */
 
-hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+static hs_code unsupported(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    if (!hs__dtype_valid(entry->dtype) || entry->shape.rank < 0)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has a type (%d) or rank that is not supported", reader->prefix,
-                            entry->name, (int)entry->dtype);
+    return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has a type (%d) or rank that is not supported", reader->prefix,
+                        entry->name, (int)entry->dtype);
+}
+
+hs_code hs__bundle_check_shape(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
     int64_t n = hs_shape_elements(&entry->shape);
-    if (n < 0 || (uint64_t)n > SIZE_MAX / 2 / hs_dtype_size((hs_dtype)entry->dtype))
+    size_t size = hs__dtype_valid(entry->dtype) ? hs_dtype_size((hs_dtype)entry->dtype) : 1;
+    if (entry->shape.rank < 0)
+        return unsupported(reader, entry, err);
+    if (n < 0 || (uint64_t)n > SIZE_MAX / 2 / size)
         return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid shape", reader->prefix, entry->name);
     return HS_OK;
+}
+
+static hs_code check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
+    return hs__dtype_valid(entry->dtype) ? hs__bundle_check_shape(reader, entry, err) : unsupported(reader, entry, err);
 }
 
 /* Checks an entry that has data. */
 static hs_code check_whole(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    hs_code code = hs__bundle_check_kind(reader, entry, err);
+    hs_code code = check_kind(reader, entry, err);
     if (code)
         return code;
     uint64_t n = (uint64_t)hs_shape_elements(&entry->shape);
@@ -228,7 +241,7 @@ hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry
     if (entry->dtype == HS_STRING)
         return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings and is stored in slices, which is not supported",
                             reader->prefix, entry->name);
-    return hs__bundle_check_kind(reader, entry, err);
+    return check_kind(reader, entry, err);
 }
 
 /* The data file. */
@@ -281,12 +294,16 @@ static hs_code check_range(const hs__bundle_reader *reader, const hs__bundle_ent
                         (unsigned long long)entry->offset);
 }
 
+static hs_code locate_bytes(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
+    hs_code code = open_shard(reader, entry->shard, err);
+    return code ? code : check_range(reader, entry, err);
+}
+
 hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     hs_code code = check_whole(reader, entry, err);
-    if (!code)
-        code = open_shard(reader, entry->shard, err);
-    return code ? code : check_range(reader, entry, err);
+    return code ? code : locate_bytes(reader, entry, err);
 }
 
 /* Reading. */
@@ -337,16 +354,53 @@ static hs_code verify_strings(hs__bundle_reader *reader, const hs__bundle_entry 
     return code ? code : hs__bundle_check_crc(reader, entry, crc, err);
 }
 
+/* TensorFlow's variants, which this library does not read. An element is its length as a varint, its bytes, and their
+ * checksum in 4 bytes. The entry's checksum covers the same, but with a length of 8 bytes. */
+enum { VARIANT = 21 };
+
+static hs_code verify_variants(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, hs_error *err)
+{
+    enum { CHECKSUM = 4 };
+    cursor c = {piece, piece, piece, entry->bytes};
+    uint32_t crc = 0;
+    uint64_t length;
+    hs_code code;
+    while (c.at < c.end || c.remaining) {
+        unsigned char fixed[8];
+        if ((code = read_more(reader, entry, &c, err)))
+            return code;
+        if (!hs__get_varint(&c.at, c.end, &length) || length > entry->bytes)
+            return hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the lengths of '%s'", reader->file_path, entry->name);
+        put_number(fixed, length, sizeof fixed, reader->big_endian);
+        crc = hs__crc32c(crc, fixed, sizeof fixed);
+        for (uint64_t left = length + CHECKSUM; left && (c.at < c.end || c.remaining);) {
+            if ((code = read_more(reader, entry, &c, err)))
+                return code;
+            size_t here = (size_t)(c.end - c.at), n = left < here ? (size_t)left : here;
+            crc = hs__crc32c(crc, c.at, n);
+            c.at += n;
+            left -= n;
+        }
+    }
+    return hs__bundle_check_crc(reader, entry, crc, err);
+}
+
+/* The checksum of a tensor of unknown dtype or shape covers the bytes of the file, whatever they mean. */
 hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    hs_code code = hs__bundle_locate_whole(reader, entry, err);
+    bool is_unknown = entry->dtype != HS_STRING && (!hs__dtype_valid(entry->dtype) || entry->shape.rank < 0);
+    hs_code code = is_unknown ? locate_bytes(reader, entry, err) : hs__bundle_locate_whole(reader, entry, err);
     if (code)
         return code;
     void *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
     if (!scratch)
         return hs__no_memory(err, HS__BUNDLE_PIECE, "verifying a checkpoint");
-    code = entry->dtype == HS_STRING ? verify_strings(reader, entry, scratch, err)
-                                     : hs__bundle_read_pieces(reader, entry, scratch, false, NULL, NULL, err);
+    if (entry->dtype == HS_STRING)
+        code = verify_strings(reader, entry, scratch, err);
+    else if (entry->dtype == VARIANT)
+        code = verify_variants(reader, entry, scratch, err);
+    else
+        code = hs__bundle_read_pieces(reader, entry, scratch, false, NULL, NULL, err);
     hs__free(reader->env, scratch);
     return code;
 }

@@ -23,8 +23,8 @@ enum { HS__BUNDLE_PIECE = 1 << 18 };
 
 /* Initializes a reader. Close it, also after a failure. `prefix` may be NULL. */
 hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
-/* UNIMPLEMENTED: unknown dtype, or a rank above HS_MAX_RANK. DATA_LOSS: the number of bytes overflows. */
-hs_code hs__bundle_check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+/* UNIMPLEMENTED: a rank above HS_MAX_RANK. DATA_LOSS: the number of bytes overflows. */
+hs_code hs__bundle_check_shape(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* Compares two entries by the place of their data: shard, then offset. */
 int hs__bundle_compare_places(const hs__bundle_entry *a, const hs__bundle_entry *b);
 /* hs__bundle_locate of an entry that has data. Leaves its data file open. */

@@ -6,6 +6,7 @@
 #include "formats/bundle_slices.h"
 #include "formats/table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,6 +211,12 @@ static hs_code add_named(filling *f, const char *name, const Hs__Pb__BundleEntry
     if (!code)
         code =
             hs__reserve(reader->env, &reader->entries, &reader->entries_capacity, reader->n_entries + 1, sizeof entry, err);
+    if (!code && !hs__dtype_valid(entry.dtype)) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)entry.dtype);
+        entry.dtype_name = hs__map_intern(&reader->dtypes, number, err);
+        code = entry.dtype_name ? HS_OK : HS_RESOURCE_EXHAUSTED;
+    }
     if (!code)
         code = hs__map_add(&reader->names, name, reader->n_entries, &entry.name, err);
     if (!code)

@@ -59,9 +59,10 @@ static hs_code locate_slices(hs__bundle_reader *reader, const hs__bundle_entry *
 static hs_code verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     hs__layout layout;
-    hs_code code = locate_slices(reader, entry, err);
-    if (code || (code = hs__bundle_lay_out(reader, entry, &layout, err)))
+    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
+    if (code)
         return code;
+    qsort(layout.items, layout.n, sizeof *layout.items, by_place);
     for (size_t i = 0; i < layout.n && !code; i++)
         code = hs__bundle_verify_whole(reader, layout.items[i].entry, err);
     return code;

@@ -285,7 +285,7 @@ hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *en
 {
     hs_code code = HS_OK;
     if (reader->placed_of != entry) {
-        if ((code = hs__bundle_check_kind(reader, entry, err)) || (code = check_lists(reader, entry, err)) ||
+        if ((code = hs__bundle_check_shape(reader, entry, err)) || (code = check_lists(reader, entry, err)) ||
             (code = lay_out(reader, entry, layout, err)))
             return code;
         hs__free(reader->env, reader->placed);

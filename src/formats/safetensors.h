@@ -14,7 +14,7 @@
  *
  *   8 bytes:    the length of the header, little-endian, at most HS__SAFETENSORS_MAX_HEADER;
  *   the header: a JSON object, padded with blanks. It has dtype, shape and data_offsets (start and end, relative to the
- *               start of the data) under each tensor's name. "__metadata__" is an object of strings;
+ *               start of the data) under each tensor's name, and maybe more. "__metadata__" is an object of strings;
  *   the data:   in row-major order, little-endian, one tensor after the other without gaps, to the end of the file.
  *
  * As the data has no gaps, only its order can align it. This writer starts the data at a multiple of
@@ -28,8 +28,9 @@ enum { HS__SAFETENSORS_MAX_HEADER = 100000000, HS__SAFETENSORS_ALIGNMENT = 64 };
 
 typedef struct hs__safetensors_entry {
     const char *name;
-    hs_dtype dtype;
-    hs_shape shape;
+    hs_dtype dtype;         /* HS_DTYPE_NONE: not supported */
+    const char *dtype_name; /* as in the file, after parse */
+    hs_shape shape;         /* rank -1: not supported */
     uint64_t offset, bytes; /* of its data, relative to the start of all data */
     size_t tag;             /* as passed to declare */
 } hs__safetensors_entry;
@@ -38,11 +39,9 @@ typedef struct hs__safetensors_header {
     const hs_env *env;
     hs__safetensors_entry *entries; /* in the order of their data, after parse or begin */
     size_t n, capacity;
-    hs__map names; /* owns the names of the entries */
+    hs__map names;  /* owns the names of the entries */
+    hs__map dtypes; /* owns the names of dtypes that are unknown */
 } hs__safetensors_header;
-
-/* UNIMPLEMENTED: the library was built without JSON, and so without this format. */
-hs_code hs__safetensors_available(hs_error *err);
 
 /* True if the path ends in ".safetensors". */
 bool hs__is_safetensors(const char *path);
@@ -52,8 +51,7 @@ const char *hs__safetensors_dtype_name(hs_dtype dtype);
 
 void hs__safetensors_header_init(hs__safetensors_header *header, const hs_env *env);
 void hs__safetensors_header_free(hs__safetensors_header *header);
-/* Parses the header of `data_bytes` of data. The tensors must cover all data. DATA_LOSS and UNIMPLEMENTED name the file and
- * the tensor. */
+/* Parses the header of `data_bytes` of data. The tensors must cover all data. DATA_LOSS names the file and the tensor. */
 hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes text, uint64_t data_bytes, const char *path,
                                      hs_error *err);
 /* Appends the header, without length and padding. `metadata` may be NULL. */
@@ -91,11 +89,13 @@ typedef struct hs__safetensors_reader {
     hs__safetensors_header header;
 } hs__safetensors_reader;
 
-/* Reads the header, and checks it against the size of the file. NOT_FOUND, DATA_LOSS, UNIMPLEMENTED. */
+/* Reads the header, and checks it against the size of the file. NOT_FOUND, DATA_LOSS. */
 hs_code hs__safetensors_reader_open(hs__safetensors_reader *reader, const hs_env *env, const char *path, hs_error *err);
 void hs__safetensors_reader_close(hs__safetensors_reader *reader);
 /* HS__NONE: no tensor of that name. */
 size_t hs__safetensors_find(const hs__safetensors_reader *reader, const char *name);
+/* UNIMPLEMENTED: dtype or shape are not supported, so that the tensor can only be read as a whole, as its bytes. */
+hs_code hs__safetensors_check(const hs__safetensors_reader *reader, const hs__safetensors_entry *entry, hs_error *err);
 /* Reads `bytes` of a tensor's data from `offset` on. DATA_LOSS: the file has become shorter, or a BOOL is neither 0 nor 1
  * (undefined behavior in C). */
 hs_code hs__safetensors_read(hs__safetensors_reader *reader, const hs__safetensors_entry *entry, uint64_t offset, void *to,

@@ -2,27 +2,48 @@
 /* The header of a safetensors file, which is JSON. */
 #include "formats/safetensors.h"
 
+#include "base/json_reader.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef HOOKSESS_JSON
-#include "base/json.h"
-#endif
-
+/* The dtypes of the format. HS_DTYPE_NONE: this library has no such numbers, and knows only their size. */
 static const struct {
-    hs_dtype dtype;
     const char *name;
+    hs_dtype dtype;
+    unsigned bits;
 } dtypes[] = {
-    {HS_DOUBLE, "F64"}, {HS_FLOAT, "F32"}, {HS_HALF, "F16"},  {HS_BFLOAT16, "BF16"}, {HS_INT64, "I64"},
-    {HS_INT32, "I32"},  {HS_INT16, "I16"}, {HS_INT8, "I8"},   {HS_UINT64, "U64"},    {HS_UINT32, "U32"},
-    {HS_UINT16, "U16"}, {HS_UINT8, "U8"},  {HS_BOOL, "BOOL"}, {HS_COMPLEX64, "C64"},
+    {"F64", HS_DOUBLE, 64},
+    {"F32", HS_FLOAT, 32},
+    {"F16", HS_HALF, 16},
+    {"BF16", HS_BFLOAT16, 16},
+    {"I64", HS_INT64, 64},
+    {"I32", HS_INT32, 32},
+    {"I16", HS_INT16, 16},
+    {"I8", HS_INT8, 8},
+    {"U64", HS_UINT64, 64},
+    {"U32", HS_UINT32, 32},
+    {"U16", HS_UINT16, 16},
+    {"U8", HS_UINT8, 8},
+    {"BOOL", HS_BOOL, 8},
+    {"C64", HS_COMPLEX64, 64},
+    {"F8_E4M3", HS_DTYPE_NONE, 8},
+    {"F8_E5M2", HS_DTYPE_NONE, 8},
+    {"F8_E8M0", HS_DTYPE_NONE, 8},
+    {"F8_E4M3FNUZ", HS_DTYPE_NONE, 8},
+    {"F8_E5M2FNUZ", HS_DTYPE_NONE, 8},
+    {"F6_E2M3", HS_DTYPE_NONE, 6},
+    {"F6_E3M2", HS_DTYPE_NONE, 6},
+    {"F4", HS_DTYPE_NONE, 4},
 };
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 const char *hs__safetensors_dtype_name(hs_dtype dtype)
 {
     for (size_t i = 0; i < N_DTYPES; i++)
-        if (dtypes[i].dtype == dtype)
+        if (dtype && dtypes[i].dtype == dtype)
             return dtypes[i].name;
     return NULL;
 }
@@ -31,217 +52,229 @@ void hs__safetensors_header_init(hs__safetensors_header *header, const hs_env *e
 {
     *header = (hs__safetensors_header){.env = env};
     hs__map_init(&header->names, env);
+    hs__map_init(&header->dtypes, env);
 }
 
 void hs__safetensors_header_free(hs__safetensors_header *header)
 {
     hs__free(header->env, header->entries);
     hs__map_free(&header->names);
+    hs__map_free(&header->dtypes);
     hs__safetensors_header_init(header, header->env);
-}
-
-#ifdef HOOKSESS_JSON
-
-hs_code hs__safetensors_available(hs_error *err)
-{
-    (void)err;
-    return HS_OK;
 }
 
 /* Writing. */
 
-static int append(const char *data, size_t bytes, void *user)
+static hs_code check_text(const char *text, hs_error *err)
 {
-    hs__buffer *out = user;
-    hs__buffer_append(out, data, bytes);
-    return out->failed ? -1 : 0;
+    return hs__is_utf8(text, strlen(text))
+               ? HS_OK
+               : hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not UTF-8, as safetensors files require", text);
 }
 
-static hs_code append_string(hs__buffer *out, const char *text, hs_error *err)
-{
-    json_error_t cause = {.text = ""}; /* if memory is out, Jansson does not always set it */
-    json_t *string = json_pack_ex(&cause, 0, "s", text);
-    if (!string && json_error_code(&cause) == json_error_invalid_utf8)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not UTF-8, as safetensors files require", text);
-    int failed = string ? json_dump_callback(string, append, out, JSON_ENCODE_ANY) : -1;
-    json_decref(string);
-    return failed ? hs__no_memory(err, strlen(text), "a safetensors header") : HS_OK;
-}
-
-static hs_code append_pair(hs__buffer *out, const hs_safetensors_pair *all, size_t index, hs_error *err)
-{
-    const char *key = all[index].key, *value = all[index].value;
-    if (!value)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "metadata '%s': the value is NULL", key);
-    for (size_t i = 0; i < index; i++)
-        if (strcmp(all[i].key, key) == 0)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "metadata '%s' is given twice", key);
-    hs__buffer_append(out, ",", index > 0);
-    hs_code code = append_string(out, key, err);
-    hs__buffer_text(out, ":");
-    return code ? code : append_string(out, value, err);
-}
-
-static hs_code append_metadata(hs__buffer *out, const hs_safetensors_pair *metadata, hs_error *err)
+static hs_code put_metadata(hs__json_writer *out, const hs_safetensors_pair *metadata, hs_error *err)
 {
     hs_code code = HS_OK;
-    hs__buffer_text(out, "\"" HS__SAFETENSORS_METADATA "\":{");
-    for (size_t i = 0; !code && metadata[i].key; i++)
-        code = append_pair(out, metadata, i, err);
-    hs__buffer_text(out, "}");
+    hs__json_open(out, HS__SAFETENSORS_METADATA, '{');
+    for (const hs_safetensors_pair *pair = metadata; !code && pair->key; pair++) {
+        if (!pair->value)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "metadata '%s': the value is NULL", pair->key);
+        for (const hs_safetensors_pair *before = metadata; before < pair; before++)
+            if (strcmp(before->key, pair->key) == 0)
+                return hs_error_set(err, HS_INVALID_ARGUMENT, "metadata '%s' is given twice", pair->key);
+        if (!(code = check_text(pair->key, err)) && !(code = check_text(pair->value, err)))
+            hs__json_put_text(out, pair->key, pair->value);
+    }
+    hs__json_close(out, '}');
     return code;
 }
 
-static hs_code append_entry(hs__buffer *out, const hs__safetensors_entry *entry, hs_error *err)
+static hs_code put_entry(hs__json_writer *out, const hs__safetensors_entry *entry, hs_error *err)
 {
-    char shape[HS_SHAPE_TEXT_SIZE];
-    hs_code code = append_string(out, entry->name, err);
-    hs__buffer_text(out, ":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%llu,%llu]}",
-                    hs__safetensors_dtype_name(entry->dtype), hs_shape_text(&entry->shape, shape, sizeof shape),
-                    (unsigned long long)entry->offset, (unsigned long long)(entry->offset + entry->bytes));
+    hs_code code = check_text(entry->name, err);
+    hs__json_open(out, entry->name, '{');
+    hs__json_put_text(out, "dtype", hs__safetensors_dtype_name(entry->dtype));
+    hs__json_open(out, "shape", '[');
+    for (int32_t i = 0; i < entry->shape.rank; i++)
+        hs__json_put_int(out, NULL, entry->shape.dims[i]);
+    hs__json_close(out, ']');
+    hs__json_open(out, "data_offsets", '[');
+    hs__json_put_int(out, NULL, (int64_t)entry->offset);
+    hs__json_put_int(out, NULL, (int64_t)(entry->offset + entry->bytes));
+    hs__json_close(out, ']');
+    hs__json_close(out, '}');
     return code;
 }
 
 hs_code hs__safetensors_header_text(const hs__safetensors_header *header, const hs_safetensors_pair *metadata,
                                     hs__buffer *out, hs_error *err)
 {
-    bool some = metadata && metadata->key;
-    hs__buffer_text(out, "{");
-    hs_code code = some ? append_metadata(out, metadata, err) : HS_OK;
-    for (size_t i = 0; !code && i < header->n; i++) {
-        hs__buffer_append(out, ",", some || i > 0);
-        code = append_entry(out, &header->entries[i], err);
-    }
-    hs__buffer_text(out, "}");
+    hs__json_writer json = {.put = hs__buffer_put, .to = out, .compact = true};
+    hs__json_open(&json, NULL, '{');
+    hs_code code = metadata && metadata->key ? put_metadata(&json, metadata, err) : HS_OK;
+    for (size_t i = 0; !code && i < header->n; i++)
+        code = put_entry(&json, &header->entries[i], err);
+    hs__json_close(&json, '}');
     return code ? code : hs__buffer_check(out, "a safetensors header", err);
 }
 
 /* Reading. */
 
-/* The file whose header is parsed: its path, for messages, and the size of its data. */
+/* The header that is parsed. `data_bytes` is the size of the data in the file, `path` is for messages. */
 typedef struct {
+    hs__safetensors_header *header;
     const char *path;
     uint64_t data_bytes;
-} source;
+    hs__buffer text; /* a string of the header as C text */
+} parsing;
 
-static hs_code not_json(const char *path, const json_error_t *cause, hs_error *err)
+/* Returns the string as C text, valid until the next call. NULL: out of memory. */
+static const char *text_of(parsing *p, hs__json_value string, hs_error *err)
 {
-    char text[JSON_ERROR_TEXT_LENGTH];
-    size_t n = 0;
-    if (hs__json_no_memory(cause))
-        return hs__no_memory(err, 0, path);
-    for (const char *at = cause->text; *at; at++) /* it quotes the file: replaces bytes that cannot be printed */
-        text[n++] = (unsigned char)*at >= ' ' && (unsigned char)*at < 127 ? *at : '?';
-    text[n] = '\0';
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the header is not JSON: %s (byte %d)", path, text, cause->position);
+    hs__buffer_clear(&p->text);
+    char *text = (char *)hs__buffer_room(&p->text, string.bytes);
+    if (text)
+        hs__json_copy(string, text);
+    else
+        hs__no_memory(err, string.bytes, p->path);
+    return text;
 }
 
-static hs_code parse_dtype(const source *from, const char *name, const json_t *value, hs_dtype *dtype, hs_error *err)
+/* Sets the entry's dtype. *bits is the size of an element; 0: unknown. */
+static hs_code parse_dtype(parsing *p, hs__safetensors_entry *entry, hs__json_value name, unsigned *bits, hs_error *err)
 {
+    *bits = 0;
     for (size_t i = 0; i < N_DTYPES; i++)
-        if (strcmp(dtypes[i].name, json_string_value(value)) == 0) {
-            *dtype = dtypes[i].dtype;
+        if (hs__json_equals(name, dtypes[i].name)) {
+            entry->dtype = dtypes[i].dtype;
+            entry->dtype_name = dtypes[i].name;
+            *bits = dtypes[i].bits;
             return HS_OK;
         }
-    return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has the dtype '%s', which is not supported", from->path, name,
-                        json_string_value(value));
+    const char *text = text_of(p, name, err);
+    entry->dtype_name = text ? hs__map_intern(&p->header->dtypes, text, err) : NULL;
+    return entry->dtype_name ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
-static bool parse_size(const json_t *value, uint64_t *size)
+/* Sets the entry's shape, of rank -1 if this library does not support it. */
+static hs_code parse_shape(const parsing *p, hs__safetensors_entry *entry, hs__json_value dims, uint64_t *elements,
+                           hs_error *err)
 {
-    if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return false;
-    *size = (uint64_t)json_integer_value(value);
-    return true;
-}
-
-static hs_code parse_shape(const source *from, const char *name, const json_t *dims, hs_shape *shape, hs_error *err)
-{
-    size_t rank = json_array_size(dims);
-    if (rank > HS_MAX_RANK)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has %zu dimensions; the maximum is %d", from->path, name, rank,
-                            HS_MAX_RANK);
-    shape->rank = (int32_t)rank;
-    for (size_t i = 0; i < rank; i++) {
+    bool is_empty = false, overflows = false, is_supported = true;
+    hs__json_item dim = {.value = {NULL, 0}};
+    *elements = 1;
+    while (hs__json_next(dims, &dim)) {
         uint64_t size;
-        if (!parse_size(json_array_get(dims, i), &size))
-            return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid dimension", from->path, name);
-        shape->dims[i] = (int64_t)size;
+        if (!hs__json_uint64(dim.value, &size))
+            return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid dimension", p->path, entry->name);
+        is_empty |= size == 0;
+        overflows |= size && __builtin_mul_overflow(*elements, size, elements);
+        is_supported = is_supported && size <= INT64_MAX && entry->shape.rank < HS_MAX_RANK;
+        if (is_supported)
+            entry->shape.dims[entry->shape.rank++] = (int64_t)size;
     }
+    if (is_empty)
+        *elements = 0;
+    else if (overflows)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid shape", p->path, entry->name);
+    if (!is_supported)
+        entry->shape = HS_ANY_SHAPE;
     return HS_OK;
 }
 
-static hs_code parse_offsets(const source *from, hs__safetensors_entry *entry, const json_t *offsets, hs_error *err)
+static hs_code parse_offsets(const parsing *p, hs__safetensors_entry *entry, hs__json_value offsets, hs_error *err)
 {
-    uint64_t end;
-    if (json_array_size(offsets) != 2 || !parse_size(json_array_get(offsets, 0), &entry->offset) ||
-        !parse_size(json_array_get(offsets, 1), &end) || end < entry->offset)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has invalid data_offsets", from->path, entry->name);
-    if (end > from->data_bytes)
+    hs__json_item offset = {.value = {NULL, 0}};
+    uint64_t at[2] = {0, 0};
+    size_t n = 0;
+    bool good = true;
+    for (; good && hs__json_next(offsets, &offset); n++)
+        good = n < 2 && hs__json_uint64(offset.value, &at[n]);
+    if (!good || n != 2 || at[1] < at[0])
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has invalid data_offsets", p->path, entry->name);
+    if (at[1] > p->data_bytes)
         return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has bytes %llu to %llu of %llu: the file is truncated or damaged",
-                            from->path, entry->name, (unsigned long long)entry->offset, (unsigned long long)end,
-                            (unsigned long long)from->data_bytes);
-    entry->bytes = end - entry->offset;
+                            p->path, entry->name, (unsigned long long)at[0], (unsigned long long)at[1],
+                            (unsigned long long)p->data_bytes);
+    entry->offset = at[0];
+    entry->bytes = at[1] - at[0];
     return HS_OK;
 }
 
-static hs_code check_size(const source *from, const hs__safetensors_entry *entry, hs_error *err)
+static hs_code check_size(const parsing *p, const hs__safetensors_entry *entry, uint64_t elements, unsigned bits,
+                          hs_error *err)
 {
-    int64_t n = hs_shape_elements(&entry->shape);
-    uint64_t size = hs_dtype_size(entry->dtype);
-    if (n < 0 || (uint64_t)n > INT64_MAX / size)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid shape", from->path, entry->name);
-    if (entry->bytes != (uint64_t)n * size)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, but its dtype and shape need %llu", from->path,
-                            entry->name, (unsigned long long)entry->bytes, (unsigned long long)((uint64_t)n * size));
+    uint64_t bytes, rest = elements % 8 * bits;
+    if (__builtin_mul_overflow(elements / 8, (uint64_t)bits, &bytes) || bytes > INT64_MAX - rest || rest % 8)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has an invalid shape", p->path, entry->name);
+    bytes += rest / 8;
+    if (entry->bytes != bytes)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, but its dtype and shape need %llu", p->path,
+                            entry->name, (unsigned long long)entry->bytes, (unsigned long long)bytes);
     return HS_OK;
 }
 
-static hs_code parse_entry(const source *from, hs__safetensors_entry *entry, const json_t *value, hs_error *err)
+/* Unknown members of an entry are ignored, as the format may get more. */
+static hs_code parse_entry(parsing *p, hs__safetensors_entry *entry, hs__json_value object, hs_error *err)
 {
-    const json_t *dtype = json_object_get(value, "dtype"), *shape = json_object_get(value, "shape"),
-                 *offsets = json_object_get(value, "data_offsets");
-    if (!json_is_string(dtype) || !json_is_array(shape) || !json_is_array(offsets) || json_object_size(value) != 3)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%s' must have dtype, shape and data_offsets only",
-                            from->path, entry->name);
+    static const char *const names[] = {"dtype", "shape", "data_offsets"};
+    hs__json_value values[3] = {{NULL, 0}};
+    hs__json_item member = {.value = {NULL, 0}};
+    uint64_t elements;
+    unsigned bits;
     hs_code code;
-    if ((code = parse_dtype(from, entry->name, dtype, &entry->dtype, err)) ||
-        (code = parse_shape(from, entry->name, shape, &entry->shape, err)) ||
-        (code = parse_offsets(from, entry, offsets, err)))
+    while (hs__json_next(object, &member))
+        for (int i = 0; i < 3; i++) {
+            if (!hs__json_equals(member.name, names[i]))
+                continue;
+            if (values[i].text)
+                return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%s' has '%s' twice", p->path, entry->name,
+                                    names[i]);
+            values[i] = member.value;
+        }
+    if (!hs__json_is(values[0], '"') || !hs__json_is(values[1], '[') || !hs__json_is(values[2], '['))
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%s' must have a dtype, a shape and data_offsets", p->path,
+                            entry->name);
+    if ((code = parse_dtype(p, entry, values[0], &bits, err)) ||
+        (code = parse_shape(p, entry, values[1], &elements, err)) || (code = parse_offsets(p, entry, values[2], err)))
         return code;
-    return check_size(from, entry, err);
+    return bits ? check_size(p, entry, elements, bits, err) : HS_OK;
 }
 
 /* The library does not use the metadata, but checks that it is valid. */
-static hs_code check_metadata(const source *from, json_t *metadata, hs_error *err)
+static hs_code check_metadata(const parsing *p, hs__json_value metadata, hs_error *err)
 {
-    const char *key;
-    json_t *value;
-    bool good = json_is_object(metadata);
-    json_object_foreach (metadata, key, value)
-        good = good && json_is_string(value);
+    hs__json_item pair = {.value = {NULL, 0}};
+    bool good = hs__json_is(metadata, '{') || hs__json_is(metadata, 'n');
+    while (good && hs__json_next(metadata, &pair))
+        good = hs__json_is(pair.value, '"');
     return good ? HS_OK
-                : hs_error_set(err, HS_DATA_LOSS, "%s: " HS__SAFETENSORS_METADATA " must contain strings only", from->path);
+                : hs_error_set(err, HS_DATA_LOSS, "%s: " HS__SAFETENSORS_METADATA " must contain strings only", p->path);
 }
 
-static hs_code parse_entries(hs__safetensors_header *header, const source *from, json_t *root, hs_error *err)
+static hs_code parse_entries(parsing *p, hs__json_value root, hs_error *err)
 {
-    const char *name;
-    json_t *value;
-    hs_code code =
-        hs__reserve(header->env, &header->entries, &header->capacity, json_object_size(root), sizeof *header->entries, err);
-    if (code)
-        return code;
-    json_object_foreach (root, name, value) {
-        hs__safetensors_entry entry = {.name = name};
-        if (strcmp(name, HS__SAFETENSORS_METADATA) == 0)
-            code = check_metadata(from, value, err);
-        else if (!(code = parse_entry(from, &entry, value, err)))
+    hs__safetensors_header *header = p->header;
+    hs__json_item member = {.value = {NULL, 0}};
+    bool has_metadata = false;
+    hs_code code = HS_OK;
+    while (!code && hs__json_next(root, &member)) {
+        hs__safetensors_entry entry = {.dtype = HS_DTYPE_NONE};
+        const char *name = text_of(p, member.name, err);
+        bool is_metadata = name && strcmp(name, HS__SAFETENSORS_METADATA) == 0;
+        if (!name)
+            return HS_RESOURCE_EXHAUSTED;
+        if (is_metadata ? has_metadata : hs__map_find(&header->names, name) != HS__NONE)
+            return hs_error_set(err, HS_DATA_LOSS, "%s: the header has '%s' twice", p->path, name);
+        has_metadata |= is_metadata;
+        if (is_metadata)
+            code = check_metadata(p, member.value, err);
+        else if (!(code = hs__map_add(&header->names, name, header->n, &entry.name, err)) &&
+                 !(code = parse_entry(p, &entry, member.value, err)) &&
+                 !(code = hs__reserve(header->env, &header->entries, &header->capacity, header->n + 1, sizeof entry, err)))
             header->entries[header->n++] = entry;
-        if (code)
-            return code;
     }
-    return HS_OK;
+    return code;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -254,130 +287,58 @@ static int by_offset(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+static void sort_by_offset(hs__safetensors_header *header)
+{
+    if (header->n)
+        qsort(header->entries, header->n, sizeof *header->entries, by_offset);
+    for (size_t i = 0; i < header->n; i++)
+        hs__map_set(&header->names, header->entries[i].name, i);
+}
+
 /* Checks that each byte of the data belongs to exactly one tensor. */
-static hs_code check_coverage(const hs__safetensors_header *header, const source *from, hs_error *err)
+static hs_code check_coverage(const parsing *p, hs_error *err)
 {
     uint64_t at = 0;
-    for (size_t i = 0; i < header->n; i++) {
-        const hs__safetensors_entry *entry = &header->entries[i];
+    for (size_t i = 0; i < p->header->n; i++) {
+        const hs__safetensors_entry *entry = &p->header->entries[i];
         if (entry->offset < at)
-            return hs_error_set(err, HS_DATA_LOSS, "%s: the data of '%s' and '%s' overlap", from->path, entry[-1].name,
+            return hs_error_set(err, HS_DATA_LOSS, "%s: the data of '%s' and '%s' overlap", p->path, entry[-1].name,
                                 entry->name);
         if (entry->offset > at)
-            return hs_error_set(err, HS_DATA_LOSS, "%s: %llu bytes before the data of '%s' belong to no tensor", from->path,
+            return hs_error_set(err, HS_DATA_LOSS, "%s: %llu bytes before the data of '%s' belong to no tensor", p->path,
                                 (unsigned long long)(entry->offset - at), entry->name);
         at += entry->bytes;
     }
-    if (at != from->data_bytes)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the last %llu bytes belong to no tensor", from->path,
-                            (unsigned long long)(from->data_bytes - at));
+    if (at != p->data_bytes)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the last %llu bytes belong to no tensor", p->path,
+                            (unsigned long long)(p->data_bytes - at));
     return HS_OK;
 }
 
-static hs_code copy_names(hs__safetensors_header *header, hs_error *err)
+static bool begins_with_brace(hs_bytes text)
 {
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < header->n; i++)
-        code = hs__map_add(&header->names, header->entries[i].name, i, &header->entries[i].name, err);
-    return code;
-}
-
-/* Limits for the density of a header. Jansson allocates hundreds of bytes for "{}", outside the env's allocator. An entry
- * of a valid header has three brackets in at least 50 bytes, and its arrays have few numbers. */
-enum { LEAST_BYTES = 16, FEW_BRACKETS = 4, MOST_NESTED = 4, MOST_ELEMENTS = 64 };
-
-static const char *behind_string(const char *at, const char *end)
-{
-    for (; at < end && *at != '"'; at++)
-        if (*at == '\\' && at + 1 < end)
-            at++;
-    return at < end ? at + 1 : end;
-}
-
-typedef struct {
-    size_t brackets, depth;
-    size_t commas[MOST_NESTED + 1]; /* of the open arrays */
-    bool array[MOST_NESTED + 1];
-} density;
-
-static bool count_char(density *found, char c)
-{
-    if (c == '{' || c == '[') {
-        if (found->depth == MOST_NESTED)
-            return false;
-        found->brackets++;
-        found->array[++found->depth] = c == '[';
-        found->commas[found->depth] = 0;
-    } else if ((c == '}' || c == ']') && found->depth) {
-        found->depth--;
-    } else if (c == ',' && found->array[found->depth]) {
-        return ++found->commas[found->depth] < MOST_ELEMENTS;
-    }
-    return true;
-}
-
-/* Text that is not JSON may pass: the parser reports it. */
-static hs_code check_density(const source *from, hs_bytes text, hs_error *err)
-{
-    density found = {.depth = 0};
     const char *at = text.data, *end = at + text.size;
-    while (at < end) {
-        char c = *at++;
-        if (c == '"')
-            at = behind_string(at, end);
-        else if (!count_char(&found, c))
-            return hs_error_set(err, HS_DATA_LOSS, "%s: the header has objects or arrays that no safetensors file has",
-                                from->path);
-    }
-    return found.brackets <= text.size / LEAST_BYTES + FEW_BRACKETS
-               ? HS_OK
-               : hs_error_set(err, HS_DATA_LOSS,
-                              "%s: the header has %zu objects and arrays in %zu bytes, too many for a safetensors file",
-                              from->path, found.brackets, text.size);
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
+        at++;
+    return at < end && *at == '{';
 }
 
 hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes text, uint64_t data_bytes, const char *path,
                                      hs_error *err)
 {
-    source from = {path, data_bytes};
-    json_error_t cause;
-    if (!text.size || *(const char *)text.data != '{')
+    parsing p = {.header = header, .path = path, .data_bytes = data_bytes};
+    hs__json_value root;
+    hs__json_fault fault;
+    if (!begins_with_brace(text))
         return hs_error_set(err, HS_DATA_LOSS, "%s: not a safetensors file: the header does not begin with '{'", path);
-    hs_code code = check_density(&from, text, err);
-    if (code)
-        return code;
-    json_t *root = hs__json_load(text.data, text.size, JSON_REJECT_DUPLICATES, &cause);
-    if (!root)
-        return not_json(path, &cause, err);
-    code = parse_entries(header, &from, root, err);
-    if (!code && header->n)
-        qsort(header->entries, header->n, sizeof *header->entries, by_offset);
-    if (!code && !(code = check_coverage(header, &from, err)))
-        code = copy_names(header, err);
-    json_decref(root);
+    if (!hs__json_check(text.data, text.size, &root, &fault))
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the header is not JSON: %s (byte %zu)", path, fault.what, fault.at);
+    hs__buffer_init(&p.text, header->env);
+    hs_code code = parse_entries(&p, root, err);
+    hs__buffer_free(&p.text);
+    if (!code) {
+        sort_by_offset(header);
+        code = check_coverage(&p, err);
+    }
     return code;
 }
-
-#else
-
-hs_code hs__safetensors_available(hs_error *err)
-{
-    return hs_error_set(err, HS_UNIMPLEMENTED,
-                        "this libhooksess was built without safetensors; build it with -DHOOKSESS_JSON=ON");
-}
-
-hs_code hs__safetensors_header_text(const hs__safetensors_header *header, const hs_safetensors_pair *metadata,
-                                    hs__buffer *out, hs_error *err)
-{
-    (void)header, (void)metadata, (void)out;
-    return hs__safetensors_available(err);
-}
-
-hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes text, uint64_t data_bytes, const char *path,
-                                     hs_error *err)
-{
-    (void)header, (void)text, (void)data_bytes, (void)path;
-    return hs__safetensors_available(err);
-}
-
-#endif

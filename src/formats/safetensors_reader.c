@@ -63,8 +63,8 @@ hs_code hs__safetensors_reader_open(hs__safetensors_reader *reader, const hs_env
     *reader = (hs__safetensors_reader){.env = env, .file = {.env = env}};
     hs__safetensors_header_init(&reader->header, env);
     reader->path = hs__strdup(env, path);
-    hs_code code = reader->path ? hs__safetensors_available(err) : hs__no_memory(err, strlen(path), "a path");
-    if (code || (code = read_header(reader, err)))
+    hs_code code = reader->path ? read_header(reader, err) : hs__no_memory(err, strlen(path), "a path");
+    if (code)
         hs__safetensors_reader_close(reader);
     return code;
 }
@@ -80,6 +80,21 @@ void hs__safetensors_reader_close(hs__safetensors_reader *reader)
 size_t hs__safetensors_find(const hs__safetensors_reader *reader, const char *name)
 {
     return hs__map_find(&reader->header.names, name);
+}
+
+hs_code hs__safetensors_check(const hs__safetensors_reader *reader, const hs__safetensors_entry *entry, hs_error *err)
+{
+    if (!entry->dtype)
+        return hs_error_set(err, HS_UNIMPLEMENTED,
+                            "%s: '%s' has the dtype '%s', which is not supported: it can only be read as bytes",
+                            reader->path, entry->name, entry->dtype_name);
+    if (entry->shape.rank < 0)
+        return hs_error_set(
+            err, HS_UNIMPLEMENTED,
+            "%s: '%s' has a shape that is not supported (the maximum is %d dimensions): it can only be read "
+            "as bytes",
+            reader->path, entry->name, HS_MAX_RANK);
+    return HS_OK;
 }
 
 hs_code hs__safetensors_read(hs__safetensors_reader *reader, const hs__safetensors_entry *entry, uint64_t offset, void *to,

@@ -4,7 +4,7 @@
 #include <hooksess/hooks/control.h>
 
 #include "base/error.h"
-#include "base/json_number.h"
+#include "base/json_reader.h"
 #include "base/redirect_posix.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
@@ -427,9 +427,12 @@ static hs_code set_value(knob_state *knob, double value, hs_error *err)
  * knob. */
 static hs_code parse_value(const knob_state *knob, const char *text, double *number, hs_error *err)
 {
-    bool is_true = strcmp(text, "true") == 0, is_bool = is_true || strcmp(text, "false") == 0;
-    *number = is_true;
-    if (!is_bool && !hs__json_number(text, number))
+    hs__json_value value = {NULL, 0};
+    hs__json_fault fault;
+    bool is_json = hs__json_check(text, strlen(text), &value, &fault);
+    bool is_bool = is_json && (hs__json_is(value, 't') || hs__json_is(value, 'f'));
+    *number = is_bool && hs__json_is(value, 't');
+    if (!is_bool && !(is_json && hs__json_number(value, number)))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the value is not a finite number");
     if (is_bool && knob->knob.kind != HS_KNOB_BOOL)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' must be a number", knob->name);

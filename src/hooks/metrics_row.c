@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/metrics_row.h"
 
+#include "base/json_writer.h"
 #include "hooks/scalar_rows.h"
 
 #include <math.h>
@@ -8,15 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ESCAPED: the most bytes that one byte of a name needs if it is escaped. NUMBER: the most bytes of a value with its
- * separators. */
-enum { ESCAPED = 6, NUMBER = 40 };
+/* The most bytes of a value with its separators. */
+enum { NUMBER = HS__JSON_DIGITS };
 
 size_t hs__metrics_row_longest(const char *const *names)
 {
     size_t longest = NUMBER;
     for (size_t i = 0; names[i]; i++)
-        longest += strlen(names[i]) * ESCAPED + NUMBER;
+        longest += strlen(names[i]) * HS__JSON_ESCAPED + NUMBER;
     return longest;
 }
 
@@ -31,19 +31,9 @@ static void put(hs__metrics_row *row, const char *text)
 
 static size_t json_name(char *to, const char *name)
 {
-    size_t n = 0;
-    to[n++] = '"';
-    for (; *name; name++) {
-        unsigned char byte = (unsigned char)*name;
-        if (byte < ' ')
-            n += (size_t)snprintf(to + n, ESCAPED + 1, "\\u%04x", byte);
-        else if (byte == '"' || byte == '\\')
-            to[n++] = '\\', to[n++] = *name;
-        else
-            to[n++] = *name;
-    }
-    to[n++] = '"';
-    return n;
+    char *end = to;
+    hs__json_quote(hs__json_put_in_memory, &end, name);
+    return (size_t)(end - to);
 }
 
 static size_t csv_name(char *to, const char *name)
@@ -111,42 +101,19 @@ void hs__metrics_row_time(hs__metrics_row *row, int64_t ns)
     put_value(row, text);
 }
 
-/* Replaces the decimal separator of the program's locale by a point. */
-static void unlocalize(char *text)
-{
-    char *to = text;
-    for (const char *at = text; *at; at++) {
-        if (strchr("+-0123456789eE", *at))
-            *to++ = *at;
-        else if (to == text || to[-1] != '.')
-            *to++ = '.';
-    }
-    *to = '\0';
-}
-
-/* Writes the fewest digits that read back as the same number. */
-static void put_finite(hs__metrics_row *row, double value, bool single)
-{
-    char text[NUMBER];
-    for (int digits = single ? 6 : 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (single ? (double)strtof(text, NULL) == value : strtod(text, NULL) == value)
-            break;
-    }
-    unlocalize(text);
-    put_value(row, text);
-}
-
 static void put_number(hs__metrics_row *row, double value, bool single)
 {
-    if (isfinite(value))
-        put_finite(row, value, single);
-    else if (isnan(value))
+    char text[HS__JSON_DIGITS];
+    if (isfinite(value)) {
+        hs__json_digits(text, value, single);
+        put_value(row, text);
+    } else if (isnan(value)) {
         put_value(row, row->json ? "\"NaN\"" : "nan");
-    else if (value > 0)
+    } else if (value > 0) {
         put_value(row, row->json ? "\"Infinity\"" : "inf");
-    else
+    } else {
         put_value(row, row->json ? "\"-Infinity\"" : "-inf");
+    }
 }
 
 static void put_unsigned(hs__metrics_row *row, uint64_t value)

@@ -5,11 +5,12 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
-#include "base/json_number.h"
-#include "base/text.h"
+#include "base/json_reader.h"
+#include "base/json_writer.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,51 +29,32 @@ typedef struct {
 
 /* JSON. */
 
-static void put_text(hs__buffer *out, const char *text)
-{
-    size_t left = strlen(text);
-    hs__buffer_append(out, "\"", 1);
-    for (size_t bytes; left; text += bytes, left -= bytes) {
-        unsigned char c = (unsigned char)*text;
-        bytes = hs__utf8_length(text, left);
-        if (bytes && c >= 0x20 && c != 0x7f && c != '"' && c != '\\')
-            hs__buffer_append(out, text, bytes);
-        else
-            hs__buffer_text(out, "\\u%04x", bytes ? (unsigned)c : 0xfffdU);
-        bytes += !bytes;
-    }
-    hs__buffer_append(out, "\"", 1);
-}
-
-static void put_named(hs__buffer *out, const char *name, const char *text)
-{
-    hs__buffer_text(out, "\"%s\": ", name);
-    put_text(out, text);
-    hs__buffer_append(out, ",\n ", 3);
-}
-
-static void put_error(hs__buffer *out, const hs_error *error)
+static void put_error(hs__json_writer *out, const char *name, const hs_error *error)
 {
     if (!error->code) {
-        hs__buffer_text(out, "null");
+        hs__json_put_null(out, name);
         return;
     }
-    hs__buffer_text(out, "{\"code\": \"%s\", \"number\": %d, \"message\": ", hs_code_name(error->code), error->code);
-    put_text(out, error->message);
-    hs__buffer_append(out, "}", 1);
+    hs__json_open(out, name, '{');
+    hs__json_put_text(out, "code", hs_code_name(error->code));
+    hs__json_put_int(out, "number", error->code);
+    hs__json_put_text(out, "message", error->message);
+    hs__json_close(out, '}');
 }
 
-static void put_time(hs__buffer *out, int64_t ns)
+static void put_time(hs__json_writer *out, int64_t ns)
 {
+    char text[64];
     time_t seconds = (time_t)(ns / 1000000000);
     struct tm utc = {.tm_year = 70, .tm_mday = 1};
     gmtime_r(&seconds, &utc);
-    hs__buffer_text(out, "\"time\": \"%04d-%02d-%02dT%02d:%02d:%02d.%03dZ\",\n ", utc.tm_year + 1900, utc.tm_mon + 1,
-                    utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ns / 1000000 % 1000));
+    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+             utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ns / 1000000 % 1000));
+    hs__json_put_text(out, "time", text);
 }
 
 /* The last fields of each file: time, host and process. */
-static void put_origin(hs__buffer *out, const hs_env *env)
+static void put_origin(hs__json_writer *out, const hs_env *env)
 {
     char host[256] = "";
     int64_t now_ns = hs_env_realtime_ns(env);
@@ -80,15 +62,8 @@ static void put_origin(hs__buffer *out, const hs_env *env)
         host[0] = '\0';
     host[sizeof host - 1] = '\0';
     put_time(out, now_ns > 0 ? now_ns : 0);
-    put_named(out, "host", host);
-    hs__buffer_text(out, "\"pid\": %lld}\n", (long long)getpid());
-}
-
-/* Writes three decimals, independent of the locale. */
-static void put_secs(hs__buffer *out, const char *name, double secs)
-{
-    long long ms = secs > 0 && secs <= LONGEST_SAVE ? (long long)(secs * 1e3 + 0.999) : 0;
-    hs__buffer_text(out, "\"%s\": %lld.%03lld,\n ", name, ms / 1000, ms % 1000);
+    hs__json_put_text(out, "host", host);
+    hs__json_put_int(out, "pid", getpid());
 }
 
 /* Files. */
@@ -111,29 +86,36 @@ static hs_code write_status_file(const hs_env *env, const char *directory, const
 {
     hs__buffer text;
     hs__buffer_init(&text, env);
-    hs__buffer_text(&text, "{\"step\": %lld,\n \"last_durable_step\": %lld,\n \"phase\": \"%s\",\n ", (long long)now->step,
-                    (long long)now->last_durable_step, now->phase);
-    put_secs(&text, "save_secs", now->save_secs);
-    put_origin(&text, env);
+    hs__json_writer out = {.put = hs__buffer_put, .to = &text, .lines = 1};
+    bool is_known = now->save_secs > 0 && now->save_secs <= LONGEST_SAVE;
+    hs__json_open(&out, NULL, '{');
+    hs__json_put_int(&out, "step", now->step);
+    hs__json_put_int(&out, "last_durable_step", now->last_durable_step);
+    hs__json_put_text(&out, "phase", now->phase);
+    hs__json_put_thousandths(&out, "save_secs", is_known ? (int64_t)(now->save_secs * 1e3 + 0.999) : 0);
+    put_origin(&out, env);
+    hs__json_close(&out, '}');
+    hs__buffer_append(&text, "\n", 1);
     hs_code code = put(env, directory, STATUS, &text, synced, err);
     hs__buffer_free(&text);
     return code;
 }
 
-static void put_failures(hs__buffer *out, const hs_raw_session *session)
+static void put_failures(hs__json_writer *out, const hs_raw_session *session)
 {
     hs_hook_failure failure;
-    hs__buffer_text(out, "\"failures\": [");
+    hs__json_open(out, "failures", '[');
     for (size_t i = 0; hs_raw_session_failure(session, i, &failure); i++) {
-        hs__buffer_text(out, "%s{\"hook\": ", i ? ",\n  " : "\n  ");
-        put_text(out, failure.hook);
-        hs__buffer_text(out, ", \"failures\": %lld, \"first_step\": %lld, \"last_step\": %lld, \"muted\": %s, \"last\": ",
-                        (long long)failure.failures, (long long)failure.first_step, (long long)failure.last_step,
-                        failure.muted ? "true" : "false");
-        put_error(out, &failure.last);
-        hs__buffer_append(out, "}", 1);
+        hs__json_open(out, NULL, '{');
+        hs__json_put_text(out, "hook", failure.hook);
+        hs__json_put_int(out, "failures", failure.failures);
+        hs__json_put_int(out, "first_step", failure.first_step);
+        hs__json_put_int(out, "last_step", failure.last_step);
+        hs__json_put_bool(out, "muted", failure.muted);
+        put_error(out, "last", &failure.last);
+        hs__json_close(out, '}');
     }
-    hs__buffer_text(out, "],\n ");
+    hs__json_close(out, ']');
 }
 
 static hs_code write_outcome_file(const hs_env *env, const char *directory, const hs_outcome *outcome,
@@ -141,18 +123,21 @@ static hs_code write_outcome_file(const hs_env *env, const char *directory, cons
 {
     hs__buffer text;
     hs__buffer_init(&text, env);
-    hs__buffer_append(&text, "{", 1);
-    put_named(&text, "reason", hs_reason_name(outcome->reason));
-    hs__buffer_text(&text, "\"interrupted\": %s,\n \"signal\": %d,\n \"step\": %lld,\n \"last_saved_step\": %lld,\n ",
-                    outcome->interrupted ? "true" : "false", (int)outcome->signal, (long long)outcome->step,
-                    (long long)outcome->last_saved_step);
-    put_named(&text, "hook", outcome->hook);
-    hs__buffer_text(&text, "\"error\": ");
-    put_error(&text, &outcome->error);
-    hs__buffer_text(&text, ",\n \"cause_rank\": %d,\n \"exit_code\": %d,\n ", (int)outcome->cause_rank,
-                    hs_outcome_exit_code(outcome));
-    put_failures(&text, session);
-    put_origin(&text, env);
+    hs__json_writer out = {.put = hs__buffer_put, .to = &text, .lines = 1};
+    hs__json_open(&out, NULL, '{');
+    hs__json_put_text(&out, "reason", hs_reason_name(outcome->reason));
+    hs__json_put_bool(&out, "interrupted", outcome->interrupted);
+    hs__json_put_int(&out, "signal", outcome->signal);
+    hs__json_put_int(&out, "step", outcome->step);
+    hs__json_put_int(&out, "last_saved_step", outcome->last_saved_step);
+    hs__json_put_text(&out, "hook", outcome->hook);
+    put_error(&out, "error", &outcome->error);
+    hs__json_put_int(&out, "cause_rank", outcome->cause_rank);
+    hs__json_put_int(&out, "exit_code", hs_outcome_exit_code(outcome));
+    put_failures(&out, session);
+    put_origin(&out, env);
+    hs__json_close(&out, '}');
+    hs__buffer_append(&text, "\n", 1);
     hs_code code = put(env, directory, OUTCOME, &text, true, err);
     hs__buffer_free(&text);
     return code;
@@ -173,16 +158,18 @@ static double read_save_secs(const hs_env *env, const char *directory)
     char *text = NULL, *path = hs__path_join(env, directory, STATUS);
     size_t bytes = 0;
     double secs = 0;
+    hs__json_value root;
+    hs__json_fault fault;
     hs_error error = {0};
     hs_code code = path ? hs__file_contents(env, path, MOST_BYTES, &text, &bytes, &error)
                         : hs__no_memory(&error, strlen(directory), "a path");
-    if (!code && (!hs__json_member_number(text, "save_secs", &secs) || !(secs > 0 && secs <= LONGEST_SAVE)))
-        secs = 0;
+    if (!code && hs__json_check(text, bytes, &root, &fault))
+        hs__json_number(hs__json_member(root, "save_secs"), &secs);
     if (code == HS_RESOURCE_EXHAUSTED)
         hs_log(env, HS_LOG_WARNING, "cannot read status.json of an earlier run: %s", error.message);
     hs__free(env, text);
     hs__free(env, path);
-    return secs;
+    return secs > 0 && secs <= LONGEST_SAVE ? secs : 0;
 }
 
 static bool directory_exists(const hs_env *env, const char *directory)

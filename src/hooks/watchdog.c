@@ -2,6 +2,7 @@
 #include <hooksess/hooks/watchdog.h>
 
 #include "base/files.h"
+#include "base/json_writer.h"
 #include "hooks/make.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ static const double NS = 1e9;
 
 /* The heartbeat. */
 
-enum { LINE = 512, NAME = 128 };
+enum { NAME = 128, LINE = NAME * HS__JSON_ESCAPED + 512 }; /* of a hook, and of the file */
 /* The longest time that close waits for a blocked heartbeat thread. */
 static const double PATIENCE_SECS = 10;
 
@@ -40,33 +41,29 @@ typedef struct {
     char path[];
 } heartbeat;
 
-/* Escapes text for JSON. Control characters become '?'. */
-static void quote_json(char *to, size_t size, const char *text)
+static int64_t ms_of(int64_t ns)
 {
-    size_t used = 0;
-    for (; *text && used + 2 < size; text++) {
-        if (*text == '"' || *text == '\\')
-            to[used++] = '\\';
-        to[used++] = *text;
-        if ((unsigned char)*text < ' ')
-            to[used - 1] = '?';
-    }
-    to[used] = '\0';
+    return (ns + 500000) / 1000000;
 }
 
-static size_t format_heartbeat(heartbeat *h, bool closed, char *line)
+static size_t format_heartbeat(heartbeat *h, bool closed, char line[LINE])
 {
-    char hook[NAME];
     pulse *p = &h->pulse;
-    int64_t since = atomic_load(&p->since_ns), still_ns = hs_env_monotonic_ns(&h->env) - since;
-    quote_json(hook, sizeof hook, closed ? "" : atomic_load(&p->hook));
-    return (size_t)snprintf(line, LINE,
-                            "{\"time\": %.3f, \"pid\": %ld, \"phase\": \"%s\", \"hook\": \"%s\", \"progress\": %lld, "
-                            "\"still_secs\": %.3f, \"stalled\": %s}\n",
-                            (double)hs_env_realtime_ns(&h->env) / 1e9, (long)getpid(),
-                            closed ? "closed" : hs_phase_name((hs_phase)atomic_load(&p->phase)), hook,
-                            atomic_load(&p->progress), still_ns > 0 ? (double)still_ns / 1e9 : 0.0,
-                            !closed && atomic_load(&p->stalled) ? "true" : "false");
+    char hook[NAME], *end = line;
+    int64_t since = atomic_load(&p->since_ns);
+    hs__json_writer out = {.put = hs__json_put_in_memory, .to = &end};
+    snprintf(hook, sizeof hook, "%s", closed ? "" : atomic_load(&p->hook));
+    hs__json_open(&out, NULL, '{');
+    hs__json_put_thousandths(&out, "time", ms_of(hs_env_realtime_ns(&h->env)));
+    hs__json_put_int(&out, "pid", getpid());
+    hs__json_put_text(&out, "phase", closed ? "closed" : hs_phase_name((hs_phase)atomic_load(&p->phase)));
+    hs__json_put_text(&out, "hook", hook);
+    hs__json_put_int(&out, "progress", atomic_load(&p->progress));
+    hs__json_put_thousandths(&out, "still_secs", ms_of(hs_env_monotonic_ns(&h->env) - since));
+    hs__json_put_bool(&out, "stalled", !closed && atomic_load(&p->stalled));
+    hs__json_close(&out, '}');
+    *end++ = '\n';
+    return (size_t)(end - line);
 }
 
 static void write_heartbeat(heartbeat *h, bool closed)

@@ -2,6 +2,7 @@
 #include "summary/event_encode.h"
 
 #include "base/proto.h"
+#include "base/text.h"
 #include "summary/value.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 #include <hooksess/summary_values.h>
 
 #include "base/proto.h"
+#include "base/text.h"
 #include "formats/byte_order.h"
 #include "summary/value.h"
 

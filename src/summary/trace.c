@@ -3,6 +3,7 @@
 
 #include "run_metadata.pb-c.h"
 
+#include "base/json_writer.h"
 #include "base/proto.h"
 #include "summary/value.h"
 
@@ -14,28 +15,9 @@ enum { HOOKS_PID = 1, FIRST_DEVICE_PID = 2, LANES = 64 };
 /* The sum of two such times does not overflow. */
 static const int64_t LATEST_NS = INT64_MAX / 2;
 
-/* Strings. */
-
-/* Appends a JSON string. If the text is not UTF-8, each byte above ASCII becomes U+FFFD. */
 static void put_text(hs__buffer *out, const char *text)
 {
-    size_t bytes = strlen(text), begun = 0;
-    const bool sound = hs__is_utf8(text, bytes);
-    hs__buffer_append(out, "\"", 1);
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char c = (unsigned char)text[i];
-        bool quoted = c == '"' || c == '\\', plain = c >= 0x20 && c != 0x7f && !quoted && (c < 0x80 || sound);
-        if (plain)
-            continue;
-        hs__buffer_append(out, text + begun, i - begun);
-        if (quoted)
-            hs__buffer_append(out, (const char[]){'\\', (char)c}, 2);
-        else
-            hs__buffer_text(out, "\\u%04x", c < 0x80 ? (unsigned)c : 0xfffdU);
-        begun = i + 1;
-    }
-    hs__buffer_append(out, text + begun, bytes - begun);
-    hs__buffer_append(out, "\"", 1);
+    hs__json_quote(hs__buffer_put, out, text);
 }
 
 /* Events. */

@@ -8,23 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_ascii8(const char *at)
-{
-    uint64_t bits;
-    memcpy(&bits, at, sizeof bits);
-    return !(bits & UINT64_C(0x8080808080808080));
-}
-
-bool hs__is_utf8(const char *text, size_t bytes)
-{
-    for (size_t n; bytes; text += n, bytes -= n) {
-        n = bytes >= 8 && is_ascii8(text) ? 8 : hs__utf8_length(text, bytes); /* most text is ASCII */
-        if (!n)
-            return false;
-    }
-    return true;
-}
-
 hs_code hs__check_text(const char *text, const char *what, hs_error *err)
 {
     if (text && !hs__is_utf8(text, strlen(text)))

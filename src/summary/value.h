@@ -36,7 +36,6 @@ typedef struct hs__value {
 
 /* INVALID_ARGUMENT unless the text is UTF-8. NULL is allowed. `what` is for the message. */
 hs_code hs__check_text(const char *text, const char *what, hs_error *err);
-bool hs__is_utf8(const char *text, size_t bytes);
 
 /* Checks the parameters that all functions have. Clears `err`. */
 hs_code hs__check_value(const hs_summary *summary, const char *tag, hs_error *err);

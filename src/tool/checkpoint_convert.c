@@ -34,12 +34,13 @@ int checkpoint_convert(const struct call *call)
     if (code)
         say("%s", err.message);
     if (!code && call->given[OPTION_JSON]) {
-        json_t *object = json_object();
-        js_set(object, "from", js_text(prefix ? prefix : from));
-        js_set(object, "to", js_text(to));
-        js_write(object);
-        puts("");
+        hs__json_writer out = js_begin(0);
+        hs__json_open(&out, NULL, '{');
+        hs__json_put_text(&out, "from", prefix ? prefix : from);
+        hs__json_put_text(&out, "to", to);
+        hs__json_close(&out, '}');
+        js_end();
     }
     hs_env_free(tool_env(), prefix);
-    return code || !js_works() ? TROUBLE : FINE;
+    return code ? TROUBLE : FINE;
 }

@@ -65,18 +65,24 @@ static void compare_strings(difference *d, const hs_string *a, const hs_string *
             note(d, i, 0, 0);
 }
 
+/* Of an unknown dtype, the bytes count as its elements. */
 static difference difference_of(const hs_tensor *a, const hs_tensor *b)
 {
     hs_shape shape = hs_tensor_shape(a);
-    difference d = {.elements = (uint64_t)hs_shape_elements(&shape)};
-    size_t size = hs_dtype_size(a->dtype);
+    size_t known = hs_dtype_size(a->dtype), size = known ? known : 1;
+    difference d = {.elements = a->dtype == HS_STRING ? (uint64_t)hs_shape_elements(&shape) : a->bytes / size};
     if (a->dtype == HS_STRING) {
         compare_strings(&d, a->data, b->data);
     } else if (a->bytes && memcmp(a->data, b->data, a->bytes) != 0) {
         const char *p = a->data, *q = b->data;
-        for (uint64_t i = 0; i < d.elements; i++)
-            if (memcmp(p + i * size, q + i * size, size) != 0)
+        for (uint64_t i = 0; i < d.elements; i++) {
+            if (memcmp(p + i * size, q + i * size, size) == 0)
+                continue;
+            if (known)
                 compare_numbers(&d, a, b, i);
+            else
+                note(&d, i, 0, 0);
+        }
     }
     return d;
 }
@@ -97,33 +103,36 @@ static hs_shape index_in(const hs_shape *shape, uint64_t flat)
 typedef struct {
     checkpoint a, b;
     bool json;
+    hs__json_writer out; /* with `json`: in the array of the differences */
     uint64_t equal, different, only_a, only_b;
     bool trouble;
 } comparison;
 
 /* "float [2,3]" */
-static void put_type(const hs_tensor *info)
+static void put_type(const checkpoint *in, const char *name, const hs_tensor *info)
 {
     char text[HS_SHAPE_TEXT_SIZE];
     hs_shape shape = hs_tensor_shape(info);
-    printf("%s %s", hs_dtype_name(info->dtype), hs_shape_text(&shape, text, sizeof text));
+    put_name(hs_checkpoint_dtype_name(in->reader, name));
+    printf(" %s", hs_shape_text(&shape, text, sizeof text));
 }
 
-static json_t *js_type(const hs_tensor *info)
+static void js_type(hs__json_writer *out, const char *side, const checkpoint *in, const char *name, const hs_tensor *info)
 {
     hs_shape shape = hs_tensor_shape(info);
-    json_t *object = json_object();
-    js_set(object, "dtype", js_text(hs_dtype_name(info->dtype)));
-    js_set(object, "shape", js_dims(&shape));
-    return object;
+    hs__json_open(out, side, '{');
+    hs__json_put_text(out, "dtype", hs_checkpoint_dtype_name(in->reader, name));
+    js_dims(out, "shape", &shape);
+    hs__json_close(out, '}');
 }
 
-static void report_single(const comparison *c, const checkpoint *in, const char *name, const hs_tensor *info)
+static void report_single(comparison *c, const checkpoint *in, const char *name, const hs_tensor *info)
 {
     if (c->json) {
-        json_t *object = js_tensor(name, info);
-        js_set(object, "difference", js_text(in == &c->a ? "only_in_a" : "only_in_b"));
-        js_list_add(object);
+        hs__json_open(&c->out, NULL, '{');
+        js_tensor(&c->out, name, hs_checkpoint_dtype_name(in->reader, name), info);
+        hs__json_put_text(&c->out, "difference", in == &c->a ? "only_in_a" : "only_in_b");
+        hs__json_close(&c->out, '}');
         return;
     }
     fputs("only in ", stdout);
@@ -131,57 +140,68 @@ static void report_single(const comparison *c, const checkpoint *in, const char 
     fputs(": ", stdout);
     put_name(name);
     fputs(": ", stdout);
-    put_type(info);
+    put_type(in, name, info);
     puts("");
 }
 
-static void report_type(const comparison *c, const char *name, const hs_tensor *a, const hs_tensor *b)
+static void report_type(comparison *c, const char *name, const hs_tensor *a, const hs_tensor *b, bool same_dtype)
 {
     if (c->json) {
-        json_t *object = json_object();
-        js_set(object, "name", js_text(name));
-        js_set(object, "difference", js_text(a->dtype != b->dtype ? "dtype" : "shape"));
-        js_set(object, "a", js_type(a));
-        js_set(object, "b", js_type(b));
-        js_list_add(object);
+        hs__json_open(&c->out, NULL, '{');
+        hs__json_put_text(&c->out, "name", name);
+        hs__json_put_text(&c->out, "difference", same_dtype ? "shape" : "dtype");
+        js_type(&c->out, "a", &c->a, name, a);
+        js_type(&c->out, "b", &c->b, name, b);
+        hs__json_close(&c->out, '}');
         return;
     }
     put_name(name);
     fputs(": ", stdout);
-    put_type(a);
+    put_type(&c->a, name, a);
     fputs(" against ", stdout);
-    put_type(b);
+    put_type(&c->b, name, b);
     puts("");
 }
 
-static json_t *js_values(const char *name, const hs_tensor *info, const difference *d, const hs_shape *first)
+static void js_values(hs__json_writer *out, const char *name, const char *dtype, const hs_tensor *info, const difference *d)
 {
-    json_t *object = js_tensor(name, info);
-    js_set(object, "difference", js_text("values"));
-    js_set(object, "elements", js_number((long double)d->elements, true));
-    js_set(object, "differing", js_number((long double)d->differing, true));
-    js_set(object, "first_index", js_dims(first));
-    if (info->dtype != HS_STRING) {
-        js_set(object, "largest_absolute", js_number(d->absolute, false));
-        js_set(object, "largest_relative", js_number(d->relative, false));
+    hs_shape shape = hs_tensor_shape(info);
+    bool is_known = hs_dtype_size(info->dtype);
+    hs__json_open(out, NULL, '{');
+    js_tensor(out, name, dtype, info);
+    hs__json_put_text(out, "difference", "values");
+    js_count(out, is_known ? "elements" : "bytes", d->elements);
+    js_count(out, "differing", d->differing);
+    if (is_known) {
+        hs_shape first = index_in(&shape, d->first);
+        js_dims(out, "first_index", &first);
     }
-    return object;
+    if (is_known && info->dtype != HS_STRING) {
+        js_number(out, "largest_absolute", d->absolute, false);
+        js_number(out, "largest_relative", d->relative, false);
+    }
+    hs__json_close(out, '}');
 }
 
-static void report_values(const comparison *c, const char *name, const hs_tensor *info, const difference *d)
+static void report_values(comparison *c, const char *name, const hs_tensor *info, const difference *d)
 {
     char text[HS_SHAPE_TEXT_SIZE];
-    hs_shape shape = hs_tensor_shape(info), first = index_in(&shape, d->first);
+    hs_shape shape = hs_tensor_shape(info);
+    bool is_known = hs_dtype_size(info->dtype);
     if (c->json) {
-        js_list_add(js_values(name, info, d, &first));
+        js_values(&c->out, name, hs_checkpoint_dtype_name(c->a.reader, name), info, d);
         return;
     }
     put_name(name);
     fputs(": ", stdout);
-    put_type(info);
-    printf(": %llu of %llu elements differ, the first at %s", (unsigned long long)d->differing,
-           (unsigned long long)d->elements, hs_shape_text(&first, text, sizeof text));
-    if (info->dtype != HS_STRING)
+    put_type(&c->a, name, info);
+    printf(": %llu of %llu %s differ", (unsigned long long)d->differing, (unsigned long long)d->elements,
+           is_known ? "elements" : "bytes");
+    if (is_known) {
+        hs_shape first = index_in(&shape, d->first);
+        printf(", the first at %s", hs_shape_text(&first, text, sizeof text));
+    }
+    if (is_known && info->dtype != HS_STRING)
         printf(", by at most %.6Lg, relative %.6Lg", d->absolute, d->relative);
     puts("");
 }
@@ -204,9 +224,11 @@ static void compare_values(comparison *c, const char *name, hs_tensor *a, hs_ten
 static void compare(comparison *c, const char *name, hs_tensor *a, hs_tensor *b)
 {
     hs_shape of_a = hs_tensor_shape(a), of_b = hs_tensor_shape(b);
-    if (a->dtype != b->dtype || (!hs_shape_equal(&of_a, &of_b) && (of_a.rank >= 0 || of_b.rank >= 0))) {
+    bool same_dtype = strcmp(hs_checkpoint_dtype_name(c->a.reader, name), hs_checkpoint_dtype_name(c->b.reader, name)) == 0;
+    bool same_shape = hs_shape_equal(&of_a, &of_b) || (of_a.rank < 0 && of_b.rank < 0);
+    if (!same_dtype || !same_shape || (a->dtype != HS_STRING && a->bytes != b->bytes)) {
         c->different++;
-        report_type(c, name, a, b);
+        report_type(c, name, a, b, same_dtype);
         return;
     }
     compare_values(c, name, a, b);
@@ -246,7 +268,7 @@ static int conclude(const comparison *c)
         printf("%llu tensors equal, %llu different, %llu only in the first, %llu only in the second\n",
                (unsigned long long)c->equal, (unsigned long long)c->different, (unsigned long long)c->only_a,
                (unsigned long long)c->only_b);
-    if (c->trouble || !js_works())
+    if (c->trouble)
         return TROUBLE;
     return c->different || c->only_a || c->only_b ? FOUND : FINE;
 }
@@ -258,12 +280,13 @@ int checkpoint_diff(const struct call *call)
         return TROUBLE;
     int status = TROUBLE;
     if (open_checkpoint(&c.b, call->operands[1])) {
+        c.out = js_begin(1);
         if (c.json)
-            js_list_begin();
+            hs__json_open(&c.out, NULL, '[');
         compare_all(&c);
         if (c.json) {
-            js_list_end();
-            puts("");
+            hs__json_close(&c.out, ']');
+            js_end();
         }
         status = conclude(&c);
         close_checkpoint(&c.b);

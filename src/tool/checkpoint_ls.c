@@ -12,11 +12,11 @@ static void list_text(const hs_checkpoint_reader *reader)
     const char *name;
     hs_tensor info;
     for (size_t i = 0; hs_checkpoint_tensor(reader, i, &name, &info); i++) {
-        columns_fit(&c, name, &info);
+        columns_fit(&c, name, hs_checkpoint_dtype_name(reader, name), &info);
         columns_fit_number(&c, stored_bytes(&info));
     }
     for (size_t i = 0; output_works() && hs_checkpoint_tensor(reader, i, &name, &info); i++) {
-        columns_put(&c, name, &info);
+        columns_put(&c, name, hs_checkpoint_dtype_name(reader, name), &info);
         printf("  %*llu\n", c.number, (unsigned long long)stored_bytes(&info));
     }
 }
@@ -25,11 +25,15 @@ static void list_json(const hs_checkpoint_reader *reader)
 {
     const char *name;
     hs_tensor info;
-    js_list_begin();
-    for (size_t i = 0; output_works() && hs_checkpoint_tensor(reader, i, &name, &info); i++)
-        js_list_add(js_tensor(name, &info));
-    js_list_end();
-    puts("");
+    hs__json_writer out = js_begin(1);
+    hs__json_open(&out, NULL, '[');
+    for (size_t i = 0; output_works() && hs_checkpoint_tensor(reader, i, &name, &info); i++) {
+        hs__json_open(&out, NULL, '{');
+        js_tensor(&out, name, hs_checkpoint_dtype_name(reader, name), &info);
+        hs__json_close(&out, '}');
+    }
+    hs__json_close(&out, ']');
+    js_end();
 }
 
 int checkpoint_ls(const struct call *call)
@@ -45,5 +49,5 @@ int checkpoint_ls(const struct call *call)
     else
         list_text(of.reader);
     close_checkpoint(&of);
-    return js_works() ? FINE : TROUBLE;
+    return FINE;
 }

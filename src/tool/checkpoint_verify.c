@@ -8,17 +8,17 @@ typedef struct {
     size_t tensors, damaged, unread;
     uint64_t bytes;
     bool index_damaged, json;
-    json_t *list; /* of the damage, with `json` */
+    hs__json_writer out; /* with `json`: in the array of the damage */
 } findings;
 
 /* `tensor` NULL: the index. */
 static void report_damage(findings *found, const char *tensor, const char *message)
 {
     if (found->json) {
-        json_t *object = json_object();
-        js_set(object, "tensor", tensor ? js_text(tensor) : json_null());
-        js_set(object, "message", js_text(message));
-        js_add(found->list, object);
+        hs__json_open(&found->out, NULL, '{');
+        js_text(&found->out, "tensor", tensor);
+        hs__json_put_text(&found->out, "message", message);
+        hs__json_close(&found->out, '}');
         return;
     }
     fputs("damaged: ", stdout);
@@ -91,26 +91,32 @@ static void print_conclusion(const char *prefix, const findings *found)
     }
 }
 
-static void write_conclusion(const char *prefix, findings *found)
+static void begin_json(const char *prefix, findings *found)
 {
-    json_t *object = json_object();
-    js_set(object, "checkpoint", js_text(prefix));
-    js_set(object, "tensors", js_number((long double)found->tensors, true));
-    js_set(object, "bytes", js_number((long double)found->bytes, true));
-    js_set(object, "damaged", found->list);
-    js_set(object, "not_verified", js_number((long double)found->unread, true));
-    js_write(object);
-    puts("");
+    found->out = js_begin(0);
+    hs__json_open(&found->out, NULL, '{');
+    hs__json_put_text(&found->out, "checkpoint", prefix);
+    hs__json_open(&found->out, "damaged", '[');
+}
+
+static void end_json(findings *found)
+{
+    hs__json_close(&found->out, ']');
+    js_count(&found->out, "tensors", found->tensors);
+    js_count(&found->out, "bytes", found->bytes);
+    js_count(&found->out, "not_verified", found->unread);
+    hs__json_close(&found->out, '}');
+    js_end();
 }
 
 /* Damage has precedence over tensors that could not be verified. */
 static int conclude(const char *prefix, findings *found)
 {
     if (found->json)
-        write_conclusion(prefix, found);
+        end_json(found);
     else
         print_conclusion(prefix, found);
-    return found->damaged || found->index_damaged ? FOUND : found->unread || !js_works() ? TROUBLE : FINE;
+    return found->damaged || found->index_damaged ? FOUND : found->unread ? TROUBLE : FINE;
 }
 
 int checkpoint_verify(const struct call *call)
@@ -120,20 +126,19 @@ int checkpoint_verify(const struct call *call)
     checkpoint of = {.prefix = find_checkpoint(call->operands[0])};
     if (!of.prefix)
         return TROUBLE;
-    found.list = found.json ? json_array() : NULL;
     of.reader = hs_checkpoint_open(tool_env(), of.prefix, &err);
-    bool opened = of.reader;
     int status = TROUBLE;
-    if (opened)
-        verify_all(&of, &found);
-    else if (err.code == HS_NOT_FOUND)
-        say("%s", err.message); /* the checkpoint does not exist */
-    else
-        report_index(&found, &err);
-    if (opened || found.index_damaged)
+    if (of.reader || err.code == HS_DATA_LOSS) {
+        if (found.json)
+            begin_json(of.prefix, &found);
+        if (of.reader)
+            verify_all(&of, &found);
+        else
+            report_index(&found, &err);
         status = conclude(of.prefix, &found);
-    else if (found.json)
-        js_free(found.list);
+    } else {
+        say("%s", err.message); /* the checkpoint does not exist, or cannot be read */
+    }
     close_checkpoint(&of);
     return status;
 }

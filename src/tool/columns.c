@@ -10,12 +10,12 @@ static void widen(int *width, int wanted)
         *width = wanted;
 }
 
-void columns_fit(columns *c, const char *name, const hs_tensor *info)
+void columns_fit(columns *c, const char *name, const char *dtype, const hs_tensor *info)
 {
     char text[HS_SHAPE_TEXT_SIZE];
     hs_shape shape = hs_tensor_shape(info);
     widen(&c->name, name_width(name));
-    widen(&c->dtype, (int)strlen(hs_dtype_name(info->dtype)));
+    widen(&c->dtype, name_width(dtype));
     widen(&c->shape, (int)strlen(hs_shape_text(&shape, text, sizeof text)));
 }
 
@@ -32,15 +32,17 @@ void columns_fit_number(columns *c, uint64_t number)
     widen(&c->number, snprintf(NULL, 0, "%llu", (unsigned long long)number));
 }
 
-void columns_put(const columns *c, const char *name, const hs_tensor *info)
+void columns_put(const columns *c, const char *name, const char *dtype, const hs_tensor *info)
 {
     char text[HS_SHAPE_TEXT_SIZE];
     hs_shape shape = hs_tensor_shape(info);
-    columns_put_text(c, name, hs_dtype_name(info->dtype), hs_shape_text(&shape, text, sizeof text));
+    columns_put_text(c, name, dtype, hs_shape_text(&shape, text, sizeof text));
 }
 
 void columns_put_text(const columns *c, const char *name, const char *dtype, const char *shape)
 {
     put_padded(name, c->name);
-    printf("  %-*s  %-*s", c->dtype, dtype, c->shape, shape);
+    fputs("  ", stdout);
+    put_padded(dtype, c->dtype);
+    printf("  %-*s", c->shape, shape);
 }

@@ -10,12 +10,12 @@ typedef struct columns {
 } columns;
 
 /* Widen the columns if needed. */
-void columns_fit(columns *c, const char *name, const hs_tensor *info);
+void columns_fit(columns *c, const char *name, const char *dtype, const hs_tensor *info);
 void columns_fit_header(columns *c, const char *name, const char *number);
 void columns_fit_number(columns *c, uint64_t number);
 
 /* Prints "name  dtype  shape" without a newline. */
-void columns_put(const columns *c, const char *name, const hs_tensor *info);
+void columns_put(const columns *c, const char *name, const char *dtype, const hs_tensor *info);
 /* The same for a header or a total. */
 void columns_put_text(const columns *c, const char *name, const char *dtype, const char *shape);
 

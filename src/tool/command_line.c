@@ -152,15 +152,6 @@ static bool fits(int n, int wanted)
     return wanted == A_PROGRAM ? n > 0 : wanted == TWO_OR_MORE ? n > 1 : n == wanted;
 }
 
-static bool has_json(void)
-{
-#ifdef HOOKSESS_JSON
-    return true;
-#else
-    return false;
-#endif
-}
-
 /* `argv` begins with the command's last word. getopt_long prints an error for unknown options. */
 static int run(const struct command *command, int argc, char **argv)
 {
@@ -176,10 +167,6 @@ static int run(const struct command *command, int argc, char **argv)
         if (option == '?')
             return misused(command);
         call.given[option] = optarg ? optarg : "";
-    }
-    if (call.given[OPTION_JSON] && !has_json()) {
-        say("--json: this hooksess was built without JSON; build it with -DHOOKSESS_JSON=ON");
-        return TROUBLE;
     }
     call.operands = argv + optind;
     if (!fits(argc - optind, command->n_operands)) {

@@ -14,31 +14,32 @@ static void print_damage(void *user, const hs_event_damage *damage)
 
 static void list_damage(void *user, const hs_event_damage *damage)
 {
-    (void)user;
-    json_t *object = json_object();
-    js_set(object, "file", js_text(damage->path));
-    js_set(object, "offset", js_number((long double)damage->offset, true));
-    js_set(object, "bytes", js_number((long double)damage->bytes, true));
-    js_set(object, "truncated", json_boolean(damage->is_truncated));
-    js_set(object, "what", js_text(damage->message));
-    js_list_add(object);
+    hs__json_writer *out = user;
+    hs__json_open(out, NULL, '{');
+    hs__json_put_text(out, "file", damage->path);
+    js_count(out, "offset", damage->offset);
+    js_count(out, "bytes", damage->bytes);
+    hs__json_put_bool(out, "truncated", damage->is_truncated);
+    hs__json_put_text(out, "what", damage->message);
+    hs__json_close(out, '}');
 }
 
 int events_check(const struct call *call)
 {
     bool as_json = call->given[OPTION_JSON];
-    events of = {.damaged = as_json ? list_damage : print_damage};
+    hs__json_writer out = js_begin(1);
+    events of = {.damaged = as_json ? list_damage : print_damage, .user = &out};
     const hs_event *event;
     uint64_t n = 0;
     if (!open_events(&of, call->operands[0]))
         return TROUBLE;
     if (as_json)
-        js_list_begin();
+        hs__json_open(&out, NULL, '[');
     while (next_event(&of, &event))
         n++;
     if (as_json) {
-        js_list_end();
-        puts("");
+        hs__json_close(&out, ']');
+        js_end();
     } else {
         put_name(call->operands[0]);
         printf(": %llu events", (unsigned long long)n);
@@ -48,5 +49,5 @@ int events_check(const struct call *call)
             puts(of.failed ? "" : ", no damage");
     }
     close_events(&of);
-    return js_works() ? events_status(&of) : TROUBLE;
+    return events_status(&of);
 }

@@ -331,16 +331,18 @@ static bool is_elsewhere(const char *output, const char *directory)
 static void conclude(const compaction *c, bool as_json, bool is_made)
 {
     if (as_json) {
-        json_t *object = json_object(), *deleted = json_array();
+        hs__json_writer out = js_begin(0);
+        hs__json_open(&out, NULL, '{');
+        js_text(&out, "file", is_made ? c->path : NULL);
+        js_count(&out, "files", c->n_files);
+        js_count(&out, "events", c->n_events);
+        js_count(&out, "dropped", c->n_dropped);
+        hs__json_open(&out, "deleted", '[');
         for (size_t i = 0; i < c->n_deleted; i++)
-            js_add(deleted, js_text(c->files[i].path));
-        js_set(object, "file", is_made ? js_text(c->path) : json_null());
-        js_set(object, "files", js_number((long double)c->n_files, true));
-        js_set(object, "events", js_number((long double)c->n_events, true));
-        js_set(object, "dropped", js_number((long double)c->n_dropped, true));
-        js_set(object, "deleted", deleted);
-        js_write(object);
-        puts("");
+            hs__json_put_text(&out, NULL, c->files[i].path);
+        hs__json_close(&out, ']');
+        hs__json_close(&out, '}');
+        js_end();
     } else if (is_made) {
         put_name(c->path);
         printf(": %llu events in %zu files compacted: %llu obsolete events dropped, %zu files deleted\n",
@@ -418,5 +420,5 @@ int events_compact(const struct call *call)
     }
     hs_saver_free(saver);
     free_compaction(&c);
-    return js_works() ? status : TROUBLE;
+    return status;
 }

@@ -142,52 +142,57 @@ static void print_all(const listing *l)
     }
 }
 
-static void set_range(json_t *object, const char *what, const range *r)
+static void put_range(hs__json_writer *out, const char *what, const range *r)
 {
-    js_set(object, what, js_number((long double)r->n, true));
-    js_set(object, "first_step", r->n ? js_number((long double)r->first, true) : json_null());
-    js_set(object, "last_step", r->n ? js_number((long double)r->last, true) : json_null());
+    js_count(out, what, r->n);
+    if (r->n) {
+        hs__json_put_int(out, "first_step", r->first);
+        hs__json_put_int(out, "last_step", r->last);
+    } else {
+        hs__json_put_null(out, "first_step");
+        hs__json_put_null(out, "last_step");
+    }
 }
 
-static json_t *js_file(const file_row *row)
+static void list_file(hs__json_writer *out, const file_row *row)
 {
-    json_t *object = json_object();
-    js_set(object, "file", js_text(row->path));
-    js_set(object, "bytes", js_number((long double)size_of_file(row->path), true));
-    set_range(object, "records", &row->records);
-    js_set(object, "damaged", js_number((long double)row->damages, true));
-    return object;
+    hs__json_open(out, NULL, '{');
+    hs__json_put_text(out, "file", row->path);
+    js_count(out, "bytes", size_of_file(row->path));
+    put_range(out, "records", &row->records);
+    js_count(out, "damaged", row->damages);
+    hs__json_close(out, '}');
 }
 
-static json_t *js_tag(const tag_row *row)
+static void list_tag(hs__json_writer *out, const tag_row *row)
 {
-    json_t *object = json_object();
-    js_set(object, "tag", js_text(row->tag));
-    js_set(object, "kind", js_text(row->kind));
-    js_set(object, "plugin", *row->plugin ? js_text(row->plugin) : json_null());
-    set_range(object, "count", &row->values);
-    return object;
+    hs__json_open(out, NULL, '{');
+    hs__json_put_text(out, "tag", row->tag);
+    hs__json_put_text(out, "kind", row->kind);
+    js_text(out, "plugin", *row->plugin ? row->plugin : NULL);
+    put_range(out, "count", &row->values);
+    hs__json_close(out, '}');
 }
 
 static void list_all(const listing *l)
 {
-    json_t *kinds = json_object();
+    hs__json_writer out = js_begin(2);
+    hs__json_open(&out, NULL, '{');
+    hs__json_open(&out, "files", '[');
+    for (size_t i = 0; i < l->n_files; i++)
+        list_file(&out, &l->files[i]);
+    hs__json_close(&out, ']');
+    hs__json_open(&out, "events", '{');
     for (int kind = 0; kind < N_KINDS; kind++)
         if (l->kinds[kind])
-            js_set(kinds, hs_event_kind_name((hs_event_kind)kind), js_number((long double)l->kinds[kind], true));
-    fputs("{\"files\": ", stdout);
-    js_list_begin();
-    for (size_t i = 0; i < l->n_files; i++)
-        js_list_add(js_file(&l->files[i]));
-    js_list_end();
-    fputs(", \"events\": ", stdout);
-    js_write(kinds);
-    fputs(", \"tags\": ", stdout);
-    js_list_begin();
+            js_count(&out, hs_event_kind_name((hs_event_kind)kind), l->kinds[kind]);
+    hs__json_close(&out, '}');
+    hs__json_open(&out, "tags", '[');
     for (size_t i = 0; i < l->n_tags; i++)
-        js_list_add(js_tag(l->tags[i]));
-    js_list_end();
-    puts("}");
+        list_tag(&out, l->tags[i]);
+    hs__json_close(&out, ']');
+    hs__json_close(&out, '}');
+    js_end();
 }
 
 static void free_listing(listing *l)
@@ -218,5 +223,5 @@ int events_ls(const struct call *call)
     (call->given[OPTION_JSON] ? list_all : print_all)(&l);
     free_listing(&l);
     close_events(&of);
-    return js_works() ? events_status(&of) : TROUBLE;
+    return events_status(&of);
 }

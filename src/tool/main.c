@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hooksess: shows the files that training wrote, and tests that it resumes. Uses only the public headers, as any program.
+/* hooksess: shows the files that training wrote, and tests that it resumes. Uses only the public headers, as any program,
+ * and the library's private reader and writer of JSON.
  *
  *   main.c               the list of commands
  *   command_line.c       finds the command, parses its options, prints help

@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
-#include "json_output.h"
 #include "output.h"
 #include "run_files.h"
 
 #include <stdlib.h>
 
-static void put_error(const json_t *error)
+static void put_error(hs__json_value error)
 {
-    const char *code = text_member(error, "code"), *message = text_member(error, "message");
-    put_name(code ? code : "unknown error");
+    put_text_member(error, "code", "unknown error");
     fputs(": ", stdout);
-    put_name(message ? message : "");
+    put_text_member(error, "message", "");
     puts("");
 }
 
-static void put_failure(const json_t *failure)
+static void put_failure(hs__json_value failure)
 {
-    const char *hook = text_member(failure, "hook");
     int64_t n = whole_member(failure, "failures", 0);
     fputs("survived: ", stdout);
-    put_name(hook ? hook : "a hook");
+    put_text_member(failure, "hook", "a hook");
     printf(" failed %lld time%s, at steps %lld to %lld%s; last: ", (long long)n, n == 1 ? "" : "s",
            (long long)whole_member(failure, "first_step", -1), (long long)whole_member(failure, "last_step", -1),
-           json_is_true(json_object_get(failure, "muted")) ? ", and is muted" : "");
-    put_error(json_object_get(failure, "last"));
+           hs__json_is(hs__json_member(failure, "muted"), 't') ? ", and is muted" : "");
+    put_error(hs__json_member(failure, "last"));
 }
 
 static void put_step(const char *before, int64_t step, const char *without)
@@ -35,53 +32,50 @@ static void put_step(const char *before, int64_t step, const char *without)
         fputs(without, stdout);
 }
 
-static void print_text(const char *directory, const json_t *outcome, int exit_code)
+static void print_text(const char *directory, hs__json_value outcome, int exit_code)
 {
-    const char *reason = text_member(outcome, "reason"), *hook = text_member(outcome, "hook");
     int64_t signal = whole_member(outcome, "signal", 0);
-    const json_t *error = json_object_get(outcome, "error"), *failures = json_object_get(outcome, "failures");
+    hs__json_value hook = hs__json_member(outcome, "hook"), error = hs__json_member(outcome, "error"),
+                   failures = hs__json_member(outcome, "failures");
+    hs__json_item failure = {.value = {NULL, 0}};
     put_name(directory);
     fputs(": ", stdout);
     put_style(exit_code == 0 ? STYLE_GOOD : exit_code == 75 ? STYLE_WARNING : STYLE_BAD);
-    put_name(reason ? reason : "unknown reason");
+    put_text_member(outcome, "reason", "unknown reason");
     put_style(STYLE_NONE);
-    if (hook && *hook) {
+    if (hs__json_is(hook, '"') && !hs__json_equals(hook, "")) {
         fputs(" by the hook ", stdout);
-        put_name(hook);
+        put_text_member(outcome, "hook", "");
     }
     if (signal)
         printf(" by signal %lld", (long long)signal);
     put_step(" at step ", whole_member(outcome, "step", -1), " at an unknown step");
     put_step("; last saved step ", whole_member(outcome, "last_saved_step", -1), "; no step is saved");
     printf("; exit code %d%s\n", exit_code,
-           json_is_true(json_object_get(outcome, "interrupted")) ? ", interrupted: start the program again to continue"
-                                                                 : "");
-    if (json_is_object(error))
+           hs__json_is(hs__json_member(outcome, "interrupted"), 't') ? ", interrupted: start the program again to continue"
+                                                                     : "");
+    if (hs__json_is(error, '{'))
         put_error(error);
-    for (size_t i = 0; i < json_array_size(failures); i++)
-        put_failure(json_array_get(failures, i));
+    while (hs__json_next(failures, &failure))
+        put_failure(failure.value);
 }
 
 int outcome_command(const struct call *call)
 {
     const char *directory = call->operands[0];
     bool damaged = false;
-    json_t *outcome = read_run_file(directory, "outcome.json", &damaged);
+    run_file file = read_run_file(directory, "outcome.json", &damaged);
+    hs__json_value outcome = file.object;
     int64_t exit_code = whole_member(outcome, "exit_code", -1);
-    if (!outcome && !damaged)
+    bool is_valid = exit_code >= 0 && exit_code <= 255;
+    if (!outcome.text && !damaged)
         say("%s: contains no outcome.json: the run has not ended, or crashed; try 'hooksess status'", directory);
-    else if (outcome && (exit_code < 0 || exit_code > 255))
+    else if (outcome.text && !is_valid)
         say("%s/outcome.json: is damaged: exit_code is not a number from 0 to 255", directory);
-    if (!outcome || exit_code < 0 || exit_code > 255) {
-        json_decref(outcome);
-        return TROUBLE;
-    }
-    if (call->given[OPTION_JSON]) {
-        js_write(outcome);
-        puts("");
-    } else {
+    else if (is_valid && call->given[OPTION_JSON])
+        printf("%.*s\n", (int)outcome.bytes, outcome.text);
+    else if (is_valid)
         print_text(directory, outcome, (int)exit_code);
-        json_decref(outcome);
-    }
-    return js_works() ? (int)exit_code : TROUBLE;
+    free_run_file(&file);
+    return is_valid ? (int)exit_code : TROUBLE;
 }

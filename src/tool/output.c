@@ -2,6 +2,8 @@
 #include "output.h"
 #include "command.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -73,18 +75,11 @@ void put_series_style(size_t line)
 
 size_t utf8_length(const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    if (s[0] < 0x80)
-        return s[0] != 0;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool no_character = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
-    return overlong || no_character ? 0 : n;
+    enum { LONGEST = 4 };
+    size_t bytes = 0;
+    while (bytes < LONGEST && text[bytes])
+        bytes++;
+    return bytes ? hs__utf8_length(text, bytes) : 0;
 }
 
 /* The length of the first character. 0: it must be escaped. */

@@ -3,6 +3,7 @@
 #include "run_files.h"
 #include "events.h"
 #include "output.h"
+#include "times.h"
 
 #include <hooksess/checkpoint.h>
 
@@ -39,45 +40,85 @@ static hs_code read_file(const char *path, char **text, size_t *bytes, hs_error 
     *text = must_allocate(NULL, (size_t)found.bytes + 1, 1);
     code = files->ops->read(files->user, file, 0, *text, (size_t)found.bytes, bytes, err);
     files->ops->close(files->user, file, NULL);
-    if (code)
-        free(*text);
     return code;
 }
 
-json_t *read_run_file(const char *directory, const char *name, bool *damaged)
+/* Sets *object to the JSON object of a text. Returns what is wrong with the text, or NULL. */
+static const char *parse(const char *text, size_t bytes, hs__json_value *object, size_t *at)
 {
-    char *path = path_in(directory, name), *text = NULL;
-    size_t bytes = 0;
-    hs_error err = {0};
-    json_error_t cause = {.text = ""};
-    json_t *root = NULL;
-    hs_code code = read_file(path, &text, &bytes, &err);
-    if (code && code != HS_NOT_FOUND) {
-        say("%s", err.message);
-        *damaged = true;
-    } else if (!code) {
-        root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &cause);
-        if (!root || !json_is_object(root)) {
-            say("%s: is damaged: %s", path, root ? "not a JSON object" : *cause.text ? cause.text : "out of memory");
-            *damaged = true;
-            json_decref(root);
-            root = NULL;
-        }
-        free(text);
+    enum { MOST_MEMBERS = 100 };
+    hs__json_value root, names[MOST_MEMBERS];
+    hs__json_item member = {.value = {NULL, 0}};
+    hs__json_fault fault;
+    size_t n = 0;
+    *at = 0;
+    if (!hs__json_check(text, bytes, &root, &fault)) {
+        *at = fault.at;
+        return fault.what;
     }
+    if (!hs__json_is(root, '{'))
+        return "not a JSON object";
+    for (; hs__json_next(root, &member); names[n++] = member.name) {
+        *at = (size_t)(member.name.text - text);
+        if (n == MOST_MEMBERS)
+            return "more members than any run writes";
+        for (size_t i = 0; i < n; i++)
+            if (names[i].bytes == member.name.bytes && memcmp(names[i].text, member.name.text, names[i].bytes) == 0)
+                return "two members of one name";
+    }
+    *object = root;
+    return NULL;
+}
+
+run_file read_run_file(const char *directory, const char *name, bool *damaged)
+{
+    char *path = path_in(directory, name);
+    run_file file = {.text = NULL};
+    size_t bytes = 0, at = 0;
+    hs_error err = {0};
+    hs_code code = read_file(path, &file.text, &bytes, &err);
+    const char *wrong = code ? NULL : parse(file.text, bytes, &file.object, &at);
+    if (code && code != HS_NOT_FOUND)
+        say("%s", err.message);
+    else if (wrong)
+        say("%s: is damaged: %s (byte %zu)", path, wrong, at);
+    *damaged = *damaged || wrong || (code && code != HS_NOT_FOUND);
     free(path);
-    return root;
+    return file;
 }
 
-const char *text_member(const json_t *object, const char *name)
+void free_run_file(run_file *file)
 {
-    return json_string_value(json_object_get(object, name));
+    free(file->text);
 }
 
-int64_t whole_member(const json_t *object, const char *name, int64_t otherwise)
+int64_t whole_member(hs__json_value object, const char *name, int64_t otherwise)
 {
-    const json_t *value = json_object_get(object, name);
-    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+    hs__json_int64(hs__json_member(object, name), &otherwise);
+    return otherwise;
+}
+
+void put_text_member(hs__json_value object, const char *name, const char *otherwise)
+{
+    hs__json_value value = hs__json_member(object, name);
+    if (!hs__json_is(value, '"')) {
+        put_name(otherwise);
+        return;
+    }
+    char *text = must_allocate(NULL, value.bytes, 1);
+    hs__json_copy(value, text);
+    put_name(text);
+    free(text);
+}
+
+bool time_member(hs__json_value object, int64_t *ns)
+{
+    char text[2 * TIME_TEXT];
+    hs__json_value value = hs__json_member(object, "time");
+    if (!hs__json_is(value, '"') || value.bytes > sizeof text)
+        return false;
+    hs__json_copy(value, text);
+    return parse_time(text, ns);
 }
 
 static void read_holder(int descriptor, char holder[HOLDER_TEXT])

@@ -2,19 +2,26 @@
 #ifndef TOOL_RUN_FILES_H
 #define TOOL_RUN_FILES_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/json_reader.h"
 
 /* Files that a run writes to its directory: status.json, outcome.json (hooks/run_status.h), and a lock (checkpoint.h). */
 
-/* Reads a file of the directory. Returns an object, which the caller frees with json_decref. NULL: the file does not exist,
- * or *damaged is set to true, and an error is printed. */
-json_t *read_run_file(const char *directory, const char *name, bool *damaged);
+/* A file, which has one JSON object. */
+typedef struct run_file {
+    char *text;
+    hs__json_value object; /* no value: the file does not exist, or is damaged */
+} run_file;
 
-/* The members of an object. NULL, or `otherwise`: no member has that name and type. */
-const char *text_member(const json_t *object, const char *name);
-int64_t whole_member(const json_t *object, const char *name, int64_t otherwise);
+/* Reads a file of the directory. If it is damaged, *damaged is set to true, and an error is printed. */
+run_file read_run_file(const char *directory, const char *name, bool *damaged);
+void free_run_file(run_file *file);
+
+/* The integer of that name in an object. `otherwise`: it has none. */
+int64_t whole_member(hs__json_value object, const char *name, int64_t otherwise);
+/* Prints the text of that name in an object. `otherwise`: it has none. */
+void put_text_member(hs__json_value object, const char *name, const char *otherwise);
+/* Reads the time of an object, in nanoseconds since 1970. False: it has none. */
+bool time_member(hs__json_value object, int64_t *ns);
 
 /* The lock of the directory. The query neither creates nor locks the file. */
 typedef enum lock_state {

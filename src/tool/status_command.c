@@ -27,7 +27,8 @@ typedef struct {
 
 typedef struct {
     const char *directory;
-    json_t *status, *outcome; /* NULL: none */
+    run_file status_file, outcome_file;
+    hs__json_value status, outcome; /* their objects */
     checkpoint_list checkpoints;
     const listed *newest; /* NULL: none */
     progress progress;
@@ -106,14 +107,13 @@ static void read_progress(run *r)
 
 /* State of the process. */
 
-static bool is_on_this_host(const json_t *status)
+static bool is_on_this_host(hs__json_value status)
 {
     char host[256] = "";
-    const char *written = text_member(status, "host");
     if (gethostname(host, sizeof host) != 0)
         return false;
     host[sizeof host - 1] = '\0';
-    return written && strcmp(written, host) == 0;
+    return hs__json_equals(hs__json_member(status, "host"), host);
 }
 
 /* Reads the state of a process and when it started, in seconds since 1970. False: unknown, as without /proc. */
@@ -139,16 +139,15 @@ static bool read_process(int64_t pid, char *state, double *started)
 }
 
 /* True if the process that wrote the status is alive. A later process may have got its number. */
-static bool is_alive(const json_t *status)
+static bool is_alive(hs__json_value status)
 {
     enum { INACCURACY_SECS = 2 };
     int64_t pid = whole_member(status, "pid", -1), written_ns;
-    const char *time = text_member(status, "time");
     char state;
     double started;
     if (pid <= 0 || pid > INT32_MAX || (kill((pid_t)pid, 0) != 0 && errno != EPERM))
         return false;
-    if (!time || !parse_time(time, &written_ns) || !read_process(pid, &state, &started))
+    if (!time_member(status, &written_ns) || !read_process(pid, &state, &started))
         return true;
     return state != 'Z' && started <= (double)written_ns / 1e9 + INACCURACY_SECS;
 }
@@ -157,25 +156,23 @@ static bool is_alive(const json_t *status)
  * its end, a process may release the lock before it writes the outcome. */
 static const char *state_of(const run *r)
 {
-    const char *phase = text_member(r->status, "phase");
     if (r->lock == LOCK_HELD)
         return "running";
-    if (r->outcome)
+    if (r->outcome.text)
         return "ended";
-    if (!r->status || !is_on_this_host(r->status))
+    if (!r->status.text || !is_on_this_host(r->status))
         return "unknown";
-    if (r->lock == LOCK_FREE && !(phase && strcmp(phase, "end") == 0))
+    if (r->lock == LOCK_FREE && !hs__json_equals(hs__json_member(r->status, "phase"), "end"))
         return "crashed";
     return is_alive(r->status) ? "running" : "crashed";
 }
 
 /* Progress and speed. */
 
-static void note_seen(run *r, const json_t *object)
+static void note_seen(run *r, hs__json_value object)
 {
     int64_t ns;
-    const char *time = text_member(object, "time");
-    if (time && parse_time(time, &ns) && ns > r->seen_ns)
+    if (time_member(object, &ns) && ns > r->seen_ns)
         r->seen_ns = ns;
 }
 
@@ -203,7 +200,7 @@ static void evaluate(run *r)
     r->seen_ns = -1;
     note_seen(r, r->status);
     note_seen(r, r->outcome);
-    if (p->any && !r->outcome && p->last_step > r->step)
+    if (p->any && !r->outcome.text && p->last_step > r->step)
         r->step = p->last_step;
     if (p->any && p->last_time > 0 && p->last_time < 9e9 && (int64_t)(p->last_time * 1e9) > r->seen_ns)
         r->seen_ns = (int64_t)(p->last_time * 1e9);
@@ -240,27 +237,26 @@ static style style_of(const run *r, int status)
 
 static void print_state(const run *r, int status)
 {
-    const char *host = text_member(r->status, "host"), *phase = text_member(r->status, "phase"),
-               *reason = text_member(r->outcome, "reason");
+    bool is_ended = strcmp(r->state, "ended") == 0;
     int64_t pid = whole_member(r->status, "pid", -1);
     put_label("state");
     put_style(style_of(r, status));
     fputs(r->state, stdout);
     put_style(STYLE_NONE);
-    if (strcmp(r->state, "ended") == 0) {
+    if (is_ended) {
         fputs(": ", stdout);
-        put_name(reason ? reason : "unknown reason");
+        put_text_member(r->outcome, "reason", "unknown reason");
         printf(", exit code %lld", (long long)whole_member(r->outcome, "exit_code", -1));
     } else if (*r->holder) {
         fputs(": ", stdout);
         put_name(r->holder);
     } else if (pid >= 0) {
         printf(": process %lld on ", (long long)pid);
-        put_name(host ? host : "an unknown host");
+        put_text_member(r->status, "host", "an unknown host");
     }
-    if (phase && strcmp(r->state, "ended") != 0) {
+    if (hs__json_is(hs__json_member(r->status, "phase"), '"') && !is_ended) {
         fputs(", phase ", stdout);
-        put_name(phase);
+        put_text_member(r->status, "phase", "");
     }
     puts("");
 }
@@ -269,7 +265,8 @@ static void print_durable(const run *r)
 {
     char age[TIME_TEXT], save[TIME_TEXT];
     int64_t step = whole_member(r->status, "last_durable_step", -1);
-    double save_secs = json_number_value(json_object_get(r->status, "save_secs"));
+    double save_secs = 0;
+    hs__json_number(hs__json_member(r->status, "save_secs"), &save_secs);
     put_label("durable");
     if (r->newest) {
         if (r->newest->step >= 0)
@@ -318,35 +315,43 @@ static void print_text(const run *r, int status)
 
 /* JSON output. */
 
-static json_t *js_step(int64_t step)
+static void js_step(hs__json_writer *out, const char *name, int64_t step)
 {
-    return step >= 0 ? js_number((long double)step, true) : json_null();
+    if (step >= 0)
+        hs__json_put_int(out, name, step);
+    else
+        hs__json_put_null(out, name);
 }
 
-static json_t *js_copy(json_t *value)
+/* The contents of a file. */
+static void js_file(hs__json_writer *out, const char *name, hs__json_value object)
 {
-    return value ? json_incref(value) : json_null();
+    if (object.text)
+        hs__json_put_json(out, name, object.text, object.bytes);
+    else
+        hs__json_put_null(out, name);
 }
 
 static void write_json(const run *r)
 {
-    char time[TIME_TEXT];
-    int64_t durable = r->newest ? r->newest->step : whole_member(r->status, "last_durable_step", -1);
-    json_t *object = json_object();
-    js_set(object, "state", js_text(r->state));
-    js_set(object, "locked_by", *r->holder ? js_text(r->holder) : json_null());
-    js_set(object, "step", js_step(r->step));
-    js_set(object, "time", r->seen_ns >= 0 ? js_text(time_text(time, r->seen_ns)) : json_null());
-    js_set(object, "steps_per_sec", js_number((long double)r->steps_per_sec, false));
-    js_set(object, "last_durable_step", js_step(durable));
-    js_set(object, "checkpoint", r->newest ? js_text(r->newest->path) : json_null());
-    js_set(object, "checkpoint_time", r->newest ? js_text(time_text(time, r->newest->time_ns)) : json_null());
-    js_set(object, "checkpoints", js_number((long double)r->checkpoints.n, true));
-    js_set(object, "bytes", js_number((long double)total_bytes(r), true));
-    js_set(object, "status", js_copy(r->status));
-    js_set(object, "outcome", js_copy(r->outcome));
-    js_write(object);
-    puts("");
+    char seen[TIME_TEXT], saved[TIME_TEXT];
+    const listed *newest = r->newest;
+    hs__json_writer out = js_begin(0);
+    hs__json_open(&out, NULL, '{');
+    js_text(&out, "state", r->state);
+    js_text(&out, "locked_by", *r->holder ? r->holder : NULL);
+    js_step(&out, "step", r->step);
+    js_text(&out, "time", r->seen_ns >= 0 ? time_text(seen, r->seen_ns) : NULL);
+    js_number(&out, "steps_per_sec", (long double)r->steps_per_sec, false);
+    js_step(&out, "last_durable_step", newest ? newest->step : whole_member(r->status, "last_durable_step", -1));
+    js_text(&out, "checkpoint", newest ? newest->path : NULL);
+    js_text(&out, "checkpoint_time", newest ? time_text(saved, newest->time_ns) : NULL);
+    js_count(&out, "checkpoints", r->checkpoints.n);
+    js_count(&out, "bytes", total_bytes(r));
+    js_file(&out, "status", r->status);
+    js_file(&out, "outcome", r->outcome);
+    hs__json_close(&out, '}');
+    js_end();
 }
 
 static int exit_status(const run *r)
@@ -365,14 +370,16 @@ int status_command(const struct call *call)
         say("%s: is not a directory", r.directory);
         return TROUBLE;
     }
-    r.status = read_run_file(r.directory, "status.json", &r.damaged);
+    r.status_file = read_run_file(r.directory, "status.json", &r.damaged);
+    r.status = r.status_file.object;
     r.lock = query_lock(r.directory, r.holder);
     /* after the lock: an outcome of which the lock was released is complete */
-    r.outcome = read_run_file(r.directory, "outcome.json", &r.damaged);
+    r.outcome_file = read_run_file(r.directory, "outcome.json", &r.damaged);
+    r.outcome = r.outcome_file.object;
     r.trouble = !list_checkpoints(&r.checkpoints, r.directory);
     read_progress(&r);
     int status = TROUBLE;
-    if (!r.status && !r.outcome && !r.checkpoints.n && !r.damaged) {
+    if (!r.status.text && !r.outcome.text && !r.checkpoints.n && !r.damaged) {
         say("%s: contains no status.json, outcome.json or checkpoint; name the checkpoint_dir of a training", r.directory);
     } else {
         evaluate(&r);
@@ -382,8 +389,8 @@ int status_command(const struct call *call)
         else
             print_text(&r, status);
     }
-    json_decref(r.status);
-    json_decref(r.outcome);
+    free_run_file(&r.status_file);
+    free_run_file(&r.outcome_file);
     free_checkpoints(&r.checkpoints);
-    return js_works() ? status : TROUBLE;
+    return status;
 }

@@ -144,37 +144,43 @@ static void put_differences(const comparison *c, const trial *part)
               "time,\nor threads that add in different order.");
 }
 
-static json_t *js_side(const char *number)
+static void put_side(hs__json_writer *out, const char *name, const char *number)
 {
     char *end;
     double value = number ? strtod(number, &end) : 0;
-    return number && end > number && !*end ? js_number(value, false) : json_null();
-}
-
-static json_t *js_difference(const record_difference *d)
-{
-    json_t *object = json_object();
-    js_set(object, "kind", js_text(d->kind));
-    js_set(object, "name", js_text(d->name));
-    js_set(object, "uninterrupted", js_side(d->uninterrupted));
-    js_set(object, "resumed", js_side(d->resumed));
-    return object;
+    if (number && end > number && !*end)
+        hs__json_put_number(out, name, value);
+    else
+        hs__json_put_null(out, name);
 }
 
 static void write_json(const findings *found, const comparison *c)
 {
-    json_t *object = json_object(), *resumed = json_array(), *differences = json_array();
+    hs__json_writer out = js_begin(0);
+    hs__json_open(&out, NULL, '{');
+    hs__json_put_bool(&out, "same", c->step < 0);
+    hs__json_put_int(&out, "steps", found->same);
+    hs__json_open(&out, "resumed_at", '[');
     for (int i = 1; i < found->n_parts; i++)
-        js_add(resumed, js_number((long double)found->parts[i].first, true));
-    for (size_t i = 0; i < c->n; i++)
-        js_add(differences, js_difference(&c->differences[i]));
-    js_set(object, "same", json_boolean(c->step < 0));
-    js_set(object, "steps", js_number((long double)found->same, true));
-    js_set(object, "resumed_at", resumed);
-    js_set(object, "step", c->step < 0 ? json_null() : js_number((long double)c->step, true));
-    js_set(object, "differences", differences);
-    js_write(object);
-    puts("");
+        hs__json_put_int(&out, NULL, found->parts[i].first);
+    hs__json_close(&out, ']');
+    if (c->step < 0)
+        hs__json_put_null(&out, "step");
+    else
+        hs__json_put_int(&out, "step", c->step);
+    hs__json_open(&out, "differences", '[');
+    for (size_t i = 0; i < c->n; i++) {
+        const record_difference *d = &c->differences[i];
+        hs__json_open(&out, NULL, '{');
+        hs__json_put_text(&out, "kind", d->kind);
+        hs__json_put_text(&out, "name", d->name);
+        put_side(&out, "uninterrupted", d->uninterrupted);
+        put_side(&out, "resumed", d->resumed);
+        hs__json_close(&out, '}');
+    }
+    hs__json_close(&out, ']');
+    hs__json_close(&out, '}');
+    js_end();
 }
 
 static void report(const job *j, const findings *found, const comparison *c, const trial *part)
@@ -274,5 +280,5 @@ int verify_resume(const struct call *call)
     if (!call->given[OPTION_KEEP])
         remove_all(j.trials.directory);
     free(j.trials.directory);
-    return js_works() ? status : TROUBLE;
+    return status;
 }

@@ -54,6 +54,27 @@ static void an_empty_map_finds_nothing(void **state)
     assert_int_equal(t.allocations, 0);
 }
 
+static void a_value_is_changed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 100; i++)
+        add(name_of(i), i);
+    hs__map_set(&map, name_of(7), 70);
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(hs__map_find(&map, name_of(i)), i == 7 ? 70 : i);
+}
+
+static void a_name_is_interned_once(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    const char *first = hs__map_intern(&map, "a", &err), *second = hs__map_intern(&map, "b", &err);
+    assert_string_equal(first, "a");
+    assert_string_equal(second, "b");
+    assert_ptr_equal(hs__map_intern(&map, (char[]){"a"}, &err), first);
+    assert_int_equal(map.n, 2);
+}
+
 static void thousands_of_names_are_found(void **state)
 {
     (void)state;
@@ -209,6 +230,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(an_empty_map_finds_nothing),
+        TEST(a_value_is_changed),
+        TEST(a_name_is_interned_once),
         TEST(thousands_of_names_are_found),
         TEST(names_differ_by_every_byte),
         TEST(the_name_is_copied_and_does_not_move),

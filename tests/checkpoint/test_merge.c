@@ -327,12 +327,13 @@ static void tb_006_slices_of_several_are_put_together(void **state)
     hs_checkpoint_close(reader);
 }
 
-/* This library cannot read it, but can merge it. */
+/* This library cannot read it, but can verify and merge it. */
 
 static void tensors_of_unknown_types_are_merged_unchanged(void **state)
 {
     (void)state;
-    static const char strange[] = "\x08\x20\x28\3\x6a\3abc"; /* type 32, three bytes, and a field of number 13 */
+    /* type 32, three bytes, their checksum, and a field of number 13 */
+    static const char strange[] = "\x08\x20\x28\3\x35\x6e\x57\xf1\x21\x6a\3abc";
     size_t bytes;
     test_write_file(DATA_FILE, "abc", 3);
     index_begin();
@@ -344,8 +345,21 @@ static void tensors_of_unknown_types_are_merged_unchanged(void **state)
     rename_to("merged.index", "b.index");
     unsigned char *value = index_value("strange", &bytes);
     assert_int_equal(bytes, sizeof strange - 1 + 2); /* the number of the data file, which was 0 */
-    assert_memory_equal(value, "\x08\x20\x18\1\x28\3\x6a\3abc", bytes);
+    assert_memory_equal(value, "\x08\x20\x18\1\x28\3\x35\x6e\x57\xf1\x21\x6a\3abc", bytes);
     free(value);
+}
+
+static void damaged_tensors_of_unknown_types_are_not_merged(void **state)
+{
+    (void)state;
+    static const char strange[] = "\x08\x20\x28\3\x35\x6e\x57\xf1\x21";
+    test_write_file(DATA_FILE, "abd", 3);
+    index_begin();
+    index_put_header(1);
+    index_put("strange", 7, strange, sizeof strange - 1);
+    index_end();
+    WRITE("other", "x");
+    assert_fails(MERGE("merged", "other", "b"), HS_DATA_LOSS, &err, "checksum mismatch of 'strange'");
 }
 
 /* Failures and crashes. */
@@ -584,6 +598,7 @@ int main(void)
         TEST(tb_036s_one_missing_level_is_created),
         TEST(tb_006_slices_of_several_are_put_together),
         TEST(tensors_of_unknown_types_are_merged_unchanged),
+        TEST(damaged_tensors_of_unknown_types_are_not_merged),
         TEST(a_failure_changes_nothing),
         TEST(a_merge_that_was_cut_short_is_finished_by_another),
         TEST(a_saver_in_between_loses_nothing),

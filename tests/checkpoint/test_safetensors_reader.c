@@ -88,6 +88,75 @@ static void a_damaged_header_is_found(void **state)
     assert_int_equal(f->err.code, HS_NOT_FOUND);
 }
 
+/* A file as programs for inference write it: scaled weights of 8 bits, and members that this library does not know. */
+static void write_scaled(const fixture *f)
+{
+    static const char header[] = " {\"__metadata__\":{\"format\":\"pt\"},"
+                                 "\"scaled\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,2],\"data_offsets\":[0,4],\"scale\":0.5},"
+                                 "\"scaled_fp8\":{\"dtype\":\"F8_E4M3\",\"shape\":[0],\"data_offsets\":[4,4]},"
+                                 "\"deep\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[4,6]},"
+                                 "\"bias\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[6,10]}}";
+    unsigned char file[8 + sizeof header - 1 + 10] = {0};
+    const float bias = 1.5f;
+    file[0] = (unsigned char)((sizeof header - 1) % 256);
+    file[1] = (unsigned char)((sizeof header - 1) / 256);
+    memcpy(file + 8, header, sizeof header - 1);
+    memcpy(file + sizeof file - 10, "\x38\x40\xb8\x7f\x05\x06", 6);
+    memcpy(file + sizeof file - 4, &bias, 4);
+    test_write_file(weights_file(f), file, sizeof file);
+}
+
+static void unknown_dtypes_and_shapes_are_listed_and_read_as_bytes(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *name, *dtype;
+        int32_t rank;
+        size_t bytes;
+    } rows[] = {
+        {"bias", "float", 1, 4}, {"deep", "uint8", -1, 2}, {"scaled", "F8_E4M3", 2, 4}, {"scaled_fp8", "F8_E4M3", 1, 0}};
+    unsigned char bytes[4];
+    const char *name;
+    hs_tensor info;
+    write_scaled(f);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(&f->t.env, weights_file(f), &f->err);
+    if (!reader)
+        fail_msg("%s", f->err.message);
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(hs_checkpoint_tensor(reader, i, &name, &info));
+        assert_string_equal(name, rows[i].name);
+        assert_string_equal(hs_checkpoint_dtype_name(reader, name), rows[i].dtype);
+        assert_int_equal(info.rank, rows[i].rank);
+        assert_int_equal(info.bytes, rows[i].bytes);
+        assert_ok(hs_checkpoint_read(reader, name, bytes, info.bytes, &f->err), &f->err);
+    }
+    assert_false(hs_checkpoint_tensor(reader, 4, &name, &info));
+    assert_null(hs_checkpoint_dtype_name(reader, "other"));
+    assert_null(hs_checkpoint_dtype_name(reader, NULL));
+    assert_null(hs_checkpoint_dtype_name(NULL, "bias"));
+    assert_ok(hs_checkpoint_find(reader, "scaled", &info, &f->err), &f->err);
+    assert_int_equal(hs_dtype_size(info.dtype), 0);
+    assert_true(info.dims[0] == 2 && info.dims[1] == 2);
+    assert_ok(hs_checkpoint_read(reader, "scaled", bytes, 4, &f->err), &f->err);
+    assert_memory_equal(bytes, "\x38\x40\xb8\x7f", 4);
+    assert_ok(hs_checkpoint_read(reader, "deep", bytes, 2, &f->err), &f->err);
+    assert_memory_equal(bytes, "\x05\x06", 2);
+    assert_fails(hs_checkpoint_read_slice(reader, "scaled", NULL, NULL, bytes, 4, &f->err), HS_UNIMPLEMENTED, &f->err,
+                 "'scaled' has the dtype 'F8_E4M3', which is not supported");
+    assert_fails(hs_checkpoint_read_slice(reader, "deep", NULL, NULL, bytes, 2, &f->err), HS_UNIMPLEMENTED, &f->err,
+                 "'deep' has a shape that is not supported");
+    hs_checkpoint_close(reader);
+}
+
+static void a_variable_does_not_get_an_unknown_dtype(void **state)
+{
+    fixture *f = *state;
+    write_scaled(f);
+    assert_fails(load_weights(f, HS_RESTORE_OPTIONS(.allow_missing = true,
+                                                    .names = HS_CHECKPOINT_NAMES({"weights", "scaled"}))),
+                 HS_INVALID_ARGUMENT, &f->err, "is F8_E4M3 [2,2] in the checkpoint, but float [2,3] in the model");
+}
+
 static hs_code open_and_read(test_env *t, void *user)
 {
     fixture *f = user;
@@ -118,6 +187,8 @@ int main(void)
         with_fixture(a_part_is_read),
         with_fixture(it_cannot_be_verified),
         with_fixture(a_damaged_header_is_found),
+        with_fixture(unknown_dtypes_and_shapes_are_listed_and_read_as_bytes),
+        with_fixture(a_variable_does_not_get_an_unknown_dtype),
         with_fixture(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

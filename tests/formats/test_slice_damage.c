@@ -289,21 +289,33 @@ static void invalid_shapes_are_damage(void **state)
     hs__bundle_reader_close(&reader);
 }
 
+/* Of an unknown dtype, the checksums of all slices are verified. Without a rank, it is unknown which slices must exist. */
 static void unsupported_slices_are_not_damage(void **state)
 {
     (void)state;
-    claim unknown = listing(&two_rows, 1), deep = listing(&two_rows, 1);
-    unknown.dtype = 20;
+    const hs__box boxes[] = {two_rows, one_row};
+    claim first = first_rows(), second = last_row(), unknown = listing(boxes, 2), deep = unknown;
     deep.unknown_rank = true;
-    const claim first = first_rows(), *const claims[] = {&unknown, &deep};
-    for (int i = 0; i < 2; i++) {
-        write_two(&two_rows, &first, NULL, NULL, claims[i]);
-        hs__bundle_reader reader = open_bundle();
-        const hs__bundle_entry *w = find_entry(&reader, "w");
-        assert_fails(hs__bundle_read(&reader, w, NULL, &err), HS_UNIMPLEMENTED, &err, "not supported");
-        assert_fails(hs__bundle_verify(&reader, w, &err), HS_UNIMPLEMENTED, &err, "not supported");
-        hs__bundle_reader_close(&reader);
-    }
+    write_two(&two_rows, &first, &one_row, &second, &deep);
+    hs__bundle_reader reader = open_bundle();
+    const hs__bundle_entry *w = find_entry(&reader, "w");
+    assert_fails(hs__bundle_read(&reader, w, NULL, &err), HS_UNIMPLEMENTED, &err, "not supported");
+    assert_fails(hs__bundle_verify(&reader, w, &err), HS_UNIMPLEMENTED, &err, "not supported");
+    hs__bundle_reader_close(&reader);
+    first.dtype = second.dtype = unknown.dtype = 20;
+    write_two(&two_rows, &first, &one_row, &second, &unknown);
+    reader = open_bundle();
+    w = find_entry(&reader, "w");
+    assert_fails(hs__bundle_read(&reader, w, NULL, &err), HS_UNIMPLEMENTED, &err, "not supported");
+    assert_ok(hs__bundle_verify(&reader, w, &err), &err);
+    damage_data(20);
+    assert_fails(hs__bundle_verify(&reader, w, &err), HS_DATA_LOSS, &err, "checksum mismatch of 'w'");
+    hs__bundle_reader_close(&reader);
+    second.dtype = 24;
+    write_two(&two_rows, &first, &one_row, &second, &unknown);
+    reader = open_bundle();
+    assert_fails(hs__bundle_verify(&reader, find_entry(&reader, "w"), &err), HS_DATA_LOSS, &err, "has a different dtype");
+    hs__bundle_reader_close(&reader);
 }
 
 /* Damage of the data. */

@@ -412,8 +412,8 @@ static void names_may_have_odd_characters(void **state)
     stage *s = *state;
     const char *const *tensors = HS_NAMES("global_step"), *const *labels = HS_NAMES("a\n\"b\",\r\nc");
     resume_with_labels(s, "log.jsonl", tensors, labels);
-    assert_string_equal(text_of(s->directory, "log.jsonl"), "{\"step\":1,\"a\\u000a\\\"b\\\",\\u000d\\u000ac\":1}\n"
-                                                            "{\"step\":2,\"a\\u000a\\\"b\\\",\\u000d\\u000ac\":2}\n");
+    assert_string_equal(text_of(s->directory, "log.jsonl"), "{\"step\":1,\"a\\n\\\"b\\\",\\r\\nc\":1}\n"
+                                                            "{\"step\":2,\"a\\n\\\"b\\\",\\r\\nc\":2}\n");
     stage_refuses(s, hs_metrics_file(.path = "log.csv", .tensors = tensors, .labels = labels), HS_INVALID_ARGUMENT,
                   "the name contains a newline");
     resume_with_labels(s, "log.csv", tensors, HS_NAMES("a \"b\",\rc"));

@@ -96,7 +96,7 @@ static void names_are_quoted(void **state)
     for (int i = 0; i < 8; i++)
         hs__metrics_row_scalar(&row, &(hs_scalar){.known = false});
     hs__metrics_row_end(&row);
-    assert_string_equal(text, "{\"step\":null,\"a,b\":null,\"say \\\"x\\\"\":null,\"plain\":null,\"tab\\u0009here\":null,"
+    assert_string_equal(text, "{\"step\":null,\"a,b\":null,\"say \\\"x\\\"\":null,\"plain\":null,\"tab\\there\":null,"
                               "\" first\":null,\"last \":null,\"mid dle\":null}\n");
     assert_true(hs__metrics_row_fits(&row, text, row.used - 1));
     assert_false(hs__metrics_row_fits(&row, text, row.used - 2));

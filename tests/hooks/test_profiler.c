@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/stage.h"
 #include "summary/events.h"
+#include "support/json.h"
 
 #include "base/state.h"
 
 #include <errno.h>
-#include <jansson.h>
 
 static hs_hook every(const stage *s, int64_t steps)
 {
@@ -216,36 +216,35 @@ static void steps_that_no_run_can_have_made_are_refused(void **state)
 
 /* The file. */
 
-static json_t *timeline(const stage *s, const char *name)
+/* It is valid until the next one. */
+static hs__json_value timeline(const stage *s, const char *name)
 {
-    json_error_t wrong;
-    json_t *read = json_load_file(test_path(s->directory, name), JSON_REJECT_DUPLICATES, &wrong);
-    if (!read)
-        fail_msg("%s, line %d: %s", name, wrong.line, wrong.text);
-    return read;
+    static char *text;
+    size_t bytes;
+    free(text);
+    text = test_read_file(test_path(s->directory, name), &bytes);
+    assert_non_null(text);
+    return json_root(text, bytes);
 }
 
-/* Returns the first span with this name. NULL: not found. */
-static const json_t *work(const json_t *read, const char *name)
+/* Returns the first span with this name. No value: not found. */
+static hs__json_value work(hs__json_value read, const char *name)
 {
-    const json_t *events = json_object_get(read, "traceEvents");
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        const json_t *event = json_array_get(events, i);
-        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") == 0 &&
-            strcmp(json_string_value(json_object_get(event, "name")), name) == 0)
-            return event;
-    }
-    return NULL;
+    hs__json_item event = {.value = {NULL, 0}};
+    while (hs__json_next(hs__json_member(read, "traceEvents"), &event))
+        if (hs__json_equals(hs__json_member(event.value, "ph"), "X") &&
+            hs__json_equals(hs__json_member(event.value, "name"), name))
+            return event.value;
+    return (hs__json_value){NULL, 0};
 }
 
 static void what_the_backends_ops_did(void **state)
 {
     stage *s = *state;
     train(s, every(s, 2), 2);
-    json_t *read = timeline(s, "timeline-2.json");
-    assert_true(json_real_value(json_object_get(work(read, "train"), "dur")) == 500);
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(read, "metadata"), "step")), 2);
-    json_decref(read);
+    hs__json_value read = timeline(s, "timeline-2.json");
+    assert_true(json_number(work(read, "train"), "dur") == 500);
+    assert_int_equal(json_int(hs__json_member(read, "metadata"), "step"), 2);
 }
 
 static void bh_068_the_event_file_has_the_runs_metadata(void **state)
@@ -262,10 +261,8 @@ static void what_the_hooks_did(void **state)
     stage *s = *state;
     stage_open(s, every(s, 2));
     stage_run(s, "train", 2, 0);
-    json_t *read = timeline(s, "timeline-2.json");
-    const json_t *args = json_object_get(work(read, "after_run"), "args");
-    assert_string_equal(json_string_value(json_object_get(args, "hook")), "profiler");
-    json_decref(read);
+    hs__json_value read = timeline(s, "timeline-2.json");
+    assert_string_equal(json_text(hs__json_member(work(read, "after_run"), "args"), "hook"), "profiler");
 }
 
 static void events_that_do_not_fit_are_counted(void **state)
@@ -274,9 +271,8 @@ static void events_that_do_not_fit_are_counted(void **state)
     train(s, hs_profiler(.every_n_steps = 2, .trace_dir = s->directory, .max_bytes = 10), 2);
     assert_contains(s->t.log, "timeline-2.json: ");
     assert_contains(s->t.log, "events were dropped, because max_bytes is 10");
-    json_t *read = timeline(s, "timeline-2.json");
-    assert_true(json_integer_value(json_object_get(json_object_get(read, "metadata"), "dropped_events")) >= 1);
-    json_decref(read);
+    hs__json_value read = timeline(s, "timeline-2.json");
+    assert_true(json_int(hs__json_member(read, "metadata"), "dropped_events") >= 1);
 }
 
 /* Directories. */
@@ -350,8 +346,8 @@ static void each_allocation_and_each_file_call(void **state)
     test_each_allocation(profile_twice, s);
     test_each_file_call(profile_twice, NULL, EIO, false, s);
     assert_int_equal(timelines(s), 2);
-    json_decref(timeline(s, "timeline-2.json"));
-    json_decref(timeline(s, "timeline-3.json"));
+    timeline(s, "timeline-2.json");
+    timeline(s, "timeline-3.json");
 }
 
 int main(void)

@@ -2,42 +2,35 @@
 #define _POSIX_C_SOURCE 200809L /* fork, kill */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
+#include "support/json.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Reads a file of the directory as JSON. NULL: not found. The caller frees it with json_decref. */
-static json_t *read_json(const stage *s, const char *name)
+/* Reads a file of the directory as JSON. NULL: not found. The caller frees *text. */
+static hs__json_value read_json(const stage *s, const char *name, char **text)
 {
     size_t bytes;
-    char *text = test_read_file(test_path(s->directory, name), &bytes);
-    json_t *root = text ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    assert_true(!text || root);
-    free(text);
-    return root;
+    *text = test_read_file(test_path(s->directory, name), &bytes);
+    return *text ? json_root(*text, bytes) : (hs__json_value){NULL, 0};
 }
 
-static json_int_t number(const stage *s, const char *file, const char *key)
+static int64_t number(const stage *s, const char *file, const char *key)
 {
-    json_t *root = read_json(s, file);
-    json_t *value = json_object_get(root, key);
-    assert_true(json_is_integer(value));
-    json_int_t found = json_integer_value(value);
-    json_decref(root);
+    char *text;
+    int64_t found = json_int(read_json(s, file, &text), key);
+    free(text);
     return found;
 }
 
 static void assert_text(const stage *s, const char *file, const char *key, const char *expected)
 {
-    json_t *root = read_json(s, file);
-    json_t *value = json_object_get(root, key);
-    assert_non_null(json_string_value(value));
-    assert_string_equal(json_string_value(value), expected);
-    json_decref(root);
+    char *text;
+    assert_string_equal(json_text(read_json(s, file, &text), key), expected);
+    free(text);
 }
 
 static hs_hook status(const stage *s)
@@ -84,9 +77,9 @@ static void it_follows_the_saves(void **state)
     stage_run(s, "train", 2, 0);
     assert_int_equal(number(s, "status.json", "last_durable_step"), 3);
     assert_int_equal(number(s, "status.json", "step"), 3);
-    json_t *root = read_json(s, "status.json");
-    assert_true(json_real_value(json_object_get(root, "save_secs")) == 1.25);
-    json_decref(root);
+    char *text;
+    assert_true(json_number(read_json(s, "status.json", &text), "save_secs") == 1.25);
+    free(text);
 }
 
 static void a_step_without_a_save_writes_nothing(void **state)
@@ -190,11 +183,12 @@ static void the_outcome_is_written(void **state)
     assert_int_equal(number(s, "outcome.json", "last_saved_step"), 2);
     assert_int_equal(number(s, "outcome.json", "exit_code"), 0);
     assert_int_equal(number(s, "outcome.json", "signal"), 0);
-    json_t *root = read_json(s, "outcome.json");
-    assert_true(json_is_false(json_object_get(root, "interrupted")));
-    assert_true(json_is_null(json_object_get(root, "error")));
-    assert_int_equal(json_array_size(json_object_get(root, "failures")), 0);
-    json_decref(root);
+    char *text;
+    hs__json_value root = read_json(s, "outcome.json", &text);
+    assert_false(json_bool(root, "interrupted"));
+    assert_true(hs__json_is(hs__json_member(root, "error"), 'n'));
+    assert_int_equal(json_size(hs__json_member(root, "failures")), 0);
+    free(text);
 }
 
 static void an_interruption_is_written(void **state)
@@ -205,9 +199,9 @@ static void an_interruption_is_written(void **state)
     save(s);
     hs_session_request_stop(s->session);
     stage_close(s);
-    json_t *root = read_json(s, "outcome.json");
-    assert_true(json_is_true(json_object_get(root, "interrupted")));
-    json_decref(root);
+    char *text;
+    assert_true(json_bool(read_json(s, "outcome.json", &text), "interrupted"));
+    free(text);
     assert_int_equal(number(s, "outcome.json", "exit_code"), 75);
 }
 
@@ -215,21 +209,19 @@ static void an_interruption_is_written(void **state)
 static void an_error_is_written_as_valid_json(void **state)
 {
     stage *s = *state;
-    json_error_t at;
+    char *text;
     stage_open(s, status(s));
     stage_run(s, "train", 1, 0);
     hs_session_fail(s->session, test_error(HS_DATA_LOSS, "a \"file\" of\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82"));
     hs_session_close(s->session, NULL);
     s->session = NULL;
-    json_t *root = json_load_file(test_path(s->directory, "outcome.json"), 0, &at);
-    json_t *error = json_object_get(root, "error");
-    assert_string_equal(json_string_value(json_object_get(root, "reason")), "failed");
-    assert_string_equal(json_string_value(json_object_get(error, "code")), "DATA_LOSS");
-    assert_int_equal(json_integer_value(json_object_get(error, "number")), HS_DATA_LOSS);
-    assert_contains(json_string_value(json_object_get(error, "message")),
-                    "a \"file\" of\\x0a\\ \\x01 \\xff\xc3\xa9\\xed\\xa0\\x80 \\xe2\\x82");
-    assert_int_equal(json_integer_value(json_object_get(root, "exit_code")), 1);
-    json_decref(root);
+    hs__json_value root = read_json(s, "outcome.json", &text), error = hs__json_member(root, "error");
+    assert_string_equal(json_text(root, "reason"), "failed");
+    assert_string_equal(json_text(error, "code"), "DATA_LOSS");
+    assert_int_equal(json_int(error, "number"), HS_DATA_LOSS);
+    assert_contains(json_text(error, "message"), "a \"file\" of\\x0a\\ \\x01 \\xff\xc3\xa9\\xed\\xa0\\x80 \\xe2\\x82");
+    assert_int_equal(json_int(root, "exit_code"), 1);
+    free(text);
 }
 
 static void tolerated_failures_are_written(void **state)
@@ -244,18 +236,19 @@ static void tolerated_failures_are_written(void **state)
     hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &disk_error);
     hs_raw_session_report_failure(hs_session_raw(s->session), "other", &disk_error);
     stage_close(s);
-    json_t *root = read_json(s, "outcome.json");
-    json_t *failures = json_object_get(root, "failures"), *first = json_array_get(failures, 0);
-    assert_int_equal(json_array_size(failures), 2);
-    assert_string_equal(json_string_value(json_object_get(first, "hook")), "logger");
-    assert_int_equal(json_integer_value(json_object_get(first, "failures")), 2);
-    assert_int_equal(json_integer_value(json_object_get(first, "first_step")), 1);
-    assert_int_equal(json_integer_value(json_object_get(first, "last_step")), 2);
-    assert_true(json_is_false(json_object_get(first, "muted")));
+    char *text;
+    hs__json_value failures = hs__json_member(read_json(s, "outcome.json", &text), "failures");
+    hs__json_value first = json_at(failures, 0);
+    assert_int_equal(json_size(failures), 2);
+    assert_string_equal(json_text(first, "hook"), "logger");
+    assert_int_equal(json_int(first, "failures"), 2);
+    assert_int_equal(json_int(first, "first_step"), 1);
+    assert_int_equal(json_int(first, "last_step"), 2);
+    assert_false(json_bool(first, "muted"));
     assert_string_equal(
-        json_string_value(json_object_get(json_object_get(first, "last"), "message")),
+        json_text(hs__json_member(first, "last"), "message"),
         "no \"net\"\n\\ \x01 \xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd");
-    json_decref(root);
+    free(text);
 }
 
 static void an_earlier_runs_outcome_is_not_this_ones(void **state)
@@ -360,9 +353,9 @@ static void a_directory_of_another_process_is_not_written(void **state)
     waitpid(child, NULL, 0);
     assert_contains(s->t.log, "WARNING: status.json and outcome.json are not written: another process or session saves to '");
     assert_false(test_exists(s->directory, "status.json"));
-    json_t *root = read_json(s, "outcome.json");
-    assert_int_equal(json_object_size(root), 0);
-    json_decref(root);
+    char *text;
+    assert_int_equal(json_size(read_json(s, "outcome.json", &text)), 0);
+    free(text);
 }
 
 static hs_code each_scenario(test_env *t, void *user)
@@ -398,8 +391,11 @@ static void each_allocation(void **state)
 /* After any failure, the status file is complete. */
 static void is_whole(void *user)
 {
-    json_decref(read_json(user, "status.json"));
-    json_decref(read_json(user, "outcome.json"));
+    char *text;
+    read_json(user, "status.json", &text);
+    free(text);
+    read_json(user, "outcome.json", &text);
+    free(text);
 }
 
 static void each_file_call(void **state)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# plain.sh BUILD SOURCE: installs a build without ISA-L and Jansson, and checks that nothing in it needs them.
+# plain.sh BUILD SOURCE: installs a build without ISA-L, and checks that nothing in it needs them.
 set -eu
 build=$1 source=$2
 work=$(mktemp -d)
@@ -16,10 +16,10 @@ fail() {
 
 for file in "$libdir/libhooksess.so" "$work/prefix/bin/hooksess"; do
     needed=$(readelf -d "$file" | grep NEEDED)
-    ! echo "$needed" | grep -E 'isal|jansson' || fail "$file needs a library that was left out"
+    ! echo "$needed" | grep isal || fail "$file needs a library that was left out"
     echo "$needed" | grep -q 'libc\.' || fail "readelf does not list what $file needs"
 done
-! grep -rlE 'isal|jansson' "$libdir/pkgconfig" "$libdir/cmake" || fail "a file asks for a library that was left out"
+! grep -rl isal "$libdir/pkgconfig" "$libdir/cmake" || fail "a file asks for a library that was left out"
 
 static=$(pkg-config --static --libs hooksess | sed "s|-lhooksess|$libdir/libhooksess.a|")
 cc "$source/tests/install/client.c" -o "$work/client" $(pkg-config --cflags hooksess) $static || fail "pkg-config, static"

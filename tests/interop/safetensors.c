@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* safetensors save PATH: writes variables of each type of the format, and of unusual shapes.
  * safetensors load PATH: reads them, and prints those with wrong values.
- * safetensors try PATH...: prints for each file the result of loading it into a model without variables.
- * safetensors convert FROM TO: hs_checkpoint_convert. */
+ * safetensors try PATH...: prints for each file the result of loading it into a model without variables; UNKNOWN, if a
+ * tensor has an unknown dtype. safetensors convert FROM TO: hs_checkpoint_convert. */
 #include <hooksess/hooksess.h>
 
 #include "values.h"
@@ -90,12 +90,25 @@ static hs_code load(const char *path, hs_error *err)
     return code;
 }
 
+static bool has_unknown_dtype(const char *path)
+{
+    hs_tensor info;
+    bool has = false;
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path, NULL);
+    for (size_t i = 0; hs_checkpoint_tensor(reader, i, NULL, &info); i++)
+        has = has || !hs_dtype_size(info.dtype);
+    hs_checkpoint_close(reader);
+    return has;
+}
+
 static hs_code try_each(char **paths, hs_error *err)
 {
     hs_graph *g = hs_graph_new(NULL);
     hs_session *s = hs_session_open(hs_graph_backend(g), NULL, err);
-    for (; s && *paths; paths++)
-        printf("%s\n", hs_code_name(hs_safetensors_load(hs_session_raw(s), *paths, NULL, err)));
+    for (; s && *paths; paths++) {
+        hs_code code = hs_safetensors_load(hs_session_raw(s), *paths, NULL, err);
+        puts(code || !has_unknown_dtype(*paths) ? hs_code_name(code) : "UNKNOWN");
+    }
     hs_session_close(s, NULL);
     hs_graph_free(g);
     return s ? HS_OK : err->code;

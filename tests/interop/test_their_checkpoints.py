@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """This library reads the checkpoints that TensorFlow writes."""
+import subprocess
 import unittest
 
 import numpy
 
 from dump import DumpCase, save, strings_of
-from support import TestCase, run, run_failing, tensorflow, tf
+from support import BUILD, TestCase, run, run_failing, tensorflow, tf
 from values import values
 
 NUMBERS = [tensorflow.dtypes.as_dtype(name) for name in (
@@ -54,6 +55,22 @@ class Types(DumpCase):
         found = self.dump(self.path("new"))
         self.assertEqual(found["small"][0], new.as_datatype_enum)
         self.assertEqual({name: code for name, (_, _, code, _) in found.items()}, {"small": "UNIMPLEMENTED", "usual": "OK"})
+
+
+    def test_the_checksums_of_types_without_a_counterpart_are_verified(self):
+        values = {"small": tensorflow.cast([1.0, 2.0, 3.0], tensorflow.dtypes.as_dtype("float8_e4m3fn")),
+                  "half": tensorflow.cast([1, 2, 3], tensorflow.dtypes.as_dtype("int4"))}
+        item = tensorflow.raw_ops.TensorListReserve(element_shape=tensorflow.constant([2]), num_elements=3,
+                                                    element_dtype=tensorflow.float32)
+        values["variants"] = tensorflow.stack([item, item])
+        save(self.path("new"), values)
+        tool = [str(BUILD / "src/tool/hooksess"), "checkpoint", "verify", self.path("new")]
+        self.assertIn("3 tensors", subprocess.run(tool, check=True, capture_output=True, text=True).stdout)
+        data = self.directory / "new.data-00000-of-00001"
+        right = data.read_bytes()
+        for at in range(len(right)):
+            data.write_bytes(right[:at] + bytes([right[at] ^ 1]) + right[at + 1:])
+            self.assertEqual(subprocess.run(tool, capture_output=True).returncode, 1, at)
 
 
 class Layouts(DumpCase):

@@ -66,6 +66,18 @@ class Trained(TestCase):
             with self.assertRaisesRegex(hooksess.Error, "UNIMPLEMENTED"):
                 checkpoint.verify()
 
+    def test_unknown_dtypes_of_a_safetensors_file_are_read_as_bytes(self):
+        header = b'{"w":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]},"r":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[2,3]}}'
+        path = self.directory / "weights.safetensors"
+        path.write_bytes(struct.pack("<Q", len(header)) + header + b"\x38\xb8\x07")
+        with hooksess.Checkpoint(path) as checkpoint:
+            self.assertEqual(checkpoint.info("w"), hooksess.TensorInfo("w", "F8_E4M3", (2,), 2))
+            self.assertEqual(checkpoint.info("r"), hooksess.TensorInfo("r", "uint8", None, 1))
+            assert_array_equal(checkpoint["w"], numpy.array([0x38, 0xb8], numpy.uint8))
+            assert_array_equal(checkpoint["r"], numpy.array([7], numpy.uint8))
+            with self.assertRaisesRegex(TypeError, "'w' has the unknown type 0"):
+                checkpoint.read("w", 0)
+
     def test_damage_is_an_error_with_the_message_of_the_library(self):
         data = next(self.directory.glob("model.ckpt-5.data-*"))
         content = bytearray(data.read_bytes())

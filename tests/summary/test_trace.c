@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/test.h"
+#include "support/json.h"
 
 #include "summary/trace.h"
 
 #include "run_metadata.pb-c.h"
-
-#include <jansson.h>
 
 #define NO_LIMIT ((size_t)1 << 30)
 
@@ -58,66 +56,51 @@ static hs_bytes metadata_of(const op *ops, size_t n)
 /* The size of the events of the last trace. */
 static size_t events_bytes;
 
-/* Makes a trace of spans and ops, and parses it. */
-static json_t *trace_of(const hs_hook_span *spans, size_t n_spans, const op *ops, size_t n_ops, size_t limit)
+/* Makes a trace of spans and ops, and parses it. It is valid until the next one. */
+static hs__json_value trace_of(const hs_hook_span *spans, size_t n_spans, const op *ops, size_t n_ops, size_t limit)
 {
+    static char *text;
     hs__trace trace;
     hs_error err = {0};
-    json_error_t wrong;
     hs_bytes metadata = metadata_of(ops, n_ops);
     hs__trace_begin(&trace, hs_env_default(), limit);
     hs__trace_spans(&trace, spans, n_spans, 1000000);
     assert_ok(hs__trace_run(&trace, metadata, true, &err), &err);
     events_bytes = trace.json.size - trace.first;
     assert_ok(hs__trace_finish(&trace, 7, &err), &err);
-    json_t *read = json_loadb((const char *)trace.json.data, trace.json.size, JSON_REJECT_DUPLICATES, &wrong);
-    if (!read)
-        fail_msg("line %d: %s", wrong.line, wrong.text);
+    size_t bytes = trace.json.size;
+    free(text);
+    text = malloc(bytes);
+    assert_non_null(text);
+    memcpy(text, trace.json.data, bytes);
     hs__trace_free(&trace);
     free((void *)(uintptr_t)metadata.data);
-    return read;
+    return json_root(text, bytes);
 }
 
-/* The n-th event of a phase ("X", "M"). NULL: there are fewer. */
-static const json_t *event(const json_t *trace, const char *phase, size_t n)
+/* The n-th event of a phase ("X", "M"). No value: there are fewer. */
+static hs__json_value event(hs__json_value trace, const char *phase, size_t n)
 {
-    const json_t *events = json_object_get(trace, "traceEvents");
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        const json_t *one = json_array_get(events, i);
-        if (strcmp(json_string_value(json_object_get(one, "ph")), phase) == 0 && n-- == 0)
-            return one;
-    }
-    return NULL;
+    hs__json_value events = hs__json_member(trace, "traceEvents");
+    hs__json_item one = {.value = {NULL, 0}};
+    while (hs__json_next(events, &one))
+        if (hs__json_equals(hs__json_member(one.value, "ph"), phase) && n-- == 0)
+            return one.value;
+    return (hs__json_value){NULL, 0};
 }
 
-static const char *text(const json_t *of, const char *key)
+static hs__json_value args(hs__json_value of)
 {
-    return json_string_value(json_object_get(of, key));
-}
-
-static int64_t number(const json_t *of, const char *key)
-{
-    return json_integer_value(json_object_get(of, key));
-}
-
-static double real(const json_t *of, const char *key)
-{
-    return json_real_value(json_object_get(of, key));
-}
-
-static const json_t *args(const json_t *of)
-{
-    return json_object_get(of, "args");
+    return hs__json_member(of, "args");
 }
 
 static void an_empty_trace(void **state)
 {
     (void)state;
-    json_t *trace = trace_of(NULL, 0, NULL, 0, NO_LIMIT);
-    assert_null(event(trace, "X", 0));
-    assert_int_equal(number(json_object_get(trace, "metadata"), "step"), 7);
-    assert_int_equal(number(json_object_get(trace, "metadata"), "dropped_events"), 0);
-    json_decref(trace);
+    hs__json_value trace = trace_of(NULL, 0, NULL, 0, NO_LIMIT);
+    assert_null(event(trace, "X", 0).text);
+    assert_int_equal(json_int(hs__json_member(trace, "metadata"), "step"), 7);
+    assert_int_equal(json_int(hs__json_member(trace, "metadata"), "dropped_events"), 0);
 }
 
 static void an_op_has_its_device_and_time(void **state)
@@ -125,26 +108,24 @@ static void an_op_has_its_device_and_time(void **state)
     static const op matmul = {
         .name = "dense/MatMul", .label = "dense/MatMul = MatMul(x, w)", .begin_ns = 1700000000123456789, .length_ns = 4321};
     (void)state;
-    json_t *trace = trace_of(NULL, 0, &matmul, 1, NO_LIMIT);
-    const json_t *x = event(trace, "X", 0);
-    assert_string_equal(text(x, "name"), "dense/MatMul");
-    assert_string_equal(text(args(x), "label"), "dense/MatMul = MatMul(x, w)");
-    assert_true(real(x, "ts") > 1700000000123456.5 && real(x, "ts") < 1700000000123457);
-    assert_true(real(x, "dur") == 4.321);
-    assert_string_equal(text(event(trace, "M", 0), "name"), "process_name");
-    assert_string_equal(text(args(event(trace, "M", 0)), "name"), "/device:CPU:0");
-    assert_int_equal(number(event(trace, "M", 0), "pid"), number(x, "pid"));
-    json_decref(trace);
+    hs__json_value trace = trace_of(NULL, 0, &matmul, 1, NO_LIMIT);
+    hs__json_value x = event(trace, "X", 0);
+    assert_string_equal(json_text(x, "name"), "dense/MatMul");
+    assert_string_equal(json_text(args(x), "label"), "dense/MatMul = MatMul(x, w)");
+    assert_true(json_number(x, "ts") > 1700000000123456.5 && json_number(x, "ts") < 1700000000123457);
+    assert_true(json_number(x, "dur") == 4.321);
+    assert_string_equal(json_text(event(trace, "M", 0), "name"), "process_name");
+    assert_string_equal(json_text(args(event(trace, "M", 0)), "name"), "/device:CPU:0");
+    assert_int_equal(json_int(event(trace, "M", 0), "pid"), json_int(x, "pid"));
 }
 
 static void microseconds_are_used_without_nanoseconds(void **state)
 {
     static const op add = {.name = "Add", .begin_us = 12, .length_us = 34};
     (void)state;
-    json_t *trace = trace_of(NULL, 0, &add, 1, NO_LIMIT);
-    assert_true(real(event(trace, "X", 0), "ts") == 12);
-    assert_true(real(event(trace, "X", 0), "dur") == 34);
-    json_decref(trace);
+    hs__json_value trace = trace_of(NULL, 0, &add, 1, NO_LIMIT);
+    assert_true(json_number(event(trace, "X", 0), "ts") == 12);
+    assert_true(json_number(event(trace, "X", 0), "dur") == 34);
 }
 
 /* The third op begins after the end of the first. */
@@ -155,11 +136,10 @@ static void ops_that_overlap_have_different_lanes(void **state)
                              {.name = "c", .begin_ns = 1010, .length_ns = 10}};
     static const int64_t lanes[] = {0, 1, 0};
     (void)state;
-    json_t *trace = trace_of(NULL, 0, ops, 3, NO_LIMIT);
+    hs__json_value trace = trace_of(NULL, 0, ops, 3, NO_LIMIT);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(number(event(trace, "X", i), "tid"), lanes[i]);
-    assert_string_equal(text(args(event(trace, "M", 2)), "name"), "ops 1");
-    json_decref(trace);
+        assert_int_equal(json_int(event(trace, "X", i), "tid"), lanes[i]);
+    assert_string_equal(json_text(args(event(trace, "M", 2)), "name"), "ops 1");
 }
 
 static void more_concurrent_ops_than_lanes(void **state)
@@ -168,11 +148,10 @@ static void more_concurrent_ops_than_lanes(void **state)
     (void)state;
     for (size_t i = 0; i < 100; i++)
         ops[i] = (op){.name = "op", .begin_ns = 1 + (int64_t)i, .length_ns = 1000};
-    json_t *trace = trace_of(NULL, 0, ops, 100, NO_LIMIT);
-    assert_int_equal(number(event(trace, "X", 63), "tid"), 63);
-    assert_int_equal(number(event(trace, "X", 64), "tid"), 0);
-    assert_null(event(trace, "X", 100));
-    json_decref(trace);
+    hs__json_value trace = trace_of(NULL, 0, ops, 100, NO_LIMIT);
+    assert_int_equal(json_int(event(trace, "X", 63), "tid"), 63);
+    assert_int_equal(json_int(event(trace, "X", 64), "tid"), 0);
+    assert_null(event(trace, "X", 100).text);
 }
 
 static void the_memory_that_an_op_allocated(void **state)
@@ -180,12 +159,11 @@ static void the_memory_that_an_op_allocated(void **state)
     static const op ops[] = {{.name = "a", .label = "a = A()", .begin_ns = 1, .memory = 4096},
                              {.name = "b", .begin_ns = 2}};
     (void)state;
-    json_t *trace = trace_of(NULL, 0, ops, 2, NO_LIMIT);
-    const json_t *memory = json_array_get(json_object_get(args(event(trace, "X", 0)), "memory"), 0);
-    assert_string_equal(text(memory, "allocator"), "cpu");
-    assert_int_equal(number(memory, "bytes"), 4096);
-    assert_null(json_object_get(args(event(trace, "X", 1)), "memory"));
-    json_decref(trace);
+    hs__json_value trace = trace_of(NULL, 0, ops, 2, NO_LIMIT);
+    hs__json_value memory = json_at(hs__json_member(args(event(trace, "X", 0)), "memory"), 0);
+    assert_string_equal(json_text(memory, "allocator"), "cpu");
+    assert_int_equal(json_int(memory, "bytes"), 4096);
+    assert_null(hs__json_member(args(event(trace, "X", 1)), "memory").text);
 }
 
 static void a_hook_is_a_thread(void **state)
@@ -193,18 +171,17 @@ static void a_hook_is_a_thread(void **state)
     static const hs_hook_span spans[] = {
         {"saver", "before_run", 1000, 3500}, {"logger", "before_run", 4000, 4001}, {"saver", "after_run", 5000, 6000}};
     (void)state;
-    json_t *trace = trace_of(spans, 3, NULL, 0, NO_LIMIT);
-    const json_t *first = event(trace, "X", 0), *second = event(trace, "X", 1), *third = event(trace, "X", 2);
-    assert_string_equal(text(first, "name"), "before_run");
-    assert_string_equal(text(args(first), "hook"), "saver");
-    assert_true(real(first, "ts") == 1001); /* moved by a millisecond */
-    assert_true(real(first, "dur") == 2.5);
-    assert_int_equal(number(first, "tid"), number(third, "tid"));
-    assert_int_not_equal(number(first, "tid"), number(second, "tid"));
-    assert_string_equal(text(args(event(trace, "M", 0)), "name"), "hooks");
-    assert_string_equal(text(args(event(trace, "M", 1)), "name"), "saver");
-    assert_string_equal(text(args(event(trace, "M", 2)), "name"), "logger");
-    json_decref(trace);
+    hs__json_value trace = trace_of(spans, 3, NULL, 0, NO_LIMIT);
+    hs__json_value first = event(trace, "X", 0), second = event(trace, "X", 1), third = event(trace, "X", 2);
+    assert_string_equal(json_text(first, "name"), "before_run");
+    assert_string_equal(json_text(args(first), "hook"), "saver");
+    assert_true(json_number(first, "ts") == 1001); /* moved by a millisecond */
+    assert_true(json_number(first, "dur") == 2.5);
+    assert_int_equal(json_int(first, "tid"), json_int(third, "tid"));
+    assert_int_not_equal(json_int(first, "tid"), json_int(second, "tid"));
+    assert_string_equal(json_text(args(event(trace, "M", 0)), "name"), "hooks");
+    assert_string_equal(json_text(args(event(trace, "M", 1)), "name"), "saver");
+    assert_string_equal(json_text(args(event(trace, "M", 2)), "name"), "logger");
 }
 
 static void names_may_have_any_bytes(void **state)
@@ -213,11 +190,10 @@ static void names_may_have_any_bytes(void **state)
                              {.name = "\xc3\xa4\xe2\x82\xac", .begin_ns = 2},
                              {.name = "x\xffy\xc3", .begin_ns = 3}};
     (void)state;
-    json_t *trace = trace_of(NULL, 0, ops, 3, NO_LIMIT);
-    assert_string_equal(text(event(trace, "X", 0), "name"), "a\"b\\c\nd\x01");
-    assert_string_equal(text(event(trace, "X", 1), "name"), "\xc3\xa4\xe2\x82\xac");
-    assert_string_equal(text(event(trace, "X", 2), "name"), "x\xef\xbf\xbdy\xef\xbf\xbd");
-    json_decref(trace);
+    hs__json_value trace = trace_of(NULL, 0, ops, 3, NO_LIMIT);
+    assert_string_equal(json_text(event(trace, "X", 0), "name"), "a\"b\\c\nd\x01");
+    assert_string_equal(json_text(event(trace, "X", 1), "name"), "\xc3\xa4\xe2\x82\xac");
+    assert_string_equal(json_text(event(trace, "X", 2), "name"), "x\xef\xbf\xbdy\xef\xbf\xbd");
 }
 
 static void impossible_times_are_clamped(void **state)
@@ -229,10 +205,9 @@ static void impossible_times_are_clamped(void **state)
     static const hs_hook_span spans[] = {{"h", "before_run", INT64_MAX, INT64_MIN},
                                          {"h", "after_run", INT64_MIN, INT64_MAX}};
     (void)state;
-    json_t *trace = trace_of(spans, 2, ops, 4, NO_LIMIT);
+    hs__json_value trace = trace_of(spans, 2, ops, 4, NO_LIMIT);
     for (size_t i = 0; i < 6; i++)
-        assert_true(real(event(trace, "X", i), "ts") >= 0 && real(event(trace, "X", i), "dur") >= 0);
-    json_decref(trace);
+        assert_true(json_number(event(trace, "X", i), "ts") >= 0 && json_number(event(trace, "X", i), "dur") >= 0);
 }
 
 static void events_beyond_the_limit_are_dropped_and_counted(void **state)
@@ -242,14 +217,13 @@ static void events_beyond_the_limit_are_dropped_and_counted(void **state)
     (void)state;
     for (size_t i = 0; i < 100; i++)
         ops[i] = (op){.name = "op", .begin_ns = 1 + (int64_t)i, .length_ns = 1};
-    json_t *trace = trace_of(&span, 1, ops, 100, 1000);
+    hs__json_value trace = trace_of(&span, 1, ops, 100, 1000);
     size_t kept = 0;
-    while (event(trace, "X", kept))
+    while (event(trace, "X", kept).text)
         kept++;
     assert_in_range(kept, 2, 50);
-    assert_int_equal(number(json_object_get(trace, "metadata"), "dropped_events"), 101 - (int64_t)kept);
+    assert_int_equal(json_int(hs__json_member(trace, "metadata"), "dropped_events"), 101 - (int64_t)kept);
     assert_in_range(events_bytes, 500, 1000);
-    json_decref(trace);
 }
 
 static void a_limit_may_drop_all_events(void **state)
@@ -257,10 +231,9 @@ static void a_limit_may_drop_all_events(void **state)
     static const hs_hook_span span = {"saver", "before_run", 1000, 3500};
     static const op add = {.name = "Add", .begin_ns = 1};
     (void)state;
-    json_t *trace = trace_of(&span, 1, &add, 1, 1);
-    assert_int_equal(json_array_size(json_object_get(trace, "traceEvents")), 0);
-    assert_int_equal(number(json_object_get(trace, "metadata"), "dropped_events"), 2);
-    json_decref(trace);
+    hs__json_value trace = trace_of(&span, 1, &add, 1, 1);
+    assert_int_equal(json_size(hs__json_member(trace, "traceEvents")), 0);
+    assert_int_equal(json_int(hs__json_member(trace, "metadata"), "dropped_events"), 2);
 }
 
 static void bytes_that_are_not_metadata_are_refused(void **state)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import struct
 import unittest
 
 from support import ToolCase
@@ -71,7 +72,7 @@ class Safetensors(ToolCase):
 
     def test_a_damaged_file_is_named(self):
         data = self.bytes_of("m.safetensors")
-        for damaged in b"", data[:7], data[:40], data[:-1], data.replace(b'"I64"', b'"F99"'), b"\xff" * 100:
+        for damaged in b"", data[:7], data[:40], data[:-1], data.replace(b'"I64"', b'"I32"'), b"\xff" * 100:
             self.write("m.safetensors", damaged)
             for command in "ls", "stat":
                 self.assertIn("m.safetensors: ", self.says("checkpoint", command, "m.safetensors"))
@@ -81,6 +82,52 @@ class Safetensors(ToolCase):
         header = json.dumps({"x\x1b[2J\n": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
         self.write("h.safetensors", len(header).to_bytes(8, "little") + header + b"\7")
         self.assertEqual(self.prints("checkpoint", "ls", "h.safetensors"), "x\\x1b[2J\\x0a  uint8  [1]  1\n")
+
+
+class UnknownTypes(ToolCase):
+    """A safetensors file with dtypes and a shape that the library does not know."""
+
+    def setUp(self):
+        super().setUp()
+        self.write_file("m.safetensors", b"\x38\x40\x80")
+
+    def write_file(self, name, scaled, dtype="F8_E4M3"):
+        header = json.dumps({"odd\n": {"dtype": "\x1b[2J", "shape": [], "data_offsets": [11, 12]},
+                             "rank9": {"dtype": "U8", "shape": [1] * 9, "data_offsets": [12, 13]},
+                             "scaled": {"dtype": dtype, "shape": [3], "data_offsets": [0, 3], "scale": 0.5},
+                             "w": {"dtype": "F32", "shape": [2], "data_offsets": [3, 11]}}).encode()
+        self.write(name, len(header).to_bytes(8, "little") + header + scaled + struct.pack("<ff", 1, 2) + b"ab")
+
+    def test_all_tensors_are_listed(self):
+        self.assertEqual(self.prints("checkpoint", "ls", "m.safetensors"), """\
+odd\\x0a  \\x1b[2J  []   1
+rank9    uint8    ?    1
+scaled   F8_E4M3  [3]  3
+w        float    [2]  8
+""")
+        self.assertEqual(self.json("checkpoint", "ls", "--json", "m.safetensors"),
+                         [{"name": "odd\n", "dtype": "\x1b[2J", "shape": []}, {"name": "rank9", "dtype": "uint8", "shape": None},
+                          {"name": "scaled", "dtype": "F8_E4M3", "shape": [3]}, {"name": "w", "dtype": "float", "shape": [2]}])
+
+    def test_statistics_of_unknown_dtypes_are_their_bytes(self):
+        lines = self.prints("checkpoint", "stat", "m.safetensors").splitlines()
+        self.assertRegex(lines[3], r"^scaled +F8_E4M3  \[3\] +-  3 bytes$")
+        self.assertRegex(lines[4], r"^w +float +\[2\] +2  ")
+        found = self.json("checkpoint", "stat", "--json", "m.safetensors")
+        self.assertEqual(found["tensors"][2], {"name": "scaled", "dtype": "F8_E4M3", "shape": [3], "bytes": 3})
+        self.assertEqual((found["total"]["tensors"], found["total"]["elements"]), (4, 3))
+
+    def test_their_bytes_are_compared(self):
+        self.assertIn("4 tensors equal", self.prints("checkpoint", "diff", "m.safetensors", "m.safetensors"))
+        self.write_file("n.safetensors", b"\x38\x41\x81")
+        self.assertIn("scaled: F8_E4M3 [3]: 2 of 3 bytes differ\n", self.prints("checkpoint", "diff", "m.safetensors", "n.safetensors", status=1))
+        self.assertEqual(self.json("checkpoint", "diff", "--json", "m.safetensors", "n.safetensors", status=1),
+                         [{"name": "scaled", "dtype": "F8_E4M3", "shape": [3], "difference": "values", "bytes": 3, "differing": 2}])
+        self.write_file("n.safetensors", b"\x38\x40\x80", "F8_E5M2")
+        self.assertIn("scaled: F8_E4M3 [3] against F8_E5M2 [3]", self.prints("checkpoint", "diff", "m.safetensors", "n.safetensors", status=1))
+
+    def test_they_are_not_converted(self):
+        self.assertIn("'scaled' has the dtype 'F8_E4M3', which is not supported", self.says("checkpoint", "convert", "m.safetensors", "c"))
 
 
 class Directories(ToolCase):

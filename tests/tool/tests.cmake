@@ -23,8 +23,8 @@ set_target_properties(tool_note_syncs PROPERTIES PREFIX "" OUTPUT_NAME note_sync
                                                                                   ${PROJECT_BINARY_DIR}/tests/tool)
 
 set(tool_tests command ls stat verify diff convert hostile events plot resume status)
-if(NOT HOOKSESS_JSON)
-  list(APPEND tool_tests without_json)
+if(NOT HOOKSESS_SANITIZE) # sanitizers reserve more address space than the tests leave
+  list(APPEND tool_tests short_memory)
 endif()
 foreach(test IN LISTS tool_tests)
   add_test(NAME tool/${test} COMMAND ${Python3_EXECUTABLE} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${test}.py)
