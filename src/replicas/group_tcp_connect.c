@@ -22,6 +22,8 @@ enum {
 #define WARN_NS    (5 * SECOND_NS)
 #define CONNECT_NS (2 * SECOND_NS) /* of an attempt to reach an address */
 
+_Static_assert((int)HS__ADDRESSES_MAX <= (int)HS__HELLO_TEXT, "the addresses of a rank fit in a message");
+
 /* A connection whose first message is not complete. */
 typedef struct pending {
     int fd;
@@ -43,7 +45,7 @@ typedef struct connector {
     int32_t rank, rank_count;
     char host[HS__HELLO_HOST];
     char addresses[HS__ADDRESSES_MAX]; /* on which this rank listens for its children. "": none */
-    char parent_addresses[HS__ADDRESSES_MAX];
+    char parent_addresses[HS__HELLO_TEXT];
     hs__tcp_edges *edges;
     hs__tcp_listener listener;
     pending *pending; /* the oldest first */

@@ -630,7 +630,8 @@ static void invalid_options_are_refused(void **state)
     refuses("job must be printable", .rank_count = 2, .address = "h:1", .job = "a\nb");
     refuses("job must be printable", .rank_count = 2, .address = "h:1",
             .job = "0123456789012345678901234567890123456789012345678901234567890123");
-    static const char *const addresses[] = {"", "host", ":1", "host:", "host:x", "host:123456", "::1:5", "[::1]"};
+    static const char *const addresses[] = {"",           "host",        ":1",    "host:", "host:x",
+                                            "host:65536", "host:123456", "::1:5", "[::1]"};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
         refuses("is not of the form host:port", .rank_count = 2, .address = addresses[i]);
 }
