@@ -7,7 +7,7 @@ packages="cmake gcc libc6-dev libisal-dev libprotobuf-c-dev make pkg-config prot
 for what in "$@"; do
     case $what in
     build) ;;
-    nightly) packages="$packages codespell libclang-rt-dev zsh" ;;
+    nightly) packages="$packages codespell iproute2 libclang-rt-dev zsh" ;;
     train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
     mpi) packages="$packages libopenmpi-dev openmpi-bin" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;

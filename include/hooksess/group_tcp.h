@@ -23,8 +23,15 @@
  *
  *   option          how
  *   address         rank 0 listens on this address, and the others connect to it
- *   rendezvous_dir  rank 0 writes its address and a random nonce to a file in this directory
- *   exchange        the program copies the address and a random nonce from rank 0 to all ranks
+ *   rendezvous_dir  rank 0 writes its addresses and a random nonce to a file in this directory
+ *   exchange        the program copies the addresses and a random nonce from rank 0 to all ranks
+ *
+ * A host may have several addresses, of IPv6 and IPv4: rank 0 listens on all, and the others connect to the first one that
+ * answers. Apart from `address`, ranks send each other numeric addresses, so that no name need resolve.
+ *
+ * No rank starts before all are connected. If the group cannot start, all ranks that have found rank 0 return the same
+ * error, which names the missing rank or the port in use. Rank 0 reports a port in use on the next port, or on any one with
+ * rendezvous_dir, until all have received it, at most connect_secs.
  *
  * Failures: a thread of each rank, the detector, exchanges heartbeats with the neighbors in the tree. A rank has failed if
  * its connection ends, if it reports an exit with an error, or if it sends no heartbeat for detector_secs. All ranks
@@ -72,7 +79,7 @@ typedef struct hs_group_tcp_options {
     hs_code (*exchange)(void *user, void *data, size_t bytes, hs_error *err);
     void *exchange_user;
     const char *job;        /* with `address` alone: a name that only this job has, at most 63 bytes. NULL: "" */
-    double connect_secs;    /* limit until all ranks are connected. 0: 60 */
+    double connect_secs;    /* on rank 0: limit until all ranks are connected. On others: until rank 0 answers. 0: 60 */
     double collective_secs; /* limit of one collective call. 0: 600. HS_NEVER: none */
     double detector_secs;   /* a rank that sends no heartbeat for this time has failed. 0: 10 */
     /* Time from a failure until the process is ended, see above; on other ranks than 0, one second more. 0: 10. HS_NEVER:
@@ -87,11 +94,11 @@ typedef struct hs_group_tcp_options {
 
 #define HS_GROUP_TCP_OPTIONS(...) HS_OPTIONS(hs_group_tcp_options, __VA_ARGS__)
 
-/* Connects all ranks. Collective: returns when the neighbors of this rank are connected.
+/* Connects all ranks. Collective: returns when all are connected.
  *
- * HS_INVALID_ARGUMENT: invalid options. HS_UNAVAILABLE: the ranks were not connected within connect_secs; on rank 0 the
- * message names the missing ranks. HS_RESOURCE_EXHAUSTED: out of memory or threads. Others: the code of a failed system
- * call, or of `exchange`. If `err` is NULL, the error is logged. */
+ * HS_INVALID_ARGUMENT: invalid options. HS_UNAVAILABLE: the ranks were not connected within connect_secs, or one has left;
+ * the message names the missing ranks. HS_FAILED_PRECONDITION: the port of rank 0 is in use. HS_RESOURCE_EXHAUSTED: out of
+ * memory or threads. Others: the code of a failed system call, or of `exchange`. If `err` is NULL, the error is logged. */
 HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_error *err);
 
 /* The same, with rank and rank_count from the environment variables of a launcher. The first pair that is set counts:
@@ -103,9 +110,9 @@ HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_er
  *   srun                          SLURM_PROCID          SLURM_NTASKS
  *
  * If none is set, the group has one rank. rank and rank_count of the options must be 0. If neither address, rendezvous_dir
- * nor exchange is set, the address is MASTER_ADDR:MASTER_PORT. No other function of this header reads the environment.
- * HS_INVALID_ARGUMENT: also if a variable is not a number, or a needed one is missing. If `err` is NULL, the error is
- * logged. */
+ * nor exchange is set, the host is MASTER_ADDR, and the port is MASTER_PORT + 1, because torch's store listens on
+ * MASTER_PORT. No other function of this header reads the environment. HS_INVALID_ARGUMENT: also if a variable is not a
+ * number, or a needed one is missing. If `err` is NULL, the error is logged. */
 HS_API hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *options, hs_error *err);
 
 /* Returns the group for the options of a session. Valid until the object is freed. Never NULL: if the object is NULL,

@@ -78,7 +78,8 @@ static hs_code check_secs(const char *name, double secs, bool never_allowed, hs_
 /* Checks the options that say how the ranks find rank 0. */
 static hs_code check_rendezvous(const hs_group_tcp_options *options, hs_error *err)
 {
-    char host[HS__ADDRESS_MAX], port[8];
+    char host[HS__ADDRESS_MAX];
+    int port;
     if (options->rendezvous_dir && options->exchange)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_group_tcp_options: rendezvous_dir and exchange are set; set one of them");
@@ -92,7 +93,7 @@ static hs_code check_rendezvous(const hs_group_tcp_options *options, hs_error *e
             return hs_error_set(err, HS_INVALID_ARGUMENT,
                                 "hs_group_tcp_options.job must be printable ASCII of at most %d bytes",
                                 HS__HELLO_TOKEN - 1);
-    return options->address ? hs__tcp_split(options->address, host, port, err) : HS_OK;
+    return options->address ? hs__tcp_split(options->address, host, &port, err) : HS_OK;
 }
 
 static hs_code check_options(const hs_group_tcp_options *options, hs_error *err)
@@ -141,7 +142,7 @@ static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *er
     hs_group_tcp *group;
     hs_code code = allocate(options, &env, &group, err);
     if (code) {
-        hs__rendezvous_decline(options);
+        hs__rendezvous_decline(options, err);
         return NULL;
     }
     group->env = env;
@@ -291,12 +292,21 @@ static hs_code take_environment(hs_group_tcp_options *options, char address[HS__
     hs_code code = read_launcher(options, err);
     if (code || options->rank_count <= 1 || options->address || options->rendezvous_dir || options->exchange)
         return code;
-    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
-    if (!host || !port)
+    const char *host = getenv("MASTER_ADDR");
+    int32_t port = -1;
+    if ((code = read_variable("MASTER_PORT", &port, err)))
+        return code;
+    if (!host || port < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_group_tcp_from_env: set address, rendezvous_dir or exchange, or the environment variables "
                             "MASTER_ADDR and MASTER_PORT");
-    snprintf(address, HS__ADDRESS_MAX, strchr(host, ':') ? "[%.200s]:%.8s" : "%.200s:%.8s", host, port);
+    if (port >= HS__PORT_MAX)
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "environment variable MASTER_PORT is %d, but must be less than %d: the group uses the next port", (int)port,
+            HS__PORT_MAX);
+    /* MASTER_PORT itself belongs to the store of torchrun, or of the program's own torch */
+    hs__tcp_join(address, host, port + 1);
     options->address = address;
     return HS_OK;
 }
@@ -309,7 +319,7 @@ hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *given, hs_error 
     hs_group_tcp *group = NULL;
     if (!HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, &error)) {
         if (take_environment(&options, address, &error))
-            hs__rendezvous_decline(&options);
+            hs__rendezvous_decline(&options, &error);
         else
             group = new_group(&options, &error);
     }

@@ -2,6 +2,8 @@
 /* Collective calls over the data connections. */
 #include "replicas/group_tcp_collectives.h"
 
+#include "replicas/group_tcp_socket.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects the ranks: the side that listens, then the side that connects. */
+/* Connects the ranks: messages, the side that listens, the side that connects, and the order of both. */
 #include "replicas/group_tcp_connect.h"
+
+#include "replicas/group_tcp_socket.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,42 +15,59 @@ enum {
     RETRY_FIRST_MS = 5,
     RETRY_MOST_MS = 500,
     RANKS_MAX = 256,
-    LIST_MAX = RANKS_MAX + HS__HELLO_TEXT + 16
+    LIST_MAX = RANKS_MAX + HS__HELLO_TEXT + 32
 };
 
-#define WARN_NS ((int64_t)5 * 1000000000)
+#define SECOND_NS  ((int64_t)1000000000)
+#define WARN_NS    (5 * SECOND_NS)
+#define CONNECT_NS (2 * SECOND_NS) /* of an attempt to reach an address */
+
+_Static_assert((int)HS__ADDRESSES_MAX <= (int)HS__HELLO_TEXT, "the addresses of a rank fit in a message");
 
 /* A connection whose first message is not complete. */
 typedef struct pending {
     int fd;
     size_t got;
-    int64_t deadline;
     unsigned char bytes[HS__HELLO_BYTES];
 } pending;
 
-/* On rank 0: a rank that is registered. */
-typedef struct registered {
-    int fd; /* -1: not registered, or answered */
-    char address[HS__HELLO_TEXT];
-} registered;
+/* The connection between rank 0 and another rank, from its registration to the start. */
+typedef struct peer {
+    int fd;                         /* -1: not registered */
+    bool connected;                 /* on rank 0: to its parent. If rank 0 has failed: has received the error */
+    char host[HS__HELLO_HOST];      /* of the other side */
+    char addresses[HS__HELLO_TEXT]; /* on rank 0: on which the rank listens */
+} peer;
 
 typedef struct connector {
-    const hs__tcp_rendezvous *rendezvous;
+    hs__tcp_rendezvous *rendezvous;
     const hs_env *env;
     int32_t rank, rank_count;
     char host[HS__HELLO_HOST];
-    char address[HS__ADDRESS_MAX]; /* on which this rank listens for its children. "": none */
-    char parent_address[HS__ADDRESS_MAX];
+    char addresses[HS__ADDRESSES_MAX]; /* on which this rank listens for its children. "": none */
+    char parent_addresses[HS__HELLO_TEXT];
     hs__tcp_edges *edges;
-    int listener;
-    pending *pending;
+    hs__tcp_listener listener;
+    pending *pending; /* the oldest first */
     size_t n_pending;
-    int64_t begin_ns, warn_ns; /* of the wait for connections; of the next warning about it */
-    registered *registered;    /* by rank; NULL: not rank 0 */
-    int32_t n_registered;
-    bool answered;                /* all ranks were registered, and have got their answers */
+    peer *peers; /* on rank 0: by rank; the one of rank 0 is not used. On others: rank 0 */
+    size_t n_peers;
+    struct pollfd *fds; /* for all of them */
+    int32_t n_registered, n_connected;
+    bool answered;                /* rank 0 has answered all ranks */
+    bool started;                 /* by rank 0 */
+    bool final;                   /* the group cannot start: do not retry */
+    size_t attempts;              /* to connect */
+    int64_t limit;                /* of all waits */
+    int64_t begin_ns, warn_ns;    /* of the wait for connections; of the next warning about it */
+    hs_error failure;             /* on rank 0: why it cannot listen on its port */
     char refused[HS__HELLO_TEXT]; /* why a connection was refused last */
 } connector;
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 static int32_t first_child(const connector *c)
 {
@@ -69,34 +88,106 @@ static hs__tcp_edge *find_child(connector *c, int32_t rank)
     return NULL;
 }
 
+/* Messages. */
+
 static hs__hello make_hello(const connector *c, hs__hello_kind kind, int32_t rank, const char *text)
 {
     hs__hello hello = {.kind = kind, .rank = rank, .rank_count = c->rank_count};
     snprintf(hello.token, sizeof hello.token, "%s", c->rendezvous->token);
     snprintf(hello.host, sizeof hello.host, "%s", c->host);
-    snprintf(hello.text, sizeof hello.text, "%s", text);
+    snprintf(hello.text, sizeof hello.text, "%.*s", HS__HELLO_TEXT - 1, text);
     return hello;
 }
 
-/* The side that listens. */
-
-/* Sends an answer. It fits in the empty buffer of a new connection, so that this does not wait. A failure means that the
- * other side has left: it retries. */
-static void answer(const connector *c, int fd, hs__hello_kind kind, int32_t rank, const char *text)
+static hs_code send_message(const hs__hello *hello, int fd, int64_t deadline, hs_error *err)
 {
     unsigned char bytes[HS__HELLO_BYTES];
+    hs__hello_write(hello, bytes);
+    return hs__tcp_send(fd, bytes, sizeof bytes, deadline, err);
+}
+
+/* Sends an answer. It fits in the buffer of the connection, so that this does not wait. A failure means that the other side
+ * has left. */
+static void answer(const connector *c, int fd, hs__hello_kind kind, int32_t rank, const char *text)
+{
     hs_error unused;
     hs__hello hello = make_hello(c, kind, rank, text);
     if (kind == HS__HELLO_REFUSED)
         memset(hello.token, 0, sizeof hello.token);
-    hs__hello_write(&hello, bytes);
-    hs__tcp_send(fd, bytes, sizeof bytes, hs__tcp_now(), &unused);
+    send_message(&hello, fd, hs__tcp_now(), &unused);
 }
+
+/* Sends the error of this rank, and closes the connection. */
+static void send_failure(const connector *c, int *fd, int32_t rank, const hs_error *why)
+{
+    hs_error unused;
+    hs__hello hello = make_hello(c, HS__HELLO_FAILED, rank, why->message);
+    hello.code = why->code;
+    if (*fd >= 0)
+        send_message(&hello, *fd, hs__tcp_now(), &unused);
+    hs__tcp_finish(*fd);
+    hs__tcp_close(fd);
+}
+
+/* Receives a message of the expected kind. `rank`: this rank, or on rank 0 the other one. If it is FAILED, returns the
+ * error of rank `from`, and sets c->final. */
+static hs_code receive_message(connector *c, int fd, hs__hello_kind kind, int32_t rank, int32_t from, int64_t deadline,
+                               hs__hello *hello, hs_error *err)
+{
+    unsigned char bytes[HS__HELLO_BYTES];
+    hs_code code = hs__tcp_receive(fd, bytes, HS__HELLO_HEAD, deadline, err);
+    if (code)
+        return code;
+    const uint32_t version = hs__hello_version(bytes);
+    if (!version)
+        return hs_error_set(err, HS_UNAVAILABLE, "the other side is not a group of hooksess");
+    if (version != HS__HELLO_VERSION)
+        return hs_error_set(err, HS_UNAVAILABLE,
+                            "the other side has version %u of the group's protocol, but rank %d has version %d",
+                            (unsigned)version, (int)c->rank, HS__HELLO_VERSION);
+    if ((code = hs__tcp_receive(fd, bytes + HS__HELLO_HEAD, HS__HELLO_BYTES - HS__HELLO_HEAD, deadline, err)))
+        return code;
+    const char *wrong = hs__hello_parse(bytes, hello);
+    if (wrong)
+        return hs_error_set(err, HS_UNAVAILABLE, "%s", wrong);
+    if (hello->kind == HS__HELLO_REFUSED)
+        return hs_error_set(err, HS_UNAVAILABLE, "refused by %s: %s", hello->host, hello->text);
+    const bool is_of_group =
+        hello->rank == rank && hello->rank_count == c->rank_count && strcmp(hello->token, c->rendezvous->token) == 0;
+    if (is_of_group && hello->kind == HS__HELLO_FAILED) {
+        c->final = true;
+        return hs_error_set(err, hello->code ? (hs_code)hello->code : HS_UNAVAILABLE, "rank %d: %s", (int)from,
+                            hello->text);
+    }
+    return is_of_group && hello->kind == kind
+               ? HS_OK
+               : hs_error_set(err, HS_UNAVAILABLE, "the other side sent an unexpected message");
+}
+
+/* The connection to a registered rank has ended. */
+static hs_code set_lost(connector *c, int32_t rank, const char *host, hs_error *err)
+{
+    c->final = true;
+    return hs_error_set(err, HS_UNAVAILABLE, "rank %d (%s) has failed: its connection has ended before the group started",
+                        (int)rank, host);
+}
+
+/* The side that listens. */
 
 static void refuse(connector *c, int fd, const hs__hello *hello, const char *why)
 {
     snprintf(c->refused, sizeof c->refused, "rank %d of %.71s: %.120s", (int)hello->rank, hello->host, why);
     answer(c, fd, HS__HELLO_REFUSED, hello->rank, why);
+    hs__tcp_finish(fd);
+    hs__tcp_close(&fd);
+}
+
+static void refuse_version(connector *c, int fd, uint32_t version)
+{
+    snprintf(c->refused, sizeof c->refused, "a process has version %u of the group's protocol, but rank %d has version %d",
+             (unsigned)version, (int)c->rank, HS__HELLO_VERSION);
+    answer(c, fd, HS__HELLO_REFUSED, 0, c->refused);
+    hs__tcp_finish(fd);
     hs__tcp_close(&fd);
 }
 
@@ -112,43 +203,44 @@ static bool store(connector *c, int *slot, int fd, const hs__hello *hello)
     return true;
 }
 
-/* Answers a registered rank with the address of its parent. */
-static void answer_registered(connector *c, int32_t rank)
-{
-    int32_t parent = hs__tcp_parent(rank);
-    answer(c, c->registered[rank].fd, HS__HELLO_WELCOME, rank, parent ? c->registered[parent].address : "");
-    hs__tcp_close(&c->registered[rank].fd);
-}
-
-/* If all ranks are registered, answers them. A rank that has left since may register again. */
+/* If all ranks are registered, answers each with the addresses of its parent. A rank that has left since may register
+ * again. */
 static void answer_all(connector *c)
 {
-    if (!c->registered || c->answered || c->n_registered < c->rank_count - 1)
+    if (c->rank || c->failure.code || c->answered || c->n_registered < c->rank_count - 1)
         return;
     for (int32_t i = 1; i < c->rank_count; i++)
-        if (hs__tcp_ended(c->registered[i].fd)) {
-            hs__tcp_close(&c->registered[i].fd);
+        if (hs__tcp_ended(c->peers[i].fd)) {
+            hs__tcp_close(&c->peers[i].fd);
             c->n_registered--;
         }
     if (c->n_registered < c->rank_count - 1)
         return;
     c->answered = true;
-    for (int32_t i = 1; i < c->rank_count; i++)
-        answer_registered(c, i);
+    for (int32_t i = 1; i < c->rank_count; i++) {
+        const int32_t parent = hs__tcp_parent(i);
+        answer(c, c->peers[i].fd, HS__HELLO_WELCOME, i, parent ? c->peers[parent].addresses : "");
+    }
 }
 
 static void register_rank(connector *c, int fd, const hs__hello *hello)
 {
-    registered *r = &c->registered[hello->rank];
-    bool is_new = r->fd < 0;
-    if (!store(c, &r->fd, fd, hello))
+    peer *p = &c->peers[hello->rank];
+    const bool is_new = p->fd < 0;
+    if (!store(c, &p->fd, fd, hello))
         return;
-    memcpy(r->address, hello->text, sizeof r->address);
+    memcpy(p->host, hello->host, sizeof p->host);
+    memcpy(p->addresses, hello->text, sizeof p->addresses);
+    c->n_registered += is_new;
     answer(c, fd, HS__HELLO_WAIT, hello->rank, "");
-    if (c->answered)
-        answer_registered(c, hello->rank);
-    else
-        c->n_registered += is_new;
+}
+
+/* Reports to a rank that rank 0 has failed. */
+static void report_failure(connector *c, int fd, const hs__hello *hello)
+{
+    send_failure(c, &fd, hello->rank, &c->failure);
+    c->n_connected += !c->peers[hello->rank].connected;
+    c->peers[hello->rank].connected = true;
 }
 
 static void connect_child(connector *c, int fd, const hs__hello *hello)
@@ -171,13 +263,20 @@ static void handle_hello(connector *c, int fd, const unsigned char bytes[HS__HEL
     char text[128];
     if (hs__hello_parse(bytes, &hello)) {
         hs__tcp_close(&fd);
+        return;
+    }
+    const bool to_rank_0 = !c->rank && hello.rank > 0, failed = c->failure.code != HS_OK;
+    if (hello.kind == HS__HELLO_ASK && !failed) {
+        hs__tcp_close(&fd); /* it asks for another job, whose port is next to this one */
     } else if (strcmp(hello.token, c->rendezvous->token) != 0) {
         refuse(c, fd, &hello, "it belongs to another job");
     } else if (hello.rank_count != c->rank_count) {
         snprintf(text, sizeof text, "its rank_count is %d, but that of rank %d is %d", (int)hello.rank_count, (int)c->rank,
                  (int)c->rank_count);
         refuse(c, fd, &hello, text);
-    } else if (hello.kind == HS__HELLO_REGISTER && c->registered && hello.rank > 0) {
+    } else if (to_rank_0 && failed) {
+        report_failure(c, fd, &hello);
+    } else if (to_rank_0 && hello.kind == HS__HELLO_REGISTER && !c->answered) {
         register_rank(c, fd, &hello);
     } else if (hello.kind == HS__HELLO_CONTROL || hello.kind == HS__HELLO_DATA) {
         connect_child(c, fd, &hello);
@@ -187,85 +286,134 @@ static void handle_hello(connector *c, int fd, const unsigned char bytes[HS__HEL
 }
 
 /* Reads more of a first message. Returns false if the connection is no longer pending. */
-static bool read_pending(connector *c, pending *p, bool readable)
+static bool read_pending(connector *c, pending *p)
 {
-    ssize_t n = readable ? recv(p->fd, p->bytes + p->got, sizeof p->bytes - p->got, 0) : -1;
-    if (readable && (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))) {
-        hs__tcp_close(&p->fd);
-        return false;
-    }
+    ssize_t n = recv(p->fd, p->bytes + p->got, sizeof p->bytes - p->got, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return true;
     p->got += n > 0 ? (size_t)n : 0;
-    if (p->got == sizeof p->bytes) {
-        handle_hello(c, p->fd, p->bytes);
+    /* the head first: messages of other versions may have another size */
+    const uint32_t version = p->got < HS__HELLO_HEAD ? HS__HELLO_VERSION : hs__hello_version(p->bytes);
+    if (n <= 0 || !version) {
+        hs__tcp_close(&p->fd);
         return false;
     }
-    if (hs__tcp_now() >= p->deadline)
-        hs__tcp_close(&p->fd);
-    return p->fd >= 0;
+    if (version == HS__HELLO_VERSION && p->got < sizeof p->bytes)
+        return true;
+    if (version == HS__HELLO_VERSION)
+        handle_hello(c, p->fd, p->bytes);
+    else
+        refuse_version(c, p->fd, version);
+    return false;
 }
 
-static hs_code accept_connections(connector *c, hs_error *err)
+/* Closes the oldest pending connection. If it was a rank's, the rank retries. */
+static void drop_oldest(connector *c)
 {
+    hs__tcp_close(&c->pending[0].fd);
+    memmove(c->pending, c->pending + 1, --c->n_pending * sizeof *c->pending);
+}
+
+static hs_code accept_connections(connector *c, int listener, hs_error *err)
+{
+    if (c->n_pending == PENDING_MAX)
+        drop_oldest(c);
     while (c->n_pending < PENDING_MAX) {
         pending *p = &c->pending[c->n_pending];
-        hs_code code = hs__tcp_accept(c->listener, &p->fd, err);
+        hs_code code = hs__tcp_accept(listener, &p->fd, err);
+        if (code && c->n_pending) { /* too many open files */
+            drop_oldest(c);
+            hs_error_clear(err);
+            return HS_OK;
+        }
         if (code || p->fd < 0)
             return code;
         p->got = 0;
-        p->deadline = hs__tcp_now() + c->rendezvous->attempt_ns;
         c->n_pending++;
     }
     return HS_OK;
 }
 
-/* Waits until a connection is readable or a deadline passes, and handles what has arrived. */
-static hs_code serve_once(connector *c, hs_error *err)
+/* Receives what a registered rank reports. */
+static hs_code read_registered(connector *c, int32_t rank, hs_error *err)
 {
-    struct pollfd fds[PENDING_MAX + 1];
-    int64_t until = c->warn_ns < c->rendezvous->deadline ? c->warn_ns : c->rendezvous->deadline;
-    size_t n = c->n_pending;
-    for (size_t i = 0; i < n; i++) {
-        fds[i] = (struct pollfd){.fd = c->pending[i].fd, .events = POLLIN};
-        until = c->pending[i].deadline < until ? c->pending[i].deadline : until;
+    peer *p = &c->peers[rank];
+    hs__hello hello;
+    if (!receive_message(c, p->fd, HS__HELLO_CONNECTED, rank, rank, c->limit, &hello, err)) {
+        c->n_connected += !p->connected;
+        p->connected = true;
+        return HS_OK;
     }
-    fds[n] = (struct pollfd){.fd = n < PENDING_MAX ? c->listener : -1, .events = POLLIN};
-    int ready = poll(fds, (nfds_t)n + 1, hs__tcp_poll_ms(until));
-    if (ready < 0 && errno != EINTR)
-        return hs_error_set_errno(err, errno, "poll");
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (read_pending(c, &c->pending[i], ready > 0 && fds[i].revents))
-            c->pending[kept++] = c->pending[i];
-    c->n_pending = kept;
-    return ready > 0 && fds[n].revents ? accept_connections(c, err) : HS_OK;
+    hs__tcp_close(&p->fd);
+    if (c->final)
+        return err->code;
+    if (c->answered)
+        return set_lost(c, rank, p->host, err);
+    c->n_registered--; /* it may register again */
+    return HS_OK;
 }
 
-static bool all_connected(const connector *c)
+/* Receives the start or the error of rank 0. */
+static hs_code read_rank_0(connector *c, hs_error *err)
 {
-    if (c->registered && !c->answered)
-        return false;
-    for (size_t i = 0; i < c->edges->n; i++)
-        if (c->edges->items[i].control < 0 || c->edges->items[i].data < 0)
-            return false;
-    return true;
+    hs__hello hello;
+    hs_code code = receive_message(c, c->peers[0].fd, HS__HELLO_START, c->rank, 0, c->limit, &hello, err);
+    c->started = !code;
+    return code && !c->final ? set_lost(c, 0, c->peers[0].host, err) : code;
+}
+
+/* Waits until a connection is readable or a time, and handles what has arrived. */
+static hs_code serve_once(connector *c, hs_error *err)
+{
+    size_t n_peers = 0, at = 0;
+    for (size_t i = 0; i < c->n_peers; i++)
+        if (c->peers[i].fd >= 0)
+            c->fds[n_peers++] = (struct pollfd){.fd = c->peers[i].fd, .events = POLLIN};
+    struct pollfd *listening = c->fds + n_peers, *waiting = listening + c->listener.n;
+    const size_t n = c->n_pending;
+    for (size_t i = 0; i < c->listener.n; i++)
+        listening[i] = (struct pollfd){.fd = c->listener.fds[i], .events = POLLIN};
+    for (size_t i = 0; i < n; i++)
+        waiting[i] = (struct pollfd){.fd = c->pending[i].fd, .events = POLLIN};
+    int ready = poll(c->fds, (nfds_t)(n_peers + c->listener.n + n), hs__tcp_poll_ms(earlier(c->warn_ns, c->limit)));
+    if (ready <= 0)
+        return ready == 0 || errno == EINTR ? HS_OK : hs_error_set_errno(err, errno, "poll");
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < c->n_peers; i++)
+        if (c->peers[i].fd >= 0 && c->fds[at++].revents)
+            code = c->rank ? read_rank_0(c, err) : read_registered(c, (int32_t)i, err);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!waiting[i].revents || read_pending(c, &c->pending[i]))
+            c->pending[kept++] = c->pending[i];
+    c->n_pending = kept;
+    for (size_t i = 0; !code && i < c->listener.n; i++)
+        if (listening[i].revents)
+            code = accept_connections(c, c->listener.fds[i], err);
+    return code;
 }
 
 static bool is_missing(connector *c, int32_t rank)
 {
-    if (c->registered && !c->answered)
-        return c->registered[rank].fd < 0;
+    if (!c->rank)
+        return c->answered || c->failure.code ? !c->peers[rank].connected : c->peers[rank].fd < 0;
     const hs__tcp_edge *child = find_child(c, rank);
     return child && (child->control < 0 || child->data < 0);
 }
 
+/* Lists the missing ranks. When all are registered, the reason may be the parent of a rank. */
 static void list_missing(connector *c, char list[LIST_MAX])
 {
     size_t used = 0;
     *list = '\0';
-    for (int32_t i = 1; i < c->rank_count && used < RANKS_MAX - 32; i++)
-        if (is_missing(c, i))
-            used += (size_t)snprintf(list + used, LIST_MAX - used, "%s%d", used ? ", " : "", (int)i);
-    if (used >= RANKS_MAX - 32)
+    for (int32_t i = 1; i < c->rank_count && used < RANKS_MAX - 64; i++) {
+        if (!is_missing(c, i))
+            continue;
+        used += (size_t)snprintf(list + used, LIST_MAX - used, "%s%d", used ? ", " : "", (int)i);
+        if (c->answered)
+            used += (size_t)snprintf(list + used, LIST_MAX - used, " (to rank %d)", (int)hs__tcp_parent(i));
+    }
+    if (used >= RANKS_MAX - 64)
         used += (size_t)snprintf(list + used, LIST_MAX - used, ", ...");
     if (*c->refused)
         snprintf(list + used, LIST_MAX - used, " (refused: %s)", c->refused);
@@ -275,139 +423,211 @@ static void list_missing(connector *c, char list[LIST_MAX])
 static void warn(connector *c, int64_t now)
 {
     char list[LIST_MAX];
+    const double secs = (double)(now - c->begin_ns) / 1e9;
     list_missing(c, list);
     c->warn_ns = now + (now - c->begin_ns);
-    hs_log(c->env, HS_LOG_WARNING, "rank %d waits since %.0f s until these ranks are connected: %s", (int)c->rank,
-           (double)(now - c->begin_ns) / 1e9, list);
+    if (c->failure.code)
+        hs_log(c->env, HS_LOG_WARNING, "rank 0 has failed, and waits since %.0f s to report it to these ranks: %s: %s",
+               secs, list, c->failure.message);
+    else if (*list)
+        hs_log(c->env, HS_LOG_WARNING, "rank %d waits since %.0f s until these ranks are connected: %s", (int)c->rank, secs,
+               list);
 }
 
-static hs_code report_missing(connector *c, hs_error *err)
+/* The limit is over. */
+static hs_code give_up(connector *c, hs_error *err)
 {
     char list[LIST_MAX];
+    if (c->rank)
+        return hs_error_set(err, HS_UNAVAILABLE, "rank 0 (%s) has not started the group within connect_secs",
+                            c->peers[0].host);
     list_missing(c, list);
     return hs_error_set(err, HS_UNAVAILABLE, "ranks that have not connected within connect_secs: %s", list);
 }
 
+/* Serves connections until the group starts. */
 static hs_code serve(connector *c, hs_error *err)
 {
     hs_code code = HS_OK;
     c->begin_ns = hs__tcp_now();
     c->warn_ns = c->begin_ns + WARN_NS;
-    while (!code && !all_connected(c)) {
+    while (!code && !c->started) {
         const int64_t now = hs__tcp_now();
+        if (c->failure.code && (now >= c->limit || c->n_connected == c->rank_count - 1))
+            return hs__error_copy(err, &c->failure);
+        if (now >= c->limit)
+            return give_up(c, err);
         if (now >= c->warn_ns)
             warn(c, now);
-        if (now >= c->rendezvous->deadline)
-            return report_missing(c, err);
-        code = serve_once(c, err);
-        answer_all(c);
+        if (!(code = serve_once(c, err)) && !c->rank) {
+            answer_all(c);
+            c->started = !c->failure.code && c->n_connected == c->rank_count - 1;
+        }
     }
     return code;
 }
 
 /* The side that connects. */
 
-/* Receives an answer of the expected kind. */
-static hs_code receive_answer(const connector *c, int fd, hs__hello_kind kind, int64_t deadline, hs__hello *hello,
-                              hs_error *err)
+/* If this rank has children: listens on the interface that leads to rank 0, and sets the addresses. Only once. */
+static hs_code begin_to_listen(connector *c, int fd, hs_error *err)
 {
-    unsigned char bytes[HS__HELLO_BYTES];
-    hs_code code = hs__tcp_receive(fd, bytes, sizeof bytes, deadline, err);
-    if (code)
-        return code;
-    const char *wrong = hs__hello_parse(bytes, hello);
-    if (!wrong && hello->kind == HS__HELLO_REFUSED)
-        return hs_error_set(err, HS_UNAVAILABLE, "refused by %s: %s", hello->host, hello->text);
-    if (!wrong && (hello->kind != kind || hello->rank != c->rank || hello->rank_count != c->rank_count ||
-                   strcmp(hello->token, c->rendezvous->token) != 0))
-        wrong = "the other side sent an unexpected message";
-    return wrong ? hs_error_set(err, HS_UNAVAILABLE, "%s", wrong) : HS_OK;
-}
-
-/* If this rank has children: listens on the interface that leads to rank 0, and writes the address. If rank 0 is on the
- * same machine, the children may be on others: listens on all interfaces. Only once. */
-static hs_code begin_to_listen(connector *c, int fd, char address[HS__ADDRESS_MAX], hs_error *err)
-{
-    char host[HS__ADDRESS_MAX];
-    int port;
-    if (!has_children(c) || c->listener >= 0)
+    if (!has_children(c) || c->listener.n)
         return HS_OK;
-    hs_code code = hs__tcp_own_host(fd, host, err);
-    if (code || (code = hs__tcp_listen(hs__tcp_is_loopback(host) ? NULL : host, "0", &c->listener, &port, err)))
-        return code;
-    if (hs__tcp_is_loopback(host))
-        hs__tcp_host_name(host, sizeof host);
-    hs__tcp_join(address, host, port);
-    return HS_OK;
+    hs_code code = hs__tcp_listen_near(fd, &c->listener, err);
+    return code ? code : hs__tcp_publish(&c->listener, c->addresses, err);
 }
 
 /* Connects, and sends the first message. */
 static hs_code send_hello(connector *c, hs__hello_kind kind, const char *to, int64_t deadline, int *fd, hs_error *err)
 {
-    unsigned char bytes[HS__HELLO_BYTES];
-    hs_code code = hs__tcp_connect(to, deadline, fd, err);
+    hs_code code = hs__tcp_connect(to, c->attempts, earlier(hs__tcp_now() + CONNECT_NS, deadline), fd, err);
+    c->attempts += kind != HS__HELLO_ASK;
     if (!code && kind == HS__HELLO_REGISTER)
-        code = begin_to_listen(c, *fd, c->address, err);
+        code = begin_to_listen(c, *fd, err);
     if (code)
         return code;
-    hs__hello hello = make_hello(c, kind, c->rank, c->address);
-    hs__hello_write(&hello, bytes);
-    return hs__tcp_send(*fd, bytes, sizeof bytes, deadline, err);
+    hs__hello hello = make_hello(c, kind, c->rank, c->addresses);
+    return send_message(&hello, *fd, deadline, err);
 }
 
-/* Registers with rank 0. Sets the address of the parent. */
-static hs_code try_to_register(connector *c, hs__tcp_rendezvous *rendezvous, hs_error *err)
+/* Asks on the next port if rank 0 has failed. HS_OK: not as far as is known. */
+static hs_code ask_next_port(connector *c, hs_error *err)
 {
-    const int64_t deadline = rendezvous->deadline, limit = hs__tcp_now() + rendezvous->attempt_ns;
-    const int64_t first = limit < deadline ? limit : deadline;
+    const int64_t deadline = earlier(hs__tcp_now() + SECOND_NS, c->limit);
+    char address[HS__ADDRESS_MAX];
     hs__hello hello;
+    hs_error error;
     int fd = -1;
-    hs_code code = hs__rendezvous_find(rendezvous, err);
-    if (!code && !(code = send_hello(c, HS__HELLO_REGISTER, rendezvous->address, first, &fd, err)) &&
-        !(code = receive_answer(c, fd, HS__HELLO_WAIT, first, &hello, err)))
-        code = receive_answer(c, fd, HS__HELLO_WELCOME, deadline, &hello, err);
-    hs__tcp_close(&fd);
+    if (!hs__rendezvous_next_port(c->rendezvous, address))
+        return HS_OK;
+    hs_code code = send_hello(c, HS__HELLO_ASK, address, deadline, &fd, &error);
     if (!code)
-        snprintf(c->parent_address, sizeof c->parent_address, "%s", *hello.text ? hello.text : rendezvous->address);
-    return code;
+        code = receive_message(c, fd, HS__HELLO_FAILED, c->rank, 0, deadline, &hello, &error);
+    hs__tcp_close(&fd);
+    return c->final ? hs__error_copy(err, &error) : HS_OK;
+}
+
+/* Registers with rank 0, and waits until all have. Sets the addresses of the parent. */
+static hs_code try_to_register(connector *c, hs_error *err)
+{
+    const int64_t deadline = earlier(hs__tcp_now() + c->rendezvous->connect_ns / 4, c->limit);
+    int *fd = &c->peers[0].fd;
+    hs__hello hello;
+    hs_code code = hs__rendezvous_find(c->rendezvous, err);
+    if (!code)
+        code = send_hello(c, HS__HELLO_REGISTER, c->rendezvous->addresses, deadline, fd, err);
+    /* another program may have the port, and not answer */
+    if (!code && poll(&(struct pollfd){.fd = *fd, .events = POLLIN}, 1,
+                      hs__tcp_poll_ms(earlier(hs__tcp_now() + SECOND_NS, deadline))) == 0)
+        code = ask_next_port(c, err);
+    if (!code && !(code = receive_message(c, *fd, HS__HELLO_WAIT, c->rank, 0, deadline, &hello, err))) {
+        /* from now on the limit is that of rank 0, which began before this: it knows which ranks are missing */
+        c->limit = hs__tcp_now() + c->rendezvous->connect_ns + c->rendezvous->connect_ns / 4;
+        memcpy(c->peers[0].host, hello.host, sizeof hello.host);
+        code = receive_message(c, *fd, HS__HELLO_WELCOME, c->rank, 0, c->limit, &hello, err);
+    }
+    if (!code) {
+        snprintf(c->parent_addresses, sizeof c->parent_addresses, "%s",
+                 *hello.text ? hello.text : c->rendezvous->addresses);
+        return HS_OK;
+    }
+    hs__tcp_close(fd);
+    const hs_code failed = c->final ? HS_OK : ask_next_port(c, err);
+    return failed ? failed : code;
+}
+
+/* Waits for an answer of the parent. Meanwhile rank 0 may send an error. */
+static hs_code wait_for_parent(connector *c, int fd, hs_error *err)
+{
+    struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = c->peers[0].fd, .events = POLLIN}};
+    for (;;) {
+        int ready = poll(fds, 2, hs__tcp_poll_ms(c->limit));
+        if (ready < 0 && errno != EINTR)
+            return hs_error_set_errno(err, errno, "poll");
+        if (ready > 0)
+            return fds[1].revents ? read_rank_0(c, err) : HS_OK;
+        if (hs__tcp_now() >= c->limit)
+            return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the other side did not answer");
+    }
 }
 
 /* Opens both connections to the parent. */
-static hs_code try_to_connect(connector *c, hs__tcp_rendezvous *rendezvous, hs_error *err)
+static hs_code try_to_connect(connector *c, hs_error *err)
 {
     hs__tcp_edge *parent = &c->edges->items[0];
     hs__hello hello;
     hs_code code = HS_OK;
     for (int i = 0; !code && i < 2; i++) {
         int *fd = i ? &parent->data : &parent->control;
-        if (*fd < 0 && ((code = send_hello(c, i ? HS__HELLO_DATA : HS__HELLO_CONTROL, c->parent_address,
-                                           rendezvous->deadline, fd, err)) ||
-                        (code = receive_answer(c, *fd, HS__HELLO_WELCOME, rendezvous->deadline, &hello, err))))
+        if (*fd >= 0)
+            continue;
+        if ((code = send_hello(c, i ? HS__HELLO_DATA : HS__HELLO_CONTROL, c->parent_addresses, c->limit, fd, err)) ||
+            (code = wait_for_parent(c, *fd, err)) ||
+            (code = receive_message(c, *fd, HS__HELLO_WELCOME, c->rank, parent->rank, c->limit, &hello, err)))
             hs__tcp_close(fd);
+        else
+            memcpy(parent->host, hello.host, sizeof parent->host);
     }
-    if (!code)
-        memcpy(parent->host, hello.host, sizeof parent->host);
     return code;
 }
 
-/* Repeats attempts until one succeeds or the deadline has passed. */
-static hs_code retry(connector *c, hs__tcp_rendezvous *rendezvous,
-                     hs_code (*attempt)(connector *c, hs__tcp_rendezvous *rendezvous, hs_error *err), hs_error *err)
+/* Repeats attempts to connect to a rank until one succeeds, the limit has passed or the group cannot start. An attempt that
+ * the limit ends says less than an earlier one. */
+static hs_code retry(connector *c, int32_t to, hs_code (*attempt)(connector *c, hs_error *err), hs_error *err)
 {
+    hs_error last = {0};
     for (int backoff_ms = RETRY_FIRST_MS;; backoff_ms = 2 * backoff_ms < RETRY_MOST_MS ? 2 * backoff_ms : RETRY_MOST_MS) {
-        hs_code code = attempt(c, rendezvous, err);
-        if (!code || code == HS_RESOURCE_EXHAUSTED)
+        hs_code code = attempt(c, err);
+        if (!code || c->final || code == HS_RESOURCE_EXHAUSTED)
             return code;
-        if (hs__tcp_now() + (int64_t)backoff_ms * 1000000 >= rendezvous->deadline) {
-            hs_error_prefix(err, "rank %d is not connected within connect_secs", (int)c->rank);
+        if (code == HS_DEADLINE_EXCEEDED && last.code)
+            *err = last;
+        last = *err;
+        if (hs__tcp_now() + (int64_t)backoff_ms * 1000000 >= c->limit) {
+            hs_error_prefix(err, "rank %d is not connected to rank %d within connect_secs", (int)c->rank, (int)to);
             err->code = HS_UNAVAILABLE;
             return HS_UNAVAILABLE;
         }
-        poll(NULL, 0, backoff_ms);
+        struct pollfd rank_0 = {.fd = c->peers[0].fd, .events = POLLIN};
+        if (poll(&rank_0, 1, backoff_ms) > 0 && (code = read_rank_0(c, err)))
+            return code;
     }
 }
 
 /* Both sides. */
+
+static hs_code connect_rank_0(connector *c, hs_error *err)
+{
+    hs_code code = hs__rendezvous_publish(c->rendezvous, c->env, &c->listener, &c->failure, err);
+    if (!code)
+        code = serve(c, err);
+    for (int32_t i = 1; i < c->rank_count; i++) {
+        peer *p = &c->peers[i];
+        if (code)
+            send_failure(c, &p->fd, i, err);
+        else
+            answer(c, p->fd, HS__HELLO_START, i, "");
+    }
+    return code;
+}
+
+static hs_code connect_other_rank(connector *c, hs_error *err)
+{
+    int *rank_0 = &c->peers[0].fd;
+    hs_code code = hs__rendezvous_begin(c->rendezvous, err);
+    if (!code)
+        code = retry(c, 0, try_to_register, err);
+    if (!code)
+        code = retry(c, hs__tcp_parent(c->rank), try_to_connect, err);
+    if (!code) {
+        answer(c, *rank_0, HS__HELLO_CONNECTED, c->rank, "");
+        code = serve(c, err);
+    }
+    if (code && !c->final)
+        send_failure(c, rank_0, c->rank, err);
+    return code;
+}
 
 static hs_code make_edges(connector *c, hs_error *err)
 {
@@ -426,26 +646,30 @@ static hs_code make_edges(connector *c, hs_error *err)
 
 static hs_code allocate(connector *c, hs_error *err)
 {
-    size_t n = (size_t)c->rank_count;
     hs_code code = make_edges(c, err);
     if (code)
         return code;
+    c->n_peers = c->rank ? 1 : (size_t)c->rank_count;
     c->pending = hs__alloc(c->env, PENDING_MAX, sizeof *c->pending);
-    c->registered = c->rank ? NULL : hs__alloc(c->env, n, sizeof *c->registered);
-    for (size_t i = 0; c->registered && i < n; i++)
-        c->registered[i].fd = -1;
-    return c->pending && (c->registered || c->rank) ? HS_OK : hs__no_memory(err, 0, "the connections of a group");
+    c->peers = hs__alloc(c->env, c->n_peers, sizeof *c->peers);
+    c->fds = hs__alloc(c->env, c->n_peers + HS__LISTEN_MAX + PENDING_MAX, sizeof *c->fds);
+    for (size_t i = 0; c->peers && i < c->n_peers; i++)
+        c->peers[i].fd = -1;
+    return c->pending && c->peers && c->fds ? HS_OK : hs__no_memory(err, 0, "the connections of a group");
 }
 
 static void release(connector *c)
 {
     for (size_t i = 0; i < c->n_pending; i++)
         hs__tcp_close(&c->pending[i].fd);
-    for (int32_t i = 0; c->registered && i < c->rank_count; i++)
-        hs__tcp_close(&c->registered[i].fd);
-    hs__tcp_close(&c->listener);
+    for (size_t i = 0; c->peers && i < c->n_peers; i++) {
+        hs__tcp_finish(c->peers[i].fd);
+        hs__tcp_close(&c->peers[i].fd);
+    }
+    hs__tcp_stop_listening(&c->listener);
     hs__free(c->env, c->pending);
-    hs__free(c->env, c->registered);
+    hs__free(c->env, c->peers);
+    hs__free(c->env, c->fds);
 }
 
 hs_code hs__tcp_connect_ranks(hs__tcp_rendezvous *rendezvous, const hs_env *env, hs__tcp_edges *edges, hs_error *err)
@@ -454,22 +678,15 @@ hs_code hs__tcp_connect_ranks(hs__tcp_rendezvous *rendezvous, const hs_env *env,
                    .env = env,
                    .rank = rendezvous->options->rank,
                    .rank_count = rendezvous->options->rank_count,
-                   .edges = edges,
-                   .listener = -1};
+                   .limit = rendezvous->deadline,
+                   .edges = edges};
     hs__tcp_host_name(c.host, sizeof c.host);
     *edges = (hs__tcp_edges){NULL, 0};
     hs_code code = allocate(&c, err);
-    if (!c.rank) {
-        hs_code published = hs__rendezvous_publish(rendezvous, env, &c.listener, code ? NULL : err);
-        code = code ? code : published;
-    } else {
-        hs_code begun = hs__rendezvous_begin(rendezvous, code ? NULL : err);
-        code = code ? code : begun;
-        if (!code && !(code = retry(&c, rendezvous, try_to_register, err)))
-            code = retry(&c, rendezvous, try_to_connect, err);
-    }
-    if (!code)
-        code = serve(&c, err);
+    if (code)
+        hs__rendezvous_decline(rendezvous->options, err);
+    else
+        code = c.rank ? connect_other_rank(&c, err) : connect_rank_0(&c, err);
     release(&c);
     return code;
 }

@@ -8,13 +8,20 @@
 
 /* Connects the ranks of a group over TCP:
  *
- *   1. Rank 0 listens, and publishes its address and the token of the job (group_tcp_rendezvous.h).
- *   2. Each other rank registers with rank 0. If it has children, it listens, too, and sends its address.
- *   3. When all ranks are registered, rank 0 answers each with the address of its parent.
- *   4. Each rank but 0 opens two connections to its parent, one for the detector and one for the collective calls.
+ *   1. Rank 0 listens, and publishes its addresses and the token of the job (group_tcp_rendezvous.h).
+ *   2. Each other rank registers with rank 0. If it has children, it listens, too, and sends its addresses. The connection
+ *      stays open until step 5.
+ *   3. When all ranks are registered, rank 0 answers each with the addresses of its parent.
+ *   4. Each rank but 0 opens two connections to its parent, one for the detector and one for the collective calls, and
+ *      reports this to rank 0.
+ *   5. When all ranks have reported it, rank 0 lets all start. Detectors and calls begin only now, because a rank that
+ * still waits for its children sends no heartbeats.
  *
- * In steps 2 and 4 a rank retries until the deadline. A listener reads from many connections at the same time and refuses
- * those of strangers, so that they do not disturb the others. */
+ * If the group cannot start, rank 0 sends its error to all registered ranks: it lacks a rank at the end of connect_secs; a
+ * rank has left after step 3; or rank 0 cannot listen on its port, see hs__rendezvous_publish().
+ *
+ * In steps 2 and 4 a rank retries. A listener reads from many connections at the same time and refuses those of strangers.
+ * Silent ones are closed when others need their place, so that they do not disturb the ranks. */
 
 enum { HS__TCP_FAN_OUT = 16 };
 

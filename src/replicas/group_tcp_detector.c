@@ -3,6 +3,7 @@
 #include "replicas/group_tcp_detector.h"
 
 #include "base/thread.h"
+#include "replicas/group_tcp_socket.h"
 
 #include <errno.h>
 #include <poll.h>

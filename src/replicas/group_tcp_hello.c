@@ -3,14 +3,14 @@
  *
  *   bytes      content
  *   0 to 7     "HOOKSESS"
- *   8 to 23    version of the protocol, kind, rank, rank count: 4 bytes each
- *   24 to 383  token, host, text */
+ *   8 to 27    version of the protocol, kind, rank, rank count, code: 4 bytes each
+ *   28 to 675  token, host, text */
 #include "replicas/group_tcp_hello.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-enum { VERSION = 1, TOKEN_AT = 24, HOST_AT = TOKEN_AT + HS__HELLO_TOKEN, TEXT_AT = HOST_AT + HS__HELLO_HOST };
+enum { TOKEN_AT = 28, HOST_AT = TOKEN_AT + HS__HELLO_TOKEN, TEXT_AT = HOST_AT + HS__HELLO_HOST };
 
 _Static_assert(TEXT_AT + HS__HELLO_TEXT == HS__HELLO_BYTES, "the fields fill the message");
 
@@ -62,29 +62,34 @@ static bool read_text(const unsigned char *field, size_t size, char *text)
 void hs__hello_write(const hs__hello *hello, unsigned char bytes[HS__HELLO_BYTES])
 {
     memcpy(bytes, magic, sizeof magic);
-    hs__write_u32(bytes + 8, VERSION);
+    hs__write_u32(bytes + 8, HS__HELLO_VERSION);
     hs__write_u32(bytes + 12, (uint32_t)hello->kind);
     hs__write_u32(bytes + 16, (uint32_t)hello->rank);
     hs__write_u32(bytes + 20, (uint32_t)hello->rank_count);
+    hs__write_u32(bytes + 24, (uint32_t)hello->code);
     write_text(bytes + TOKEN_AT, HS__HELLO_TOKEN, hello->token);
     write_text(bytes + HOST_AT, HS__HELLO_HOST, hello->host);
     write_text(bytes + TEXT_AT, HS__HELLO_TEXT, hello->text);
 }
 
+uint32_t hs__hello_version(const unsigned char head[HS__HELLO_HEAD])
+{
+    return memcmp(head, magic, sizeof magic) == 0 ? hs__read_u32(head + 8) : 0;
+}
+
 const char *hs__hello_parse(const unsigned char bytes[HS__HELLO_BYTES], hs__hello *hello)
 {
-    if (memcmp(bytes, magic, sizeof magic) != 0)
-        return "the other side is not a group of hooksess";
-    if (hs__read_u32(bytes + 8) != VERSION)
-        return "the other side has another version of the protocol";
+    if (hs__hello_version(bytes) != HS__HELLO_VERSION)
+        return "a message has another version of the protocol";
     uint32_t kind = hs__read_u32(bytes + 12), rank = hs__read_u32(bytes + 16), rank_count = hs__read_u32(bytes + 20);
-    if (kind < HS__HELLO_REGISTER || kind > HS__HELLO_REFUSED)
+    if (kind < HS__HELLO_REGISTER || kind > HS__HELLO_FAILED)
         return "a message has an unknown kind";
     if (rank_count > INT32_MAX || rank >= rank_count)
         return "a message has an invalid rank";
     hello->kind = (hs__hello_kind)kind;
     hello->rank = (int32_t)rank;
     hello->rank_count = (int32_t)rank_count;
+    hello->code = (int32_t)hs__read_u32(bytes + 24);
     if (!read_text(bytes + TOKEN_AT, HS__HELLO_TOKEN, hello->token) ||
         !read_text(bytes + HOST_AT, HS__HELLO_HOST, hello->host) ||
         !read_text(bytes + TEXT_AT, HS__HELLO_TEXT, hello->text))

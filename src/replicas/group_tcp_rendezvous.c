@@ -7,10 +7,12 @@
 
 #include "base/paths.h"
 #include "base/write_posix.h"
+#include "replicas/group_tcp_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -18,16 +20,17 @@
 
 static const char file_name[] = ".hooksess-rendezvous";
 
-/* What the file and the program's function transport: two lines, "host:port" and the token. */
-enum { RECORD = HS__ADDRESS_MAX + HS__HELLO_TOKEN + 1 };
+/* What the file and the program's function transport: two lines, the addresses and the token. Or, by the function only, the
+ * error of rank 0 as "!CODE MESSAGE". */
+enum { RECORD = HS__ADDRESSES_MAX + HS__HELLO_TOKEN + 1 };
 
 hs_code hs__rendezvous_init(hs__tcp_rendezvous *rendezvous, const hs_group_tcp_options *options, const hs_env *env,
                             hs_error *err)
 {
     double secs = options->connect_secs > 0 ? options->connect_secs : 60;
     *rendezvous = (hs__tcp_rendezvous){.options = options};
-    rendezvous->deadline = hs__tcp_now() + (int64_t)(secs * 1e9);
-    rendezvous->attempt_ns = (int64_t)(secs * 1e9 / 4);
+    rendezvous->connect_ns = (int64_t)(secs * 1e9);
+    rendezvous->deadline = hs__tcp_now() + rendezvous->connect_ns;
     if (!options->rendezvous_dir)
         return HS_OK;
     rendezvous->path = hs__path_join(env, options->rendezvous_dir, file_name);
@@ -43,7 +46,7 @@ void hs__rendezvous_release(hs__tcp_rendezvous *rendezvous, const hs_env *env)
 
 static void write_record(const hs__tcp_rendezvous *rendezvous, char record[RECORD])
 {
-    snprintf(record, RECORD, "%s\n%s\n", rendezvous->address, rendezvous->token);
+    snprintf(record, RECORD, "%s\n%s\n", rendezvous->addresses, rendezvous->token);
 }
 
 /* Reads the file. Sets *own if it is a file of this user. Returns false if there is none. */
@@ -97,13 +100,14 @@ static hs_code write_all(int fd, const char *data, size_t bytes)
     return HS_OK;
 }
 
-/* Writes the file under a temporary name, and renames it. Readers see no file or a whole one. */
-static hs_code replace_file(hs__tcp_rendezvous *rendezvous, const char *tmp, const char *record, hs_error *err)
+/* Writes the file under a temporary name, and renames it. Readers see no file or a whole one. The name is random, and says
+ * nothing about the token: other users can list the directory. `tmp` ends with "XXXXXX". */
+static hs_code replace_file(hs__tcp_rendezvous *rendezvous, char *tmp, const char *record, hs_error *err)
 {
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = mkstemp(tmp);
     if (fd < 0)
-        return hs_error_set_errno(err, errno, "cannot create '%s'", tmp);
-    bool failed = write_all(fd, record, strlen(record)) != HS_OK;
+        return hs_error_set_errno(err, errno, "cannot create '%s'", rendezvous->path);
+    bool failed = fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || write_all(fd, record, strlen(record)) != HS_OK;
     failed = close(fd) != 0 || failed;
     if (!failed && rename(tmp, rendezvous->path) == 0) {
         rendezvous->published = true;
@@ -119,40 +123,39 @@ static hs_code write_file(hs__tcp_rendezvous *rendezvous, const hs_env *env, con
     const char *directory = rendezvous->options->rendezvous_dir;
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
         return hs_error_set_errno(err, errno, "cannot create the directory '%s'", directory);
-    char *tmp = hs__format(env, "%s.%s.tmp", rendezvous->path, rendezvous->token);
+    char *tmp = hs__format(env, "%s.XXXXXX", rendezvous->path);
     hs_code code =
         tmp ? replace_file(rendezvous, tmp, record, err) : hs__no_memory(err, 0, "the path of a rendezvous file");
     hs__free(env, tmp);
     return code;
 }
 
-/* Sets address and token from a record. Returns false if it is invalid. */
+/* Sets addresses and token from a record. Returns false if it is invalid. */
 static bool read_record(hs__tcp_rendezvous *rendezvous, const char record[RECORD])
 {
     const char *line = memchr(record, '\n', RECORD);
     const char *end = line ? memchr(line + 1, '\n', RECORD - (size_t)(line + 1 - record)) : NULL;
-    if (!end || (size_t)(line - record) >= HS__ADDRESS_MAX || (size_t)(end - line - 1) >= HS__HELLO_TOKEN)
+    if (!end || (size_t)(line - record) >= HS__ADDRESSES_MAX || (size_t)(end - line - 1) >= HS__HELLO_TOKEN)
         return false;
-    snprintf(rendezvous->address, HS__ADDRESS_MAX, "%.*s", (int)(line - record), record);
+    snprintf(rendezvous->addresses, HS__ADDRESSES_MAX, "%.*s", (int)(line - record), record);
     snprintf(rendezvous->token, HS__HELLO_TOKEN, "%.*s", (int)(end - line - 1), line + 1);
     return true;
 }
 
-/* Listens, and sets the address that the other ranks connect to. */
-static hs_code begin_to_listen(hs__tcp_rendezvous *rendezvous, int *listener, hs_error *err)
+static void write_failure(const hs_error *why, char record[RECORD])
 {
-    const hs_group_tcp_options *options = rendezvous->options;
-    char host[HS__ADDRESS_MAX], wanted_port[8] = "0";
-    int port;
-    hs_code code = HS_OK;
-    if (options->address && (code = hs__tcp_split(options->address, host, wanted_port, err)))
-        return code;
-    if ((code = hs__tcp_listen(options->address ? host : NULL, wanted_port, listener, &port, err)))
-        return code;
-    if (!options->address)
-        hs__tcp_host_name(host, sizeof host);
-    hs__tcp_join(rendezvous->address, host, port);
-    return HS_OK;
+    snprintf(record, RECORD, "!%d %.*s", (int)why->code, RECORD - 16, why->message);
+}
+
+/* Sets the error of rank 0, if the record has one. */
+static hs_code read_failure(char record[RECORD], hs_error *err)
+{
+    char *message;
+    record[RECORD - 1] = '\0';
+    if (*record != '!')
+        return HS_OK;
+    const long code = strtol(record + 1, &message, 10);
+    return hs_error_set(err, code ? (hs_code)code : HS_UNAVAILABLE, "rank 0:%s", message);
 }
 
 static bool uses_address(const hs_group_tcp_options *options)
@@ -160,20 +163,62 @@ static bool uses_address(const hs_group_tcp_options *options)
     return !options->rendezvous_dir && !options->exchange;
 }
 
-hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env, int *listener, hs_error *err)
+/* Listens where the options say. If that fails, and the other ranks cannot learn it otherwise, sets *failure and listens on
+ * another port. */
+static hs_code begin_to_listen(const hs_group_tcp_options *options, hs__tcp_listener *listener, hs_error *failure,
+                               hs_error *err)
+{
+    char host[HS__ADDRESS_MAX];
+    int port = 0;
+    hs_error unused;
+    hs_code code = options->address ? hs__tcp_split(options->address, host, &port, err) : HS_OK;
+    if (code || !(code = hs__tcp_listen(options->address ? host : NULL, port, listener, err)))
+        return code;
+    const int other_port = uses_address(options) ? port + 1 : 0;
+    if (options->exchange || !port || other_port > HS__PORT_MAX || hs__tcp_listen(host, other_port, listener, &unused))
+        return code;
+    *failure = *err;
+    return HS_OK;
+}
+
+bool hs__rendezvous_next_port(const hs__tcp_rendezvous *rendezvous, char address[HS__ADDRESS_MAX])
+{
+    char host[HS__ADDRESS_MAX];
+    int port;
+    hs_error unused;
+    if (!uses_address(rendezvous->options) || hs__tcp_split(rendezvous->options->address, host, &port, &unused))
+        return false;
+    hs__tcp_join(address, host, port + 1);
+    return true;
+}
+
+/* Writes the addresses and a new token into a record. */
+static hs_code make_record(hs__tcp_rendezvous *rendezvous, const hs__tcp_listener *listener, char record[RECORD],
+                           hs_error *err)
+{
+    hs_code code = hs__tcp_publish(listener, rendezvous->addresses, err);
+    if (!code && !(code = make_nonce(rendezvous->token, err)))
+        write_record(rendezvous, record);
+    return code;
+}
+
+hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env, hs__tcp_listener *listener,
+                               hs_error *failure, hs_error *err)
 {
     const hs_group_tcp_options *options = rendezvous->options;
     char record[RECORD] = "";
-    hs_code code = begin_to_listen(rendezvous, listener, err);
+    hs_code code = begin_to_listen(options, listener, failure, err);
     if (uses_address(options)) {
         snprintf(rendezvous->token, HS__HELLO_TOKEN, "%s", options->job ? options->job : "");
         return code;
     }
-    if (!code && !(code = make_nonce(rendezvous->token, err)))
-        write_record(rendezvous, record);
+    if (!code)
+        code = make_record(rendezvous, listener, record, err);
     if (options->rendezvous_dir)
         return code ? code : write_file(rendezvous, env, record, err);
-    /* also after a failure, because the other ranks wait in this function: an empty record */
+    /* also after a failure, because the other ranks wait in this function */
+    if (code)
+        write_failure(err, record);
     hs_error exchange_error = {0};
     hs_code exchanged = options->exchange(options->exchange_user, record, sizeof record, &exchange_error);
     if (code || !exchanged)
@@ -182,10 +227,11 @@ hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env
     return hs__error_copy(err, &exchange_error);
 }
 
-void hs__rendezvous_decline(const hs_group_tcp_options *options)
+void hs__rendezvous_decline(const hs_group_tcp_options *options, const hs_error *why)
 {
     char record[RECORD] = "";
     hs_error unused = {0};
+    write_failure(why, record);
     if (options->exchange && options->rank_count != 1)
         options->exchange(options->exchange_user, record, sizeof record, &unused);
 }
@@ -195,7 +241,7 @@ hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err)
     const hs_group_tcp_options *options = rendezvous->options;
     char record[RECORD] = "";
     if (uses_address(options)) {
-        snprintf(rendezvous->address, HS__ADDRESS_MAX, "%s", options->address);
+        snprintf(rendezvous->addresses, HS__ADDRESSES_MAX, "%s", options->address);
         snprintf(rendezvous->token, HS__HELLO_TOKEN, "%s", options->job ? options->job : "");
     }
     if (!options->exchange)
@@ -203,8 +249,9 @@ hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err)
     hs_code code = options->exchange(options->exchange_user, record, sizeof record, err);
     if (code)
         return hs__normalize_error(code, "hs_group_tcp_options.exchange", err);
-    return read_record(rendezvous, record) ? HS_OK
-                                           : hs_error_set(err, HS_UNAVAILABLE, "rank 0 could not create its address");
+    if (!(code = read_failure(record, err)) && !read_record(rendezvous, record))
+        code = hs_error_set(err, HS_INTERNAL, "hs_group_tcp_options.exchange has not copied what rank 0 has sent");
+    return code;
 }
 
 hs_code hs__rendezvous_find(hs__tcp_rendezvous *rendezvous, hs_error *err)

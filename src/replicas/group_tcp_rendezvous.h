@@ -3,8 +3,8 @@
 #define HS_REPLICAS_GROUP_TCP_RENDEZVOUS_H
 
 #include "base/env.h"
+#include "replicas/group_tcp_address.h"
 #include "replicas/group_tcp_hello.h"
-#include "replicas/group_tcp_socket.h"
 
 #include <hooksess/group_tcp.h>
 
@@ -12,11 +12,11 @@
 
 typedef struct hs__tcp_rendezvous {
     const hs_group_tcp_options *options; /* valid */
-    int64_t deadline;                    /* until all ranks are connected */
-    int64_t attempt_ns;                  /* limit of one attempt to get an answer */
-    char *path;                          /* of the file. NULL: no file */
-    bool published;                      /* by this rank, in the file */
-    char address[HS__ADDRESS_MAX];       /* of rank 0 */
+    int64_t connect_ns;                  /* connect_secs */
+    int64_t deadline;                  /* on rank 0: until all ranks are connected. On others: until rank 0 has answered */
+    char *path;                        /* of the file. NULL: no file */
+    bool published;                    /* by this rank, in the file */
+    char addresses[HS__ADDRESSES_MAX]; /* of rank 0 */
     char token[HS__HELLO_TOKEN];
 } hs__tcp_rendezvous;
 
@@ -25,18 +25,22 @@ hs_code hs__rendezvous_init(hs__tcp_rendezvous *rendezvous, const hs_group_tcp_o
                             hs_error *err);
 void hs__rendezvous_release(hs__tcp_rendezvous *rendezvous, const hs_env *env);
 
-/* On rank 0: listens, and publishes the address. */
-hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env, int *listener, hs_error *err);
+/* On rank 0: listens, and publishes the addresses. If rank 0 cannot listen on its port, sets *failure and listens on
+ * another one, where it reports the failure to the other ranks: on the next port, or on any port, which it publishes. */
+hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env, hs__tcp_listener *listener,
+                               hs_error *failure, hs_error *err);
 /* On rank 0: removes the file, unless a later run has replaced it. Does nothing if there is none. */
 void hs__rendezvous_withdraw(hs__tcp_rendezvous *rendezvous);
 
-/* Instead of the other functions, if this rank cannot begin: calls the function of the program with an empty record,
- * because the other ranks wait in it. Then these fail. */
-void hs__rendezvous_decline(const hs_group_tcp_options *options);
+/* Instead of the other functions, if this rank cannot begin: calls the function of the program, because the other ranks
+ * wait in it. If this is rank 0, they fail with the error `why`. */
+void hs__rendezvous_decline(const hs_group_tcp_options *options, const hs_error *why);
 
 /* On the other ranks: once, before all attempts. Calls the function of the program. */
 hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err);
-/* On the other ranks: finds the address, before each attempt. HS_UNAVAILABLE: it is not known yet. */
+/* On the other ranks: finds the addresses, before each attempt. HS_UNAVAILABLE: they are not known yet. */
 hs_code hs__rendezvous_find(hs__tcp_rendezvous *rendezvous, hs_error *err);
+/* Writes the address on which rank 0 reports that it cannot listen on its port. Returns false if there is none. */
+bool hs__rendezvous_next_port(const hs__tcp_rendezvous *rendezvous, char address[HS__ADDRESS_MAX]);
 
 #endif

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         return 0;
     hs__hello_write(&hello, written);
     if (hs__hello_parse(written, &again) || again.kind != hello.kind || again.rank != hello.rank ||
-        again.rank_count != hello.rank_count || strcmp(again.token, hello.token) != 0 ||
+        again.rank_count != hello.rank_count || again.code != hello.code || strcmp(again.token, hello.token) != 0 ||
         strcmp(again.host, hello.host) != 0 || strcmp(again.text, hello.text) != 0)
         abort();
     return 0;

@@ -3,11 +3,13 @@
 #include "replicas/processes.h"
 
 #include "base/env.h"
+#include "replicas/group_tcp_address.h"
 #include "replicas/group_tcp_socket.h"
 
 #include <hooksess/testing.h>
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -183,29 +185,32 @@ static int agree(process *p)
 /* Writes an address on which no process listens. */
 static void make_address(char address[HS__ADDRESS_MAX], const char *host)
 {
-    int listener, port;
-    assert_ok(hs__tcp_listen(host, "0", &listener, &port, &err), &err);
-    hs__tcp_close(&listener);
-    hs__tcp_join(address, host, port);
+    hs__tcp_listener listener;
+    assert_ok(hs__tcp_listen(host, 0, &listener, &err), &err);
+    hs__tcp_join(address, host, listener.port);
+    hs__tcp_stop_listening(&listener);
 }
 
-static bool listens_on_loopback(const char *host)
+static bool listens_on_all_interfaces(const char *host)
 {
-    int listener, port;
-    char bound[HS__ADDRESS_MAX];
-    assert_ok(hs__tcp_listen(host, "0", &listener, &port, &err), &err);
-    assert_ok(hs__tcp_own_host(listener, bound, &err), &err);
-    hs__tcp_close(&listener);
-    return hs__tcp_is_loopback(bound);
+    hs__tcp_listener listener;
+    struct sockaddr_storage bound = {0};
+    socklen_t length = sizeof bound;
+    assert_ok(hs__tcp_listen(host, 0, &listener, &err), &err);
+    assert_int_equal(getsockname(listener.fds[0], (struct sockaddr *)&bound, &length), 0);
+    hs__tcp_stop_listening(&listener);
+    const struct sockaddr_in *v4 = (const void *)&bound;
+    const struct sockaddr_in6 *v6 = (const void *)&bound;
+    return bound.ss_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr) : v4->sin_addr.s_addr == INADDR_ANY;
 }
 
 /* /etc/hosts of Debian gives the machine's own name the address 127.0.1.1, which other machines cannot reach. */
 static void a_machine_that_knows_itself_as_loopback_listens_on_all_interfaces(void **state)
 {
     (void)state;
-    assert_true(listens_on_loopback("127.0.0.1"));
-    assert_true(listens_on_loopback("localhost"));
-    assert_false(listens_on_loopback("2130706433")); /* 127.0.0.1 as one number, which needs no entry in /etc/hosts */
+    assert_false(listens_on_all_interfaces("127.0.0.1"));
+    assert_false(listens_on_all_interfaces("localhost"));
+    assert_true(listens_on_all_interfaces("2130706433")); /* 127.0.0.1 as one number, which needs no entry in /etc/hosts */
 }
 
 static void ranks_connect_by_an_address(void **state)
@@ -352,10 +357,10 @@ static void files_that_an_earlier_run_left_are_ignored(void **state)
 {
     processes *all = *state;
     char address[HS__ADDRESS_MAX], text[HS__ADDRESS_MAX + 64];
-    int listener, port;
+    hs__tcp_listener listener;
     /* a process listens there, but never answers */
-    assert_ok(hs__tcp_listen("127.0.0.1", "0", &listener, &port, &err), &err);
-    hs__tcp_join(address, "127.0.0.1", port);
+    assert_ok(hs__tcp_listen("127.0.0.1", 0, &listener, &err), &err);
+    hs__tcp_join(address, "127.0.0.1", listener.port);
     snprintf(text, sizeof text, "%s\n0123456789abcdef\n", address);
     const char *const contents[] = {text, "", "x", "127.0.0.1:1\nabc\n", "nothing:\n\n"};
     for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
@@ -368,7 +373,7 @@ static void files_that_an_earlier_run_left_are_ignored(void **state)
         assert_int_equal(processes_exit_code(all, 0), 0);
         assert_int_equal(processes_exit_code(all, 1), 0);
     }
-    hs__tcp_close(&listener);
+    hs__tcp_stop_listening(&listener);
 }
 
 /* Copies data from rank 0 to the other ranks through pipes. */
@@ -460,19 +465,21 @@ static void clear_environment(void)
         unsetenv(variables[i]);
 }
 
+static int master_port;
+
 static int agree_by_environment(process *p)
 {
     const char *const *names = p->all->user;
-    char number[16], port[8], host[HS__ADDRESS_MAX];
+    char number[16];
     hs_group_tcp_options options = HS_INIT(hs_group_tcp_options, .connect_secs = 30);
     clear_environment();
     snprintf(number, sizeof number, "%d", (int)p->rank);
     setenv(names[0], number, 1);
     snprintf(number, sizeof number, "%d", (int)p->rank_count);
     setenv(names[1], number, 1);
-    check_code(p, hs__tcp_split(p->options.address, host, port, &p->err), HS_OK);
-    setenv("MASTER_ADDR", host, 1);
-    setenv("MASTER_PORT", port, 1);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    snprintf(number, sizeof number, "%d", master_port);
+    setenv("MASTER_PORT", number, 1);
     p->group = hs_group_tcp_from_env(&options, &p->err);
     check(p, p->group);
     const hs_group *group = hs_group_tcp_get(p->group);
@@ -481,20 +488,27 @@ static int agree_by_environment(process *p)
     return process_done(p);
 }
 
-static void ranks_connect_by_the_environment_of_each_launcher(void **state)
+/* The store of torchrun holds MASTER_PORT. The group uses the next port. */
+static void ranks_connect_by_the_environment_of_each_launcher_next_to_a_store(void **state)
 {
     processes *all = *state;
-    char address[HS__ADDRESS_MAX];
+    hs__tcp_listener store, next;
+    assert_ok(hs__tcp_listen("127.0.0.1", 0, &store, &err), &err);
+    while (store.port == HS__PORT_MAX || hs__tcp_listen("127.0.0.1", store.port + 1, &next, &err)) {
+        hs__tcp_stop_listening(&store);
+        assert_ok(hs__tcp_listen("127.0.0.1", 0, &store, &err), &err);
+    }
+    hs__tcp_stop_listening(&next);
+    master_port = store.port;
     for (size_t i = 0; i < 8; i += 2) {
-        make_address(address, "127.0.0.1");
         processes_prepare(all, 2, agree_by_environment);
         all->user = (void *)(uintptr_t)(variables + i);
-        all->options.address = address;
         processes_start_all(all);
         processes_finish_all(all);
         assert_int_equal(processes_exit_code(all, 0), 0);
         assert_int_equal(processes_exit_code(all, 1), 0);
     }
+    hs__tcp_stop_listening(&store);
 }
 
 static void fails_from_environment(const char *text)
@@ -528,6 +542,11 @@ static void an_environment_without_a_launcher_is_one_rank(void **state)
     fails_from_environment("rank is 1, but must be 0 to 0");
     setenv("WORLD_SIZE", "2", 1);
     fails_from_environment("MASTER_ADDR and MASTER_PORT");
+    setenv("MASTER_ADDR", "localhost", 1);
+    setenv("MASTER_PORT", "65535", 1);
+    fails_from_environment("MASTER_PORT is 65535, but must be less than 65535");
+    setenv("MASTER_PORT", "x", 1);
+    fails_from_environment("MASTER_PORT is 'x', but must be a number");
     clear_environment();
 }
 
@@ -549,13 +568,13 @@ static hs_code keep(void *user, void *data, size_t bytes, hs_error *error)
     return HS_OK;
 }
 
-/* Rank 0 has failed. Rank 1 need not wait for it. */
-static void assert_declined(kept *k)
+/* Rank 0 has failed. Rank 1 need not wait for it, and has the same error. */
+static void assert_declined(kept *k, hs_code code, const char *text)
 {
     assert_int_equal(k->calls, 1);
     assert_null(
         hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank = 1, .rank_count = 2, .exchange = keep, .exchange_user = k), &err));
-    assert_says(&err, HS_UNAVAILABLE, "rank 0 could not create its address");
+    assert_says(&err, code, text);
     *k = (kept){0};
 }
 
@@ -566,20 +585,22 @@ static void the_function_is_also_called_if_rank_0_cannot_begin(void **state)
     assert_null(hs_group_tcp_new(
         HS_GROUP_TCP_OPTIONS(.rank_count = 2, .exchange = keep, .exchange_user = &k, .connect_secs = -2), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "connect_secs is -2");
-    assert_declined(&k);
+    assert_declined(&k, HS_INVALID_ARGUMENT, "rank 0: hs_group_tcp_options.connect_secs is -2");
     hs_test_system *system = hs_test_system_new();
-    hs_test_system_fail_allocation(system, 1);
-    assert_null(hs_group_tcp_new(
-        HS_GROUP_TCP_OPTIONS(.rank_count = 2, .exchange = keep, .exchange_user = &k, .env = hs_test_system_env(system)),
-        &err));
-    assert_int_equal(err.code, HS_RESOURCE_EXHAUSTED);
-    assert_declined(&k);
+    for (size_t allocation = 1; allocation <= 5; allocation++) {
+        hs_test_system_fail_allocation(system, allocation);
+        assert_null(hs_group_tcp_new(
+            HS_GROUP_TCP_OPTIONS(.rank_count = 2, .exchange = keep, .exchange_user = &k, .env = hs_test_system_env(system)),
+            &err));
+        assert_int_equal(err.code, HS_RESOURCE_EXHAUSTED);
+        assert_declined(&k, HS_RESOURCE_EXHAUSTED, "rank 0: ");
+    }
     hs_test_system_free(system);
     clear_environment();
     setenv("RANK", "0", 1);
     assert_null(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.exchange = keep, .exchange_user = &k), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "RANK is set, but WORLD_SIZE is not");
-    assert_declined(&k);
+    assert_declined(&k, HS_INVALID_ARGUMENT, "rank 0: environment variable RANK is set");
     clear_environment();
 }
 
@@ -609,7 +630,8 @@ static void invalid_options_are_refused(void **state)
     refuses("job must be printable", .rank_count = 2, .address = "h:1", .job = "a\nb");
     refuses("job must be printable", .rank_count = 2, .address = "h:1",
             .job = "0123456789012345678901234567890123456789012345678901234567890123");
-    static const char *const addresses[] = {"", "host", ":1", "host:", "host:x", "host:123456", "::1:5", "[::1]"};
+    static const char *const addresses[] = {"",           "host",        ":1",    "host:", "host:x",
+                                            "host:65536", "host:123456", "::1:5", "[::1]"};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
         refuses("is not of the form host:port", .rank_count = 2, .address = addresses[i]);
 }
@@ -646,23 +668,24 @@ static void too_many_open_files_are_explained(void **state)
     (void)state;
     struct rlimit limit;
     char address[HS__ADDRESS_MAX];
-    int listener, port, client, accepted;
-    assert_ok(hs__tcp_listen("127.0.0.1", "0", &listener, &port, &err), &err);
-    hs__tcp_join(address, "127.0.0.1", port);
-    assert_ok(hs__tcp_connect(address, hs__tcp_now() + INT64_C(60000000000), &client, &err), &err);
+    hs__tcp_listener listener;
+    int client, accepted;
+    assert_ok(hs__tcp_listen("127.0.0.1", 0, &listener, &err), &err);
+    hs__tcp_join(address, "127.0.0.1", listener.port);
+    assert_ok(hs__tcp_connect(address, 0, hs__tcp_now() + INT64_C(60000000000), &client, &err), &err);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     const int next = dup(client);
     assert_true(next >= 0);
     close(next);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &(const struct rlimit){(rlim_t)next, limit.rlim_max}), 0);
-    hs_code code = hs__tcp_accept(listener, &accepted, &err);
+    hs_code code = hs__tcp_accept(listener.fds[0], &accepted, &err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_int_equal(accepted, -1);
     assert_int_equal(code, err.code);
     assert_int_equal(err.os_error, EMFILE);
     assert_contains(err.message, "cannot accept a connection: raise RLIMIT_NOFILE (ulimit -n)");
     hs__tcp_close(&client);
-    hs__tcp_close(&listener);
+    hs__tcp_stop_listening(&listener);
 }
 
 static void a_group_that_cannot_connect_says_why(void **state)
@@ -674,7 +697,7 @@ static void a_group_that_cannot_connect_says_why(void **state)
     assert_says(&err, HS_UNAVAILABLE, "ranks that have not connected within connect_secs: 1, 2, 3");
     assert_null(
         hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank = 1, .rank_count = 4, .address = address, .connect_secs = 0.05), &err));
-    assert_says(&err, HS_UNAVAILABLE, "rank 1 is not connected within connect_secs: 127.0.0.1:");
+    assert_says(&err, HS_UNAVAILABLE, "rank 1 is not connected to rank 0 within connect_secs: 127.0.0.1:");
     assert_null(hs_group_tcp_new(
         HS_GROUP_TCP_OPTIONS(.rank = 1, .rank_count = 2, .rendezvous_dir = all->directory, .connect_secs = 0.05), &err));
     assert_says(&err, HS_UNAVAILABLE, "rank 0 has not written '");
@@ -770,7 +793,7 @@ int main(void)
         cmocka_unit_test(an_error_of_the_function_is_returned),
         cmocka_unit_test(the_function_is_also_called_if_rank_0_cannot_begin),
         cmocka_unit_test(one_rank_needs_no_other),
-        with_processes(ranks_connect_by_the_environment_of_each_launcher),
+        with_processes(ranks_connect_by_the_environment_of_each_launcher_next_to_a_store),
         cmocka_unit_test(an_environment_without_a_launcher_is_one_rank),
         cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(a_group_that_was_not_created_is_logged_and_refused),

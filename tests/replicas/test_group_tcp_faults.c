@@ -3,6 +3,7 @@
  * end of a process whose thread is stuck. */
 #include "replicas/processes.h"
 
+#include "replicas/group_tcp_address.h"
 #include "replicas/group_tcp_hello.h"
 #include "replicas/group_tcp_socket.h"
 
@@ -463,7 +464,7 @@ typedef struct {
 static int visit(strangers *s)
 {
     int *fd = &s->fds[s->n++];
-    while (hs__tcp_connect(s->address, hs__tcp_now() + (int64_t)30000000000, fd, &err) != HS_OK)
+    while (hs__tcp_connect(s->address, 0, hs__tcp_now() + (int64_t)30000000000, fd, &err) != HS_OK)
         poll(NULL, 0, 1); /* rank 0 does not listen yet */
     return *fd;
 }
@@ -497,12 +498,12 @@ static void strangers_do_not_disturb_the_ranks(void **state)
 {
     processes *all = *state;
     strangers s = {.n = 0};
-    int listener, port;
+    hs__tcp_listener listener;
     unsigned char garbage[2 * HS__HELLO_BYTES];
     const char *job = "the job";
-    assert_ok(hs__tcp_listen("127.0.0.1", "0", &listener, &port, &err), &err);
-    hs__tcp_close(&listener);
-    hs__tcp_join(s.address, "127.0.0.1", port);
+    assert_ok(hs__tcp_listen("127.0.0.1", 0, &listener, &err), &err);
+    hs__tcp_join(s.address, "127.0.0.1", listener.port);
+    hs__tcp_stop_listening(&listener);
     processes_prepare(all, 3, agree_once);
     all->options.address = s.address;
     all->options.job = job;

@@ -8,6 +8,7 @@
 static const hs__hello example = {.kind = HS__HELLO_REGISTER,
                                   .rank = 3,
                                   .rank_count = 8,
+                                  .code = HS_UNAVAILABLE,
                                   .token = "0123456789abcdef",
                                   .host = "node7",
                                   .text = "10.0.0.7:4567"};
@@ -24,7 +25,7 @@ static bool is_printable(const char *text, size_t size)
 /* Asserts what the parser promises. */
 static void check_parsed(const hs__hello *hello)
 {
-    assert_in_range(hello->kind, HS__HELLO_REGISTER, HS__HELLO_REFUSED);
+    assert_in_range(hello->kind, HS__HELLO_REGISTER, HS__HELLO_FAILED);
     assert_true(hello->rank >= 0 && hello->rank < hello->rank_count);
     assert_true(is_printable(hello->token, sizeof hello->token));
     assert_true(is_printable(hello->host, sizeof hello->host));
@@ -35,7 +36,7 @@ static void a_message_survives_writing_and_parsing(void **state)
 {
     unsigned char bytes[HS__HELLO_BYTES];
     (void)state;
-    for (int kind = HS__HELLO_REGISTER; kind <= HS__HELLO_REFUSED; kind++) {
+    for (int kind = HS__HELLO_REGISTER; kind <= HS__HELLO_FAILED; kind++) {
         hs__hello hello = example, parsed;
         hello.kind = (hs__hello_kind)kind;
         hs__hello_write(&hello, bytes);
@@ -44,23 +45,24 @@ static void a_message_survives_writing_and_parsing(void **state)
         assert_int_equal(parsed.kind, kind);
         assert_int_equal(parsed.rank, 3);
         assert_int_equal(parsed.rank_count, 8);
+        assert_int_equal(parsed.code, HS_UNAVAILABLE);
         assert_string_equal(parsed.token, example.token);
         assert_string_equal(parsed.host, example.host);
         assert_string_equal(parsed.text, example.text);
     }
 }
 
-static void the_bytes_are_those_of_version_1(void **state)
+static void the_bytes_are_those_of_version_2(void **state)
 {
-    static const unsigned char head[] = {'H', 'O', 'O', 'K', 'S', 'E', 'S', 'S', 1, 0, 0, 0,
-                                         1,   0,   0,   0,   3,   0,   0,   0,   8, 0, 0, 0};
+    static const unsigned char head[] = {'H', 'O', 'O', 'K', 'S', 'E', 'S', 'S', 2, 0, 0,  0, 1, 0,
+                                         0,   0,   3,   0,   0,   0,   8,   0,   0, 0, 14, 0, 0, 0};
     unsigned char bytes[HS__HELLO_BYTES];
     (void)state;
     hs__hello_write(&example, bytes);
     assert_memory_equal(bytes, head, sizeof head);
-    assert_string_equal((char *)bytes + 24, example.token);
-    assert_string_equal((char *)bytes + 88, example.host);
-    assert_string_equal((char *)bytes + 160, example.text);
+    assert_string_equal((char *)bytes + 28, example.token);
+    assert_string_equal((char *)bytes + 92, example.host);
+    assert_string_equal((char *)bytes + 164, example.text);
 }
 
 static void other_characters_are_replaced(void **state)
@@ -87,7 +89,7 @@ static void each_changed_byte_is_refused_or_valid(void **state)
             const char *wrong = hs__hello_parse(bytes, &parsed);
             if (!wrong)
                 check_parsed(&parsed);
-            assert_true(wrong || i >= 12 || bytes[i] == before); /* magic and version */
+            assert_true(wrong || i >= HS__HELLO_HEAD || bytes[i] == before); /* magic and version */
         }
         bytes[i] = before;
     }
@@ -95,7 +97,7 @@ static void each_changed_byte_is_refused_or_valid(void **state)
 
 static void texts_without_an_end_are_refused(void **state)
 {
-    static const size_t fields[][2] = {{24, HS__HELLO_TOKEN}, {88, HS__HELLO_HOST}, {160, HS__HELLO_TEXT}};
+    static const size_t fields[][2] = {{28, HS__HELLO_TOKEN}, {92, HS__HELLO_HOST}, {164, HS__HELLO_TEXT}};
     unsigned char bytes[HS__HELLO_BYTES];
     hs__hello parsed;
     (void)state;
@@ -119,7 +121,7 @@ static void random_bytes_are_refused_or_valid(void **state)
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         hs__hello_write(&example, bytes);
-        size_t first = round % 2 ? 12 : 24;
+        size_t first = round % 2 ? 12 : 28;
         for (uint64_t n = hs_rng_next(&random) % 8; n > 0; n--)
             bytes[first + hs_rng_next(&random) % (sizeof bytes - first)] = (unsigned char)hs_rng_next(&random);
         if (round % 100 == 0)
@@ -136,7 +138,7 @@ static void random_bytes_are_refused_or_valid(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_survives_writing_and_parsing), cmocka_unit_test(the_bytes_are_those_of_version_1),
+        cmocka_unit_test(a_message_survives_writing_and_parsing), cmocka_unit_test(the_bytes_are_those_of_version_2),
         cmocka_unit_test(other_characters_are_replaced),          cmocka_unit_test(each_changed_byte_is_refused_or_valid),
         cmocka_unit_test(texts_without_an_end_are_refused),       cmocka_unit_test(random_bytes_are_refused_or_valid),
     };

@@ -12,9 +12,15 @@ hooksess_test(replicas rng)
 foreach(module IN ITEMS writers group_hooks finite_guard replica_check collective_ops)
   hooksess_test(replicas ${module} replicas/hooked.c)
 endforeach()
-foreach(module IN ITEMS group_tcp group_tcp_faults group_tcp_sessions)
+foreach(module IN ITEMS group_tcp group_tcp_faults group_tcp_sessions group_tcp_start)
   hooksess_test(replicas ${module} replicas/processes.c)
 endforeach()
+target_link_options(test_replicas_group_tcp_start PRIVATE -Wl,--wrap=getaddrinfo -Wl,--wrap=gethostname -Wl,--wrap=connect)
+
+# A rank for test_torchrun.py and test_hosts.py, which tests/nightly runs.
+add_executable(env_ranks ${CMAKE_CURRENT_LIST_DIR}/env_ranks.c)
+hooksess_compile_options(env_ranks)
+target_link_libraries(env_ranks PRIVATE hooksess::hooksess)
 
 # Groups over MPI.
 if(TARGET hooksess_mpi AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
