@@ -113,7 +113,7 @@ typedef struct hs__bundle_reader {
 } hs__bundle_reader;
 
 /* Reads the index. NOT_FOUND: no index. DATA_LOSS: damaged, or tensors share bytes of a data file. INVALID_ARGUMENT:
- * version. UNIMPLEMENTED: compressed. */
+ * version. UNIMPLEMENTED: an unknown compression. */
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 void hs__bundle_reader_close(hs__bundle_reader *reader);
 /* Makes a reader of the same bundle for another thread. It reads only tensors that are not stored in slices. It borrows

@@ -3,6 +3,7 @@
 #include "checkpoint/model.h"
 
 #include "formats/bundle.h"
+#include "formats/packed.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -57,6 +58,21 @@ static void a_tensor_is_found_and_read(void **state)
     assert_ok(hs_checkpoint_read(reader, "bias", bias, sizeof bias, &f->err), &f->err);
     assert_memory_equal(bias, f->m.bias, sizeof bias);
     hs_checkpoint_close(reader);
+}
+
+static void tb_028s_an_index_may_be_compressed(void **state)
+{
+    fixture *f = *state;
+    double bias[2];
+    save_at(f, 4);
+    pack_index(file_of(f, 4, "index"));
+    hs_checkpoint_reader *reader = open_at(f, 4);
+    assert_ok(hs_checkpoint_read(reader, "bias", bias, sizeof bias, &f->err), &f->err);
+    assert_memory_equal(bias, f->m.bias, sizeof bias);
+    assert_ok(hs_checkpoint_verify(reader, NULL, &f->err), &f->err);
+    hs_checkpoint_close(reader);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 4));
 }
 
 static void sa_030_a_tensor_that_is_not_there(void **state)
@@ -222,6 +238,7 @@ int main(void)
         with_fixture(tensors_are_listed_by_name),
         with_fixture(a_tensor_is_described),
         with_fixture(a_tensor_is_found_and_read),
+        with_fixture(tb_028s_an_index_may_be_compressed),
         with_fixture(sa_030_a_tensor_that_is_not_there),
         with_fixture(the_size_must_be_right),
         with_fixture(sa_031_a_missing_checkpoint),
