@@ -310,8 +310,8 @@ HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixe
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
 /* Reads the index of `prefix`, or the header of a safetensors file if the name ends in ".safetensors". NULL after an error:
- * HS_NOT_FOUND, HS_INVALID_ARGUMENT (an unknown format version), HS_UNIMPLEMENTED (blocks that are compressed, but not with
- * Snappy), HS_DATA_LOSS (damage, or overlapping tensors). */
+ * HS_NOT_FOUND, HS_INVALID_ARGUMENT (an unknown format version), HS_UNIMPLEMENTED (TensorFlow's former format V1, or a
+ * compression other than Snappy), HS_DATA_LOSS (damage, or overlapping tensors). */
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
 HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
 /* Describes tensor `index`, in the order of names. Returns false after the last. A partitioned variable is one tensor.

@@ -2,6 +2,7 @@
 #include "formats/table.h"
 
 #include "base/crc32c.h"
+#include "base/files.h"
 #include "formats/snappy.h"
 
 #include <string.h>
@@ -294,6 +295,19 @@ hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, hs__
     code = visit_index(&from, index, &w);
     hs__buffer_free(&w.last);
     return code;
+}
+
+bool hs__ends_as_table(const hs_env *env, const char *path)
+{
+    hs_file_stat found;
+    hs__file file;
+    unsigned char end[8];
+    if (hs__stat(env, path, &found, NULL) || found.is_directory || found.bytes < FOOTER ||
+        hs__file_open(&file, env, path, HS_OPEN_READ, NULL))
+        return false;
+    bool ends = !hs__file_read(&file, found.bytes - sizeof end, end, sizeof end, path, NULL) && hs__get64(end) == magic;
+    hs__file_close(&file, NULL);
+    return ends;
 }
 
 static hs_code ignore_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)

@@ -37,6 +37,8 @@ hs_code hs__table_finish(hs__table_writer *table, hs_error *err);
 typedef hs_code (*hs__table_visit)(void *user, hs_bytes key, hs_bytes value, hs_error *err);
 hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, hs__table_visit visit, void *user,
                        hs_error *err);
+/* Returns true if the file ends as a table does. */
+bool hs__ends_as_table(const hs_env *env, const char *path);
 /* Reads all blocks, including the unused meta-index, only to verify them. */
 hs_code hs__table_verify(const hs_env *env, hs_bytes table, const char *name, hs_error *err);
 
