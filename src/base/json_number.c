@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json_number.h"
 
-#include "base/text.h"
+#include "base/c_locale.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,9 +40,9 @@ static const char *parse(const char *at, double *number)
     const char *end = skip_number(at = skip_blanks(at));
     if (!end)
         return NULL;
-    hs__c_numbers numbers = hs__c_numbers_begin();
+    hs__c_locale locale = hs__c_locale_begin();
     double value = strtod(at, NULL);
-    hs__c_numbers_end(numbers);
+    hs__c_locale_end(locale);
     if (!isfinite(value))
         return NULL;
     *number = value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/logging_tensor.h>
 
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
@@ -70,7 +71,7 @@ static void append_value(char *line, size_t *used, const hs_tensor *value)
     const char *open = value->rank ? "[" : "", *close = value->rank ? n > SHOWN_ELEMENTS ? " ...]" : "]" : "";
     *used += (size_t)snprintf(line + *used, LINE - *used, "%s", open);
     for (size_t i = 0; i < n && i < SHOWN_ELEMENTS && *used < LINE; i++)
-        *used += (size_t)snprintf(line + *used, LINE - *used, i ? " %.9g" : "%.9g", hs_tensor_number(&host, i));
+        *used += (size_t)hs__snprintf(line + *used, LINE - *used, i ? " %.9g" : "%.9g", hs_tensor_number(&host, i));
     if (*used < LINE)
         *used += (size_t)snprintf(line + *used, LINE - *used, "%s", close);
     hs_host_copy_free(&copy);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/metrics_row.h"
 
+#include "base/text.h"
 #include "hooks/scalar_rows.h"
 
 #include <math.h>
@@ -111,36 +112,11 @@ void hs__metrics_row_time(hs__metrics_row *row, int64_t ns)
     put_value(row, text);
 }
 
-/* Replaces the decimal separator of the program's locale by a point. */
-static void unlocalize(char *text)
-{
-    char *to = text;
-    for (const char *at = text; *at; at++) {
-        if (strchr("+-0123456789eE", *at))
-            *to++ = *at;
-        else if (to == text || to[-1] != '.')
-            *to++ = '.';
-    }
-    *to = '\0';
-}
-
-/* Writes the fewest digits that read back as the same number. */
-static void put_finite(hs__metrics_row *row, double value, bool single)
-{
-    char text[NUMBER];
-    for (int digits = single ? 6 : 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (single ? (double)strtof(text, NULL) == value : strtod(text, NULL) == value)
-            break;
-    }
-    unlocalize(text);
-    put_value(row, text);
-}
-
 static void put_number(hs__metrics_row *row, double value, bool single)
 {
+    char text[HS__NUMBER_TEXT];
     if (isfinite(value))
-        put_finite(row, value, single);
+        put_value(row, hs__real_text(text, value, single));
     else if (isnan(value))
         put_value(row, row->json ? "\"NaN\"" : "nan");
     else if (value > 0)

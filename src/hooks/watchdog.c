@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/watchdog.h>
 
+#include "base/c_locale.h"
 #include "base/files.h"
 #include "hooks/make.h"
 
@@ -60,13 +61,13 @@ static size_t format_heartbeat(heartbeat *h, bool closed, char *line)
     pulse *p = &h->pulse;
     int64_t since = atomic_load(&p->since_ns), still_ns = hs_env_monotonic_ns(&h->env) - since;
     quote_json(hook, sizeof hook, closed ? "" : atomic_load(&p->hook));
-    return (size_t)snprintf(line, LINE,
-                            "{\"time\": %.3f, \"pid\": %ld, \"phase\": \"%s\", \"hook\": \"%s\", \"progress\": %lld, "
-                            "\"still_secs\": %.3f, \"stalled\": %s}\n",
-                            (double)hs_env_realtime_ns(&h->env) / 1e9, (long)getpid(),
-                            closed ? "closed" : hs_phase_name((hs_phase)atomic_load(&p->phase)), hook,
-                            atomic_load(&p->progress), still_ns > 0 ? (double)still_ns / 1e9 : 0.0,
-                            !closed && atomic_load(&p->stalled) ? "true" : "false");
+    return (size_t)hs__snprintf(line, LINE,
+                                "{\"time\": %.3f, \"pid\": %ld, \"phase\": \"%s\", \"hook\": \"%s\", \"progress\": %lld, "
+                                "\"still_secs\": %.3f, \"stalled\": %s}\n",
+                                (double)hs_env_realtime_ns(&h->env) / 1e9, (long)getpid(),
+                                closed ? "closed" : hs_phase_name((hs_phase)atomic_load(&p->phase)), hook,
+                                atomic_load(&p->progress), still_ns > 0 ? (double)still_ns / 1e9 : 0.0,
+                                !closed && atomic_load(&p->stalled) ? "true" : "false");
 }
 
 static void write_heartbeat(heartbeat *h, bool closed)
@@ -222,9 +223,9 @@ static void describe_limit(watchdog *w, hs_phase phase, char *text, size_t size)
 {
     double limit = limit_secs(w, phase);
     if (limit > w->floor_secs[phase])
-        snprintf(text, size, "%.4g s, %g times the longest duration so far", limit, w->factor);
+        hs__snprintf(text, size, "%.4g s, %g times the longest duration so far", limit, w->factor);
     else
-        snprintf(text, size, "%.4g s, the minimum for this phase", limit);
+        hs__snprintf(text, size, "%.4g s, the minimum for this phase", limit);
 }
 
 static void warn(watchdog *w, double secs)

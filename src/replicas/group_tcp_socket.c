@@ -2,6 +2,8 @@
 /* Sockets with deadlines. */
 #include "replicas/group_tcp_socket.h"
 
+#include "base/c_locale.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -84,6 +86,15 @@ static bool prepare(int fd)
     return false;
 }
 
+/* gai_strerror in English. */
+static const char *resolver_error(int result)
+{
+    hs__c_locale locale = hs__c_locale_begin();
+    const char *text = gai_strerror(result);
+    hs__c_locale_end(locale);
+    return text;
+}
+
 /* Resolves a name. */
 static hs_code resolve(const char *host, const char *port, bool passive, struct addrinfo **list, hs_error *err)
 {
@@ -92,7 +103,7 @@ static hs_code resolve(const char *host, const char *port, bool passive, struct 
     int result = getaddrinfo(host, port, &hints, list);
     if (result == 0)
         return HS_OK;
-    return hs_error_set(err, HS_UNAVAILABLE, "cannot resolve host '%s': %s", host ? host : "*", gai_strerror(result));
+    return hs_error_set(err, HS_UNAVAILABLE, "cannot resolve host '%s': %s", host ? host : "*", resolver_error(result));
 }
 
 static int bind_and_listen(const struct addrinfo *address)
@@ -332,7 +343,7 @@ hs_code hs__tcp_own_host(int fd, char host[HS__ADDRESS_MAX], hs_error *err)
         return hs_error_set_errno(err, errno, "getsockname");
     int result = getnameinfo((struct sockaddr *)&own, length, host, HS__ADDRESS_MAX - 8, NULL, 0, NI_NUMERICHOST);
     if (result)
-        return hs_error_set(err, HS_INTERNAL, "getnameinfo: %s", gai_strerror(result));
+        return hs_error_set(err, HS_INTERNAL, "getnameinfo: %s", resolver_error(result));
     static const char mapped[] = "::ffff:"; /* an IPv4 address on a socket for both */
     if (strncmp(host, mapped, sizeof mapped - 1) == 0 && strchr(host, '.'))
         memmove(host, host + sizeof mapped - 1, strlen(host + sizeof mapped - 1) + 1);
