@@ -11,24 +11,22 @@
         (const unsigned char[]){__VA_ARGS__}, sizeof((const unsigned char[]){__VA_ARGS__})                                 \
     }
 
-/* Unpacks from and to blocks of exactly the right size, so that the sanitizer finds each access beyond them. NULL: refused.
- */
+/* A read beyond the stream ends the program. NULL: refused. */
 static unsigned char *unpack(hs_bytes packed, size_t *bytes)
 {
-    unsigned char *from = malloc(packed.size ? packed.size : 1), *to = NULL;
-    if (packed.size)
-        memcpy(from, packed.data, packed.size);
-    const hs_bytes exact = {from, packed.size};
-    if (hs__snappy_size(exact, bytes)) {
-        assert_true(*bytes <= 22 * packed.size + 21);
-        to = malloc(*bytes ? *bytes : 1);
-        if (!hs__snappy_unpack(exact, to, *bytes)) {
-            free(to);
-            to = NULL;
-        }
-    }
-    free(from);
-    return to;
+    static const unsigned char untouched[64] = "behind the contents";
+    const hs_bytes exact = {test_before_guard(packed.data, packed.size), packed.size};
+    if (!hs__snappy_size(exact, bytes))
+        return NULL;
+    assert_true(*bytes <= 22 * packed.size + 21);
+    unsigned char *to = malloc(*bytes + sizeof untouched);
+    memcpy(to + *bytes, untouched, sizeof untouched);
+    bool unpacked = hs__snappy_unpack(exact, to, *bytes);
+    assert_memory_equal(to + *bytes, untouched, sizeof untouched);
+    if (unpacked)
+        return to;
+    free(to);
+    return NULL;
 }
 
 static void assert_unpacks(hs_bytes packed, const void *expected, size_t n)
@@ -91,6 +89,10 @@ static void a_size_that_the_bytes_cannot_make_is_refused(void **state)
     assert_true(hs__snappy_size(BYTES(64, 0, 'a', 0xfe, 1, 0), &bytes));
     assert_int_equal(bytes, 64);
     assert_false(hs__snappy_unpack(BYTES(64, 0, 'a', 0xfe, 1, 0), &bytes, 8)); /* not the size that it has */
+    assert_true(hs__snappy_size(BYTES(44, 0), &bytes));
+    assert_int_equal(bytes, 44);
+    assert_false(hs__snappy_size(BYTES(66, 0), &bytes));
+    assert_false(hs__snappy_unpack(BYTES(0x80), &bytes, 0));
 }
 
 /* Bytes of which some repeat. */

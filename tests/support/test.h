@@ -183,6 +183,8 @@ char *test_read_file(const char *path, size_t *bytes);
 /* Returns a list of these hooks, at most 15, valid until the next call. */
 const hs_hook *test_hooks(const hs_hook *hooks, size_t n);
 void test_write_file(const char *path, const void *data, size_t bytes);
+/* Returns a copy of the bytes, valid until the next call. A read behind its end ends the program, in each build. */
+const void *test_before_guard(const void *bytes, size_t n);
 /* Returns the number of items in a collection of a backend. */
 static inline size_t test_collection_size(hs_backend backend, const char *key)
 {
