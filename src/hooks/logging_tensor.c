@@ -52,9 +52,9 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 }
 
 /* Tensors that are not real numbers are shown by type and shape. */
-static void append_value(char *line, size_t *used, const hs_tensor *value)
+static void append_value(char *line, size_t *used, const hs_tensor *value, const hs_env *env)
 {
-    hs_host_copy copy = {0};
+    hs_host_copy copy = {.env = env};
     hs_tensor host;
     size_t size = hs_dtype_size(value->dtype), n = size ? value->bytes / size : 0;
     char shape[HS_SHAPE_TEXT_SIZE];
@@ -98,7 +98,7 @@ static void log_values(const logging_tensor *hook, const hs_run_values *values, 
     for (size_t i = 0; hook->labels[i] && used < sizeof line; i++) {
         used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = ", i ? ", " : "", hook->labels[i]);
         if (used < sizeof line)
-            append_value(line, &used, hs_run_values_tensor(values, i));
+            append_value(line, &used, hs_run_values_tensor(values, i), hook->session_env);
     }
     if (elapsed)
         hs_log(hook->session_env, HS_LOG_INFO, "%s (%s)", line, hs__secs_text(secs, *elapsed));
