@@ -96,7 +96,7 @@ void pack_table(hs_bytes table, hs__buffer *out)
     const unsigned char *end = data + index.offset + index.size - 4;
     end -= 4 * hs__get32(end);
     for (at = data + index.offset; at < end;) { /* each entry has its whole key */
-        uint64_t shared, key, bytes;
+        uint64_t shared = 0, key = 0, bytes = 0;
         assert_true(hs__get_varint(&at, end, &shared) && hs__get_varint(&at, end, &key) &&
                     hs__get_varint(&at, end, &bytes));
         const unsigned char *value = at + key;
