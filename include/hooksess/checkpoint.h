@@ -326,8 +326,8 @@ HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixe
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
 /* Reads the index of `prefix`, or the header of a safetensors file if the name ends in ".safetensors". NULL after an error:
- * HS_NOT_FOUND, HS_INVALID_ARGUMENT (an unknown format version), HS_UNIMPLEMENTED (compressed), HS_DATA_LOSS (damage, or
- * overlapping tensors). */
+ * HS_NOT_FOUND, HS_INVALID_ARGUMENT (an unknown format version), HS_UNIMPLEMENTED (TensorFlow's former format V1, or a
+ * compression other than Snappy), HS_DATA_LOSS (damage, or overlapping tensors). */
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
 HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
 /* Describes tensor `index`, in the order of names. Returns false after the last. A partitioned variable is one tensor.
@@ -361,9 +361,9 @@ HS_API hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name
  * ranks. Others: as hs_checkpoint_read. TensorFlow: the op RestoreV2 with shape_and_slices. */
 HS_API hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name, const int64_t *starts,
                                         const int64_t *lengths, void *data, size_t bytes, hs_error *err);
-/* Verifies one tensor, also of an unknown dtype, in little memory. `name` NULL: verifies the index. HS_DATA_LOSS: damage. HS_NOT_FOUND: no such
- * tensor or data file. HS_UNIMPLEMENTED: a safetensors file, which has no checksums. A checkpoint is intact if its index
- * and all tensors are. */
+/* Verifies one tensor, also of an unknown dtype, in little memory. `name` NULL: verifies the index. HS_DATA_LOSS: damage.
+ * HS_NOT_FOUND: no such tensor or data file. HS_UNIMPLEMENTED: a safetensors file, which has no checksums. A checkpoint is
+ * intact if its index and all tensors are. */
 HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err);
 
 /* The graph as a file. */

@@ -63,6 +63,7 @@ typedef struct hs__stored_states {
     size_t n, capacity;
     bool any_identity; /* hs_restore_options.any_identity */
     bool unreported;   /* the log has not named the unclaimed ones yet */
+    char *unused;      /* tensors that no variable of the program uses, for the log; NULL: none */
 } hs__stored_states;
 
 /* Functions that lower folders call of the session that owns the raw session, `owner`. */

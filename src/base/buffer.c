@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buffer.h"
 
+#include "base/c_locale.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -51,10 +53,10 @@ void hs__buffer_text(hs__buffer *buffer, const char *format, ...)
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    int length = hs__vsnprintf(NULL, 0, format, arguments);
     char *to = length < 0 ? NULL : (char *)hs__buffer_room(buffer, (size_t)length + 1);
     if (to) {
-        vsnprintf(to, (size_t)length + 1, format, again);
+        hs__vsnprintf(to, (size_t)length + 1, format, again);
         buffer->size += (size_t)length;
     }
     va_end(again);

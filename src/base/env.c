@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/env.h"
 
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "base/write_posix.h"
 
@@ -201,10 +202,10 @@ char *hs__format(const hs_env *env, const char *format, ...)
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    int length = hs__vsnprintf(NULL, 0, format, arguments);
     char *text = length < 0 ? NULL : hs__alloc(env, (size_t)length + 1, 1);
     if (text)
-        vsnprintf(text, (size_t)length + 1, format, again);
+        hs__vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     va_end(arguments);
     return text;
@@ -306,11 +307,11 @@ void hs_log(const hs_env *env, hs_log_level level, const char *format, ...)
     char text[LINE] = "", *whole = NULL;
     va_list arguments;
     va_start(arguments, format);
-    int length = format ? vsnprintf(text, sizeof text, format, arguments) : 0;
+    int length = format ? hs__vsnprintf(text, sizeof text, format, arguments) : 0;
     va_end(arguments);
     if (length >= LINE && (whole = hs_env_alloc(env, (size_t)length + 1))) {
         va_start(arguments, format);
-        vsnprintf(whole, (size_t)length + 1, format, arguments);
+        hs__vsnprintf(whole, (size_t)length + 1, format, arguments);
         va_end(arguments);
     }
     write_line(env, level, whole ? whole : length < 0 ? "" : text, length >= LINE && !whole);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json_reader.h"
 
+#include "base/c_locale.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -374,29 +375,17 @@ bool hs__json_int64(hs__json_value value, int64_t *number)
     return true;
 }
 
-/* strtod reads it without the point, whose place is part of the exponent then: locales have other points. */
 bool hs__json_number(hs__json_value value, double *number)
 {
-    enum { MOST = 300, HUGE = 100000 };
-    char text[MOST + 16];
-    size_t n = 0, i = 0;
-    int exponent = 0, decimals = 0, sign = 1;
+    enum { MOST = 300 };
+    char text[MOST + 1];
     if (!is_number(value) || value.bytes > MOST)
         return false;
-    for (bool behind = false; i < value.bytes && value.text[i] != 'e' && value.text[i] != 'E'; i++) {
-        if (value.text[i] != '.')
-            text[n++] = value.text[i];
-        decimals += behind;
-        behind = behind || value.text[i] == '.';
-    }
-    for (i++; i < value.bytes; i++) {
-        if (value.text[i] == '-')
-            sign = -1;
-        else if (value.text[i] != '+' && exponent < HUGE)
-            exponent = 10 * exponent + (value.text[i] - '0');
-    }
-    snprintf(text + n, sizeof text - n, "e%d", sign * exponent - decimals);
+    memcpy(text, value.text, value.bytes);
+    text[value.bytes] = '\0';
+    hs__c_locale locale = hs__c_locale_begin();
     double found = strtod(text, NULL);
+    hs__c_locale_end(locale);
     if (!isfinite(found))
         return false;
     *number = found;

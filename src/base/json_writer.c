@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json_writer.h"
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -74,22 +75,22 @@ void hs__json_put_text(hs__json_writer *out, const char *name, const char *text)
 
 void hs__json_put_int(hs__json_writer *out, const char *name, int64_t value)
 {
-    char text[HS__JSON_DIGITS];
+    char text[HS__NUMBER_TEXT];
     hs__json_put_json(out, name, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)value));
 }
 
 void hs__json_put_number(hs__json_writer *out, const char *name, double value)
 {
-    char text[HS__JSON_DIGITS];
+    char text[HS__NUMBER_TEXT];
     if (isfinite(value))
-        hs__json_put_json(out, name, text, hs__json_digits(text, value, false));
+        hs__json_put_json(out, name, text, strlen(hs__real_text(text, value, false)));
     else
         hs__json_put_null(out, name);
 }
 
 void hs__json_put_thousandths(hs__json_writer *out, const char *name, int64_t value)
 {
-    char text[HS__JSON_DIGITS];
+    char text[HS__NUMBER_TEXT];
     long long n = value > 0 ? value : 0;
     hs__json_put_json(out, name, text, (size_t)snprintf(text, sizeof text, "%lld.%03lld", n / 1000, n % 1000));
 }
@@ -137,22 +138,4 @@ void hs__json_quote(hs__json_put *to_sink, void *to, const char *text)
             to_sink(to, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", c < 0x80 ? (unsigned)c : 0xfffdU));
     }
     to_sink(to, "\"", 1);
-}
-
-size_t hs__json_digits(char to[HS__JSON_DIGITS], double value, bool single)
-{
-    for (int digits = single ? 6 : 15; digits <= 17; digits++) {
-        snprintf(to, HS__JSON_DIGITS, "%.*g", digits, value);
-        if (single ? (double)strtof(to, NULL) == value : strtod(to, NULL) == value)
-            break;
-    }
-    size_t n = 0;
-    for (const char *at = to; *at; at++) { /* the decimal separator of the program's locale becomes a point */
-        if (strchr("+-0123456789eE", *at))
-            to[n++] = *at;
-        else if (!n || to[n - 1] != '.')
-            to[n++] = '.';
-    }
-    to[n] = '\0';
-    return n;
 }

@@ -45,9 +45,5 @@ void hs__json_put_json(hs__json_writer *out, const char *name, const char *json,
 /* Writes `text` as a JSON string, with its quotes: one byte takes at most HS__JSON_ESCAPED bytes. */
 enum { HS__JSON_ESCAPED = 6 };
 void hs__json_quote(hs__json_put *put, void *to, const char *text);
-/* Writes a finite number with the fewest digits that read back as the same double, or `single`: as the same float. Returns
- * its length. */
-enum { HS__JSON_DIGITS = 40 };
-size_t hs__json_digits(char to[HS__JSON_DIGITS], double value, bool single);
 
 #endif

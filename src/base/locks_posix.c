@@ -158,14 +158,43 @@ static hs_code not_a_file(const char *path, hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file; remove it", path);
 }
 
+/* Gives the new file the group and the permissions of its directory, so that each user who may write there can lock it. The
+ * process's umask could allow this user alone. Not all file systems have permissions, so failures are ignored. */
+static void share_with_directory(int descriptor, const char *path)
+{
+    struct stat found;
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    if (directory && stat(directory, &found) == 0) {
+        mode_t mode = found.st_mode & 0666;
+        if (fchown(descriptor, (uid_t)-1, found.st_gid) != 0) /* the user is not in the directory's group */
+            mode = (mode & 0606) | (mode & 06) << 3;
+        fchmod(descriptor, mode);
+    }
+    free(directory);
+}
+
+static int open_or_create(const char *path)
+{
+    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    for (;;) {
+        int descriptor = open(path, flags);
+        if (descriptor >= 0 || (errno != ENOENT && errno != EINTR))
+            return descriptor;
+        if (errno == ENOENT && (descriptor = open(path, flags | O_CREAT | O_EXCL, 0666)) >= 0) {
+            share_with_directory(descriptor, path);
+            return descriptor;
+        }
+        if (errno != EEXIST && errno != EINTR)
+            return -1;
+    }
+}
+
 /* Opens a file that is not in the table under this name, and adds it without holds. */
 static hs_code open_file(const char *path, locked_file **file, hs_error *err)
 {
     struct stat found;
-    int descriptor;
-    do
-        descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    while (descriptor < 0 && errno == EINTR);
+    int descriptor = open_or_create(path);
     if (descriptor < 0)
         return errno == ELOOP || errno == EISDIR ? not_a_file(path, err)
                                                  : hs_error_set_errno(err, errno, "%s: cannot open it", path);

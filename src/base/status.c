@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
+#include "base/c_locale.h"
 #include "base/text.h"
 
 #include <hooksess/version.h>
@@ -110,7 +111,7 @@ hs_code hs_code_from_errno(int os_error)
 static void format_message(char *message, const char *format, va_list arguments)
 {
     char text[HS_MESSAGE_SIZE];
-    int length = format ? vsnprintf(text, sizeof text, format, arguments) : -1;
+    int length = format ? hs__vsnprintf(text, sizeof text, format, arguments) : -1;
     hs__one_line(message, HS_MESSAGE_SIZE, length < 0 ? "" : text, length >= HS_MESSAGE_SIZE);
 }
 
@@ -147,12 +148,14 @@ hs_code hs_error_set_errno(hs_error *err, int os_error, const char *format, ...)
         va_end(arguments);
         size_t used = strlen(err->message);
         char text[128];
+        hs__c_locale locale = hs__c_locale_begin();
 #if defined(__GLIBC__) && defined(_GNU_SOURCE)
         const char *found = strerror_r(os_error, text, sizeof text);
 #else
         const char *found = strerror_r(os_error, text, sizeof text) == 0 ? text : "unknown error";
 #endif
         snprintf(err->message + used, HS_MESSAGE_SIZE - used, ": %s", found);
+        hs__c_locale_end(locale);
         err->os_error = os_error;
     }
     return code;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
+#include "base/c_locale.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_ascii8(const char *at)
@@ -58,7 +61,7 @@ size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut)
 const char *hs__secs_text(char to[HS__NUMBER_TEXT], double secs)
 {
     int decimals = secs >= 100 ? 0 : secs >= 10 ? 1 : secs >= 0.1 ? 2 : 3;
-    snprintf(to, HS__NUMBER_TEXT, secs < 1e9 ? "%.*f s" : "%.*g s", decimals, secs);
+    hs__snprintf(to, HS__NUMBER_TEXT, secs < 1e9 ? "%.*f s" : "%.*g s", decimals, secs);
     return to;
 }
 
@@ -69,27 +72,24 @@ const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes)
     size_t unit = 0;
     for (; number >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
         number /= 1024;
-    snprintf(to, HS__NUMBER_TEXT, "%.*f %s", unit ? 1 : 0, number, units[unit]);
+    hs__snprintf(to, HS__NUMBER_TEXT, "%.*f %s", unit ? 1 : 0, number, units[unit]);
     return to;
 }
 
 const char *hs__rate_text(char to[HS__NUMBER_TEXT], double rate)
 {
-    snprintf(to, HS__NUMBER_TEXT, rate >= 1000 && rate < 1e15 ? "%.0f" : "%.4g", rate);
+    hs__snprintf(to, HS__NUMBER_TEXT, rate >= 1000 && rate < 1e15 ? "%.0f" : "%.4g", rate);
     return to;
 }
 
-/* If memory for the C locale is exhausted, the current locale is used. */
-hs__c_numbers hs__c_numbers_begin(void)
+const char *hs__real_text(char to[HS__NUMBER_TEXT], double value, bool single)
 {
-    hs__c_numbers numbers = {.c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
-    numbers.before = uselocale(numbers.c);
-    return numbers;
-}
-
-void hs__c_numbers_end(hs__c_numbers numbers)
-{
-    uselocale(numbers.before);
-    if (numbers.c)
-        freelocale(numbers.c);
+    bool same = false;
+    hs__c_locale locale = hs__c_locale_begin();
+    for (int digits = single ? 6 : 15; !same && digits <= 17; digits++) {
+        snprintf(to, HS__NUMBER_TEXT, "%.*g", digits, value);
+        same = single ? strtof(to, NULL) == (float)value : strtod(to, NULL) == value;
+    }
+    hs__c_locale_end(locale);
+    return to;
 }

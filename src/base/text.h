@@ -4,7 +4,6 @@
 
 #include "base/utf8.h"
 
-#include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,13 +23,7 @@ enum { HS__NUMBER_TEXT = 32 };
 const char *hs__secs_text(char to[HS__NUMBER_TEXT], double secs);
 const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes);
 const char *hs__rate_text(char to[HS__NUMBER_TEXT], double rate);
-
-/* Between begin and end, this thread formats and parses numbers in the C locale. The program's locale may use a decimal
- * comma. */
-typedef struct hs__c_numbers {
-    locale_t c, before;
-} hs__c_numbers;
-hs__c_numbers hs__c_numbers_begin(void);
-void hs__c_numbers_end(hs__c_numbers numbers);
+/* The fewest digits that read back as the same finite number; `single`: as the same float. */
+const char *hs__real_text(char to[HS__NUMBER_TEXT], double value, bool single);
 
 #endif

@@ -264,8 +264,10 @@ char *hs_checkpoint_latest(const hs_env *given, const char *directory, const cha
     char *newest = NULL, *index = hs__bundle_index_path(&env, state.newest);
     code = index ? hs__stat(&env, index, &found, &cause) : hs__no_memory(&cause, strlen(directory), "a path");
     if (code == HS_NOT_FOUND) {
-        hs_log(&env, HS_LOG_ERROR, "%s: the file 'checkpoint' names '%s' as the newest checkpoint, but it does not exist",
-               directory, state.newest);
+        hs_log(&env, HS_LOG_ERROR, "%s: the file 'checkpoint' names '%s' as the newest checkpoint, but it %s", directory,
+               state.newest,
+               hs__bundle_is_v1(&env, state.newest) ? "has format V1 of TensorFlow, which is not supported"
+                                                    : "does not exist");
     } else if (code) { /* it may exist */
         hs__error_copy(err, &cause);
     } else {

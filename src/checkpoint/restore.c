@@ -285,6 +285,36 @@ static hs_code plan_make(hs__plan *plan, const hs_env *env, const hs__selection 
     return code;
 }
 
+/* Sets states->unused to the number of tensors that no variable of the program uses, with the names of the first few. The
+ * variables may be those of another saver. */
+static hs_code find_unused(const hs__plan *plan, hs__stored_states *states, const hs_raw_session *session,
+                           const hs__archive *archive, hs_error *err)
+{
+    enum { NAMED = 5 };
+    hs_variable variable;
+    hs__buffer names;
+    size_t tensor, n = 0;
+    hs__buffer_init(&names, &session->env);
+    for (size_t i = 0; hs__session_variable(session, i, &variable); i++)
+        if ((tensor = hs__archive_find(archive, variable.name)) != HS__NONE)
+            plan->used[tensor] = true;
+    for (size_t i = 0; i < states->n; i++) /* a variable that may be added late */
+        if (states->items[i].dtype && (tensor = hs__archive_find(archive, states->items[i].key)) != HS__NONE)
+            plan->used[tensor] = true;
+    for (size_t i = 0; i < archive->n; i++) {
+        const char *name = hs__archive_tensor(archive, i).name;
+        if (!plan->used[i] && !hs__is_state_key(name) && strcmp(name, "_CHECKPOINTABLE_OBJECT_GRAPH") != 0 && n++ < NAMED)
+            hs__buffer_text(&names, "%s'%s'", n == 1 ? "" : ", ", name);
+    }
+    if (n > NAMED)
+        hs__buffer_text(&names, " and %zu more", n - NAMED);
+    hs_code code = hs__buffer_check(&names, "a list of tensors", err);
+    states->unused = code ? NULL : (char *)names.data;
+    if (code)
+        hs__buffer_free(&names);
+    return code;
+}
+
 /* Reading the values from the archive. */
 
 /* The values of larger models are not kept in memory. */
@@ -560,7 +590,8 @@ static hs_code restore_from(restoring *r, hs__restore_fault *fault, hs_error *er
         return code;
     *fault = HS__FAULT_OF_THE_MODEL;
     r->states.any_identity = r->options->any_identity;
-    if ((r->bundle && (code = hs__states_check(&r->states, r->session, err))) ||
+    if ((r->bundle && ((code = hs__states_check(&r->states, r->session, err)) ||
+                       (code = find_unused(&r->plan, &r->states, r->session, r->archive, err)))) ||
         (code = plan_prepare(&r->plan, r->session, err)))
         return code;
     return change_model(r, err);

@@ -263,6 +263,7 @@ void hs__states_free(hs__stored_states *states, const hs_env *env)
         hs__stored_state_free(&states->items[i], env);
     hs__free(env, states->items);
     hs__free(env, states->path);
+    hs__free(env, states->unused);
     *states = (hs__stored_states){.path = NULL};
 }
 

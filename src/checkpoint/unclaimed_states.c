@@ -20,7 +20,7 @@ static void remove_states(hs__stored_states *states, size_t at, size_t n, const 
 void hs__stash_unclaimed(hs__stored_states *states, hs_raw_session *session)
 {
     remove_states(states, 0, session->n_states, &session->env);
-    states->unreported = states->n > 0;
+    states->unreported = states->n > 0 || states->unused;
     hs__states_free(&session->unclaimed, &session->env);
     session->unclaimed = *states;
     *states = (hs__stored_states){.path = NULL};
@@ -225,6 +225,10 @@ void hs__report_unclaimed(hs_raw_session *session)
 {
     hs__stored_states *unclaimed = &session->unclaimed;
     unclaimed->unreported = false;
+    if (unclaimed->unused)
+        hs_log(&session->env, HS_LOG_WARNING,
+               "checkpoint '%s' has tensors that no variable of the program uses (%s); later checkpoints omit them",
+               unclaimed->path, unclaimed->unused);
     for (size_t i = unclaimed->n; i-- > 0;)
         if (is_in_session(session, &unclaimed->items[i]))
             remove_states(unclaimed, i, 1, &session->env);

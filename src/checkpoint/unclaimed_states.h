@@ -19,7 +19,8 @@ hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, 
 /* Sets a late variable of a recovered session to its unclaimed value, which is kept, as the program may add the variable
  * again. Without one, sets it to its initial value. */
 hs_code hs__restore_late(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
-/* Logs a warning for each unclaimed item, once per restore. Later checkpoints omit them. */
+/* Logs a warning for each unclaimed item, and one for all tensors that no variable uses, once per restore. Later
+ * checkpoints omit them. */
 void hs__report_unclaimed(hs_raw_session *session);
 /* Visits the unclaimed items that were not reported yet: they are saved again. */
 hs_code hs__visit_unclaimed(const hs_raw_session *session, hs__visit_item_fn visit, void *user, hs_error *err);

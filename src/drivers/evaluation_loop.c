@@ -2,6 +2,7 @@
 /* Evaluates a checkpoint once, or each new checkpoint of a directory. */
 #include "drivers/evaluation_loop.h"
 
+#include "base/c_locale.h"
 #include "checkpoint/directory.h"
 #include "session/session.h"
 
@@ -181,8 +182,8 @@ static hs_code publish(const hs_evaluation_result *metrics, hs_session *session,
         if (writer)
             code = hs_summary_writer_scalar(writer, name, metrics->values[i], metrics->step, err);
         if (used < sizeof line)
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = %.6g", used ? ", " : ": ", name,
-                                     metrics->values[i]);
+            used += (size_t)hs__snprintf(line + used, sizeof line - used, "%s%s = %.6g", used ? ", " : ": ", name,
+                                         metrics->values[i]);
     }
     if (!code && writer)
         code = hs_raw_session_flush_writer(hs_session_raw(session), writer, false, err);

@@ -5,6 +5,7 @@
 #include <hooksess/tf1/scaffold.h>
 
 #include "backends/graph/graph.h"
+#include "base/c_locale.h"
 #include "base/crc32c.h"
 #include "checkpoint/save_list.h"
 #include "checkpoint/saver.h"
@@ -39,7 +40,7 @@ static hs_code add_checked(const lines *l, const char *name, const hs_tensor *va
     char shape[HS_SHAPE_TEXT_SIZE], number[32] = "-";
     hs_shape of = hs_tensor_shape(value);
     if (value->data && value->dtype != HS_STRING && hs_shape_elements(&of) == 1)
-        snprintf(number, sizeof number, "%.9g", hs_tensor_number(value, 0));
+        hs__snprintf(number, sizeof number, "%.9g", hs_tensor_number(value, 0));
     hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)crc, value->bytes,
                     hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
     for (; *name; name++)

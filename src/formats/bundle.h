@@ -119,8 +119,11 @@ typedef struct hs__bundle_reader {
     hs__read_progress *progress; /* counts the bytes read; may be NULL */
 } hs__bundle_reader;
 
+/* Returns true if a checkpoint without an index has TensorFlow's former format V1: it is the file PREFIX, or several files,
+ * whose prefix contains "-?????-of-". They are tables that contain the tensors. */
+bool hs__bundle_is_v1(const hs_env *env, const char *prefix);
 /* Reads the index. NOT_FOUND: no index. DATA_LOSS: damaged, or tensors share bytes of a data file. INVALID_ARGUMENT:
- * version. UNIMPLEMENTED: compressed. */
+ * version. UNIMPLEMENTED: an unknown compression, or the checkpoint has format V1. */
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 void hs__bundle_reader_close(hs__bundle_reader *reader);
 /* Makes a reader of the same bundle for another thread. It reads only tensors that are not stored in slices. It borrows

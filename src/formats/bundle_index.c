@@ -83,11 +83,35 @@ static hs_code visit_table(const hs_env *env, hs_bytes table, const hs__index_vi
     return code;
 }
 
+bool hs__bundle_is_v1(const hs_env *env, const char *prefix)
+{
+    char *path = hs__strdup(env, prefix), *shard = path ? strstr(path, "-\?\?\?\?\?-of-") : NULL;
+    if (shard)
+        memcpy(shard, "-00000", 6);
+    bool is_v1 = path && !strstr(hs__path_base(path), ".index") && hs__ends_as_table(env, path);
+    hs__free(env, path);
+    return is_v1;
+}
+
+/* Reads the file. The caller frees the data with hs__free. */
+static hs_code read_index_file(const hs_env *env, const char *path, char **data, size_t *bytes, hs_error *err)
+{
+    hs_code code = hs__file_contents(env, path, MAX_INDEX_BYTES, data, bytes, err);
+    char *prefix = code == HS_NOT_FOUND ? hs__strndup(env, path, strlen(path) - strlen(".index")) : NULL;
+    if (prefix && hs__bundle_is_v1(env, prefix))
+        code = hs_error_set(err, HS_UNIMPLEMENTED,
+                            "'%s' is a checkpoint in format V1 of TensorFlow, which is not supported; restore it with "
+                            "TensorFlow's Saver, and save it in format V2",
+                            prefix);
+    hs__free(env, prefix);
+    return code;
+}
+
 hs_code hs__bundle_visit_index(const hs_env *env, const hs__index_visitor *visitor, hs_error *err)
 {
     char *data = NULL;
     size_t bytes = 0;
-    hs_code code = hs__file_contents(env, visitor->path, MAX_INDEX_BYTES, &data, &bytes, err);
+    hs_code code = read_index_file(env, visitor->path, &data, &bytes, err);
     if (code)
         return code;
     code = visit_table(env, (hs_bytes){data, bytes}, visitor, err);
@@ -343,7 +367,7 @@ static hs_code load(const hs__bundle_reader *reader, char **path, hs_bytes *tabl
     *path = hs__bundle_index_path(reader->env, reader->prefix);
     if (!*path)
         return hs__no_memory(err, strlen(reader->prefix), "a path");
-    hs_code code = hs__file_contents(reader->env, *path, MAX_INDEX_BYTES, &data, &table->size, err);
+    hs_code code = read_index_file(reader->env, *path, &data, &table->size, err);
     table->data = data;
     if (code) {
         hs__free(reader->env, *path);

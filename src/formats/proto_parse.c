@@ -2,7 +2,7 @@
 /* Parsing protobuf's text format. */
 #include "formats/proto_text.h"
 
-#include "base/text.h"
+#include "base/c_locale.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -371,9 +371,9 @@ hs_code hs__proto_parse_text(const ProtobufCMessageDescriptor *of, const char *t
     if (!message)
         return no_memory(&p, of->sizeof_message);
     protobuf_c_message_init(of, message);
-    hs__c_numbers numbers = hs__c_numbers_begin();
+    hs__c_locale locale = hs__c_locale_begin();
     hs_code code = parse_fields(&p, message, '\0', 0);
-    hs__c_numbers_end(numbers);
+    hs__c_locale_end(locale);
     if (code)
         protobuf_c_message_free_unpacked(message, allocator);
     else

@@ -5,8 +5,6 @@
 #include "base/text.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void write_message(const ProtobufCMessage *message, int depth, hs__buffer *out);
@@ -40,24 +38,13 @@ static void write_string(const unsigned char *text, size_t bytes, hs__buffer *ou
     hs__buffer_append(out, "\"", 1);
 }
 
-/* Formats with the lowest precision that parses back to the same number. */
 static void write_real(double value, bool narrow, hs__buffer *out)
 {
-    char text[40];
-    if (isnan(value)) {
+    char text[HS__NUMBER_TEXT];
+    if (isnan(value))
         hs__buffer_append(out, "nan", 3);
-        return;
-    }
-    if (isinf(value)) {
-        hs__buffer_text(out, value < 0 ? "-inf" : "inf");
-        return;
-    }
-    for (int precision = narrow ? 6 : 15; precision <= (narrow ? 9 : 17); precision++) {
-        snprintf(text, sizeof text, "%.*g", precision, value);
-        if (narrow ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
-            break;
-    }
-    hs__buffer_text(out, "%s", text);
+    else
+        hs__buffer_text(out, "%s", isinf(value) ? value < 0 ? "-inf" : "inf" : hs__real_text(text, value, narrow));
 }
 
 static void write_enum(const ProtobufCEnumDescriptor *of, int value, hs__buffer *out)
@@ -191,7 +178,5 @@ static void write_message(const ProtobufCMessage *message, int depth, hs__buffer
 
 void hs__proto_text(const ProtobufCMessage *message, hs__buffer *out)
 {
-    hs__c_numbers numbers = hs__c_numbers_begin();
     write_message(message, 0, out);
-    hs__c_numbers_end(numbers);
 }

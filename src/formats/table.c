@@ -2,6 +2,8 @@
 #include "formats/table.h"
 
 #include "base/crc32c.h"
+#include "base/files.h"
+#include "formats/snappy.h"
 
 #include <string.h>
 
@@ -144,41 +146,68 @@ static bool get_handle(const unsigned char **at, const unsigned char *end, handl
     return hs__get_varint(at, end, &out->offset) && hs__get_varint(at, end, &out->size);
 }
 
-/* Verifies a block, and finds its entries. */
-static hs_code open_block(const source *from, handle at, hs_bytes *entries)
+/* A verified block, and the position in it. */
+typedef struct {
+    uint64_t offset;               /* in the file */
+    const unsigned char *at, *end; /* entries that were not read */
+    hs__buffer key;                /* of the entry that was read last */
+    void *unpacked;                /* the contents, if they are compressed in the file */
+} block;
+
+/* Close the block also after a failure. */
+static hs_code open_block(const source *from, handle at, block *out)
 {
+    enum { UNCOMPRESSED, SNAPPY };
+    *out = (block){.offset = at.offset};
+    hs__buffer_init(&out->key, from->env);
     if (at.offset > from->size || at.size > from->size - at.offset || from->size - at.offset - at.size < TRAILER ||
         at.size < 4)
         return damaged(from, "block beyond the end", at.offset);
-    const unsigned char *block = from->data + at.offset;
+    const unsigned char *contents = from->data + at.offset;
     size_t size = (size_t)at.size;
-    if (hs__crc32c_unmask(hs__get32(block + size + 1)) != hs__crc32c(0, block, size + 1))
+    unsigned char type = contents[size];
+    if (hs__crc32c_unmask(hs__get32(contents + size + 1)) != hs__crc32c(0, contents, size + 1))
         return damaged(from, "wrong checksum of the block", at.offset);
-    if (block[size] != 0)
+    if (type != UNCOMPRESSED && type != SNAPPY)
         return hs_error_set(from->err, HS_UNIMPLEMENTED,
-                            "%s: the block at byte %llu is compressed (type %u), which is not supported", from->name,
-                            (unsigned long long)at.offset, block[size]);
-    uint32_t restarts = hs__get32(block + size - 4);
-    if (restarts > (size - 4) / 4)
+                            "%s: the block at byte %llu has compression type %u, which is not supported", from->name,
+                            (unsigned long long)at.offset, type);
+    if (type == SNAPPY) {
+        const hs_bytes packed = {contents, size};
+        if (!hs__snappy_size(packed, &size))
+            return damaged(from, "invalid Snappy data in the block", at.offset);
+        if (!(out->unpacked = hs__realloc(from->env, NULL, size, 1)))
+            return hs__no_memory(from->err, size, from->name);
+        if (!hs__snappy_unpack(packed, out->unpacked, size))
+            return damaged(from, "invalid Snappy data in the block", at.offset);
+        contents = out->unpacked;
+    }
+    if (size < 4 || hs__get32(contents + size - 4) > (size - 4) / 4)
         return damaged(from, "too many restarts in the block", at.offset);
-    *entries = (hs_bytes){block, size - 4 - (size_t)restarts * 4};
+    out->at = contents;
+    out->end = contents + size - 4 - 4 * (size_t)hs__get32(contents + size - 4);
     return HS_OK;
 }
 
-/* Reads the next entry. `key` has the previous key, and gets the entry's. */
-static hs_code next_entry(const source *from, const unsigned char **at, const unsigned char *end, hs__buffer *key,
-                          hs_bytes *value)
+static void close_block(const source *from, block *in)
+{
+    hs__buffer_free(&in->key);
+    hs__free(from->env, in->unpacked);
+}
+
+/* Reads the next entry: its key into the block's, where the previous key is. */
+static hs_code next_entry(const source *from, block *in, hs_bytes *value)
 {
     uint64_t shared, unshared, bytes;
-    uint64_t offset = (uint64_t)(*at - from->data);
-    if (!hs__get_varint(at, end, &shared) || !hs__get_varint(at, end, &unshared) || !hs__get_varint(at, end, &bytes) ||
-        shared > key->size || unshared > (uint64_t)(end - *at) || bytes > (uint64_t)(end - *at) - unshared)
-        return damaged(from, "invalid entry", offset);
-    key->size = (size_t)shared;
-    hs__buffer_append(key, *at, (size_t)unshared);
-    *value = (hs_bytes){*at + unshared, (size_t)bytes};
-    *at += unshared + bytes;
-    return hs__buffer_check(key, "a key", from->err);
+    if (!hs__get_varint(&in->at, in->end, &shared) || !hs__get_varint(&in->at, in->end, &unshared) ||
+        !hs__get_varint(&in->at, in->end, &bytes) || shared > in->key.size || unshared > (uint64_t)(in->end - in->at) ||
+        bytes > (uint64_t)(in->end - in->at) - unshared)
+        return damaged(from, "invalid entry in the block", in->offset);
+    in->key.size = (size_t)shared;
+    hs__buffer_append(&in->key, in->at, (size_t)unshared);
+    *value = (hs_bytes){in->at + unshared, (size_t)bytes};
+    in->at += unshared + bytes;
+    return hs__buffer_check(&in->key, "a key", from->err);
 }
 
 typedef struct {
@@ -189,12 +218,13 @@ typedef struct {
     void *user;
 } walk;
 
-static hs_code check_order(const source *from, walk *w, const hs__buffer *key, const unsigned char *at)
+static hs_code check_order(const source *from, walk *w, const block *in)
 {
+    const hs__buffer *key = &in->key;
     size_t common = w->last.size < key->size ? w->last.size : key->size;
     int order = common ? memcmp(w->last.data, key->data, common) : 0;
     if (w->any && (order > 0 || (order == 0 && w->last.size >= key->size)))
-        return damaged(from, "keys are not in order", (uint64_t)(at - from->data));
+        return damaged(from, "keys are not in order in the block", in->offset);
     w->any = true;
     hs__buffer_clear(&w->last);
     hs__buffer_append(&w->last, key->data, key->size);
@@ -205,45 +235,38 @@ static hs_code check_order(const source *from, walk *w, const hs__buffer *key, c
  * a block are at most RESTART_INTERVAL times as long as the block. */
 static hs_code visit_block(const source *from, handle at, walk *w)
 {
-    hs_bytes entries;
+    block in;
     if (at.offset < w->end)
         return damaged(from, "block overlaps the previous block", at.offset);
-    hs_code code = open_block(from, at, &entries);
-    const unsigned char *p = entries.data, *end = code ? NULL : p + entries.size;
-    uint64_t most = code ? 0 : (uint64_t)entries.size * RESTART_INTERVAL, keys = 0;
-    hs__buffer key;
-    hs__buffer_init(&key, from->env);
+    hs_code code = open_block(from, at, &in);
+    uint64_t most = code ? 0 : (uint64_t)(in.end - in.at) * RESTART_INTERVAL, keys = 0;
     w->end = at.offset + at.size + TRAILER;
-    while (!code && p < end) {
+    while (!code && in.at < in.end) {
         hs_bytes value;
-        const unsigned char *start = p;
-        if (!(code = next_entry(from, &p, end, &key, &value)) && (keys += key.size) > most)
+        if (!(code = next_entry(from, &in, &value)) && (keys += in.key.size) > most)
             code = damaged(from, "keys share too many bytes in the block", at.offset);
-        if (!code && !(code = check_order(from, w, &key, start)))
-            code = w->visit(w->user, (hs_bytes){key.data, key.size}, value, from->err);
+        if (!code && !(code = check_order(from, w, &in)))
+            code = w->visit(w->user, (hs_bytes){in.key.data, in.key.size}, value, from->err);
     }
-    hs__buffer_free(&key);
+    close_block(from, &in);
     return code;
 }
 
 static hs_code visit_index(const source *from, handle index, walk *w)
 {
-    hs_bytes entries;
-    hs_code code = open_block(from, index, &entries);
-    const unsigned char *p = entries.data, *end = code ? NULL : p + entries.size;
-    hs__buffer key;
-    hs__buffer_init(&key, from->env);
-    while (!code && p < end) {
+    block in;
+    hs_code code = open_block(from, index, &in);
+    while (!code && in.at < in.end) {
         hs_bytes value = {0};
-        handle block = {0, 0};
-        code = next_entry(from, &p, end, &key, &value);
+        handle data = {0, 0};
+        code = next_entry(from, &in, &value);
         const unsigned char *v = value.data;
-        if (!code && !get_handle(&v, v + value.size, &block))
-            code = damaged(from, "invalid index entry", (uint64_t)((const unsigned char *)value.data - from->data));
+        if (!code && !get_handle(&v, v + value.size, &data))
+            code = damaged(from, "invalid index entry in the block", index.offset);
         if (!code)
-            code = visit_block(from, block, w);
+            code = visit_block(from, data, w);
     }
-    hs__buffer_free(&key);
+    close_block(from, &in);
     return code;
 }
 
@@ -274,6 +297,19 @@ hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, hs__
     return code;
 }
 
+bool hs__ends_as_table(const hs_env *env, const char *path)
+{
+    hs_file_stat found;
+    hs__file file;
+    unsigned char end[8];
+    if (hs__stat(env, path, &found, NULL) || found.is_directory || found.bytes < FOOTER ||
+        hs__file_open(&file, env, path, HS_OPEN_READ, NULL))
+        return false;
+    bool ends = !hs__file_read(&file, found.bytes - sizeof end, end, sizeof end, path, NULL) && hs__get64(end) == magic;
+    hs__file_close(&file, NULL);
+    return ends;
+}
+
 static hs_code ignore_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
 {
     (void)user, (void)key, (void)value, (void)err;
@@ -284,9 +320,11 @@ hs_code hs__table_verify(const hs_env *env, hs_bytes table, const char *name, hs
 {
     source from = {env, table.data, table.size, name, err};
     handle meta, index;
-    hs_bytes entries;
+    block unused;
     hs_code code = open_table(&from, &meta, &index);
-    if (!code)
-        code = open_block(&from, meta, &entries);
+    if (code)
+        return code;
+    code = open_block(&from, meta, &unused);
+    close_block(&from, &unused);
     return code ? code : hs__table_read(env, table, name, ignore_entry, NULL, err);
 }

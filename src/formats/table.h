@@ -10,7 +10,8 @@
  *   data blocks, an empty meta-index block, the index block, the footer.
  *
  *   Block:   entries, restart offsets (4 bytes each), their number (4). Then, not counted in its size, a byte for the
- *            compression (0), and the masked CRC-32C of the block and that byte.
+ *            compression, and the masked CRC-32C of the block and that byte. 0: not compressed, as the writer has it. 1: the
+ *            block is a Snappy stream of these bytes, as some builds of TensorFlow write it.
  *   Entry:   varints: bytes shared with the previous key, other bytes of the key, bytes of the value; then these bytes of
  *            the key, and the value. Every 16th key shares nothing.
  *   Index:   an entry for each data block, in the order of the file. Key: not below the block's last key. Value: offset and
@@ -31,11 +32,13 @@ void hs__table_add(hs__table_writer *table, hs_bytes key, hs_bytes value);
 hs_code hs__table_finish(hs__table_writer *table, hs_error *err);
 
 /* Calls `visit` for each entry in order. Key and value are valid during the call. If `visit` fails, reading ends with its
- * code. `name` is the file's name, for messages. UNIMPLEMENTED: a block is compressed. DATA_LOSS: not a table. Overlapping
+ * code. `name` is the file's name, for messages. UNIMPLEMENTED: an unknown compression. DATA_LOSS: not a table. Overlapping
  * blocks and keys that share too many bytes are also DATA_LOSS, so that the work is proportional to the table's size. */
 typedef hs_code (*hs__table_visit)(void *user, hs_bytes key, hs_bytes value, hs_error *err);
 hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, hs__table_visit visit, void *user,
                        hs_error *err);
+/* Returns true if the file ends as a table does. */
+bool hs__ends_as_table(const hs_env *env, const char *path);
 /* Reads all blocks, including the unused meta-index, only to verify them. */
 hs_code hs__table_verify(const hs_env *env, hs_bytes table, const char *name, hs_error *err);
 

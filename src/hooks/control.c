@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L /* lstat, O_NOFOLLOW */
 #include <hooksess/hooks/control.h>
 
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/json_reader.h"
 #include "base/redirect_posix.h"
@@ -361,7 +362,7 @@ static void format_knob(const knob_state *knob, char *to, size_t room)
     else if (knob->knob.kind == HS_KNOB_BOOL)
         snprintf(to, room, "%s", value != 0 ? "true" : "false");
     else
-        snprintf(to, room, "%.16g", value);
+        hs__snprintf(to, room, "%.16g", value);
 }
 
 /* Checks a value against the knob's kind and limits. */
@@ -716,7 +717,7 @@ static bool set_pending(control *hook)
     for (size_t i = 0; i < hook->knobs.n; i++) {
         knob_state *knob = &hook->knobs.list[i];
         char order[LONGEST_NAME + 48];
-        snprintf(order, sizeof order, "set %s=%.16g", knob->name, knob->pending);
+        hs__snprintf(order, sizeof order, "set %s=%.16g", knob->name, knob->pending);
         bool is_set = knob->is_pending && set_knob(hook, knob, knob->pending, order);
         hook->changes[i] = (change){is_set, knob->pending};
         knob->is_pending = false;

@@ -3,6 +3,7 @@
 
 #include <hooksess/hooks/moving_average.h>
 
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
@@ -131,8 +132,8 @@ static void log_metrics(const pass *p)
     size_t used = 0;
     line[0] = '\0';
     for (size_t i = 0; hook->metrics[i] && used < sizeof line; i++)
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = %.6g", i ? ", " : "", hook->metrics[i],
-                                 hook->values[i]);
+        used += (size_t)hs__snprintf(line + used, sizeof line - used, "%s%s = %.6g", i ? ", " : "", hook->metrics[i],
+                                     hook->values[i]);
     if (hook->eval_op)
         snprintf(batches, sizeof batches, "%lld batch%s, ", (long long)p->batches, p->batches == 1 ? "" : "es");
     hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s: %s (%s%s)", (long long)p->step, hook->name, line, batches,

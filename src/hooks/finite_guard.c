@@ -6,6 +6,7 @@
 #include <hooksess/safetensors.h>
 #include <hooksess/session.h>
 
+#include "base/c_locale.h"
 #include "base/files.h"
 #include "hooks/finite_rollback.h"
 #include "hooks/finite_spike.h"
@@ -47,7 +48,7 @@ HS_PRINTF(2, 3) static void append(bounded_text *t, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(t->to + t->used, t->bytes - t->used, format, arguments);
+    int length = hs__vsnprintf(t->to + t->used, t->bytes - t->used, format, arguments);
     va_end(arguments);
     if (length > 0)
         t->used += (size_t)length < t->bytes - t->used ? (size_t)length : t->bytes - t->used - 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/finite_rollback.h"
 
+#include "base/c_locale.h"
 #include "base/files.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
@@ -240,7 +241,7 @@ static hs_code reduce_learning_rate(const hs__rollback *rollback, hs_raw_session
     if (code)
         return code;
     double now = before * pow(rollback->factor, (double)(rollback->count.rollbacks - rollback->restored.rollbacks));
-    snprintf(message, bytes, "; %.64s is %.6g instead of %.6g", rollback->learning_rate, now, before);
+    hs__snprintf(message, bytes, "; %.64s is %.6g instead of %.6g", rollback->learning_rate, now, before);
     return hs__number_write(&rollback->number, session, now, err);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/logging_tensor.h>
 
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
@@ -51,9 +52,9 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 }
 
 /* Tensors that are not real numbers are shown by type and shape. */
-static void append_value(char *line, size_t *used, const hs_tensor *value)
+static void append_value(char *line, size_t *used, const hs_tensor *value, const hs_env *env)
 {
-    hs_host_copy copy = {0};
+    hs_host_copy copy = {.env = env};
     hs_tensor host;
     size_t size = hs_dtype_size(value->dtype), n = size ? value->bytes / size : 0;
     char shape[HS_SHAPE_TEXT_SIZE];
@@ -70,7 +71,7 @@ static void append_value(char *line, size_t *used, const hs_tensor *value)
     const char *open = value->rank ? "[" : "", *close = value->rank ? n > SHOWN_ELEMENTS ? " ...]" : "]" : "";
     *used += (size_t)snprintf(line + *used, LINE - *used, "%s", open);
     for (size_t i = 0; i < n && i < SHOWN_ELEMENTS && *used < LINE; i++)
-        *used += (size_t)snprintf(line + *used, LINE - *used, i ? " %.9g" : "%.9g", hs_tensor_number(&host, i));
+        *used += (size_t)hs__snprintf(line + *used, LINE - *used, i ? " %.9g" : "%.9g", hs_tensor_number(&host, i));
     if (*used < LINE)
         *used += (size_t)snprintf(line + *used, LINE - *used, "%s", close);
     hs_host_copy_free(&copy);
@@ -100,7 +101,7 @@ static void log_values(const logging_tensor *hook, const hs_raw_session *session
         if (used < sizeof line && !hs_raw_session_is_computed(session, hook->tensors[i]))
             used += (size_t)snprintf(line + used, sizeof line - used, "not computed in this step");
         else if (used < sizeof line)
-            append_value(line, &used, hs_run_values_tensor(values, i));
+            append_value(line, &used, hs_run_values_tensor(values, i), hook->session_env);
     }
     if (elapsed)
         hs_log(hook->session_env, HS_LOG_INFO, "%s (%s)", line, hs__secs_text(secs, *elapsed));

@@ -2,6 +2,7 @@
 #include "hooks/metrics_row.h"
 
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "hooks/scalar_rows.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 
 /* The most bytes of a value with its separators. */
-enum { NUMBER = HS__JSON_DIGITS };
+enum { NUMBER = HS__NUMBER_TEXT };
 
 size_t hs__metrics_row_longest(const char *const *names)
 {
@@ -103,17 +104,15 @@ void hs__metrics_row_time(hs__metrics_row *row, int64_t ns)
 
 static void put_number(hs__metrics_row *row, double value, bool single)
 {
-    char text[HS__JSON_DIGITS];
-    if (isfinite(value)) {
-        hs__json_digits(text, value, single);
-        put_value(row, text);
-    } else if (isnan(value)) {
+    char text[HS__NUMBER_TEXT];
+    if (isfinite(value))
+        put_value(row, hs__real_text(text, value, single));
+    else if (isnan(value))
         put_value(row, row->json ? "\"NaN\"" : "nan");
-    } else if (value > 0) {
+    else if (value > 0)
         put_value(row, row->json ? "\"Infinity\"" : "inf");
-    } else {
+    else
         put_value(row, row->json ? "\"-Infinity\"" : "-inf");
-    }
 }
 
 static void put_unsigned(hs__metrics_row *row, uint64_t value)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/progress.h>
 
+#include "base/c_locale.h"
 #include "base/write_posix.h"
 #include "hooks/ranks.h"
 #include "hooks/scalar_rows.h"
@@ -187,7 +188,7 @@ static void HS_PRINTF(3, 4) append(char *text, size_t *used, const char *format,
 {
     va_list arguments;
     va_start(arguments, format);
-    int n = *used < TEXT ? vsnprintf(text + *used, TEXT - *used, format, arguments) : 0;
+    int n = *used < TEXT ? hs__vsnprintf(text + *used, TEXT - *used, format, arguments) : 0;
     va_end(arguments);
     *used += n > 0 ? (size_t)n : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/step_counter.h>
 
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
@@ -99,7 +100,8 @@ static void format_rates(const step_counter *hook, double rate, char *text, size
         used += snprintf(text + used, size - (size_t)used, ", %s %s/s", hs__rate_text(number, rate * hook->units_per_step),
                          hook->unit);
     if (hook->flops_per_step > 0 && (size_t)used < size)
-        snprintf(text + used, size - (size_t)used, ", MFU %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
+        hs__snprintf(text + used, size - (size_t)used, ", MFU %.3g %%",
+                     100 * rate * hook->flops_per_step / hook->peak_flops);
 }
 
 static hs_code write_events(const step_counter *hook, double rate, int64_t step, hs_error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/watchdog.h>
 
+#include "base/c_locale.h"
 #include "base/files.h"
 #include "base/json_writer.h"
 #include "hooks/make.h"
@@ -219,9 +220,9 @@ static void describe_limit(watchdog *w, hs_phase phase, char *text, size_t size)
 {
     double limit = limit_secs(w, phase);
     if (limit > w->floor_secs[phase])
-        snprintf(text, size, "%.4g s, %g times the longest duration so far", limit, w->factor);
+        hs__snprintf(text, size, "%.4g s, %g times the longest duration so far", limit, w->factor);
     else
-        snprintf(text, size, "%.4g s, the minimum for this phase", limit);
+        hs__snprintf(text, size, "%.4g s, the minimum for this phase", limit);
 }
 
 static void warn(watchdog *w, double secs)

@@ -5,6 +5,7 @@
 /* Resolves names, listens on addresses, publishes them and connects to them. */
 #include "replicas/group_tcp_address.h"
 
+#include "base/c_locale.h"
 #include "replicas/group_tcp_socket.h"
 
 #include <errno.h>
@@ -109,8 +110,12 @@ static hs_code resolve(const char *host, int port, address_set *set, hs_error *e
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *list;
     int result = getaddrinfo(host, NULL, &hints, &list);
-    if (result)
-        return hs_error_set(err, HS_UNAVAILABLE, "cannot resolve host '%s': %s", host, gai_strerror(result));
+    if (result) {
+        hs__c_locale locale = hs__c_locale_begin(); /* for gai_strerror */
+        hs_code code = hs_error_set(err, HS_UNAVAILABLE, "cannot resolve host '%s': %s", host, gai_strerror(result));
+        hs__c_locale_end(locale);
+        return code;
+    }
     for (const struct addrinfo *at = list; at; at = at->ai_next)
         add(set, at->ai_addr, port);
     freeaddrinfo(list);

@@ -2,6 +2,7 @@
 /* Collective calls over the data connections. */
 #include "replicas/group_tcp_collectives.h"
 
+#include "base/c_locale.h"
 #include "replicas/group_tcp_socket.h"
 
 #include <errno.h>
@@ -111,8 +112,8 @@ static hs_code time_out(call *c, const hs__tcp_link *link)
         missing = link->edge->rank;
         snprintf(list, sizeof list, "%d", (int)missing);
     }
-    snprintf(why, sizeof why, "rank %d has failed: it has not called %s within %g s; missing ranks: %s", (int)missing,
-             names[c->function], (double)(c->deadline - c->begin_ns) / 1e9, list);
+    hs__snprintf(why, sizeof why, "rank %d has failed: it has not called %s within %g s; missing ranks: %s", (int)missing,
+                 names[c->function], (double)(c->deadline - c->begin_ns) / 1e9, list);
     return hs__detector_fail_rank(c->d, missing, c->number, why, c->err);
 }
 

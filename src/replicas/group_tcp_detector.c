@@ -2,6 +2,7 @@
 /* The failure detector: its thread, notices and heartbeats. */
 #include "replicas/group_tcp_detector.h"
 
+#include "base/c_locale.h"
 #include "base/thread.h"
 #include "replicas/group_tcp_socket.h"
 
@@ -105,8 +106,8 @@ static void record(hs__tcp_detector *d, int32_t rank, bool failed, uint64_t call
 static void describe_loss(const hs__tcp_detector *d, const hs__tcp_link *link, char text[HS_MESSAGE_SIZE])
 {
     if (link->frozen)
-        snprintf(text, HS_MESSAGE_SIZE, "rank %d (%s) has failed: it has not responded for %g s", (int)link->edge->rank,
-                 link->edge->host, (double)d->detector_ns / 1e9);
+        hs__snprintf(text, HS_MESSAGE_SIZE, "rank %d (%s) has failed: it has not responded for %g s", (int)link->edge->rank,
+                     link->edge->host, (double)d->detector_ns / 1e9);
     else
         snprintf(text, HS_MESSAGE_SIZE, "rank %d (%s) has failed: its connection has ended", (int)link->edge->rank,
                  link->edge->host);

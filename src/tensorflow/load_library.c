@@ -2,6 +2,8 @@
 /* Loads TensorFlow's library, and discards the log output of the load. */
 #include "tensorflow/tf_api.h"
 
+#include "base/c_locale.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -92,9 +94,11 @@ hs_code hs__tf_load(hs__tf_api *api, const hs_tensorflow_options *options, hs_er
         return code;
     pthread_mutex_lock(&loading);
     void *library = load_quietly(path, fallback, options->show_log);
+    hs__c_locale locale = hs__c_locale_begin(); /* for dlerror */
     if (!library)
         code = hs_error_set(err, HS_NOT_FOUND, "cannot load TensorFlow's library%s: %s",
                             fallback || (options->library && *options->library) ? "" : " from TENSORFLOW_ROOT", dlerror());
+    hs__c_locale_end(locale);
     pthread_mutex_unlock(&loading);
     hs__free(options->env, path);
     if (code)

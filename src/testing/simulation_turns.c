@@ -2,6 +2,8 @@
 /* Schedules the ranks of a simulation, and handles deadlocks and failures of ranks. */
 #include "testing/simulation.h"
 
+#include "base/c_locale.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -138,7 +140,7 @@ static void append(char text[HS_MESSAGE_SIZE], const char *format, ...)
     size_t used = strlen(text);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text + used, HS_MESSAGE_SIZE - used, format, arguments);
+    hs__vsnprintf(text + used, HS_MESSAGE_SIZE - used, format, arguments);
     va_end(arguments);
 }
 

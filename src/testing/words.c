@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "testing/words.h"
 
+#include "base/c_locale.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -47,9 +49,9 @@ void hs__words_add(hs__words *words, const char *format, ...)
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    int length = hs__vsnprintf(NULL, 0, format, arguments);
     if (length >= 0 && hs__words_reserve(words, (size_t)length)) {
-        vsnprintf(words->text + words->length, (size_t)length + 1, format, again);
+        hs__vsnprintf(words->text + words->length, (size_t)length + 1, format, again);
         words->length += (size_t)length;
     }
     va_end(again);

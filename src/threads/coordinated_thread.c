@@ -2,6 +2,7 @@
 /* Threads of a coordinator: start, registration, the error of the thread; joining them. */
 #include "threads/coordinated_thread.h"
 
+#include "base/c_locale.h"
 #include "base/thread.h"
 #include "threads/coordinator_inside.h"
 
@@ -561,7 +562,7 @@ static void log_waiting(const joining *j)
 {
     char names[800] = "", limit[64] = "";
     if (j->options.stop_grace_secs < 1e9)
-        snprintf(limit, sizeof limit, " up to %g s", j->options.stop_grace_secs);
+        hs__snprintf(limit, sizeof limit, " up to %g s", j->options.stop_grace_secs);
     if (name_stragglers(j, names, sizeof names))
         hs_log(&j->coordinator->env, HS_LOG_INFO, "stop requested; waiting%s for these threads: %s", limit, names);
 }

@@ -7,6 +7,7 @@
 #include "output.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,53 +17,91 @@
 typedef struct {
     const char *run;
     char *tag;
+    size_t index;   /* of its series */
+    size_t *starts; /* for each point, the number of STARTs that the run has before it */
 } source;
 
 typedef struct {
     const char *pattern;
     int64_t from, to;
     series *series;
-    source *sources; /* of the series */
-    size_t n, first; /* first: of the run that is read */
+    source **sources; /* of the series */
+    size_t n, capacity;
+    /* Of the run that is read: */
+    size_t first;   /* index of its first source */
+    void *tree;     /* its sources, by tag */
+    double *starts; /* the steps of its STARTs */
+    size_t n_starts, starts_capacity;
 } plot;
 
 /* Reading. */
 
-static series *series_of(plot *p, const char *run, hs_string tag)
+static int by_tag(const void *a, const void *b)
 {
-    char *text = text_of(tag);
-    for (size_t i = p->first; i < p->n; i++)
-        if (strcmp(p->sources[i].tag, text) == 0) {
-            free(text);
-            return &p->series[i];
-        }
-    p->series = must_allocate(p->series, p->n + 1, sizeof *p->series);
-    p->sources = must_allocate(p->sources, p->n + 1, sizeof *p->sources);
-    p->sources[p->n] = (source){run, text};
-    p->series[p->n] = (series){.label = NULL};
-    return &p->series[p->n++];
+    return strcmp(((const source *)a)->tag, ((const source *)b)->tag);
 }
 
-static void add_point(series *to, int64_t step, double value)
+static size_t grown(size_t capacity)
 {
+    return 2 * capacity + 8;
+}
+
+static source *source_of(plot *p, const char *run, hs_string tag)
+{
+    char *text = text_of(tag);
+    source **found = tfind(&(source){.tag = text}, &p->tree, by_tag);
+    if (found) {
+        free(text);
+        return *found;
+    }
+    if (p->n == p->capacity) {
+        p->capacity = grown(p->capacity);
+        p->series = must_allocate(p->series, p->capacity, sizeof *p->series);
+        p->sources = must_allocate(p->sources, p->capacity, sizeof(source *));
+    }
+    source *made = p->sources[p->n] = must_allocate(NULL, 1, sizeof *made);
+    *made = (source){run, text, p->n, NULL};
+    p->series[p->n++] = (series){.label = NULL};
+    must_add(made, &p->tree, by_tag);
+    return made;
+}
+
+static void add_point(plot *p, source *of, int64_t step, double value)
+{
+    series *to = &p->series[of->index];
     if (to->n == to->capacity) {
-        to->capacity = 2 * to->capacity + 64;
+        to->capacity = grown(to->capacity);
         to->x = must_allocate(to->x, to->capacity, sizeof *to->x);
         to->y = must_allocate(to->y, to->capacity, sizeof *to->y);
+        of->starts = must_allocate(of->starts, to->capacity, sizeof *of->starts);
     }
     to->x[to->n] = (double)step;
-    to->y[to->n++] = value;
+    to->y[to->n] = value;
+    of->starts[to->n++] = p->n_starts;
+}
+
+static void add_start(plot *p, int64_t step)
+{
+    if (p->n_starts == p->starts_capacity) {
+        p->starts_capacity = grown(p->starts_capacity);
+        p->starts = must_allocate(p->starts, p->starts_capacity, sizeof *p->starts);
+    }
+    p->starts[p->n_starts++] = (double)step;
 }
 
 /* A run that restarts writes a START, and repeats the steps from that step on. TensorBoard drops the earlier points as
- * well. */
-static void drop_from(plot *p, int64_t step)
+ * well. All STARTs together take one pass: a point stays if its step is below those of all STARTs behind it. */
+static void drop_repeated(plot *p)
 {
+    for (size_t i = p->n_starts; i-- > 1;) /* now each is the lowest of it and those behind it */
+        if (p->starts[i] < p->starts[i - 1])
+            p->starts[i - 1] = p->starts[i];
     for (size_t i = p->first; i < p->n; i++) {
         series *of = &p->series[i];
+        const size_t *starts = p->sources[i]->starts;
         size_t left = 0;
         for (size_t k = 0; k < of->n; k++)
-            if (of->x[k] < (double)step) {
+            if (starts[k] == p->n_starts || of->x[k] < p->starts[starts[k]]) {
                 of->x[left] = of->x[k];
                 of->y[left++] = of->y[k];
             }
@@ -73,12 +112,12 @@ static void drop_from(plot *p, int64_t step)
 static void add_event(plot *p, const char *run, const hs_event *event)
 {
     if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START)
-        drop_from(p, event->step);
+        add_start(p, event->step);
     if (event->kind != HS_EVENT_SUMMARY || event->step < p->from || event->step > p->to)
         return;
     for (size_t i = 0; i < event->n_values; i++)
         if (event->values[i].has_scalar && is_wanted_tag(p->pattern, event->values[i].tag))
-            add_point(series_of(p, run, event->values[i].tag), event->step, event->values[i].scalar);
+            add_point(p, source_of(p, run, event->values[i].tag), event->step, event->values[i].scalar);
 }
 
 static int read_run(plot *p, const char *run)
@@ -86,11 +125,15 @@ static int read_run(plot *p, const char *run)
     events of = {.damaged = NULL};
     const hs_event *event;
     p->first = p->n;
+    p->n_starts = 0;
     if (!open_events(&of, run))
         return TROUBLE;
     while (next_event(&of, &event))
         add_event(p, run, event);
     close_events(&of);
+    drop_repeated(p);
+    for (size_t i = p->first; i < p->n; i++)
+        tdelete(p->sources[i], &p->tree, by_tag);
     if (p->n > p->first)
         return events_status(&of);
     say("%s: contains no scalar '%s'; list its tags: hooksess events ls", run, p->pattern);
@@ -102,9 +145,9 @@ static void make_labels(plot *p)
 {
     bool several = false;
     for (size_t i = 1; i < p->n; i++)
-        several = several || strcmp(p->sources[i].tag, p->sources[0].tag) != 0;
+        several = several || strcmp(p->sources[i]->tag, p->sources[0]->tag) != 0;
     for (size_t i = 0; i < p->n; i++) {
-        const char *run = p->sources[i].run, *tag = several ? p->sources[i].tag : "";
+        const char *run = p->sources[i]->run, *tag = several ? p->sources[i]->tag : "";
         size_t bytes = strlen(run) + strlen(tag) + 3;
         p->series[i].label = must_allocate(NULL, bytes, 1);
         snprintf(p->series[i].label, bytes, "%s%s%s", run, several ? ": " : "", tag);
@@ -120,8 +163,8 @@ static void write_json(const plot *p)
     for (size_t i = 0; i < p->n && output_works(); i++) {
         const series *values = &p->series[i];
         hs__json_open(&out, NULL, '{');
-        hs__json_put_text(&out, "run", p->sources[i].run);
-        hs__json_put_text(&out, "tag", p->sources[i].tag);
+        hs__json_put_text(&out, "run", p->sources[i]->run);
+        hs__json_put_text(&out, "tag", p->sources[i]->tag);
         hs__json_open(&out, "steps", '[');
         for (size_t k = 0; k < values->n; k++)
             js_number(&out, NULL, (long double)values->x[k], true);
@@ -204,13 +247,16 @@ static int show(plot *p, const struct call *call)
 static void free_plot(plot *p)
 {
     for (size_t i = 0; i < p->n; i++) {
-        free(p->sources[i].tag);
+        free(p->sources[i]->tag);
+        free(p->sources[i]->starts);
+        free(p->sources[i]);
         free(p->series[i].label);
         free(p->series[i].x);
         free(p->series[i].y);
     }
     free(p->sources);
     free(p->series);
+    free(p->starts);
 }
 
 int events_plot(const struct call *call)

@@ -237,6 +237,29 @@ static void a_dequeued_element_is_valid_until_the_next_dequeue(void **state)
     assert_int_equal(*given, 3);
 }
 
+static hs_code halt(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)op;
+    return hs_error_set(err, HS_STOP, "halt");
+}
+
+static void the_element_of_a_stopped_run_is_dequeued_again(void **state)
+{
+    bare *b = *state;
+    counter c = COUNTER(9);
+    queued_add(b, &c, 4);
+    hs_graph_op(b->graph, .name = "halt", .run = halt, .control_inputs = HS_NAMES("q/dequeue"));
+    bare_open(b);
+    queued_enqueue(b, 2);
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(bare_run(b, HS_NAMES("halt"), NULL, NULL), HS_STOP);
+        assert_int_equal(queued_size(b), 3 - i);
+        assert_int_equal(queued_dequeue(b), i);
+    }
+    queued_enqueue(b, 1);
+    assert_int_equal(queued_dequeue(b), 3);
+}
+
 static void each_session_has_a_private_queue(void **state)
 {
     bare *b = *state;
@@ -462,6 +485,7 @@ int main(void)
         test(an_unset_component_is_an_error),
         test(a_component_that_does_not_fit_is_refused),
         test(a_dequeued_element_is_valid_until_the_next_dequeue),
+        test(the_element_of_a_stopped_run_is_dequeued_again),
         test(each_session_has_a_private_queue),
         test(the_graph_def_names_the_ops),
         threaded(a_thread_fills_what_the_session_consumes),

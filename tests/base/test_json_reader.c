@@ -377,10 +377,10 @@ static void numbers_are_parsed(void **state)
 static void the_locale_does_not_matter(void **state)
 {
     (void)state;
-    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8"))
-        test_skip("no locale with a decimal comma is installed");
+    if (!test_use_comma())
+        test_skip("localedef is missing");
     check_numbers();
-    setlocale(LC_NUMERIC, "C");
+    setlocale(LC_ALL, "C");
 }
 
 int main(void)

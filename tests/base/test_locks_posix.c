@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks of files: shared by the holds of one process, exclusive between processes, not inherited by children. */
+#define _GNU_SOURCE /* syscall, setgroups */
 #ifdef __SANITIZE_THREAD__
-#define _GNU_SOURCE /* syscall */
 #include <sys/syscall.h>
 #endif
 #include "support/test.h"
@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -642,6 +644,112 @@ static void a_claim_is_not_inherited(void **state)
     close(from.released[1]);
 }
 
+/* The permissions of the file that is made for a lock in a directory with these. */
+static mode_t mode_in(mode_t of_directory)
+{
+    struct stat found;
+    assert_int_equal(chmod(directory, of_directory), 0);
+    fs->unlock(NULL, hold("a"));
+    assert_int_equal(stat(in("a"), &found), 0);
+    assert_int_equal(unlink(in("a")), 0);
+    return found.st_mode & 0777;
+}
+
+static void who_may_write_to_the_directory_may_lock_its_files(void **state)
+{
+    (void)state;
+    mode_t before = umask(077);
+    assert_int_equal(mode_in(0700), 0600);
+    assert_int_equal(mode_in(0755), 0644);
+    assert_int_equal(mode_in(02775), 0664);
+    assert_int_equal(mode_in(01777), 0666);
+    umask(before);
+}
+
+static void an_existing_file_keeps_its_permissions(void **state)
+{
+    (void)state;
+    struct stat found;
+    test_write_file(in("a"), "", 0);
+    assert_int_equal(chmod(in("a"), 0640), 0);
+    fs->unlock(NULL, hold("a"));
+    assert_int_equal(stat(in("a"), &found), 0);
+    assert_int_equal(found.st_mode & 0777, 0640);
+}
+
+static void a_lock_in_the_current_directory_has_its_permissions(void **state)
+{
+    (void)state;
+    struct stat found;
+    void *lock = NULL;
+    char before[PATH_MAX];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chmod(directory, 0777), 0);
+    assert_int_equal(chdir(directory), 0);
+    hs_code code = fs->lock(NULL, "a", &lock, &err);
+    int result = stat("a", &found);
+    assert_int_equal(chdir(before), 0);
+    assert_ok(code, &err);
+    assert_int_equal(result, 0);
+    assert_int_equal(found.st_mode & 0777, 0666);
+    fs->unlock(NULL, lock);
+}
+
+/* Gives the directory another group than the user's first. False: the user has only one. */
+static bool change_group(gid_t *group)
+{
+    gid_t groups[64] = {65534}; /* root may give it any group */
+    int n = geteuid() == 0 ? 1 : getgroups(64, groups), i = 0;
+    while (i < n && groups[i] == getegid())
+        i++;
+    if (i >= n)
+        return false;
+    *group = groups[i];
+    return chown(directory, (uid_t)-1, *group) == 0;
+}
+
+static void the_group_of_the_directory_may_lock_its_files(void **state)
+{
+    (void)state;
+    struct stat found;
+    gid_t group;
+    if (!change_group(&group))
+        test_skip("the user has only one group");
+    assert_int_equal(chmod(directory, 0770), 0);
+    fs->unlock(NULL, hold("a"));
+    assert_int_equal(stat(in("a"), &found), 0);
+    assert_int_equal(found.st_gid, group);
+    assert_int_equal(found.st_mode & 0777, 0660);
+}
+
+enum { NOT_ROOT = 2 };
+
+static int hold_as_another_user(void *user)
+{
+    void *lock = NULL;
+    (void)user;
+    if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
+        return NOT_ROOT;
+    return fs->lock(NULL, in("a"), &lock, &err) != HS_OK;
+}
+
+static void another_user_can_lock_after_this_one(void **state)
+{
+    (void)state;
+    struct stat found;
+    assert_int_equal(chmod(directory, 0757), 0);
+    fs->unlock(NULL, hold("a"));
+    int result = test_in_child(hold_as_another_user, NULL);
+    if (result == NOT_ROOT)
+        test_skip("only root can become another user");
+    assert_int_equal(result, 0);
+    assert_int_equal(unlink(in("a")), 0);
+    assert_int_equal(test_in_child(hold_as_another_user, NULL), 0); /* a user who is not in the directory's group */
+    assert_int_equal(stat(in("a"), &found), 0);
+    assert_int_equal(found.st_uid, 65534);
+    assert_int_equal(found.st_mode & 0777, 0666);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -669,6 +777,11 @@ int main(void)
         TEST(a_claimed_file_is_not_shared),
         TEST(a_renewed_claim_stays),
         TEST(a_claim_is_not_inherited),
+        TEST(who_may_write_to_the_directory_may_lock_its_files),
+        TEST(an_existing_file_keeps_its_permissions),
+        TEST(a_lock_in_the_current_directory_has_its_permissions),
+        TEST(the_group_of_the_directory_may_lock_its_files),
+        TEST(another_user_can_lock_after_this_one),
         TEST(threads_lock_and_unlock_concurrently),
         TEST(threads_do_not_release_a_hold),
         TEST(a_child_of_busy_threads_does_not_hang),

@@ -68,6 +68,30 @@ static void death_gives_it_up(void **state)
     save_at(f, 1);
 }
 
+static int continue_as_another_user(void *user)
+{
+    fixture *f = user;
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
+    if (setgid(65534) != 0 || setuid(65534) != 0)
+        return 2;
+    if (restart(f) != HS_OK || f->m.step != 1)
+        return 1;
+    save_at(f, 2);
+    return !has_file(f, 2, "index");
+}
+
+static void another_user_continues_in_a_directory_that_both_may_write_to(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(chmod(f->directory, 0777), 0);
+    save_at(f, 1);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options)); /* gives it up */
+    int result = test_in_child(continue_as_another_user, f);
+    if (result == 2)
+        test_skip("only root can become another user");
+    assert_int_equal(result, 0);
+}
+
 static void freeing_the_saver_gives_it_up(void **state)
 {
     fixture *f = *state;
@@ -603,6 +627,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(another_process_is_named),
         with_fixture(death_gives_it_up),
+        with_fixture(another_user_continues_in_a_directory_that_both_may_write_to),
         with_fixture(freeing_the_saver_gives_it_up),
         with_fixture(another_saver_that_goes_leaves_the_hold),
         with_fixture(merging_leaves_the_hold),

@@ -193,6 +193,7 @@ static void then_the_log_warns_once(void **state)
     assert_contains(f->t.log,
                     "model.ckpt-1' has the variable 'moments', but no provider loads it; later checkpoints omit it");
     assert_int_equal(times_logged(f, "no provider loads"), 1);
+    assert_lacks(f->t.log, "no variable of the program uses");
     save_at(f, 2);
     assert_false(has_tensor(f, 2, "moments"));
     float moments[N] = {0};

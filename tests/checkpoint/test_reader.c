@@ -3,6 +3,7 @@
 #include "checkpoint/model.h"
 
 #include "formats/bundle.h"
+#include "formats/packed.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -57,6 +58,55 @@ static void a_tensor_is_found_and_read(void **state)
     assert_ok(hs_checkpoint_read(reader, "bias", bias, sizeof bias, &f->err), &f->err);
     assert_memory_equal(bias, f->m.bias, sizeof bias);
     hs_checkpoint_close(reader);
+}
+
+static void tb_028s_an_index_may_be_compressed(void **state)
+{
+    fixture *f = *state;
+    double bias[2];
+    save_at(f, 4);
+    pack_index(file_of(f, 4, "index"));
+    hs_checkpoint_reader *reader = open_at(f, 4);
+    assert_ok(hs_checkpoint_read(reader, "bias", bias, sizeof bias, &f->err), &f->err);
+    assert_memory_equal(bias, f->m.bias, sizeof bias);
+    assert_ok(hs_checkpoint_verify(reader, NULL, &f->err), &f->err);
+    hs_checkpoint_close(reader);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 4));
+}
+
+static void a_checkpoint_of_tensorflows_format_v1_is_named(void **state)
+{
+    fixture *f = *state;
+    const char *sharded = test_path(f->directory, "model.ckpt-4-\?\?\?\?\?-of-00002");
+    save_at(f, 4);
+    assert_int_equal(rename(file_of(f, 4, "index"), file_of(f, 4, NULL)), 0); /* both formats are tables */
+    assert_null(hs_checkpoint_open(&f->t.env, file_of(f, 4, NULL), &f->err));
+    assert_says(&f->err, HS_UNIMPLEMENTED, "model.ckpt-4' is a checkpoint in format V1 of TensorFlow");
+    assert_null(hs_checkpoint_open(&f->t.env, sharded, &f->err));
+    assert_says(&f->err, HS_NOT_FOUND, "No such file");
+    assert_fails(restore_newest(f), HS_DATA_LOSS, &f->err, "format V1");
+    assert_null(hs_checkpoint_latest(&f->t.env, f->directory, NULL, &f->err));
+    assert_contains(f->t.log, "model.ckpt-4' as the newest checkpoint, but it has format V1 of TensorFlow");
+    assert_int_equal(rename(file_of(f, 4, NULL), test_path(f->directory, "model.ckpt-4-00000-of-00002")), 0);
+    assert_null(hs_checkpoint_open(&f->t.env, sharded, &f->err));
+    assert_says(&f->err, HS_UNIMPLEMENTED, "-of-00002' is a checkpoint in format V1 of TensorFlow");
+}
+
+static void other_files_without_an_index_are_not_found(void **state)
+{
+    fixture *f = *state;
+    static const char text[60] = "text";
+    save_at(f, 4);
+    assert_null(hs_checkpoint_open(&f->t.env, file_of(f, 4, "index"), &f->err));
+    assert_says(&f->err, HS_NOT_FOUND, "not the prefix of a checkpoint");
+    for (size_t bytes = 0; bytes <= sizeof text; bytes += sizeof text / 2) {
+        test_write_file(file_of(f, 5, NULL), text, bytes);
+        assert_null(hs_checkpoint_open(&f->t.env, file_of(f, 5, NULL), &f->err));
+        assert_says(&f->err, HS_NOT_FOUND, "model.ckpt-5.index: No such file");
+    }
+    assert_null(hs_checkpoint_open(&f->t.env, f->directory, &f->err));
+    assert_int_equal(f->err.code, HS_NOT_FOUND);
 }
 
 static void sa_030_a_tensor_that_is_not_there(void **state)
@@ -222,6 +272,9 @@ int main(void)
         with_fixture(tensors_are_listed_by_name),
         with_fixture(a_tensor_is_described),
         with_fixture(a_tensor_is_found_and_read),
+        with_fixture(tb_028s_an_index_may_be_compressed),
+        with_fixture(a_checkpoint_of_tensorflows_format_v1_is_named),
+        with_fixture(other_files_without_an_index_are_not_found),
         with_fixture(sa_030_a_tensor_that_is_not_there),
         with_fixture(the_size_must_be_right),
         with_fixture(sa_031_a_missing_checkpoint),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module saver background overlap directory nonfinite partial retention restore newest state round_trip reader kill
+foreach(module saver background overlap directory nonfinite partial retention restore newest state round_trip kill
                graph_file verify rows directories saver_directories moving plain_bytes large_state second_read)
   hooksess_test(checkpoint ${module} checkpoint/model.c)
 endforeach()
-foreach(module state_identity late_state late_variable)
+foreach(module state_identity late_state late_variable unused_tensors)
   hooksess_test(checkpoint ${module} checkpoint/model.c checkpoint/cell.c)
 endforeach()
 foreach(module durability faults graph_saver manage state_file wordless_files)
@@ -13,6 +13,7 @@ hooksess_test(checkpoint unreadable checkpoint/model.c checkpoint/managed.c base
 foreach(module crash crash_rollback crash_shards damage disk_faults)
   hooksess_test(checkpoint ${module} checkpoint/machine.c checkpoint/model.c)
 endforeach()
+hooksess_test(checkpoint reader checkpoint/model.c formats/packed.c)
 hooksess_test(checkpoint large_restore checkpoint/model.c)
 hooksess_test(checkpoint state_copy checkpoint/model.c checkpoint/cell.c checkpoint/wall.c)
 foreach(module shards shards_faults)

@@ -2,6 +2,7 @@
 foreach(module IN ITEMS training_session training_saves)
   hooksess_test(drivers ${module} drivers/trained.c hooks/stage.c summary/events.c checkpoint/model.c)
 endforeach()
+hooksess_test(drivers locale)
 hooksess_test(drivers lost_output checkpoint/model.c)
 hooksess_test(drivers training_roles hooks/stage.c summary/events.c)
 hooksess_test(drivers planted_files hooks/poisoned.c hooks/stage.c)

@@ -56,9 +56,5 @@ static hs_code read_bytes(const void *data, size_t bytes)
 
 hs_code read_exactly(size_t bytes)
 {
-    unsigned char *exact = malloc(bytes ? bytes : 1);
-    memcpy(exact, file.data, bytes);
-    hs_code code = read_bytes(exact, bytes);
-    free(exact);
-    return code;
+    return read_bytes(test_before_guard(file.data, bytes), bytes);
 }

@@ -27,7 +27,7 @@ int tear_down(void **state);
 
 void add(const char *key, const char *value);
 void finish(void);
-/* Reads the first bytes of the file from a block of exactly that size, so that the sanitizer finds a read beyond it. */
+/* Reads the first bytes of the file. A read beyond them ends the program. */
 hs_code read_exactly(size_t bytes);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/packed.h"
 #include "formats/tables.h"
 
 #include "base/crc32c.h"
@@ -189,6 +190,33 @@ static void several_blocks_come_back(void **state)
     }
 }
 
+/* Replaces the file's blocks by compressed ones. */
+static void compress(void)
+{
+    hs__buffer packed;
+    hs__buffer_init(&packed, &t.env);
+    pack_table((hs_bytes){file.data, file.size}, &packed);
+    hs__buffer_free(&file);
+    file = packed;
+}
+
+static void tb_028s_compressed_blocks_are_read(void **state)
+{
+    (void)state;
+    a_megabyte();
+    assert_ok(read_exactly(file.size), &err);
+    hs__buffer expected = seen.bytes;
+    hs__buffer_init(&seen.bytes, &t.env);
+    compress();
+    assert_true(file.size < expected.size / 10);
+    assert_ok(read_exactly(file.size), &err);
+    assert_int_equal(seen.n, 1000);
+    assert_int_equal(seen.bytes.size, expected.size);
+    assert_memory_equal(seen.bytes.data, expected.data, expected.size);
+    assert_ok(hs__table_verify(&t.env, (hs_bytes){file.data, file.size}, "file", &err), &err);
+    hs__buffer_free(&expected);
+}
+
 static void a_table_may_be_empty(void **state)
 {
     (void)state;
@@ -287,6 +315,8 @@ static void every_allocation_may_fail(void **state)
     test_each_allocation(write_table, NULL);
     a_megabyte();
     test_each_allocation(read_table, NULL);
+    compress();
+    test_each_allocation(read_table, NULL);
 }
 
 int main(void)
@@ -299,6 +329,7 @@ int main(void)
         TEST(tb_028s_keys_share_their_prefix),
         TEST(tb_028s_every_sixteenth_key_shares_nothing),
         TEST(tb_028s_blocks_end_at_a_quarter_of_a_mebibyte),
+        TEST(tb_028s_compressed_blocks_are_read),
         TEST(index_keys_lie_between_the_blocks),
         TEST(several_blocks_come_back),
         TEST(a_table_may_be_empty),

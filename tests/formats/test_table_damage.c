@@ -136,12 +136,50 @@ static void tables_made_by_hand_are_read(void **state)
     assert_memory_equal(seen.bytes.data, "\1a\1b\2ac\1d", 9);
 }
 
-static void tb_028s_a_compressed_block_is_unimplemented(void **state)
+static void other_compressions_are_unimplemented(void **state)
 {
     (void)state;
     finish();
-    make_table("\0\1\1ab", 5, 1, 1);
-    assert_refused(HS_UNIMPLEMENTED, "compressed (type 1)");
+    make_table("\0\1\1ab", 5, 1, 2);
+    assert_refused(HS_UNIMPLEMENTED, "the block at byte 0 has compression type 2");
+}
+
+/* A table of one block, whose bytes are these, with a right checksum. */
+static void make_compressed(const void *packed, size_t bytes)
+{
+    unsigned char index[] = {0, 1, 2, 'z', 0, (unsigned char)bytes};
+    hs__buffer_clear(&file);
+    hs__buffer_append(&file, packed, bytes);
+    hs__buffer_append(&file, "\1", 1);
+    hs__buffer_fixed32(&file, hs__crc32c_mask(hs__crc32c(0, file.data, file.size)));
+    put_block(index, sizeof index, 1, 0);
+    put_footer(data_offset, data_size);
+}
+
+static void invalid_compressed_blocks_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *why;
+    } rows[] = {
+        {"\15\60\0\1\1ab\0\0\0\0\1\0\0\0", 15, NULL}, /* 13 bytes, a literal of 13 */
+        {"\14\60\0\1\1ab\0\0\0\0\1\0\0\0", 15, "invalid Snappy data in the block at byte 0"},
+        {"\15\60\0\1\1ab\0\0\0\0\1\0\0", 14, "invalid Snappy data in the block at byte 0"},
+        {"\377\377\377\377\17\0a", 7, "invalid Snappy data in the block at byte 0"},
+        {"\15\60\0\1\1ab\0\0\0\0\3\0\0\0", 15, "too many restarts in the block at byte 0"},
+        {"\3\10abcd", 5, "too many restarts in the block at byte 0"},
+        {"\15\60\0\1\2ab\0\0\0\0\1\0\0\0", 15, "invalid entry in the block at byte 0"},
+    };
+    finish();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        make_compressed(rows[i].bytes, rows[i].n);
+        if (rows[i].why)
+            assert_refused(HS_DATA_LOSS, rows[i].why);
+        else
+            assert_ok(read_exactly(file.size), &err);
+    }
 }
 
 static void invalid_entries_are_refused(void **state)
@@ -347,7 +385,8 @@ int main(void)
         TEST(tb_044s_short_files_and_other_files_are_not_tables),
         TEST(every_flipped_bit_is_found_or_harmless),
         TEST(tables_made_by_hand_are_read),
-        TEST(tb_028s_a_compressed_block_is_unimplemented),
+        TEST(other_compressions_are_unimplemented),
+        TEST(invalid_compressed_blocks_are_refused),
         TEST(invalid_entries_are_refused),
         TEST(invalid_numbers_of_restarts_are_refused),
         TEST(handles_beyond_the_file_are_refused),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/stage.h"
 
+#include "base/c_locale.h"
+
 /* The script has a tensor that is always 42. */
 static const double forty_two = 42;
 
@@ -127,7 +129,7 @@ static void bh_016_every_second_and_at_the_end(void **state)
 
 static void qqq(void *user, const hs_run_values *values, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s=%.1f", (const char *)user, hs_run_values_number(values, 0));
+    hs__snprintf(text, bytes, "%s=%.1f", (const char *)user, hs_run_values_number(values, 0));
 }
 
 static void bh_017_a_formatter_makes_the_line(void **state)

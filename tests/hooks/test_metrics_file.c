@@ -185,6 +185,30 @@ static void a_row_has_step_time_tensors_and_new_metrics(void **state)
                         "{\"step\":11,\"wall_time\":1700000007.250,\"loss\":0.25,\"accuracy\":0.91}\n");
 }
 
+static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(host, device, bytes);
+    return HS_OK;
+}
+
+static void a_number_on_a_device_is_copied(void **state)
+{
+    stage *s = *state;
+    const float number = 2.5;
+    const hs_memory memory = HS_INIT(hs_memory, .to_host = to_host);
+    hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &number);
+    loss.memory = &memory;
+    assert_ok(hs_script_constant(s->script, "loss", &loss), &s->err);
+    stage_open(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 1,
+                                  .no_wall_time = true, .env = &s->t.env));
+    stage_run(s, "train", 1, 0);
+    stage_close(s);
+    char *text = test_read_file(test_path(s->directory, "x.csv"), NULL);
+    assert_string_equal(text, "step,loss\n1,2.5\n");
+    free(text);
+}
+
 static void a_tensor_with_several_elements_is_refused(void **state)
 {
     stage *s = *state;
@@ -544,6 +568,7 @@ int main(void)
         with_stage(a_json_file_has_an_object_a_line),
         with_stage(the_time_is_in_thousandths_since_1970),
         with_stage(a_row_has_step_time_tensors_and_new_metrics),
+        with_stage(a_number_on_a_device_is_copied),
         with_stage(a_tensor_with_several_elements_is_refused),
         with_stage(an_unknown_tensor_is_refused_at_the_opening),
         with_stage(a_resumed_csv_file_is_that_of_a_whole_run),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/test.h"
 
+#include "base/c_locale.h"
+
 #include "hooks/metrics_row.h"
 #include "hooks/scalar_rows.h"
 
@@ -30,6 +32,7 @@ static void numbers_read_back_the_same(void **state)
     static const double doubles[] = {0.1, 1.0 / 3, 1e308, 5e-324, -0.0, 123456789012345680.0, 2.2250738585072014e-308};
     static const float floats[] = {0.1F, 1.0F / 3, 3.4028235e38F, 1.4e-45F, 16777216, 8.5e-9F};
     own_row o;
+    hs__c_locale locale = hs__c_locale_begin();
     (void)state;
     for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) {
         double back = strtod(written(&o, false, HS_DOUBLE, &doubles[i]), NULL);
@@ -39,6 +42,7 @@ static void numbers_read_back_the_same(void **state)
         float back = strtof(written(&o, false, HS_FLOAT, &floats[i]), NULL);
         assert_memory_equal(&back, &floats[i], sizeof back);
     }
+    hs__c_locale_end(locale);
     assert_string_equal(written(&o, false, HS_FLOAT, &floats[0]), "0.1");
 }
 

@@ -178,6 +178,30 @@ static void a_value_is_set_before_each_step(void **state)
     assert_lacks(o->t.log, "was changed");
 }
 
+static hs_code copy(void *user, void *to, const void *from, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(to, from, bytes);
+    return HS_OK;
+}
+
+static void a_number_on_a_device_is_set(void **state)
+{
+    own *o = *state;
+    double number = -1;
+    const hs_memory memory = HS_INIT(hs_memory, .to_host = copy, .from_host = copy);
+    const hs_variable_def rate =
+        HS_INIT(hs_variable_def, .name = "rate", .dtype = HS_DOUBLE, .data = &number, .memory = &memory);
+    hs_graph_add_variable(o->graph, &rate);
+    own_open(o, NULL, HS_HOOKS(hs_schedule_hook(&fall)), 1);
+    for (int64_t step = 0; step < STEPS; step++) {
+        assert_true(hs_step_begin(o->session));
+        close_to(number, hs_schedule_value(&fall, step));
+        assert_int_equal(hs_step_end(o->session), HS_OK);
+    }
+    assert_int_equal(own_close(o)->error.code, HS_OK);
+}
+
 /* Trains, each step in a new session if `restarts`. The program multiplies the number before one of the steps. */
 static void run_restarted(own *o, bool restarts, int64_t changed_before, double factor, double *number, double *seen)
 {
@@ -573,6 +597,7 @@ int main(void)
         cmocka_unit_test(the_schedules_of_torch),
         with_stage(invalid_options_are_refused),
         own_test(a_value_is_set_before_each_step),
+        own_test(a_number_on_a_device_is_set),
         own_test(a_change_of_a_value_continues_in_proportion),
         own_test(a_change_of_a_variable_continues_in_proportion),
         own_test(a_change_that_no_step_has_seen_is_saved),

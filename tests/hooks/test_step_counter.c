@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/stage.h"
+
+#include "base/c_locale.h"
 #include "summary/events.h"
 
 #include "base/state.h"
@@ -181,6 +183,7 @@ static void the_lines_together_show_the_true_mean(void **state)
     stage *s = *state;
     double secs = 0, reported = 0;
     int steps = 0;
+    hs__c_locale locale = hs__c_locale_begin();
     stage_open(s, hs_step_counter(.every_n_steps = 4));
     stage_run(s, "train", 1, 0);
     for (int run = 1; run <= 256; run++) {
@@ -197,6 +200,7 @@ static void the_lines_together_show_the_true_mean(void **state)
         }
         test_env_clear_log(&s->t);
     }
+    hs__c_locale_end(locale);
     assert_int_equal(steps, 256);
     stage_close(s);
 }

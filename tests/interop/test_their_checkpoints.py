@@ -215,6 +215,18 @@ class GoingOn(TestCase):
             tf.train.Saver(sharded=True).save(session, str(self.run_directory / "model.ckpt"), global_step=3)
         self.assertEqual(run("train_model", "-l", 5, self.run_directory), "3 5 7 8 9\n")
 
+    def test_the_format_before_tensorflow_1_is_named(self):
+        self.run_directory.mkdir()
+        for sharded in False, True:
+            with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+                tf.Variable([5.0, 6.0, 7.0], name="weights")
+                with tf.device("/cpu:1"):
+                    tf.Variable(3, name="global_step", dtype=tensorflow.int64)
+                session.run(tf.global_variables_initializer())
+                saver = tf.train.Saver(sharded=sharded, write_version=tf.train.SaverDef.V1)
+                prefix = saver.save(session, str(self.run_directory / "model.ckpt"), global_step=3)
+            self.assertIn(f"'{prefix}' is a checkpoint in format V1 of TensorFlow", run_failing("train_model", self.run_directory))
+
     def test_variables_of_a_checkpoint_of_objects(self):
         name = "weights/.ATTRIBUTES/VARIABLE_VALUE"
         self.run_directory.mkdir()

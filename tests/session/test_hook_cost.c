@@ -2,6 +2,8 @@
 /* The costs of hooks that a session measures. */
 #include "session/probe.h"
 
+#include "base/c_locale.h"
+
 static hs_code take_time(probe *p, const probe_call *call)
 {
     play *stage = p->user;
@@ -149,8 +151,8 @@ static hs_code look_at_spans(probe *p, const probe_call *call)
         return HS_OK;
     seen->text[0] = '\0';
     for (size_t i = 0; hs_run_context_span(call->run, i, &span); i++)
-        snprintf(seen->text + strlen(seen->text), sizeof seen->text - strlen(seen->text), "%s.%s %g ", span.hook,
-                 span.callback, (double)(span.end_ns - span.begin_ns) * 1e-9);
+        hs__snprintf(seen->text + strlen(seen->text), sizeof seen->text - strlen(seen->text), "%s.%s %g ", span.hook,
+                     span.callback, (double)(span.end_ns - span.begin_ns) * 1e-9);
     return HS_OK;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "summary/events.h"
 
+#include "base/c_locale.h"
+
 #include "formats/records.h"
 
 #include <dirent.h>
@@ -77,7 +79,7 @@ HS_PRINTF(2, 3) static void add(words *w, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(w->text + w->used, sizeof w->text - w->used, format, arguments);
+    int length = hs__vsnprintf(w->text + w->used, sizeof w->text - w->used, format, arguments);
     va_end(arguments);
     w->used += (size_t)length;
     assert_true(w->used < sizeof w->text);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "summary/shown.h"
 
+#include "base/c_locale.h"
+
 #include "event.pb-c.h"
 
 double shown_loss;
@@ -21,8 +23,8 @@ const char *shown_text(const hs_tensor *value)
     assert_non_null(summary);
     text[0] = '\0';
     for (size_t i = 0; i < summary->n_value; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s=%g", i ? "," : "", summary->value[i]->tag,
-                 (double)summary->value[i]->simple_value);
+        hs__snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s=%g", i ? "," : "", summary->value[i]->tag,
+                     (double)summary->value[i]->simple_value);
     hs__pb__summary__free_unpacked(summary, NULL);
     return text;
 }

@@ -5,13 +5,15 @@
 
 #include <math.h>
 
+static test_env used;
 static hs_summary *summary;
 static hs_error err;
 
 static int setup(void **state)
 {
     (void)state;
-    summary = hs_summary_new(NULL);
+    test_env_init(&used);
+    summary = hs_summary_new(&used.env);
     return 0;
 }
 
@@ -19,7 +21,7 @@ static int teardown(void **state)
 {
     (void)state;
     hs_summary_free(summary);
-    return 0;
+    return used.live ? -1 : 0;
 }
 
 static Hs__Pb__Summary *parse(const hs_summary *of)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the programs of unit tests, mutexes check their owner. If a thread unlocks a mutex that it has not locked, the program
- * ends. */
+/* In the programs of unit tests, mutexes check their owner. The program ends if a thread unlocks a mutex that it has not
+ * locked, locks one that it has, or destroys one that is locked: an unlock is missing. */
 #define _GNU_SOURCE /* PTHREAD_MUTEX_ERRORCHECK */
 #include <pthread.h>
 #include <stdio.h>
@@ -9,8 +9,12 @@
 
 int __real_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes);
 int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes);
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __real_pthread_mutex_destroy(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex);
 
 int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes)
 {
@@ -22,12 +26,26 @@ int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t 
     return result;
 }
 
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
+static int must_succeed(const char *call, int result)
 {
-    int result = __real_pthread_mutex_unlock(mutex);
     if (result) {
-        fprintf(stderr, "pthread_mutex_unlock: %s\n", strerror(result));
+        fprintf(stderr, "%s: %s\n", call, strerror(result));
         abort();
     }
     return result;
+}
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    return must_succeed("pthread_mutex_lock", __real_pthread_mutex_lock(mutex));
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    return must_succeed("pthread_mutex_unlock", __real_pthread_mutex_unlock(mutex));
+}
+
+int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex)
+{
+    return must_succeed("pthread_mutex_destroy", __real_pthread_mutex_destroy(mutex));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, syscall */
 #ifdef __SANITIZE_THREAD__
-#define _GNU_SOURCE /* syscall */
 #include <sys/syscall.h>
 #endif
 #include "support/test.h"
@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -517,6 +518,24 @@ void test_write_file(const char *path, const void *data, size_t bytes)
     assert_non_null(file);
     assert_int_equal(fwrite(data, 1, bytes, file), bytes);
     assert_int_equal(fclose(file), 0);
+}
+
+const void *test_before_guard(const void *bytes, size_t n)
+{
+    static unsigned char *region;
+    static size_t size; /* of the region, without the guard, a page that cannot be read */
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (!region || n > size) {
+        if (region)
+            munmap(region, size + page);
+        size = (n / page + 1) * page;
+        region = mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(region != MAP_FAILED);
+        assert_int_equal(mprotect(region + size, page, PROT_NONE), 0);
+    }
+    if (n)
+        memcpy(region + size - n, bytes, n);
+    return region + size - n;
 }
 
 size_t test_count_files(const char *path, const char *part)

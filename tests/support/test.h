@@ -17,7 +17,8 @@
 #include <hooksess/hooksess.h>
 
 /* As cmocka's. A test that takes longer than HOOKSESS_TEST_SECS (an environment variable. Default: 60, with sanitizers
- * 240. 0: no limit) is named and ends the program with the status 1. */
+ * 240. 0: no limit) is named and ends the program with the status 1. If HOOKSESS_TEST_COMMA is set, each test begins under
+ * the locale of test_use_comma. */
 #undef cmocka_run_group_tests
 #define cmocka_run_group_tests(tests, setup, teardown)                                                                     \
     test_run_group(#tests, tests, sizeof(tests) / sizeof *(tests), setup, teardown)
@@ -26,6 +27,10 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, C
 /* Replaces cmocka's skip(), which has no reason. tests/report.py lists the reason. */
 #undef skip
 void test_skip(const char *why);
+
+/* Sets the locale of the program to one with a decimal comma, and points between thousands. False: the system lacks
+ * localedef. Set it back with setlocale(LC_ALL, "C"). */
+bool test_use_comma(void);
 
 /* If `call` calls a public function with `argument`, sets a stale error there and returns true. */
 static inline bool test_make_stale(const char *call, const char *argument, hs_error *err)
@@ -178,6 +183,8 @@ char *test_read_file(const char *path, size_t *bytes);
 /* Returns a list of these hooks, at most 15, valid until the next call. */
 const hs_hook *test_hooks(const hs_hook *hooks, size_t n);
 void test_write_file(const char *path, const void *data, size_t bytes);
+/* Returns a copy of the bytes, valid until the next call. A read behind its end ends the program, in each build. */
+const void *test_before_guard(const void *bytes, size_t n);
 /* Returns the number of items in a collection of a backend. */
 static inline size_t test_collection_size(hs_backend backend, const char *key)
 {

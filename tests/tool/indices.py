@@ -45,13 +45,14 @@ def block(pairs):
     return data + b"".join(start.to_bytes(4, "little") for start in starts + [len(starts)])
 
 
-def index(entries, shards=1, big_endian=False):
-    """The file with these entries, by name."""
+def index(entries, shards=1, big_endian=False, compress=None):
+    """The file with these entries, by name. `compress` makes Snappy of a block."""
     out, handles = b"", []
     header = field(1, shards) + (field(2, 1) if big_endian else b"") + field(3, field(1, 1))
     pairs = [(b"", header)] + sorted(entries.items())
     for make in (lambda: block(pairs), lambda: block([]), lambda: block([(pairs[-1][0], handles[0])])):
-        data = make()
+        data = compress(make()) if compress else make()
         handles.append(varint(len(out)) + varint(len(data)))
-        out += data + b"\0" + masked(crc32c(data + b"\0")).to_bytes(4, "little")
+        data += b"\1" if compress else b"\0"
+        out += data + masked(crc32c(data)).to_bytes(4, "little")
     return out + (handles[1] + handles[2]).ljust(40, b"\0") + 0xdb4775248b80fb57.to_bytes(8, "little")

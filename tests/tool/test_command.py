@@ -4,11 +4,15 @@ import re
 import subprocess
 import unittest
 
-from support import SOURCE, TIMEOUT, TOOL, ToolCase
+from event_files import scalars, start, version
+from support import BUILD, SOURCE, TIMEOUT, TOOL, ToolCase, run
 
 COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff"),
             ("checkpoint", "convert"), ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact"),
             ("events", "plot"), ("status",), ("outcome",), ("verify-resume",)]
+
+
+PRELOADED = BUILD / "tests/tool/fail_allocation.so"
 
 
 class CommandLine(ToolCase):
@@ -118,6 +122,34 @@ class Output(ToolCase):
     def test_every_standard_file_closed(self):
         self.assertEqual(self.shell('"$1" checkpoint verify few <&- >&- 2>&-'), (2, "", ""))
         self.assertEqual(self.shell('"$1" checkpoint ls few <&- 2>&-')[:2], (0, "a  float  [2]  8\n"))
+
+
+@unittest.skipUnless(PRELOADED.exists(), "a sanitizer has its own allocator")
+class Memory(ToolCase):
+    """Each allocation fails in turn. The command prints all, or ends with an error that it names."""
+
+    def run_failing(self, command, at):
+        environment = {**os.environ, "LC_ALL": "C", "LD_PRELOAD": str(PRELOADED), "FAIL_AT": str(at)}
+        done = run(TOOL, *command.split(), cwd=self.directory, env=environment)
+        return done.returncode, done.stdout, done.stderr.replace(b"failed\n", b""), b"failed\n" in done.stderr
+
+    def test_each_allocation_may_fail(self):
+        self.make("m", {"a": ("float", [2], [1, 2]), "step": ("int64", [], [3])})
+        self.make("n", {"a": ("float", [2], [1, 3])})
+        self.write("events.out.tfevents.0000000001.a", version() + start(1) + scalars(1, loss=1, rate=2))
+        for command in "checkpoint ls m", "checkpoint stat m", "checkpoint verify m", "checkpoint diff m n", "events ls .", \
+                "events cat .", "events plot loss .", "events check .":
+            for option in "", " --json":
+                status, expected, said, _ = self.run_failing(command + option, 0)
+                self.assertEqual((status in (0, 1), said), (True, b""))
+                failed, at = True, 0
+                while failed:
+                    at += 1
+                    got, output, said, failed = self.run_failing(command + option, at)
+                    if (got, output) != (status, expected):
+                        self.assertEqual((command + option, at, got), (command + option, at, 2))
+                        self.assertRegex(said, b"^hooksess: .*memory")
+                self.assertGreater(at, 10)
 
 
 if __name__ == "__main__":

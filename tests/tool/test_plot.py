@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import fcntl
+import json
 import math
 import os
 import pty
+import random
 import re
 import stat
 import struct
@@ -163,6 +165,25 @@ class Selection(PlotCase):
         self.write("a/events.out.tfevents.2.a", start(4) + scalars(4, loss=40) + scalars(5, loss=50))
         self.assertEqual(self.series("loss", "a"), [("a", "loss", [1, 2, 3, 4, 5], [1, 2, 3, 40, 50])])
 
+    def test_each_of_many_restarts_drops_the_points_from_its_step_on(self):
+        chance = random.Random(1)
+        for _ in range(30):
+            data, expected = version(), {"a": [], "b": []}
+            for _ in range(chance.randrange(1, 60)):
+                step, tag = chance.randrange(20), chance.choice("ab")
+                if chance.random() < 0.3:
+                    data += start(step)
+                    expected = {tag: [point for point in points if point < step] for tag, points in expected.items()}
+                else:
+                    data += scalars(step, **{tag: 1})
+                    expected[tag].append(step)
+            if not any(expected.values()):
+                continue
+            self.write("events.out.tfevents.0000000001.a", data)
+            lines = json.loads(run(TOOL, "events", "plot", "--json", "*", str(self.directory)).stdout)
+            self.assertEqual({line["tag"]: line["steps"] for line in lines if line["steps"]},
+                             {tag: points for tag, points in expected.items() if points})
+
     def test_missing_tags_and_directories_are_named(self):
         self.write_run("a", [(1, 1)])
         self.assertIn("a: contains no scalar 'lost'", self.says("events", "plot", "lost", "a"))
@@ -262,6 +283,25 @@ class Styles(PlotCase):
         self.assertIn("\x1b[32mrun/model-1", self.terminal("checkpoint", "ls", "run"))
         self.assertNotIn("\x1b", self.terminal("checkpoint", "ls", "run", NO_COLOR="1"))
         self.assertIn("\x1b[33munknown\x1b[0m", self.terminal("status", "run"))
+
+
+class Many(PlotCase):
+    """Time in proportion to the file. With time in proportion to its square, these would take minutes, and run() ends them."""
+
+    def write_events(self, data):
+        (self.directory / "run").mkdir()
+        self.write("run/events.out.tfevents.0000000001.a", version() + data)
+
+    def test_tags(self):
+        values = b"".join(field(1, field(1, f"tag{i}") + field(2, 1.0)) for i in range(400000))
+        self.write_events(event(1, field(5, values)))
+        done = run(TOOL, "events", "plot", "--svg", "all.svg", "*", "run", cwd=self.directory)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual((self.directory / "all.svg").read_bytes().count(b"<polyline"), 400000)
+
+    def test_starts(self):
+        self.write_events(scalars(1, loss=1.0) * 400000 + start(2) * 400000)
+        self.assertTrue(self.plot("loss", "run")[1].endswith(": 400000 points, last 1 at step 1\n"))
 
 
 if __name__ == "__main__":

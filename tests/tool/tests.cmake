@@ -18,9 +18,15 @@ hooksess_compile_options(tool_status_program)
 set_target_properties(tool_status_program PROPERTIES OUTPUT_NAME status_program
                                                      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/tool)
 target_link_libraries(tool_status_program PRIVATE hooksess::hooksess)
-add_library(tool_note_syncs MODULE ${CMAKE_CURRENT_LIST_DIR}/note_syncs.c)
-set_target_properties(tool_note_syncs PROPERTIES PREFIX "" OUTPUT_NAME note_syncs LIBRARY_OUTPUT_DIRECTORY
-                                                                                  ${PROJECT_BINARY_DIR}/tests/tool)
+set(tool_preloaded note_syncs)
+if(NOT HOOKSESS_SANITIZE) # a sanitizer has its own allocator
+  list(APPEND tool_preloaded fail_allocation)
+endif()
+foreach(preloaded IN LISTS tool_preloaded)
+  add_library(tool_${preloaded} MODULE ${CMAKE_CURRENT_LIST_DIR}/${preloaded}.c)
+  set_target_properties(tool_${preloaded} PROPERTIES PREFIX "" OUTPUT_NAME ${preloaded} LIBRARY_OUTPUT_DIRECTORY
+                                                                                        ${PROJECT_BINARY_DIR}/tests/tool)
+endforeach()
 
 set(tool_tests command ls stat verify diff convert hostile events plot resume status)
 if(NOT HOOKSESS_SANITIZE) # sanitizers reserve more address space than the tests leave

@@ -6,7 +6,6 @@
 #include "backends/output_name.h"
 #include "base/state.h"
 
-#include <ctype.h>
 #include <string.h>
 
 hs_graph *hs_graph_new(const hs_env *env)
@@ -213,12 +212,8 @@ hs_code hs__graph_record_error(hs_graph *graph, const hs_error *error)
 
 static bool is_name(const char *name)
 {
-    if (!isalnum((unsigned char)*name) && *name != '_' && *name != '.')
-        return false;
-    for (; *name; name++)
-        if (!isalnum((unsigned char)*name) && !strchr("_./-", *name))
-            return false;
-    return true;
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-";
+    return *name && *name != '/' && *name != '-' && !name[strspn(name, allowed)];
 }
 
 hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err)
@@ -581,8 +576,10 @@ static hs_code add_bytes(hs_graph *graph, const char *name, void *data, size_t s
     if (!bytes)
         return hs__no_memory(err, sizeof *bytes, "state");
     *bytes = (plain_bytes){data, size};
-    hs_code code = hs__graph_add_state(
-        graph, HS_STATE_PROVIDER(.name = name, .save = save_bytes, .load = load_bytes, .self = bytes, .bytes = size, .scope = scope), err);
+    hs_code code = hs__graph_add_state(graph,
+                                       HS_STATE_PROVIDER(.name = name, .save = save_bytes, .load = load_bytes,
+                                                         .self = bytes, .bytes = size, .scope = scope),
+                                       err);
     if (code)
         hs__free(&graph->env, bytes);
     else

@@ -585,8 +585,6 @@ static hs_code call_producer(const hs__queue_def *def, const hs_op *op, hs__elem
 static hs_code produce_locked(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
 {
     const hs__queue_def *def = queue->def;
-    if (queue_cancelled(queue)) /* during the wait for the lock: another session may use the producer now */
-        return hs_error_set(err, HS_CANCELLED, "cannot enqueue to queue '%s': it is closed", def->name);
     hs_code code = ensure_position(queue, err);
     if (!code && !(code = call_producer(def, op, element, err)) && def->saved.save)
         code = save_producer_position(def, &element->position, err);
@@ -599,7 +597,9 @@ hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *elemen
     if (!def->locks_producer)
         return hs__queue_end_enqueue(queue, element, call_producer(def, op, element, err), err);
     lock_producer(&def->producer_lock, false);
-    hs_code code = hs__queue_end_enqueue(queue, element, produce_locked(queue, op, element, err), err);
+    /* If the queue was cancelled during the wait, another session may use the producer now. The end then fails. */
+    hs_code code = queue_cancelled(queue) ? HS_OK : produce_locked(queue, op, element, err);
+    code = hs__queue_end_enqueue(queue, element, code, err);
     unlock_producer(&def->producer_lock);
     return code;
 }

@@ -3,6 +3,8 @@
  * closed. */
 #include "tensorflow/cluster/cluster.h"
 
+#include "base/c_locale.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -81,10 +83,12 @@ static char *host_of(const hs__tf_cluster *cluster, const hs__tf_task *task, con
 
 static hs_code no_answer(const hs__tf_task *task, int error, int not_found, hs_error *err)
 {
+    hs__c_locale locale = hs__c_locale_begin(); /* for gai_strerror */
     if (not_found)
         hs_error_set(err, HS_UNAVAILABLE, "host not found: %s", gai_strerror(not_found));
     else
         hs_error_set_errno(err, error, "no answer");
+    hs__c_locale_end(locale);
     if (err)
         err->code = HS_UNAVAILABLE;
     if (*task->job)

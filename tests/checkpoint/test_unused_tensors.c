@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors of a restored checkpoint that no variable of the program uses. */
+#include "checkpoint/cell.h"
+
+#define LINE "has tensors that no variable of the program uses"
+
+/* Opens the model with these additional variables in a session that continues from the directory. */
+static void start(fixture *f, const char *const *names, size_t n)
+{
+    static float values[16];
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    for (size_t i = 0; i < n; i++)
+        hs_graph_variable(f->m.graph, names[i], HS_FLOAT, HS_SCALAR, &values[i]);
+    f->m.session =
+        hs_session_open(hs_graph_backend(f->m.graph), HS_SESSION_OPTIONS(.checkpoint_dir = f->directory), &f->err);
+    if (!f->m.session)
+        fail_msg("%s", f->err.message);
+}
+
+/* Saves a model with these variables, then continues with a program that does not have them. */
+static void drop(fixture *f, const char *const *names, size_t n)
+{
+    start(f, names, n);
+    save_at(f, 3);
+    start(f, NULL, 0);
+    assert_int_equal(f->m.step, 3);
+}
+
+static void they_are_logged_once_after_the_first_training_run(void **state)
+{
+    fixture *f = *state;
+    drop(f, (const char *const[]){"head/kernel", "head/bias"}, 2);
+    assert_ok(hs_session_run_args(f->m.session, HS_RUN_ARGS(.kind = HS_RUN_EVAL), NULL, &f->err), &f->err);
+    assert_int_equal(times_logged(f, LINE), 0);
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_contains(f->t.log, "WARNING: checkpoint '");
+    assert_contains(f->t.log, "model.ckpt-3' " LINE " ('head/bias', 'head/kernel'); later checkpoints omit them");
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_int_equal(times_logged(f, LINE), 1);
+}
+
+static void of_many_only_some_are_named(void **state)
+{
+    fixture *f = *state;
+    drop(f, (const char *const[]){"a", "b", "c", "d", "e", "f", "g"}, 7);
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_contains(f->t.log, LINE " ('a', 'b', 'c', 'd', 'e' and 2 more); ");
+}
+
+static void a_program_that_uses_all_logs_nothing(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    start(f, NULL, 0);
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_int_equal(times_logged(f, LINE), 0);
+}
+
+static void variables_that_another_saver_restores_are_used(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .variables = HS_NAMES("bias")));
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), NULL, &f->err), &f->err);
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_int_equal(times_logged(f, LINE), 0);
+}
+
+static void skipped_variables_are_used(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL),
+                               HS_RESTORE_OPTIONS(.skip = HS_NAMES("bias")), &f->err),
+              &f->err);
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_int_equal(times_logged(f, LINE), 0);
+}
+
+/* TensorFlow 2 adds it to each checkpoint of objects. */
+static void the_graph_of_objects_is_not_named(void **state)
+{
+    fixture *f = *state;
+    drop(f, (const char *const[]){"_CHECKPOINTABLE_OBJECT_GRAPH"}, 1);
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_int_equal(times_logged(f, LINE), 0);
+}
+
+static hs_code restore_without(test_env *t, void *user)
+{
+    model m = {.step = 0};
+    hs_code code = model_open(&m, &t->env, ((fixture *)user)->directory);
+    model_close(&m);
+    return code;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    fixture *f = *state;
+    drop(f, (const char *const[]){"head/kernel", "head/bias"}, 2);
+    test_each_allocation(restore_without, f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(they_are_logged_once_after_the_first_training_run),
+        with_fixture(of_many_only_some_are_named),
+        with_fixture(a_program_that_uses_all_logs_nothing),
+        with_fixture(variables_that_another_saver_restores_are_used),
+        with_fixture(skipped_variables_are_used),
+        with_fixture(the_graph_of_objects_is_not_named),
+        with_fixture(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
