@@ -29,7 +29,7 @@ enum {
     HS_VARIABLE_LOCAL = 1,    /* not saved, such as the counter of a metric */
     HS_VARIABLE_OUTLIVES = 2, /* the program's memory: outlives the session, and init_op does not change it */
     HS_VARIABLE_MOVES = 4,    /* its memory may move between two calls of the backend, or be missing (read_variable) */
-    HS_VARIABLE_NONFINITE = 8 /* checkpoints may hold NaN and infinity in it (hs_nonfinite_policy) */
+    HS_VARIABLE_NONFINITE = 8 /* checkpoints may hold NaN and infinity in it (hs_saver_options.allow_nonfinite) */
 };
 /* Memory that lives as long as a session and is saved in checkpoints. Frozen. */
 typedef struct hs_variable {

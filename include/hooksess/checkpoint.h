@@ -23,7 +23,6 @@
  *   PREFIX.meta                  the graph, if the backend has one
  *   checkpoint                   the state file: the newest checkpoint and the kept ones, as relative paths
  *   PREFIX.abandoned.*           a checkpoint of an abandoned history (step 4); never restored
- *   PREFIX.nonfinite.*           a checkpoint for inspection (hs_nonfinite_policy); never restored
  *
  * A save takes these steps. A crash at any of them leaves the newest finished checkpoint intact.
  *
@@ -57,13 +56,6 @@ typedef struct hs_checkpoint_name {
 /* .names = HS_CHECKPOINT_NAMES({ "weights", "layer1/kernel" }, ...) */
 #define HS_CHECKPOINT_NAMES(...) HS__LIST(hs_checkpoint_name, __VA_ARGS__, {NULL, NULL})
 
-/* What a save does if a variable contains NaN or infinity. Variables with hs_variable_def.nonfinite are not checked. */
-typedef enum hs_nonfinite_policy {
-    HS_NONFINITE_FAIL = 0,       /* it fails. The message names the variable and the first index */
-    HS_NONFINITE_QUARANTINE = 1, /* it fails, and writes the checkpoint as PREFIX.nonfinite, for inspection */
-    HS_NONFINITE_ALLOW = 2       /* it saves as usual */
-} hs_nonfinite_policy;
-
 typedef struct hs_saver_options {
     size_t size;
     const hs_env *env;
@@ -75,9 +67,10 @@ typedef struct hs_saver_options {
     double keep_checkpoint_every_n_hours; /* keep one of the old checkpoints per N hours forever. 0: none */
     int64_t keep_best;                    /* also keep the best N by hs_save_options.metric. 0: none */
     bool larger_is_better;                /* metrics: larger is better. false: smaller is */
-    unsigned char reserved[7];
-    hs_nonfinite_policy nonfinite; /* 0: HS_NONFINITE_FAIL */
-    int32_t reserved_nonfinite;
+    /* Save NaN and infinity in any variable. false: the save fails, and names the variable and the first index, unless it
+     * has hs_variable_def.nonfinite */
+    bool allow_nonfinite;
+    unsigned char reserved[6];
     int64_t shards;      /* data files per checkpoint, at most 64, written in parallel (below). 0: 1 */
     hs_bytes saver_def;  /* serialized SaverDef that names ops of the graph (below). Copied. Size 0: none */
     bool graph_saves;    /* with saver_def: its op writes the variables */

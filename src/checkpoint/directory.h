@@ -32,9 +32,6 @@ void hs__release_directory(hs__held_directory *held, const hs_env *env);
 /* Appended to the name of a checkpoint of an abandoned branch. */
 #define HS__ABANDONED ".abandoned"
 
-/* Appended to the name of a checkpoint with NaN or infinity that is quarantined. */
-#define HS__NONFINITE ".nonfinite"
-
 /* Appended to the name of a checkpoint for the temporary files of the graph's save op: all names that begin with this. */
 #define HS__GRAPH_TMP ".tmp-graph"
 

@@ -264,7 +264,6 @@ typedef struct {
     const hs_env *env;
     const char *base; /* file name of the prefix, without the step */
     hs__new_checkpoint files;
-    bool nonfinite;
 } save;
 
 static hs_code check_collision(const save *s, hs_error *err)
@@ -286,42 +285,6 @@ static hs_code check_space(const save *s, hs_error *err)
         return HS_OK;
     return hs_error_set_errno(err, ENOSPC, "cannot save '%s': it needs %llu bytes, but only %llu are free on the disk",
                               s->files.prefix, (unsigned long long)s->needed, (unsigned long long)free_bytes);
-}
-
-static hs_code rename_all(const save *s, char *const *from, char *const *to, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (int32_t i = 0; i < s->files.names.n && !code; i++)
-        code = hs__rename(s->env, from[i], to[i], err);
-    return code;
-}
-
-static void remove_moved(const save *s, char *const *from, char *const *to)
-{
-    for (int32_t i = 0; i < s->files.names.n; i++)
-        if (hs__file_missing(s->env, from[i]))
-            hs__file_remove(s->env, to[i]);
-}
-
-/* Renames the temporary files to PREFIX.nonfinite, which no restore looks for. */
-static hs_code quarantine(const save *s, hs_error *err)
-{
-    char *prefix = hs__format(s->env, "%s" HS__NONFINITE, s->files.prefix);
-    char **data = prefix ? hs__new_checkpoint_data(&s->files, prefix, "") : NULL;
-    char *index = prefix ? hs__bundle_index_path(s->env, prefix) : NULL;
-    hs_code code = data && index ? HS_OK : hs__no_memory(err, strlen(s->files.prefix), "a path");
-    if (!code && !(code = rename_all(s, s->files.data_tmp, data, err)) &&
-        !(code = hs__rename(s->env, s->files.index_tmp, index, err)) &&
-        !(code = hs__sync_directory(s->env, s->files.directory, err))) {
-        hs__delete_stale_data(s->env, prefix, s->files.names); /* of an earlier checkpoint of that name */
-        hs_log(s->env, HS_LOG_WARNING, "kept '%s' for inspection", prefix);
-    } else if (data && index && hs__file_exists(s->env, s->files.index_tmp)) {
-        remove_moved(s, s->files.data_tmp, data);
-    }
-    hs__free(s->env, prefix);
-    hs__new_checkpoint_free_data(&s->files, data);
-    hs__free(s->env, index);
-    return code;
 }
 
 static hs_code check_wanted(const save *s, hs_error *err)
@@ -427,12 +390,11 @@ static hs_code write_states(const save *s, hs__bundle_writer *writer, hs_error *
     return code;
 }
 
-static hs_code check_finite(save *s, const hs__nonfinite_report *report, hs_error *err)
+static hs_code check_finite(const save *s, const hs__nonfinite_report *report, hs_error *err)
 {
     const hs_nonfinite *found = &report->found;
-    if (!report->n || s->saver->nonfinite == HS_NONFINITE_ALLOW)
+    if (!report->n || s->saver->allow_nonfinite)
         return HS_OK;
-    s->nonfinite = true;
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "'%s' is not saved: '%s' is not finite, first at index %lld (%llu NaN, %llu +infinity, %llu "
                         "-infinity)%s; the previous checkpoint remains the newest",
@@ -441,25 +403,20 @@ static hs_code check_finite(save *s, const hs__nonfinite_report *report, hs_erro
                         report->n > 1 ? ", and other variables are not finite either" : "");
 }
 
-static hs_code check_written(save *s, const hs__bundle_writer *writer, hs_error *err)
+static hs_code check_written(const save *s, const hs__bundle_writer *writer, hs_error *err)
 {
     return check_finite(s, &(hs__nonfinite_report){writer->n_nonfinite, (char *)writer->nonfinite_name, writer->nonfinite},
                         err);
 }
 
-static hs_code write_tensors(save *s, hs__shards *shards, hs_error *err)
+static hs_code write_tensors(const save *s, hs__shards *shards, hs_error *err)
 {
     hs__bundle_writer *first = shards_first(shards);
-    hs_error nonfinite = {0};
-    hs_code code = write_variables(s, shards, err);
-    if (!code && check_written(s, first, &nonfinite) && s->saver->nonfinite != HS_NONFINITE_QUARANTINE)
-        code = hs__error_copy(err, &nonfinite);
-    if (code || (code = write_states(s, first, err)) || (code = hs__bundle_writer_finish(first, s->files.index_tmp, err)))
+    hs_code code;
+    if ((code = write_variables(s, shards, err)) || (code = check_written(s, first, err)) ||
+        (code = write_states(s, first, err)))
         return code;
-    if (!s->nonfinite)
-        return HS_OK;
-    code = quarantine(s, err);
-    return code ? code : hs__error_copy(err, &nonfinite);
+    return hs__bundle_writer_finish(first, s->files.index_tmp, err);
 }
 
 static hs_code write_files(save *s, hs_error *err)
@@ -479,14 +436,9 @@ static hs_code write_files(save *s, hs_error *err)
 static hs_code write_by_graph(save *s, hs_error *err)
 {
     hs__nonfinite_report report = {.n = 0};
-    hs_error cause = {0};
     hs_code code = hs__graph_save(&s->saver->graph, &s->saver->selection, s->list, &s->files, &report, err);
-    if (!code && check_finite(s, &report, &cause)) {
-        if (s->saver->nonfinite == HS_NONFINITE_QUARANTINE)
-            code = quarantine(s, err);
-        if (!code)
-            code = hs__error_copy(err, &cause);
-    }
+    if (!code)
+        code = check_finite(s, &report, err);
     hs__free(s->env, report.name);
     return code;
 }

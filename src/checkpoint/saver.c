@@ -24,9 +24,6 @@ static hs_code check_saver_options(const hs_saver_options *options, hs_error *er
             err, HS_INVALID_ARGUMENT,
             "hs_saver_options: keep_best is %lld and keep_checkpoint_every_n_hours is %g; both must be at least 0",
             (long long)options->keep_best, options->keep_checkpoint_every_n_hours);
-    if (options->nonfinite < HS_NONFINITE_FAIL || options->nonfinite > HS_NONFINITE_ALLOW)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %d, not an hs_nonfinite_policy",
-                            (int)options->nonfinite);
     if (options->shards < 0 || options->shards > HS__MOST_SHARDS)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.shards is %lld; it must be from 0 to %d",
                             (long long)options->shards, HS__MOST_SHARDS);
@@ -52,7 +49,7 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
         .larger_is_better = options.larger_is_better,
         .keep_every_secs = options.keep_checkpoint_every_n_hours * 3600,
         .created = (double)hs_env_realtime_ns(&env) / 1e9, /* the first one is kept an interval from now */
-        .nonfinite = options.nonfinite,
+        .allow_nonfinite = options.allow_nonfinite,
         .shards = options.shards ? (int32_t)options.shards : 1,
     };
     if (hs__selection_init(&saver->selection, &saver->env, options.variables, options.names, err) ||

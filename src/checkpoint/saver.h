@@ -68,7 +68,7 @@ struct hs_saver {
     bool larger_is_better;
     double keep_every_secs, created; /* 0: none is kept forever; time when the first interval begins */
     hs__selection selection;
-    hs_nonfinite_policy nonfinite;
+    bool allow_nonfinite;
     int32_t shards;                    /* data files of a checkpoint */
     hs__saver_directory *directories;  /* the one that was used last is the first */
     struct hs__background *background; /* NULL: no background save yet */

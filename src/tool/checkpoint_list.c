@@ -56,10 +56,7 @@ static char *path_in(const char *directory, const char *name, size_t length)
 
 static const char *kind_of(const char *name)
 {
-    return ends_in(name, ".safetensors") ? "safetensors"
-           : strstr(name, ".abandoned")  ? "abandoned"
-           : strstr(name, ".nonfinite")  ? "nonfinite"
-                                         : "checkpoint";
+    return ends_in(name, ".safetensors") ? "safetensors" : strstr(name, ".abandoned") ? "abandoned" : "checkpoint";
 }
 
 /* N of NAME-N, also before ".abandoned". */

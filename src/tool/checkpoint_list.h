@@ -12,7 +12,7 @@ typedef struct listed {
     int64_t step;     /* from its name. -1: unknown */
     int64_t time_ns;  /* since 1970 */
     uint64_t bytes;   /* of all its files */
-    const char *kind; /* "checkpoint", "abandoned", "nonfinite" or "safetensors" */
+    const char *kind; /* "checkpoint", "abandoned" or "safetensors" */
     bool is_newest;
 } listed;
 

@@ -30,7 +30,7 @@ static const struct command commands[] = {
      "\n"
      "If PREFIX is a directory, the command lists its checkpoints and safetensors files, the oldest first, one per line:\n"
      "name, step, bytes of all files, time (UTC). \"newest\" marks the checkpoint from which a training continues. Other\n"
-     "marks are \"abandoned\", \"nonfinite\" and \"safetensors\". --json prints one array of {\"path\", \"kind\", \"step\", \"bytes\", \"time\", \"newest\"}.\n",
+     "marks are \"abandoned\" and \"safetensors\". --json prints one array of {\"path\", \"kind\", \"step\", \"bytes\", \"time\", \"newest\"}.\n",
      1,
      {[OPTION_JSON] = true},
      checkpoint_ls,

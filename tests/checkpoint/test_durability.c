@@ -36,22 +36,6 @@ static void contents_before_names_and_data_before_the_index(void **state)
                                         "sync:checkpoint.tmp rename:checkpoint directory");
 }
 
-static void a_quarantined_checkpoint_is_synced(void **state)
-{
-    fixture *f = *state;
-    file_spy spy;
-    begin(&spy, f);
-    spy.noted = "sync rename directory";
-    hs_saver_options options = HS_INIT(hs_saver_options, .env = &spy.env, .nonfinite = HS_NONFINITE_QUARANTINE);
-    hs_saver *saver = hs_saver_new(&options, &f->err);
-    f->m.weights[0] = (float)NAN;
-    assert_int_equal(hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err),
-                     HS_FAILED_PRECONDITION);
-    assert_string_equal(spy.calls,
-                        HELD "sync:" DATA ".tmp sync:index.tmp rename:nonfinite." DATA " rename:nonfinite.index directory");
-    hs_saver_free(saver);
-}
-
 /* The index must not exist before its graph. */
 static void the_meta_graph_before_the_index(void **state)
 {
@@ -157,7 +141,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(contents_before_names_and_data_before_the_index),
-        with_fixture(a_quarantined_checkpoint_is_synced),
         with_fixture(the_meta_graph_before_the_index),
         with_fixture(saving_over_one_with_a_meta_graph),
         with_fixture(the_old_data_go_when_the_new_index_is_there),

@@ -2,7 +2,6 @@
 /* A checkpoint with NaN or infinity never becomes the newest. */
 #include "checkpoint/model.h"
 
-#include <errno.h>
 #include <math.h>
 
 static hs_code save_poisoned(fixture *f, int64_t step, double poison)
@@ -39,69 +38,12 @@ static void over_itself_too(void **state)
     assert_newest_is(f, 1);
 }
 
-static void a_nonfinite_checkpoint_may_be_quarantined(void **state)
-{
-    fixture *f = *state;
-    save_at(f, 1);
-    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
-    assert_fails(save_poisoned(f, 2, HUGE_VAL), HS_FAILED_PRECONDITION, &f->err, "'weights' is not finite");
-    assert_contains(f->t.log, "model.ckpt-2.nonfinite' for inspection");
-    assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
-    float weights[6];
-    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 2, "nonfinite"), &f->err);
-    assert_non_null(reader);
-    assert_ok(hs_checkpoint_read(reader, "weights", weights, sizeof weights, &f->err), &f->err);
-    assert_memory_equal(weights, f->m.weights, sizeof weights);
-    hs_checkpoint_close(reader);
-    assert_newest_is(f, 1);
-    save_at(f, 3);
-    assert_true(has_file(f, 2, "nonfinite.index"));
-}
-
-/* With each call of the file system failing. */
-static void a_quarantine_is_complete_or_its_failure_is_reported(void **state)
-{
-    fixture *f = *state;
-    bool failed = true;
-    f->t.fail_file_errno = EIO;
-    for (size_t k = 1; failed; k++) {
-        test_empty_directory(f->directory);
-        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
-        f->t.fail_file_at = f->t.file_calls + k;
-        hs_code code = save_poisoned(f, 2, HUGE_VAL);
-        failed = f->t.file_calls >= f->t.fail_file_at;
-        f->t.fail_file_at = 0;
-        if (code != HS_FAILED_PRECONDITION)
-            continue;
-        hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 2, "nonfinite"), &f->err);
-        assert_non_null(reader);
-        assert_ok(hs_checkpoint_verify(reader, "weights", &f->err), &f->err);
-        hs_checkpoint_close(reader);
-    }
-}
-
-static void quarantined_checkpoints_are_never_restored(void **state)
-{
-    fixture *f = *state;
-    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_QUARANTINE));
-    assert_int_equal(save_poisoned(f, 2, HUGE_VAL), HS_FAILED_PRECONDITION);
-    assert_ok(restart(f), &f->err);
-    assert_string_equal(f->restored, "");
-}
-
 static void nonfinite_values_may_be_allowed(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ALLOW));
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .allow_nonfinite = true));
     assert_ok(save_poisoned(f, 2, (double)NAN), &f->err);
     assert_true(has_file(f, 2, "index"));
-}
-
-static void policies_that_there_are_not(void **state)
-{
-    fixture *f = *state;
-    assert_null(hs_saver_new(HS_SAVER_OPTIONS(.nonfinite = 3), &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_nonfinite_policy");
 }
 
 /* In the last piece of many, in any type. */
@@ -170,11 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(the_save_fails_and_names_it),
         with_fixture(over_itself_too),
-        with_fixture(a_nonfinite_checkpoint_may_be_quarantined),
-        with_fixture(a_quarantine_is_complete_or_its_failure_is_reported),
-        with_fixture(quarantined_checkpoints_are_never_restored),
         with_fixture(nonfinite_values_may_be_allowed),
-        with_fixture(policies_that_there_are_not),
         with_fixture(wherever_it_is),
         with_fixture(a_single_variable_may_be_infinite),
         with_fixture(a_single_variable_may_be_infinite_in_shards_and_in_the_background),

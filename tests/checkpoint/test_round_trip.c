@@ -90,7 +90,7 @@ static void round_trip(fixture *f, place saved_in, place restored_to)
     static memories first, second, wanted, found;
     const char *prefix = test_path(f->directory, "model.ckpt");
     hs_graph *graph;
-    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ALLOW)); /* any bits */
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .allow_nonfinite = true)); /* any bits */
     fill(first, 1);
     fill(second, 2);
     hs_session *session = open_on(f, &graph, saved_in, first);
@@ -166,7 +166,7 @@ static void every_bit_of_a_float_counts(void **state)
 {
     fixture *f = *state;
     const uint32_t bits[6] = {0x7fc12345u, 0xff800000u, 0x80000000u, 0x00000001u, 0x7f7fffffu, 0xffffffffu};
-    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ALLOW));
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .allow_nonfinite = true));
     memcpy(f->m.weights, bits, sizeof bits);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), file_of(f, 1, NULL), -1, NULL, &f->err), &f->err);
     model_set(&f->m, 9);

@@ -329,24 +329,6 @@ static void the_first_nonfinite_variable_by_name_is_reported(void **state)
     wall_close(w);
 }
 
-static void all_files_may_be_quarantined(void **state)
-{
-    fixture *f = *state;
-    wall *w = build(f);
-    for (int shards = 3; shards >= 2; shards--) {
-        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = shards, .nonfinite = HS_NONFINITE_QUARANTINE));
-        assert_fails(save_poisoned(w, f, 6, 6), HS_FAILED_PRECONDITION, &f->err, "'brick6' is not finite");
-        assert_int_equal(test_count_files(f->directory, "wall.nonfinite.data-"), shards); /* none of the one before */
-        assert_int_equal(test_count_files(f->directory, "wall."), shards + 1);
-        wall_set(w, -1);
-        assert_ok(hs_saver_restore(f->saver, hs_session_raw(w->session), test_path(f->directory, "wall.nonfinite"), NULL,
-                                   &f->err),
-                  &f->err);
-        assert_true(isnan(w->values[6][7]) && isnan(w->values[6][9]) && w->state == 5);
-    }
-    wall_close(w);
-}
-
 /* Rows of TensorFlow's tests. */
 
 static void sa_021_sharded_basics(void **state)
@@ -427,7 +409,6 @@ int main(void)
         with_shards(where_data_are_missing_none_go),
         with_shards(in_any_file_it_fails_the_save),
         with_shards(the_first_nonfinite_variable_by_name_is_reported),
-        with_shards(all_files_may_be_quarantined),
         with_shards(sa_021_sharded_basics),
         with_shards(sa_024_sharded_checkpoints_are_deleted_whole),
         with_shards(a_rollback_renames_all_files),

@@ -165,7 +165,7 @@ static hs_code save_by_itself(poisoned *p, const hs_env *env, hs_raw_session *ra
     hs_error *err = &p->s->err;
     float weight = p->weight;
     hs_save_result result;
-    hs_saver_options options = HS_INIT(hs_saver_options, .env = env, .shards = 2, .nonfinite = HS_NONFINITE_QUARANTINE);
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = env, .shards = 2);
     hs_saver *saver = hs_saver_new(&options, err);
     hs_save_options background = HS_INIT(hs_save_options, .state_file = "newest", .background = true);
     hs_code code = saver ? hs_saver_save(saver, raw, in("sharded/own"), 1, &background, err) : err->code;

@@ -171,8 +171,6 @@ class Directories(ToolCase):
         self.save_three()
         for old in list((self.directory / "run").glob("model-10.*")):
             old.rename(old.with_name(old.name.replace("model-10.", "model-10.abandoned.")))
-        for old in list((self.directory / "run").glob("model-2.*")):
-            old.rename(old.with_name(old.name.replace("model-2.", "model-2.nonfinite.")))
         self.make("m", {"a": ("float", [2], [1, 2])})
         self.prints("checkpoint", "convert", "m", "run/export.safetensors")
         for name in "events.out.tfevents.1.a", "model-3.data-00000-of-00001", "model-4.index.tmp", "graph.pbtxt", ".index":
@@ -180,7 +178,7 @@ class Directories(ToolCase):
         self.write("run/checkpoint", b'model_checkpoint_path: "model-1"\n')
         found = self.json("checkpoint", "ls", "--json", "run")
         self.assertEqual([(c["path"], c["step"], c["kind"], c["newest"]) for c in found],
-                         [("run/model-1", 1, "checkpoint", True), ("run/model-2.nonfinite", 2, "nonfinite", False),
+                         [("run/model-1", 1, "checkpoint", True), ("run/model-2", 2, "checkpoint", False),
                           ("run/model-10.abandoned", 10, "abandoned", False), ("run/export.safetensors", None, "safetensors", False)])
         self.assertRegex(self.prints("checkpoint", "ls", "run"), r"(?m)^run/model-10\.abandoned +10 .*Z  abandoned$")
 

@@ -21,7 +21,7 @@
  *
  * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved, wherever the guard is in the list of
  * hooks. With an interval, the state of unchecked runs may be saved. Savers also refuse variables that are not finite
- * (hs_nonfinite_policy).
+ * (hs_saver_options.allow_nonfinite).
  *
  * List the guard before hooks that use the results of a step. Hooks in front of it act on the bad state at the boundary,
  * and see the global step from before update_op.
