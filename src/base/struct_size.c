@@ -67,7 +67,6 @@ static const struct {
     SIZE(hs_profiler_options),
     SIZE(hs_progress_options),
     SIZE(hs_queue_def),
-    SIZE(hs_queue_options),
     SIZE(hs_queue_runner_options),
     SIZE(hs_record_reader_options),
     SIZE(hs_record_writer_options),

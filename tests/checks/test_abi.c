@@ -137,7 +137,6 @@ ENDS(hs_looper_options, wake, 72);
 ENDS(hs_session_manager_prepare_options, reserved, 112);
 ENDS(hs_profiler_options, env, 64);
 ENDS(hs_queue_def, position, 72);
-ENDS(hs_queue_options, env, 48);
 ENDS(hs_queue_runner_options, env, 56);
 ENDS(hs_record_reader_options, max_record_bytes, 40);
 ENDS(hs_record_writer_options, buffer_bytes, 40);

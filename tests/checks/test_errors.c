@@ -67,7 +67,6 @@ static void of_threads(void **state)
     hs_coordinator_request_stop(coordinator, NULL);
     CLEARS(hs_coordinator_join(coordinator, NULL, &err));
     hs_coordinator_free(coordinator);
-    CLEARS(hs_queue_free(hs_queue_new(NULL, &err)));
     const hs_queue_runner_options runner =
         HS_INIT(hs_queue_runner_options, .queue = "q", .enqueue_ops = HS_NAMES("q/enqueue"));
     CLEARS(hs_queue_runner_free(hs_queue_runner_new(&runner, &err)));

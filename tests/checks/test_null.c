@@ -21,7 +21,6 @@ static void every_free_accepts_null(void **state)
     hs_hook_free((hs_hook){0});
     hs_hooks_free(NULL);
     hs_host_copy_free(NULL);
-    hs_queue_free(NULL);
     hs_queue_runner_free(NULL);
     hs_record_reader_free(NULL);
     hs_record_writer_free(NULL);
@@ -45,7 +44,6 @@ static void every_close_accepts_null(void **state)
     hs_error err = {0};
     hs_checkpoint_close(NULL);
     hs_event_reader_close(NULL);
-    hs_queue_close(NULL, true, NULL);
     hs_record_reader_close(NULL);
     assert_ok(hs_record_writer_close(NULL, &err), &err);
     assert_ok(hs_summary_writer_close(NULL, &err), &err);

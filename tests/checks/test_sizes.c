@@ -31,7 +31,6 @@ static void of_objects(void **state)
     SHORTER(hs_thread_options, hs_coordinator_start_thread(coordinator, &o, &err));
     SHORTER(hs_join_options, hs_coordinator_join(coordinator, &o, &err));
     SHORTER(hs_looper_options, hs_looper_new(&o, &err));
-    SHORTER(hs_queue_options, hs_queue_new(&o, &err));
     SHORTER(hs_queue_runner_options, hs_queue_runner_new(&o, &err));
     SHORTER(hs_env, hs_saver_new(HS_SAVER_OPTIONS(.env = &o), &err));
     SHORTER(hs_saver_options, hs_saver_new(&o, &err));

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 enum { CYCLES = 1000 / HOOKSESS_TEST_SHARE, THREADS = 64, SESSION_THREADS = 8 };
@@ -40,49 +41,50 @@ static void assert_nothing_left(test_env *t, holdings before)
 }
 
 typedef struct {
-    hs_queue *queue;
-    atomic_size_t begun, pushed;
+    sem_t turns;
+    atomic_size_t begun, passed, woken;
 } crowd;
 
-static hs_code push_until_stopped(void *user, hs_coordinator *coordinator, hs_error *err)
+static hs_code pass_until_stopped(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     crowd *all = user;
-    hs_code code = HS_OK;
+    (void)err;
     atomic_fetch_add(&all->begun, 1);
-    while (!code && !hs_coordinator_should_stop(coordinator))
-        if (!(code = hs_queue_push(all->queue, all, err)))
-            atomic_fetch_add(&all->pushed, 1);
-    return code;
+    while (!hs_coordinator_should_stop(coordinator)) {
+        sem_wait(&all->turns);
+        atomic_fetch_add(&all->passed, 1);
+    }
+    return HS_OK;
 }
 
 static void wake(void *user)
 {
-    hs_queue_close(((crowd *)user)->queue, true, NULL);
+    crowd *all = user;
+    atomic_fetch_add(&all->woken, 1);
+    sem_post(&all->turns);
 }
 
-/* All threads push into a queue that is too small for them, and are stopped while most of them wait. */
+/* There are too few turns for all threads: they are stopped while most of them wait. */
 static void cycle_of_threads(test_env *t)
 {
     crowd all = {.begun = 0};
     hs_error err = {0};
-    void *element;
-    all.queue = hs_queue_new(HS_QUEUE_OPTIONS(.capacity = THREADS / 4, .env = &t->env), &err);
+    int left = 0;
+    assert_int_equal(sem_init(&all.turns, 0, THREADS / 4), 0);
     hs_coordinator *coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &t->env), &err);
     for (int i = 0; i < THREADS; i++)
-        assert_ok(hs_coordinator_start(coordinator, &err, .name = "pusher", .run = push_until_stopped, .user = &all,
+        assert_ok(hs_coordinator_start(coordinator, &err, .name = "passer", .run = pass_until_stopped, .user = &all,
                                        .wake = wake),
                   &err);
-    size_t popped = 0;
-    for (; popped < THREADS / 2; popped++)
-        assert_ok(hs_queue_pop(all.queue, &element, &err), &err);
+    while (atomic_load(&all.passed) < THREADS / 4)
+        sched_yield();
     hs_coordinator_request_stop(coordinator, NULL);
     assert_ok(hs_coordinator_join(coordinator, NULL, &err), &err);
-    while (hs_queue_try_pop(all.queue, &element, NULL) == HS_OK)
-        popped++;
+    sem_getvalue(&all.turns, &left);
     assert_int_equal(atomic_load(&all.begun), THREADS);
-    assert_int_equal(atomic_load(&all.pushed), popped);
+    assert_int_equal(atomic_load(&all.passed) + (size_t)left, THREADS / 4 + atomic_load(&all.woken));
     hs_coordinator_free(coordinator);
-    hs_queue_free(all.queue);
+    sem_destroy(&all.turns);
 }
 
 static void sixty_four_threads_again_and_again(void **state)
