@@ -57,7 +57,7 @@ static void note_file(compaction *c, const char *path)
 {
     if (c->n_files && strcmp(c->files[c->n_files - 1].path, path) == 0)
         return;
-    c->files = must_allocate(c->files, c->n_files + 1, sizeof *c->files);
+    c->files = must_grow(c->files, c->n_files, sizeof *c->files);
     c->files[c->n_files++] = (old_file){text_of((hs_string){path, strlen(path)}), size_of_file(path)};
 }
 
@@ -72,7 +72,7 @@ static void note_start(compaction *c, int64_t step)
     c->has_obsolete = c->has_obsolete || c->last_summary >= step;
     while (c->n_starts && c->starts[c->n_starts - 1].step >= step)
         c->n_starts--; /* the new START drops all that this one drops */
-    c->starts = must_allocate(c->starts, c->n_starts + 1, sizeof *c->starts);
+    c->starts = must_grow(c->starts, c->n_starts, sizeof *c->starts);
     c->starts[c->n_starts++] = (start){c->n_events, step};
 }
 

@@ -7,6 +7,7 @@
 #include "output.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,29 +17,38 @@
 typedef struct {
     const char *run;
     char *tag;
+    size_t at; /* index of its series */
 } source;
 
 typedef struct {
     const char *pattern;
     int64_t from, to;
     series *series;
-    source *sources; /* of the series */
-    size_t n, first; /* first: of the run that is read */
+    source **sources; /* of the series */
+    size_t n, first;  /* first: of the run that is read */
+    void *tree;       /* of the sources of that run, by tag */
 } plot;
 
 /* Reading. */
 
+static int by_tag(const void *a, const void *b)
+{
+    return strcmp(((const source *)a)->tag, ((const source *)b)->tag);
+}
+
 static series *series_of(plot *p, const char *run, hs_string tag)
 {
-    char *text = text_of(tag);
-    for (size_t i = p->first; i < p->n; i++)
-        if (strcmp(p->sources[i].tag, text) == 0) {
-            free(text);
-            return &p->series[i];
-        }
-    p->series = must_allocate(p->series, p->n + 1, sizeof *p->series);
-    p->sources = must_allocate(p->sources, p->n + 1, sizeof *p->sources);
-    p->sources[p->n] = (source){run, text};
+    source wanted = {run, text_of(tag), p->n}, **found = tfind(&wanted, &p->tree, by_tag);
+    if (found) {
+        free(wanted.tag);
+        return &p->series[(*found)->at];
+    }
+    source *added = must_allocate(NULL, 1, sizeof *added);
+    *added = wanted;
+    must_add(added, &p->tree, by_tag);
+    p->series = must_grow(p->series, p->n, sizeof *p->series);
+    p->sources = must_grow(p->sources, p->n, sizeof *p->sources);
+    p->sources[p->n] = added;
     p->series[p->n] = (series){.label = NULL};
     return &p->series[p->n++];
 }
@@ -91,6 +101,8 @@ static int read_run(plot *p, const char *run)
     while (next_event(&of, &event))
         add_event(p, run, event);
     close_events(&of);
+    for (size_t i = p->first; i < p->n; i++)
+        tdelete(p->sources[i], &p->tree, by_tag);
     if (p->n > p->first)
         return events_status(&of);
     say("%s: contains no scalar '%s'; list its tags: hooksess events ls", run, p->pattern);
@@ -102,9 +114,9 @@ static void make_labels(plot *p)
 {
     bool several = false;
     for (size_t i = 1; i < p->n; i++)
-        several = several || strcmp(p->sources[i].tag, p->sources[0].tag) != 0;
+        several = several || strcmp(p->sources[i]->tag, p->sources[0]->tag) != 0;
     for (size_t i = 0; i < p->n; i++) {
-        const char *run = p->sources[i].run, *tag = several ? p->sources[i].tag : "";
+        const char *run = p->sources[i]->run, *tag = several ? p->sources[i]->tag : "";
         size_t bytes = strlen(run) + strlen(tag) + 3;
         p->series[i].label = must_allocate(NULL, bytes, 1);
         snprintf(p->series[i].label, bytes, "%s%s%s", run, several ? ": " : "", tag);
@@ -122,8 +134,8 @@ static void write_json(const plot *p)
             js_add(steps, js_number((long double)p->series[i].x[k], true));
             js_add(values, js_number((long double)p->series[i].y[k], false));
         }
-        js_set(object, "run", js_text(p->sources[i].run));
-        js_set(object, "tag", js_text(p->sources[i].tag));
+        js_set(object, "run", js_text(p->sources[i]->run));
+        js_set(object, "tag", js_text(p->sources[i]->tag));
         js_set(object, "steps", steps);
         js_set(object, "values", values);
         js_list_add(object);
@@ -200,7 +212,8 @@ static int show(plot *p, const struct call *call)
 static void free_plot(plot *p)
 {
     for (size_t i = 0; i < p->n; i++) {
-        free(p->sources[i].tag);
+        free(p->sources[i]->tag);
+        free(p->sources[i]);
         free(p->series[i].label);
         free(p->series[i].x);
         free(p->series[i].y);
