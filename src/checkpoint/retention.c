@@ -168,14 +168,17 @@ size_t hs__expire(hs__saver_directory *directory, int64_t max_to_keep)
 void hs__delete_expired(hs__saver_directory *directory, size_t n_expired)
 {
     const hs_env *env = &directory->saver->env;
+    hs__deletion deletion;
     size_t n = 0;
+    hs__deletion_begin(&deletion, env);
     for (size_t i = 0; i < directory->n_kept; i++) {
         char *path = directory->kept[i].path;
-        if (i < n_expired && hs__delete_checkpoint(env, path))
+        if (i < n_expired && hs__deletion_add(&deletion, path))
             hs__free(env, path);
         else
             directory->kept[n++] = directory->kept[i];
     }
+    hs__deletion_end(&deletion);
     directory->n_kept = n;
 }
 

@@ -276,7 +276,7 @@ static hs_code change(hs__saver_directory *directory, hs__kept_checkpoint *kept,
     if (code)
         return code;
     *kept = *changed;
-    hs__finish_deleting(&directory->held, &directory->saver->env, NULL);
+    hs__finish_deleting(&directory->held, &directory->saver->env, NULL, directory->kept, directory->n_kept);
     code = hs__saver_write_state_file(directory, directory->kept[directory->n_kept - 1].path, 0, err);
     if (code)
         *kept = before;

@@ -318,6 +318,20 @@ static void checkpoints_listed_as_to_be_deleted_are_deleted(void **state)
     assert_contains(f->t.log, "deleting '");
 }
 
+static void kept_checkpoints_are_not_deleted_even_if_the_state_file_says_so(void **state)
+{
+    fixture *f = *state;
+    for (int step = 1; step <= 3; step++)
+        save_at(f, step);
+    write_state(f, "model_checkpoint_path: \"model.ckpt-3\"\nall_model_checkpoint_paths: \"model.ckpt-2\"\n"
+                   "# to be deleted: model.ckpt-3\n# to be deleted: model.ckpt-2\n# to be deleted: model.ckpt-1\n"
+                   "# to be deleted: model.ckpt-4\n");
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
+    save_at(f, 4);
+    assert_false(has_file(f, 1, "index"));
+    assert_true(has_file(f, 2, "index") && has_file(f, 3, "index") && has_file(f, 4, "index"));
+}
+
 static uint64_t room;
 
 static hs_code report_free_space(void *user, const char *path, uint64_t *bytes, hs_error *err)
@@ -620,6 +634,7 @@ int main(void)
         with_fixture(data_stay_if_the_index_cannot_be_examined),
         with_fixture(data_that_were_replaced_go),
         with_fixture(checkpoints_listed_as_to_be_deleted_are_deleted),
+        with_fixture(kept_checkpoints_are_not_deleted_even_if_the_state_file_says_so),
         with_fixture(nothing_is_deleted_while_another_saver_of_the_process_holds_the_directory),
         with_fixture(a_checkpoint_to_be_deleted_may_be_the_last_intact_one),
         with_fixture(the_state_file_lists_checkpoints_before_they_are_deleted),
