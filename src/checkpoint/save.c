@@ -544,7 +544,7 @@ static hs_code keep(const save *s, hs_error *err)
     }
     s->directory->opened = request->opened;
     s->directory->restores = request->restores;
-    return hs__saver_keep(s->directory, &newest, err);
+    return hs__saver_keep(s->directory, &newest, 1, err);
 }
 
 /* Step 4. Once for each lock, as no other process saves there meanwhile; and once after a restore. */

@@ -256,7 +256,7 @@ static hs_code add_to_list(hs__saver_directory *directory, const char *prefix, h
     if (code)
         return code;
     added.timestamp = (double)modified_ns / 1e9;
-    if ((code = hs__saver_keep(directory, &added, err)))
+    if ((code = hs__saver_keep(directory, &added, 1, err)))
         return code;
     kept = directory->kept;
     while (at < last && hs__step_in(kept[at].path) < hs__step_in(prefix))

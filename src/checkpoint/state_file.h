@@ -11,7 +11,8 @@ typedef struct hs__kept_checkpoint {
     double timestamp; /* seconds since 1970; 0: not in the file */
     double metric;    /* hs_save_options.metric; NaN: not set */
     bool pinned;
-    bool stays; /* not expired (hs__expire) */
+    bool stays;   /* not expired (hs__expire) */
+    size_t order; /* while the list is sorted (hs__expire): its place before */
 } hs__kept_checkpoint;
 
 /* Adds the last parts of the paths to a map, each with the index of the first entry that has it. */
