@@ -343,6 +343,7 @@ static void sweep_directory(const hs__held_directory *held, const hs_env *env, c
     examined last = {.name = NULL};
     size_t n = 0;
     hs_error error = {0};
+    remove_state_tmp(env, held->path, "checkpoint");
     if (hs__list(env, held->path, collect, &all, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     if (all.n)

@@ -237,6 +237,28 @@ static void files_of_cut_saves_go(void **state)
     assert_false(test_exists(f->directory, "checkpoint.tmp"));
 }
 
+/* The training is complete, so that it writes no state file. */
+static void a_start_that_saves_nothing_removes_the_temporary_state_file(void **state)
+{
+    fixture *f = *state;
+    for (int run = 0; run < 2; run++) {
+        model m = {.step = 0};
+        model_build(&m, &f->t.env);
+        const hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = f->directory, .every_n_steps = 1),
+                                 hs_stop_at_step(.last_step = 2)};
+        hs_session_options options =
+            HS_INIT(hs_session_options, .checkpoint_dir = f->directory, .hooks = test_hooks(hooks, 2));
+        m.session = hs_session_open(hs_graph_backend(m.graph), &options, &f->err);
+        assert_non_null(m.session);
+        while (run == 0 && !hs_session_should_stop(m.session))
+            assert_ok(model_train(&m, 1), &m.err);
+        assert_int_equal(m.step, 2);
+        model_close(&m);
+        assert_int_equal(test_exists(f->directory, "checkpoint.tmp"), 0);
+        touch(f, "checkpoint.tmp");
+    }
+}
+
 /* Files and a folder of the graph's save op. */
 static void temporary_files_of_the_graphs_op_are_removed(void **state)
 {
@@ -629,6 +651,7 @@ int main(void)
         with_fixture(a_file_system_of_ones_own_may_have_no_locks),
         with_fixture(holding_needs_a_saver_and_a_name),
         with_fixture(files_of_cut_saves_go),
+        with_fixture(a_start_that_saves_nothing_removes_the_temporary_state_file),
         with_fixture(temporary_files_of_the_graphs_op_are_removed),
         with_fixture(nothing_else_goes),
         with_fixture(data_stay_if_the_index_cannot_be_examined),
