@@ -4,6 +4,7 @@
 #include <hooksess/checkpoint.h>
 
 #include "base/files.h"
+#include "checkpoint/session_safetensors.h"
 #include "formats/bundle.h"
 
 #include <stdio.h>
@@ -163,7 +164,7 @@ void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range
     free_deletion(&stale);
 }
 
-/* Files of checkpoints BASE and BASE-STEP. */
+/* Files of checkpoints BASE and BASE-STEP, and temporary files of safetensors files. */
 
 typedef struct {
     char *name;
@@ -197,7 +198,9 @@ static int collect(void *user, const char *name)
 {
     listing *all = user;
     listed_file file = {.parsed = parse_name(name), .step = -1};
-    if (file.parsed.part == NO_PART || !is_in_series(name, file.parsed.stem, all->base, &file.step))
+    if (hs__is_safetensors_tmp(name))
+        file.parsed = (file_name){.stem = strlen(name), .part = NO_PART, .tmp = true};
+    else if (file.parsed.part == NO_PART || !is_in_series(name, file.parsed.stem, all->base, &file.step))
         return 0;
     file.name = hs__strdup(all->env, name);
     if (file.name && !hs__reserve(all->env, &all->files, &all->capacity, all->n + 1, sizeof file, NULL)) {

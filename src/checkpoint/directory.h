@@ -18,9 +18,9 @@ typedef struct hs__held_directory {
 } hs__held_directory;
 
 /* Locks `directory`, which must exist, and releases the directory that was held before. If the lock is new, or the
- * directory needs a sweep, removes the files of interrupted saves: of checkpoints BASE and BASE-STEP, and the temporary
- * file of the state file "checkpoint". `base` NULL: nothing is removed. FAILED_PRECONDITION names the process that holds
- * the lock. */
+ * directory needs a sweep, removes the files of interrupted saves: of checkpoints BASE and BASE-STEP, and temporary files
+ * of safetensors files and of the state file "checkpoint". `base` NULL: nothing is removed. FAILED_PRECONDITION names the
+ * process that holds the lock. */
 hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const char *directory, const char *base,
                            hs_error *err);
 /* Deletes the checkpoints that the state file lists as to be deleted, except the `n` kept ones, once per lock. Call before
