@@ -496,6 +496,41 @@ static void a_rollback_renames_the_abandoned_branch(void **state)
     assert_int_equal(test_count_files(f->directory, ".abandoned."), 2 * 3);
 }
 
+static hs_code take_over(test_env *t, void *user)
+{
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), NULL);
+    hs_code code = saver ? hs_saver_take_over(saver, user, NULL) : HS_RESOURCE_EXHAUSTED;
+    if (!code) {
+        assert_string_equal(hs_saver_last_path(saver), user);
+        assert_string_equal(hs_saver_checkpoint(saver, 3), user);
+    }
+    hs_saver_free(saver);
+    return code;
+}
+
+/* Another saver has restored the checkpoint. */
+static void a_saver_that_takes_over_abandons_what_is_later_and_deletes_what_expires(void **state)
+{
+    fixture *f = *state;
+    char restored[256];
+    snprintf(restored, sizeof restored, "%s", file_of(f, 2, NULL));
+    for (int step = 1; step <= 4; step++)
+        save_at(f, step);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), restored, NULL, &f->err), &f->err);
+    test_each_allocation(take_over, restored);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
+    assert_ok(hs_saver_take_over(f->saver, restored, &f->err), &f->err);
+    save_at(f, 3);
+    assert_true(has_file(f, 4, "abandoned.index"));
+    assert_false(has_file(f, 1, "index") || has_file(f, 4, "index"));
+    assert_string_equal(hs_saver_checkpoint(f->saver, 0), restored);
+    assert_string_equal(hs_saver_checkpoint(f->saver, 1), file_of(f, 3, NULL));
+    assert_null(hs_saver_checkpoint(f->saver, 2));
+    assert_fails(hs_saver_take_over(f->saver, file_of(f, 4, "abandoned"), &f->err), HS_NOT_FOUND, &f->err,
+                 "does not exist");
+    assert_string_equal(hs_saver_last_path(f->saver), file_of(f, 3, NULL));
+}
+
 static void checkpoints_saved_after_a_rollback_stay(void **state)
 {
     fixture *f = *state;
@@ -666,6 +701,7 @@ int main(void)
         with_fixture(an_edited_state_file_decides),
         with_fixture(other_series_are_no_successors),
         with_fixture(a_rollback_renames_the_abandoned_branch),
+        with_fixture(a_saver_that_takes_over_abandons_what_is_later_and_deletes_what_expires),
         with_fixture(checkpoints_saved_after_a_rollback_stay),
         with_fixture(abandoned_ones_are_not_restored),
         with_fixture(checkpoints_without_a_step_are_not_abandoned),
