@@ -256,7 +256,7 @@ static hs_code add_to_list(hs__saver_directory *directory, const char *prefix, h
     if (code)
         return code;
     added.timestamp = (double)modified_ns / 1e9;
-    if ((code = hs__saver_keep(directory, &added, err)))
+    if ((code = hs__saver_keep(directory, &added, 1, err)))
         return code;
     kept = directory->kept;
     while (at < last && hs__step_in(kept[at].path) < hs__step_in(prefix))
@@ -276,7 +276,7 @@ static hs_code change(hs__saver_directory *directory, hs__kept_checkpoint *kept,
     if (code)
         return code;
     *kept = *changed;
-    hs__finish_deleting(&directory->held, &directory->saver->env, NULL);
+    hs__finish_deleting(&directory->held, &directory->saver->env, NULL, directory->kept, directory->n_kept);
     code = hs__saver_write_state_file(directory, directory->kept[directory->n_kept - 1].path, 0, err);
     if (code)
         *kept = before;
