@@ -37,20 +37,25 @@ static void call_last_boundaries(hs_session *session, hs_boundary which, hs_erro
 }
 
 /* What has failed in the boundaries, on any rank, and the step that the chief has saved. A rank whose boundary fails comes
- * here while others are still in theirs, so the agreement is repeated until all ranks are here. */
+ * here while others are still in theirs, so the agreement is repeated until all ranks are here. Boundaries of a stop are also
+ * over if a rank does not come, because its step has failed: it closes its session. */
 static void agree_on_boundaries(hs_session *session, uint64_t word, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
+    /* The other ranks know the failure: it is agreed, or was reported after the boundaries of the stop. */
     bool known = agreement->settled || session->stop_boundary.error.code;
+    bool waits = true;
     if (agreement->settled) /* a failure of this rank came later, or is a consequence */
         *error = agreement->failure;
-    do {
+    while (waits) {
         hs__begin_agreement(session);
         hs_code code = hs__agree(session, word | HS__WORD_ENDED, known ? HS_OK : error->code, error);
         if (code)
             error->code = code;
         known |= code != HS_OK;
-    } while (!agreement->all_ended && !agreement->broken);
+        bool another_closes = !(word & HS__WORD_CLOSING) && agreement->word & HS__WORD_CLOSING;
+        waits = !agreement->all_ended && !agreement->broken && !another_closes;
+    }
 }
 
 void hs__call_stop_boundaries(hs_session *session, hs_error *first)

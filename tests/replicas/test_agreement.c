@@ -406,6 +406,23 @@ static void a_hook_that_stops_on_one_rank_stops_all(void **state)
     try_all(r, hook_stopped);
 }
 
+static void step_failed(ranks *r, const hs_outcome *outcome)
+{
+    has_failed(r, outcome, "the step has failed");
+    if (r->seed == 1)
+        resumes_exactly(r, RANKS_SAVE_STEPS);
+}
+
+/* The other ranks are in the boundary of the stop, where they would save. */
+static void a_rank_that_fails_in_the_step_of_a_stop_fails_all(void **state)
+{
+    ranks *r = *state;
+    add_event(r, HOOK_STOPS, 2, AT + 1);
+    r->event = FAILS_IN_STEP;
+    for (r->event_rank = 0; r->event_rank < 3; r->event_rank++)
+        try_all(r, step_failed);
+}
+
 /* The other ranks would save in this boundary. */
 static void stopped_without_boundary(ranks *r, const hs_outcome *outcome)
 {
@@ -935,6 +952,7 @@ int main(void)
         ranked(rp_012_a_rank_that_leaves_its_loop_ends_the_training_of_all),
         ranked(a_callback_that_fails_on_one_rank_fails_on_all),
         ranked(a_hook_that_stops_on_one_rank_stops_all),
+        ranked(a_rank_that_fails_in_the_step_of_a_stop_fails_all),
         ranked(a_hook_that_stops_on_one_rank_when_all_would_save_stops_all),
         ranked(a_boundary_is_called_on_all_ranks_or_on_none),
         ranked(a_loss_in_the_boundary_of_a_save_recovers_all_ranks_exactly),
