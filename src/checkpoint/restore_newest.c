@@ -258,6 +258,7 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     if (!saver || !prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_take_over: %s",
                             saver ? "prefix is missing" : "saver is NULL");
+    hs__background_wait(saver);
     char *directory = hs__path_directory(&saver->env, prefix);
     if (!directory)
         return hs__no_memory(err, strlen(prefix), "a path");

@@ -143,17 +143,13 @@ static int64_t find_branch_step(const hs__saver_directory *directory, const hs_r
     return same_session || from_here ? -1 : step;
 }
 
-/* List and branch are found when no save is in progress, because the session may have changed while waiting for the earlier
- * save. */
-static hs_code save(hs__save_request *request, hs_raw_session *session, hs_error *err)
+/* No save is in progress, so that the list and the branch are those of now. `replaces`: a save that was in progress. */
+static hs_code save(hs__save_request *request, hs_raw_session *session, bool replaces, hs_error *err)
 {
     hs_saver *saver = request->directory->saver;
     const bool background = request->options.background;
-    bool replaces = false;
     hs__save_list list;
     hs_code code = HS_OK;
-    if (background && (code = hs__background_begin(request->directory, request->options.busy, &replaces, err)))
-        return code;
     request->branch_step = find_branch_step(request->directory, session, hs__path_base(request->prefix), request->step);
     if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err))) {
         hs__save_list_log_unallocated(&list);
@@ -176,14 +172,17 @@ static hs_code check_and_save(hs_saver *saver, hs_raw_session *session, const ch
                                 .opened = session->opened,
                                 .restores = session->restores,
                                 .session = session};
+    bool replaces = false;
     hs_code code;
     if ((given && (code = HS_STRUCT_TAKE(hs_save_options, max_to_keep, &request.options, given, err))) ||
         (code = check_options(&request.options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
         return code;
     if (!request.options.background)
         hs__background_wait(saver);
+    else if ((code = hs__background_begin(saver, prefix, request.options.busy, &replaces, err)))
+        return code;
     request.directory = hs__saver_use_directory(saver, prefix, err);
-    return request.directory ? save(&request, session, err) : HS_RESOURCE_EXHAUSTED;
+    return request.directory ? save(&request, session, replaces, err) : HS_RESOURCE_EXHAUSTED;
 }
 
 /* All ranks send their states to the chief, which saves. Its result is the result of all. */

@@ -274,7 +274,7 @@ static inline hs_code run_and_call_after(struct hs_session *session, hs__run_pla
     if (code == HS_OUT_OF_RANGE && session->context.kind == HS_RUN_TRAIN && hs__continues_without_input(session))
         code = run_backend(session, plan, err);
     if (!code) {
-        session->raw.values_computed |= session->context.kind == HS_RUN_TRAIN;
+        session->raw.values_computed |= kind_bit(session) & (1 << HS_RUN_TRAIN | 1 << HS_RUN_EVAL);
         session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
         code = call_after_run(session, err);
         if (session->observed)

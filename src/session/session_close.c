@@ -37,8 +37,8 @@ static void call_last_boundaries(hs_session *session, hs_boundary which, hs_erro
 }
 
 /* What has failed in the boundaries, on any rank, and the step that the chief has saved. A rank whose boundary fails comes
- * here while others are still in theirs, so the agreement is repeated until all ranks are here. Boundaries of a stop are also
- * over if a rank does not come, because its step has failed: it closes its session. */
+ * here while others are still in theirs, so the agreement is repeated until all ranks are here. Boundaries of a stop are
+ * also over if a rank does not come, because its step has failed: it closes its session. */
 static void agree_on_boundaries(hs_session *session, uint64_t word, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
