@@ -68,6 +68,8 @@ void hs__call_stop_boundaries(hs_session *session, hs_error *first)
     if (!hs__is_replica(session))
         return;
     agree_on_boundaries(session, 0, first);
+    if (hs__is_clean(first->code)) /* another rank has closed its session */
+        hs_error_clear(first);
     hs__begin_agreement(session);
 }
 

@@ -396,6 +396,8 @@ static void hook_stopped(ranks *r, const hs_outcome *outcome)
     assert_string_equal(outcome->hook, "event");
     assert_int_equal(outcome->step, r->event_step);
     assert_int_equal(outcome->last_saved_step, r->event_step);
+    for (int i = 0; i < r->rank_count; i++)
+        assert_true(r->stopped[i]); /* the program could change the state afterwards */
 }
 
 static void a_hook_that_stops_on_one_rank_stops_all(void **state)
