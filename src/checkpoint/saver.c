@@ -225,7 +225,7 @@ hs_code hs_saver_hold(hs_saver *saver, const hs_raw_session *session, const char
     if (!directory)
         return HS_RESOURCE_EXHAUSTED;
     if ((code = hs__make_directory_for(&saver->env, prefix, err)) ||
-        (code = hs__saver_hold_directory(directory, hs__path_base(prefix), session, err)))
+        (code = hs__saver_hold_directory(directory, hs__path_base(prefix), session ? (const void *)session : saver, err)))
         return code;
     directory->stays_held = true;
     if (session)

@@ -21,7 +21,7 @@
  *   2. Data and .meta are renamed to their names, and the directory is synced.
  *   3. The index is renamed to its name, and the directory is synced. From here on the checkpoint exists.
  *   4. At the first save under a lock or of a session, or after a restore: later checkpoints that the saver does not keep
- * are of an abandoned branch of the training. They are renamed to PREFIX.abandoned: indexes first, the latest one last.
+ *      are of an abandoned branch of the training. They are renamed to PREFIX.abandoned: indexes first, the latest last.
  *   5. The state file is replaced. From here on all readers see the new checkpoint as the newest. Comments in the file name
  *      the checkpoint that was saved last and the checkpoints to delete.
  *   6. Expired checkpoints are deleted, index first.

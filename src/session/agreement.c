@@ -459,7 +459,7 @@ static hs_code check_collective(const hs__hook *hook, hs_error *err)
                         hook->cold->ops.name);
 }
 
-/* An agreement in a boundary. If another rank closes its session meanwhile, all ranks end the boundary. */
+/* An agreement in a boundary. If another rank stops or closes its session meanwhile, all ranks end the boundary. */
 static bool agree_in_boundary(struct hs_session *session, uint64_t word, const hs__hook *hook)
 {
     hs__agreement *agreement = &session->agreement;
@@ -467,10 +467,10 @@ static bool agree_in_boundary(struct hs_session *session, uint64_t word, const h
     hs_code code = check_collective(hook, &error);
     if (hs__agree_on_part(session, word, code, &error)) /* the agreement after the boundaries returns the failure */
         return false;
-    if (!(agreement->word & HS__WORD_CLOSING))
+    if (!(agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED)))
         return true;
     if (session->life != HS__CLOSING)
-        record_agreed(session, hs_error_set(&error, HS_STOP, "another rank has closed its session"), &error);
+        record_agreed(session, hs_error_set(&error, HS_STOP, "another rank has stopped"), &error);
     return false;
 }
 

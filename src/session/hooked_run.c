@@ -292,8 +292,11 @@ static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_er
 {
     if (hs__is_replica(session) && session->context.kind == HS_RUN_TRAIN)
         code = hs__agree_on_run(session, find_cause(session, code, err), err);
-    if (!code && session->context.boundary_requested)
+    if (!code && session->context.boundary_requested) {
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
+        if (code && hs__is_clean(code) && hs__is_replica(session)) /* the other ranks hear of it in their next agreement */
+            code = hs__agree_on_run(session, code, err);
+    }
     if (session->agreement.settled) /* perhaps because another rank has failed in the boundary */
         code = hs__error_copy(err, &session->agreement.failure);
     session->level = 0;

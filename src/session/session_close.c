@@ -317,6 +317,8 @@ hs_outcome hs_session_outcome(hs_session *session)
         record_end(session, last);
     if (!hs__is_clean(last))
         error = by_program ? session->fail : session->last;
+    else if (session->stop_boundary.error.code)
+        error = session->stop_boundary.error;
     else
         get_threads_error(session, &error);
     return make_outcome(session, last, &error);

@@ -101,11 +101,14 @@ static void close_training(training *t)
 static void a_second_session_in_the_directory_of_an_open_one_is_refused(void **state)
 {
     stage *s = *state;
-    training first = open_training(s, s->directory), second = open_training(s, s->directory);
+    training first = open_training(s, s->directory);
+    test_env_clear_log(&s->t);
+    training second = open_training(s, s->directory);
     assert_non_null(first.session);
     assert_null(second.session);
     assert_says(&s->err, HS_FAILED_PRECONDITION,
                 "another session of this process saves there; close it first, or use another directory");
+    assert_contains(s->err.message, "begin"); /* before it has restored anything */
     assert_false(test_exists(s->directory, "outcome.json"));
     close_training(&second);
     close_training(&first);

@@ -425,6 +425,24 @@ static void a_rank_that_fails_in_the_step_of_a_stop_fails_all(void **state)
         try_all(r, step_failed);
 }
 
+/* The other ranks agree next behind the step in which they know of the stop, where it must not take effect yet. */
+static void a_rank_that_fails_when_all_know_of_the_stop_fails_all(void **state)
+{
+    ranks *r = *state;
+    add_event(r, REQUESTS_STOP, 1, AT);
+    r->event = LOSS_IS_NAN;
+    r->event_rank = 1;
+    r->every_n = 3;
+    for (int own = 0; own < 2; own++) {
+        test_empty_directory(r->directory);
+        r->own_loop = own;
+        ranks_run(r);
+        assert_int_equal(ranks_outcome(r)->reason, HS_REASON_FAILED);
+        assert_string_equal(ranks_outcome(r)->hook, "nan_tensor");
+        assert_false(ranks_outcome(r)->interrupted);
+    }
+}
+
 /* The other ranks would save in this boundary. */
 static void stopped_without_boundary(ranks *r, const hs_outcome *outcome)
 {
@@ -955,6 +973,7 @@ int main(void)
         ranked(a_callback_that_fails_on_one_rank_fails_on_all),
         ranked(a_hook_that_stops_on_one_rank_stops_all),
         ranked(a_rank_that_fails_in_the_step_of_a_stop_fails_all),
+        ranked(a_rank_that_fails_when_all_know_of_the_stop_fails_all),
         ranked(a_hook_that_stops_on_one_rank_when_all_would_save_stops_all),
         ranked(a_boundary_is_called_on_all_ranks_or_on_none),
         ranked(a_loss_in_the_boundary_of_a_save_recovers_all_ranks_exactly),
