@@ -177,14 +177,14 @@ HS_API bool hs_saver_busy(const hs_saver *saver);
 HS_API void hs_saver_wait(hs_saver *saver);
 
 /* Prepares saving to `prefix` (without step), as the first save does: creates the directory if its parent exists, locks
- * it, and removes files of interrupted saves. Call it before restoring, to learn early that another process saves there
- * (HS_FAILED_PRECONDITION names it). Other errors: as hs_saver_save.
+ * it, and removes files of interrupted saves. Call it before restoring, to learn early that another process, or a
+ * session of this one that has claimed the directory, saves there (HS_FAILED_PRECONDITION). Other errors: as hs_saver_save.
  *
  * session  claims the directory for this session: until the saver is freed, saves of another session of this process there
  *          fail with HS_FAILED_PRECONDITION, also of another saver. NULL: claims nothing
  *
  * The lock lasts until the saver is freed; without this call, until it saves elsewhere. Savers of one process share it; a
- * forked child does not inherit it. Without locks in the file system, the log has a warning. */
+ * forked child does not inherit it. Without locks in the file system, the log has a warning, and nothing is refused. */
 HS_API hs_code hs_saver_hold(hs_saver *saver, const hs_raw_session *session, const char *prefix, hs_error *err);
 /* A saver keeps a list of checkpoints, a last path and a lock for each directory. The next three functions tell of the one
  * in which it has saved, or from which it has restored, last.

@@ -289,9 +289,9 @@ HS_API hs_code hs_raw_session_save_refusal(const hs_raw_session *session, hs_err
 /* Sets *value and *step to the latest value of a metric (hs_raw_session_set_metric) and its step, which shows whether the
  * value is current. Either may be NULL. Returns false if the metric was not set since the last restore. */
 HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
-/* Returns false if `tensor` is a value of the graph (hs_graph_value) that no training run has computed since the session
- * was created, restored or rolled back: its memory belongs to another state. Other tensors are computed when they are
- * fetched. False for a NULL session. */
+/* Returns false if `tensor` is a value of the graph (hs_graph_value) that no training run, or in a run of an evaluation no
+ * such run, has computed since the session was created, restored or rolled back: its memory belongs to another state. Other
+ * tensors are computed when they are fetched. False for a NULL session. */
 HS_API bool hs_raw_session_is_computed(const hs_raw_session *session, const char *tensor);
 /* Failures of a hook, or under another name (hs_raw_session_report_failure), after which training continued. */
 typedef struct hs_hook_failure {

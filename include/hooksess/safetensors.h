@@ -48,7 +48,7 @@ typedef struct hs_safetensors_options {
  *
  * HS_INVALID_ARGUMENT: a variable does not exist, or the format lacks its dtype; or a name occurs twice, is reserved
  * ("hooksess/...", "__metadata__") or is not UTF-8. On failure, an existing file is unchanged. Returns when the data is on
- * disk. */
+ * disk. If the process is killed, a temporary file remains until a training starts in this directory. */
 HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_safetensors_options *options,
                                    hs_error *err);
 

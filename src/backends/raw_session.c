@@ -279,7 +279,7 @@ hs_code hs_raw_session_save_refusal(const hs_raw_session *raw, hs_error *out)
 static void begin_restored(hs_raw_session *raw)
 {
     raw->restores++;
-    raw->values_computed = false;
+    raw->values_computed = 0;
     hs_error_clear(&raw->saves_refused); /* the refused values are gone */
 }
 
@@ -315,7 +315,7 @@ void hs__raw_session_saved(hs_raw_session *raw)
 void hs__raw_session_reinitialized(hs_raw_session *raw)
 {
     raw->restores++;
-    raw->values_computed = false;
+    raw->values_computed = 0;
 }
 
 void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step)

@@ -103,7 +103,8 @@ struct hs_raw_session {
     int64_t branch_step;         /* later checkpoints are of an abandoned branch of the training; -1: none are known */
     bool branch_everywhere;      /* in each directory, after a restore from memory. Otherwise in that of restored_from */
     bool unsaved;                /* nothing was saved since the last restore */
-    bool values_computed;        /* a training run was made since then: values of the graph are those of a step */
+    /* Bits 1 << HS_RUN_TRAIN and 1 << HS_RUN_EVAL: such a run was made since then, so that values of the graph are its. */
+    uint8_t values_computed;
 };
 
 /* raw_session.c */

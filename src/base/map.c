@@ -74,10 +74,10 @@ static uint64_t end(sip *s, uint64_t last)
     return s->a ^ s->b ^ s->c ^ s->d;
 }
 
-uint64_t hs__hash_keyed(const uint64_t key[2], const char *text)
+uint64_t hs__hash_keyed(const uint64_t key[2], const char *text, size_t bytes)
 {
     const unsigned char *at = (const unsigned char *)text;
-    size_t bytes = strlen(text), left = bytes;
+    size_t left = bytes;
     sip s = begin(key);
     for (; left >= 8; at += 8, left -= 8)
         absorb(&s, word_of(at, 8));
@@ -122,64 +122,79 @@ void hs__map_free(hs__map *map)
     hs__map_init(map, map->env);
 }
 
-/* Finds the slot of a name, or the empty slot for it. The table is never full. */
-static struct hs__map_slot *probe(struct hs__map_slot *slots, size_t capacity, const char *name, uint64_t hash)
+static bool is_called(const struct hs__map_slot *slot, uint64_t hash, const char *name, size_t length)
 {
-    size_t at = (size_t)hash & (capacity - 1);
-    while (slots[at].name && (slots[at].hash != hash || strcmp(slots[at].name, name) != 0))
-        at = (at + 1) & (capacity - 1);
-    return &slots[at];
+    return slot->hash == hash && strncmp(slot->name, name, length) == 0 && !slot->name[length];
+}
+
+/* Finds the slot of a name, or the empty slot for it. The table is never full. */
+static struct hs__map_slot *probe(const hs__map *map, uint64_t hash, const char *name, size_t length)
+{
+    size_t at = (size_t)hash & (map->capacity - 1);
+    while (map->slots[at].name && !is_called(&map->slots[at], hash, name, length))
+        at = (at + 1) & (map->capacity - 1);
+    return &map->slots[at];
+}
+
+size_t hs__map_find_bytes(const hs__map *map, const char *name, size_t length)
+{
+    if (!map->n)
+        return HS__NONE;
+    const struct hs__map_slot *slot = probe(map, hs__hash_keyed(map->key, name, length), name, length);
+    return slot->name ? slot->value : HS__NONE;
 }
 
 size_t hs__map_find(const hs__map *map, const char *name)
 {
-    if (!map->n)
-        return HS__NONE;
-    const struct hs__map_slot *slot = probe(map->slots, map->capacity, name, hs__hash_keyed(map->key, name));
-    return slot->name ? slot->value : HS__NONE;
+    return hs__map_find_bytes(map, name, strlen(name));
 }
 
 static hs_code grow(hs__map *map, hs_error *err)
 {
+    const hs__map before = *map;
     size_t capacity = map->capacity ? map->capacity * 2 : 16;
     struct hs__map_slot *slots = hs__alloc(map->env, capacity, sizeof *slots);
     if (!slots)
         return hs__no_memory(err, capacity * sizeof *slots, "a table of names");
     if (!map->capacity)
         choose_key(map);
-    for (size_t i = 0; i < map->capacity; i++)
-        if (map->slots[i].name)
-            *probe(slots, capacity, map->slots[i].name, map->slots[i].hash) = map->slots[i];
-    hs__free(map->env, map->slots);
     map->slots = slots;
     map->capacity = capacity;
+    for (size_t i = 0; i < before.capacity; i++) {
+        const struct hs__map_slot *slot = &before.slots[i];
+        if (slot->name)
+            *probe(map, slot->hash, slot->name, strlen(slot->name)) = *slot;
+    }
+    hs__free(map->env, before.slots);
+    return HS_OK;
+}
+
+hs_code hs__map_add_bytes(hs__map *map, const char *name, size_t length, size_t value, const char **kept, hs_error *err)
+{
+    hs_code code = map->n >= map->capacity / 2 ? grow(map, err) : HS_OK;
+    if (code)
+        return code;
+    uint64_t hash = hs__hash_keyed(map->key, name, length);
+    struct hs__map_slot *slot = probe(map, hash, name, length);
+    if (!slot->name) {
+        char *copy = hs__strndup(map->env, name, length);
+        if (!copy)
+            return hs__no_memory(err, length + 1, "a name");
+        *slot = (struct hs__map_slot){copy, hash, value};
+        map->n++;
+    }
+    if (kept)
+        *kept = slot->name;
     return HS_OK;
 }
 
 hs_code hs__map_add(hs__map *map, const char *name, size_t value, const char **kept, hs_error *err)
 {
-    hs_code code = map->n >= map->capacity / 2 ? grow(map, err) : HS_OK;
-    if (code)
-        return code;
-    char *copy = hs__strdup(map->env, name);
-    if (!copy)
-        return hs__no_memory(err, strlen(name) + 1, "a name");
-    uint64_t hash = hs__hash_keyed(map->key, name);
-    struct hs__map_slot *slot = probe(map->slots, map->capacity, name, hash);
-    *slot = (struct hs__map_slot){copy, hash, value};
-    map->n++;
-    if (kept)
-        *kept = copy;
-    return HS_OK;
-}
-
-const char *hs__map_intern(hs__map *map, const char *name, hs_error *err)
-{
-    const char *kept = map->n ? probe(map->slots, map->capacity, name, hs__hash_keyed(map->key, name))->name : NULL;
-    return kept || !hs__map_add(map, name, 0, &kept, err) ? kept : NULL;
+    return hs__map_add_bytes(map, name, strlen(name), value, kept, err);
 }
 
 void hs__map_set(hs__map *map, const char *name, size_t value)
 {
-    probe(map->slots, map->capacity, name, hs__hash_keyed(map->key, name))->value = value;
+    size_t length = strlen(name);
+    probe(map, hs__hash_keyed(map->key, name, length), name, length)->value = value;
 }

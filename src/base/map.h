@@ -23,16 +23,18 @@ void hs__map_init(hs__map *map, const hs_env *env);
 void hs__map_free(hs__map *map);
 /* The value of a name. HS__NONE: not found. */
 size_t hs__map_find(const hs__map *map, const char *name);
-/* Adds a new name. `*kept` (may be NULL) is set to the map's copy of it. */
+/* Adds a name. If the map has it already, its value does not change. `*kept` (may be NULL) is set to the map's copy of it.
+ */
 hs_code hs__map_add(hs__map *map, const char *name, size_t value, const char **kept, hs_error *err);
+/* The same with the first `length` bytes of a text as the name. */
+size_t hs__map_find_bytes(const hs__map *map, const char *name, size_t length);
+hs_code hs__map_add_bytes(hs__map *map, const char *name, size_t length, size_t value, const char **kept, hs_error *err);
 
-/* Returns the map's copy of a name, which it adds with the value 0 if it does not have it. NULL: out of memory. */
-const char *hs__map_intern(hs__map *map, const char *name, hs_error *err);
 /* Changes the value of a name that the map has. */
 void hs__map_set(hs__map *map, const char *name, size_t value);
 
-/* SipHash-1-3 of a text, and of words as little-endian bytes. */
-uint64_t hs__hash_keyed(const uint64_t key[2], const char *text);
+/* SipHash-1-3 of bytes, and of words as little-endian bytes. */
+uint64_t hs__hash_keyed(const uint64_t key[2], const char *text, size_t bytes);
 uint64_t hs__hash_words(const uint64_t key[2], const uint64_t *words, size_t n);
 /* FNV-1a. Continues from an earlier result, or from HS__HASH_START. */
 #define HS__HASH_START 14695981039346656037u

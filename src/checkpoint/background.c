@@ -197,13 +197,13 @@ static hs_code save_now(const hs__save_request *request, const hs__save_list *li
     return code;
 }
 
-hs_code hs__background_begin(hs__saver_directory *directory, hs_busy_policy policy, bool *replaces, hs_error *err)
+hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, bool *replaces, hs_error *err)
 {
-    hs_saver *saver = directory->saver;
+    hs__saver_directory *directory = hs__saver_find_directory(saver, prefix);
     hs_code code;
     if (!saver->background && (code = start(saver, err)))
         return code;
-    if ((code = apply_policy(saver->background, directory, policy, replaces, err)) ||
+    if ((code = apply_policy(saver->background, directory, policy, replaces, err)) || !directory ||
         !atomic_load(&directory->has_result) || !directory->result.error.code)
         return code;
     atomic_store(&directory->has_result, false); /* the caller has not polled it */

@@ -4,7 +4,7 @@
 #include <hooksess/checkpoint.h>
 
 #include "base/files.h"
-#include "checkpoint/state_file.h"
+#include "checkpoint/session_safetensors.h"
 #include "formats/bundle.h"
 
 #include <stdio.h>
@@ -15,20 +15,21 @@
 
 typedef enum { INDEX, META, DATA, OF_GRAPH, NO_PART } part;
 
-/* A file's name after the prefix of its checkpoint. */
+/* A file's name: that of its checkpoint, and an ending. */
 typedef struct {
+    size_t stem; /* bytes of the checkpoint's name */
     part part;
     int shard, shards; /* of data */
     bool tmp;          /* a temporary file */
-} ending;
+} file_name;
 
-static ending read_ending(const char *text)
+static file_name read_ending(const char *text)
 {
     enum { DATA_LENGTH = sizeof ".data-00000-of-00001" - 1 };
-    ending e = {.part = NO_PART};
+    file_name e = {.part = NO_PART};
     int end = 0;
     if (strncmp(text, HS__GRAPH_TMP, sizeof HS__GRAPH_TMP - 1) == 0)
-        return (ending){.part = OF_GRAPH, .tmp = true};
+        return (file_name){.part = OF_GRAPH, .tmp = true};
     if (strncmp(text, ".index", 6) == 0) {
         e.part = INDEX;
         text += 6;
@@ -45,15 +46,14 @@ static ending read_ending(const char *text)
     return e;
 }
 
-/* Returns what follows BASE or BASE-STEP in the name, or NULL. */
-static const char *ending_of(const char *name, const char *base)
+static file_name parse_name(const char *name)
 {
-    size_t length = strlen(base);
-    if (strncmp(name, base, length) != 0)
-        return NULL;
-    name += length;
-    size_t digits = *name == '-' ? strspn(name + 1, "0123456789") : 0;
-    return digits ? name + 1 + digits : name;
+    file_name parsed = {.part = NO_PART};
+    for (const char *dot = name; parsed.part == NO_PART && (dot = strchr(dot, '.')); dot++) {
+        parsed = read_ending(dot);
+        parsed.stem = (size_t)(dot - name);
+    }
+    return parsed;
 }
 
 int64_t hs__step_in(const char *path)
@@ -73,74 +73,166 @@ bool hs__same_series(const char *name, const char *other)
 
 /* Deleting. */
 
-typedef struct {
-    const hs_env *env;
-    const char *directory, *base;
-    hs__data_range except;
-} data_removal;
-
-static bool is_in(ending e, hs__data_range range)
+static bool is_in(const file_name *parsed, hs__data_range range)
 {
-    return e.shards == range.of && e.shard >= range.first && e.shard - range.first < range.n;
+    return parsed->shards == range.of && parsed->shard >= range.first && parsed->shard - range.first < range.n;
+}
+
+static void remove_in(const hs__deletion *d, const char *name, const char *ending)
+{
+    char *path = hs__format(d->env, "%s/%s%s", d->directory, name, ending);
+    if (path)
+        hs__file_remove(d->env, path);
+    else
+        hs__log_undeleted(d->env, name);
+    hs__free(d->env, path);
 }
 
 static int remove_data(void *user, const char *name)
 {
-    const data_removal *removal = user;
-    size_t length = strlen(removal->base);
-    if (strncmp(name, removal->base, length) != 0)
-        return 0;
-    ending e = read_ending(name + length);
-    if (e.part == DATA && !e.tmp && !is_in(e, removal->except)) {
-        char *path = hs__path_join(removal->env, removal->directory, name);
-        if (path)
-            hs__file_remove(removal->env, path);
-        else
-            hs__log_undeleted(removal->env, name);
-        hs__free(removal->env, path);
-    }
+    const hs__deletion *d = user;
+    const file_name parsed = parse_name(name);
+    if (parsed.part == DATA && !parsed.tmp && !is_in(&parsed, d->except) &&
+        hs__map_find_bytes(&d->names, name, parsed.stem) != HS__NONE)
+        remove_in(d, name, "");
     return 0;
 }
 
-void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range except)
+static void remove_all_data(hs__deletion *d)
 {
-    char *directory = hs__path_directory(env, prefix);
-    data_removal removal = {env, directory, hs__path_base(prefix), except};
     hs_error error = {0};
-    if (!directory)
+    if (d->names.n && hs__list(d->env, d->directory, remove_data, d, &error))
+        hs_log(d->env, HS_LOG_WARNING, "%s", error.message);
+}
+
+static void free_deletion(hs__deletion *d)
+{
+    hs__map_free(&d->names);
+    hs__free(d->env, d->directory);
+}
+
+void hs__deletion_begin(hs__deletion *deletion, const hs_env *env)
+{
+    *deletion = (hs__deletion){.env = env};
+    hs__map_init(&deletion->names, env);
+}
+
+bool hs__deletion_add(hs__deletion *deletion, const char *prefix)
+{
+    const hs_env *env = deletion->env;
+    char *index = hs__bundle_index_path(env, prefix);
+    bool gone = false;
+    if (!deletion->directory)
+        deletion->directory = hs__path_directory(env, prefix);
+    if (index && deletion->directory) {
+        hs__file_remove(env, index);
+        gone = hs__file_missing(env, index);
+    }
+    if (!index || !deletion->directory || (gone && hs__map_add(&deletion->names, hs__path_base(prefix), 0, NULL, NULL)))
         hs__log_undeleted(env, prefix);
-    else if (hs__list(env, directory, remove_data, &removal, &error))
-        hs_log(env, HS_LOG_WARNING, "%s", error.message);
-    hs__free(env, directory);
+    hs__free(env, index);
+    return gone;
+}
+
+void hs__deletion_end(hs__deletion *deletion)
+{
+    remove_all_data(deletion);
+    for (size_t i = 0; i < deletion->names.capacity; i++)
+        if (deletion->names.slots[i].name)
+            remove_in(deletion, deletion->names.slots[i].name, ".meta");
+    free_deletion(deletion);
 }
 
 bool hs__delete_checkpoint(const hs_env *env, const char *prefix)
 {
-    char *index = hs__bundle_index_path(env, prefix), *meta = hs__format(env, "%s.meta", prefix);
-    bool gone = false;
-    if (index && meta) {
-        hs__file_remove(env, index);
-        gone = hs__file_missing(env, index);
-    } else {
-        hs__log_undeleted(env, prefix);
-    }
-    if (gone) {
-        hs__delete_stale_data(env, prefix, (hs__data_range){0, 0, 0});
-        hs__file_remove(env, meta);
-    }
-    hs__free(env, index);
-    hs__free(env, meta);
+    hs__deletion deletion;
+    hs__deletion_begin(&deletion, env);
+    bool gone = hs__deletion_add(&deletion, prefix);
+    hs__deletion_end(&deletion);
     return gone;
 }
 
-/* Sweeping. */
+void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range except)
+{
+    hs__deletion stale;
+    hs__deletion_begin(&stale, env);
+    stale.except = except;
+    stale.directory = hs__path_directory(env, prefix);
+    if (!stale.directory || hs__map_add(&stale.names, hs__path_base(prefix), 0, NULL, NULL))
+        hs__log_undeleted(env, prefix);
+    remove_all_data(&stale);
+    free_deletion(&stale);
+}
+
+/* Files of checkpoints BASE and BASE-STEP, and temporary files of safetensors files. */
+
+typedef struct {
+    char *name;
+    file_name parsed;
+    int64_t step; /* -1: none */
+} listed_file;
 
 typedef struct {
     const hs_env *env;
     const char *directory, *base;
-    char **orphans;
+    listed_file *files;
     size_t n, capacity;
-} sweep;
+    bool no_memory; /* some files are missing */
+} listing;
+
+/* Returns true if the name begins with BASE or BASE-STEP, and this is all of its stem. */
+static bool is_in_series(const char *name, size_t stem, const char *base, int64_t *step)
+{
+    enum { MOST_DIGITS = 18 };
+    size_t length = strlen(base);
+    *step = -1;
+    if (stem < length || strncmp(name, base, length) != 0)
+        return false;
+    size_t digits = name[length] == '-' ? strspn(name + length + 1, "0123456789") : 0;
+    if (digits && digits <= MOST_DIGITS)
+        *step = strtoll(name + length + 1, NULL, 10);
+    return stem == length || (digits && stem == length + 1 + digits);
+}
+
+static int collect(void *user, const char *name)
+{
+    listing *all = user;
+    listed_file file = {.parsed = parse_name(name), .step = -1};
+    if (hs__is_safetensors_tmp(name))
+        file.parsed = (file_name){.stem = strlen(name), .part = NO_PART, .tmp = true};
+    else if (file.parsed.part == NO_PART || !is_in_series(name, file.parsed.stem, all->base, &file.step))
+        return 0;
+    file.name = hs__strdup(all->env, name);
+    if (file.name && !hs__reserve(all->env, &all->files, &all->capacity, all->n + 1, sizeof file, NULL)) {
+        all->files[all->n++] = file;
+    } else {
+        hs__free(all->env, file.name);
+        all->no_memory = true;
+    }
+    return 0;
+}
+
+/* DIRECTORY/STEM and an ending. NULL: no memory. */
+static char *path_of(const listing *all, const listed_file *file, const char *ending)
+{
+    return hs__format(all->env, "%s/%.*s%s", all->directory, (int)file->parsed.stem, file->name, ending);
+}
+
+/* PREFIX.x becomes PREFIX.abandoned.x. */
+static char *abandoned_path(const listing *all, const listed_file *file)
+{
+    const char *ending = file->name + file->parsed.stem;
+    return hs__format(all->env, "%s/%.*s" HS__ABANDONED "%s", all->directory, (int)file->parsed.stem, file->name, ending);
+}
+
+static void free_listing(listing *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        hs__free(all->env, all->files[i].name);
+    hs__free(all->env, all->files);
+}
+
+/* Sweeping. */
 
 bool hs__checkpoint_missing(const hs_env *env, const char *prefix)
 {
@@ -179,243 +271,244 @@ static bool has_data(const hs__bundle_reader *reader)
     return has;
 }
 
-/* Returns true if the data file belongs to an interrupted save that was to replace this checkpoint: its name has another
- * number of shards than the index, whose files exist. */
-static bool is_replaced(const hs_env *env, const char *prefix, ending e)
+/* What the directory has of a checkpoint. */
+typedef struct {
+    const char *name; /* of one of its files. NULL: no checkpoint was examined yet */
+    size_t stem;
+    bool absent;
+    int32_t shards; /* number in its index, if all its data files exist. 0: unknown */
+} examined;
+
+static examined examine(const listing *all, const listed_file *file)
 {
+    examined found = {.name = file->name, .stem = file->parsed.stem};
     hs__bundle_reader reader;
-    if (hs__bundle_reader_open(&reader, env, prefix, NULL))
-        return false;
-    bool replaced = reader.shards != e.shards && has_data(&reader);
-    hs__bundle_reader_close(&reader);
-    return replaced;
-}
-
-static bool is_orphan(const hs_env *env, const char *prefix, ending e)
-{
-    if (e.tmp)
-        return true;
-    if (e.part != INDEX && is_absent(env, prefix))
-        return true;
-    return e.part == DATA && is_replaced(env, prefix, e);
-}
-
-static int collect_orphan(void *user, const char *name)
-{
-    sweep *s = user;
-    const char *rest = ending_of(name, s->base);
-    ending e = rest ? read_ending(rest) : (ending){.part = NO_PART};
-    if (e.part == NO_PART)
-        return 0;
-    char *path = hs__path_join(s->env, s->directory, name);
-    char *prefix = path ? hs__strndup(s->env, path, strlen(path) - strlen(rest)) : NULL;
-    if (prefix && is_orphan(s->env, prefix, e) &&
-        !hs__reserve(s->env, &s->orphans, &s->capacity, s->n + 1, sizeof *s->orphans, NULL)) {
-        s->orphans[s->n++] = path;
-        path = NULL;
+    char *prefix = path_of(all, file, "");
+    found.absent = prefix && is_absent(all->env, prefix);
+    if (prefix && !found.absent && !hs__bundle_reader_open(&reader, all->env, prefix, NULL)) {
+        found.shards = has_data(&reader) ? reader.shards : 0;
+        hs__bundle_reader_close(&reader);
     }
-    hs__free(s->env, path);
-    hs__free(s->env, prefix);
-    return 0;
+    hs__free(all->env, prefix);
+    return found;
 }
 
-/* Since the state file was written, a checkpoint of that name may have been saved again, or restored. */
-static bool is_in_use(const hs__held_directory *held, const hs__checkpoint_state *state, const char *path)
+/* Returns true if the file is of an interrupted save. That may have been going to replace the checkpoint: then the name of
+ * its data file has another number of shards than the index, whose files exist. `last` was examined last. */
+static bool is_orphan(const listing *all, const listed_file *file, examined *last)
 {
-    bool used = held->is_kept(held->user, path) || strcmp(path, state->newest) == 0;
-    for (size_t i = 0; !used && i < state->n; i++)
-        used = strcmp(path, state->kept[i].path) == 0;
-    return used;
-}
-
-void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char *state_file)
-{
-    hs__checkpoint_state state;
-    const char *directory = held->path;
-    if (held->deletions_finished || hs__lock_is_shared(env, held->lock))
-        return;
-    held->deletions_finished = true;
-    char *tmp = hs__format(env, "%s/%s.tmp", directory, state_file ? state_file : "checkpoint");
-    if (tmp && hs__file_exists(env, tmp))
-        hs__file_remove(env, tmp);
-    hs__free(env, tmp);
-    if (hs__checkpoint_state_read(&state, env, directory, state_file, NULL))
-        return; /* the restore has logged the reason */
-    for (size_t i = 0; i < state.n_expired; i++)
-        if (!is_absent(env, state.expired[i]) && !is_in_use(held, &state, state.expired[i])) {
-            hs_log(env, HS_LOG_INFO, "deleting '%s', which an earlier process was about to delete", state.expired[i]);
-            hs__delete_checkpoint(env, state.expired[i]);
-        }
-    hs__checkpoint_state_free(&state);
+    const file_name *parsed = &file->parsed;
+    if (parsed->tmp || parsed->part == INDEX)
+        return parsed->tmp;
+    if (!last->name || last->stem != parsed->stem || strncmp(last->name, file->name, parsed->stem) != 0)
+        *last = examine(all, file);
+    return last->absent || (parsed->part == DATA && last->shards && last->shards != parsed->shards);
 }
 
 /* Removes an orphan. If its checkpoint was being abandoned, renames it as its index was. */
-static void remove_orphan(const sweep *s, const char *path)
+static void remove_orphan(const listing *all, const listed_file *file)
 {
-    const char *rest = ending_of(hs__path_base(path), s->base);
-    char *index = hs__format(s->env, "%.*s" HS__ABANDONED ".index", (int)(rest - path), path);
-    char *abandoned = hs__format(s->env, "%.*s" HS__ABANDONED "%s", (int)(rest - path), path, rest);
+    const hs_env *env = all->env;
+    char *path = hs__path_join(env, all->directory, file->name);
+    char *index = path_of(all, file, HS__ABANDONED ".index"), *abandoned = abandoned_path(all, file);
     hs_error error = {0};
-    if (!index || !abandoned)
-        hs__log_undeleted(s->env, path);
-    else if (read_ending(rest).part == OF_GRAPH)
-        hs__remove_all(s->env, path);
-    else if (read_ending(rest).tmp || hs__file_missing(s->env, index) || hs__file_exists(s->env, abandoned))
-        hs__file_remove(s->env, path);
-    else if (hs__file_exists(s->env, index) && hs__rename(s->env, path, abandoned, &error))
-        hs_log(s->env, HS_LOG_WARNING, "%s", error.message);
-    hs__free(s->env, index);
-    hs__free(s->env, abandoned);
+    if (!path || !index || !abandoned)
+        hs__log_undeleted(env, file->name);
+    else if (file->parsed.part == OF_GRAPH)
+        hs__remove_all(env, path);
+    else if (file->parsed.tmp || hs__file_missing(env, index) || hs__file_exists(env, abandoned))
+        hs__file_remove(env, path);
+    else if (hs__file_exists(env, index) && hs__rename(env, path, abandoned, &error))
+        hs_log(env, HS_LOG_WARNING, "%s", error.message);
+    hs__free(env, path);
+    hs__free(env, index);
+    hs__free(env, abandoned);
+}
+
+/* Removes the temporary file of a state file. */
+static void remove_state_tmp(const hs_env *env, const char *directory, const char *state_file)
+{
+    char *tmp = hs__format(env, "%s/%s.tmp", directory, state_file);
+    if (tmp && hs__file_exists(env, tmp))
+        hs__file_remove(env, tmp);
+    hs__free(env, tmp);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const listed_file *)a)->name, ((const listed_file *)b)->name);
 }
 
 /* Failures are warnings, and do not fail the save. */
 static void sweep_directory(const hs__held_directory *held, const hs_env *env, const char *base)
 {
-    const char *directory = held->path;
-    sweep s = {.env = env, .directory = directory, .base = base};
+    listing all = {.env = env, .directory = held->path, .base = base};
+    examined last = {.name = NULL};
+    size_t n = 0;
     hs_error error = {0};
-    if (hs__list(env, directory, collect_orphan, &s, &error))
+    remove_state_tmp(env, held->path, "checkpoint");
+    if (hs__list(env, held->path, collect, &all, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
-    if (s.n)
-        hs_log(env, HS_LOG_INFO, "%s: removing %zu files of interrupted saves", directory, s.n);
-    for (size_t i = 0; i < s.n; i++) {
-        remove_orphan(&s, s.orphans[i]);
-        hs__free(env, s.orphans[i]);
+    if (all.n)
+        qsort(all.files, all.n, sizeof *all.files, by_name); /* the files of one checkpoint follow each other */
+    for (size_t i = 0; i < all.n; i++) {
+        const listed_file file = all.files[i];
+        if (is_orphan(&all, &file, &last)) {
+            all.files[i] = all.files[n];
+            all.files[n++] = file;
+        }
     }
-    hs__free(env, s.orphans);
+    if (n)
+        hs_log(env, HS_LOG_INFO, "%s: removing %zu files of interrupted saves", held->path, n);
+    for (size_t i = 0; i < n; i++)
+        remove_orphan(&all, &all.files[i]);
+    free_listing(&all);
+}
+
+/* Since the state file was written, a checkpoint that is to be deleted may have been saved again, or restored. */
+static hs_code names_in_use(hs__map *names, const hs__checkpoint_state *state, const hs__kept_checkpoint *kept, size_t n)
+{
+    hs_code code = hs__map_add(names, hs__path_base(state->newest), 0, NULL, NULL);
+    if (!code)
+        code = hs__kept_names(names, state->kept, state->n, NULL);
+    return code ? code : hs__kept_names(names, kept, n, NULL);
+}
+
+void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char *state_file,
+                         const hs__kept_checkpoint *kept, size_t n)
+{
+    hs__checkpoint_state state;
+    hs__map used;
+    hs__deletion deletion;
+    if (held->deletions_finished || hs__lock_is_shared(env, held->lock))
+        return;
+    held->deletions_finished = true;
+    remove_state_tmp(env, held->path, state_file ? state_file : "checkpoint");
+    if (hs__checkpoint_state_read(&state, env, held->path, state_file, NULL))
+        return; /* the restore has logged the reason */
+    hs__map_init(&used, env);
+    hs__deletion_begin(&deletion, env);
+    const bool unknown = names_in_use(&used, &state, kept, n) != HS_OK;
+    for (size_t i = 0; i < state.n_expired; i++) {
+        const char *prefix = state.expired[i];
+        if (is_absent(env, prefix) || hs__map_find(&used, hs__path_base(prefix)) != HS__NONE)
+            continue;
+        if (unknown) {
+            hs__log_undeleted(env, prefix);
+            continue;
+        }
+        hs_log(env, HS_LOG_INFO, "deleting '%s', which an earlier process was about to delete", prefix);
+        hs__deletion_add(&deletion, prefix);
+    }
+    hs__deletion_end(&deletion);
+    hs__map_free(&used);
+    hs__checkpoint_state_free(&state);
 }
 
 /* Abandoning. */
 
-typedef struct {
-    const hs_env *env;
-    const char *directory, *series; /* a name BASE-STEP */
-    int64_t step;
-    const hs__held_directory *held;
-    char **paths; /* of the checkpoints */
-    size_t n, capacity;
-    bool no_memory;
-} later;
-
-static int collect_later(void *user, const char *name)
+/* Moves the indexes of checkpoints that are later than `step` and not kept to the front, in the order of their steps. Adds
+ * the names of these checkpoints to `names`. */
+static hs_code find_later(listing *all, int64_t step, const hs__kept_checkpoint *kept, size_t n, hs__map *names,
+                          hs_error *err)
 {
-    later *l = user;
-    const char *dot = strstr(name, ".index");
-    if (!dot || dot[sizeof ".index" - 1])
-        return 0;
-    char *stem = hs__strndup(l->env, name, (size_t)(dot - name));
-    char *path = stem ? hs__path_join(l->env, l->directory, stem) : NULL;
-    l->no_memory |= !path;
-    if (path && hs__same_series(stem, l->series) && hs__step_in(stem) > l->step && !l->held->is_kept(l->held->user, path)) {
-        l->no_memory |= hs__reserve(l->env, &l->paths, &l->capacity, l->n + 1, sizeof *l->paths, NULL) != HS_OK;
-        if (!l->no_memory) {
-            l->paths[l->n++] = path;
-            path = NULL;
-        }
+    hs__map kept_names;
+    hs__map_init(&kept_names, all->env);
+    hs_code code = hs__kept_names(&kept_names, kept, n, err);
+    for (size_t i = 0; !code && i < all->n; i++) {
+        const listed_file file = all->files[i];
+        if (file.parsed.part != INDEX || file.parsed.tmp || file.step <= step ||
+            hs__map_find_bytes(&kept_names, file.name, file.parsed.stem) != HS__NONE)
+            continue;
+        all->files[i] = all->files[names->n];
+        all->files[names->n] = file;
+        code = hs__map_add_bytes(names, file.name, file.parsed.stem, 0, NULL, err);
     }
-    hs__free(l->env, stem);
-    hs__free(l->env, path);
-    return 0;
-}
-
-typedef struct {
-    const hs_env *env;
-    const char *directory, *base; /* of the checkpoint */
-    hs_code code;
-    hs_error *err;
-} renaming;
-
-/* PREFIX.x becomes PREFIX.abandoned.x. */
-static int rename_part(void *user, const char *name)
-{
-    renaming *r = user;
-    size_t length = strlen(r->base);
-    if (strncmp(name, r->base, length) != 0 || read_ending(name + length).part == NO_PART)
-        return 0;
-    char *from = hs__path_join(r->env, r->directory, name);
-    char *to = hs__format(r->env, "%s/%s" HS__ABANDONED "%s", r->directory, r->base, name + length);
-    r->code = from && to ? hs__rename(r->env, from, to, r->err) : hs__no_memory(r->err, length, "a path");
-    hs__free(r->env, from);
-    hs__free(r->env, to);
-    return r->code;
-}
-
-static hs_code rename_index(const hs_env *env, const char *prefix, hs_error *err)
-{
-    char *from = hs__bundle_index_path(env, prefix), *to = hs__format(env, "%s" HS__ABANDONED ".index", prefix);
-    hs_code code = from && to ? hs__rename(env, from, to, err) : hs__no_memory(err, strlen(prefix), "a path");
-    hs__free(env, from);
-    hs__free(env, to);
-    return code;
-}
-
-static hs_code rename_rest(const hs_env *env, const char *directory, const char *prefix, hs_error *err)
-{
-    renaming r = {.env = env, .directory = directory, .base = hs__path_base(prefix), .err = err};
-    hs_code code = hs__list(env, directory, rename_part, &r, err);
-    if (!code && !(code = r.code))
-        hs_log(env, HS_LOG_WARNING, "checkpoint '%s' is later than the step being saved; renamed to '%s" HS__ABANDONED "'",
-               prefix, r.base);
+    hs__map_free(&kept_names);
     return code;
 }
 
 static int earliest_first(const void *a, const void *b)
 {
-    int64_t x = hs__step_in(*(char *const *)a), y = hs__step_in(*(char *const *)b);
+    int64_t x = ((const listed_file *)a)->step, y = ((const listed_file *)b)->step;
     return (x > y) - (x < y);
 }
 
-/* Deletes checkpoints that were abandoned under the same names before, so that files of two checkpoints do not mix. */
-static hs_code free_names(const later *l, hs_error *err)
+static hs_code rename_file(const listing *all, const listed_file *file, hs_error *err)
 {
-    bool changed = false;
-    for (size_t i = 0; i < l->n; i++) {
-        char *prefix = hs__format(l->env, "%s" HS__ABANDONED, l->paths[i]);
-        if (!prefix)
-            return hs__no_memory(err, strlen(l->paths[i]), "a path");
-        if (!hs__checkpoint_missing(l->env, prefix)) {
-            hs_log(l->env, HS_LOG_WARNING, "deleting '%s' to reuse its name", prefix);
-            hs__delete_checkpoint(l->env, prefix);
-            changed = true;
-        }
-        hs__free(l->env, prefix);
-    }
-    return changed ? hs__sync_directory(l->env, l->directory, err) : HS_OK;
-}
-
-/* If this is interrupted, the latest checkpoint still exists, or none of them does, and each index has its data. The next
- * sweep renames the files that belong to a renamed index. */
-static hs_code abandon(const later *l, hs_error *err)
-{
-    hs_code code = free_names(l, err);
-    for (size_t i = 0; !code && i < l->n; i++) {
-        if (i && i == l->n - 1)
-            code = hs__sync_directory(l->env, l->directory, err);
-        if (!code)
-            code = rename_index(l->env, l->paths[i], err);
-    }
-    if (!code)
-        code = hs__sync_directory(l->env, l->directory, err);
-    for (size_t i = 0; !code && i < l->n; i++)
-        code = rename_rest(l->env, l->directory, l->paths[i], err);
+    const hs_env *env = all->env;
+    char *from = hs__path_join(env, all->directory, file->name), *to = abandoned_path(all, file);
+    hs_code code = from && to ? hs__rename(env, from, to, err) : hs__no_memory(err, strlen(file->name), "a path");
+    hs__free(env, from);
+    hs__free(env, to);
     return code;
 }
 
-hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, const char *base, int64_t step, hs_error *err)
+/* Deletes checkpoints that were abandoned under the same names before, so that files of two checkpoints do not mix. */
+static hs_code free_names(const listing *all, size_t n, hs_error *err)
 {
-    char *series = hs__format(env, "%s-0", base);
-    later l = {.env = env, .directory = held->path, .series = series, .step = step, .held = held};
-    hs_code code = series ? hs__list(env, held->path, collect_later, &l, err) : hs__no_memory(err, strlen(base), "a name");
-    if (!code && l.no_memory)
-        code = hs__no_memory(err, l.n * sizeof *l.paths, "the list of checkpoints");
-    if (!code && l.n) {
-        qsort(l.paths, l.n, sizeof *l.paths, earliest_first);
-        code = abandon(&l, err);
+    hs__deletion deletion;
+    bool changed = false;
+    hs_code code = HS_OK;
+    hs__deletion_begin(&deletion, all->env);
+    for (size_t i = 0; !code && i < n; i++) {
+        char *prefix = path_of(all, &all->files[i], HS__ABANDONED);
+        if (!prefix) {
+            code = hs__no_memory(err, strlen(all->files[i].name), "a path");
+        } else if (!hs__checkpoint_missing(all->env, prefix)) {
+            hs_log(all->env, HS_LOG_WARNING, "deleting '%s' to reuse its name", prefix);
+            hs__deletion_add(&deletion, prefix);
+            changed = true;
+        }
+        hs__free(all->env, prefix);
     }
-    for (size_t i = 0; i < l.n; i++)
-        hs__free(env, l.paths[i]);
-    hs__free(env, l.paths);
-    hs__free(env, series);
+    hs__deletion_end(&deletion);
+    return changed && !code ? hs__sync_directory(all->env, all->directory, err) : code;
+}
+
+/* Renames the checkpoints `names`, whose indexes are the first files. If this is interrupted, the latest checkpoint still
+ * exists, or none of them does, and each index has its data. The next sweep renames the files that belong to a renamed
+ * index. */
+static hs_code abandon(const listing *all, const hs__map *names, hs_error *err)
+{
+    const size_t n = names->n;
+    hs_code code = free_names(all, n, err);
+    for (size_t i = 0; !code && i < n; i++) {
+        if (i && i == n - 1)
+            code = hs__sync_directory(all->env, all->directory, err);
+        if (!code)
+            code = rename_file(all, &all->files[i], err);
+    }
+    if (!code)
+        code = hs__sync_directory(all->env, all->directory, err);
+    for (size_t i = n; !code && i < all->n; i++)
+        if (hs__map_find_bytes(names, all->files[i].name, all->files[i].parsed.stem) != HS__NONE)
+            code = rename_file(all, &all->files[i], err);
+    for (size_t i = 0; !code && i < n; i++) {
+        const listed_file *file = &all->files[i];
+        const int stem = (int)file->parsed.stem;
+        hs_log(all->env, HS_LOG_WARNING,
+               "checkpoint '%s/%.*s' is later than the step being saved; renamed to '%.*s" HS__ABANDONED "'",
+               all->directory, stem, file->name, stem, file->name);
+    }
+    return code;
+}
+
+hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, const char *base, int64_t step,
+                          const hs__kept_checkpoint *kept, size_t n, hs_error *err)
+{
+    listing all = {.env = env, .directory = held->path, .base = base};
+    hs__map names;
+    hs__map_init(&names, env);
+    hs_code code = hs__list(env, held->path, collect, &all, err);
+    if (!code && all.no_memory)
+        code = hs__no_memory(err, all.n * sizeof *all.files, "the list of checkpoints");
+    if (!code && !(code = find_later(&all, step, kept, n, &names, err)) && names.n) {
+        qsort(all.files, names.n, sizeof *all.files, earliest_first);
+        code = abandon(&all, &names, err);
+    }
+    hs__map_free(&names);
+    free_listing(&all);
     return code;
 }
 
@@ -484,5 +577,5 @@ void hs__release_directory(hs__held_directory *held, const hs_env *env)
 {
     hs__unlock(env, held->lock);
     hs__free(env, held->path);
-    *held = (hs__held_directory){.is_kept = held->is_kept, .user = held->user};
+    *held = (hs__held_directory){.path = NULL};
 }

@@ -9,28 +9,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A process may have been killed between a checkpoint and its state file (saver.h). Such a checkpoint, a successor, is
+ * later than the newest of a state file that was not edited since. It is tried first. */
+typedef enum { SUCCESSOR, NAMED, OTHER } source;
+
+typedef struct {
+    const char *path;
+    source source; /* NAMED: by the state file */
+    size_t order;  /* in which it was found */
+} candidate;
+
 /* The checkpoints of a directory, in the order in which they are tried. */
 typedef struct {
     const hs_env *env;
     const char *directory;
-    char **paths;
+    candidate *items;
     size_t n, capacity;
-    size_t named; /* the first ones are those of the state file */
+    size_t n_adopted;   /* the first ones: those of the state file and their successors */
+    hs__map paths;      /* owns them */
+    hs__map expired;    /* names of checkpoints that are to be deleted */
+    const char *newest; /* name of the newest in the state file, if it can have successors; otherwise NULL */
     bool failed;
 } candidates;
 
-static void add_candidate(candidates *all, const char *path)
+static void add_candidate(candidates *all, const char *path, source of)
 {
-    for (size_t i = 0; i < all->n; i++)
-        if (strcmp(all->paths[i], path) == 0)
-            return;
-    char *copy = hs__strdup(all->env, path);
-    if (!copy || hs__reserve(all->env, &all->paths, &all->capacity, all->n + 1, sizeof *all->paths, NULL)) {
-        hs__free(all->env, copy);
-        all->failed = true;
-        return;
-    }
-    all->paths[all->n++] = copy;
+    candidate added = {.source = of, .order = all->n};
+    all->failed |= hs__reserve(all->env, &all->items, &all->capacity, all->n + 1, sizeof added, NULL) ||
+                   hs__map_add(&all->paths, path, 0, &added.path, NULL);
+    if (all->paths.n > all->n)
+        all->items[all->n++] = added;
+}
+
+static bool is_successor(const candidates *all, const char *name)
+{
+    return all->newest && hs__same_series(name, all->newest) && hs__step_in(name) > hs__step_in(all->newest) &&
+           hs__map_find(&all->expired, name) == HS__NONE;
 }
 
 static int collect_file(void *user, const char *name)
@@ -42,7 +56,7 @@ static int collect_file(void *user, const char *name)
         char *stem = hs__strndup(all->env, name, length - 6);
         char *path = stem ? hs__path_join(all->env, all->directory, stem) : NULL;
         if (path)
-            add_candidate(all, path);
+            add_candidate(all, path, is_successor(all, stem) ? SUCCESSOR : OTHER);
         else
             all->failed = true;
         hs__free(all->env, path);
@@ -51,35 +65,16 @@ static int collect_file(void *user, const char *name)
     return 0;
 }
 
-static int newest_first(const void *a, const void *b)
+/* The named ones in the order of the state file. Of the others, the latest first. */
+static int in_order(const void *a, const void *b)
 {
-    int64_t x = hs__step_in(*(char *const *)a), y = hs__step_in(*(char *const *)b);
-    return (x < y) - (x > y);
-}
-
-static bool is_expired(const hs__checkpoint_state *state, const char *path)
-{
-    for (size_t i = 0; i < state->n_expired; i++)
-        if (strcmp(state->expired[i], path) == 0)
-            return true;
-    return false;
-}
-
-/* A process may have been killed between a checkpoint and its state file (saver.h). Such a checkpoint is later than the
- * newest of a state file that was not edited since. It is tried first. */
-static void move_unnamed_successors_first(candidates *all, const hs__checkpoint_state *state)
-{
-    size_t front = 0;
-    int64_t step = hs__step_in(state->newest);
-    for (size_t i = all->named; state->unedited && step >= 0 && i < all->n; i++) {
-        char *path = all->paths[i];
-        if (!hs__same_series(hs__path_base(path), hs__path_base(state->newest)) || hs__step_in(path) <= step ||
-            is_expired(state, path))
-            continue;
-        memmove(all->paths + front + 1, all->paths + front, (i - front) * sizeof *all->paths);
-        all->paths[front++] = path;
-    }
-    all->named += front;
+    const candidate *x = a, *y = b;
+    int64_t x_step = hs__step_in(x->path), y_step = hs__step_in(y->path);
+    if (x->source != y->source)
+        return x->source < y->source ? -1 : 1;
+    if (x->source != NAMED && x_step != y_step)
+        return x_step > y_step ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
 }
 
 /* Adds all checkpoints of the directory. If it cannot be listed, that is an error: a training that finds no checkpoint
@@ -94,7 +89,19 @@ static hs_code search_directory(candidates *all, hs_error *err)
     return code == HS_NOT_FOUND ? HS_OK : hs__error_copy(err, &cause);
 }
 
-/* Lists the checkpoints of the state file, newest first, then all others. A damaged state file is only a warning. */
+/* Adds the checkpoints of the state file, newest first. */
+static void add_named(candidates *all, const hs__checkpoint_state *state)
+{
+    add_candidate(all, state->newest, NAMED);
+    for (size_t i = state->n; i-- > 0;)
+        add_candidate(all, state->kept[i].path, NAMED);
+    if (state->unedited && hs__step_in(state->newest) >= 0)
+        all->newest = hs__path_base(state->newest);
+    for (size_t i = 0; i < state->n_expired; i++)
+        all->failed |= hs__map_add(&all->expired, hs__path_base(state->expired[i]), 0, NULL, NULL) != HS_OK;
+}
+
+/* Lists the checkpoints in the order in which they are tried. A damaged state file is only a warning. */
 static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_state *state, hs_error *err)
 {
     hs_error cause = {0};
@@ -103,21 +110,16 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
         return hs__error_copy(err, &cause);
     if (code && code != HS_NOT_FOUND)
         hs_log(all->env, HS_LOG_WARNING, "%s; searching the directory", cause.message);
-    if (!code) {
-        add_candidate(all, state->newest);
-        for (size_t i = state->n; i-- > 0;)
-            add_candidate(all, state->kept[i].path);
-    }
-    bool has_state = !code;
-    all->named = all->n;
+    if (!code)
+        add_named(all, state);
     if ((code = search_directory(all, err)))
         return code;
-    if (all->n > all->named)
-        qsort(all->paths + all->named, all->n - all->named, sizeof *all->paths, newest_first);
-    if (has_state)
-        move_unnamed_successors_first(all, state);
     if (all->failed)
-        return hs__no_memory(err, all->n * sizeof *all->paths, "the list of checkpoints");
+        return hs__no_memory(err, all->n * sizeof *all->items, "the list of checkpoints");
+    if (all->n)
+        qsort(all->items, all->n, sizeof *all->items, in_order);
+    while (all->n_adopted < all->n && all->items[all->n_adopted].source != OTHER)
+        all->n_adopted++;
     return HS_OK;
 }
 
@@ -132,9 +134,9 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
     for (size_t i = 0; i < all->n; i++) {
         hs_error cause = {0};
         hs__restore_fault fault;
-        hs_code code = hs__restore(saver, session, all->paths[i], options, &fault, &cause);
+        hs_code code = hs__restore(saver, session, all->items[i].path, options, &fault, &cause);
         if (!code && others)
-            code = others->accept(others->user, all->paths[i], &fault, &cause);
+            code = others->accept(others->user, all->items[i].path, &fault, &cause);
         if (!code) {
             *chosen = i;
             hs__raw_session_restored_newest(session);
@@ -142,8 +144,8 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
         }
         if (fault == HS__FAULT_OF_THE_MODEL || !hs__is_damage(&cause))
             return hs__error_copy(err, &cause);
-        hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, all->paths[i], cause.message);
-        hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", all->paths[i], cause.message);
+        hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, all->items[i].path, cause.message);
+        hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", all->items[i].path, cause.message);
         if (!first.code)
             first = cause;
     }
@@ -151,27 +153,27 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
         return HS_OK;
     return hs_error_set(err, first.code == HS_NOT_FOUND ? HS_NOT_FOUND : HS_DATA_LOSS,
                         "%s: none of its %zu checkpoints can be restored%s; the newest, '%s': %s", all->directory, all->n,
-                        others ? "" : "; nothing was changed", all->paths[0], first.message);
+                        others ? "" : "; nothing was changed", all->items[0].path, first.message);
 }
 
-/* Copies metric, pin and time from the state file. */
-static void copy_attributes(hs__saver_directory *to, const hs__kept_checkpoint *known)
+/* Copies metrics, pins and times from the state file. */
+static hs_code copy_attributes(hs__saver_directory *to, const hs__checkpoint_state *state, hs_error *err)
 {
-    for (size_t i = 0; i < to->n_kept; i++) {
-        hs__kept_checkpoint *kept = &to->kept[i];
-        if (strcmp(hs__path_base(kept->path), hs__path_base(known->path)) != 0)
+    hs__map names;
+    hs__map_init(&names, &to->saver->env);
+    hs_code code = hs__kept_names(&names, to->kept, to->n_kept, err);
+    for (size_t i = 0; !code && i < state->n; i++) {
+        const hs__kept_checkpoint *known = &state->kept[i];
+        size_t at = hs__map_find(&names, hs__path_base(known->path));
+        if (at == HS__NONE)
             continue;
-        kept->metric = known->metric;
-        kept->pinned = known->pinned;
+        to->kept[at].metric = known->metric;
+        to->kept[at].pinned = known->pinned;
         if (known->timestamp > 0)
-            kept->timestamp = known->timestamp;
+            to->kept[at].timestamp = known->timestamp;
     }
-}
-
-static void copy_all_attributes(hs__saver_directory *to, const hs__checkpoint_state *state)
-{
-    for (size_t i = 0; i < state->n; i++)
-        copy_attributes(to, &state->kept[i]);
+    hs__map_free(&names);
+    return code;
 }
 
 /* The checkpoints of the state file become the saver's list, so that they expire. Damaged ones expire first, so that they
@@ -180,37 +182,43 @@ static void copy_all_attributes(hs__saver_directory *to, const hs__checkpoint_st
 static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoint_state *state, size_t chosen,
                      hs_error *err)
 {
-    hs__saver_directory *to = hs__saver_use_directory(saver, all->paths[chosen], err);
+    hs__saver_directory *to = hs__saver_use_directory(saver, all->items[chosen].path, err);
     const char **paths = to ? hs__alloc(&saver->env, all->n + 1, sizeof *paths) : NULL;
     if (!paths)
         return to ? hs__no_memory(err, all->n * sizeof *paths, "the list of checkpoints") : HS_RESOURCE_EXHAUSTED;
     size_t n = 0;
-    for (size_t i = 0; i < chosen && i < all->named; i++)
-        if (hs__path_is_in(all->paths[i], to->path))
-            paths[n++] = all->paths[i];
-    for (size_t i = all->named; i-- > chosen + 1;)
-        if (hs__path_is_in(all->paths[i], to->path))
-            paths[n++] = all->paths[i];
-    paths[n] = all->paths[chosen];
-    hs_code code = hs__saver_keep_existing(to, paths, err);
+    for (size_t i = 0; i < chosen && i < all->n_adopted; i++)
+        if (hs__path_is_in(all->items[i].path, to->path))
+            paths[n++] = all->items[i].path;
+    for (size_t i = all->n_adopted; i-- > chosen + 1;)
+        if (hs__path_is_in(all->items[i].path, to->path))
+            paths[n++] = all->items[i].path;
+    paths[n++] = all->items[chosen].path;
+    hs_code code = hs__saver_keep_existing(to, paths, n, err);
     hs__free(&saver->env, paths);
-    copy_all_attributes(to, state);
+    if (!code)
+        code = copy_attributes(to, state, err);
     if (state->last_preserved > 0)
         to->last_preserved = state->last_preserved;
     return code;
 }
 
+static candidates begin_candidates(const hs_env *env, const char *directory)
+{
+    return (candidates){.env = env, .directory = directory, .paths = {.env = env}, .expired = {.env = env}};
+}
+
 static void free_candidates(candidates *all)
 {
-    for (size_t i = 0; i < all->n; i++)
-        hs__free(all->env, all->paths[i]);
-    hs__free(all->env, all->paths);
+    hs__map_free(&all->paths);
+    hs__map_free(&all->expired);
+    hs__free(all->env, all->items);
 }
 
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
                            const hs_restore_options *options, const hs__acceptance *others, char **restored, hs_error *err)
 {
-    candidates all = {.env = &saver->env, .directory = directory};
+    candidates all = begin_candidates(&saver->env, directory);
     hs__checkpoint_state state = {.env = &saver->env};
     size_t chosen = HS__NONE;
     *restored = NULL;
@@ -219,9 +227,9 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
     if (!code)
         code = restore_first(saver, session, &all, options, others, &chosen, err);
     if (!code && chosen != HS__NONE && !(code = adopt(saver, &all, &state, chosen, err))) {
-        *restored = hs__strdup(&session->env, all.paths[chosen]);
+        *restored = hs__strdup(&session->env, all.items[chosen].path);
         if (!*restored)
-            code = hs__no_memory(err, strlen(all.paths[chosen]), "a path");
+            code = hs__no_memory(err, strlen(all.items[chosen].path), "a path");
     }
     hs__checkpoint_state_free(&state);
     free_candidates(&all);
@@ -234,7 +242,7 @@ static hs_code adopt_restored(hs_saver *saver, candidates *all, const char *pref
     hs__checkpoint_state state = {.env = &saver->env};
     size_t chosen = 0;
     hs_code code = gather(all, NULL, &state, err);
-    while (!code && chosen < all->n && strcmp(hs__path_base(all->paths[chosen]), hs__path_base(prefix)) != 0)
+    while (!code && chosen < all->n && strcmp(hs__path_base(all->items[chosen].path), hs__path_base(prefix)) != 0)
         chosen++;
     if (!code && chosen == all->n)
         code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: checkpoint '%s' does not exist", prefix);
@@ -250,10 +258,11 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     if (!saver || !prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_take_over: %s",
                             saver ? "prefix is missing" : "saver is NULL");
+    hs__background_wait(saver);
     char *directory = hs__path_directory(&saver->env, prefix);
     if (!directory)
         return hs__no_memory(err, strlen(prefix), "a path");
-    candidates all = {.env = &saver->env, .directory = directory};
+    candidates all = begin_candidates(&saver->env, directory);
     hs_code code = adopt_restored(saver, &all, prefix, err);
     free_candidates(&all);
     hs__free(&saver->env, directory);
@@ -267,7 +276,7 @@ static hs_code read_attributes(hs__saver_directory *to, hs_error *err)
     hs_error cause = {0};
     hs_code code = hs__checkpoint_state_read(&state, &to->saver->env, to->path, to->state_file, &cause);
     if (!code)
-        copy_all_attributes(to, &state);
+        code = copy_attributes(to, &state, &cause);
     hs__checkpoint_state_free(&state);
     return code && !hs__is_damage(&cause) ? hs__error_copy(err, &cause) : HS_OK;
 }
@@ -279,9 +288,11 @@ hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *er
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: saver is NULL");
     hs__background_wait(saver);
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && paths && paths[i]; i++) {
+    for (size_t i = 0, n; !code && paths && paths[i]; i += n) {
         hs__saver_directory *to = hs__saver_use_directory(saver, paths[i], err);
-        code = to ? hs__saver_keep_existing(to, HS_NAMES(paths[i]), err) : HS_RESOURCE_EXHAUSTED;
+        for (n = 1; to && paths[i + n] && hs__path_is_in(paths[i + n], to->path);)
+            n++;
+        code = to ? hs__saver_keep_existing(to, paths + i, n, err) : HS_RESOURCE_EXHAUSTED;
     }
     if (!code && saver->directories && saver->directories->n_kept)
         code = read_attributes(saver->directories, err);

@@ -6,6 +6,7 @@
 #include "formats/bundle.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 hs_code hs__saver_set_last(hs__saver_directory *directory, const char *path, hs_error *err)
@@ -32,44 +33,60 @@ static void filter(hs__saver_directory *directory, bool (*leaves)(const void *us
     directory->n_kept = n;
 }
 
-static bool is_same(const void *user, const char *path)
+static bool is_named(const void *user, const char *path)
 {
-    return hs__path_same(user, path);
+    return hs__map_find(user, hs__path_base(path)) != HS__NONE;
 }
 
-hs_code hs__saver_keep(hs__saver_directory *directory, const hs__kept_checkpoint *newest, hs_error *err)
+hs_code hs__saver_keep(hs__saver_directory *directory, const hs__kept_checkpoint *newest, size_t n, hs_error *err)
 {
     const hs_env *env = &directory->saver->env;
-    const char *path = newest->path;
-    hs_code code =
-        hs__reserve(env, &directory->kept, &directory->kept_capacity, directory->n_kept + 1, sizeof *directory->kept, err);
-    char *copy = code ? NULL : hs__strdup(env, path);
-    if (!copy)
-        return code ? code : hs__no_memory(err, strlen(path), "a path");
-    filter(directory, is_same, path);
-    directory->kept[directory->n_kept] = *newest;
-    directory->kept[directory->n_kept++].path = copy;
-    return HS_OK;
+    const size_t before = directory->n_kept;
+    size_t added = 0;
+    hs__map names;
+    hs__map_init(&names, env);
+    hs_code code = hs__reserve(env, &directory->kept, &directory->kept_capacity, before + n, sizeof *newest, err);
+    for (size_t i = n; !code && i-- > 0;)
+        code = hs__map_add(&names, hs__path_base(newest[i].path), i, NULL, err);
+    for (size_t i = 0; !code && i < n; i++) {
+        if (hs__map_find(&names, hs__path_base(newest[i].path)) != i)
+            continue; /* a later one has the same name */
+        hs__kept_checkpoint *copy = &directory->kept[before + added++];
+        *copy = newest[i];
+        if (!(copy->path = hs__strdup(env, newest[i].path)))
+            code = hs__no_memory(err, strlen(newest[i].path), "a path");
+    }
+    if (!code) {
+        filter(directory, is_named, &names);
+        memmove(directory->kept + directory->n_kept, directory->kept + before, added * sizeof *newest);
+        directory->n_kept += added;
+    }
+    while (code && added)
+        hs__free(env, directory->kept[before + --added].path);
+    hs__map_free(&names);
+    return code;
 }
 
-hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *const *paths, hs_error *err)
+hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *const *paths, size_t n, hs_error *err)
 {
     const hs_env *env = &directory->saver->env;
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && paths[i]; i++) {
+    hs__kept_checkpoint *existing = hs__alloc(env, n, sizeof *existing);
+    size_t n_existing = 0;
+    hs_code code = existing ? HS_OK : hs__no_memory(err, n * sizeof *existing, "the list of checkpoints");
+    for (size_t i = 0; !code && i < n; i++) {
         hs_file_stat found = {.bytes = 0};
         char *index = hs__bundle_index_path(env, paths[i]);
         if (!index)
-            return hs__no_memory(err, strlen(paths[i]), "a path");
+            code = hs__no_memory(err, strlen(paths[i]), "a path");
         /* a checkpoint that cannot be examined now may exist, and only this saver would ever delete it */
-        if (env->files.ops->stat(env->files.user, index, &found, NULL) != HS_NOT_FOUND)
-            code = hs__saver_keep(directory,
-                                  &(hs__kept_checkpoint){.path = (char *)paths[i],
-                                                         .timestamp = (double)found.modified_ns / 1e9,
-                                                         .metric = (double)NAN},
-                                  err);
+        else if (env->files.ops->stat(env->files.user, index, &found, NULL) != HS_NOT_FOUND)
+            existing[n_existing++] = (hs__kept_checkpoint){
+                .path = (char *)paths[i], .timestamp = (double)found.modified_ns / 1e9, .metric = (double)NAN};
         hs__free(env, index);
     }
+    if (!code && n_existing)
+        code = hs__saver_keep(directory, existing, n_existing, err);
+    hs__free(env, existing);
     return code;
 }
 
@@ -93,23 +110,30 @@ void hs__saver_drop_later(hs__saver_directory *directory, const char *base, int6
 
 /* Expiry. */
 
-static bool is_better(const hs_saver *saver, double a, double b)
+/* If two metrics are equal, the later checkpoint is better. Checkpoints without a metric come last. */
+static int by_metric(const hs__kept_checkpoint *x, const hs__kept_checkpoint *y, bool larger_is_better)
 {
-    return saver->larger_is_better ? a > b : a < b;
+    if (isnan(x->metric) || isnan(y->metric))
+        return (isnan(x->metric) != 0) - (isnan(y->metric) != 0);
+    if (x->metric != y->metric)
+        return (x->metric > y->metric) == larger_is_better ? -1 : 1;
+    return (x->order < y->order) - (x->order > y->order);
 }
 
-/* If two metrics are equal, the later checkpoint is better. A checkpoint without a metric is never among the best. */
-static bool is_among_best(const hs__saver_directory *directory, size_t index)
+static int smallest_first(const void *a, const void *b)
 {
-    const hs_saver *saver = directory->saver;
-    const hs__kept_checkpoint *kept = directory->kept;
-    double metric = kept[index].metric;
-    int64_t better = 0;
-    if (saver->keep_best == 0 || isnan(metric))
-        return false;
-    for (size_t i = 0; i < directory->n_kept; i++)
-        better += is_better(saver, kept[i].metric, metric) || (i > index && kept[i].metric == metric);
-    return better < saver->keep_best;
+    return by_metric(a, b, false);
+}
+
+static int largest_first(const void *a, const void *b)
+{
+    return by_metric(a, b, true);
+}
+
+static int expired_first(const void *a, const void *b)
+{
+    const hs__kept_checkpoint *x = a, *y = b;
+    return x->stays != y->stays ? x->stays - y->stays : (x->order > y->order) - (x->order < y->order);
 }
 
 /* Returns true if the checkpoint is kept forever: keep_every_secs after the last one. Records it as the last one then. */
@@ -122,44 +146,33 @@ static bool preserve(hs__saver_directory *directory, const hs__kept_checkpoint *
     return true;
 }
 
-static bool stays(const hs__saver_directory *directory, size_t index, int64_t max_to_keep)
-{
-    return directory->n_kept - index <= (size_t)max_to_keep || directory->kept[index].pinned ||
-           is_among_best(directory, index);
-}
-
-static void drop(hs__saver_directory *directory, size_t index)
-{
-    hs__kept_checkpoint *kept = directory->kept;
-    hs__free(&directory->saver->env, kept[index].path);
-    directory->n_kept--;
-    memmove(kept + index, kept + index + 1, (directory->n_kept - index) * sizeof *kept);
-}
-
+/* With HS_NEVER, as in TensorFlow, nothing is deleted. A manager lists all checkpoints. A saver lists the newest, and the
+ * pinned ones, because the state file lists pins. */
 size_t hs__expire(hs__saver_directory *directory, int64_t max_to_keep)
 {
+    const hs_saver *saver = directory->saver;
+    const bool forgets = max_to_keep == HS_NEVER && !saver->lists_all;
+    const size_t n = directory->n_kept;
+    const size_t n_newest = forgets ? 1 : max_to_keep == HS_NEVER ? n : (size_t)max_to_keep;
     hs__kept_checkpoint *list = directory->kept;
     size_t n_expired = 0;
-    bool forgets = max_to_keep == HS_NEVER && !directory->saver->lists_all;
-    /* As in TensorFlow, nothing is deleted. A manager lists all checkpoints. A saver lists the newest, and the pinned ones,
-     * because the state file lists pins. */
-    for (size_t i = 0; forgets && i + 1 < directory->n_kept;)
-        if (list[i].pinned)
-            i++;
-        else
-            drop(directory, i);
-    for (size_t i = 0; i < directory->n_kept; i++)
-        list[i].stays = max_to_keep == HS_NEVER || stays(directory, i, max_to_keep);
-    for (size_t i = 0; i < directory->n_kept;) {
-        hs__kept_checkpoint kept = list[i];
-        if (kept.stays) {
-            i++;
-        } else if (preserve(directory, &kept)) {
-            drop(directory, i);
+    for (size_t i = 0; i < n; i++) {
+        list[i].order = i;
+        list[i].stays = n - i <= n_newest || list[i].pinned;
+    }
+    if (saver->keep_best && !forgets) {
+        qsort(list, n, sizeof *list, saver->larger_is_better ? largest_first : smallest_first);
+        for (size_t i = 0; i < n && (int64_t)i < saver->keep_best && !isnan(list[i].metric); i++)
+            list[i].stays = true;
+    }
+    qsort(list, n, sizeof *list, expired_first);
+    directory->n_kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!list[i].stays && (forgets || preserve(directory, &list[i]))) {
+            hs__free(&saver->env, list[i].path);
         } else {
-            memmove(list + n_expired + 1, list + n_expired, (i - n_expired) * sizeof kept);
-            list[n_expired++] = kept;
-            i++;
+            n_expired += !list[i].stays;
+            list[directory->n_kept++] = list[i];
         }
     }
     return n_expired;
@@ -168,14 +181,17 @@ size_t hs__expire(hs__saver_directory *directory, int64_t max_to_keep)
 void hs__delete_expired(hs__saver_directory *directory, size_t n_expired)
 {
     const hs_env *env = &directory->saver->env;
+    hs__deletion deletion;
     size_t n = 0;
+    hs__deletion_begin(&deletion, env);
     for (size_t i = 0; i < directory->n_kept; i++) {
         char *path = directory->kept[i].path;
-        if (i < n_expired && hs__delete_checkpoint(env, path))
+        if (i < n_expired && hs__deletion_add(&deletion, path))
             hs__free(env, path);
         else
             directory->kept[n++] = directory->kept[i];
     }
+    hs__deletion_end(&deletion);
     directory->n_kept = n;
 }
 

@@ -496,7 +496,7 @@ static hs_code keep(const save *s, hs_error *err)
     }
     s->directory->opened = request->opened;
     s->directory->restores = request->restores;
-    return hs__saver_keep(s->directory, &newest, err);
+    return hs__saver_keep(s->directory, &newest, 1, err);
 }
 
 /* Step 4. Once for each lock, as no other process saves there meanwhile; and once after a restore. */
@@ -506,7 +506,8 @@ static hs_code abandon_branch(const save *s, hs_error *err)
     int64_t from = s->request->branch_step, step = s->request->step;
     if (step < 0 || (held->branch_clear && from < 0))
         return HS_OK;
-    hs_code code = hs__abandon_later(held, s->env, s->base, from >= 0 && from < step ? from : step, err);
+    hs_code code = hs__abandon_later(held, s->env, s->base, from >= 0 && from < step ? from : step, s->directory->kept,
+                                     s->directory->n_kept, err);
     held->branch_clear = !code;
     held->needs_sweep = code;
     return code;
@@ -544,7 +545,7 @@ static hs_code save_all(save *s, hs_error *err)
         (code = hs__saver_hold_directory(s->directory, s->base, s->request->session, err)))
         return code;
     if (!options->no_state_file)
-        hs__finish_deleting(&s->directory->held, s->env, options->state_file);
+        hs__finish_deleting(&s->directory->held, s->env, options->state_file, s->directory->kept, s->directory->n_kept);
     if ((code = check_space(s, err)))
         return code;
     code = write_checkpoint(s, err);

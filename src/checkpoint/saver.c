@@ -140,17 +140,13 @@ static int64_t find_branch_step(const hs__saver_directory *directory, const hs_r
     return same_session || from_here ? -1 : step;
 }
 
-/* List and branch are found when no save is in progress, because the session may have changed while waiting for the earlier
- * save. */
-static hs_code save(hs__save_request *request, hs_raw_session *session, hs_error *err)
+/* No save is in progress, so that the list and the branch are those of now. `replaces`: a save that was in progress. */
+static hs_code save(hs__save_request *request, hs_raw_session *session, bool replaces, hs_error *err)
 {
     hs_saver *saver = request->directory->saver;
     const bool background = request->options.background;
-    bool replaces = false;
     hs__save_list list;
     hs_code code = HS_OK;
-    if (background && (code = hs__background_begin(request->directory, request->options.busy, &replaces, err)))
-        return code;
     request->branch_step = find_branch_step(request->directory, session, hs__path_base(request->prefix), request->step);
     if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err))) {
         hs__save_list_log_unallocated(&list);
@@ -173,14 +169,17 @@ static hs_code check_and_save(hs_saver *saver, hs_raw_session *session, const ch
                                 .opened = session->opened,
                                 .restores = session->restores,
                                 .session = session};
+    bool replaces = false;
     hs_code code;
     if ((given && (code = HS_STRUCT_TAKE(hs_save_options, max_to_keep, &request.options, given, err))) ||
         (code = check_options(&request.options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
         return code;
     if (!request.options.background)
         hs__background_wait(saver);
+    else if ((code = hs__background_begin(saver, prefix, request.options.busy, &replaces, err)))
+        return code;
     request.directory = hs__saver_use_directory(saver, prefix, err);
-    return request.directory ? save(&request, session, err) : HS_RESOURCE_EXHAUSTED;
+    return request.directory ? save(&request, session, replaces, err) : HS_RESOURCE_EXHAUSTED;
 }
 
 /* All ranks send their states to the chief, which saves. Its result is the result of all. */
@@ -223,7 +222,7 @@ hs_code hs_saver_hold(hs_saver *saver, const hs_raw_session *session, const char
     if (!directory)
         return HS_RESOURCE_EXHAUSTED;
     if ((code = hs__make_directory_for(&saver->env, prefix, err)) ||
-        (code = hs__saver_hold_directory(directory, hs__path_base(prefix), session, err)))
+        (code = hs__saver_hold_directory(directory, hs__path_base(prefix), session ? (const void *)session : saver, err)))
         return code;
     directory->stays_held = true;
     if (session)
@@ -253,7 +252,7 @@ static hs_code add_to_list(hs__saver_directory *directory, const char *prefix, h
     if (code)
         return code;
     added.timestamp = (double)modified_ns / 1e9;
-    if ((code = hs__saver_keep(directory, &added, err)))
+    if ((code = hs__saver_keep(directory, &added, 1, err)))
         return code;
     kept = directory->kept;
     while (at < last && hs__step_in(kept[at].path) < hs__step_in(prefix))
@@ -273,7 +272,7 @@ static hs_code change(hs__saver_directory *directory, hs__kept_checkpoint *kept,
     if (code)
         return code;
     *kept = *changed;
-    hs__finish_deleting(&directory->held, &directory->saver->env, NULL);
+    hs__finish_deleting(&directory->held, &directory->saver->env, NULL, directory->kept, directory->n_kept);
     code = hs__saver_write_state_file(directory, directory->kept[directory->n_kept - 1].path, 0, err);
     if (code)
         *kept = before;

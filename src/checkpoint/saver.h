@@ -21,7 +21,7 @@
  *   2. Data and .meta are renamed to their names, and the directory is synced.
  *   3. The index is renamed to its name, and the directory is synced. From here on the checkpoint exists.
  *   4. At the first save under a lock or of a session, or after a restore: later checkpoints that the saver does not keep
- * are of an abandoned branch of the training. They are renamed to PREFIX.abandoned: indexes first, the latest one last.
+ *      are of an abandoned branch of the training. They are renamed to PREFIX.abandoned: indexes first, the latest last.
  *   5. The state file is replaced. From here on all readers see the new checkpoint as the newest. Comments in the file name
  *      the checkpoint that was saved last and the checkpoints to delete.
  *   6. Expired checkpoints are deleted, index first.
@@ -93,10 +93,10 @@ static inline int64_t hs__saver_last_bytes(const hs__saver_directory *in)
 
 /* retention.c: the list of kept checkpoints. */
 
-/* Appends a checkpoint as the newest. The path is copied. */
-hs_code hs__saver_keep(hs__saver_directory *directory, const hs__kept_checkpoint *newest, hs_error *err);
-/* Appends checkpoints that exist, oldest first. Does not read the state file. */
-hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *const *paths, hs_error *err);
+/* Appends n checkpoints as the newest, oldest first. Removes earlier entries of their names. Copies the paths. */
+hs_code hs__saver_keep(hs__saver_directory *directory, const hs__kept_checkpoint *newest, size_t n, hs_error *err);
+/* The same for those of n checkpoints that exist. Does not read the state file. */
+hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *const *paths, size_t n, hs_error *err);
 /* Removes the checkpoints BASE-STEP with later steps from the list. */
 void hs__saver_drop_later(hs__saver_directory *directory, const char *base, int64_t step);
 hs_code hs__saver_set_last(hs__saver_directory *directory, const char *path, hs_error *err);

@@ -6,15 +6,6 @@
 
 #include <string.h>
 
-static bool is_kept(void *user, const char *path)
-{
-    const hs__saver_directory *directory = user;
-    for (size_t i = 0; i < directory->n_kept; i++)
-        if (hs__path_same(directory->kept[i].path, path))
-            return true;
-    return false;
-}
-
 hs__saver_directory *hs__saver_find_directory(const hs_saver *saver, const char *path)
 {
     hs__saver_directory *found = saver->directories;
@@ -32,8 +23,7 @@ static hs__saver_directory *make(hs_saver *saver, const char *path)
         hs__free(&saver->env, name);
         return NULL;
     }
-    *made = (hs__saver_directory){
-        .saver = saver, .path = name, .held = {.is_kept = is_kept, .user = made}, .last_preserved = saver->created};
+    *made = (hs__saver_directory){.saver = saver, .path = name, .last_preserved = saver->created};
     atomic_init(&made->has_result, false);
     return made;
 }

@@ -6,9 +6,9 @@
 #include "base/files.h"
 #include "checkpoint/commit.h"
 #include "checkpoint/restore.h"
-#include "checkpoint/restore.h"
 #include "checkpoint/save_item.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,15 +31,18 @@ static hs_code create_new(const hs_env *env, const char *tmp, hs_error *err)
     return code;
 }
 
-/* Creates a temporary file, PATH.PID-NUMBER.tmp. Each writer of `path` has its own, so that none renames another's
- * incomplete file. */
+#define ENDING ".safetensors"
+
+/* Creates a temporary file, PATH.PID-NUMBER.tmp. A path without the ending .safetensors gets it, as the ending identifies
+ * the file (hs__is_safetensors_tmp). Each writer of `path` has its own file, so that none renames another's incomplete
+ * file. */
 static hs_code create_tmp(const hs_env *env, const char *path, char **tmp, hs_error *err)
 {
     enum { MOST_TRIES = 1000 };
     hs_code code = HS_ALREADY_EXISTS;
     hs_error cause = {0};
     for (int i = 0; i < MOST_TRIES && code == HS_ALREADY_EXISTS; i++) {
-        *tmp = hs__format(env, "%s.%ld-%d.tmp", path, (long)getpid(), i);
+        *tmp = hs__format(env, "%s%s.%ld-%d.tmp", path, hs__is_safetensors(path) ? "" : ENDING, (long)getpid(), i);
         if (!*tmp)
             return hs__no_memory(err, strlen(path), "a path");
         if ((code = create_new(env, *tmp, &cause))) {
@@ -50,17 +53,50 @@ static hs_code create_tmp(const hs_env *env, const char *path, char **tmp, hs_er
     return code ? hs__error_copy(err, &cause) : HS_OK;
 }
 
-hs_code hs__safetensors_make(hs__safetensors_writer *writer, const char *path, const hs_safetensors_pair *metadata,
-                             hs__safetensors_put put, void *user, hs_error *err)
+bool hs__is_safetensors_tmp(const char *name)
+{
+    int end = 0;
+    for (const char *at = name; !end && (at = strstr(at, ENDING)); at++) {
+        sscanf(at, ENDING ".%*[0-9]-%*[0-9].tmp%n", &end);
+        end = end && !at[end];
+    }
+    return end;
+}
+
+/* *removed: the temporary file was removed before it could be renamed. */
+static hs_code make_once(hs__safetensors_writer *writer, const char *path, const hs_safetensors_pair *metadata,
+                         hs__safetensors_put put, void *user, bool *removed, hs_error *err)
 {
     const hs_env *env = writer->env;
     char *tmp = NULL;
-    hs_code code;
-    if ((code = hs__make_directory_for(env, path, err)) || (code = create_tmp(env, path, &tmp, err)))
+    *removed = false;
+    hs_code code = create_tmp(env, path, &tmp, err);
+    if (code)
         return code;
-    if ((code = write_tmp(writer, tmp, metadata, put, user, err)) || (code = hs__file_place(env, tmp, path, err)))
+    if (!(code = write_tmp(writer, tmp, metadata, put, user, err))) {
+        code = hs__file_place(env, tmp, path, err);
+        *removed = code == HS_NOT_FOUND;
+    }
+    if (code)
         hs__file_remove(env, tmp);
     hs__free(env, tmp);
+    return code;
+}
+
+/* A training that starts in the directory cannot tell the file of a killed process from that of a running one. It removes
+ * both. */
+hs_code hs__safetensors_make(hs__safetensors_writer *writer, const char *path, const hs_safetensors_pair *metadata,
+                             hs__safetensors_put put, void *user, hs_error *err)
+{
+    enum { MOST_TRIES = 3 };
+    bool removed = true;
+    hs_code code = hs__make_directory_for(writer->env, path, err);
+    if (code)
+        return code;
+    for (int i = 0; i < MOST_TRIES && removed; i++) {
+        hs_error_clear(err);
+        code = make_once(writer, path, metadata, put, user, &removed, err);
+    }
     return code;
 }
 

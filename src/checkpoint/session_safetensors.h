@@ -9,5 +9,8 @@
 typedef hs_code (*hs__safetensors_put)(void *user, hs__safetensors_writer *writer, size_t index, hs_error *err);
 hs_code hs__safetensors_make(hs__safetensors_writer *writer, const char *path, const hs_safetensors_pair *metadata,
                              hs__safetensors_put put, void *user, hs_error *err);
+/* Returns true if a file of this name is a temporary file of hs__safetensors_make. If it is removed while it is written,
+ * hs__safetensors_make writes it again. */
+bool hs__is_safetensors_tmp(const char *name);
 
 #endif

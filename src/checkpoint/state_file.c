@@ -60,28 +60,30 @@ static hs_code copy_message(hs__checkpoint_state *state, const Hs__Pb__Checkpoin
     return code;
 }
 
-static bool is_called(const hs__kept_checkpoint *kept, const char *name, size_t length)
+hs_code hs__kept_names(hs__map *names, const hs__kept_checkpoint *kept, size_t n, hs_error *err)
 {
-    const char *base = hs__path_base(kept->path);
-    return strlen(base) == length && memcmp(base, name, length) == 0;
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < n; i++)
+        code = hs__map_add(names, hs__path_base(kept[i].path), i, NULL, err);
+    return code;
 }
 
-static void read_pin(hs__checkpoint_state *state, const char *name, size_t length)
+static void read_pin(hs__checkpoint_state *state, const hs__map *names, const char *name, const char *line_end)
 {
-    for (size_t i = 0; i < state->n; i++)
-        state->kept[i].pinned |= is_called(&state->kept[i], name, length);
+    size_t at = hs__map_find_bytes(names, name, (size_t)(line_end - name));
+    if (at != HS__NONE)
+        state->kept[at].pinned = true;
 }
 
 /* "BITS NAME": the bits of the metric in hexadecimal, which no locale changes. */
-static void read_metric(hs__checkpoint_state *state, const char *text, const char *line_end)
+static void read_metric(hs__checkpoint_state *state, const hs__map *names, const char *text, const char *line_end)
 {
     char *end;
     uint64_t bits = strtoull(text, &end, 16);
-    double metric;
-    memcpy(&metric, &bits, sizeof metric);
-    for (size_t i = 0; end > text && *end == ' ' && end < line_end && i < state->n; i++)
-        if (is_called(&state->kept[i], end + 1, (size_t)(line_end - end - 1)))
-            state->kept[i].metric = metric;
+    bool has_name = end > text && end < line_end && *end == ' ';
+    size_t at = has_name ? hs__map_find_bytes(names, end + 1, (size_t)(line_end - end - 1)) : HS__NONE;
+    if (at != HS__NONE)
+        memcpy(&state->kept[at].metric, &bits, sizeof bits);
 }
 
 static hs_code add_expired(hs__checkpoint_state *state, const char *name, size_t length, const char *directory,
@@ -110,7 +112,8 @@ static bool begins(const char **line, const char *with)
     return so;
 }
 
-static hs_code read_comments(hs__checkpoint_state *state, const char *text, const char *directory, hs_error *err)
+static hs_code read_lines(hs__checkpoint_state *state, const hs__map *names, const char *text, const char *directory,
+                          hs_error *err)
 {
     hs_code code = HS_OK;
     const char *newest = hs__path_base(state->newest);
@@ -121,12 +124,28 @@ static hs_code read_comments(hs__checkpoint_state *state, const char *text, cons
         if (begins(&rest, EXPIRED))
             code = add_expired(state, rest, (size_t)(end - rest), directory, err);
         else if (begins(&rest, PINNED))
-            read_pin(state, rest, (size_t)(end - rest));
+            read_pin(state, names, rest, end);
         else if (begins(&rest, METRIC))
-            read_metric(state, rest, end);
+            read_metric(state, names, rest, end);
         else if (begins(&rest, LAST_SAVED))
             state->unedited = (size_t)(end - rest) == strlen(newest) && memcmp(rest, newest, strlen(newest)) == 0;
     }
+    return code;
+}
+
+static hs_code read_comments(hs__checkpoint_state *state, const char *text, const char *directory, hs_error *err)
+{
+    hs__map names;
+    hs__map_init(&names, state->env);
+    hs_code code = hs__kept_names(&names, state->kept, state->n, err);
+    if (!code)
+        code = read_lines(state, &names, text, directory, err);
+    for (size_t i = 0; !code && i < state->n; i++) { /* a name may be listed several times */
+        const hs__kept_checkpoint *first = &state->kept[hs__map_find(&names, hs__path_base(state->kept[i].path))];
+        state->kept[i].pinned = first->pinned;
+        state->kept[i].metric = first->metric;
+    }
+    hs__map_free(&names);
     return code;
 }
 

@@ -3,6 +3,7 @@
 #define HS_CHECKPOINT_STATE_FILE_H
 
 #include "base/env.h"
+#include "base/map.h"
 
 /* An entry of the list of kept checkpoints. */
 typedef struct hs__kept_checkpoint {
@@ -10,8 +11,12 @@ typedef struct hs__kept_checkpoint {
     double timestamp; /* seconds since 1970; 0: not in the file */
     double metric;    /* hs_save_options.metric; NaN: not set */
     bool pinned;
-    bool stays; /* not expired (hs__expire) */
+    bool stays;   /* not expired (hs__expire) */
+    size_t order; /* while the list is sorted (hs__expire): its place before */
 } hs__kept_checkpoint;
+
+/* Adds the last parts of the paths to a map, each with the index of the first entry that has it. */
+hs_code hs__kept_names(hs__map *names, const hs__kept_checkpoint *kept, size_t n, hs_error *err);
 
 /* The state file `checkpoint` of a directory: the newest checkpoint, and the kept ones, oldest first. Paths in the file are
  * relative to the directory. Here they begin with it; of an absolute path, if a checkpoint of that name is in the

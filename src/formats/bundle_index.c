@@ -238,8 +238,7 @@ static hs_code add_named(filling *f, const char *name, const Hs__Pb__BundleEntry
     if (!code && !hs__dtype_valid(entry.dtype)) {
         char number[16];
         snprintf(number, sizeof number, "%d", (int)entry.dtype);
-        entry.dtype_name = hs__map_intern(&reader->dtypes, number, err);
-        code = entry.dtype_name ? HS_OK : HS_RESOURCE_EXHAUSTED;
+        code = hs__map_add(&reader->dtypes, number, 0, &entry.dtype_name, err);
     }
     if (!code)
         code = hs__map_add(&reader->names, name, reader->n_entries, &entry.name, err);

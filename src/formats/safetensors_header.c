@@ -152,8 +152,7 @@ static hs_code parse_dtype(parsing *p, hs__safetensors_entry *entry, hs__json_va
             return HS_OK;
         }
     const char *text = text_of(p, name, err);
-    entry->dtype_name = text ? hs__map_intern(&p->header->dtypes, text, err) : NULL;
-    return entry->dtype_name ? HS_OK : HS_RESOURCE_EXHAUSTED;
+    return text ? hs__map_add(&p->header->dtypes, text, 0, &entry->dtype_name, err) : HS_RESOURCE_EXHAUSTED;
 }
 
 /* Sets the entry's shape, of rank -1 if this library does not support it. */

@@ -354,13 +354,18 @@ static hs_code open_writer(checkpoint_saver *hook, hs_raw_session *session, hs_e
     return hook->writer ? HS_OK : hs_raw_session_summary_writer(session, hook->directory, &hook->writer, err);
 }
 
+static bool is_of_series(const checkpoint_saver *hook, const char *path)
+{
+    size_t length = strlen(hook->prefix);
+    return path && strncmp(path, hook->prefix, length) == 0 && path[length] == '-';
+}
+
 /* Another saver, such as the scaffold's, may have restored from the hook's directory. Then this one must learn which
  * checkpoints exist. HS_NOT_FOUND, the restored checkpoint was deleted since, is not an error. */
 static hs_code adopt_directory(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver *saver, hs_error *err)
 {
-    const char *from = hs_raw_session_restored_from(session);
-    size_t length = strlen(hook->prefix);
-    if (!from || strncmp(from, hook->prefix, length) != 0 || from[length] != '-' || hs_saver_checkpoint(saver, 0))
+    const char *from = hs_raw_session_restored_from(session), *known = hs_saver_checkpoint(saver, 0);
+    if (!is_of_series(hook, from) || is_of_series(hook, known))
         return HS_OK;
     hs_code code = hs_saver_take_over(saver, from, err);
     if (code == HS_NOT_FOUND) {
@@ -391,7 +396,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
         return code;
     if (find_saver(hook, session, &saver, NULL))
         saver = NULL; /* the first save reports it */
-    else if (!(code = hs_saver_hold(saver, NULL, hook->prefix, err)))
+    else
         code = adopt_directory(hook, session, saver, err);
     if (!code && !(code = open_writer(hook, session, err)))
         code = hs__show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
@@ -792,15 +797,23 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
     notice_restore(hook, session, step);
     if (is_last_save(run) && hook->pending)
         hs_saver_wait(hook->pending);
-    hs_code code = poll_pending(hook, run, err);
-    bool runs = hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
-    if (code || (runs && !hs_run_context_agree(run, hook->due)))
-        return code;
+    hs_error earlier = {0};
+    bool runs = hs_run_context_boundary(run) == HS_BOUNDARY_RUN, stops = hs_run_context_boundary(run) == HS_BOUNDARY_STOP;
+    hs_code code = poll_pending(hook, run, &earlier);
+    if (code && !stops)
+        return fail_save(code, &earlier, err);
+    if (runs && !hs_run_context_agree(run, hook->due))
+        return HS_OK;
     code = save_in_boundary(hook, run, step, err);
     if (runs)
         hook->due = hook->requested = false;
     if (!code && hook->in_group && !hook->follows)
         hs_raw_session_agree(session, false); /* no more saves */
+    if (earlier.code) { /* the state of a stop was saved in spite of it, as it may change before the close */
+        if (code)
+            hs_log(hook->session_env, HS_LOG_ERROR, "%s", err->message);
+        return fail_save(earlier.code, &earlier, err);
+    }
     return code;
 }
 

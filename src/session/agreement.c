@@ -334,7 +334,8 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     hs_run_context *context = &session->context;
     agreement->boundary_requested |= context->boundary_requested;
     context->boundary_requested = false;
-    if (!code && !agreement->settled && --agreement->runs_to_end > 0) {
+    bool stops = agreement->stops != 0; /* agreed at the gate. It takes effect if the run has failed on no rank */
+    if (!code && !agreement->settled && !stops && --agreement->runs_to_end > 0) {
         agreement->behind_gate = false;
         return HS_OK;
     }
@@ -406,7 +407,9 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
 {
     hs__agreement *agreement = &session->agreement;
     do {
-        bool known = agreement->settled || code == HS_STOP;
+        /* a failure of the program may come after an agreed stop */
+        bool is_agreed = agreement->settled && (is_failure(agreement->failure.code) || !is_failure(code));
+        bool known = is_agreed || code == HS_STOP;
         hs_code agreed = hs__agree(session, HS__WORD_CLOSING, known ? HS_OK : code, err);
         if (is_failure(agreed))
             code = record_agreed(session, agreed, err);
@@ -456,7 +459,7 @@ static hs_code check_collective(const hs__hook *hook, hs_error *err)
                         hook->cold->ops.name);
 }
 
-/* An agreement in a boundary. If another rank closes its session meanwhile, all ranks end the boundary. */
+/* An agreement in a boundary. If another rank stops or closes its session meanwhile, all ranks end the boundary. */
 static bool agree_in_boundary(struct hs_session *session, uint64_t word, const hs__hook *hook)
 {
     hs__agreement *agreement = &session->agreement;
@@ -464,10 +467,10 @@ static bool agree_in_boundary(struct hs_session *session, uint64_t word, const h
     hs_code code = check_collective(hook, &error);
     if (hs__agree_on_part(session, word, code, &error)) /* the agreement after the boundaries returns the failure */
         return false;
-    if (!(agreement->word & HS__WORD_CLOSING))
+    if (!(agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED)))
         return true;
     if (session->life != HS__CLOSING)
-        record_agreed(session, hs_error_set(&error, HS_STOP, "another rank has closed its session"), &error);
+        record_agreed(session, hs_error_set(&error, HS_STOP, "another rank has stopped"), &error);
     return false;
 }
 

@@ -46,7 +46,7 @@
 #define HS__WORD_ALREADY_DONE  ((uint64_t)1 << 22) /* a hook reported at the opening that the training is complete */
 #define HS__WORD_SAVES_REFUSED ((uint64_t)1 << 23)
 #define HS__WORD_YES           ((uint64_t)1 << 24) /* the answer to the question of this agreement */
-#define HS__WORD_ENDED         ((uint64_t)1 << 25) /* after the boundaries of the close */
+#define HS__WORD_ENDED         ((uint64_t)1 << 25) /* after the boundaries of a stop, or of the close */
 #define HS__WORD_TRIGGER_SHIFT 32
 
 /* Bits of word 1. */

@@ -274,7 +274,7 @@ static inline hs_code run_and_call_after(struct hs_session *session, hs__run_pla
     if (code == HS_OUT_OF_RANGE && session->context.kind == HS_RUN_TRAIN && hs__continues_without_input(session))
         code = run_backend(session, plan, err);
     if (!code) {
-        session->raw.values_computed |= session->context.kind == HS_RUN_TRAIN;
+        session->raw.values_computed |= kind_bit(session) & (1 << HS_RUN_TRAIN | 1 << HS_RUN_EVAL);
         session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
         code = call_after_run(session, err);
         if (session->observed)
@@ -292,8 +292,11 @@ static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_er
 {
     if (hs__is_replica(session) && session->context.kind == HS_RUN_TRAIN)
         code = hs__agree_on_run(session, find_cause(session, code, err), err);
-    if (!code && session->context.boundary_requested)
+    if (!code && session->context.boundary_requested) {
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
+        if (code && hs__is_clean(code) && hs__is_replica(session)) /* the other ranks hear of it in their next agreement */
+            code = hs__agree_on_run(session, code, err);
+    }
     if (session->agreement.settled) /* perhaps because another rank has failed in the boundary */
         code = hs__error_copy(err, &session->agreement.failure);
     session->level = 0;
@@ -591,6 +594,19 @@ static hs_code fail_step(hs_session *session, hs_code code, const hs_error *erro
     return code;
 }
 
+static inline hs_code record_step_result(hs_session *session, hs_code code, const hs_error *error)
+{
+    if (code || hs__stops(session) & HS__STOP_FAILED) {
+        code = fail_step(session, code, error);
+        if (code == HS_OUT_OF_RANGE && session->agreement.settled)
+            session->agreement.stops |= HS__STOP_STEP; /* on all ranks */
+        return code;
+    }
+    session->last.code = HS_OK;
+    hs__set_input_ended(session, false);
+    return HS_OK;
+}
+
 /* Returns true in a forked child. Also returns true, and logs an error, if a callback, an op or a step function makes the
  * call. The loop is not affected. */
 static bool refuse_step(hs_session *session, const char *function)
@@ -635,6 +651,8 @@ HS__COLD static hs_code check_step_support(const hs_session *session, hs_error *
 static hs_code begin_step(hs_session *session, hs_error *err)
 {
     static const hs_run_args no_args = HS_INIT(hs_run_args);
+    if (hs__is_replica(session))
+        hs__begin_agreement(session);
     hs_code code = session->own_step.used ? HS_OK : check_step_support(session, err);
     if (!code)
         code = ignore_recovered(session, recover_if_lost(session, err), err);
@@ -645,14 +663,11 @@ static hs_code begin_step(hs_session *session, hs_error *err)
             break;
         code = ignore_recovered(session, recover_own_step(session, code, err), err);
     }
-    return code;
+    return code && hs__is_replica(session) ? hs__agree_on_run(session, code, err) : code;
 }
 
-/* In a group, stops take effect at the end of a run. */
 HS__COLD static void reach_stop_between_steps(hs_session *session)
 {
-    if (hs__is_replica(session))
-        return;
     hs__check_own_step(session);
     hs__check_stop(session);
 }
@@ -669,14 +684,15 @@ bool hs_step_begin(hs_session *session)
     }
     HS__CALL(call, session);
     if (hs_session_should_stop(session)) {
-        reach_stop_between_steps(session);
+        if (!hs__is_replica(session)) /* in a group, stops take effect at the end of a run */
+            reach_stop_between_steps(session);
         hs__call_end(&call);
         return false;
     }
     session->repeat_call = false;
     hs_code code = begin_step(session, &error);
     if (code) {
-        fail_step(session, code, &error);
+        record_step_result(session, code, &error);
         reach_stop_between_steps(session);
     }
     hs__call_end(&call);
@@ -709,19 +725,6 @@ static hs_code end_step(hs_session *session, hs_error *err)
     session->level = 0;
     hs__enter(session, HS_PHASE_DATA);
     return code;
-}
-
-static inline hs_code record_step_result(hs_session *session, hs_code code, const hs_error *error)
-{
-    if (code || hs__stops(session) & HS__STOP_FAILED) {
-        code = fail_step(session, code, error);
-        if (code == HS_OUT_OF_RANGE && session->agreement.settled)
-            session->agreement.stops |= HS__STOP_STEP; /* on all ranks */
-        return code;
-    }
-    session->last.code = HS_OK;
-    hs__set_input_ended(session, false);
-    return HS_OK;
 }
 
 hs_code hs_step_end(hs_session *session)

@@ -111,7 +111,11 @@ const char *hs_raw_session_summary_dir(const hs_raw_session *raw)
 
 bool hs_raw_session_is_computed(const hs_raw_session *raw, const char *tensor)
 {
-    return raw && (raw->values_computed || !hs__graph_is_value(hs_graph_of(raw->backend), tensor));
+    if (!raw || !hs__graph_is_value(hs_graph_of(raw->backend), tensor))
+        return raw != NULL;
+    const hs_run_context *context = &hs__session_of(raw)->context;
+    bool evaluates = context->kind == HS_RUN_EVAL && !context->boundary; /* boundaries come after training runs */
+    return raw->values_computed & 1 << (evaluates ? HS_RUN_EVAL : HS_RUN_TRAIN);
 }
 
 void hs_raw_session_set_save_secs(hs_raw_session *raw, double secs)

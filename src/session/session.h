@@ -389,8 +389,7 @@ bool hs__stop_requested(const struct hs_session *session);
 
 /* Calls the boundaries of the stop, if one has taken effect: once, before the session's thread returns to the program,
  * which may then change what a checkpoint contains. Call it when a step or run has ended, and before hs_step_begin refuses
- * a step.
- */
+ * a step. */
 void hs__reach_stop_boundary(struct hs_session *session);
 static inline void hs__check_stop(struct hs_session *session)
 {

@@ -37,20 +37,25 @@ static void call_last_boundaries(hs_session *session, hs_boundary which, hs_erro
 }
 
 /* What has failed in the boundaries, on any rank, and the step that the chief has saved. A rank whose boundary fails comes
- * here while others are still in theirs, so the agreement is repeated until all ranks are here. */
+ * here while others are still in theirs, so the agreement is repeated until all ranks are here. Boundaries of a stop are
+ * also over if a rank does not come, because its step has failed: it closes its session. */
 static void agree_on_boundaries(hs_session *session, uint64_t word, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
+    /* The other ranks know the failure: it is agreed, or was reported after the boundaries of the stop. */
     bool known = agreement->settled || session->stop_boundary.error.code;
+    bool waits = true;
     if (agreement->settled) /* a failure of this rank came later, or is a consequence */
         *error = agreement->failure;
-    do {
+    while (waits) {
         hs__begin_agreement(session);
         hs_code code = hs__agree(session, word | HS__WORD_ENDED, known ? HS_OK : error->code, error);
         if (code)
             error->code = code;
         known |= code != HS_OK;
-    } while (!agreement->all_ended && !agreement->broken);
+        bool another_closes = !(word & HS__WORD_CLOSING) && agreement->word & HS__WORD_CLOSING;
+        waits = !agreement->all_ended && !agreement->broken && !another_closes;
+    }
 }
 
 void hs__call_stop_boundaries(hs_session *session, hs_error *first)
@@ -63,6 +68,8 @@ void hs__call_stop_boundaries(hs_session *session, hs_error *first)
     if (!hs__is_replica(session))
         return;
     agree_on_boundaries(session, 0, first);
+    if (hs__is_clean(first->code)) /* another rank has closed its session */
+        hs_error_clear(first);
     hs__begin_agreement(session);
 }
 
@@ -310,6 +317,8 @@ hs_outcome hs_session_outcome(hs_session *session)
         record_end(session, last);
     if (!hs__is_clean(last))
         error = by_program ? session->fail : session->last;
+    else if (session->stop_boundary.error.code)
+        error = session->stop_boundary.error;
     else
         get_threads_error(session, &error);
     return make_outcome(session, last, &error);

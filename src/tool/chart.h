@@ -11,7 +11,7 @@
 typedef struct series {
     char *label;
     double *x, *y; /* x is finite. NaN and infinity in y interrupt the line */
-    size_t n, capacity;
+    size_t n;
 } series;
 
 typedef struct chart {

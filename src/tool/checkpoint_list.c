@@ -21,7 +21,7 @@ typedef struct {
 static int note_name(void *user, const char *name)
 {
     names *all = user;
-    all->names = must_allocate(all->names, all->n + 1, sizeof *all->names);
+    all->names = must_grow(all->names, all->n, sizeof *all->names);
     all->names[all->n++] = text_of((hs_string){name, strlen(name)});
     return 0;
 }
@@ -72,7 +72,7 @@ static void add_row(checkpoint_list *list, const char *directory, const char *na
 {
     size_t length = prefix_length(name);
     const char *base;
-    list->rows = must_allocate(list->rows, list->n + 1, sizeof *list->rows);
+    list->rows = must_grow(list->rows, list->n, sizeof *list->rows);
     listed *row = &list->rows[list->n++];
     *row = (listed){.path = path_in(directory, name, length)};
     base = strrchr(row->path, '/');

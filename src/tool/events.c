@@ -70,6 +70,12 @@ void *must_allocate(void *block, size_t n, size_t size)
     return grown;
 }
 
+void *must_grow(void *block, size_t n, size_t size)
+{
+    bool is_full = (n & (n - 1)) == 0; /* a power of two, or 0 */
+    return is_full ? must_allocate(block, n ? 2 * n : 1, size) : block;
+}
+
 void must_add(void *row, void **tree, int (*compare)(const void *a, const void *b))
 {
     must_be(tsearch(row, tree, compare));

@@ -29,6 +29,8 @@ int events_status(const events *of);
 char *text_of(hs_string string);
 /* realloc of n * size bytes; malloc if `block` is NULL. */
 void *must_allocate(void *block, size_t n, size_t size);
+/* Makes room for one more element after n. The room doubles, so that n elements are not copied n times. */
+void *must_grow(void *block, size_t n, size_t size);
 /* Adds a new row to a tree of tsearch. */
 void must_add(void *row, void **tree, int (*compare)(const void *a, const void *b));
 

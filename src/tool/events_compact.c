@@ -49,15 +49,24 @@ typedef struct {
     bool has_obsolete;
     double first_time;
     const char *output; /* --output; NULL: the new file is in the directory */
-    char *tmp, *path;   /* temporary and final path of the new file */
+    char *path;         /* of the new file */
     size_t n_deleted;   /* the first of `files` */
 } compaction;
+
+static char *tmp; /* path of the new file before it gets its name */
+
+/* Runs when the tool ends, also if memory is out. */
+static void remove_tmp(void)
+{
+    unlink(tmp);
+    free(tmp);
+}
 
 static void note_file(compaction *c, const char *path)
 {
     if (c->n_files && strcmp(c->files[c->n_files - 1].path, path) == 0)
         return;
-    c->files = must_allocate(c->files, c->n_files + 1, sizeof *c->files);
+    c->files = must_grow(c->files, c->n_files, sizeof *c->files);
     c->files[c->n_files++] = (old_file){text_of((hs_string){path, strlen(path)}), size_of_file(path)};
 }
 
@@ -72,7 +81,7 @@ static void note_start(compaction *c, int64_t step)
     c->has_obsolete = c->has_obsolete || c->last_summary >= step;
     while (c->n_starts && c->starts[c->n_starts - 1].step >= step)
         c->n_starts--; /* the new START drops all that this one drops */
-    c->starts = must_allocate(c->starts, c->n_starts + 1, sizeof *c->starts);
+    c->starts = must_grow(c->starts, c->n_starts, sizeof *c->starts);
     c->starts[c->n_starts++] = (start){c->n_events, step};
 }
 
@@ -217,7 +226,7 @@ static bool write_tmp(compaction *c)
     hs_record_writer_options options = HS_INIT(hs_record_writer_options, .env = tool_env());
     if (!open_events(&from, c->directory))
         return false;
-    hs_record_writer *writer = hs_record_writer_open(c->tmp, &options, &err);
+    hs_record_writer *writer = hs_record_writer_open(tmp, &options, &err);
     hs_code code = writer ? copy(c, &from, writer, &err) : err.code;
     if (!code)
         code = hs_record_writer_flush(writer, true, &err);
@@ -285,8 +294,8 @@ static bool place(const compaction *c)
     const hs_file_system *files = &hs_env_default()->files;
     hs_error err = {0};
     char *directory = directory_of(c->path);
-    bool placed = !files->ops->rename(files->user, c->tmp, c->path, &err) &&
-                  !files->ops->sync_directory(files->user, directory, &err);
+    bool placed =
+        !files->ops->rename(files->user, tmp, c->path, &err) && !files->ops->sync_directory(files->user, directory, &err);
     if (!placed)
         say("%s", err.message);
     free(directory);
@@ -312,7 +321,8 @@ static void choose_names(compaction *c)
     snprintf(name, sizeof name, "/hooksess-compact.%ld.tmp", (long)getpid());
     c->path = c->output ? joined(c->output, "") : joined(c->files[c->n_files - 1].path, ".compacted");
     char *directory = directory_of(c->path);
-    c->tmp = joined(directory, name);
+    tmp = joined(directory, name);
+    atexit(remove_tmp);
     free(directory);
 }
 
@@ -355,7 +365,6 @@ static void conclude(const compaction *c, bool as_json, bool is_made)
 
 static int make(compaction *c, const events *seen, const struct call *call)
 {
-    const hs_file_system *files = &hs_env_default()->files;
     bool is_one = c->n_files == 1 && !seen->damages && !c->output;
     int status = events_status(seen);
     if (call->given[OPTION_DELETE] && seen->damages > seen->torn) {
@@ -369,14 +378,11 @@ static int make(compaction *c, const events *seen, const struct call *call)
     choose_names(c);
     bool is_written = write_tmp(c);
     if (is_written && is_one && c->n_dropped == 0) {
-        files->ops->remove(files->user, c->tmp, NULL);
         conclude(c, call->given[OPTION_JSON], false);
         return status;
     }
-    if (!is_written || (!c->output && !is_unchanged(c)) || !place(c)) {
-        files->ops->remove(files->user, c->tmp, NULL);
+    if (!is_written || (!c->output && !is_unchanged(c)) || !place(c))
         return TROUBLE;
-    }
     if (call->given[OPTION_DELETE] && !delete_old(c))
         status = TROUBLE;
     conclude(c, call->given[OPTION_JSON], true);
@@ -395,7 +401,6 @@ static void free_compaction(compaction *c)
     }
     free(c->files);
     free(c->starts);
-    free(c->tmp);
     free(c->path);
 }
 

@@ -48,7 +48,7 @@ static file_row *row_of_file(listing *l, const char *path)
 {
     if (l->n_files && strcmp(l->files[l->n_files - 1].path, path) == 0)
         return &l->files[l->n_files - 1];
-    l->files = must_allocate(l->files, l->n_files + 1, sizeof *l->files);
+    l->files = must_grow(l->files, l->n_files, sizeof *l->files);
     l->files[l->n_files] = (file_row){.path = text_of((hs_string){path, strlen(path)})};
     return &l->files[l->n_files++];
 }
@@ -80,7 +80,7 @@ static tag_row *row_of_tag(listing *l, char *tag, const char *kind)
     }
     tag_row *row = must_allocate(NULL, 1, sizeof *row);
     *row = (tag_row){.tag = tag, .kind = kind, .plugin = text_of((hs_string){"", 0})};
-    l->tags = must_allocate(l->tags, l->n_tags + 1, sizeof *l->tags);
+    l->tags = must_grow(l->tags, l->n_tags, sizeof *l->tags);
     l->tags[l->n_tags++] = row;
     must_add(row, &l->tree, compare);
     return row;

@@ -26,12 +26,12 @@ typedef struct {
     int64_t from, to;
     series *series;
     source **sources; /* of the series */
-    size_t n, capacity;
+    size_t n;
     /* Of the run that is read: */
     size_t first;   /* index of its first source */
     void *tree;     /* its sources, by tag */
     double *starts; /* the steps of its STARTs */
-    size_t n_starts, starts_capacity;
+    size_t n_starts;
 } plot;
 
 /* Reading. */
@@ -39,11 +39,6 @@ typedef struct {
 static int by_tag(const void *a, const void *b)
 {
     return strcmp(((const source *)a)->tag, ((const source *)b)->tag);
-}
-
-static size_t grown(size_t capacity)
-{
-    return 2 * capacity + 8;
 }
 
 static source *source_of(plot *p, const char *run, hs_string tag)
@@ -54,11 +49,8 @@ static source *source_of(plot *p, const char *run, hs_string tag)
         free(text);
         return *found;
     }
-    if (p->n == p->capacity) {
-        p->capacity = grown(p->capacity);
-        p->series = must_allocate(p->series, p->capacity, sizeof *p->series);
-        p->sources = must_allocate(p->sources, p->capacity, sizeof(source *));
-    }
+    p->series = must_grow(p->series, p->n, sizeof *p->series);
+    p->sources = must_grow(p->sources, p->n, sizeof(source *));
     source *made = p->sources[p->n] = must_allocate(NULL, 1, sizeof *made);
     *made = (source){run, text, p->n, NULL};
     p->series[p->n++] = (series){.label = NULL};
@@ -69,12 +61,9 @@ static source *source_of(plot *p, const char *run, hs_string tag)
 static void add_point(plot *p, source *of, int64_t step, double value)
 {
     series *to = &p->series[of->index];
-    if (to->n == to->capacity) {
-        to->capacity = grown(to->capacity);
-        to->x = must_allocate(to->x, to->capacity, sizeof *to->x);
-        to->y = must_allocate(to->y, to->capacity, sizeof *to->y);
-        of->starts = must_allocate(of->starts, to->capacity, sizeof *of->starts);
-    }
+    to->x = must_grow(to->x, to->n, sizeof *to->x);
+    to->y = must_grow(to->y, to->n, sizeof *to->y);
+    of->starts = must_grow(of->starts, to->n, sizeof *of->starts);
     to->x[to->n] = (double)step;
     to->y[to->n] = value;
     of->starts[to->n++] = p->n_starts;
@@ -82,10 +71,7 @@ static void add_point(plot *p, source *of, int64_t step, double value)
 
 static void add_start(plot *p, int64_t step)
 {
-    if (p->n_starts == p->starts_capacity) {
-        p->starts_capacity = grown(p->starts_capacity);
-        p->starts = must_allocate(p->starts, p->starts_capacity, sizeof *p->starts);
-    }
+    p->starts = must_grow(p->starts, p->n_starts, sizeof *p->starts);
     p->starts[p->n_starts++] = (double)step;
 }
 

@@ -21,7 +21,7 @@ typedef struct record {
     const char *path;
     FILE *file;
     line *lines; /* of the current step */
-    size_t n, capacity;
+    size_t n;
     line next; /* the first line of the next step; text NULL: end of the record */
     bool failed;
 } record;
@@ -108,10 +108,7 @@ static void next_step(record *r, int64_t after, int64_t last, const char *ignore
     while (r->next.text && r->next.step <= after)
         read_line(r, ignore);
     for (int64_t step = r->next.step; r->next.text && r->next.step == step && step <= last; read_line(r, ignore)) {
-        if (r->n == r->capacity) {
-            r->capacity = 2 * r->capacity + 16;
-            r->lines = must_allocate(r->lines, r->capacity, sizeof *r->lines);
-        }
+        r->lines = must_grow(r->lines, r->n, sizeof *r->lines);
         r->lines[r->n++] = r->next;
         r->next.text = NULL;
     }
@@ -152,10 +149,7 @@ static const line *find(const record *in, const line *like, size_t guess)
 static void note(comparison *c, const line *uninterrupted, const line *resumed)
 {
     const line *either = uninterrupted ? uninterrupted : resumed;
-    if (c->n == c->capacity) {
-        c->capacity = 2 * c->capacity + 16;
-        c->differences = must_allocate(c->differences, c->capacity, sizeof *c->differences);
-    }
+    c->differences = must_grow(c->differences, c->n, sizeof *c->differences);
     c->differences[c->n++] = (record_difference){either->kind, either->name, uninterrupted ? uninterrupted->number : NULL,
                                                  resumed ? resumed->number : NULL};
 }

@@ -21,8 +21,7 @@ typedef struct comparison {
     size_t things;                  /* number of variables, states and values of the last compared step */
     record_difference *differences; /* of `step` */
     size_t n;                       /* 0 if `step` is not -1: only one run has the step */
-    size_t capacity;
-    struct record *runs; /* two; they own the texts */
+    struct record *runs;            /* two; they own the texts */
 } comparison;
 
 /* Compares the steps after `after` up to `last`, and stops at the first different step. `ignore`: names separated by

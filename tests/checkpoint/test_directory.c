@@ -261,6 +261,28 @@ static void files_of_cut_saves_go(void **state)
     assert_false(test_exists(f->directory, "checkpoint.tmp"));
 }
 
+/* The training is complete, so that it writes no state file. */
+static void a_start_that_saves_nothing_removes_the_temporary_state_file(void **state)
+{
+    fixture *f = *state;
+    for (int run = 0; run < 2; run++) {
+        model m = {.step = 0};
+        model_build(&m, &f->t.env);
+        const hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = f->directory, .every_n_steps = 1),
+                                 hs_stop_at_step(.last_step = 2)};
+        hs_session_options options =
+            HS_INIT(hs_session_options, .checkpoint_dir = f->directory, .hooks = test_hooks(hooks, 2));
+        m.session = hs_session_open(hs_graph_backend(m.graph), &options, &f->err);
+        assert_non_null(m.session);
+        while (run == 0 && !hs_session_should_stop(m.session))
+            assert_ok(model_train(&m, 1), &m.err);
+        assert_int_equal(m.step, 2);
+        model_close(&m);
+        assert_int_equal(test_exists(f->directory, "checkpoint.tmp"), 0);
+        touch(f, "checkpoint.tmp");
+    }
+}
+
 /* Files and a folder of the graph's save op. */
 static void temporary_files_of_the_graphs_op_are_removed(void **state)
 {
@@ -340,6 +362,20 @@ static void checkpoints_listed_as_to_be_deleted_are_deleted(void **state)
     assert_false(has_file(f, 1, DATA));
     assert_true(has_file(f, 2, "index"));
     assert_contains(f->t.log, "deleting '");
+}
+
+static void kept_checkpoints_are_not_deleted_even_if_the_state_file_says_so(void **state)
+{
+    fixture *f = *state;
+    for (int step = 1; step <= 3; step++)
+        save_at(f, step);
+    write_state(f, "model_checkpoint_path: \"model.ckpt-3\"\nall_model_checkpoint_paths: \"model.ckpt-2\"\n"
+                   "# to be deleted: model.ckpt-3\n# to be deleted: model.ckpt-2\n# to be deleted: model.ckpt-1\n"
+                   "# to be deleted: model.ckpt-4\n");
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
+    save_at(f, 4);
+    assert_false(has_file(f, 1, "index"));
+    assert_true(has_file(f, 2, "index") && has_file(f, 3, "index") && has_file(f, 4, "index"));
 }
 
 static uint64_t room;
@@ -482,6 +518,41 @@ static void a_rollback_renames_the_abandoned_branch(void **state)
     assert_true(model_is(&f->m, 2));
     hold_again(f);
     assert_int_equal(test_count_files(f->directory, ".abandoned."), 2 * 3);
+}
+
+static hs_code take_over(test_env *t, void *user)
+{
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), NULL);
+    hs_code code = saver ? hs_saver_take_over(saver, user, NULL) : HS_RESOURCE_EXHAUSTED;
+    if (!code) {
+        assert_string_equal(hs_saver_last_path(saver), user);
+        assert_string_equal(hs_saver_checkpoint(saver, 3), user);
+    }
+    hs_saver_free(saver);
+    return code;
+}
+
+/* Another saver has restored the checkpoint. */
+static void a_saver_that_takes_over_abandons_what_is_later_and_deletes_what_expires(void **state)
+{
+    fixture *f = *state;
+    char restored[256];
+    snprintf(restored, sizeof restored, "%s", file_of(f, 2, NULL));
+    for (int step = 1; step <= 4; step++)
+        save_at(f, step);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), restored, NULL, &f->err), &f->err);
+    test_each_allocation(take_over, restored);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
+    assert_ok(hs_saver_take_over(f->saver, restored, &f->err), &f->err);
+    save_at(f, 3);
+    assert_true(has_file(f, 4, "abandoned.index"));
+    assert_false(has_file(f, 1, "index") || has_file(f, 4, "index"));
+    assert_string_equal(hs_saver_checkpoint(f->saver, 0), restored);
+    assert_string_equal(hs_saver_checkpoint(f->saver, 1), file_of(f, 3, NULL));
+    assert_null(hs_saver_checkpoint(f->saver, 2));
+    assert_fails(hs_saver_take_over(f->saver, file_of(f, 4, "abandoned"), &f->err), HS_NOT_FOUND, &f->err,
+                 "does not exist");
+    assert_string_equal(hs_saver_last_path(f->saver), file_of(f, 3, NULL));
 }
 
 static void checkpoints_saved_after_a_rollback_stay(void **state)
@@ -640,11 +711,13 @@ int main(void)
         with_fixture(a_file_system_of_ones_own_may_have_no_locks),
         with_fixture(holding_needs_a_saver_and_a_name),
         with_fixture(files_of_cut_saves_go),
+        with_fixture(a_start_that_saves_nothing_removes_the_temporary_state_file),
         with_fixture(temporary_files_of_the_graphs_op_are_removed),
         with_fixture(nothing_else_goes),
         with_fixture(data_stay_if_the_index_cannot_be_examined),
         with_fixture(data_that_were_replaced_go),
         with_fixture(checkpoints_listed_as_to_be_deleted_are_deleted),
+        with_fixture(kept_checkpoints_are_not_deleted_even_if_the_state_file_says_so),
         with_fixture(nothing_is_deleted_while_another_saver_of_the_process_holds_the_directory),
         with_fixture(a_checkpoint_to_be_deleted_may_be_the_last_intact_one),
         with_fixture(the_state_file_lists_checkpoints_before_they_are_deleted),
@@ -653,6 +726,7 @@ int main(void)
         with_fixture(an_edited_state_file_decides),
         with_fixture(other_series_are_no_successors),
         with_fixture(a_rollback_renames_the_abandoned_branch),
+        with_fixture(a_saver_that_takes_over_abandons_what_is_later_and_deletes_what_expires),
         with_fixture(checkpoints_saved_after_a_rollback_stay),
         with_fixture(abandoned_ones_are_not_restored),
         with_fixture(checkpoints_without_a_step_are_not_abandoned),

@@ -239,6 +239,119 @@ static void a_name_that_is_taken_is_passed_over(void **state)
     assert_int_equal(test_count_files(f->directory, ".tmp"), PLANTED + 1);
 }
 
+/* Killed processes. */
+
+static hs_code die_in_read(void *session, size_t index, hs_tensor *value, hs_error *err)
+{
+    (void)session, (void)index, (void)value, (void)err;
+    _exit(9);
+}
+
+static hs_code die_in_sync(void *user, void *file, hs_error *err)
+{
+    (void)user, (void)file, (void)err;
+    _exit(9);
+}
+
+static int save_and_die(void *user)
+{
+    fixture *f = user;
+    model_raw(&f->m)->ops.read_variable = die_in_read;
+    return (int)hs_safetensors_save(model_raw(&f->m), f->restored, NULL, NULL);
+}
+
+static int convert_and_die(void *user)
+{
+    fixture *f = user;
+    hs_env env = f->t.env;
+    hs_file_system_ops ops = *env.files.ops;
+    ops.sync = die_in_sync;
+    env.files.ops = &ops;
+    return (int)hs_checkpoint_convert(&env, file_of(f, 1, NULL), weights_file(f), NULL);
+}
+
+static void touch(const fixture *f, const char *name)
+{
+    test_write_file(test_path(f->directory, name), "x", 1);
+}
+
+static void a_starting_training_removes_the_files_of_killed_processes(void **state)
+{
+    fixture *f = *state;
+    static const char *const others[] = {
+        "m.safetensors.tmp", "m.safetensors.12.tmp", "m.safetensors.1-.tmp", "m.safetensors.1-2.tmp.bak",
+        "m.1-2.tmp",         "safetensors.1-2.tmp"};
+    const size_t n = sizeof others / sizeof *others;
+    save_at(f, 1);
+    snprintf(f->restored, sizeof f->restored, "%s", weights_file(f));
+    assert_int_equal(test_in_child(save_and_die, f), 9);
+    snprintf(f->restored, sizeof f->restored, "%s", test_path(f->directory, "weights"));
+    assert_int_equal(test_in_child(save_and_die, f), 9);
+    assert_int_equal(test_in_child(convert_and_die, f), 9);
+    assert_int_equal(test_count_files(f->directory, ".tmp"), 3);
+    for (size_t i = 0; i < n; i++)
+        touch(f, others[i]);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
+    assert_ok(hs_saver_hold(f->saver, NULL, file_of(f, 1, NULL), &f->err), &f->err);
+    assert_int_equal(test_count_files(f->directory, ".tmp"), n);
+    assert_contains(f->t.log, "removing 3 files of interrupted saves");
+}
+
+static int starts; /* of trainings, while a file is written */
+
+static hs_code read_when_a_training_starts(void *session, size_t index, hs_tensor *value, hs_error *err)
+{
+    fixture *f = other;
+    if (starts > 0) {
+        starts--;
+        assert_int_equal(test_count_files(f->directory, ".tmp"), 1);
+        hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &f->t.env), NULL);
+        assert_int_equal(hs_saver_hold(saver, NULL, test_path(f->directory, "model.ckpt"), NULL), HS_OK);
+        hs_saver_free(saver);
+        assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+    }
+    return honest_read(session, index, value, err);
+}
+
+/* It cannot know that the process which writes the file is not killed. */
+static void a_file_that_a_starting_training_removes_is_written_again(void **state)
+{
+    fixture *f = other = *state;
+    hs_raw_session *raw = model_raw(&f->m);
+    honest_read = raw->ops.read_variable;
+    raw->ops.read_variable = read_when_a_training_starts;
+    starts = 1;
+    model_set(&f->m, 3);
+    assert_ok(save_weights_with(f, NULL), &f->err);
+    assert_int_equal(starts, 0);
+    assert_ok(load_weights(f, NULL), &f->err);
+    assert_true(model_is(&f->m, 3));
+    raw->ops.read_variable = honest_read;
+    assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+}
+
+static hs_code remove_and_rename(void *user, const char *from, const char *to, hs_error *err)
+{
+    starts++;
+    assert_int_equal(unlink(from), 0);
+    return hs_env_default()->files.ops->rename(user, from, to, err);
+}
+
+static void a_file_that_is_removed_each_time_is_an_error(void **state)
+{
+    fixture *f = *state;
+    hs_env env = f->t.env;
+    hs_file_system_ops ops = *env.files.ops;
+    save_at(f, 1);
+    ops.rename = remove_and_rename;
+    env.files.ops = &ops;
+    starts = 0;
+    assert_fails(hs_checkpoint_convert(&env, file_of(f, 1, NULL), weights_file(f), &f->err), HS_NOT_FOUND, &f->err,
+                 "cannot rename it to");
+    assert_int_equal(starts, 3);
+    assert_int_equal(test_count_files(f->directory, "m.safetensors"), 0);
+}
+
 /* Failures. */
 
 static hs_code saving(test_env *t, void *user)
@@ -292,6 +405,9 @@ int main(void)
         with_fixture(a_variable_must_have_its_declared_shape),
         with_fixture(two_may_write_to_one_path),
         with_fixture(a_name_that_is_taken_is_passed_over),
+        with_fixture(a_starting_training_removes_the_files_of_killed_processes),
+        with_fixture(a_file_that_a_starting_training_removes_is_written_again),
+        with_fixture(a_file_that_is_removed_each_time_is_an_error),
         with_fixture(each_file_call_of_saving),
         with_fixture(each_allocation_of_saving),
     };

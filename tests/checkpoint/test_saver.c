@@ -184,6 +184,21 @@ static void recovered_ones_above_the_limit_are_all_deleted(void **state)
     assert_true(has_file(f, 4, "index") && has_file(f, 6, "index"));
 }
 
+static void a_checkpoint_that_is_recovered_twice_is_listed_once_as_the_newer(void **state)
+{
+    fixture *f = *state;
+    for (int64_t step = 1; step <= 2; step++)
+        save_at(f, step);
+    const char *const *paths = HS_NAMES(file_of(f, 1, NULL), file_of(f, 2, NULL), file_of(f, 1, NULL));
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(hs_saver_recover(f->saver, paths, &f->err), &f->err);
+        assert_string_equal(hs_saver_checkpoint(f->saver, 0), file_of(f, 2, NULL));
+        assert_string_equal(hs_saver_checkpoint(f->saver, 1), file_of(f, 1, NULL));
+        assert_null(hs_saver_checkpoint(f->saver, 2));
+    }
+}
+
 /* A checkpoint whose name begins with the same text is another one. */
 static void deletion_spares_checkpoints_of_longer_names(void **state)
 {
@@ -466,6 +481,7 @@ int main(void)
         with_fixture(sa_048s_saving_a_name_again_makes_it_the_newest),
         with_fixture(sa_027_sa_039s_recovered_ones_are_deleted_in_their_turn),
         with_fixture(recovered_ones_above_the_limit_are_all_deleted),
+        with_fixture(a_checkpoint_that_is_recovered_twice_is_listed_once_as_the_newer),
         with_fixture(deletion_spares_checkpoints_of_longer_names),
         with_fixture(only_the_named_variables_are_saved),
         with_fixture(a_named_variable_must_be_there),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module saver background overlap directory nonfinite partial retention restore newest state round_trip kill
+foreach(module saver background overlap directory planted nonfinite partial retention restore newest state round_trip kill
                graph_file verify rows directories saver_directories moving plain_bytes large_state second_read)
   hooksess_test(checkpoint ${module} checkpoint/model.c)
 endforeach()

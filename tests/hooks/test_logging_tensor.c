@@ -372,6 +372,24 @@ static void each_allocation(void **state)
     test_each_allocation(log_twice, NULL);
 }
 
+static void a_run_of_an_evaluation_computes_values(void **state)
+{
+    stage *s = *state;
+    double value = 7;
+    const hs_run_args evaluation = HS_INIT(hs_run_args, .kind = HS_RUN_EVAL);
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_graph_value(graph, "error", HS_DOUBLE, HS_SCALAR, &value);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES("error"), .every_n_steps = 1);
+    hook.flags = HS_HOOK_EVAL;
+    assert_ok(stage_try(s, hs_graph_backend(graph), &hook, 1), &s->err);
+    assert_ok(hs_session_run_args(s->session, &evaluation, NULL, &s->err), &s->err);
+    stage_close(s);
+    hs_graph_free(graph);
+    assert_contains(s->t.log, "error = 7");
+    assert_lacks(s->t.log, "not computed");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +416,7 @@ int main(void)
         with_answer(a_long_line_is_cut),
         with_answer(a_run_that_fails_logs_nothing_and_does_not_count),
         with_answer(a_last_line_that_cannot_be_fetched),
+        with_answer(a_run_of_an_evaluation_computes_values),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

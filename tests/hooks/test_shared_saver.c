@@ -54,6 +54,28 @@ static void each_hook_keeps_its_number_of_checkpoints(void **state)
     }
 }
 
+/* For the thread sanitizer: the thread of the saver and the training use its directories. */
+static void two_hooks_save_in_the_background_at_each_step(void **state)
+{
+    enum { N = 1 << 18 };
+    stage *s = *state;
+    float *weights = calloc(N, sizeof *weights);
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_variable(graph, "weights", HS_FLOAT, HS_SHAPE(N), weights);
+    hs_graph_global_step(graph, NULL, NULL);
+    const hs_hook hooks[] = {
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true),
+        hs_checkpoint_saver(.checkpoint_dir = slow_directory(s), .every_n_steps = 1, .background = true)};
+    assert_ok(stage_try(s, hs_graph_backend(graph), hooks, 2), &s->err);
+    for (int i = 0; i < 20 && hs_step_begin(s->session); i++)
+        hs_step_end(s->session);
+    stage_close(s);
+    hs_graph_free(graph);
+    free(weights);
+    assert_int_equal(latest_step(s->directory), 20);
+    assert_int_equal(latest_step(slow_directory(s)), 20);
+}
+
 /* Sessions of two graphs in one directory. The test's environment has its own locks, which know of no sessions. */
 typedef struct {
     hs_graph *graph;
@@ -79,11 +101,14 @@ static void close_training(training *t)
 static void a_second_session_in_the_directory_of_an_open_one_is_refused(void **state)
 {
     stage *s = *state;
-    training first = open_training(s, s->directory), second = open_training(s, s->directory);
+    training first = open_training(s, s->directory);
+    test_env_clear_log(&s->t);
+    training second = open_training(s, s->directory);
     assert_non_null(first.session);
     assert_null(second.session);
     assert_says(&s->err, HS_FAILED_PRECONDITION,
                 "another session of this process saves there; close it first, or use another directory");
+    assert_contains(s->err.message, "begin"); /* before it has restored anything */
     assert_false(test_exists(s->directory, "outcome.json"));
     close_training(&second);
     close_training(&first);
@@ -91,6 +116,24 @@ static void a_second_session_in_the_directory_of_an_open_one_is_refused(void **s
     second = open_training(s, s->directory);
     assert_non_null(second.session);
     close_training(&second);
+}
+
+static void sessions_that_are_closed_leave_their_directories_unlocked(void **state)
+{
+    stage *s = *state;
+    const char *directories[] = {strdup(test_path(s->directory, "a")), strdup(test_path(s->directory, "b"))};
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_global_step(graph, NULL, NULL);
+    for (int i = 0; i < 2; i++) {
+        hs_session *session = hs_training_session_open(
+            hs_graph_backend(graph), HS_TRAINING_OPTIONS(.checkpoint_dir = directories[i], .no_graph_def = true), &s->err);
+        assert_non_null(session);
+        hs_session_close(session, NULL);
+    }
+    assert_true(can_hold_elsewhere(directories[0])); /* the graph's saver holds at most the last one */
+    hs_graph_free(graph);
+    free((void *)directories[0]);
+    free((void *)directories[1]);
 }
 
 static void two_hooks_of_a_session_may_save_in_one_directory(void **state)
@@ -169,7 +212,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(each_hook_keeps_its_number_of_checkpoints),
+        with_stage(two_hooks_save_in_the_background_at_each_step),
         with_stage(a_second_session_in_the_directory_of_an_open_one_is_refused),
+        with_stage(sessions_that_are_closed_leave_their_directories_unlocked),
         with_stage(two_hooks_of_a_session_may_save_in_one_directory),
         with_stage(max_to_keep_of_a_session_ends_with_it),
         with_stage(an_evaluation_of_an_older_checkpoint_abandons_nothing),

@@ -166,6 +166,14 @@ static hs_code hook_boundary(void *self, hs_run_context *run, hs_error *err)
 static const hs_hook_ops hook_ops = HS_INIT(hs_hook_ops, .name = "event", .before_run = hook_before_run,
                                             .after_run = hook_after_run, .boundary = hook_boundary);
 
+/* hs_session_run_step_fn */
+static hs_code run_and_fail(void *user, hs_step_context *step, hs_error *err)
+{
+    (void)user;
+    hs_code code = hs_step_context_run_with_hooks(step, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, err);
+    return code ? code : hs_error_set(err, HS_INTERNAL, "the step has failed");
+}
+
 static void run_own_loop(program *p)
 {
     hs_error err;
@@ -184,6 +192,8 @@ static void run_own_loop(program *p)
             hs_session_fail(p->session, &err);
             return;
         }
+        if (happens(p, FAILS_IN_STEP))
+            hs_session_fail(p->session, test_error(HS_INTERNAL, "the step has failed"));
         if (hs_step_end(p->session) == HS_OK && happens(p, LEAVES_LOOP))
             return;
     }
@@ -192,7 +202,8 @@ static void run_own_loop(program *p)
 static void run_ops(program *p)
 {
     while (!hs_session_should_stop(p->session)) {
-        hs_code code = hs_session_run(p->session, "train", NULL);
+        hs_code code = happens(p, FAILS_IN_STEP) ? hs_session_run_step(p->session, run_and_fail, p, NULL)
+                                                 : hs_session_run(p->session, "train", NULL);
         if (code == HS_ABORTED && p->r->repeats)
             continue;
         if (code || happens(p, LEAVES_LOOP))

@@ -25,6 +25,7 @@ typedef enum ranks_event {
     LEAVES_STEP,    /* within a step */
     LEAVES_AT_GATE, /* if the gate fails */
     FAILS_SESSION,  /* hs_session_fail, then leaves the loop */
+    FAILS_IN_STEP,  /* the step has failed, although its run has not */
     BEFORE_RUN_FAILS,
     BEFORE_RUN_STOPS,   /* returns HS_STOP */
     BEFORE_RUN_IS_LOST, /* HS_UNAVAILABLE; each loss happens once on a rank */

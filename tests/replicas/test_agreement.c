@@ -396,6 +396,8 @@ static void hook_stopped(ranks *r, const hs_outcome *outcome)
     assert_string_equal(outcome->hook, "event");
     assert_int_equal(outcome->step, r->event_step);
     assert_int_equal(outcome->last_saved_step, r->event_step);
+    for (int i = 0; i < r->rank_count; i++)
+        assert_true(r->stopped[i]); /* the program could change the state afterwards */
 }
 
 static void a_hook_that_stops_on_one_rank_stops_all(void **state)
@@ -404,6 +406,41 @@ static void a_hook_that_stops_on_one_rank_stops_all(void **state)
     r->event_rank = 2;
     r->event = HOOK_STOPS;
     try_all(r, hook_stopped);
+}
+
+static void step_failed(ranks *r, const hs_outcome *outcome)
+{
+    has_failed(r, outcome, "the step has failed");
+    if (r->seed == 1)
+        resumes_exactly(r, RANKS_SAVE_STEPS);
+}
+
+/* The other ranks are in the boundary of the stop, where they would save. */
+static void a_rank_that_fails_in_the_step_of_a_stop_fails_all(void **state)
+{
+    ranks *r = *state;
+    add_event(r, HOOK_STOPS, 2, AT + 1);
+    r->event = FAILS_IN_STEP;
+    for (r->event_rank = 0; r->event_rank < 3; r->event_rank++)
+        try_all(r, step_failed);
+}
+
+/* The other ranks agree next behind the step in which they know of the stop, where it must not take effect yet. */
+static void a_rank_that_fails_when_all_know_of_the_stop_fails_all(void **state)
+{
+    ranks *r = *state;
+    add_event(r, REQUESTS_STOP, 1, AT);
+    r->event = LOSS_IS_NAN;
+    r->event_rank = 1;
+    r->every_n = 3;
+    for (int own = 0; own < 2; own++) {
+        test_empty_directory(r->directory);
+        r->own_loop = own;
+        ranks_run(r);
+        assert_int_equal(ranks_outcome(r)->reason, HS_REASON_FAILED);
+        assert_string_equal(ranks_outcome(r)->hook, "nan_tensor");
+        assert_false(ranks_outcome(r)->interrupted);
+    }
 }
 
 /* The other ranks would save in this boundary. */
@@ -935,6 +972,8 @@ int main(void)
         ranked(rp_012_a_rank_that_leaves_its_loop_ends_the_training_of_all),
         ranked(a_callback_that_fails_on_one_rank_fails_on_all),
         ranked(a_hook_that_stops_on_one_rank_stops_all),
+        ranked(a_rank_that_fails_in_the_step_of_a_stop_fails_all),
+        ranked(a_rank_that_fails_when_all_know_of_the_stop_fails_all),
         ranked(a_hook_that_stops_on_one_rank_when_all_would_save_stops_all),
         ranked(a_boundary_is_called_on_all_ranks_or_on_none),
         ranked(a_loss_in_the_boundary_of_a_save_recovers_all_ranks_exactly),

@@ -3,6 +3,7 @@
 #include "session/own.h"
 
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 
 enum { BATCHES = 4, AT_STEP = 2 }; /* AT_STEP: the stop comes in the second batch of the first epoch */
@@ -346,7 +347,10 @@ static void a_failed_save_of_the_stop_is_not_repeated_when_it_is_closed(void **s
     assert_ok(hs_step_end(o->session), &o->err);
     o->t.fail_file_at = 0;
     loops(o)->epoch = 8;
+    const hs_outcome early = hs_session_outcome(o->session);
     own_close(o);
+    assert_int_equal(early.reason, HS_REASON_FAILED);
+    assert_string_equal(early.error.message, o->outcome.error.message);
     assert_string_equal(own_calls(o), "a.before a.after a.boundary a.end a.boundary a.close");
     assert_int_equal(o->outcome.reason, HS_REASON_FAILED);
     assert_int_equal(o->outcome.last_saved_step, 0);
@@ -354,6 +358,63 @@ static void a_failed_save_of_the_stop_is_not_repeated_when_it_is_closed(void **s
     assert_string_equal(o->outcome.hook, "checkpoint_saver");
     assert_says(&o->outcome.error, HS_RESOURCE_EXHAUSTED, "hook 'checkpoint_saver', boundary at step 1: not saved");
     assert_true(own_saved(o, "weight") == 0);
+}
+
+/* A save in the background that lasts until the stop, and of which a listener then fails. */
+static struct {
+    sem_t ended;
+    hs_file_system_ops honest;
+} late;
+
+static hs_code sync_late(void *user, void *file, hs_error *err)
+{
+    sem_wait(&late.ended);
+    sem_post(&late.ended);
+    return late.honest.sync(user, file, err);
+}
+
+static hs_code end_save(void *self, hs_run_context *run, hs_error *err)
+{
+    (void)self, (void)err;
+    if (hs_run_context_boundary(run) == HS_BOUNDARY_STOP)
+        sem_post(&late.ended);
+    return HS_OK;
+}
+
+static hs_code refuse_first(void *self, hs_raw_session *session, int64_t step, bool *stops, hs_error *err)
+{
+    (void)self, (void)session, (void)stops;
+    return step == 1 ? hs_error_set(err, HS_INTERNAL, "the listener has failed") : HS_OK;
+}
+
+static void a_failure_after_an_earlier_save_does_not_prevent_that_of_the_stop(void **state)
+{
+    own *o = *state;
+    static const hs_saver_listener_ops listener = HS_INIT(hs_saver_listener_ops, .after_save = refuse_first);
+    static const hs_hook_ops ender = HS_INIT(hs_hook_ops, .name = "ender", .boundary = end_save);
+    hs_env env = o->t.env;
+    hs_file_system_ops ops = late.honest = *env.files.ops;
+    ops.sync = sync_late;
+    env.files.ops = &ops;
+    assert_int_equal(sem_init(&late.ended, 0, 1), 0);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env), &o->err);
+    const hs_hook hooks[] = {HS_HOOK(.ops = &ender),
+                             hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 100, .background = true,
+                                                 .saver = saver, .listeners = HS_LISTENERS({.ops = &listener}))};
+    own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 2);
+    sem_wait(&late.ended);
+    hs_session_request_save(o->session); /* after the first step */
+    assert_int_equal(train_epochs(o, 3, interrupt), AT_STEP);
+    own_close(o);
+    assert_int_equal(o->outcome.reason, HS_REASON_FAILED);
+    assert_int_equal(o->outcome.last_saved_step, AT_STEP);
+    assert_contains(o->outcome.error.message, "the listener has failed");
+    hs_saver_free(saver);
+    own_forget(o);
+    open_loops(o, (hs_hook){.ops = NULL});
+    assert_at(o, 0, AT_STEP);
+    own_close(o);
+    sem_destroy(&late.ended);
 }
 
 /* The best state is another state, which the program could not change. */
@@ -428,6 +489,7 @@ int main(void)
         op_test(the_values_of_the_last_run_stay),
         op_test(a_step_function_is_saved_when_it_returns),
         nested_test(a_failed_save_of_the_stop_is_not_repeated_when_it_is_closed),
+        nested_test(a_failure_after_an_earlier_save_does_not_prevent_that_of_the_stop),
         nested_test(a_best_state_is_saved_when_it_is_closed),
         own_test(the_boundary_of_the_stop_comes_once),
         own_test(all_hooks_get_the_boundary_of_the_stop_whatever_fails),

@@ -229,6 +229,17 @@ class Compact(EventsCase):
         self.assertIn(f"{FIRST} is being written; nothing was changed", done.stderr.decode())
         self.assertEqual(self.names(), names)
 
+    def test_without_memory_nothing_remains(self):
+        self.write_run()
+        names = self.names()
+        for where in (["--output", OUTPUT], ["--delete"]):
+            outputs = self.directory / "run" if where == ["--delete"] else self.directory
+            done = self.preloaded("events", "compact", *where, "run", OUTPUTS=str(outputs), LACKS=str(3 * len("loss\0")))
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("out of memory", done.stderr.decode())
+            self.assertEqual(self.names(), names)
+            self.assertEqual(os.listdir(self.directory), ["run"])
+
     def test_a_deletion_that_was_interrupted_is_finished(self):
         self.write_run()
         self.prints("events", "compact", "--output", OUTPUT, "run")

@@ -6,6 +6,7 @@ import os
 import pty
 import random
 import re
+import resource
 import stat
 import struct
 import subprocess
@@ -143,6 +144,12 @@ class Selection(PlotCase):
     def series(self, *arguments, status=0):
         return [(s["run"], s["tag"], s["steps"], s["values"]) for s in self.json("events", "plot", "--json", *arguments, status=status)]
 
+    def processor_secs(self, *arguments):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.plot(*arguments)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
     def test_runs_are_overlaid(self):
         self.write_run("a", [(1, 1), (2, NAN)])
         self.write_run("b", [(1, 3)])
@@ -158,6 +165,14 @@ class Selection(PlotCase):
         self.write("a/events.out.tfevents.1.a", scalars(1, loss=1, lost=2, rate=3) + tensor_scalar(2, "loss", 5))
         self.assertEqual(self.series("los*", "a"), [("a", "loss", [1, 2], [1, 5]), ("a", "lost", [1], [2])])
         self.assertIn("a a: loss: 2 points", self.plot("los*", "a")[1])
+
+    def test_time_grows_as_the_number_of_tags(self):
+        (self.directory / "a").mkdir()
+        secs = []
+        for n in (5000, 20000):
+            self.write("a/events.out.tfevents.1.a", scalars(1, **{f"x{i}": i for i in range(n)}))
+            secs.append(min(self.processor_secs("*", "a") for _ in range(3)))
+        self.assertLess(secs[1], 10 * secs[0])  # 4 times as many; 16 times the time would be quadratic
 
     def test_points_that_a_restart_made_obsolete_are_left_out(self):
         (self.directory / "a").mkdir()
