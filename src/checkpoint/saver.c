@@ -152,7 +152,7 @@ static hs_code save(hs__save_request *request, hs_raw_session *session, hs_error
     if (background && (code = hs__background_begin(request->directory, request->options.busy, &replaces, err)))
         return code;
     request->branch_step = find_branch_step(request->directory, session, hs__path_base(request->prefix), request->step);
-    if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err))) {
+    if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err))) {
         hs__save_list_log_unallocated(&list);
         code = background ? hs__background_save(request, &list, replaces, err) : hs__save_session(request, &list, err);
     }
