@@ -112,8 +112,7 @@ HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def
 HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 #define hs_graph_variable(graph, name, dtype, shape, ...)                                                                  \
     hs_graph_variable((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
-/* Adds a variable whose memory moves, or that a step allocates. If its name and shape are not known before the session is
- * opened, use hs_raw_session_add_variable (hook.h).
+/* Adds a variable whose memory moves, or that a step allocates.
  *
  *     hs_graph_variable_at(g, "adam_m", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.m_memory);
  *     hs_graph_variable_at(g, "w", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.device_memory, .memory = &cuda);

@@ -4,7 +4,6 @@
 
 #include <hooksess/backend.h>
 #include <hooksess/coordinator.h>
-#include <hooksess/graph.h>
 #include <hooksess/group.h>
 #include <hooksess/outcome.h>
 #include <hooksess/summary.h>
@@ -347,27 +346,6 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
  *   HS_DATA_LOSS, HS_NOT_FOUND  the checkpoint was damaged or deleted
  *   others                      the code of `load`, or of reading the checkpoint. Both may leave the state partly loaded */
 HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
-/* Adds a variable while the session is open. If its name and shape are known before, hs_graph_variable_at is simpler.
- *
- *     allocate_moments(&model); // in the first step
- *     hs_raw_session_add_variable(hs_session_raw(session),
- *                                 HS_VARIABLE_DEF(.name = "adam_m", .dtype = HS_FLOAT,
- *                                                 .shape = HS_SHAPE(model.n_parameters), .data = model.m_memory),
- *                                 &err);
- *
- * def  without flags, and with data, HS_DATA_AT or locate. Copied. The memory is borrowed as long as the session lives
- *
- * If the restored checkpoint has the variable, it is set immediately. If it has not, the variable keeps its value, and the
- * log has a warning. A restore of a checkpoint from before the call sets it to its first value: `initial`, `initialize`, or
- * zeros. It is not in the graph, so that it cannot be fetched or be an input. When to call it, how long the session keeps
- * the checkpoint's value, and errors: as hs_raw_session_add_state. HS_INVALID_ARGUMENT also if the checkpoint has another
- * dtype or shape.
- *
- * After a recovery the session still has the variable. After all after_create_session, it is set to the restored value, or
- * to its first value. It may be added again, for example with other memory.
- *
- * If reading a variable over 64 MiB fails, its memory may have changed in part. */
-HS_API hs_code hs_raw_session_add_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
 /* As the functions of the session. Any thread, any signal handler. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);
 HS_API void hs_raw_session_request_stop(hs_raw_session *session);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, closing and sharing a raw session, its global step, its state providers, and the records of restores and saves.
- */
+/* Opening, closing and sharing a raw session, its variables, its global step, its state providers, and the records of
+ * restores and saves. */
 #include "backends/raw_session.h"
 
 #include <hooksess/tf1/session_manager.h>
 
-#include "backends/raw_variables.h"
 #include "base/error.h"
 
 #include <pthread.h>
@@ -181,14 +180,12 @@ hs_code hs__raw_session_close(hs_raw_session *raw, hs_error *err)
     raw->handle = NULL;
     raw->runs_queues = false;
     raw_session_free_states(raw);
-    hs__raw_session_lose_late(raw);
     return hs__normalize_error(code, "closing the backend's session", err);
 }
 
 void hs__raw_session_free(hs_raw_session *raw)
 {
     raw_session_free_states(raw);
-    hs__raw_session_free_late(raw);
     raw_session_unshare(raw);
     hs__free(&raw->env, raw->restored_from);
 }
@@ -218,6 +215,54 @@ int64_t hs_raw_session_restores(const hs_raw_session *raw)
 int64_t hs_raw_session_last_saved_step(const hs_raw_session *raw)
 {
     return raw ? raw->saved_step : -1;
+}
+
+/* The variables. */
+
+bool hs__session_variable(const hs_raw_session *session, size_t index, hs_variable *out)
+{
+    return session->ops.variable && session->ops.variable(session->backend.self, index, out);
+}
+
+hs_code hs__session_read(const hs_raw_session *session, size_t index, const char *name, hs_tensor *value, hs_error *err)
+{
+    return hs__normalize_error(session->ops.read_variable(session->handle, index, value, err), name, err);
+}
+
+hs_code hs__session_write(const hs_raw_session *session, size_t index, const char *name, const hs_tensor *value,
+                          hs_error *err)
+{
+    return hs__normalize_error(session->ops.write_variable(session->handle, index, value, err), name, err);
+}
+
+hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_variable *variable, size_t bytes,
+                         void **host, hs_error *err)
+{
+    hs_tensor memory;
+    hs_error cause = {0};
+    *host = NULL;
+    if (!session->ops.lend_variable)
+        return HS_OK;
+    hs_code code =
+        hs__normalize_error(session->ops.lend_variable(session->handle, index, &memory, &cause), variable->name, &cause);
+    if (code)
+        return variable->flags & HS_VARIABLE_MOVES && code != HS_UNIMPLEMENTED ? hs__error_copy(err, &cause) : HS_OK;
+    if (!memory.memory && memory.bytes == bytes)
+        *host = memory.data;
+    return HS_OK;
+}
+
+hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
+                               hs_error *err)
+{
+    hs_tensor value;
+    *has = true;
+    if (!(variable->flags & HS_VARIABLE_MOVES))
+        return HS_OK;
+    hs_code code = hs__session_read(session, index, variable->name, &value, err);
+    if (!code)
+        *has = value.data || !value.bytes;
+    return code;
 }
 
 /* The global step. */

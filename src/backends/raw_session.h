@@ -2,7 +2,6 @@
 #ifndef HS_BACKENDS_RAW_SESSION_H
 #define HS_BACKENDS_RAW_SESSION_H
 
-#include <hooksess/graph.h>
 #include <hooksess/hook.h>
 
 #include "backends/backend.h"
@@ -10,13 +9,9 @@
 
 /* A backend's open session, and facts that outlive a run: its state providers, last restore and last save.
  *
- *   raw_session.c    opens and closes; the global step; records saves and restores; providers of state for its
- *                    checkpoints; the lock of a session that several threads run
- *   raw_variables.c  variables: the backend's, and those added while the session is open
- *
- * These files write its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to src/checkpoint.
- * src/checkpoint fills `unclaimed`, and src/session frees it; it owns `gathered`. src/session sets `runs_queues`,
- * `unhooked`, `values_computed`, `group`, `rank`, `rank_count` and hs__state_slot.varies. */
+ * raw_session.c writes its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to
+ * src/checkpoint. src/checkpoint fills `unclaimed`, and src/session frees it; it owns `gathered`. src/session sets
+ * `runs_queues`, `unhooked`, `values_computed`, `group`, `rank`, `rank_count` and hs__state_slot.varies. */
 
 /* A registered provider of state. */
 typedef struct hs__state_slot {
@@ -33,18 +28,9 @@ typedef struct hs__state_slot {
     void *self;
 } hs__state_slot;
 
-/* A variable that was added while the session was open. */
-typedef struct hs__late_variable {
-    char *name;
-    hs_variable_def def; /* complete. def.name is `name` */
-    bool recovered;      /* restored by a recovery: the program may add it again */
-} hs__late_variable;
-
-/* A piece of state as a checkpoint has it, or a variable that is added late. */
+/* A piece of state as a checkpoint has it. */
 typedef struct hs__stored_state {
-    char *key;      /* of a variable: its name */
-    hs_dtype dtype; /* of a variable; HS_DTYPE_NONE: it is state */
-    hs_shape shape; /* of a variable */
+    char *key;
     char *identity; /* NULL: none */
     int64_t version;
     unsigned char *data; /* NULL: no data for that key, or too large for memory (bytes is not 0) */
@@ -89,10 +75,7 @@ struct hs_raw_session {
     struct hs__sharing *sharing; /* NULL: one thread runs it */
     hs__state_slot *states;
     size_t n_states, states_capacity;
-    hs__late_variable *late; /* n_late variables of the open session, then n_lost of the closed session */
-    size_t n_late, n_lost, late_capacity;
-    size_t late_from;            /* index of the first late variable: the number of the backend's variables */
-    hs__stored_states unclaimed; /* of the last restored checkpoint: no provider or variable has claimed them yet */
+    hs__stored_states unclaimed; /* of the last restored checkpoint: no provider has claimed them yet */
     bool loading_states;         /* a provider is loading: none can be added */
     bool unallocated_logged;     /* the log has named variables without memory */
     char *restored_from;         /* path of the last restored checkpoint; NULL: none */
@@ -107,15 +90,28 @@ struct hs_raw_session {
     uint8_t values_computed;
 };
 
-/* raw_session.c */
-
 void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend backend, const hs_backend_ops *ops,
                           const hs__raw_session_owner_ops *owner_ops, void *owner);
 hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes config, hs_error *err);
-/* Closes the backend's session, if it is open. Removes its states; its late variables become lost ones. */
+/* Closes the backend's session, if it is open. Removes its states. */
 hs_code hs__raw_session_close(hs_raw_session *raw, hs_error *err);
 /* Frees the rest of a closed session, but for `unclaimed`. */
 void hs__raw_session_free(hs_raw_session *raw);
+
+/* The variables of the session's backend, by index. Returns false after the last. */
+bool hs__session_variable(const hs_raw_session *session, size_t index, hs_variable *out);
+/* Sets *value to a view of the variable, in host or device memory. value->data NULL: the variable has no memory. */
+hs_code hs__session_read(const hs_raw_session *session, size_t index, const char *name, hs_tensor *value, hs_error *err);
+/* Sets the variable to a host tensor, or to its first value if value->data is NULL. */
+hs_code hs__session_write(const hs_raw_session *session, size_t index, const char *name, const hs_tensor *value,
+                          hs_error *err);
+/* Call before writing. Allocates the variable's memory if it does not exist. Sets *host to host memory of `bytes` for the
+ * caller to fill, or to NULL: the caller must use hs__session_write. */
+hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_variable *variable, size_t bytes,
+                         void **host, hs_error *err);
+/* Sets *has to whether the variable has memory. Reads no value. */
+hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
+                               hs_error *err);
 
 /* Sets the error of hs__raw_session_read_step. */
 hs_code hs__raw_session_step_unread(const hs_raw_session *raw, hs_code code, const int64_t *step, hs_error *err);

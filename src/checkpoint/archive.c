@@ -86,7 +86,7 @@ static const hs__archive_ops bundle_ops = {.tensor = bundle_tensor,
 
 hs__archive hs__bundle_archive(hs__bundle_reader *reader)
 {
-    return (hs__archive){&bundle_ops, reader, reader->prefix, reader->n_entries, true};
+    return (hs__archive){&bundle_ops, reader, reader->prefix, reader->n_entries};
 }
 
 /* Safetensors files. Opening one has checked it. */
@@ -149,7 +149,7 @@ static const hs__archive_ops file_ops = {.tensor = file_tensor,
 
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
 {
-    return (hs__archive){&file_ops, reader, reader->path, reader->header.n, false};
+    return (hs__archive){&file_ops, reader, reader->path, reader->header.n};
 }
 
 /* Both formats. */

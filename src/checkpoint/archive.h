@@ -32,7 +32,6 @@ typedef struct hs__archive {
     void *reader;
     const char *path; /* its name in messages */
     size_t n;
-    bool is_checkpoint; /* a checkpoint of this library, not a file of weights */
 } hs__archive;
 
 /* The archive borrows the reader. */

@@ -103,12 +103,11 @@ hs_code hs__graph_restore(const hs__graph_saver *graph, hs_raw_session *session,
     return code;
 }
 
-/* Saving. The op writes one temporary bundle, this file writes states and late variables to another one, and one index is
- * made of both. Data files are renamed, not copied. */
+/* Saving. The op writes one temporary bundle, this file writes the states to another one, and one index is made of
+ * both. Data files are renamed, not copied. */
 
 typedef struct {
     const hs__graph_saver *graph;
-    const hs__selection *selection;
     const hs__save_list *list;
     hs__new_checkpoint *files;
     const hs_env *env;
@@ -182,26 +181,12 @@ static hs_code run_save_op(const saving *s, hs_error *err)
     return code;
 }
 
-/* States, and late variables, which the graph does not have. */
+/* States, which the graph does not have. */
 
 /* hs__visit_item_fn */
 static hs_code add_item(void *user, const hs__save_item *item, hs_error *err)
 {
     return hs__save_item_write(item, user, err);
-}
-
-/* Lists the late variables again, because a provider of state may have added one. */
-static hs_code add_late_variables(const saving *s, hs__bundle_writer *writer, hs_error *err)
-{
-    hs_raw_session *session = s->list->session;
-    hs__save_list late;
-    if (!session->n_late)
-        return HS_OK;
-    hs_code code = hs__save_list_make(&late, s->env, s->selection, session, session->late_from, err);
-    if (!code)
-        code = hs__save_list_visit_variables(&late, add_item, writer, err);
-    hs__save_list_free(&late);
-    return code;
 }
 
 static hs_code write_state(const saving *s, hs_error *err)
@@ -212,9 +197,7 @@ static hs_code write_state(const saving *s, hs_error *err)
     hs_code code = data && index ? HS_OK : hs__no_memory(err, strlen(s->state_prefix), "a path");
     if (!code) {
         if (!(code = hs__bundle_writer_open(&writer, s->env, data, 0, 1, err)) &&
-            !(code = hs__save_list_visit_states(s->list, add_item, &writer, err)) &&
-            !(code = add_late_variables(s, &writer, err)) &&
-            !(code = writer.n_nonfinite ? report_nonfinite(s, writer.nonfinite_name, &writer.nonfinite, err) : HS_OK))
+            !(code = hs__save_list_visit_states(s->list, add_item, &writer, err)))
             code = hs__bundle_writer_finish(&writer, index, err);
         hs__bundle_writer_close(&writer);
     }
@@ -294,17 +277,11 @@ static void clear_files(const hs_env *env, const char *prefix)
     hs__free(env, directory);
 }
 
-hs_code hs__graph_save(const hs__graph_saver *graph, const hs__selection *selection, const hs__save_list *list,
-                       hs__new_checkpoint *files, hs__nonfinite_report *report, hs_error *err)
+hs_code hs__graph_save(const hs__graph_saver *graph, const hs__save_list *list, hs__new_checkpoint *files,
+                       hs__nonfinite_report *report, hs_error *err)
 {
     const hs_env *env = files->env;
-    saving s = {.graph = graph,
-                .selection = selection,
-                .list = list,
-                .files = files,
-                .env = env,
-                .report = report,
-                .merge = {.env = env}};
+    saving s = {.graph = graph, .list = list, .files = files, .env = env, .report = report, .merge = {.env = env}};
     s.graph_prefix = hs__format(env, "%s" HS__GRAPH_TMP, files->prefix);
     s.state_prefix = hs__format(env, "%s" HS__GRAPH_TMP "-state", files->prefix);
     hs_code code = s.graph_prefix && s.state_prefix ? HS_OK : hs__no_memory(err, strlen(files->prefix), "a path");

@@ -34,9 +34,9 @@ typedef struct hs__nonfinite_report {
     hs_nonfinite found; /* in the first */
 } hs__nonfinite_report;
 
-/* Lets the save op write the variables, and writes states and late variables of the list: temporary files, synced and
- * verified, with one index. Names the files of `files`. report->name is for hs__free. */
-hs_code hs__graph_save(const hs__graph_saver *graph, const hs__selection *selection, const hs__save_list *list,
-                       hs__new_checkpoint *files, hs__nonfinite_report *report, hs_error *err);
+/* Lets the save op write the variables, and writes the states of the list: temporary files, synced and verified, with one
+ * index. Names the files of `files`. report->name is for hs__free. */
+hs_code hs__graph_save(const hs__graph_saver *graph, const hs__save_list *list, hs__new_checkpoint *files,
+                       hs__nonfinite_report *report, hs_error *err);
 
 #endif

@@ -2,7 +2,6 @@
 /* Restoring one checkpoint: all of it is verified before any of it is copied. */
 #include "checkpoint/restore.h"
 
-#include "backends/raw_variables.h"
 #include "base/parallel.h"
 #include "checkpoint/background.h"
 #include "checkpoint/merged_file.h"
@@ -190,19 +189,14 @@ static const char *find_tensor(const source *from, hs__planned *item, hs_variabl
     return name;
 }
 
-/* *found is true if the variable, called `name` in the checkpoint, had no memory when it was saved. A late variable that
- * the checkpoint does not have may have been added after the save. */
+/* *found is true if the variable, called `name` in the checkpoint, had no memory when it was saved. */
 static hs_code find_unallocated(const hs__plan *plan, const source *from, const hs__planned *item, const char *name,
                                 bool *found, hs_error *err)
 {
     *found = false;
     if (item->tensor != HS__NONE || !(item->variable.flags & HS_VARIABLE_MOVES))
         return HS_OK;
-    if (hs__session_is_late(from->session, item->index) && from->archive->is_checkpoint && !from->options->allow_missing) {
-        *found = true;
-        return HS_OK;
-    }
-    char *key = hs__variable_key(plan->env, name, HS__VARIABLE_NULL);
+    char *key = hs__unallocated_key(plan->env, name);
     if (!key)
         return hs__no_memory(err, strlen(name), "a name");
     *found = hs__archive_find(from->archive, key) != HS__NONE;
@@ -297,9 +291,6 @@ static hs_code find_unused(const hs__plan *plan, hs__stored_states *states, cons
     hs__buffer_init(&names, &session->env);
     for (size_t i = 0; hs__session_variable(session, i, &variable); i++)
         if ((tensor = hs__archive_find(archive, variable.name)) != HS__NONE)
-            plan->used[tensor] = true;
-    for (size_t i = 0; i < states->n; i++) /* a variable that may be added late */
-        if (states->items[i].dtype && (tensor = hs__archive_find(archive, states->items[i].key)) != HS__NONE)
             plan->used[tensor] = true;
     for (size_t i = 0; i < archive->n; i++) {
         const char *name = hs__archive_tensor(archive, i).name;
@@ -508,7 +499,7 @@ typedef struct {
     hs_raw_session *session;
     const hs__archive *archive;
     hs__bundle_reader *bundle;    /* the archive, if it is a checkpoint; NULL: states are not restored */
-    const hs__graph_saver *graph; /* not NULL: its op restores the variables that were not added late */
+    const hs__graph_saver *graph; /* not NULL: its op restores the variables */
     const hs_restore_options *options;
     hs__plan plan;
     hs__stored_states states;
@@ -520,16 +511,8 @@ static void free_restoring(restoring *r)
     plan_free(&r->plan);
 }
 
-static void drop_graph_variables(hs__plan *plan, const hs_raw_session *session)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < plan->n; i++)
-        if (hs__session_is_late(session, plan->items[i].index))
-            plan->items[n++] = plan->items[i];
-    plan->n = n;
-}
-
-/* Only the op knows which variables it restores, so a variable that the checkpoint does not have is allowed. */
+/* Only the op knows which variables it restores, so a variable that the checkpoint does not have is allowed. The plan only
+ * tells which tensors of the checkpoint the program uses. */
 static hs_code plan_for_graph(restoring *r, hs_error *err)
 {
     hs_restore_options lenient = *r->options;
@@ -541,7 +524,7 @@ static hs_code plan_for_graph(restoring *r, hs_error *err)
             r->archive->path);
     lenient.allow_missing = true;
     hs_code code = plan_make(&r->plan, r->plan.env, r->selection, r->session, r->archive, &lenient, err);
-    drop_graph_variables(&r->plan, r->session);
+    r->plan.n = 0;
     return code;
 }
 
@@ -553,8 +536,7 @@ static hs_code make_plan(restoring *r, hs_error *err)
 
 static hs_code read_values(restoring *r, hs_error *err)
 {
-    hs_code code = r->graph ? hs__verify_checkpoint(r->plan.env, r->archive->path, err) : HS_OK;
-    return code || (r->graph && !r->plan.n) ? code : plan_read(&r->plan, r->archive, err);
+    return r->graph ? hs__verify_checkpoint(r->plan.env, r->archive->path, err) : plan_read(&r->plan, r->archive, err);
 }
 
 static hs_code write_values(restoring *r, hs_error *err)

@@ -436,7 +436,7 @@ static hs_code write_files(save *s, hs_error *err)
 static hs_code write_by_graph(save *s, hs_error *err)
 {
     hs__nonfinite_report report = {.n = 0};
-    hs_code code = hs__graph_save(&s->saver->graph, &s->saver->selection, s->list, &s->files, &report, err);
+    hs_code code = hs__graph_save(&s->saver->graph, s->list, &s->files, &report, err);
     if (!code)
         code = check_finite(s, &report, err);
     hs__free(s->env, report.name);

@@ -58,16 +58,15 @@ hs_code hs__visit_state(const hs_env *env, const hs__stored_state *state, const 
     return code;
 }
 
-char *hs__variable_key(const hs_env *env, const char *name, const char *which)
+char *hs__unallocated_key(const hs_env *env, const char *name)
 {
-    return hs__format(env, HS__STATE_PREFIX "variable/%s%s", name, which);
+    return hs__format(env, HS__STATE_PREFIX "variable/%s:null", name);
 }
 
-hs_code hs__visit_record(const hs_env *env, const char *name, const char *which, hs__visit_item_fn visit, void *user,
-                         hs_error *err)
+hs_code hs__visit_unallocated(const hs_env *env, const char *name, hs__visit_item_fn visit, void *user, hs_error *err)
 {
     static const bool yes = true;
-    char *key = hs__variable_key(env, name, which);
+    char *key = hs__unallocated_key(env, name);
     const hs__save_item record = {.name = key, .value = hs_tensor_of(HS_BOOL, HS_SCALAR, &yes), .variable = HS__NONE};
     hs_code code = key ? visit(user, &record, err) : hs__no_memory(err, strlen(name), "a name");
     hs__free(env, key);

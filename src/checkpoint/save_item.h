@@ -2,7 +2,7 @@
 #ifndef HS_CHECKPOINT_SAVE_ITEM_H
 #define HS_CHECKPOINT_SAVE_ITEM_H
 
-#include "backends/raw_variables.h"
+#include "backends/raw_session.h"
 #include "formats/bundle.h"
 
 /* One tensor of a checkpoint that is being saved, in host memory. It is a variable's value, a piece of state, or a record.
@@ -37,14 +37,10 @@ hs_code hs__produce_state(const hs__state_slot *slot, hs_state_writer *writer, h
 hs_code hs__visit_state(const hs_env *env, const hs__stored_state *state, const hs__save_item *bytes,
                         hs__visit_item_fn visit, void *user, hs_error *err);
 
-/* What a checkpoint records of a variable besides its value: a scalar of type bool under the key "hooksess/variable/NAME"
- * with one of these appended. */
-#define HS__VARIABLE_NULL ":null" /* it had no memory when it was saved; the checkpoint has no value */
-#define HS__VARIABLE_LATE ":late" /* it was added while the session was open */
-/* Returns the key, for hs__free. NULL: out of memory. */
-char *hs__variable_key(const hs_env *env, const char *name, const char *which);
+/* The key of the record of a variable that had no memory when it was saved, a scalar of type bool: the checkpoint has no
+ * value of it. For hs__free. NULL: out of memory. */
+char *hs__unallocated_key(const hs_env *env, const char *name);
 /* Visits such a record. */
-hs_code hs__visit_record(const hs_env *env, const char *name, const char *which, hs__visit_item_fn visit, void *user,
-                         hs_error *err);
+hs_code hs__visit_unallocated(const hs_env *env, const char *name, hs__visit_item_fn visit, void *user, hs_error *err);
 
 #endif

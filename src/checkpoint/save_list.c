@@ -62,32 +62,35 @@ static hs_code add_variable(hs__save_list *list, const hs__selection *selection,
     return HS_OK;
 }
 
-static hs_code add_record(hs__save_list *list, const hs__listed_record *record, hs_error *err)
+static hs_code add_unallocated(hs__save_list *list, const hs__selection *selection, const hs_variable *variable,
+                               hs_error *err)
 {
-    hs_code code =
-        hs__reserve(list->env, &list->records, &list->records_capacity, list->n_records + 1, sizeof *list->records, err);
+    hs_code code = hs__reserve(list->env, &list->unallocated, &list->unallocated_capacity, list->n_unallocated + 1,
+                               sizeof *list->unallocated, err);
     if (!code)
-        list->records[list->n_records++] = *record;
+        list->unallocated[list->n_unallocated++] =
+            (hs__unallocated_variable){hs__selection_name(selection, variable->name), variable->name};
     return code;
 }
 
 static hs_code add(hs__save_list *list, const hs__selection *selection, size_t index, const hs_variable *variable,
                    hs_error *err)
 {
-    hs__listed_record record = {hs__selection_name(selection, variable->name), variable->name, false};
-    hs_code code = hs__session_has_memory(list->session, index, variable, &record.has_memory, err);
-    if (!code && (!record.has_memory || hs__session_is_late(list->session, index)))
-        code = add_record(list, &record, err);
-    return code || !record.has_memory ? code : add_variable(list, selection, index, variable, err);
+    bool has_memory;
+    hs_code code = hs__session_has_memory(list->session, index, variable, &has_memory, err);
+    if (code)
+        return code;
+    return has_memory ? add_variable(list, selection, index, variable, err)
+                      : add_unallocated(list, selection, variable, err);
 }
 
 hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
-                           size_t first, hs_error *err)
+                           hs_error *err)
 {
     *list = (hs__save_list){.env = env, .session = session};
     hs_code code = HS_OK;
     bool done = false;
-    for (size_t i = first; !code && !done; i++) {
+    for (size_t i = 0; !code && !done; i++) {
         hs_variable variable;
         if (hs__selection_variable(selection, session, i, &variable, &done))
             code = add(list, selection, i, &variable, err);
@@ -103,7 +106,7 @@ void hs__save_list_free(hs__save_list *list)
     for (size_t i = 0; i < list->n; i++)
         hs__free(list->env, list->variables[i].slice);
     hs__free(list->env, list->variables);
-    hs__free(list->env, list->records);
+    hs__free(list->env, list->unallocated);
 }
 
 bool hs__save_list_follows(const hs__save_list *list, size_t at)
@@ -131,9 +134,8 @@ void hs__save_list_log_unallocated(const hs__save_list *list)
     hs_raw_session *session = list->session;
     hs__buffer names;
     hs__buffer_init(&names, list->env);
-    for (size_t i = 0; !session->unallocated_logged && i < list->n_records; i++)
-        if (!list->records[i].has_memory)
-            hs__buffer_text(&names, "%s'%s'", names.size ? ", " : "", list->records[i].variable);
+    for (size_t i = 0; !session->unallocated_logged && i < list->n_unallocated; i++)
+        hs__buffer_text(&names, "%s'%s'", names.size ? ", " : "", list->unallocated[i].variable);
     if (names.size || names.failed) {
         hs_log(list->env, HS_LOG_INFO, "not allocated yet: %s; checkpoints record that instead of a value",
                names.failed ? "some variables" : (const char *)names.data);
@@ -215,9 +217,8 @@ static hs_code visit_provider(const hs__save_list *list, size_t index, hs__visit
 hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < list->n_records; i++)
-        code = hs__visit_record(list->env, list->records[i].name,
-                                list->records[i].has_memory ? HS__VARIABLE_LATE : HS__VARIABLE_NULL, visit, user, err);
+    for (size_t i = 0; !code && i < list->n_unallocated; i++)
+        code = hs__visit_unallocated(list->env, list->unallocated[i].name, visit, user, err);
     for (size_t i = 0; !code && i < list->session->n_states; i++)
         code = visit_provider(list, i, visit, user, err);
     if (!code)

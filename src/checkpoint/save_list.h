@@ -6,7 +6,7 @@
 #include "checkpoint/selection.h"
 
 /* The entries that one save writes. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
- * and writing use it. It borrows names of the session and of the selection, so it is invalid after a variable was added. */
+ * and writing use it. It borrows names of the session and of the selection. */
 
 /* A variable with memory. Small, as fresh memory for a list of many variables takes longer than filling it. */
 typedef struct hs__listed_variable {
@@ -19,27 +19,25 @@ typedef struct hs__listed_variable {
     uint64_t whole_bytes;     /* of the tensor `name` */
 } hs__listed_variable;
 
-/* A variable of which a checkpoint records more than its value: it has no memory, or was added while the session was open.
- */
-typedef struct hs__listed_record {
+/* A variable without memory: the checkpoint records that, and has no value of it. */
+typedef struct hs__unallocated_variable {
     const char *name;     /* in the checkpoint */
     const char *variable; /* in the backend */
-    bool has_memory;
-} hs__listed_record;
+} hs__unallocated_variable;
 
 typedef struct hs__save_list {
     const hs_env *env;
     hs_raw_session *session;
     hs__listed_variable *variables; /* in the order of their names, so that equal models give equal files */
     size_t n, capacity;
-    hs__listed_record *records; /* in the order of the backend */
-    size_t n_records, records_capacity;
+    hs__unallocated_variable *unallocated; /* in the order of the backend */
+    size_t n_unallocated, unallocated_capacity;
     uint64_t bytes; /* estimate of the size of the checkpoint: variables, and states whose providers declare a size */
 } hs__save_list;
 
-/* Lists the selected variables of the session from index `first` on. Call hs__save_list_free in any case. */
+/* Lists the selected variables of the session. Call hs__save_list_free in any case. */
 hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
-                           size_t first, hs_error *err);
+                           hs_error *err);
 void hs__save_list_free(hs__save_list *list);
 
 /* Returns true if the variable of that place in the list is a slice of the same tensor as the previous one. */
@@ -47,7 +45,8 @@ bool hs__save_list_follows(const hs__save_list *list, size_t at);
 /* Reads and visits all variables of the list. INVALID_ARGUMENT if only some slices of a tensor are in the list: such a
  * checkpoint could not be restored. */
 hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
-/* Visits the records, then the states of the session's providers, then the unclaimed states that were not reported yet. */
+/* Visits the records of variables without memory, then the states of the session's providers, then the unclaimed states
+ * that were not reported yet. */
 hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
 /* Logs which variables have no memory, once per session. */
 void hs__save_list_log_unallocated(const hs__save_list *list);

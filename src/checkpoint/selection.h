@@ -4,7 +4,7 @@
 
 #include <hooksess/checkpoint.h>
 
-#include "backends/raw_variables.h"
+#include "backends/raw_session.h"
 
 /* The variables of a session to save or restore, and their names in checkpoints. All zero: all variables that are not
  * local, under their own names. */

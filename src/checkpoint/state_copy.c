@@ -38,7 +38,7 @@ static hs_state_copy *new_copy(const hs_env *env, hs_error *err)
 static hs_code take_snapshot(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
 {
     hs__save_list list;
-    hs_code code = hs__save_list_make(&list, &session->env, &ALL_VARIABLES, session, 0, err);
+    hs_code code = hs__save_list_make(&list, &session->env, &ALL_VARIABLES, session, err);
     if (!code)
         code = hs__snapshot_take(&copy->snapshot, &list, &(hs__snapshot_options){.overlap = false}, err);
     hs__save_list_free(&list);
@@ -130,15 +130,12 @@ static size_t find_state(const restoring *r, const char *key)
 }
 
 /* *found is true if the variable had no memory when the copy was made. */
-static hs_code find_unallocated(const restoring *r, const hs_raw_session *session, size_t index,
-                                const hs_variable *variable, bool *found, hs_error *err)
+static hs_code find_unallocated(const restoring *r, const hs_variable *variable, bool *found, hs_error *err)
 {
-    *found = hs__session_is_late(session, index); /* it may have been added after the copy was made */
-    if (*found)
-        return HS_OK;
+    *found = false;
     if (!(variable->flags & HS_VARIABLE_MOVES))
         return HS_OK;
-    char *key = hs__variable_key(r->env, variable->name, HS__VARIABLE_NULL);
+    char *key = hs__unallocated_key(r->env, variable->name);
     if (!key)
         return hs__no_memory(err, strlen(variable->name), "a name");
     *found = find_state(r, key) != HS__NONE;
@@ -146,15 +143,14 @@ static hs_code find_unallocated(const restoring *r, const hs_raw_session *sessio
     return HS_OK;
 }
 
-static hs_code match(const restoring *r, const hs_raw_session *session, size_t index, const hs_variable *variable,
-                     const hs__save_item **out, hs_error *err)
+static hs_code match(const restoring *r, const hs_variable *variable, const hs__save_item **out, hs_error *err)
 {
     static const hs__save_item unallocated = {.name = "a variable without memory"};
     const hs__save_item *saved =
         r->n_variables ? bsearch(variable->name, r->variables, r->n_variables, sizeof *saved, by_name) : NULL;
     hs_shape shape = saved ? hs_tensor_shape(&saved->value) : HS_SCALAR;
     bool is_unallocated = false;
-    hs_code code = saved ? HS_OK : find_unallocated(r, session, index, variable, &is_unallocated, err);
+    hs_code code = saved ? HS_OK : find_unallocated(r, variable, &is_unallocated, err);
     if (is_unallocated)
         *out = &unallocated;
     if (code || is_unallocated)
@@ -183,7 +179,7 @@ static hs_code match_variables(restoring *r, const hs_raw_session *session, hs_e
             (code = hs__reserve(r->env, &r->value_of, &r->values_capacity, r->n_values + 1, sizeof *r->value_of, err)))
             break;
         r->value_of[r->n_values] = NULL;
-        if (selected && !(code = match(r, session, r->n_values, &variable, &r->value_of[r->n_values], err)) &&
+        if (selected && !(code = match(r, &variable, &r->value_of[r->n_values], err)) &&
             r->value_of[r->n_values]->value.data && variable.flags & HS_VARIABLE_MOVES)
             code = hs__session_lend(session, r->n_values, &variable, r->value_of[r->n_values]->value.bytes, &memory, err);
         r->n_values++;
@@ -204,10 +200,6 @@ static hs_code set_data(hs__stored_state *state, const hs_env *env, const hs_ten
 {
     state->bytes = value->bytes;
     state->is_borrowed = borrowed;
-    if (!hs__is_state_key(state->key)) {
-        state->dtype = value->dtype;
-        state->shape = hs_tensor_shape(value);
-    }
     if (borrowed)
         state->data = value->data;
     else if (!(state->data = hs__alloc(env, value->bytes, 1)))
@@ -232,7 +224,8 @@ static hs_code copy_attributes(hs__stored_state *state, const restoring *r, size
     return HS_OK;
 }
 
-static hs_code add_stored(restoring *r, const char *key, hs__stored_state **out, hs_error *err)
+/* Adds the state of that key; `at` is its place among the states of the copy, or HS__NONE. */
+static hs_code store(restoring *r, const char *key, size_t at, bool borrowed, hs_error *err)
 {
     hs__stored_states *stored = &r->stored;
     hs_code code = hs__reserve(r->env, &stored->items, &stored->capacity, stored->n + 1, sizeof *stored->items, err);
@@ -240,17 +233,10 @@ static hs_code add_stored(restoring *r, const char *key, hs__stored_state **out,
         return code;
     hs__stored_state *state = &stored->items[stored->n++];
     *state = (hs__stored_state){.key = hs__strdup(r->env, key)};
-    *out = state;
-    return state->key ? HS_OK : hs__no_memory(err, strlen(key), "a name");
-}
-
-/* Adds the state of that key; `at` is its place among the states of the copy, or HS__NONE. */
-static hs_code store(restoring *r, const char *key, size_t at, bool borrowed, hs_error *err)
-{
-    hs__stored_state *state;
-    hs_code code = add_stored(r, key, &state, err);
-    if (code || at == HS__NONE)
-        return code;
+    if (!state->key)
+        return hs__no_memory(err, strlen(key), "a name");
+    if (at == HS__NONE)
+        return HS_OK;
     code = set_data(state, r->env, &r->states[at].value, borrowed, err);
     return code ? code : copy_attributes(state, r, at + 1, err);
 }
@@ -263,19 +249,6 @@ static bool has_provider(const hs_raw_session *session, const char *key)
     return false;
 }
 
-/* Adds variables that the session had when the copy was made, and does not have now. They are unclaimed. */
-static hs_code store_late(restoring *r, const hs_raw_session *session, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < r->n_variables; i++) {
-        hs__stored_state *state;
-        const hs__save_item *item = &r->variables[i];
-        if (!hs__has_variable(session, item->name) && !(code = add_stored(r, item->name, &state, err)))
-            code = set_data(state, r->env, &item->value, false, err);
-    }
-    return code;
-}
-
 /* As hs__states_read: one item for each provider of the session, then the unclaimed ones. */
 static hs_code store_states(restoring *r, const hs_raw_session *session, hs_error *err)
 {
@@ -285,10 +258,9 @@ static hs_code store_states(restoring *r, const hs_raw_session *session, hs_erro
     for (size_t i = 0; !code && i < session->n_states; i++)
         code = store(r, session->states[i].key, find_state(r, session->states[i].key), true, err);
     for (size_t i = 0; !code && i < r->n_states; i++)
-        if (!strchr(r->states[i].name, ':') && !has_provider(session, r->states[i].name) &&
-            !hs__has_variable(session, r->states[i].name))
+        if (!strchr(r->states[i].name, ':') && !has_provider(session, r->states[i].name))
             code = store(r, r->states[i].name, i, false, err);
-    return code ? code : store_late(r, session, err);
+    return code;
 }
 
 static hs_code prepare(restoring *r, const hs_state_copy *copy, const hs_raw_session *session, hs_error *err)

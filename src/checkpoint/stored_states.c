@@ -3,7 +3,6 @@
 
 #include "checkpoint/rank_states.h"
 #include "checkpoint/save_item.h"
-#include "checkpoint/selection.h"
 
 #include <string.h>
 
@@ -77,37 +76,6 @@ bool hs__is_state_key(const char *key)
     return strncmp(key, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0;
 }
 
-/* If `record` says that a variable was added late, and the session does not have it, *out is the variable's entry. */
-static hs_code find_unclaimed_late(const hs__bundle_reader *reader, const hs__bundle_entry *record,
-                                   const hs_raw_session *session, const hs__bundle_entry **out, hs_error *err)
-{
-    static const char prefix[] = HS__STATE_PREFIX "variable/";
-    size_t length = strlen(record->name), before = sizeof prefix - 1, after = strlen(HS__VARIABLE_LATE);
-    *out = NULL;
-    if (length <= before + after || strncmp(record->name, prefix, before) != 0 ||
-        strcmp(record->name + length - after, HS__VARIABLE_LATE) != 0)
-        return HS_OK;
-    char *name = hs__strndup(&session->env, record->name + before, length - before - after);
-    if (!name)
-        return hs__no_memory(err, length, "a name");
-    const hs__bundle_entry *entry = hs__has_variable(session, name) ? NULL : hs__bundle_find(reader, name);
-    if (entry && !entry->slices && hs__dtype_valid(entry->dtype) && entry->dtype != HS_STRING && !hs__is_state_key(name))
-        *out = entry;
-    hs__free(&session->env, name);
-    return HS_OK;
-}
-
-/* *out is an unclaimed state, which is `entry` itself, or the unclaimed variable that `entry` is a record of. NULL:
- * neither. */
-static hs_code find_unclaimed(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs_raw_session *session,
-                              const hs__bundle_entry **out, hs_error *err)
-{
-    hs_code code = find_unclaimed_late(reader, entry, session, out, err);
-    if (!code && is_unclaimed_state(entry, session))
-        *out = entry;
-    return code;
-}
-
 static hs_code locate_state(hs__bundle_reader *reader, const char *key, uint64_t *bytes, hs_error *err)
 {
     const hs__bundle_entry *entry = hs__bundle_find(reader, key);
@@ -143,8 +111,8 @@ hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *read
             code = n ? locate_ranks(reader, slot, n, bytes, err) : locate_state(reader, slot->key, bytes, err);
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
-        const hs__bundle_entry *unclaimed;
-        if ((code = find_unclaimed(reader, &reader->entries[i], session, &unclaimed, err)) || !unclaimed)
+        const hs__bundle_entry *unclaimed = &reader->entries[i];
+        if (!is_unclaimed_state(unclaimed, session))
             continue;
         code = hs__bundle_locate(reader, unclaimed, err);
         *bytes += (uint64_t)unclaimed->bytes;
@@ -172,11 +140,6 @@ static hs_code fill_state(hs__stored_state *state, const hs_env *env, const char
     state->bytes = (size_t)entry->bytes;
     state->crc = entry->crc;
     code = state->bytes <= room ? read_data(reader, entry, state, env, err) : hs__bundle_verify(reader, entry, err);
-    if (!hs__is_state_key(key)) {
-        state->dtype = (hs_dtype)entry->dtype;
-        state->shape = entry->shape;
-        return code;
-    }
     if (!code && !(code = read_version(reader, state, err)))
         code = read_identity(reader, state, env, err);
     return code;
@@ -237,8 +200,8 @@ hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session
         code = n ? read_ranks(&states->items[i], env, slot, n, reader, err) : HS_OK;
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
-        const hs__bundle_entry *entry;
-        if ((code = find_unclaimed(reader, &reader->entries[i], session, &entry, err)) || !entry)
+        const hs__bundle_entry *entry = &reader->entries[i];
+        if (!is_unclaimed_state(entry, session))
             continue;
         if (!(code = read_state(states, env, entry->name, reader, entry, room, err)))
             room -= used_room(&states->items[states->n - 1], room);

@@ -5,8 +5,8 @@
 #include "backends/raw_session.h"
 #include "formats/bundle.h"
 
-/* The states in a checkpoint that is being restored: read, check, then load into the session's providers. States and late
- * variables of the checkpoint that the session has no provider or variable for are unclaimed (unclaimed_states.h). */
+/* The states in a checkpoint that is being restored: read, check, then load into the session's providers. States of the
+ * checkpoint that the session has no provider for are unclaimed (unclaimed_states.h). */
 
 /* States are kept in memory between reading and loading, up to this size in all. The rest is only verified, and read again
  * when it is loaded. */

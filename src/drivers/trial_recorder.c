@@ -188,35 +188,23 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return code;
 }
 
-static hs_code add_states(lines *to, hs_raw_session *session, hs_error *err)
+static hs_code add_saved(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
 {
+    lines states = {&r->line, step, "state"}, variables = {&r->line, step, "variable"};
     hs__save_list list;
     const hs_saver *saver = saver_of(session);
-    hs_code code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err);
-    if (!code)
-        code = hs__save_list_visit_states(&list, add_item, to, err);
-    hs__save_list_free(&list);
-    return code;
-}
-
-/* Makes a new list, because a provider of state may have added a variable. */
-static hs_code add_variables(lines *to, hs_raw_session *session, hs_error *err)
-{
-    hs__save_list list;
-    const hs_saver *saver = saver_of(session);
-    hs_code code = hs__save_list_make(&list, &saver->env, &saver->selection, session, 0, err);
-    if (!code)
-        code = hs__save_list_visit_variables(&list, add_item, to, err);
+    hs_code code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err);
+    if (!code && !(code = hs__save_list_visit_states(&list, add_item, &states, err)))
+        code = hs__save_list_visit_variables(&list, add_item, &variables, err);
     hs__save_list_free(&list);
     return code;
 }
 
 static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
 {
-    lines states = {&r->line, step, "state"}, variables = {&r->line, step, "variable"};
     hs__buffer_clear(&r->line);
-    hs_code code;
-    if ((code = add_states(&states, session, err)) || (code = add_variables(&variables, session, err)))
+    hs_code code = add_saved(r, session, step, err);
+    if (code)
         return code;
     hs__buffer_append(&r->line, r->fetched.data, r->fetched.size);
     if ((code = hs__buffer_check(&r->line, "the record of a step", err)) ||

@@ -2,7 +2,6 @@
 /* Agreements of the ranks of a group (agreement.h). */
 #include "session/session.h"
 
-#include "backends/raw_variables.h"
 #include "base/cold.h"
 #include "checkpoint/directory.h"
 #include "threads/coordinator.h"
@@ -580,8 +579,7 @@ static hs_code send_variable(struct hs_session *session, size_t index, const hs_
 static bool is_partitioned(const hs_raw_session *raw, size_t index)
 {
     hs_variable_slice slice;
-    return raw->ops.variable_slice && !hs__session_is_late(raw, index) &&
-           raw->ops.variable_slice(raw->backend.self, index, &slice);
+    return raw->ops.variable_slice && raw->ops.variable_slice(raw->backend.self, index, &slice);
 }
 
 hs_code hs__send_variables(struct hs_session *session, hs_error *err)

@@ -279,7 +279,7 @@ static inline hs_code run_and_call_after(struct hs_session *session, hs__run_pla
         code = call_after_run(session, err);
         if (session->observed)
             hs__set_current_hook(session, NULL);
-        /* Hooks and the program have had one training run to add late state and variables. */
+        /* Hooks and the program have had one training run to add late state. */
         if (session->raw.unclaimed.unreported && session->context.kind == HS_RUN_TRAIN && hs__is_chief(session))
             hs__report_unclaimed(&session->raw);
     }

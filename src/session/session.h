@@ -572,9 +572,6 @@ void hs__log_costs(const struct hs_session *session);
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Adds the backend's states and the hooks' states to the raw session. */
 hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
-/* Adds the variables that were added to the session before it was lost and were not added again since. `restored`: they
- * get their restored values, or their first values. */
-hs_code hs__recover_late_variables(hs_raw_session *raw, bool restored, hs_error *err);
 /* raw.c. hs_raw_session_run at a deeper level, so that the values of the caller's own raw runs stay valid. */
 hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
 /* metrics.c */

@@ -3,7 +3,6 @@
  * in after_create_session. */
 #include "session/session.h"
 
-#include "backends/raw_variables.h"
 #include "base/files.h"
 #include "checkpoint/stored_states.h"
 #include "session/startup.h"
@@ -299,7 +298,7 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
                 snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->cold->ops.name);
         }
     }
-    return hs__recover_late_variables(&session->raw, !session->creation.is_worker, err);
+    return HS_OK;
 }
 
 /* The ranks of a group agree whether a hook of one of them has reported that the training is complete. */
@@ -319,8 +318,6 @@ hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
     if (in_group)
         hs__restart_agreements(session);
     hs_code code = session->attempts.n++ ? replace_coordinator(session, err) : HS_OK;
-    if (!recovering)
-        hs__raw_session_free_late(&session->raw); /* variables of a failed attempt; the hooks add them again */
     if (in_group)
         code = hs__agree_on_part(session, 0, code, err);
     if (!code && !(code = restore_or_initialize(session, recovering, err)) && !(code = start_queues(session, err)))

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State in checkpoints beyond the graph's variables: of the backend, of hooks, and state and variables that are added to an
- * open session. */
+/* State in checkpoints beyond the graph's variables: of the backend, of hooks, and state that is added to an open session.
+ */
 #include "session/session.h"
 
-#include "backends/raw_variables.h"
-#include "backends/variable.h"
-#include "checkpoint/selection.h"
 #include "checkpoint/unclaimed_states.h"
 
 #include <string.h>
@@ -171,66 +168,4 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
     hs__raw_session_add_slot(raw, &slot);
     hs__clear(err);
     return HS_OK;
-}
-
-/* Variables. */
-
-static hs_code check_late_variable(const hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
-{
-    if (!def->name || !*def->name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the variable to add has no name");
-    hs_code code = hs__check_saved_name(def->name, err);
-    if (code || (code = hs__variable_check(def, err)))
-        return code;
-    if (!def->data && !hs__variable_moves(def))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': data is NULL", def->name);
-    if (def->flags)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': flags are only for variables of a graph", def->name);
-    if (hs__has_variable(raw, def->name) && !hs__raw_session_is_recovered(raw, def->name))
-        return hs_error_set(err, HS_ALREADY_EXISTS, "variable '%s': the session already has a variable with this name",
-                            def->name);
-    return HS_OK;
-}
-
-static hs_code add_late_variable(hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
-{
-    hs__late_variable late = {.name = hs__strdup(&raw->env, def->name), .def = *def};
-    hs_code code = late.name ? HS_OK : hs__no_memory(err, strlen(def->name), "a name");
-    late.def.name = late.name;
-    if (!code)
-        code = hs__raw_session_reserve_late(raw, err);
-    if (code || (code = hs__claim_variable(raw, &late.def, err))) {
-        hs__free(&raw->env, late.name);
-        return code;
-    }
-    hs__raw_session_add_late(raw, &late);
-    return HS_OK;
-}
-
-hs_code hs__recover_late_variables(hs_raw_session *raw, bool restored, hs_error *err)
-{
-    const hs_variable_def *def;
-    hs_code code = HS_OK;
-    while (!code && (def = hs__raw_session_recover_late(raw)))
-        code = restored ? hs__restore_late(raw, def, err) : HS_OK;
-    return code;
-}
-
-hs_code hs_raw_session_add_variable(hs_raw_session *raw, const hs_variable_def *given, hs_error *err)
-{
-    hs_variable_def def;
-    hs__clear(err);
-    if (!raw || !raw->handle || !given)
-        return hs_error_set(err, raw && raw->handle ? HS_INVALID_ARGUMENT : HS_FAILED_PRECONDITION,
-                            "hs_raw_session_add_variable: %s",
-                            raw && raw->handle ? "def is NULL" : "session is NULL or closed");
-    hs_code code = HS_STRUCT_TAKE(hs_variable_def, reserved, &def, given, err);
-    if (code || (code = check_late_variable(raw, &def, err)))
-        return code;
-    if (raw->loading_states)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot add variable '%s' while a state is being loaded",
-                            def.name);
-    if (!(code = add_late_variable(raw, &def, err)))
-        hs__clear(err);
-    return code;
 }

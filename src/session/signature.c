@@ -2,7 +2,6 @@
 /* Compares what the ranks of a group train: their hooks, saved variables and options must be the same. */
 #include "session/session.h"
 
-#include "backends/raw_variables.h"
 #include "base/buffer.h"
 
 #include <hooksess/version.h>

@@ -67,23 +67,22 @@ hs_code load_loader(fixture *f, cell *c, int64_t version, const char *identity)
     return open_with_state(f, &provider);
 }
 
-void write_checkpoint_with(const fixture *f, int64_t step, const char *name, hs_tensor value)
+void write_checkpoint_with(const fixture *f, int64_t step, const hs_feed *others)
 {
     hs__bundle_writer writer;
     int64_t five = 5;
-    const struct {
-        const char *name;
-        hs_tensor value;
-    } tensors[] = {
+    const hs_feed tensors[] = {
         {"weights", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), f->m.weights)},
         {"bias", hs_tensor_of(HS_DOUBLE, HS_SHAPE(2), f->m.bias)},
         {"global_step", hs_tensor_of(HS_INT64, HS_SCALAR, &f->m.step)},
         {"hooksess/state/loader", hs_tensor_of(HS_UINT8, HS_SHAPE(sizeof five), &five)},
-        {name, value},
+        {.name = NULL},
     };
+    const hs_feed *const lists[] = {tensors, others};
     assert_int_equal(hs__bundle_writer_open(&writer, hs_env_default(), file_of(f, step, DATA), 0, 1, NULL), HS_OK);
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
-        assert_int_equal(hs__bundle_writer_add(&writer, tensors[i].name, &tensors[i].value, NULL), HS_OK);
+    for (size_t i = 0; i < 2; i++)
+        for (const hs_feed *tensor = lists[i]; tensor->name; tensor++)
+            assert_int_equal(hs__bundle_writer_add(&writer, tensor->name, &tensor->value, NULL), HS_OK);
     assert_int_equal(hs__bundle_writer_finish(&writer, file_of(f, step, "index"), NULL), HS_OK);
     hs__bundle_writer_close(&writer);
 }

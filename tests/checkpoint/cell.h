@@ -26,9 +26,9 @@ void save_loader(fixture *f, int64_t version, const char *identity);
 /* Restores a model of step 9 with the provider `c` of the state "loader", whose value is 0 before. */
 hs_code load_loader(fixture *f, cell *c, int64_t version, const char *identity);
 
-/* Writes a checkpoint of that step without a saver: the model's variables, a state "loader" of value 5, and another tensor.
- */
-void write_checkpoint_with(const fixture *f, int64_t step, const char *name, hs_tensor value);
+/* Writes a checkpoint of that step without a saver: the model's variables, a state "loader" of value 5, and other tensors,
+ * ended by a struct of zeros. */
+void write_checkpoint_with(const fixture *f, int64_t step, const hs_feed *others);
 /* Returns true if the checkpoint of that step has a tensor of that name. */
 bool has_tensor(fixture *f, int64_t step, const char *name);
 

@@ -417,7 +417,8 @@ static void a_tensor_that_is_not_a_state_is_ignored(void **state)
     fixture *f = *state;
     float number = 1;
     model_set(&f->m, 1);
-    write_checkpoint_with(f, 1, "hooksess/foreign", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number));
+    write_checkpoint_with(f, 1,
+                          (hs_feed[]){{"hooksess/foreign", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number)}, {.name = NULL}});
     assert_ok(open_with_state(f, NULL), &f->err);
     train(f);
     assert_int_equal(times_logged(f, "no provider loads"), 1);

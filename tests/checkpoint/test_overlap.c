@@ -105,7 +105,7 @@ static int teardown(void **state)
 static hs_code take_from(fixture2 *f, hs__snapshot *snapshot, hs_session *session, hs__snapshot_options options)
 {
     hs__save_list list;
-    hs_code code = hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(session), 0, &f->err);
+    hs_code code = hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(session), &f->err);
     if (!code)
         code = hs__snapshot_take(snapshot, &list, &options, &f->err);
     hs__save_list_free(&list);

@@ -9,7 +9,7 @@ enum { LARGE = HS__STATES_IN_MEMORY + (1 << 20) };
 #define INJECTED "made to fail"
 
 /* The program: a step, and a state that is a megabyte too large to be kept in memory. */
-typedef enum { BYTES, PIECES, VARIABLE, LATE_STATE, LATE_VARIABLE, BEST_EFFORT } kind;
+typedef enum { BYTES, PIECES, VARIABLE, LATE_STATE, BEST_EFFORT } kind;
 
 typedef struct {
     kind kind;
@@ -63,17 +63,11 @@ static const hs_hook_ops large_hook =
 
 static hs_code add_late(program *p)
 {
-    hs_raw_session *raw = hs_session_raw(p->session);
     hs_state_provider provider = provider_of(p);
-    if (p->kind == LATE_STATE)
-        return hs_raw_session_add_state(raw, &provider, &p->err);
-    if (p->kind == LATE_VARIABLE)
-        return hs_raw_session_add_variable(
-            raw, HS_VARIABLE_DEF(.name = "large", .dtype = HS_UINT8, .shape = HS_SHAPE(LARGE), .data = p->data), &p->err);
-    return HS_OK;
+    return p->kind == LATE_STATE ? hs_raw_session_add_state(hs_session_raw(p->session), &provider, &p->err) : HS_OK;
 }
 
-/* Opens a session, restoring from /run with `restores`, and adds the late state or variable. */
+/* Opens a session, restoring from /run with `restores`, and adds the late state. */
 static hs_code open_program(program *p, bool restores)
 {
     hs_state_provider provider = provider_of(p);
@@ -188,13 +182,13 @@ static void fail_reads(kind how, bool insists)
     program p;
     save_it(&p, how);
     size_t reads = count_reads(&p);
-    bool changed = false, late = how == LATE_STATE || how == LATE_VARIABLE;
+    bool changed = false;
     assert_true(reads > 2 * LARGE >> 18);
     p.insists = insists;
     for (size_t i = 0; i < TRIALS; i++) {
         assert_fails(open_with_failing_read(&p, reads - i * (reads / TRIALS)), HS_UNKNOWN, &p.err, INJECTED);
         changed = strstr(p.err.message, IN_PART);
-        if (late && p.session)
+        if (how == LATE_STATE && p.session)
             p.step = 0; /* the rest was restored before */
         if (!changed)
             assert_true(is_at_its_beginning(&p));
@@ -240,12 +234,6 @@ static void the_error_says_so_for_a_late_state(void **state)
 {
     (void)state;
     fail_reads(LATE_STATE, false);
-}
-
-static void the_error_says_so_for_a_late_variable(void **state)
-{
-    (void)state;
-    fail_reads(LATE_VARIABLE, false);
 }
 
 /* Training continues without the state. */
@@ -300,7 +288,6 @@ int main(void)
         cmocka_unit_test(a_load_that_reads_on_cannot_hide_it),
         cmocka_unit_test(the_error_says_so_for_a_variable_without_memory),
         cmocka_unit_test(the_error_says_so_for_a_late_state),
-        cmocka_unit_test(the_error_says_so_for_a_late_variable),
         cmocka_unit_test(a_hook_of_best_effort_continues_without_its_state),
         cmocka_unit_test(then_hooks_save_nothing_until_a_restore_succeeds),
     };

@@ -170,7 +170,7 @@ static void a_save_may_be_cancelled_at_any_tensor(void **state)
     wall_set(&w, 6);
     use_shards(f, 3);
     assert_int_equal(hs__snapshot_init(&snapshot, &f->t.env), 0);
-    assert_ok(hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(w.session), 0, &f->err), &f->err);
+    assert_ok(hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(w.session), &f->err), &f->err);
     hs__snapshot_options options = {.meta_saver = f->saver};
     assert_ok(hs__snapshot_take(&snapshot, &list, &options, &f->err), &f->err);
     hs__save_list_free(&list);

@@ -294,7 +294,7 @@ static void assert_passed_over(fixture *f, const char *name, hs_tensor value, co
     test_remove_directory(strdup(f->directory));
     save_loader(f, 0, "digits");
     model_set(&f->m, 2);
-    write_checkpoint_with(f, 2, name, value);
+    write_checkpoint_with(f, 2, (hs_feed[]){{name, value}, {.name = NULL}});
     write_state(f, "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-1\"\n"
                    "all_model_checkpoint_paths: \"model.ckpt-2\"\n");
     assert_ok(load_loader(f, &c, 0, "digits"), &f->err);
@@ -344,7 +344,8 @@ static void an_empty_identity_in_a_file_means_none(void **state)
     cell c = {.value = 0};
     static const hs_string empty = {"", 0};
     model_set(&f->m, 1);
-    write_checkpoint_with(f, 1, "hooksess/state/loader:identity", hs_tensor_of(HS_STRING, HS_SCALAR, &empty));
+    write_checkpoint_with(
+        f, 1, (hs_feed[]){{"hooksess/state/loader:identity", hs_tensor_of(HS_STRING, HS_SCALAR, &empty)}, {.name = NULL}});
     assert_ok(load_loader(f, &c, 0, NULL), &f->err);
     assert_lacks(f->t.log, "names nothing");
 }

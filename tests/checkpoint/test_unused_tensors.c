@@ -4,7 +4,16 @@
 
 #define LINE "has tensors that no variable of the program uses"
 
-/* Opens the model with these additional variables in a session that continues from the directory. */
+/* Opens a session that continues from the directory. */
+static void open_model(fixture *f)
+{
+    f->m.session =
+        hs_session_open(hs_graph_backend(f->m.graph), HS_SESSION_OPTIONS(.checkpoint_dir = f->directory), &f->err);
+    if (!f->m.session)
+        fail_msg("%s", f->err.message);
+}
+
+/* Opens the model with these additional variables. */
 static void start(fixture *f, const char *const *names, size_t n)
 {
     static float values[16];
@@ -12,10 +21,7 @@ static void start(fixture *f, const char *const *names, size_t n)
     model_build(&f->m, &f->t.env);
     for (size_t i = 0; i < n; i++)
         hs_graph_variable(f->m.graph, names[i], HS_FLOAT, HS_SCALAR, &values[i]);
-    f->m.session =
-        hs_session_open(hs_graph_backend(f->m.graph), HS_SESSION_OPTIONS(.checkpoint_dir = f->directory), &f->err);
-    if (!f->m.session)
-        fail_msg("%s", f->err.message);
+    open_model(f);
 }
 
 /* Saves a model with these variables, then continues with a program that does not have them. */
@@ -87,6 +93,51 @@ static void the_graph_of_objects_is_not_named(void **state)
     assert_int_equal(times_logged(f, LINE), 0);
 }
 
+/* Checkpoints of programs that added a variable to the open session, which is no longer possible, have a record of it. */
+
+static void write_recorded(fixture *f)
+{
+    static const float moments[] = {5, 6};
+    static const bool yes = true;
+    model_set(&f->m, 3);
+    write_checkpoint_with(f, 3,
+                          (hs_feed[]){{"moments", hs_tensor_of(HS_FLOAT, HS_SHAPE(2), moments)},
+                                      {"hooksess/variable/moments:late", hs_tensor_of(HS_BOOL, HS_SCALAR, &yes)},
+                                      {.name = NULL}});
+}
+
+static void a_variable_that_was_added_to_an_open_session_is_named(void **state)
+{
+    fixture *f = *state;
+    write_recorded(f);
+    start(f, NULL, 0);
+    assert_true(model_is(&f->m, 3));
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_contains(f->t.log, LINE " ('moments'); ");
+    save_at(f, 4);
+    assert_false(has_tensor(f, 4, "moments"));
+    assert_false(has_tensor(f, 4, "hooksess/variable/moments:late"));
+}
+
+static void it_is_restored_if_the_graph_has_it(void **state)
+{
+    fixture *f = *state;
+    float *moments = NULL;
+    write_recorded(f);
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    hs_graph_variable_at(f->m.graph, "moments", HS_FLOAT, HS_SHAPE(2), &moments);
+    open_model(f);
+    assert_true(model_is(&f->m, 3));
+    assert_true(moments && moments[0] == 5 && moments[1] == 6);
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_int_equal(times_logged(f, LINE), 0);
+    save_at(f, 4);
+    assert_true(has_tensor(f, 4, "moments"));
+    assert_false(has_tensor(f, 4, "hooksess/variable/moments:late"));
+    free(moments);
+}
+
 static hs_code restore_without(test_env *t, void *user)
 {
     model m = {.step = 0};
@@ -111,6 +162,8 @@ int main(void)
         with_fixture(variables_that_another_saver_restores_are_used),
         with_fixture(skipped_variables_are_used),
         with_fixture(the_graph_of_objects_is_not_named),
+        with_fixture(a_variable_that_was_added_to_an_open_session_is_named),
+        with_fixture(it_is_restored_if_the_graph_has_it),
         with_fixture(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

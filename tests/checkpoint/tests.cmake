@@ -3,7 +3,7 @@ foreach(module saver background overlap directory planted nonfinite partial rete
                graph_file verify rows directories saver_directories moving plain_bytes large_state second_read)
   hooksess_test(checkpoint ${module} checkpoint/model.c)
 endforeach()
-foreach(module state_identity late_state late_variable unused_tensors)
+foreach(module state_identity late_state unused_tensors)
   hooksess_test(checkpoint ${module} checkpoint/model.c checkpoint/cell.c)
 endforeach()
 foreach(module durability faults graph_saver manage state_file wordless_files)

@@ -83,18 +83,30 @@ static int own_loop(const char *directory, int64_t last_step, model *m)
 /* Memory that the program allocates in its first step, and swaps. */
 
 typedef struct {
-    float *u, *next, *moments, *late;
+    float *u, *next, *moments, *located;
     float best;
     uint64_t rng;
 } moving_model;
+
+static hs_code locate(void *self, size_t bytes, bool allocate, void **data, hs_error *err)
+{
+    moving_model *m = (moving_model *)self;
+    (void)err;
+    if (!m->located && allocate)
+        m->located = (float *)malloc(bytes);
+    *data = m->located;
+    return HS_OK;
+}
 
 static void make_moving_step(moving_model *m)
 {
     if (!m->moments)
         m->moments = (float *)calloc(4, sizeof *m->moments);
+    if (!m->located)
+        m->located = (float *)calloc(4, sizeof *m->located);
     for (int i = 0; i < 4; i++) {
-        m->moments[i] = 0.5f * m->moments[i] + m->late[i];
-        m->late[i] += 1;
+        m->moments[i] = 0.5f * m->moments[i] + m->located[i];
+        m->located[i] += 1;
         m->next[i] = m->u[i] + m->moments[i] + (float)(m->rng++ % 3);
         m->best = fminf(m->best, -m->next[i]);
     }
@@ -105,7 +117,6 @@ static void make_moving_step(moving_model *m)
 
 static void moving_loop(const char *directory, int64_t last_step, moving_model *m)
 {
-    hs_error err;
     memset(m, 0, sizeof *m);
     m->u = (float *)calloc(4, sizeof *m->u);
     m->next = (float *)calloc(4, sizeof *m->next);
@@ -116,18 +127,13 @@ static void moving_loop(const char *directory, int64_t last_step, moving_model *
                                              HS_DATA_AT(&m->moments), .memory = NULL));
     hs_graph_add_variable(
         g, HS_VARIABLE_DEF(.name = "best", .dtype = HS_FLOAT, .shape = HS_SCALAR, .data = &m->best, .nonfinite = true));
+    hs_graph_add_variable(
+        g, HS_VARIABLE_DEF(.name = "located", .dtype = HS_FLOAT, .shape = HS_SHAPE(4), .locate = locate, .user = m));
     hs_graph_bytes(g, "rng", &m->rng, sizeof m->rng);
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .hooks = HS_HOOKS(hs_stop_at_step(.last_step = last_step))), NULL);
     while (hs_step_begin(s)) {
-        if (!m->late) {
-            m->late = (float *)calloc(4, sizeof *m->late);
-            CHECK(hs_raw_session_add_variable(
-                      hs_session_raw(s),
-                      HS_VARIABLE_DEF(.name = "late", .dtype = HS_FLOAT, .shape = HS_SHAPE(4), .data = m->late),
-                      &err) == HS_OK);
-        }
         make_moving_step(m);
         hs_step_end(s);
     }
@@ -146,14 +152,14 @@ static void moving_memory(const char *directory)
     moving_loop(parts, 6, &second);
     CHECK(memcmp(one.u, second.u, 4 * sizeof *one.u) == 0);
     CHECK(memcmp(one.moments, second.moments, 4 * sizeof *one.u) == 0);
-    CHECK(memcmp(one.late, second.late, 4 * sizeof *one.u) == 0);
+    CHECK(memcmp(one.located, second.located, 4 * sizeof *one.u) == 0);
     CHECK(one.best == second.best && one.rng == second.rng);
     moving_model *const all[] = {&one, &first, &second};
     for (int i = 0; i < 3; i++) {
         free(all[i]->u);
         free(all[i]->next);
         free(all[i]->moments);
-        free(all[i]->late);
+        free(all[i]->located);
     }
 }
 

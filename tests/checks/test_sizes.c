@@ -135,7 +135,6 @@ static void of_sessions(void **state)
     SHORTER(hs_run_args, hs_session_run_args(f->m.session, &o, NULL, &err));
     SHORTER(hs_run_options, hs_session_run_args(f->m.session, HS_RUN_ARGS(.options = &o), NULL, &err));
     SHORTER(hs_state_provider, hs_raw_session_add_state(raw, &o, &err));
-    SHORTER(hs_variable_def, hs_raw_session_add_variable(raw, &o, &err));
     SHORTER(hs_session_manager_prepare_options, hs_session_manager_prepare(manager, backend, &o, &err));
     SHORTER(hs_supervisor_session_options, hs_supervisor_managed_session(sv, &o, &err));
     SHORTER(hs_supervisor_stop_options, hs_supervisor_stop(sv, &o, &err));

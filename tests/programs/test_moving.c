@@ -90,6 +90,16 @@ static void update(trainer *t, int first_update)
     }
 }
 
+static hs_code locate_v(void *user, size_t bytes, bool allocate, void **data, hs_error *err)
+{
+    trainer *t = user;
+    (void)err;
+    if (!t->v && allocate)
+        t->v = malloc(bytes);
+    *data = t->v;
+    return HS_OK;
+}
+
 /* The first two steps read data and update nothing. */
 static void train(trainer *t, const char *directory, int64_t last_step)
 {
@@ -97,7 +107,8 @@ static void train(trainer *t, const char *directory, int64_t last_step)
     hs_graph *g = hs_graph_new(NULL);
     hs_graph_variable(g, "weights", HS_FLOAT, HS_SHAPE(N), t->weights);
     hs_graph_variable_at(g, "adam_m", HS_FLOAT, HS_SHAPE(N), &t->m);
-    hs_graph_variable_at(g, "adam_v", HS_FLOAT, HS_SHAPE(N), &t->v);
+    hs_graph_add_variable(
+        g, HS_VARIABLE_DEF(.name = "adam_v", .dtype = HS_FLOAT, .shape = HS_SHAPE(N), .locate = locate_v, .user = t));
     hs_graph_add_variable(g, HS_VARIABLE_DEF(.name = "best", .dtype = HS_FLOAT, .data = &t->best, .nonfinite = true));
     hs_graph_bytes(g, "rng", &t->rng, sizeof t->rng);
     hs_session *session = hs_training_session_open(
@@ -137,60 +148,11 @@ static void a_trainer_that_allocates_its_moments(void **state)
     }
 }
 
-/* The same, but the moments are added to the session when they are allocated. */
-static void train_late(trainer *t, const char *directory, int64_t last_step)
-{
-    hs_error err;
-    *t = (trainer){.rng = 42};
-    hs_graph *g = hs_graph_new(NULL);
-    hs_graph_variable(g, "weights", HS_FLOAT, HS_SHAPE(N), t->weights);
-    hs_graph_bytes(g, "rng", &t->rng, sizeof t->rng);
-    hs_session *session = hs_training_session_open(
-        hs_graph_backend(g),
-        HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .hooks = HS_HOOKS(hs_stop_at_step(.last_step = last_step))), NULL);
-    while (hs_step_begin(session)) {
-        if (!t->m) {
-            t->m = calloc(N, sizeof *t->m);
-            t->v = calloc(N, sizeof *t->v);
-            hs_raw_session *raw = hs_session_raw(session);
-            assert_ok(hs_raw_session_add_variable(
-                          raw, HS_VARIABLE_DEF(.name = "m", .dtype = HS_FLOAT, .shape = HS_SHAPE(N), .data = t->m), &err),
-                      &err);
-            assert_ok(hs_raw_session_add_variable(
-                          raw, HS_VARIABLE_DEF(.name = "v", .dtype = HS_FLOAT, .shape = HS_SHAPE(N), .data = t->v), &err),
-                      &err);
-        }
-        update(t, 0);
-        hs_step_end(session);
-    }
-    assert_int_equal(hs_session_close(session, NULL).step, last_step);
-    hs_graph_free(g);
-}
-
-static void a_trainer_that_adds_its_moments_late(void **state)
-{
-    (void)state;
-    for (int64_t stop = 1; stop < LAST; stop += 3) {
-        char *directory = test_make_directory();
-        trainer whole, first, second;
-        train_late(&whole, test_path(directory, "whole"), LAST);
-        train_late(&first, test_path(directory, "parts"), stop);
-        train_late(&second, test_path(directory, "parts"), LAST);
-        assert_memory_equal(second.weights, whole.weights, sizeof whole.weights);
-        assert_memory_equal(second.m, whole.m, sizeof whole.weights);
-        forget(&whole);
-        forget(&first);
-        forget(&second);
-        test_remove_directory(directory);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_solver_that_swaps_its_grids),
         cmocka_unit_test(a_trainer_that_allocates_its_moments),
-        cmocka_unit_test(a_trainer_that_adds_its_moments_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -349,26 +349,6 @@ static void state_is_saved_in_addition_to_the_graphs_tensors(void **state)
     close_place(&p);
 }
 
-static void a_variable_that_is_added_later_is_saved(void **state)
-{
-    (void)state;
-    hs_error err = {0};
-    float moments[2] = {1, 2};
-    place p;
-    open_place(&p, parted, &by_graph);
-    const hs_variable_def def =
-        HS_INIT(hs_variable_def, .name = "moments", .dtype = HS_FLOAT, .shape = HS_SHAPE(2), .data = moments);
-    assert_ok(hs_raw_session_add_variable(p.raw, &def, &err), &err);
-    save(&p, saver_of(&p), 1);
-    moments[0] = moments[1] = 9;
-    assert_ok(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), &err);
-    assert_true(moments[0] == 1 && moments[1] == 2);
-    moments[1] = NAN;
-    assert_fails(hs_saver_save(saver_of(&p), p.raw, p.prefix, 2, NULL, &err), HS_FAILED_PRECONDITION, &err,
-                 "'moments' is not finite");
-    close_place(&p);
-}
-
 /* A disk on which one call fails, or all calls from that one on. */
 
 static struct {
@@ -967,7 +947,6 @@ int main(void)
         cmocka_unit_test(as_many_are_kept_as_ever),
         cmocka_unit_test(a_save_in_the_background_is_made_at_once),
         cmocka_unit_test(state_is_saved_in_addition_to_the_graphs_tensors),
-        cmocka_unit_test(a_variable_that_is_added_later_is_saved),
         cmocka_unit_test(a_disk_that_fails_leaves_the_one_before),
         cmocka_unit_test(a_save_that_dies_at_any_call_leaves_a_complete_checkpoint),
         cmocka_unit_test(parts_of_strings_are_verified),
