@@ -45,7 +45,7 @@ typedef struct hs__hook_cold {
     hs_run_args args; /* copy of args of another size (compiled against other headers) */
     bool begun;
     struct {
-        int64_t timed_ns, sampled_ns; /* of calls that were all timed; of samples */
+        int64_t total_ns; /* estimated */
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
@@ -68,7 +68,6 @@ typedef struct hs__hook {
     hs_run_values values; /* of the run at level 0, the only level with hooks */
     hs__hook_cold *cold;
     uint8_t before_kinds, after_kinds; /* kinds, or 0 if the callback is NULL */
-    uint8_t slow;                      /* N more calls are timed, because a recent one was slow */
 } hs__hook;
 
 /* Calls the hook for runs of these kinds from now on. */
@@ -192,12 +191,10 @@ typedef struct hs__data_wait {
 /* hook_cost.c. How long callbacks take. */
 typedef struct hs__callback_timing {
     bool on;                    /* every callback of this run is timed */
-    bool sampling;              /* as a sample */
+    int64_t runs_per_timed;     /* this run stands for N runs. 0: it is timed for spans only, or not timed */
     uint64_t n_runs;            /* hooked runs, this one included */
     uint64_t n_runs_of_kind[3]; /* by hs_run_kind */
-    uint64_t next_sample;       /* number of the next run that is a sample */
-    uint64_t sample_rng;
-    size_t n_slow_hooks; /* hooks that are timed in each run */
+    uint64_t next_timed;        /* number of the next run whose callbacks are timed */
     hs_hook_span *spans;
     size_t n_spans, spans_capacity;
     int span_runs; /* spans are recorded in N more runs, this one included */
@@ -541,28 +538,17 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
 
 void hs__callback_timing_init(struct hs_session *session);
 void hs__callback_timing_free(struct hs_session *session);
-/* Are callbacks of this run timed: all, or those of slow hooks? */
-static inline bool hs__times_callbacks(const struct hs_session *session)
-{
-    return (unsigned)session->timing.on | (session->timing.n_slow_hooks > 0);
-}
-static inline bool hs__times_hook(const struct hs_session *session, const hs__hook *hook)
-{
-    return session->timing.on || hook->slow > 0;
-}
-/* The hook is not called any more. */
-void hs__stop_timing(struct hs_session *session, hs__hook *hook);
 /* The recorded spans of the run's callbacks. */
 const hs_hook_span *hs__spans(const struct hs_session *session, size_t *n);
-/* Records the duration of a callback that began at `began`. `exact`: all calls of it are timed (boundaries, slow hooks), so
- * it is not a sample. */
-void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact);
+/* Records the duration of a callback that began at `began`, and that stands for `calls` calls. */
+void hs__timed_callback(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
+                        int64_t calls);
 /* Before a run: counts it, and decides whether its callbacks are timed. */
 void hs__decide_timing(struct hs_session *session);
 static inline void hs__begin_timing(struct hs_session *session, hs_run_kind kind)
 {
     session->timing.n_runs_of_kind[kind]++;
-    if (++session->timing.n_runs >= session->timing.next_sample || session->timing.on)
+    if (++session->timing.n_runs >= session->timing.next_timed || session->timing.on)
         hs__decide_timing(session);
 }
 void hs__log_costs(const struct hs_session *session);
