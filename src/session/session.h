@@ -25,6 +25,7 @@
  *   stop.c                            why a session stops; what happens where a stop takes effect
  *   agreement.c                       decisions of the ranks of a group; signature.c: they compare what they train
  *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
+ *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
  *   session_states.c                  what is saved in addition to variables
  *   startup.c, scaffold.c             first values of variables; session_manager.c: without a hooked session
  *   timer.c, trace_file.c             services for hooks */
@@ -272,7 +273,8 @@ struct hs_session {
         bool finished;  /* ended for another reason than a loss; a loss reported from now on is only logged */
     } end;              /* session_close.c */
     hs__signals signals;
-    double save_secs; /* duration of a save; 0: unknown */
+    double save_secs;                      /* duration of a save; 0: unknown */
+    _Atomic(const char *) abandonment_dir; /* status_files.c; NULL: the outcome of an abandoned run is not written */
     hs__progress progress;
     hs__data_wait data_wait;
     hs__failures failures;
@@ -624,8 +626,8 @@ bool hs__continues_without_input(struct hs_session *session);
 /* After the last agreement of the close: if a rank has died since, all other ranks fail, whether or not they got its
  * result. */
 void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
-/* From now on the engine may end this process, if a rank has failed and this session's thread does not return: the hooks
- * then record the outcome (hs_hook_ops.abandon). */
+/* From now on the engine may end this process, if a rank has failed and this session's thread does not return: the session
+ * then records the outcome. */
 void hs__allow_abandon(struct hs_session *session);
 /* Before the session's hooks are closed. Waits until an abandonment is over. */
 void hs__refuse_abandon(struct hs_session *session);
