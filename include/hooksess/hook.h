@@ -46,12 +46,10 @@ typedef struct hs_run_context hs_run_context;
  *                          state of all hooks is complete
  *   end                    the session ends normally: closed, stopped, or the input has ended. If it fails, the outcome is
  *                          a failure; the other hooks' end and the last boundary are still called
- *   close                  once for each begin that was called, last hook first, however the session ended
+ *   close                  once for each begin that was called, last hook first, however the session ended. Not if the
+ *                          engine of a group ends the process (group.h)
  *   save_state, load_state the hook's part of a checkpoint, under "hooksess/hook/NAME". Both or neither. load_state is
  *                          called before after_create_session, if the restored checkpoint has this part
- *   abandon                the engine of the group ends this process, because a rank has failed and the session's thread
- *                          waits for it (group.h). Records the outcome. Called from another thread, while the session's
- *                          own thread may still work: use only what does not change. close and destroy are not called
  *   destroy                frees `self`. Once per `self`, even if it is listed twice or opening failed
  *
  * state_version, state_identity and state_bytes are as in hs_state_provider (state.h). The identity is copied when the
@@ -95,7 +93,6 @@ typedef struct hs_hook_ops {
     int64_t state_version;
     const char *(*state_identity)(void *self);
     size_t state_bytes;
-    void (*abandon)(void *self, const hs_outcome *outcome);
 } hs_hook_ops;
 
 /* Flags of a hook. The first three are the kinds of run for which before_run, after_run and boundary are called: by default

@@ -329,8 +329,8 @@ HS_API int32_t hs_session_rank_count(const hs_session *session);
 /* Returns the number of successful recoveries. */
 HS_API int64_t hs_session_recoveries(const hs_session *session);
 
-/* The time that a hook has used, estimated: callbacks of less than 1 us are timed in about one run of 64. When the session
- * is closed, the log names hooks that used over 1 s and over 5 % of its time. Frozen. */
+/* The time that a hook has used, estimated: `boundary` is timed in each call, other callbacks in the first 61 runs and then
+ * in one run of 61. When the session is closed, the log names hooks that used over 1 s and over 5 % of its time. Frozen. */
 typedef struct hs_hook_cost {
     const char *name;     /* the hook's */
     const char *slowest;  /* the callback of the longest call. "": none was timed */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook that obeys orders in a file or FIFO: reading the orders, and the knobs that they turn. */
-#define _POSIX_C_SOURCE 200809L /* lstat, O_NOFOLLOW */
+/* The hook that obeys orders in a file: the knobs, the orders, and reading the file. */
+#define _POSIX_C_SOURCE 200809L /* lstat, O_NOFOLLOW, getline */
 #include <hooksess/hooks/control.h>
 
 #include "base/c_locale.h"
@@ -14,245 +14,10 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* The order file. Reads orders, line by line, from a file or a FIFO that the program's user may create at any time. Refuses
- * files that other users could have written. Never blocks. Problems are logged, not returned. */
-
-enum { LONGEST_LINE = 1000 };
-
-typedef struct {
-    char *path, *tmp;  /* a file is renamed to `tmp` before it is read. Borrowed */
-    const hs_env *env; /* for the log */
-    void (*line)(void *user, const char *text);
-    void *user;
-    int fifo; /* -1: not open */
-    char text[LONGEST_LINE + 1];
-    size_t bytes;              /* of an incomplete line in `text` */
-    bool too_long;             /* the rest of this line is skipped */
-    uint64_t refusals;         /* lines refused in this poll */
-    bool has_refused;          /* refused_state is set */
-    uint64_t refused_state[4]; /* identifies the last refused file, which is logged once */
-} order_file;
-
-enum { MOST_BYTES = 64 << 10, MOST_QUOTED = 60, MOST_LOGGED = 20 };
-
-/* Copies printable characters, and escapes other bytes as \xNN. */
-static void quote(char *to, size_t room, const char *text, size_t bytes)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < bytes && used + 8 < room; i++) {
-        unsigned char c = (unsigned char)text[i];
-        bool plain = c >= 0x20 && c < 0x7f && c != '\\' && c != '\'';
-        used += (size_t)snprintf(to + used, room - used, plain ? "%c" : "\\x%02x", c);
-    }
-    to[used] = '\0';
-}
-
-/* Logs that the order `text` is ignored. Bytes that are not printable are escaped, and long text is cut. After 20 refusals
- * in one poll, the rest is only counted. */
-static void log_refusal(order_file *file, const char *text, size_t bytes, const char *why)
-{
-    char quoted[4 * MOST_QUOTED + 9];
-    if (++file->refusals > MOST_LOGGED)
-        return;
-    quote(quoted, sizeof quoted, text, bytes < MOST_QUOTED ? bytes : MOST_QUOTED);
-    hs_log(file->env, HS_LOG_WARNING, "%s: '%s%s' ignored: %s", file->path, quoted, bytes > MOST_QUOTED ? "..." : "", why);
-}
-
-static void log_refusal_count(const order_file *file)
-{
-    if (file->refusals > MOST_LOGGED)
-        hs_log(file->env, HS_LOG_WARNING, "%s: %llu more lines ignored", file->path,
-               (unsigned long long)(file->refusals - MOST_LOGGED));
-}
-
-static void end_line(order_file *file)
-{
-    file->text[file->bytes] = '\0';
-    if (file->too_long)
-        log_refusal(file, file->text, file->bytes, "the line is too long");
-    else if (memchr(file->text, '\0', file->bytes))
-        log_refusal(file, file->text, file->bytes, "the line contains a zero byte");
-    else
-        file->line(file->user, file->text);
-    file->bytes = 0;
-    file->too_long = false;
-}
-
-static void parse(order_file *file, const char *data, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        if (data[i] == '\n')
-            end_line(file);
-        else if (file->bytes < LONGEST_LINE)
-            file->text[file->bytes++] = data[i];
-        else
-            file->too_long = true;
-    }
-}
-
-/* Call at the end of the input. Refuses a last line without a newline, because it may be incomplete. */
-static void end_text(order_file *file)
-{
-    if (file->bytes)
-        log_refusal(file, file->text, file->bytes, "the line does not end with a newline");
-    file->bytes = 0;
-    file->too_long = false;
-}
-
-/* Reads the available bytes, but not much more than MOST_BYTES. Returns true at the end of the input. */
-static bool read_some(order_file *file, int descriptor)
-{
-    char data[4096];
-    for (size_t left = MOST_BYTES + 1; left;) {
-        ssize_t n = read(descriptor, data, left < sizeof data ? left : sizeof data);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n == 0;
-        parse(file, data, (size_t)n);
-        left -= (size_t)n;
-    }
-    return false;
-}
-
-/* Returns the reason why the file must not be read. NULL: it may be read. */
-static const char *reason_to_refuse(const struct stat *found)
-{
-    if (S_ISLNK(found->st_mode))
-        return "it is a symbolic link";
-    if (!S_ISREG(found->st_mode) && !S_ISFIFO(found->st_mode))
-        return "it is neither a file nor a FIFO";
-    if (found->st_uid != geteuid())
-        return "it belongs to another user";
-    if (found->st_mode & (S_IWGRP | S_IWOTH))
-        return "other users may write to it (run chmod go-w)";
-    if (found->st_nlink > 1)
-        return "it has more than one name (a hard link)";
-    if (S_ISREG(found->st_mode) && found->st_size > MOST_BYTES)
-        return "it is larger than 64 KiB";
-    return NULL;
-}
-
-/* Logs each refusal once per state of the file: inode and modification time. */
-static void refuse_file(order_file *file, const struct stat *found, const char *why)
-{
-    const uint64_t as[4] = {(uint64_t)found->st_dev, (uint64_t)found->st_ino, (uint64_t)found->st_mtim.tv_sec,
-                            (uint64_t)found->st_mtim.tv_nsec};
-    if (file->has_refused && memcmp(as, file->refused_state, sizeof as) == 0)
-        return;
-    file->has_refused = true;
-    memcpy(file->refused_state, as, sizeof as);
-    hs_log(file->env, HS_LOG_WARNING, "%s is not read: %s", file->path, why);
-}
-
-static void refuse_errno(order_file *file, const struct stat *found, int os_error)
-{
-    hs_error error;
-    hs_error_set_errno(&error, os_error, "it cannot be renamed");
-    refuse_file(file, found, error.message);
-}
-
-/* Opens the file and checks it again, because another file may have replaced it since. -1: it was refused, or the call
- * failed and errno is set. */
-static int open_safely(order_file *file, const char *path, mode_t type)
-{
-    struct stat found;
-    char buffer[PATH_MAX];
-    int descriptor = open(hs__redirected(path, buffer), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    if (descriptor < 0)
-        return -1;
-    const char *why = fstat(descriptor, &found) != 0     ? "its status cannot be read"
-                      : (found.st_mode & S_IFMT) != type ? "another file has replaced it"
-                                                         : reason_to_refuse(&found);
-    if (!why)
-        return descriptor;
-    close(descriptor);
-    refuse_file(file, &found, why);
-    errno = 0;
-    return -1;
-}
-
-static void close_fifo(order_file *file)
-{
-    if (file->fifo < 0)
-        return;
-    end_text(file);
-    close(file->fifo);
-    file->fifo = -1;
-}
-
-static void read_fifo(order_file *file, const struct stat *found)
-{
-    struct stat ours;
-    if (file->fifo >= 0 && (fstat(file->fifo, &ours) != 0 || ours.st_dev != found->st_dev || ours.st_ino != found->st_ino))
-        close_fifo(file); /* another FIFO has replaced it */
-    if (file->fifo < 0 && (file->fifo = open_safely(file, file->path, S_IFIFO)) < 0) {
-        if (errno)
-            refuse_errno(file, found, errno);
-        return;
-    }
-    if (read_some(file, file->fifo)) /* no process has it open for writing */
-        end_text(file);
-}
-
-/* Renames the file before it reads it, so that orders in a file that replaces it are not lost. */
-static void read_file(order_file *file, const struct stat *found)
-{
-    if (!found->st_size)
-        return; /* the writer has just created it */
-    char path[PATH_MAX], tmp[PATH_MAX];
-    if (rename(hs__redirected(file->path, path), hs__redirected(file->tmp, tmp)) != 0) {
-        refuse_errno(file, found, errno);
-        return;
-    }
-    int descriptor = open_safely(file, file->tmp, S_IFREG);
-    if (descriptor >= 0) {
-        if (!read_some(file, descriptor))
-            hs_log(file->env, HS_LOG_WARNING, "%s: lines that are unreadable or beyond the first 64 KiB are ignored",
-                   file->path);
-        end_text(file);
-        close(descriptor);
-    } else if (errno) {
-        refuse_errno(file, found, errno);
-    }
-    unlink(hs__redirected(file->tmp, tmp));
-}
-
-/* Reads the available lines, and calls `line` with each complete line, without the newline. */
-static void poll_order_file(order_file *file)
-{
-    struct stat found;
-    char buffer[PATH_MAX];
-    file->refusals = 0;
-    if (lstat(hs__redirected(file->path, buffer), &found) != 0) {
-        close_fifo(file);
-    } else {
-        const char *why = reason_to_refuse(&found);
-        if (why || !S_ISFIFO(found.st_mode))
-            close_fifo(file);
-        if (why)
-            refuse_file(file, &found, why);
-        else if (S_ISFIFO(found.st_mode))
-            read_fifo(file, &found);
-        else
-            read_file(file, &found);
-    }
-    log_refusal_count(file);
-}
-
-/* Closes the FIFO and forgets the last refusal. */
-static void reset_order_file(order_file *file)
-{
-    if (file->fifo >= 0)
-        close(file->fifo);
-    file->fifo = -1;
-    file->bytes = 0;
-    file->too_long = file->has_refused = false;
-}
 
 /* The knobs: numbers of the program that an order may change during training. */
 
@@ -553,9 +318,9 @@ static const double LONGEST_POLL = 1e9;
 
 typedef struct {
     hs__hook_base base;
-    order_file file;
     knob_list knobs;
-    char *path, *tmp, *summary_dir;
+    char *path, *tmp, *summary_dir; /* the file is renamed to `tmp` before it is read */
+    const char *refused; /* why the file was not read in the last poll, which is logged once. NULL: it was read */
     int64_t poll_ns, polled_ns;
     bool has_polled;
     hs_summary_writer *writer;
@@ -570,11 +335,11 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     control *hook = self;
     (void)err;
-    hook->session_env = hook->file.env = hs_backend_env(backend);
+    hook->session_env = hs_backend_env(backend);
     hook->has_polled = false;
     hook->writer = NULL;
+    hook->refused = NULL;
     reset_knobs(&hook->knobs);
-    reset_order_file(&hook->file);
     return HS_OK;
 }
 
@@ -596,9 +361,10 @@ static int64_t step_of(hs_run_context *run)
     return hs_run_context_global_step(run, NULL);
 }
 
-static void refuse_order(control *hook, const char *order, const char *why)
+static void refuse_order(const control *hook, const char *order, const char *why)
 {
-    log_refusal(&hook->file, order, strlen(order), why);
+    hs_log(hook->session_env, HS_LOG_WARNING, "%s: '%.60s%s' ignored: %s", hook->path, order,
+           strlen(order) > 60 ? "..." : "", why);
 }
 
 static void add_event(const control *hook, const knob_state *knob, int64_t step)
@@ -675,9 +441,8 @@ static bool is_word(const char *text, const char *word)
     return strncmp(text, word, length) == 0 && text[length + strspn(text + length, SPACES)] == '\0';
 }
 
-static void execute_order(void *user, const char *text)
+static void execute_order(control *hook, const char *text)
 {
-    control *hook = user;
     const char *order = text + strspn(text, SPACES);
     if (is_word(order, "save")) {
         hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saving, requested by %s", (long long)step_of(hook->run),
@@ -694,6 +459,85 @@ static void execute_order(void *user, const char *text)
     }
 }
 
+/* The file. It is read with the operating system's functions, never blocks, and may appear at any time. Problems are
+ * logged, not returned. */
+
+enum { MOST_BYTES = 64 << 10, LONGEST_LINE = 1000 };
+
+/* Returns the reason why the file must not be read. NULL: it may be read. */
+static const char *reason_to_refuse(const struct stat *found)
+{
+    return S_ISLNK(found->st_mode)                ? "it is a symbolic link"
+           : !S_ISREG(found->st_mode)             ? "it is not a regular file"
+           : found->st_uid != geteuid()           ? "it belongs to another user"
+           : found->st_mode & (S_IWGRP | S_IWOTH) ? "other users may write to it (run chmod go-w)"
+           : found->st_size > MOST_BYTES          ? "it is larger than 64 KiB"
+                                                  : NULL;
+}
+
+/* NULL: it cannot be opened, or another file has replaced the one that was checked. */
+static FILE *open_file(const char *path)
+{
+    struct stat found;
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (descriptor < 0)
+        return NULL;
+    FILE *file = fstat(descriptor, &found) == 0 && !reason_to_refuse(&found) ? fdopen(descriptor, "r") : NULL;
+    if (!file)
+        close(descriptor);
+    return file;
+}
+
+static void read_lines(control *hook, FILE *file)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    for (ssize_t n; (n = getline(&line, &capacity, file)) > 0;) {
+        if (line[n - 1] != '\n') { /* it may be incomplete */
+            refuse_order(hook, line, "the line does not end with a newline");
+            continue;
+        }
+        line[n - 1] = '\0';
+        if (n > LONGEST_LINE + 1)
+            refuse_order(hook, line, "the line is too long");
+        else if (strlen(line) + 1 < (size_t)n)
+            refuse_order(hook, line, "the line contains a zero byte");
+        else
+            execute_order(hook, line);
+    }
+    if (ferror(file))
+        hs_log(hook->session_env, HS_LOG_WARNING, "%s: the last lines cannot be read", hook->path);
+    free(line);
+}
+
+/* Renames the file before it reads it, so that orders in a file that replaces it are not lost. */
+static void poll_file(control *hook)
+{
+    char path_buffer[PATH_MAX], tmp_buffer[PATH_MAX];
+    const char *path = hs__redirected(hook->path, path_buffer), *tmp = hs__redirected(hook->tmp, tmp_buffer);
+    struct stat found;
+    FILE *file = NULL;
+    const char *why = NULL;
+    hs_error error = {0};
+    if (lstat(path, &found) == 0 &&
+        !(S_ISREG(found.st_mode) && !found.st_size)) { /* empty: the writer has just created it */
+        if (!(why = reason_to_refuse(&found)) && rename(path, tmp) != 0)
+            hs_error_set_errno(&error, errno, "%s", why = "it cannot be renamed");
+        if (!why) {
+            if (!(file = open_file(tmp)))
+                why = "it cannot be opened, or another file has replaced it";
+            unlink(tmp);
+        }
+    }
+    if (why && why != hook->refused)
+        hs_log(hook->session_env, HS_LOG_WARNING, "%s is not read: %s", hook->path, error.code ? error.message : why);
+    hook->refused = why;
+    if (file) {
+        read_lines(hook, file);
+        fclose(file);
+    }
+}
+
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     control *hook = self;
@@ -704,7 +548,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hook->has_polled = true;
     hook->polled_ns = now_ns;
     hook->run = run;
-    poll_order_file(&hook->file);
+    poll_file(hook);
     hook->run = NULL;
     return HS_OK;
 }
@@ -764,16 +608,9 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     return load_knobs(&hook->knobs, hook->session_env, in, err);
 }
 
-static void close_control(void *self, const hs_outcome *outcome)
-{
-    (void)outcome;
-    reset_order_file(&((control *)self)->file);
-}
-
 static void destroy(void *self)
 {
     control *hook = self;
-    reset_order_file(&hook->file);
     hs_env_free(&hook->base.env, hook->knobs.list);
     hs_env_free(&hook->base.env, hook->changes);
     hs_env_free(&hook->base.env, hook->summary_dir);
@@ -784,7 +621,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "control", .begin = begin, .after_create_session = after_create_session, .after_run = after_run,
-    .boundary = boundary, .close = close_control, .save_state = save_state, .load_state = load_state, .destroy = destroy);
+    .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -815,7 +652,6 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     const hs_control_options *options = given;
     static const char ending[] = ".taken";
     hook->base.flags = HS_HOOK_ALL_RANKS;
-    hook->file.fifo = -1;
     double poll = options->poll_secs > 0 ? options->poll_secs : 1;
     hook->poll_ns = (int64_t)((poll < LONGEST_POLL ? poll : LONGEST_POLL) * 1e9);
     size_t length = strlen(options->path);
@@ -826,10 +662,6 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
     memcpy(hook->tmp, options->path, length);
     memcpy(hook->tmp + length, ending, sizeof ending);
-    hook->file.path = hook->path;
-    hook->file.tmp = hook->tmp;
-    hook->file.line = execute_order;
-    hook->file.user = hook;
     return copy_knobs(hook, options, err);
 }
 

@@ -1,151 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L /* gethostname, gmtime_r */
 #include <hooksess/checkpoint.h>
 #include <hooksess/hooks/run_status.h>
 
-#include "base/buffer.h"
 #include "base/files.h"
 #include "base/json_reader.h"
-#include "base/json_writer.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
+#include "session/status_files.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-#define STATUS  "status.json"
-#define OUTCOME "outcome.json"
 
 enum { MOST_BYTES = 1 << 20 };
-static const double LONGEST_SAVE = 86400; /* larger values are ignored */
 
-typedef struct {
-    int64_t step, last_durable_step;
-    const char *phase;
-    double save_secs;
-} status;
-
-/* JSON. */
-
-static void put_error(hs__json_writer *out, const char *name, const hs_error *error)
-{
-    if (!error->code) {
-        hs__json_put_null(out, name);
-        return;
-    }
-    hs__json_open(out, name, '{');
-    hs__json_put_text(out, "code", hs_code_name(error->code));
-    hs__json_put_int(out, "number", error->code);
-    hs__json_put_text(out, "message", error->message);
-    hs__json_close(out, '}');
-}
-
-static void put_time(hs__json_writer *out, int64_t ns)
-{
-    char text[64];
-    time_t seconds = (time_t)(ns / 1000000000);
-    struct tm utc = {.tm_year = 70, .tm_mday = 1};
-    gmtime_r(&seconds, &utc);
-    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
-             utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ns / 1000000 % 1000));
-    hs__json_put_text(out, "time", text);
-}
-
-/* The last fields of each file: time, host and process. */
-static void put_origin(hs__json_writer *out, const hs_env *env)
-{
-    char host[256] = "";
-    int64_t now_ns = hs_env_realtime_ns(env);
-    if (gethostname(host, sizeof host) != 0)
-        host[0] = '\0';
-    host[sizeof host - 1] = '\0';
-    put_time(out, now_ns > 0 ? now_ns : 0);
-    hs__json_put_text(out, "host", host);
-    hs__json_put_int(out, "pid", getpid());
-}
-
-/* Files. */
-
-static hs_code put(const hs_env *env, const char *directory, const char *name, const hs__buffer *text, bool synced,
-                   hs_error *err)
-{
-    hs_code code = hs__buffer_check(text, name, err);
-    if (code || (code = hs__make_directories(env, directory, err)))
-        return code;
-    char *path = hs__path_join(env, directory, name);
-    if (!path)
-        return hs__no_memory(err, strlen(directory), "a path");
-    code = hs__file_replace(env, path, text->data, text->size, synced, err);
-    hs__free(env, path);
-    return code;
-}
-
-static hs_code write_status_file(const hs_env *env, const char *directory, const status *now, bool synced, hs_error *err)
-{
-    hs__buffer text;
-    hs__buffer_init(&text, env);
-    hs__json_writer out = {.put = hs__buffer_put, .to = &text, .lines = 1};
-    bool is_known = now->save_secs > 0 && now->save_secs <= LONGEST_SAVE;
-    hs__json_open(&out, NULL, '{');
-    hs__json_put_int(&out, "step", now->step);
-    hs__json_put_int(&out, "last_durable_step", now->last_durable_step);
-    hs__json_put_text(&out, "phase", now->phase);
-    hs__json_put_thousandths(&out, "save_secs", is_known ? (int64_t)(now->save_secs * 1e3 + 0.999) : 0);
-    put_origin(&out, env);
-    hs__json_close(&out, '}');
-    hs__buffer_append(&text, "\n", 1);
-    hs_code code = put(env, directory, STATUS, &text, synced, err);
-    hs__buffer_free(&text);
-    return code;
-}
-
-static void put_failures(hs__json_writer *out, const hs_raw_session *session)
-{
-    hs_hook_failure failure;
-    hs__json_open(out, "failures", '[');
-    for (size_t i = 0; hs_raw_session_failure(session, i, &failure); i++) {
-        hs__json_open(out, NULL, '{');
-        hs__json_put_text(out, "hook", failure.hook);
-        hs__json_put_int(out, "failures", failure.failures);
-        hs__json_put_int(out, "first_step", failure.first_step);
-        hs__json_put_int(out, "last_step", failure.last_step);
-        hs__json_put_bool(out, "muted", failure.muted);
-        put_error(out, "last", &failure.last);
-        hs__json_close(out, '}');
-    }
-    hs__json_close(out, ']');
-}
-
-static hs_code write_outcome_file(const hs_env *env, const char *directory, const hs_outcome *outcome,
-                                  const hs_raw_session *session, hs_error *err)
-{
-    hs__buffer text;
-    hs__buffer_init(&text, env);
-    hs__json_writer out = {.put = hs__buffer_put, .to = &text, .lines = 1};
-    hs__json_open(&out, NULL, '{');
-    hs__json_put_text(&out, "reason", hs_reason_name(outcome->reason));
-    hs__json_put_bool(&out, "interrupted", outcome->interrupted);
-    hs__json_put_int(&out, "signal", outcome->signal);
-    hs__json_put_int(&out, "step", outcome->step);
-    hs__json_put_int(&out, "last_saved_step", outcome->last_saved_step);
-    hs__json_put_text(&out, "hook", outcome->hook);
-    put_error(&out, "error", &outcome->error);
-    hs__json_put_int(&out, "cause_rank", outcome->cause_rank);
-    hs__json_put_int(&out, "exit_code", hs_outcome_exit_code(outcome));
-    put_failures(&out, session);
-    put_origin(&out, env);
-    hs__json_close(&out, '}');
-    hs__buffer_append(&text, "\n", 1);
-    hs_code code = put(env, directory, OUTCOME, &text, true, err);
-    hs__buffer_free(&text);
-    return code;
-}
+/* Files of an earlier run. */
 
 static void remove_outcome_file(const hs_env *env, const char *directory)
 {
-    char *path = hs__path_join(env, directory, OUTCOME);
+    char *path = hs__path_join(env, directory, HS__OUTCOME_FILE);
     if (path)
         hs__file_remove(env, path);
     else
@@ -155,7 +26,7 @@ static void remove_outcome_file(const hs_env *env, const char *directory)
 
 static double read_save_secs(const hs_env *env, const char *directory)
 {
-    char *text = NULL, *path = hs__path_join(env, directory, STATUS);
+    char *text = NULL, *path = hs__path_join(env, directory, HS__STATUS_FILE);
     size_t bytes = 0;
     double secs = 0;
     hs__json_value root;
@@ -169,7 +40,7 @@ static double read_save_secs(const hs_env *env, const char *directory)
         hs_log(env, HS_LOG_WARNING, "cannot read status.json of an earlier run: %s", error.message);
     hs__free(env, text);
     hs__free(env, path);
-    return secs > 0 && secs <= LONGEST_SAVE ? secs : 0;
+    return secs > 0 && secs <= HS__LONGEST_SAVE_SECS ? secs : 0;
 }
 
 static bool directory_exists(const hs_env *env, const char *directory)
@@ -231,6 +102,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (!hook->session && hook->earlier_save_secs > 0 && !(hs_raw_session_save_secs(session) > 0))
         hs_raw_session_set_save_secs(session, hook->earlier_save_secs);
     hook->session = session;
+    if (!hook->is_others)
+        hs__record_abandonment_in(session, hook->directory);
     return HS_OK;
 }
 
@@ -244,10 +117,10 @@ static void tolerate_failure(run_status *hook, const char *name, const hs_error 
 static void write_status(run_status *hook, hs_phase phase, int64_t step, bool synced)
 {
     hs_error error = {0};
-    status now = {step, hs_raw_session_last_saved_step(hook->session), hs_phase_name(phase),
-                  hs_raw_session_save_secs(hook->session)};
+    hs__status now = {step, hs_raw_session_last_saved_step(hook->session), hs_phase_name(phase),
+                      hs_raw_session_save_secs(hook->session)};
     hook->written_saved_step = now.last_durable_step;
-    if (!hook->is_others && write_status_file(hook->session_env, hook->directory, &now, synced, &error))
+    if (!hook->is_others && hs__write_status(hook->session_env, hook->directory, &now, synced, &error))
         tolerate_failure(hook, "status.json", &error);
 }
 
@@ -284,18 +157,9 @@ static void close_status(void *self, const hs_outcome *outcome)
     if (hook->session)
         write_status(hook, HS_PHASE_END, outcome->step, true);
     if (!hook->is_others && (hook->session || directory_exists(hook->session_env, hook->directory)) &&
-        write_outcome_file(hook->session_env, hook->directory, outcome, hook->session, &error))
+        hs__write_outcome(hook->session_env, hook->directory, outcome, hook->session, &error))
         tolerate_failure(hook, "outcome.json", &error);
     hook->session = NULL;
-}
-
-/* `session` is in use by the session's thread. */
-static void abandon(void *self, const hs_outcome *outcome)
-{
-    const run_status *hook = self;
-    hs_error error = {0};
-    if (!hook->is_others && write_outcome_file(hook->session_env, hook->directory, outcome, NULL, &error))
-        hs_log(hook->session_env, HS_LOG_WARNING, "cannot write outcome.json: %s", error.message);
 }
 
 static void destroy(void *self)
@@ -307,7 +171,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "run_status", .begin = begin, .after_create_session = after_create_session,
-            .before_run = before_run, .boundary = boundary, .close = close_status, .destroy = destroy, .abandon = abandon);
+            .before_run = before_run, .boundary = boundary, .close = close_status, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {

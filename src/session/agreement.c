@@ -4,6 +4,7 @@
 
 #include "base/cold.h"
 #include "checkpoint/directory.h"
+#include "session/status_files.h"
 #include "threads/coordinator.h"
 
 #include <stdio.h>
@@ -176,9 +177,10 @@ static int abandon(void *user, int32_t failed_rank, const hs_error *why)
     outcome.error.code = HS_UNAVAILABLE;
     if (outcome.last_saved_step < 0) /* a save in the background is not known on all ranks */
         outcome.last_saved_step = newest_step(session);
-    for (size_t i = 0; i < session->n_hooks; i++)
-        if (session->cold[i].ops.abandon)
-            session->cold[i].ops.abandon(session->hooks[i].self, &outcome);
+    const char *directory = atomic_load(&session->abandonment_dir);
+    hs_error error;
+    if (directory && hs__write_outcome(&session->env, directory, &outcome, NULL, &error))
+        hs_log(&session->env, HS_LOG_WARNING, "cannot write outcome.json: %s", error.message);
     return hs_outcome_exit_code(&outcome);
 }
 

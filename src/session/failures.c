@@ -99,7 +99,6 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     else if (was_muted && disable)
         session->failures.n_muted--;
     if (disable) {
-        hs__stop_timing(session, hook);
         hs_log(&session->env, HS_LOG_WARNING, "%s; training continues without this hook", err->message);
     } else {
         hs_log(&session->env, hook->cold->failures_in_a_row == 1 ? HS_LOG_WARNING : HS_LOG_INFO,

@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long callbacks take. Reading the clock takes longer than most callbacks. So boundaries and slow hooks are always
- * timed, other callbacks only in the first run, in sampled runs, and while spans are recorded. */
+/* How long callbacks take. Reading the clock takes longer than most callbacks. So boundaries are always timed, other
+ * callbacks in the first 61 runs, in every 61st run, and while spans are recorded. */
 #include "session/session.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SAMPLE_EVERY = 64, SLOW_NS = 1000, SLOW_CALLS = 8, LOGGED_SHARE = 20 };
-
-/* Returns the number of runs to the next sample, which is random. A fixed interval could hit work that is done every N
- * steps always, or never. */
-static uint64_t sample_interval(struct hs_session *session)
-{
-    session->timing.sample_rng = session->timing.sample_rng * 6364136223846793005u + 1442695040888963407u;
-    return SAMPLE_EVERY / 2 + (session->timing.sample_rng >> 33) % SAMPLE_EVERY;
-}
+/* A prime, so that work of every 2, 10 or 64 steps is met as often as it happens. */
+enum { TIMED_EVERY = 61, LOGGED_SHARE = 20 };
 
 void hs__callback_timing_init(struct hs_session *session)
 {
     session->timing.opened_ns = hs_env_monotonic_ns(&session->env);
-    session->timing.on = true; /* the first run is timed, but is not a sample */
-    session->timing.next_sample = SAMPLE_EVERY;
+    session->timing.next_timed = 1;
 }
 
 void hs__callback_timing_free(struct hs_session *session)
@@ -28,22 +20,18 @@ void hs__callback_timing_free(struct hs_session *session)
     hs__free(&session->env, session->timing.spans);
 }
 
-void hs__stop_timing(struct hs_session *session, hs__hook *hook)
-{
-    session->timing.n_slow_hooks -= hook->slow > 0;
-    hook->slow = 0;
-}
-
 void hs__decide_timing(struct hs_session *session)
 {
-    session->timing.sampling = session->timing.n_runs >= session->timing.next_sample;
-    if (session->timing.sampling)
-        session->timing.next_sample = session->timing.n_runs + sample_interval(session);
+    const uint64_t run = session->timing.n_runs;
+    session->timing.runs_per_timed = 0;
+    if (run >= session->timing.next_timed) { /* a session of a few long runs is timed in each */
+        session->timing.runs_per_timed = run <= TIMED_EVERY ? 1 : TIMED_EVERY;
+        session->timing.next_timed = run + (run < TIMED_EVERY ? 1 : TIMED_EVERY);
+    }
     if (session->timing.span_runs)
         session->timing.span_runs--;
     session->timing.n_spans = 0;
-    session->timing.on = session->timing.sampling || session->timing.span_runs ||
-                         session->timing.n_runs == 1; /* other runs do not represent the first one */
+    session->timing.on = session->timing.runs_per_timed || session->timing.span_runs;
 }
 
 static void record_span(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
@@ -58,19 +46,11 @@ static void record_span(struct hs_session *session, const hs__hook *hook, const 
         session->timing.spans[session->timing.n_spans++] = (hs_hook_span){hook->cold->ops.name, callback, began, ended};
 }
 
-void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact)
+void hs__timed_callback(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
+                        int64_t calls)
 {
     int64_t ended = hs_env_monotonic_ns(&session->env), duration_ns = ended - began;
-    if (exact || !session->timing.sampling)
-        hook->cold->cost.timed_ns += duration_ns;
-    else
-        hook->cold->cost.sampled_ns += duration_ns;
-    bool was_slow = hook->slow > 0;
-    if (duration_ns > SLOW_NS)
-        hook->slow = SLOW_CALLS;
-    else if (was_slow)
-        hook->slow--;
-    session->timing.n_slow_hooks += (size_t)(hook->slow > 0) - was_slow;
+    hook->cold->cost.total_ns += duration_ns * calls;
     if (duration_ns > hook->cold->cost.largest_ns || !hook->cold->cost.slowest) {
         const hs_run_context *run = &session->context;
         hook->cold->cost.largest_ns = duration_ns;
@@ -99,7 +79,7 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
         .name = hook->cold->ops.name,
         .slowest = hook->cold->cost.slowest ? hook->cold->cost.slowest : "",
         .runs = count_runs(session, hook),
-        .total_ns = hook->cold->cost.timed_ns + hook->cold->cost.sampled_ns * SAMPLE_EVERY,
+        .total_ns = hook->cold->cost.total_ns,
         .largest_ns = hook->cold->cost.largest_ns,
         .largest_step = hook->cold->cost.slowest ? hook->cold->cost.largest_step : -1,
     };

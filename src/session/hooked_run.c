@@ -94,7 +94,7 @@ static inline bool needs_finish(const struct hs_session *session, hs_code code, 
 static bool is_observed(const struct hs_session *session)
 {
     /* without branches, as every run passes here */
-    return (unsigned)hs__times_callbacks(session) | hs__is_watched(session) | hs__hooks_are_failing(session) |
+    return (unsigned)session->timing.on | hs__is_watched(session) | hs__hooks_are_failing(session) |
            hs__is_replica(session);
 }
 
@@ -102,13 +102,13 @@ static bool is_observed(const struct hs_session *session)
 static int64_t begin_observing(struct hs_session *session, const hs__hook *hook)
 {
     hs__set_current_hook(session, hook);
-    return hs__times_hook(session, hook) ? hs_env_monotonic_ns(&session->env) : -1;
+    return session->timing.on ? hs_env_monotonic_ns(&session->env) : -1;
 }
 
-static void end_observing(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
+static void end_observing(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began)
 {
     if (began >= 0)
-        hs__timed_callback(session, hook, callback, began, hook->slow > 0);
+        hs__timed_callback(session, hook, callback, began, session->timing.runs_per_timed);
 }
 
 HS__COLD static hs_code observe_before_run(struct hs_session *session, hs__hook *hook, const hs_run_args **args,
@@ -203,7 +203,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs__clear(&error);
         int64_t began = hs_env_monotonic_ns(&session->env);
         hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
-        hs__timed_callback(session, hook, "boundary", began, true);
+        hs__timed_callback(session, hook, "boundary", began, 1);
         code = finish_callback(session, hook, "boundary", code, &error);
         if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
             if (is_last && hs__is_replica(session))                   /* other ranks may wait in the same boundary */

@@ -25,6 +25,7 @@
  *   stop.c                            why a session stops; what happens where a stop takes effect
  *   agreement.c                       decisions of the ranks of a group; signature.c: they compare what they train
  *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
+ *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
  *   session_states.c                  what is saved in addition to variables
  *   startup.c, scaffold.c             first values of variables; session_manager.c: without a hooked session
  *   timer.c, trace_file.c             services for hooks */
@@ -45,7 +46,7 @@ typedef struct hs__hook_cold {
     hs_run_args args; /* copy of args of another size (compiled against other headers) */
     bool begun;
     struct {
-        int64_t timed_ns, sampled_ns; /* of calls that were all timed; of samples */
+        int64_t total_ns; /* estimated */
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
@@ -68,7 +69,6 @@ typedef struct hs__hook {
     hs_run_values values; /* of the run at level 0, the only level with hooks */
     hs__hook_cold *cold;
     uint8_t before_kinds, after_kinds; /* kinds, or 0 if the callback is NULL */
-    uint8_t slow;                      /* N more calls are timed, because a recent one was slow */
 } hs__hook;
 
 /* Calls the hook for runs of these kinds from now on. */
@@ -192,12 +192,10 @@ typedef struct hs__data_wait {
 /* hook_cost.c. How long callbacks take. */
 typedef struct hs__callback_timing {
     bool on;                    /* every callback of this run is timed */
-    bool sampling;              /* as a sample */
+    int64_t runs_per_timed;     /* this run stands for N runs. 0: it is timed for spans only, or not timed */
     uint64_t n_runs;            /* hooked runs, this one included */
     uint64_t n_runs_of_kind[3]; /* by hs_run_kind */
-    uint64_t next_sample;       /* number of the next run that is a sample */
-    uint64_t sample_rng;
-    size_t n_slow_hooks; /* hooks that are timed in each run */
+    uint64_t next_timed;        /* number of the next run whose callbacks are timed */
     hs_hook_span *spans;
     size_t n_spans, spans_capacity;
     int span_runs; /* spans are recorded in N more runs, this one included */
@@ -275,7 +273,8 @@ struct hs_session {
         bool finished;  /* ended for another reason than a loss; a loss reported from now on is only logged */
     } end;              /* session_close.c */
     hs__signals signals;
-    double save_secs; /* duration of a save; 0: unknown */
+    double save_secs;                      /* duration of a save; 0: unknown */
+    _Atomic(const char *) abandonment_dir; /* status_files.c; NULL: the outcome of an abandoned run is not written */
     hs__progress progress;
     hs__data_wait data_wait;
     hs__failures failures;
@@ -540,28 +539,17 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
 
 void hs__callback_timing_init(struct hs_session *session);
 void hs__callback_timing_free(struct hs_session *session);
-/* Are callbacks of this run timed: all, or those of slow hooks? */
-static inline bool hs__times_callbacks(const struct hs_session *session)
-{
-    return (unsigned)session->timing.on | (session->timing.n_slow_hooks > 0);
-}
-static inline bool hs__times_hook(const struct hs_session *session, const hs__hook *hook)
-{
-    return session->timing.on || hook->slow > 0;
-}
-/* The hook is not called any more. */
-void hs__stop_timing(struct hs_session *session, hs__hook *hook);
 /* The recorded spans of the run's callbacks. */
 const hs_hook_span *hs__spans(const struct hs_session *session, size_t *n);
-/* Records the duration of a callback that began at `began`. `exact`: all calls of it are timed (boundaries, slow hooks), so
- * it is not a sample. */
-void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact);
+/* Records the duration of a callback that began at `began`, and that stands for `calls` calls. */
+void hs__timed_callback(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
+                        int64_t calls);
 /* Before a run: counts it, and decides whether its callbacks are timed. */
 void hs__decide_timing(struct hs_session *session);
 static inline void hs__begin_timing(struct hs_session *session, hs_run_kind kind)
 {
     session->timing.n_runs_of_kind[kind]++;
-    if (++session->timing.n_runs >= session->timing.next_sample || session->timing.on)
+    if (++session->timing.n_runs >= session->timing.next_timed || session->timing.on)
         hs__decide_timing(session);
 }
 void hs__log_costs(const struct hs_session *session);
@@ -634,8 +622,8 @@ bool hs__continues_without_input(struct hs_session *session);
 /* After the last agreement of the close: if a rank has died since, all other ranks fail, whether or not they got its
  * result. */
 void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
-/* From now on the engine may end this process, if a rank has failed and this session's thread does not return: the hooks
- * then record the outcome (hs_hook_ops.abandon). */
+/* From now on the engine may end this process, if a rank has failed and this session's thread does not return: the session
+ * then records the outcome. */
 void hs__allow_abandon(struct hs_session *session);
 /* Before the session's hooks are closed. Waits until an abandonment is over. */
 void hs__refuse_abandon(struct hs_session *session);

@@ -13,7 +13,7 @@
 
 static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
 {
-    hs_code code = HS_STRUCT_TAKE(hs_hook_ops, abandon, &to->cold->ops, from->ops, err);
+    hs_code code = HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &to->cold->ops, from->ops, err);
     if (code)
         return code;
     if (!to->cold->ops.name || !*to->cold->ops.name)
@@ -199,6 +199,7 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     hs__progress_init(session);
     atomic_init(&session->stops, 0);
     atomic_init(&session->save_requests, 0);
+    atomic_init(&session->abandonment_dir, NULL);
     hs__writer_cache_init(&session->writers, &session->env);
     return session;
 }

@@ -10,26 +10,21 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_SESSIONS = 16, N_SIGNALS = 3, SAVE_SIGNAL = 2, LAYERS = 2 };
+enum { MAX_SESSIONS = 16, N_SIGNALS = 3, SAVE_SIGNAL = 2 };
 static const double MAX_GRACE_SECS = 1e9; /* 30 years */
 static const int signals[N_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
-/* Two handlers. If a foreign handler stays chained to one of them after the session ends, the next session installs the
- * other, so that the chain cannot loop. */
-static void handle_first(int signal, siginfo_t *info, void *context);
-static void handle_second(int signal, siginfo_t *info, void *context);
-static void (*const handlers[LAYERS])(int, siginfo_t *, void *) = {handle_first, handle_second};
 
-/* Read by the handlers. */
+/* Read by the handler. */
 static _Atomic(struct hs_session *) listeners[MAX_SESSIONS];
-static struct sigaction previous[LAYERS][N_SIGNALS]; /* written while that handler is not installed */
-static atomic_int active_layer[N_SIGNALS]; /* index of the handler that records signals; the other only passes them on */
-static atomic_bool installed[N_SIGNALS];
-static atomic_long owner_pid; /* the process that installed the handlers; in its forks they only pass signals on */
+static struct sigaction previous[N_SIGNALS]; /* written while the handler is not installed */
+static atomic_long owner_pid; /* the process that installed the handler; in its forks it only passes signals on */
 static atomic_int n_running;  /* handlers that are running, in all threads */
-/* Guards the installation of handlers, and the following variables. */
+/* Guards the installation of the handler, and the following variables. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t n_listeners;
-static bool chained[LAYERS][N_SIGNALS]; /* a foreign handler may call it */
+static bool installed[N_SIGNALS];
+/* The program's handler that had replaced ours when the last session was closed, and may call it. NULL: none */
+static void (*replaced_by[N_SIGNALS])(int signal, siginfo_t *info, void *context);
 
 static int index_of(int signal)
 {
@@ -77,16 +72,16 @@ static void call_action(const struct sigaction *action, int signal, siginfo_t *i
         action->sa_handler(signal);
 }
 
-static void dispatch(int layer, int signal, siginfo_t *info, void *context)
+static void handle(int signal, siginfo_t *info, void *context)
 {
     int error = errno, index = index_of(signal);
     bool in_fork = getpid() != atomic_load(&owner_pid), third = false;
     atomic_fetch_add(&n_running, 1);
-    for (int i = 0; i < MAX_SESSIONS && !in_fork && layer == atomic_load(&active_layer[index]); i++) {
+    for (int i = 0; i < MAX_SESSIONS && !in_fork; i++) {
         struct hs_session *session = atomic_load(&listeners[i]);
         third |= session && record_signal(session, signal);
     }
-    const struct sigaction action = previous[layer][index];
+    const struct sigaction action = previous[index];
     atomic_fetch_sub(&n_running, 1); /* the previous handler may never return */
     if ((third || in_fork) && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL) {
         sigaction(signal, &action, NULL); /* delivered when this handler returns */
@@ -97,23 +92,9 @@ static void dispatch(int layer, int signal, siginfo_t *info, void *context)
     errno = error;
 }
 
-static void handle_first(int signal, siginfo_t *info, void *context)
+static bool is_ours(const struct sigaction *action)
 {
-    dispatch(0, signal, info, context);
-}
-
-static void handle_second(int signal, siginfo_t *info, void *context)
-{
-    dispatch(1, signal, info, context);
-}
-
-/* Returns the index of our handler. -1: the action is not ours. */
-static int layer_of(const struct sigaction *action)
-{
-    for (int i = 0; i < LAYERS; i++)
-        if (action->sa_flags & SA_SIGINFO && action->sa_sigaction == handlers[i])
-            return i;
-    return -1;
+    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == handle;
 }
 
 /* Called with the lock held. A forked child has the handlers of its parent, but not its sessions. */
@@ -127,43 +108,35 @@ static void forget_parent(void)
     atomic_store(&n_running, 0); /* a handler may have run in another thread */
 }
 
-/* Called with the lock held. If foreign handlers are chained to both of ours, they stay, and must call ours. */
+/* Called with the lock held. A handler of the program that has replaced ours and stays is not replaced: it may call ours,
+ * which would then call it. */
 static void install(void)
 {
-    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK}, now;
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK, .sa_sigaction = handle}, now;
     sigemptyset(&action.sa_mask);
     atomic_store(&owner_pid, getpid());
     for (int i = 0; i < N_SIGNALS; i++) {
         if (sigaction(signals[i], NULL, &now) != 0 || (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_IGN))
             continue;
-        int layer = layer_of(&now); /* ours, if a foreign handler has restored it */
-        if (layer < 0 && chained[0][i] && chained[1][i])
-            continue;
-        bool in_place = layer >= 0;
-        if (!in_place)
-            layer = chained[0][i];
-        atomic_store(&active_layer[i], layer); /* before the installation, so that no signal is missed */
-        if (!in_place) {
-            previous[layer][i] = now;
-            action.sa_sigaction = handlers[layer];
+        if (!is_ours(&now) && !(replaced_by[i] && now.sa_sigaction == replaced_by[i])) {
+            previous[i] = now;
             if (sigaction(signals[i], &action, NULL) != 0)
                 continue;
         }
-        atomic_store(&installed[i], true);
+        installed[i] = true;
     }
 }
 
-/* A foreign handler that has replaced ours stays installed. */
 static void uninstall(void)
 {
     for (int i = 0; i < N_SIGNALS; i++) {
         struct sigaction now;
-        int layer = atomic_load(&active_layer[i]);
-        if (!atomic_exchange(&installed[i], false) || sigaction(signals[i], NULL, &now) != 0)
+        if (!installed[i] || sigaction(signals[i], NULL, &now) != 0)
             continue;
-        chained[layer][i] = layer_of(&now) != layer;
-        if (!chained[layer][i])
-            sigaction(signals[i], &previous[layer][i], NULL);
+        installed[i] = false;
+        replaced_by[i] = is_ours(&now) ? NULL : now.sa_sigaction;
+        if (is_ours(&now))
+            sigaction(signals[i], &previous[i], NULL);
     }
 }
 

@@ -90,13 +90,6 @@ static const char *watch_identity(void *self)
     return w->inner.state_identity(w->hook.self);
 }
 
-/* Not recorded: the call comes from another thread. */
-static void watch_abandon(void *self, const hs_outcome *outcome)
-{
-    const watch *w = self;
-    w->inner.abandon(w->hook.self, outcome);
-}
-
 static void watch_destroy(void *self)
 {
     watch *w = self;
@@ -118,7 +111,7 @@ static hs_hook not_watched(hs_hook hook, const char *name)
 hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
 {
     hs_hook_ops inner;
-    if (!hook.ops || HS_STRUCT_TAKE(hs_hook_ops, abandon, &inner, hook.ops, NULL))
+    if (!hook.ops || HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &inner, hook.ops, NULL))
         return hook; /* opening a session reports the invalid hook */
     size_t prefix = label ? strlen(label) + 1 : 0;
     watch *w = hs_env_alloc(hs_script_env(script), sizeof *w + prefix + sizeof LONGEST_WORD);
@@ -136,7 +129,7 @@ hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
         .end = watch_end, .close = watch_close, .save_state = w->inner.save_state ? watch_save : NULL,
         .load_state = w->inner.load_state ? watch_load : NULL, .destroy = watch_destroy,
         .state_version = w->inner.state_version, .state_identity = w->inner.state_identity ? watch_identity : NULL,
-        .state_bytes = w->inner.state_bytes, .abandon = w->inner.abandon ? watch_abandon : NULL);
+        .state_bytes = w->inner.state_bytes);
     return (hs_hook){
         .ops = &w->ops, .self = w, .flags = hook.flags & ~(uint32_t)HS_HOOK_HELD, .max_failures = hook.max_failures};
 }

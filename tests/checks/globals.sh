@@ -10,15 +10,14 @@ locks_posix.c.o:files             the files that the process has locked, as the 
 locks_posix.c.o:mutex
 locks_posix.c.o:once
 redirect_posix.c.o:newest         where files are in a trial of a resume, a process that the tool has started
-signals.c.o:active_layer          the sessions that handle signals, and what was installed before them
-signals.c.o:chained
-signals.c.o:installed
+signals.c.o:installed          the sessions that handle signals, and what was installed before them
 signals.c.o:listeners
 signals.c.o:lock
 signals.c.o:n_listeners
 signals.c.o:n_running
 signals.c.o:owner_pid
 signals.c.o:previous
+signals.c.o:replaced_by
 raw_session.c.o:opened            how many sessions were opened
 writer.c.o:shared          the event files that are shared
 writer.c.o:shared_lock

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """no_privileges.py NM INCLUDE OBJECT...: built-in hooks have no privileges. An object of hooks/ may refer to functions that the
-public headers declare, to symbols of other objects in hooks/, and to base/. So a program's hook can do the same as a built-in hook."""
+public headers declare, to symbols of other objects in hooks/, and to base/. So a program's hook can do the same as a built-in hook.
+The exception is run_status: the session writes its outcome.json if the process is ended from another thread."""
 import pathlib
 import re
 import subprocess
 import sys
+
+
+EXCEPTIONS = {("run_status.c.o", name) for name in ("hs__write_status", "hs__write_outcome", "hs__record_abandonment_in")}
 
 
 def symbols(nm, flag, objects):
@@ -28,7 +32,8 @@ def main(nm, include, objects):
         sys.exit("no objects of hooks/, or none of base/")
     allowed = declared(pathlib.Path(include)) | {name for _, name in symbols(nm, "--defined-only", hooks + base)}
     used = symbols(nm, "--undefined-only", hooks)
-    wrong = sorted({f"hooks/{pathlib.Path(path).name} refers to {name}" for path, name in used if name not in allowed})
+    wrong = sorted({f"hooks/{pathlib.Path(path).name} refers to {name}" for path, name in used
+                    if name not in allowed and (pathlib.Path(path).name, name) not in EXCEPTIONS})
     if wrong or not used:
         sys.exit("\n".join(wrong) or "hooks/ refers to nothing")
     print(f"{len(hooks)} objects refer to {len({name for _, name in used})} symbols that are public, or of hooks/ or base/")

@@ -69,7 +69,7 @@ ENDS(hs_run_options, reserved, 48);
 ENDS(hs_backend_call, has_input, 128);
 ENDS(hs_backend_ops, collective_op, 232);
 FROZEN(hs_variable_slice, 144);
-ENDS(hs_hook_ops, abandon, 128);
+ENDS(hs_hook_ops, state_bytes, 120);
 ENDS(hs_group_tcp_options, env, 112);
 ENDS(hs_simulation_options, env, 64);
 ENDS(hs_mpi_options, env, 64);

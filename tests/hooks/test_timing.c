@@ -90,15 +90,24 @@ static void no_sleep(void *user, int64_t ns)
 static hs_session *open_on_clock(stage *s, two_faced *clock, hs_script **script, const hs_trigger *trigger, size_t n_hooks)
 {
     hs_env env = HS_INIT(hs_env, .logger = s->t.env.logger, .clock = {monotonic_face, real_face, no_sleep, clock});
+    static const double loss = 1;
+    const hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &loss);
     hs_hook hooks[3];
     *script = hs_script_new(&env);
-    hs_script_series(*script, "loss", (double[]){1, 2, 3, 4, 5, 6}, 6);
+    hs_script_constant(*script, "loss", &value);
     for (size_t i = 0; i < n_hooks; i++)
         hooks[i] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .trigger = trigger);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n_hooks));
     hs_session *session = hs_session_open(hs_script_backend(*script), &options, &s->err);
     assert_non_null(session);
     return session;
+}
+
+/* The session itself reads the clock in the first 61 runs, to time the callbacks. */
+static void run_past_timed_runs(hs_session *session)
+{
+    for (int i = 0; i < 61; i++)
+        assert_int_equal(hs_session_run(session, "train", NULL), HS_OK);
 }
 
 /* TensorFlow uses the wall clock, which may be set during training. */
@@ -126,7 +135,7 @@ static void bh_072s_the_clock_is_read_once_for_all_hooks(void **state)
     two_faced clock = {.monotonic = 5};
     hs_script *script;
     hs_session *session = open_on_clock(s, &clock, &script, HS_TRIGGER(.every_n_secs = 10, .first = true), 3);
-    hs_session_run(session, "train", NULL);
+    run_past_timed_runs(session);
     clock.reads = 0;
     hs_session_run(session, "train", NULL); /* not due: the clock is read before the run, not again after it */
     assert_int_equal(clock.reads, 1);
@@ -145,9 +154,9 @@ static void without_seconds_the_clock_is_not_read(void **state)
     const hs_trigger *trigger =
         HS_TRIGGER(.every_n_steps = 100, .at_steps = HS_AT_STEPS(50), .on_request = true, .last = true);
     hs_session *session = open_on_clock(s, &clock, &script, trigger, 3);
-    hs_session_run(session, "train", NULL); /* the intervals begin */
+    run_past_timed_runs(session);
     clock.reads = 0;
-    hs_session_run(session, "train", NULL);
+    assert_int_equal(hs_session_run(session, "train", NULL), HS_OK);
     assert_int_equal(clock.reads, 0);
     hs_session_close(session, NULL);
     hs_script_free(script);

@@ -276,6 +276,12 @@ static int with_one_above(stand *s)
         right &= !hs_raw_session_save_refusal(hs_session_raw(session), NULL); /* it counts as one signal */
         hs_session_close(session, NULL);
     }
+    handle(SIGTERM, SIG_DFL, NULL); /* it no longer stays */
+    session = hs_session_open(hs_graph_backend(graph), &options, NULL);
+    raise(SIGTERM);
+    right &= hs_session_should_stop(session) && own_calls == 8;
+    hs_session_close(session, NULL);
+    right &= now(SIGTERM).sa_handler == SIG_DFL;
     hs_graph_free(graph);
     return right ? 0 : 7;
 }

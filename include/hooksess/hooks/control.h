@@ -4,7 +4,7 @@
 
 #include <hooksess/hook.h>
 
-/* Lets a user control a running training: the hook reads orders from a file or a FIFO. Beyond TensorFlow.
+/* Lets a user control a running training: the hook reads orders from a file. Beyond TensorFlow.
  *
  *     static double rate = 0.1;
  *     ...
@@ -18,19 +18,17 @@
  *
  * Empty lines are ignored. Invalid lines are logged and skipped; the other lines of the file are executed.
  *
- * File: the hook renames it to PATH.taken, reads it and removes it. Write it under another
- * name in that directory and rename it, so that the hook never reads half an order:
+ * The hook renames the file to PATH.taken, reads it and removes it. Write it under another name in that directory and
+ * rename it, so that the hook never reads half an order:
  *
  *   echo 'set rate=0.001' > run/order && chmod go-w run/order && mv run/order run/control
  *
- * FIFO: after `mkfifo -m 600 run/control`, the command `echo save > run/control` gives an order. The hook keeps it open.
+ * It reads after the first training run, and then every poll_secs, after a run. It uses the operating system's files, also
+ * if hs_env.files is set.
  *
- * The hook creates neither. It reads after the first training run, and then every poll_secs, after a run. It uses the
- * operating system's files, also if hs_env.files is set.
- *
- * The file must belong to the user of the process, and the mode must not let others write (022). Symbolic links, files with
- * several hard links, directories, devices and files over 64 KiB are refused with one line in the log. The hook does not
- * protect against users who can write to the directory.
+ * The file must belong to the user of the process, and the mode must not let others write (022). Symbolic links, other
+ * kinds of files, and files over 64 KiB are refused with one line in the log. The hook does not protect against users who
+ * can write to the directory.
  *
  * A set value holds from the next run on. It is logged, and with summary_dir written as the scalar "control/NAME".
  * Checkpoints save the values that were set, and a restore sets them again: a resumed run continues with them. A restore of
@@ -79,7 +77,7 @@ typedef struct hs_knob {
 
 typedef struct hs_control_options {
     size_t size;
-    const char *path;        /* (required) the file or FIFO */
+    const char *path;        /* (required) the file */
     const hs_knob *knobs;    /* HS_KNOBS(...). NULL: none */
     double poll_secs;        /* seconds between reads. 0: 1. Negative: HS_INVALID_ARGUMENT */
     const char *summary_dir; /* directory of the session's event file for changes. NULL: none */

@@ -43,7 +43,8 @@
  * written, the log gets one warning, and hs_raw_session_failure() counts it; training continues. save_secs of an earlier
  * run is used until the first save. List this hook first: its `close` is then called last.
  *
- * In a group only rank 0 calls the hook. The outcomes of all ranks are equal.
+ * In a group only rank 0 calls the hook. The outcomes of all ranks are equal. If the engine of the group ends the process
+ * (group.h) after the session was created, the session writes outcome.json, without the failures.
  *
  * Threads: any thread, at any time. */
 
