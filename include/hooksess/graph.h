@@ -93,7 +93,7 @@ typedef struct hs_variable_def {
     void *user;              /* for both functions */
     const hs_memory *memory; /* with data, HS_DATA_AT or locate: kind of a device's memory. Borrowed. NULL: host memory */
     uint64_t flags;          /* 0, or HS_VARIABLE_LOCAL: not saved, and set by the local init op */
-    bool nonfinite;          /* checkpoints may hold NaN and infinity in it (hs_nonfinite_policy): float best = INFINITY */
+    bool nonfinite;          /* checkpoints may hold NaN and infinity in it (allow_nonfinite): float best = INFINITY */
     unsigned char reserved[7];
 } hs_variable_def;
 #define HS_VARIABLE_DEF(...) HS_OPTIONS(hs_variable_def, __VA_ARGS__)
