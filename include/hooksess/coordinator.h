@@ -43,7 +43,7 @@ HS_API void hs_coordinator_free(hs_coordinator *coordinator);
  * The coordinator keeps the first error for hs_coordinator_join(). If that error reports a lost session (HS_ABORTED,
  * HS_UNAVAILABLE), the first other error replaces it. After a stop, HS_CANCELLED is not an error: threads that the stop
  * woke return it. After an error, a request without an error does not prevent the session's recovery;
- * hs_session_request_stop() does.
+ * hs_session_interrupt() does.
  *
  * Returns HS_OK, or the error's code if the coordinator was already joined. */
 HS_API hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why);

@@ -260,7 +260,7 @@ HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
 HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
 /* Returns the seconds until the process may be killed, for hooks that wait at the end of a session: what remains of
- * signal_grace_secs after the first signal or hs_session_request_stop. 0: none, or a second signal came. HS_NEVER: no stop
+ * signal_grace_secs after the first signal or hs_session_interrupt. 0: none, or a second signal came. HS_NEVER: no stop
  * was requested in this way, or no limit. Without hs_session_options.signals: of 30 s after the first call that finds the
  * request. */
 HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
@@ -345,7 +345,7 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
 HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
 /* As the functions of the session. Any thread, any signal handler. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);
-HS_API void hs_raw_session_request_stop(hs_raw_session *session);
+HS_API void hs_raw_session_interrupt(hs_raw_session *session);
 /* Sets a metric: the result of an evaluation of the model at `step`, for hooks such as early stopping and savers with
  * keep_best. The latest value of a name counts. A restore clears all metrics. The name is copied. */
 HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *name, double value, int64_t step,

@@ -24,7 +24,7 @@
  * on. An exception of a lambda ends the run with HS_INTERNAL, or the code of the hs::error. If an exception unwinds the
  * stack past a session, the session fails and saves nothing more.
  *
- * Threads: one thread at a time per object. Any thread may call session::request_stop and session::request_done. */
+ * Threads: one thread at a time per object. Any thread may call session::interrupt and session::request_done. */
 
 #include <hooksess/hooksess.h>
 
@@ -589,9 +589,9 @@ class session
         return hs_session_global_step(c_, nullptr);
     }
     /* Any thread may call these two. */
-    void request_stop()
+    void interrupt()
     {
-        hs_session_request_stop(c_);
+        hs_session_interrupt(c_);
     }
     void request_done()
     {

@@ -32,7 +32,7 @@ typedef struct hs_outcome {
     char hook[64];           /* the hook that requested the stop, or that failed. "": none */
     /* The first error. Code HS_OK: none. If the last save fails, a stopped session has HS_REASON_FAILED too */
     hs_error error;
-    /* Not 0: stopped before the training was complete, by hs_session_request_stop, a signal, a time limit or a control
+    /* Not 0: stopped before the training was complete, by hs_session_interrupt, a signal, a time limit or a control
      * file. The next session continues from last_saved_step */
     int32_t interrupted;
     int32_t failing_hooks; /* hooks whose failures did not end the training (hs_raw_session_failure) */

@@ -24,7 +24,7 @@
  * Calls that run or close it return HS_FAILED_PRECONDITION, and change neither files nor the parent. hs_step_begin returns
  * false. The child may open a session of its own.
  *
- * Threads: one thread at a time per object. Any thread and any signal handler may call hs_session_request_stop,
+ * Threads: one thread at a time per object. Any thread and any signal handler may call hs_session_interrupt,
  * hs_session_request_done and hs_session_request_save. Any thread may call hs_session_poll. */
 
 HS_BEGIN_DECLS
@@ -101,7 +101,7 @@ typedef struct hs_session_options {
     /* How to restore. Its lists are borrowed if the session recovers. NULL: restore everything */
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* with checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
-    bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 saves it (hs_session_request_stop) */
+    bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 saves it (hs_session_interrupt) */
     /* Another session, the chief, initializes and restores: wait until the variables are ready. In an embedded graph, the
      * chief reaches only variables in the program's memory; so pass `data` to hs_graph_global_step, too. TensorFlow:
      * WorkerSessionCreator */
@@ -194,7 +194,7 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * requested. You may ignore its result: the first error ends the loop, and hs_session_close reports it. Background saves
  * have finished copying when it returns, so the program may write to its memory again.
  *
- *   leave the loop      call hs_session_request_stop, or hs_session_request_done if the training is complete, and end the
+ *   leave the loop      call hs_session_interrupt, or hs_session_request_done if the training is complete, and end the
  *                       step
  *   the step failed     call hs_session_fail, then `break` without hs_step_end, which could save the step
  *   in the step         hs_session_global_step returns the number of completed steps, 0 in the first step of a training.
@@ -265,7 +265,7 @@ HS_API bool hs_session_has_input(const hs_session *session);
  * handlers are also called, and are restored when the last such session is closed. Ignored signals stay ignored.
  * Interrupted system calls are restarted. Forked children get the program's handlers. A 17th such session of a process is
  * HS_RESOURCE_EXHAUSTED. */
-HS_API void hs_session_request_stop(hs_session *session);
+HS_API void hs_session_interrupt(hs_session *session);
 /* Requests a stop because the training is complete: the session is not interrupted, and hs_outcome_exit_code is 0. This
  * also holds if a signal or a hook interrupts the session in the same step. A step that has begun must still be ended.
  *

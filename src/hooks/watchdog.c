@@ -250,7 +250,7 @@ static void abort_run(watchdog *w, double secs)
     atomic_store(&w->aborting, true);
     /* The coordinator first, so that w->abort is the cause of the stop. */
     hs_coordinator_request_stop(atomic_load(&w->coordinator), &w->abort);
-    hs_raw_session_request_stop(atomic_load(&w->session));
+    hs_raw_session_interrupt(atomic_load(&w->session));
     hs_log(w->env, HS_LOG_ERROR, "%s", w->abort.message);
 }
 

@@ -135,10 +135,10 @@ void hs_raw_session_request_save(hs_raw_session *raw)
         hs_session_request_save(hs__session_of(raw));
 }
 
-void hs_raw_session_request_stop(hs_raw_session *raw)
+void hs_raw_session_interrupt(hs_raw_session *raw)
 {
     if (raw)
-        hs_session_request_stop(hs__session_of(raw));
+        hs_session_interrupt(hs__session_of(raw));
 }
 
 bool hs_raw_session_stop_requested(const hs_raw_session *raw)

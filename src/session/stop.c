@@ -43,7 +43,7 @@ void hs__stop_by_hook(struct hs_session *session, const char *hook, hs__stop how
     hs__add_stops(session, how);
 }
 
-void hs_session_request_stop(hs_session *session)
+void hs_session_interrupt(hs_session *session)
 {
     if (session)
         hs__add_stops(session, HS__STOP_REQUESTED);

@@ -179,7 +179,7 @@ void placeholders_are_fed()
     CHECK(hs_session_run_args(s.get(), &args, &values, &err) == HS_OK && hs_run_values_number(values, 0) == 4);
     s.request_done();
     CHECK(s.should_stop());
-    s.request_stop();
+    s.interrupt();
     CHECK(s.close().exit_code() == 0);
 }
 

@@ -455,7 +455,7 @@ static void a_pause_ends_with_a_stop(void **state)
     stage_open(s, on_failure(s, HS_SAVE_FAILURE_PAUSE));
     stage_run(s, "train", 2, 0);
     fill_the_disk(s);
-    hs_session_request_stop(s->session);
+    hs_session_interrupt(s->session);
     assert_int_equal(saved_after_run(s, 0), 0);
     s->t.fail_file_at = 0;
 }
@@ -480,7 +480,7 @@ static void a_pause_at_the_end_ends_while_there_is_time_to_close(void **state)
     stage *s = *state;
     stage_open(s, on_failure(s, HS_SAVE_FAILURE_PAUSE));
     stage_run(s, "train", 2, 0);
-    hs_session_request_stop(s->session);
+    hs_session_interrupt(s->session);
     int64_t before = s->t.now_ns;
     close_on_a_full_disk(s);
     assert_int_equal(s->t.now_ns - before, 25000000000); /* 5 of 30 s remain */
@@ -491,7 +491,7 @@ static void request_stop_in_sleep(void *user, int64_t ns)
 {
     ((test_env *)user)->now_ns += ns;
     if (--rounds == 0)
-        hs_session_request_stop(sleeping->session);
+        hs_session_interrupt(sleeping->session);
 }
 
 static void a_stop_is_detected_in_a_pause_at_the_end(void **state)

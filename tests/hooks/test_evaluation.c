@@ -34,7 +34,7 @@ static hs_code run_part(void *self, hs_op *op, hs_error *err)
     subject *x = of->subject;
     (void)op;
     if (x->stops && strcmp(x->stops, of->name) == 0 && --x->stops_in == 0)
-        hs_session_request_stop(x->s->session);
+        hs_session_interrupt(x->s->session);
     if (strcmp(of->name, "batch") == 0 && x->left >= 0 && x->left-- == 0)
         return hs_error_set(err, HS_OUT_OF_RANGE, "no batch is left");
     if (strcmp(of->name, "batch") == 0)
@@ -379,7 +379,7 @@ static void the_end_evaluates_after_a_stop(void **state)
     build(&x, *state);
     open_one(&x, hs_evaluation(.at_end = true, .eval_op = "batch", .n_batches = 2, .metrics = HS_NAMES("loss")));
     stage_run(x.s, "train", 1, 0);
-    hs_session_request_stop(x.s->session);
+    hs_session_interrupt(x.s->session);
     stage_close(x.s);
     assert_string_equal(x.ran, "train batch batch");
     finish(&x);

@@ -24,7 +24,7 @@ static void sleep_while_others_train(void *user, int64_t ns)
         hs_script_set_step(training.s->script,
                            training.steps[training.sleeps < training.n ? training.sleeps - 1 : training.n - 1]);
     if (training.sleeps == training.stop_at)
-        hs_session_request_stop(training.s->session);
+        hs_session_interrupt(training.s->session);
 }
 
 static int setup(void **state)

@@ -197,7 +197,7 @@ static void an_interruption_is_written(void **state)
     stage_open(s, status(s));
     stage_run(s, "train", 1, 0);
     save(s);
-    hs_session_request_stop(s->session);
+    hs_session_interrupt(s->session);
     stage_close(s);
     char *text;
     assert_true(json_bool(read_json(s, "outcome.json", &text), "interrupted"));
@@ -351,7 +351,8 @@ static void a_directory_of_another_process_is_not_written(void **state)
     stage_close(s);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_contains(s->t.log, "WARNING: status.json and outcome.json are not written: another process or session saves to '");
+    assert_contains(s->t.log,
+                    "WARNING: status.json and outcome.json are not written: another process or session saves to '");
     assert_false(test_exists(s->directory, "status.json"));
     char *text;
     assert_int_equal(json_size(read_json(s, "outcome.json", &text)), 0);

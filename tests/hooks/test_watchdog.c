@@ -395,7 +395,7 @@ static void runs_of_hooks_count_as_progress(void **state)
               (hs_hook[]){hs_watchdog(WATCH), hs_evaluation(.at_end = true, .eval_op = "train", .n_batches = 500,
                                                             .metrics = HS_NAMES("global_step"))},
               2, NULL);
-    hs_session_request_stop(r.s->session);
+    hs_session_interrupt(r.s->session);
     r.in_op = op_takes_its_time;
     finish(&r);
     assert_int_equal(r.step, 500);

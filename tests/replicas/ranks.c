@@ -60,7 +60,7 @@ static bool input_is_over(const program *p)
 static hs_code before_gate(program *p, hs_error *err)
 {
     if (happens(p, REQUESTS_STOP))
-        hs_session_request_stop(p->session);
+        hs_session_interrupt(p->session);
     if (happens(p, REQUESTS_STOP_UNSAVED))
         hs__add_stops(p->session, HS__STOP_OUTSIDE); /* as the second signal */
     if (happens(p, OP_FAILS))

@@ -821,7 +821,7 @@ static hs_code request_stop(void *user, hs_op *op, hs_error *err)
 {
     hs_session *session = *(hs_session **)user;
     (void)op, (void)err;
-    hs_session_request_stop(session);
+    hs_session_interrupt(session);
     assert_true(hs_session_poll(session));
     assert_false(hs_session_should_stop(session)); /* not agreed yet */
     return HS_OK;

@@ -238,7 +238,7 @@ static void all_ranks_evaluate_at_the_end(void **state)
 static void request_stop(hooked_rank *rank, int64_t step)
 {
     if (rank->rank == 3 && step == 3)
-        hs_session_request_stop(rank->session);
+        hs_session_interrupt(rank->session);
 }
 
 static void abandons_the_evaluation(hooked *h, const hs_outcome *outcome)

@@ -41,7 +41,7 @@ static hs_code train(void *user, hs_op *op, hs_error *err)
 {
     program *g = user;
     if (happens(g, REQUESTS_STOP))
-        hs_session_request_stop(g->session);
+        hs_session_interrupt(g->session);
     if (happens(g, DIES))
         raise(SIGKILL);
     if (happens(g, FAILS_BEFORE_GATE))

@@ -126,7 +126,7 @@ static void a_stop_requested_during_a_step_comes_after_it(void **state)
     own *o = *state;
     own_open_probes(o, NULL);
     assert_true(hs_step_begin(o->session));
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     own_compute(o);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_false(hs_step_begin(o->session));
@@ -166,7 +166,7 @@ static void a_step_that_stops_after_a_request_is_interrupted(void **state)
     own_probe(o, a, .fails_in = PROBE_AFTER, .fails_at = 1, .code = HS_STOP);
     own_open_probes(o, NULL);
     assert_true(hs_step_begin(o->session));
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     assert_int_equal(hs_step_end(o->session), HS_STOP);
     assert_int_equal(own_close(o)->reason, HS_REASON_STOPPED);
     assert_int_not_equal(o->outcome.interrupted, 0);

@@ -191,7 +191,7 @@ static void left_in_the_middle_after_a_stop_it_is_interrupted_and_not_saved(void
     open_saving(o, 9);
     assert_int_equal(own_loop(o, 2), 2);
     assert_true(hs_step_begin(o->session));
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     own_close(o);
     assert_int_equal(o->outcome.reason, HS_REASON_STOPPED);
     assert_int_not_equal(o->outcome.interrupted, 0);
@@ -205,7 +205,7 @@ static void left_in_the_middle_of_the_step_after_a_save_it_is_resumable(void **s
     open_saving(o, 2);
     assert_int_equal(own_loop(o, 2), 2);
     assert_true(hs_step_begin(o->session));
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     own_compute(o);
     own_close(o);
     assert_int_equal(hs_outcome_exit_code(&o->outcome), 75);
@@ -294,7 +294,7 @@ static void without_signals_a_request_leaves_30_seconds(void **state)
     own_open(o, NULL, NULL, 0);
     hs_raw_session *raw = hs_session_raw(o->session);
     assert_true(hs_raw_session_grace_left_secs(raw) == HS_NEVER);
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     assert_true(hs_raw_session_grace_left_secs(raw) == 30);
     test_env_advance(&o->t, 4);
     assert_true(hs_raw_session_grace_left_secs(raw) == 26);

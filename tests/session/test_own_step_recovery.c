@@ -150,7 +150,7 @@ static void a_stop_requested_during_a_recovery_ends_the_loop_normally(void **sta
     own_open_probes(o, NULL);
     own_step(o);
     assert_true(hs_step_begin(o->session));
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     own_compute(o);
     assert_int_equal(hs_step_end(o->session), HS_ABORTED);
     assert_false(hs_step_begin(o->session));

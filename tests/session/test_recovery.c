@@ -268,7 +268,7 @@ static hs_code ask_to_stop(void *user, const hs_scaffold *scaffold, hs_raw_sessi
     (void)scaffold, (void)session;
     if (l->opens == 1)
         return HS_OK;
-    hs_session_request_stop(l->session);
+    hs_session_interrupt(l->session);
     return hs_error_set(err, HS_UNAVAILABLE, "still away");
 }
 
@@ -403,13 +403,13 @@ static void a_stop_is_not_a_failure_while_a_batch_must_be_repeated(void **state)
     lost_open(l, NULL);
     assert_int_equal(lost_fail(l, HS_UNAVAILABLE), HS_ABORTED);
     assert_int_equal(lost_fail(l, HS_UNAVAILABLE), HS_ABORTED);
-    hs_session_request_stop(l->session);
+    hs_session_interrupt(l->session);
     assert_int_equal(lost_close(l)->reason, HS_REASON_STOPPED);
     assert_int_equal(l->a.calls[PROBE_END], 1);
     lost_open(l, NULL);
     assert_int_equal(lost_fail(l, HS_UNAVAILABLE), HS_ABORTED);
     assert_int_equal(lost_fail(l, HS_INTERNAL), HS_INTERNAL);
-    hs_session_request_stop(l->session);
+    hs_session_interrupt(l->session);
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
 }
 

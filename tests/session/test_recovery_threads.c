@@ -488,7 +488,7 @@ static void a_loss_after_a_stop_from_outside_is_not_a_failure(void **state)
     lost_probe(l, a, .act = start_lost);
     lost_open_saving(l);
     lost_inc(l);
-    hs_session_request_stop(l->session);
+    hs_session_interrupt(l->session);
     is_done(l, HS_REASON_STOPPED, 75);
 }
 

@@ -34,7 +34,7 @@ static void a_stopped_and_saved_training_can_resume(void **state)
     play_probe(p, a, .act = save_each_boundary);
     play_open_probes(p, 1);
     play_train(p);
-    hs_session_request_stop(p->session);
+    hs_session_interrupt(p->session);
     assert_int_equal(code_of(p), 75);
     assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
     assert_true(p->outcome.interrupted);
@@ -47,7 +47,7 @@ static void a_stop_without_any_checkpoint_exits_with_0(void **state)
     play *p = *state;
     play_open_probes(p, 1);
     play_train(p);
-    hs_session_request_stop(p->session);
+    hs_session_interrupt(p->session);
     assert_int_equal(code_of(p), 0);
     assert_true(p->outcome.interrupted);
 }
@@ -76,9 +76,9 @@ static void the_programs_done_counts_more_than_an_interruption(void **state)
         play_open_probes(p, 1);
         play_train(p);
         if (first)
-            hs_session_request_stop(p->session);
+            hs_session_interrupt(p->session);
         hs_session_request_done(p->session);
-        hs_session_request_stop(p->session);
+        hs_session_interrupt(p->session);
         assert_int_equal(code_of(p), 0);
     }
     play_probe(p, a, .act = interrupt_in_after_run);
@@ -114,7 +114,7 @@ static void steps_of_others_after_the_last_save_are_not_its_own(void **state)
     play_probe(p, a, .act = save_before_others_go_on, .user = p->script);
     play_open_probes(p, 1);
     play_train(p);
-    hs_session_request_stop(p->session);
+    hs_session_interrupt(p->session);
     assert_int_equal(code_of(p), 75);
     assert_int_equal(p->outcome.step, 1);
 }
@@ -133,7 +133,7 @@ static void a_stop_with_an_unsaved_last_step_is_a_failure(void **state)
     play_probe(p, a, .act = save_at_the_creation);
     play_open_probes(p, 1);
     play_train(p);
-    hs_session_request_stop(p->session);
+    hs_session_interrupt(p->session);
     assert_int_equal(code_of(p), 1);
     assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
 }
@@ -144,7 +144,7 @@ static void a_hook_that_is_done_counts_more_than_a_request(void **state)
     play *p = *state;
     play_probe(p, a, .stops_at = 1, .act = save_each_boundary);
     play_open_probes(p, 1);
-    hs_session_request_stop(p->session);
+    hs_session_interrupt(p->session);
     play_train(p);
     assert_int_equal(code_of(p), 0);
     assert_false(p->outcome.interrupted);
@@ -195,7 +195,7 @@ static void the_outcome_can_be_queried_before_the_close(void **state)
     play_train(p);
     assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_CLOSED);
     assert_int_equal(hs_session_outcome(p->session).step, 1);
-    hs_session_request_stop(p->session);
+    hs_session_interrupt(p->session);
     assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_STOPPED);
     assert_true(hs_session_outcome(p->session).interrupted);
     hs_session_fail(p->session, test_error(HS_INTERNAL, "mine"));
@@ -231,7 +231,7 @@ static void polling_is_should_stop_for_any_thread(void **state)
     play *p = *state;
     play_open_probes(p, 1);
     assert_false(hs_session_poll(p->session));
-    hs_raw_session_request_stop(hs_session_raw(p->session));
+    hs_raw_session_interrupt(hs_session_raw(p->session));
     assert_true(hs_session_poll(p->session));
     assert_true(hs_session_poll(NULL));
 }
@@ -296,7 +296,7 @@ static void *ask_to_stop(void *user)
     if (o->fails)
         hs_coordinator_request_stop(hs_session_coordinator(o->session), &(hs_error){.code = HS_INTERNAL});
     else
-        hs_session_request_stop(o->session);
+        hs_session_interrupt(o->session);
     return NULL;
 }
 

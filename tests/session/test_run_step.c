@@ -150,7 +150,7 @@ static void a_hooks_stop_ends_the_step_after_its_run(void **state)
 static hs_code stop_from_outside(probe *p, const probe_call *call)
 {
     if (call->point == PROBE_AFTER)
-        hs_session_request_stop(((play *)p->user)->session);
+        hs_session_interrupt(((play *)p->user)->session);
     return HS_OK;
 }
 
@@ -172,7 +172,7 @@ static void a_step_that_stops_because_of_a_stop_from_outside_is_interrupted(void
     play *p = *state;
     steps s = {.stop = true};
     play_open_probes(p, 1);
-    hs_session_request_stop(p->session);
+    hs_session_interrupt(p->session);
     assert_int_equal(run_step(p, &s), HS_STOP);
     assert_true(play_close(p)->interrupted);
 }

@@ -206,7 +206,7 @@ static void a_request_and_where_to_continue(void **state)
     play_probe(p, a, .act = save_each_boundary);
     play_open_probes(p, 1);
     play_train(p);
-    hs_session_request_stop(p->session);
+    hs_session_interrupt(p->session);
     play_close(p);
     assert_string_equal(p->t.log, "INFO: saved step 1; start again to continue\n");
 }

@@ -311,7 +311,7 @@ static void no_session_runs_nothing(void **state)
     assert_int_equal(hs_session_global_step(NULL, NULL), -1);
     assert_int_equal(hs_raw_session_run(NULL, NULL, NULL, NULL), HS_FAILED_PRECONDITION);
     assert_int_equal(hs_raw_session_global_step(NULL, NULL), -1);
-    hs_session_request_stop(NULL);
+    hs_session_interrupt(NULL);
     hs_session_fail(NULL, test_error(HS_INTERNAL, "x"));
 }
 

@@ -145,7 +145,7 @@ static void runs_after_a_stop_from_outside_are_still_made(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
-    hs_session_request_stop(p->session);
+    hs_session_interrupt(p->session);
     assert_true(hs_session_should_stop(p->session));
     assert_int_equal(play_train(p), 1);
     assert_int_equal(play_train(p), 2);
@@ -248,7 +248,7 @@ static hs_code pass_the_stop_on(probe *p, const probe_call *call)
     const play *all = p->user;
     if (call->point != PROBE_AFTER || p->calls[PROBE_AFTER] != 2)
         return HS_OK;
-    hs_session_request_stop(all->session);
+    hs_session_interrupt(all->session);
     return HS_STOP;
 }
 

@@ -81,7 +81,7 @@ static void ms_032_a_failed_opening_stops_the_threads_too(void **state)
 
 static void *stop_session(void *session)
 {
-    hs_session_request_stop(session);
+    hs_session_interrupt(session);
     return NULL;
 }
 
@@ -147,7 +147,7 @@ static hs_session *interrupted;
 static void on_signal(int signal_number)
 {
     (void)signal_number;
-    hs_session_request_stop(interrupted);
+    hs_session_interrupt(interrupted);
 }
 
 static void a_signal_handler_stops_the_loop(void **state)

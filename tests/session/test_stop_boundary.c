@@ -82,7 +82,7 @@ static void get_signal(own *o)
 
 static void interrupt(own *o)
 {
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
 }
 
 static void complete(own *o)
@@ -160,7 +160,7 @@ static void the_first_step_that_does_not_begin_saves(void **state)
     open_loops(o, (hs_hook){.ops = NULL});
     assert_int_equal(own_loop(o, 3), 3);
     loops(o)->epoch = 7; /* an evaluation, in which the signal comes, then the end of the epoch */
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     assert_false(hs_step_begin(o->session));
     loops(o)->epoch = 8;
     assert_false(hs_step_begin(o->session));
@@ -174,7 +174,7 @@ static void a_loop_that_only_polls_is_saved_when_it_is_closed(void **state)
     own *o = *state;
     open_loops(o, (hs_hook){.ops = NULL});
     assert_int_equal(own_loop(o, 3), 3);
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     assert_true(hs_session_should_stop(o->session));
     loops(o)->epoch = 8;
     restart(o);
@@ -198,7 +198,7 @@ static void stop_then_leave(own *o, const hs_error *failure)
     assert_int_equal(own_loop(o, 1), 1);
     if (failure)
         hs_session_fail(o->session, failure);
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     hs_step_begin(o->session);
 }
 
@@ -215,7 +215,7 @@ static void a_failure_after_the_stop_prevents_the_ends(void **state)
     own *o = *state;
     own_open_probes(o, NULL);
     own_calls(o);
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     assert_false(hs_step_begin(o->session));
     hs_session_fail(o->session, test_error(HS_INTERNAL, "no room for the model"));
     own_close(o);
@@ -255,7 +255,7 @@ static void runs_after_an_interrupt_are_saved_when_it_is_closed(void **state)
 {
     own *o = *state;
     open_loops(o, (hs_hook){.ops = NULL});
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     assert_ok(hs_session_run(o->session, "train", &o->err), &o->err);
     assert_true(own_saved(o, "weight") == 1);
     assert_ok(hs_session_run(o->session, "train", &o->err), &o->err);
@@ -285,7 +285,7 @@ static void the_values_of_the_last_run_stay(void **state)
     const hs_run_values *values;
     own_probe(o, a, .act = run_in_the_boundary);
     open_loops(o, probe_hook(&o->a));
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     assert_ok(hs_session_run_args(o->session, HS_RUN_ARGS(.names = HS_NAMES("train", "weight")), &values, &o->err),
               &o->err);
     assert_true(o->a.number == -1);
@@ -304,7 +304,7 @@ static hs_code make_two_runs(void *user, hs_step_context *step, hs_error *err)
     hs_code code = hs_step_context_run_with_hooks(step, &train, NULL, err);
     if (code)
         return code;
-    hs_session_request_stop(t->o->session);
+    hs_session_interrupt(t->o->session);
     if ((code = hs_step_context_run_with_hooks(step, &train, NULL, err)))
         return code;
     loops(t->o)->batch = 5;
@@ -340,7 +340,7 @@ static void a_failed_save_of_the_stop_is_not_repeated_when_it_is_closed(void **s
     own_calls(o);
     assert_true(hs_step_begin(o->session));
     own_compute(o);
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     o->t.fail_file_at = o->t.file_calls + 1;
     o->t.fail_file_on = true;
     o->t.fail_file_errno = ENOSPC;
@@ -446,7 +446,7 @@ static void the_boundary_of_the_stop_comes_once(void **state)
     own_probe(o, a, .act = note_boundary, .user = &seen);
     own_open_probes(o, NULL);
     assert_int_equal(own_loop(o, 1), 1);
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     for (int i = 0; i < 3; i++)
         assert_false(hs_step_begin(o->session));
     hs_session_request_done(o->session);
@@ -461,7 +461,7 @@ static void all_hooks_get_the_boundary_of_the_stop_whatever_fails(void **state)
     own_probe(o, a, .fails_in = PROBE_BOUNDARY, .fails_at = 2, .message = "no");
     own_open_probes(o, NULL);
     own_calls(o);
-    hs_session_request_stop(o->session);
+    hs_session_interrupt(o->session);
     assert_false(hs_step_begin(o->session));
     assert_string_equal(own_calls(o), "a.boundary b.boundary");
     own_close(o);

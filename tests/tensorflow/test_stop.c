@@ -29,7 +29,7 @@ static void *request_stop(void *user)
     while (sem_wait(&s->entered) != 0)
         continue;
     if (s->way == BY_REQUEST)
-        hs_session_request_stop(s->session);
+        hs_session_interrupt(s->session);
     else if (s->way == BY_SIGNAL)
         kill(getpid(), SIGTERM);
     else if (s->way == BY_COORDINATOR)
@@ -187,7 +187,7 @@ static void a_full_queue_ends_the_run(void **state)
     hs_session *session = open_session(backend, NULL, &s);
     assert_ok(give(session, 1, &err), &err);
     assert_ok(give(session, 1, &err), &err);
-    hs_session_request_stop(session);
+    hs_session_interrupt(session);
     assert_fails(give(session, 1, &err), HS_STOP, &err, "waited for a queue");
     hs_session_close(session, &err);
     end(&s);
@@ -222,7 +222,7 @@ static void a_stop_does_not_end_a_run_that_does_not_wait(void **state)
     hs_session *session = hs_session_open(backend, NULL, &err);
     assert_ok(err.code, &err);
     assert_ok(give(session, 1, &err), &err);
-    hs_session_request_stop(session);
+    hs_session_interrupt(session);
     assert_ok(hs_session_run(session, "train_op", &err), &err);
     hs_outcome outcome = hs_session_close(session, &err);
     assert_int_equal(outcome.reason, HS_REASON_STOPPED);

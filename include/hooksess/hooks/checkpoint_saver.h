@@ -61,7 +61,7 @@ typedef struct hs_saver_listener {
 
 /* What happens if the file system or memory fails during a save. The existing checkpoints stay, files of the failed save
  * are removed, and the log gets a warning. At a stop and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE
- * retries without a limit. After a signal or hs_session_request_stop, RETRY and PAUSE also fail while there is still time
+ * retries without a limit. After a signal or hs_session_interrupt, RETRY and PAUSE also fail while there is still time
  * to close the session (hs_session_options.signal_grace_secs), and after a second signal. */
 typedef enum hs_save_failure {
     HS_SAVE_FAILURE_SKIP = 0,  /* training continues; the next save is the next one of the schedule */

@@ -15,7 +15,7 @@ static hs_code read_batch(void *user, hs_op *op, hs_error *err)
     if (r->position == r->end && stopping) {
         while (begun_steps < 701) /* 300 were restored: step 1001 waits for a batch */
             usleep(1000);
-        hs_session_request_stop(stopped);
+        hs_session_interrupt(stopped);
         while (!loop_has_ended)
             usleep(1000);
     }

@@ -10,7 +10,7 @@ static void train_batch(int64_t of_epoch, int64_t number)
 {
     assert(of_epoch * 100 + number == steps);
     if (++steps == 250)
-        hs_session_request_stop(s);
+        hs_session_interrupt(s);
 }
 
 static hs_outcome run(void)
