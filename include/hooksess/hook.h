@@ -200,7 +200,7 @@ HS_API bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook
 
 /* The current run: actions. */
 
-/* Requests a stop after this run, because the training is complete: the exit code is 0. As hs_session_request_done. */
+/* Requests a stop after this run, because the training is complete: the exit code is 0. As hs_session_request_stop. */
 HS_API void hs_run_context_request_stop(hs_run_context *run);
 /* Requests a stop after this run, before the training is complete: the session is interrupted (hs_outcome.interrupted). If
  * another hook reports completion in the same run, completion wins. */
@@ -345,6 +345,7 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
 HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
 /* As the functions of the session. Any thread, any signal handler. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);
+HS_API void hs_raw_session_request_stop(hs_raw_session *session);
 HS_API void hs_raw_session_interrupt(hs_raw_session *session);
 /* Sets a metric: the result of an evaluation of the model at `step`, for hooks such as early stopping and savers with
  * keep_best. The latest value of a name counts. A restore clears all metrics. The name is copied. */

@@ -33,8 +33,8 @@
  *   hs_run_values_number        returns a fetched value as a number                               run.h
  *   hs_session_global_step      returns the global step                                           session.h
  *   hs_session_request_save     saves after this step; any thread or signal handler               session.h
- *   hs_session_interrupt        ends the loop after this step, to be continued; exit code 75      session.h
- *   hs_session_request_done     the same, because the training is done: exit code 0               session.h
+ *   hs_session_request_stop     ends the loop after this step: the training is done; exit code 0  session.h
+ *   hs_session_interrupt        the same, to be continued; exit code 75                           session.h
  *   hs_session_fail             reports an error of the program; then leave the loop              session.h
  *   hs_session_close            saves, closes everything and returns the outcome                  session.h
  *

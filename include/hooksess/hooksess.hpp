@@ -24,7 +24,7 @@
  * on. An exception of a lambda ends the run with HS_INTERNAL, or the code of the hs::error. If an exception unwinds the
  * stack past a session, the session fails and saves nothing more.
  *
- * Threads: one thread at a time per object. Any thread may call session::interrupt and session::request_done. */
+ * Threads: one thread at a time per object. Any thread may call session::interrupt and session::request_stop. */
 
 #include <hooksess/hooksess.h>
 
@@ -593,9 +593,9 @@ class session
     {
         hs_session_interrupt(c_);
     }
-    void request_done()
+    void request_stop()
     {
-        hs_session_request_done(c_);
+        hs_session_request_stop(c_);
     }
     /* Returns the error of the last run or of opening. */
     const hs_error &last_error() const

@@ -25,7 +25,7 @@
  * false. The child may open a session of its own.
  *
  * Threads: one thread at a time per object. Any thread and any signal handler may call hs_session_interrupt,
- * hs_session_request_done and hs_session_request_save. Any thread may call hs_session_poll. */
+ * hs_session_request_stop and hs_session_request_save. Any thread may call hs_session_poll. */
 
 HS_BEGIN_DECLS
 
@@ -194,7 +194,7 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * requested. You may ignore its result: the first error ends the loop, and hs_session_close reports it. Background saves
  * have finished copying when it returns, so the program may write to its memory again.
  *
- *   leave the loop      call hs_session_interrupt, or hs_session_request_done if the training is complete, and end the
+ *   leave the loop      call hs_session_interrupt, or hs_session_request_stop if the training is complete, and end the
  *                       step
  *   the step failed     call hs_session_fail, then `break` without hs_step_end, which could save the step
  *   in the step         hs_session_global_step returns the number of completed steps, 0 in the first step of a training.
@@ -273,13 +273,13 @@ HS_API void hs_session_interrupt(hs_session *session);
  * function before the first one:
  *
  *     if (is_good_enough(&model))
- *         hs_session_request_done(session);
+ *         hs_session_request_stop(session);
  *     while (hs_step_begin(session)) {
  *         ...
  *     }
  *
- * Hooks call hs_run_context_request_stop instead. Any thread, any signal handler. */
-HS_API void hs_session_request_done(hs_session *session);
+ * Any thread, any signal handler. */
+HS_API void hs_session_request_stop(hs_session *session);
 /* Requests a save, and the action of each trigger with on_request, after the current or the next run. Any thread, any
  * signal handler. */
 HS_API void hs_session_request_save(hs_session *session);

@@ -135,6 +135,12 @@ void hs_raw_session_request_save(hs_raw_session *raw)
         hs_session_request_save(hs__session_of(raw));
 }
 
+void hs_raw_session_request_stop(hs_raw_session *raw)
+{
+    if (raw)
+        hs_session_request_stop(hs__session_of(raw));
+}
+
 void hs_raw_session_interrupt(hs_raw_session *raw)
 {
     if (raw)

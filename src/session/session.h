@@ -93,7 +93,7 @@ typedef enum hs__stop {
     HS__STOP_INPUT_ENDED = 1 << 5,      /* the last run reached the end of the input; the next run clears it */
     HS__STOP_REQUESTED = 1 << 6,        /* by the program or a signal */
     HS__STOP_UNSAVED = 1 << 7,          /* a second signal: stop without a save */
-    HS__STOP_PROGRAM_DONE = 1 << 8,     /* hs_session_request_done */
+    HS__STOP_PROGRAM_DONE = 1 << 8,     /* hs_session_request_stop */
     HS__STOP_THREADS = 1 << 9,          /* the coordinator requests a stop; only in hs__stop_causes */
     HS__STOP_CLOSED = 1 << 10,          /* a rank of the group has closed its session */
 

@@ -49,7 +49,7 @@ void hs_session_interrupt(hs_session *session)
         hs__add_stops(session, HS__STOP_REQUESTED);
 }
 
-void hs_session_request_done(hs_session *session)
+void hs_session_request_stop(hs_session *session)
 {
     if (session)
         hs__add_stops(session, HS__STOP_PROGRAM_DONE | HS__STOP_REQUESTED);

@@ -177,7 +177,7 @@ void placeholders_are_fed()
     const hs_run_values *values;
     hs_error err;
     CHECK(hs_session_run_args(s.get(), &args, &values, &err) == HS_OK && hs_run_values_number(values, 0) == 4);
-    s.request_done();
+    s.request_stop();
     CHECK(s.should_stop());
     s.interrupt();
     CHECK(s.close().exit_code() == 0);

@@ -21,7 +21,7 @@ static void session_h(void **state)
     assert_refused(HS_FAILED_PRECONDITION, hs_step_context_run_with_hooks(NULL, NULL, NULL, err));
     assert_int_equal(hs_step_context_request_stop(NULL), HS_STOP);
     hs_session_interrupt(NULL);
-    hs_session_request_done(NULL);
+    hs_session_request_stop(NULL);
     hs_session_fail(NULL, NULL);
     assert_null(hs_session_raw(NULL));
     assert_null(hs_session_backend(NULL).ops);

@@ -142,7 +142,7 @@ static void a_loop_that_is_done_ends_after_the_step(void **state)
     own_open_probes(o, NULL);
     assert_true(hs_step_begin(o->session));
     own_compute(o);
-    hs_session_request_done(o->session);
+    hs_session_request_stop(o->session);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_false(hs_step_begin(o->session));
     assert_int_equal(own_close(o)->reason, HS_REASON_STOPPED);
@@ -155,7 +155,7 @@ static void a_step_that_is_discarded_is_not_done(void **state)
     own *o = *state;
     own_open_probes(o, NULL);
     assert_true(hs_step_begin(o->session));
-    hs_session_request_done(o->session);
+    hs_session_request_stop(o->session);
     own_close(o);
     assert_int_not_equal(o->outcome.interrupted, 0);
 }

@@ -58,7 +58,7 @@ static void the_program_may_declare_the_training_done(void **state)
     play_probe(p, a, .act = save_each_boundary);
     play_open_probes(p, 1);
     play_train(p);
-    hs_session_request_done(p->session);
+    hs_session_request_stop(p->session);
     assert_true(hs_session_should_stop(p->session));
     assert_int_equal(code_of(p), 0);
     assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
@@ -77,14 +77,14 @@ static void the_programs_done_counts_more_than_an_interruption(void **state)
         play_train(p);
         if (first)
             hs_session_interrupt(p->session);
-        hs_session_request_done(p->session);
+        hs_session_request_stop(p->session);
         hs_session_interrupt(p->session);
         assert_int_equal(code_of(p), 0);
     }
     play_probe(p, a, .act = interrupt_in_after_run);
     play_open_probes(p, 1);
     play_train(p);
-    hs_session_request_done(p->session);
+    hs_session_request_stop(p->session);
     assert_int_equal(code_of(p), 0);
 }
 
@@ -93,7 +93,7 @@ static void a_training_declared_done_at_first_makes_no_run(void **state)
     play *p = *state;
     play_probe(p, a, .act = save_each_boundary);
     play_open_probes(p, 1);
-    hs_session_request_done(p->session);
+    hs_session_request_stop(p->session);
     assert_true(hs_session_should_stop(p->session));
     assert_int_equal(code_of(p), 0);
     assert_int_equal(p->outcome.step, 0);
@@ -224,6 +224,21 @@ static void requests_are_counted(void **state)
     play_train(p);
     assert_int_equal(seen, 2);
     hs_session_request_save(NULL);
+}
+
+static void raw_sessions_have_the_same_requests(void **state)
+{
+    play *p = *state;
+    for (int interrupts = 0; interrupts < 2; interrupts++) {
+        play_open_probes(p, 1);
+        (interrupts ? hs_raw_session_interrupt : hs_raw_session_request_stop)(hs_session_raw(p->session));
+        assert_true(hs_session_should_stop(p->session));
+        hs_outcome outcome = hs_session_close(p->session, NULL);
+        p->session = NULL;
+        assert_int_equal(outcome.interrupted, interrupts);
+    }
+    hs_raw_session_request_stop(NULL);
+    hs_raw_session_interrupt(NULL);
 }
 
 static void polling_is_should_stop_for_any_thread(void **state)
@@ -453,6 +468,7 @@ int main(void)
         play_test(a_stop_of_a_step_function_is_not_an_interruption),
         play_test(the_outcome_can_be_queried_before_the_close),
         play_test(requests_are_counted),
+        play_test(raw_sessions_have_the_same_requests),
         play_test(polling_is_should_stop_for_any_thread),
         play_test(the_seconds_of_a_save_are_known_once_set),
         play_test(other_threads_see_its_phase),

@@ -182,7 +182,7 @@ static const char *log_of_signal(play *p, int number, hs_code (*act)(probe *p, c
     play_train(p);
     raise(number);
     if (done)
-        hs_session_request_done(p->session);
+        hs_session_request_stop(p->session);
     play_close(p);
     return p->t.log;
 }

@@ -87,7 +87,7 @@ static void interrupt(own *o)
 
 static void complete(own *o)
 {
-    hs_session_request_done(o->session);
+    hs_session_request_stop(o->session);
 }
 
 static void end_input(own *o)
@@ -449,7 +449,7 @@ static void the_boundary_of_the_stop_comes_once(void **state)
     hs_session_interrupt(o->session);
     for (int i = 0; i < 3; i++)
         assert_false(hs_step_begin(o->session));
-    hs_session_request_done(o->session);
+    hs_session_request_stop(o->session);
     assert_false(hs_step_begin(o->session));
     own_close(o);
     assert_int_equal(seen, HS_BOUNDARY_CREATED * 100 + HS_BOUNDARY_STOP * 10 + HS_BOUNDARY_END);

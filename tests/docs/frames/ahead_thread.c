@@ -25,7 +25,7 @@ int main(void)
         while (calls < 3)
             ;
         assert(hs_coordinator_live_threads(hs_session_coordinator(s), names, sizeof names) == 1);
-        hs_session_request_done(s);
+        hs_session_request_stop(s);
         hs_step_end(s);
     }
     hs_outcome outcome = hs_session_close(s, NULL);
