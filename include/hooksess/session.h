@@ -188,7 +188,8 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  *     }
  *
  * hs_step_begin calls before_run of each hook, with kind HS_RUN_TRAIN. It returns false when the loop must end: a stop was
- * requested, the input has ended, or a hook failed. A stop between two steps is saved by this call.
+ * requested, the input has ended, or a hook failed. A stop between two steps is saved by this call, with what the program
+ * has changed since the last step.
  *
  * hs_step_end adds 1 to the global step, fetches the tensors that hooks requested, and calls after_run, then boundary if
  * requested. You may ignore its result: the first error ends the loop, and hs_session_close reports it. Background saves
@@ -330,7 +331,8 @@ HS_API int32_t hs_session_rank_count(const hs_session *session);
 HS_API int64_t hs_session_recoveries(const hs_session *session);
 
 /* The time that a hook has used, estimated: `boundary` is timed in each call, other callbacks in the first 61 runs and then
- * in one run of 61. When the session is closed, the log names hooks that used over 1 s and over 5 % of its time. Frozen. */
+ * in one run of 61, of which the longest call counts once. When the session is closed, the log names hooks that used over 1
+ * s and over 5 % of its time. Frozen. */
 typedef struct hs_hook_cost {
     const char *name;     /* the hook's */
     const char *slowest;  /* the callback of the longest call. "": none was timed */

@@ -555,7 +555,7 @@ static hs_code save_all(save *s, hs_error *err)
     }
     if (code || (code = hs__saver_set_last(s->directory, s->files.prefix, err)))
         return code;
-    s->directory->last_bytes = s->needed;
+    s->directory->last_bytes = s->request->bytes;
     if (options->no_state_file || (code = abandon_branch(s, err)))
         return code;
     return make_newest(s, err);

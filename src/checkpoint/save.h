@@ -15,6 +15,7 @@ typedef struct hs__save_request {
     uint64_t opened;         /* of the session, as in hs__saver_directory */
     int64_t restores;
     const void *session; /* its address */
+    uint64_t bytes;      /* of its variables and states */
 } hs__save_request;
 
 /* One save, by the protocol in saver.h. */

@@ -150,6 +150,7 @@ static hs_code save(hs__save_request *request, hs_raw_session *session, bool rep
     request->branch_step = find_branch_step(request->directory, session, hs__path_base(request->prefix), request->step);
     if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err))) {
         hs__save_list_log_unallocated(&list);
+        request->bytes = list.bytes;
         code = background ? hs__background_save(request, &list, replaces, err) : hs__save_session(request, &list, err);
     }
     hs__save_list_free(&list);

@@ -54,6 +54,7 @@ void hs__timed_callback(struct hs_session *session, const hs__hook *hook, const 
     if (duration_ns > hook->cold->cost.largest_ns || !hook->cold->cost.slowest) {
         const hs_run_context *run = &session->context;
         hook->cold->cost.largest_ns = duration_ns;
+        hook->cold->cost.largest_calls = calls;
         hook->cold->cost.slowest = callback;
         hook->cold->cost.largest_step = run->has_step[1] ? run->step[1] : run->has_step[0] ? run->step[0] : -1;
     }
@@ -75,11 +76,13 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
     if (!session || !cost || index >= session->n_hooks)
         return false;
     const hs__hook *hook = &session->hooks[index];
+    /* The longest call counts once: it may have waited for a processor. */
+    int64_t excess_ns = hook->cold->cost.largest_ns * (hook->cold->cost.largest_calls - 1);
     *cost = (hs_hook_cost){
         .name = hook->cold->ops.name,
         .slowest = hook->cold->cost.slowest ? hook->cold->cost.slowest : "",
         .runs = count_runs(session, hook),
-        .total_ns = hook->cold->cost.total_ns,
+        .total_ns = hook->cold->cost.total_ns - excess_ns,
         .largest_ns = hook->cold->cost.largest_ns,
         .largest_step = hook->cold->cost.slowest ? hook->cold->cost.largest_step : -1,
     };

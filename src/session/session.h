@@ -46,8 +46,8 @@ typedef struct hs__hook_cold {
     hs_run_args args; /* copy of args of another size (compiled against other headers) */
     bool begun;
     struct {
-        int64_t total_ns; /* estimated */
-        int64_t largest_ns, largest_step;
+        int64_t total_ns;                                /* estimated */
+        int64_t largest_ns, largest_calls, largest_step; /* largest_calls: for which the longest one was counted */
         const char *slowest;
     } cost;
     bool best_effort, state_varies, per_rank, any_rank_count;

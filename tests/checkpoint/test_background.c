@@ -111,11 +111,13 @@ static void a_background_save_writes_the_same_file_as_a_foreground_save(void **s
     size_t n[2];
     char *data[2], *index[2];
     save_at(f, 3);
+    const int64_t bytes = hs_saver_last_bytes(f->saver);
     data[0] = test_read_file(file_of(f, 3, DATA), &n[0]);
     index[0] = test_read_file(file_of(f, 3, "index"), NULL);
     assert_ok(hs_checkpoint_remove(NULL, file_of(f, 3, NULL), &f->err), &f->err);
     assert_ok(save_behind(f, 3, HS_BUSY_WAIT), &f->err);
     assert_finished(f, 3);
+    assert_int_equal(hs_saver_last_bytes(f->saver), bytes); /* of variables and states, without the graph */
     data[1] = test_read_file(file_of(f, 3, DATA), &n[1]);
     index[1] = test_read_file(file_of(f, 3, "index"), NULL);
     assert_int_equal(n[0], n[1]);
