@@ -230,7 +230,7 @@ typedef enum hs_restore_event {
     HS_RESTORE_EVENT_MISSING = 2,    /* the checkpoint has no tensor `name` */
     HS_RESTORE_EVENT_MISMATCHED = 3, /* the tensor `name` has another dtype or shape; `detail` has both */
     HS_RESTORE_EVENT_EXTRA = 4,      /* no variable uses the tensor `name` */
-    /* The checkpoint `name` is damaged (`detail`), and an older one is tried. Not by hs_saver_restore */
+    /* The checkpoint `name` is damaged (`detail`). hs_saver_restore fails; a restore of the newest tries an older one */
     HS_RESTORE_EVENT_REJECTED = 5,
     HS_RESTORE_EVENT_WITHOUT_MEMORY = 6 /* the variable `name` had no memory when it was saved (hs_graph_variable_at) */
 } hs_restore_event;
