@@ -285,9 +285,9 @@ static hs_code plan_make(hs__plan *plan, const hs_env *env, const hs__selection 
     return code;
 }
 
-/* Sets states->unused to the number of tensors that no variable of the program uses, with the names of the first few. The
- * variables may be those of another saver. */
-static hs_code find_unused(const hs__plan *plan, hs__stored_states *states, const hs_raw_session *session,
+/* Sets states->unused to the names of the first tensors that no variable of the program uses, and the number of others. The
+ * variables may be those of another saver. Also completes plan->used. */
+static hs_code find_unused(hs__plan *plan, hs__stored_states *states, const hs_raw_session *session,
                            const hs__archive *archive, hs_error *err)
 {
     enum { NAMED = 5 };
@@ -590,8 +590,8 @@ static hs_code restore_from(restoring *r, bool *in_files, hs_error *err)
         return code;
     *in_files = false;
     r->states.any_identity = r->options->any_identity;
-    if ((r->bundle && ((code = hs__states_check(&r->states, r->session, err)) ||
-                       (code = find_unused(&r->plan, &r->states, r->session, r->archive, err)))) ||
+    if ((r->bundle && (code = hs__states_check(&r->states, r->session, err))) ||
+        (code = find_unused(&r->plan, &r->states, r->session, r->archive, err)) ||
         (code = plan_prepare(&r->plan, r->session, err)))
         return code;
     return change_model(r, err);
@@ -604,6 +604,9 @@ hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *se
     restoring r = {
         .selection = selection, .session = session, .archive = archive, .options = options, .plan = {.env = &session->env}};
     hs_code code = restore_from(&r, &in_files, err);
+    if (!code && r.states.unused)
+        hs_log(&session->env, HS_LOG_INFO, "'%s' has tensors that no variable of the program uses (%s)", archive->path,
+               r.states.unused);
     free_restoring(&r);
     return code;
 }
