@@ -337,7 +337,8 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
     if (!begins_with_brace(text))
         return hs_error_set(err, HS_DATA_LOSS, "%s: not a safetensors file: the header does not begin with '{'", path);
     if (!hs__json_check(text.data, text.size, &root, &fault))
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the header is not JSON: %s (byte %zu)", path, fault.what, fault.at);
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the header cannot be read as JSON: %s (byte %zu)", path, fault.what,
+                            fault.at);
     hs__buffer_init(&p.text, header->env);
     hs_code code = parse_entries(&p, root, err);
     hs__buffer_free(&p.text);
