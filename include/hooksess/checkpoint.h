@@ -223,7 +223,7 @@ typedef enum hs_restore_event {
     HS_RESTORE_EVENT_MISSING = 2,    /* the checkpoint has no tensor `name` */
     HS_RESTORE_EVENT_MISMATCHED = 3, /* the tensor `name` has another dtype or shape; `detail` has both */
     HS_RESTORE_EVENT_EXTRA = 4,      /* no variable uses the tensor `name` */
-    /* The checkpoint `name` is damaged (`detail`), and an older one is tried. Not by hs_saver_restore */
+    /* The checkpoint `name` is damaged (`detail`). hs_saver_restore fails; a restore of the newest tries an older one */
     HS_RESTORE_EVENT_REJECTED = 5,
     HS_RESTORE_EVENT_WITHOUT_MEMORY = 6 /* the variable `name` had no memory when it was saved (hs_graph_variable_at) */
 } hs_restore_event;
@@ -334,8 +334,8 @@ HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
  * In a checkpoint it returns HS_UNIMPLEMENTED. */
 HS_API bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, const char **name, hs_tensor *info);
 /* Returns the name of a tensor's dtype: that of hs_dtype_name, or for an unknown dtype the file's, such as "F8_E4M3" in a
- * safetensors file, or TensorFlow's number, such as "25", in a checkpoint. Valid as long as the reader. NULL: no such
- * tensor. */
+ * safetensors file, or TensorFlow's number, such as "25", in a checkpoint. If the file gives an unknown dtype a name of
+ * hs_dtype_name, the name is in quotes: "'float'". Valid as long as the reader. NULL: no such tensor. */
 HS_API const char *hs_checkpoint_dtype_name(const hs_checkpoint_reader *reader, const char *name);
 /* The same by name. HS_NOT_FOUND. */
 HS_API hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name, hs_tensor *info, hs_error *err);

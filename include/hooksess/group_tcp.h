@@ -29,9 +29,12 @@
  * A host may have several addresses, of IPv6 and IPv4: rank 0 listens on all, and the others connect to the first one that
  * answers. Apart from `address`, ranks send each other numeric addresses, so that no name need resolve.
  *
- * No rank starts before all are connected. If the group cannot start, all ranks that have found rank 0 return the same
- * error, which names the missing rank or the port in use. Rank 0 reports a port in use on the next port, or on any one with
- * rendezvous_dir, until all have received it, at most connect_secs.
+ * No rank starts before all are connected. If the group cannot start, all ranks that rank 0 has accepted return its error,
+ * which names the missing rank or the port in use. A rank that rank 0 refuses retries for connect_secs, and returns why.
+ *
+ * A port in use: with rendezvous_dir, rank 0 reports this on any other port; with `address` alone, on the next one, until
+ * all have received it, at most connect_secs. If the next port cannot be reached or is in use, too, the other ranks end
+ * after connect_secs without this reason.
  *
  * Failures: a thread of each rank, the detector, exchanges heartbeats with the neighbors in the tree. A rank has failed if
  * its connection ends, if it reports an exit with an error, or if it sends no heartbeat for detector_secs. All ranks
@@ -66,8 +69,8 @@ typedef struct hs_group_tcp_options {
     int32_t rank_count; /* (required) number of processes. 1: no connections, and the options for them are not used */
     /* "host:port" or "[host]:port", of rank 0. Rank 0 binds to this host's interface; or to all interfaces if the host
      * is not an address of its machine, or is a name of the loopback interface other than "localhost". With rendezvous_dir
-     * or exchange: the interface and, unless it is 0, the port of rank 0; the other ranks ignore it. NULL, only there: all
-     * interfaces */
+     * or exchange: the interface and the port of rank 0; the other ranks ignore it. Only there, the port may be 0: any; and
+     * the address NULL: all interfaces */
     const char *address;
     /* A directory that all ranks share, normally the checkpoint directory. Rank 0 creates its last level. Rank 0 writes the
      * file ".hooksess-rendezvous" with mode 0600, and removes it when all ranks are connected. The others wait for this
@@ -78,8 +81,10 @@ typedef struct hs_group_tcp_options {
      * code than HS_OK, that fails with this error */
     hs_code (*exchange)(void *user, void *data, size_t bytes, hs_error *err);
     void *exchange_user;
-    const char *job;        /* with `address` alone: a name that only this job has, at most 63 bytes. NULL: "" */
-    double connect_secs;    /* on rank 0: limit until all ranks are connected. On others: until rank 0 answers. 0: 60 */
+    const char *job; /* with `address` alone: a name that only this job has, at most 63 bytes. NULL: "" */
+    /* On rank 0: limit until all ranks are connected. On others: until rank 0 answers; from then on, rank 0 ends the wait,
+     * or after 1.25 times this limit the rank itself. 0: 60 */
+    double connect_secs;
     double collective_secs; /* limit of one collective call. 0: 600. HS_NEVER: none */
     double detector_secs;   /* a rank that sends no heartbeat for this time has failed. 0: 10 */
     /* Time from a failure until the process is ended, see above; on other ranks than 0, one second more. 0: 10. HS_NEVER:
@@ -111,8 +116,9 @@ HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_er
  *
  * If none is set, the group has one rank. rank and rank_count of the options must be 0. If neither address, rendezvous_dir
  * nor exchange is set, the host is MASTER_ADDR, and the port is MASTER_PORT + 1, because torch's store listens on
- * MASTER_PORT. No other function of this header reads the environment. HS_INVALID_ARGUMENT: also if a variable is not a
- * number, or a needed one is missing. If `err` is NULL, the error is logged. */
+ * MASTER_PORT. MASTER_PORT + 2 reports that this port is in use: no other job may use the three. No other function of this
+ * header reads the environment. HS_INVALID_ARGUMENT: also if a variable is not a number, or a needed one is missing. If
+ * `err` is NULL, the error is logged. */
 HS_API hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *options, hs_error *err);
 
 /* Returns the group for the options of a session. Valid until the object is freed. Never NULL: if the object is NULL,

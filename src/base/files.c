@@ -30,6 +30,14 @@ bool hs__is_damage(const hs_error *error)
            (!error->os_error && (code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT || code == HS_UNIMPLEMENTED));
 }
 
+bool hs__is_damage_for_all(bool damaged, hs_error *error)
+{
+    if (!damaged || error->code != HS_NOT_FOUND)
+        return damaged;
+    hs_error_prefix(error, "all ranks must share the directory of the checkpoints");
+    return false;
+}
+
 hs_code hs__file_open(hs__file *file, const hs_env *env, const char *path, int mode, hs_error *err)
 {
     file->env = env;

@@ -17,6 +17,9 @@ hs_code hs__file_result(hs_code code, const char *what, hs_error *err);
 /* True if the error of reading files says that they are damaged: a file does not exist, or has wrong or unknown content. A
  * failure of the system (os_error) is never damage, because the file may be intact. */
 bool hs__is_damage(const hs_error *error);
+/* On a rank that restores what rank 0 has restored: true if another checkpoint is to be tried. `damaged`: the restore found
+ * damage. A file that is missing here is not damage, because rank 0 has just read it; `error` gets the remedy. */
+bool hs__is_damage_for_all(bool damaged, hs_error *error);
 
 /* An open file. Write, sync and close may each fail. */
 typedef struct hs__file {

@@ -78,7 +78,7 @@ static bool scan_escape(scanner *s)
         return fail(s, "invalid escape");
     int unit = hex4(s->at + 1, s->end);
     if (unit <= 0)
-        return fail(s, unit < 0 ? "invalid escape" : "a zero byte in a string");
+        return fail(s, unit < 0 ? "invalid escape" : "\\u0000 in a string, which is not supported");
     s->at += 5;
     if (is_high_surrogate(unit) && s->end - s->at >= 6 && s->at[0] == '\\' && s->at[1] == 'u' &&
         is_low_surrogate(hex4(s->at + 2, s->end)))

@@ -106,16 +106,26 @@ void hs__json_put_null(hs__json_writer *out, const char *name)
     hs__json_put_json(out, name, "null", strlen("null"));
 }
 
-/* The length of the text before the first byte that must be escaped. */
+/* The length of the text before the first character that must be escaped. */
 static size_t plain_length(const char *text, size_t bytes)
 {
     size_t plain = 0, n = 1;
     while (plain < bytes && n) {
-        unsigned char c = (unsigned char)text[plain];
-        n = c < ' ' || c == 0x7f || c == '"' || c == '\\' ? 0 : hs__utf8_length(text + plain, bytes - plain);
+        const char *at = text + plain;
+        n = *at == '"' || *at == '\\' ? 0 : hs__utf8_length(at, bytes - plain);
+        n = n && hs__is_control(at, n) ? 0 : n;
         plain += n;
     }
     return plain;
+}
+
+/* The number of a character of at most three bytes. */
+static unsigned number_of(const char *text, size_t length)
+{
+    unsigned number = (unsigned char)text[0] & (length == 1 ? 0x7f : length == 2 ? 0x1f : 0x0f);
+    for (size_t i = 1; i < length; i++)
+        number = number << 6 | ((unsigned char)text[i] & 0x3f);
+    return number;
 }
 
 void hs__json_quote(hs__json_put *to_sink, void *to, const char *text)
@@ -123,19 +133,19 @@ void hs__json_quote(hs__json_put *to_sink, void *to, const char *text)
     static const char characters[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
     char escape[HS__JSON_ESCAPED + 1];
     to_sink(to, "\"", 1);
-    for (size_t left = strlen(text); left; text++, left--) {
-        size_t plain = plain_length(text, left);
-        to_sink(to, text, plain);
-        text += plain;
-        left -= plain;
-        if (!left)
-            break;
-        unsigned char c = (unsigned char)*text;
-        const char *named = strchr(characters, c);
-        if (named)
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        const char *named;
+        if ((n = plain_length(text, left)) > 0) {
+            to_sink(to, text, n);
+        } else if ((named = strchr(characters, *text))) {
+            n = 1;
             to_sink(to, (const char[]){'\\', names[named - characters]}, 2);
-        else
-            to_sink(to, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", c < 0x80 ? (unsigned)c : 0xfffdU));
+        } else {
+            const size_t length = hs__utf8_length(text, left);
+            n = length ? length : 1;
+            to_sink(to, escape,
+                    (size_t)snprintf(escape, sizeof escape, "\\u%04x", length ? number_of(text, length) : 0xfffdU));
+        }
     }
     to_sink(to, "\"", 1);
 }

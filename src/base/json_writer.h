@@ -42,7 +42,8 @@ void hs__json_put_null(hs__json_writer *out, const char *name);
 /* A value that is JSON already. */
 void hs__json_put_json(hs__json_writer *out, const char *name, const char *json, size_t bytes);
 
-/* Writes `text` as a JSON string, with its quotes: one byte takes at most HS__JSON_ESCAPED bytes. */
+/* Writes `text` as a JSON string, with its quotes and without control characters: one byte takes at most HS__JSON_ESCAPED
+ * bytes. */
 enum { HS__JSON_ESCAPED = 6 };
 void hs__json_quote(hs__json_put *put, void *to, const char *text);
 

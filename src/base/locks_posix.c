@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -176,9 +177,14 @@ static void share_with_directory(int descriptor, const char *path)
 
 static int open_or_create(const char *path)
 {
+    enum { ATTEMPTS = 20, PAUSE_MS = 5 };
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    for (;;) {
+    for (int attempt = 1;;) {
         int descriptor = open(path, flags);
+        if (descriptor < 0 && errno == EACCES && attempt++ < ATTEMPTS) { /* another user may be about to share a new file */
+            poll(NULL, 0, PAUSE_MS);
+            continue;
+        }
         if (descriptor >= 0 || (errno != ENOENT && errno != EINTR))
             return descriptor;
         if (errno == ENOENT && (descriptor = open(path, flags | O_CREAT | O_EXCL, 0666)) >= 0) {

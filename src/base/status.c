@@ -186,7 +186,8 @@ void hs_error_clear(hs_error *err)
 
 hs_code hs__no_memory(hs_error *err, size_t bytes, const char *what)
 {
-    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %s (%zu bytes)", what, bytes);
+    return bytes ? hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %s (%zu bytes)", what, bytes)
+                 : hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %s", what);
 }
 
 hs_code hs__error_copy(hs_error *to, const hs_error *from)

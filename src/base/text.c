@@ -24,8 +24,7 @@ bool hs__is_utf8(const char *text, size_t bytes)
     return true;
 }
 
-/* U+0000 to U+001F, U+007F to U+009F, and the separators of lines and paragraphs, U+2028 and U+2029. */
-static bool is_control(const char *text, size_t length)
+bool hs__is_control(const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text;
     return at[0] < ' ' || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0) ||
@@ -40,7 +39,7 @@ size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut)
         char escaped[8];
         const char *shown = text;
         size_t length = n = hs__utf8_length(text, left);
-        if (!n || is_control(text, n)) {
+        if (!n || hs__is_control(text, n)) {
             n = 1;
             length = (size_t)snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned char)*text);
             shown = escaped;

@@ -12,6 +12,10 @@
 
 bool hs__is_utf8(const char *text, size_t bytes);
 
+/* True if a UTF-8 character of `length` bytes is U+0000 to U+001F, U+007F to U+009F, or a separator of lines or paragraphs,
+ * U+2028 and U+2029. */
+bool hs__is_control(const char *text, size_t length);
+
 /* Copies text as one line without control characters. Control characters and bytes that are not UTF-8 become \xNN. The line
  * ends in "..." if it does not fit in `room` bytes or if `is_cut` (the text is truncated already). Returns the length of
  * the whole line. `to` does not overlap `text`, and `room` is at least 4. */

@@ -279,9 +279,9 @@ static hs_code plan_make(hs__plan *plan, const hs_env *env, const hs__selection 
     return code;
 }
 
-/* Sets states->unused to the number of tensors that no variable of the program uses, with the names of the first few. The
- * variables may be those of another saver. */
-static hs_code find_unused(const hs__plan *plan, hs__stored_states *states, const hs_raw_session *session,
+/* Sets states->unused to the names of the first tensors that no variable of the program uses, and the number of others. The
+ * variables may be those of another saver. Also completes plan->used. */
+static hs_code find_unused(hs__plan *plan, hs__stored_states *states, const hs_raw_session *session,
                            const hs__archive *archive, hs_error *err)
 {
     enum { NAMED = 5 };
@@ -559,32 +559,36 @@ static hs_code change_model(restoring *r, hs_error *err)
     return code ? hs__error_copy(err, &error) : HS_OK;
 }
 
-/* *fault depends on the stage that failed. */
-static hs_code restore_from(restoring *r, hs__restore_fault *fault, hs_error *err)
+/* *in_files: the stage that failed reads the files, and does not depend on the model. */
+static hs_code restore_from(restoring *r, bool *in_files, hs_error *err)
 {
-    *fault = HS__FAULT_OF_THE_MODEL;
+    *in_files = false;
     hs_code code = make_plan(r, err);
     if (code)
         return code;
-    *fault = HS__FAULT_OF_THE_FILES;
+    *in_files = true;
     if ((r->bundle && (code = hs__states_locate(r->session, r->bundle, &r->plan.state_bytes, err))) ||
         (code = read_values(r, err)) || (r->bundle && (code = hs__states_read(&r->states, r->session, r->bundle, err))))
         return code;
-    *fault = HS__FAULT_OF_THE_MODEL;
+    *in_files = false;
     r->states.any_identity = r->options->any_identity;
-    if ((r->bundle && ((code = hs__states_check(&r->states, r->session, err)) ||
-                       (code = find_unused(&r->plan, &r->states, r->session, r->archive, err)))) ||
+    if ((r->bundle && (code = hs__states_check(&r->states, r->session, err))) ||
+        (code = find_unused(&r->plan, &r->states, r->session, r->archive, err)) ||
         (code = plan_prepare(&r->plan, r->session, err)))
         return code;
     return change_model(r, err);
 }
 
 hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *session, const hs__archive *archive,
-                              const hs_restore_options *options, hs__restore_fault *fault, hs_error *err)
+                              const hs_restore_options *options, hs_error *err)
 {
+    bool in_files;
     restoring r = {
         .selection = selection, .session = session, .archive = archive, .options = options, .plan = {.env = &session->env}};
-    hs_code code = restore_from(&r, fault, err);
+    hs_code code = restore_from(&r, &in_files, err);
+    if (!code && r.states.unused)
+        hs_log(&session->env, HS_LOG_INFO, "'%s' has tensors that no variable of the program uses (%s)", archive->path,
+               r.states.unused);
     free_restoring(&r);
     return code;
 }
@@ -636,17 +640,17 @@ static bool restores_by_graph(const hs_saver *saver, const hs_restore_options *o
     return saver->graph.restores && all;
 }
 
-hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
-                    hs__restore_fault *fault, hs_error *err)
+static hs_code restore_bundle(hs_saver *saver, hs_raw_session *session, const char *prefix,
+                              const hs_restore_options *options, bool *in_files, hs_error *err)
 {
     hs__bundle_reader reader;
     restore_record record = {NULL, NULL, NULL};
-    *fault = HS__FAULT_OF_THE_MODEL;
+    *in_files = false;
     hs__background_wait(saver);
     hs_code code;
     if ((code = hs__selection_check(&saver->selection, session, err)) || (code = hs__restore_check(options, session, err)))
         return code;
-    *fault = HS__FAULT_OF_THE_FILES;
+    *in_files = true;
     if ((code = hs__bundle_reader_open(&reader, &saver->env, prefix, err)))
         return code;
     hs__archive archive = hs__bundle_archive(&reader);
@@ -657,7 +661,7 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
                    .graph = restores_by_graph(saver, options) ? &saver->graph : NULL,
                    .options = options,
                    .plan = {.env = &saver->env}};
-    if (!(code = prepare_record(&record, saver, session, prefix, err)) && !(code = restore_from(&r, fault, err))) {
+    if (!(code = prepare_record(&record, saver, session, prefix, err)) && !(code = restore_from(&r, in_files, err))) {
         hs__stash_unclaimed(&r.states, session);
         record_restore(&record, saver, session);
     }
@@ -665,6 +669,19 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
     hs__free(&session->env, record.restored_from);
     free_restoring(&r);
     hs__bundle_reader_close(&reader);
+    return code;
+}
+
+hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
+                    bool *damaged, hs_error *err)
+{
+    bool in_files;
+    hs_error cause = {0};
+    hs_code code = restore_bundle(saver, session, prefix, options, &in_files, &cause);
+    *damaged = code && in_files && hs__is_damage(&cause);
+    if (*damaged)
+        hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, prefix, cause.message);
+    hs__error_copy(err, code ? &cause : NULL);
     return code;
 }
 
@@ -678,13 +695,9 @@ hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *p
                             !saver                ? "saver is NULL"
                             : !prefix || !*prefix ? "prefix is missing"
                                                   : "session is NULL");
-    hs__restore_fault fault;
+    bool damaged;
     hs_code code = HS_OK;
     if (given)
         code = hs__copy_restore_options(&options, &saver->env, given, err);
-    if (!code)
-        code = hs__restore(saver, session, prefix, &options, &fault, err);
-    if (!code)
-        hs_error_clear(err);
-    return code;
+    return code ? code : hs__restore(saver, session, prefix, &options, &damaged, err);
 }

@@ -5,10 +5,6 @@
 #include "checkpoint/archive.h"
 #include "checkpoint/saver.h"
 
-/* The cause of a failed restore: the files, so that another checkpoint may be restored instead; or the model, the options
- * or the machine. */
-typedef enum { HS__FAULT_OF_THE_FILES, HS__FAULT_OF_THE_MODEL } hs__restore_fault;
-
 /* hs_struct_take, and INVALID_ARGUMENT if `names` lists a variable twice. */
 hs_code hs__copy_restore_options(hs_restore_options *to, const hs_env *env, const hs_restore_options *given, hs_error *err);
 /* Calls options->report, if there is one. */
@@ -18,15 +14,17 @@ hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_sessio
 
 /* Restores the selected variables from an open archive. */
 hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *session, const hs__archive *archive,
-                              const hs_restore_options *options, hs__restore_fault *fault, hs_error *err);
-/* Restores variables and states from a checkpoint, and records that in the saver and the session. */
+                              const hs_restore_options *options, hs_error *err);
+/* Restores variables and states from a checkpoint, and records that in the saver and the session. *damaged: it failed
+ * because the files are damaged, so that another checkpoint may be restored instead; this is reported to `options`. The
+ * cause of another failure is the model, the options or the machine. */
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
-                    hs__restore_fault *fault, hs_error *err);
+                    bool *damaged, hs_error *err);
 
-/* Restores a checkpoint that this process has restored on the other ranks of its group. If it fails, *fault says why.
- * */
+/* Restores a checkpoint that this process has restored on the other ranks of its group. *damaged: it failed because one of
+ * them found damage. */
 typedef struct hs__acceptance {
-    hs_code (*accept)(void *user, const char *path, hs__restore_fault *fault, hs_error *err);
+    hs_code (*accept)(void *user, const char *path, bool *damaged, hs_error *err);
     void *user;
 } hs__acceptance;
 

@@ -133,18 +133,17 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
     *chosen = HS__NONE;
     for (size_t i = 0; i < all->n; i++) {
         hs_error cause = {0};
-        hs__restore_fault fault;
-        hs_code code = hs__restore(saver, session, all->items[i].path, options, &fault, &cause);
-        if (!code && others)
-            code = others->accept(others->user, all->items[i].path, &fault, &cause);
+        bool damaged;
+        hs_code code = hs__restore(saver, session, all->items[i].path, options, &damaged, &cause);
+        if (!code && others && (code = others->accept(others->user, all->items[i].path, &damaged, &cause)) && damaged)
+            hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, all->items[i].path, cause.message);
         if (!code) {
             *chosen = i;
             hs__raw_session_restored_newest(session);
             return HS_OK;
         }
-        if (fault == HS__FAULT_OF_THE_MODEL || !hs__is_damage(&cause))
+        if (!damaged)
             return hs__error_copy(err, &cause);
-        hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, all->items[i].path, cause.message);
         hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", all->items[i].path, cause.message);
         if (!first.code)
             first = cause;

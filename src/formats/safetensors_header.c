@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,7 +152,12 @@ static hs_code parse_dtype(parsing *p, hs__safetensors_entry *entry, hs__json_va
             *bits = dtypes[i].bits;
             return HS_OK;
         }
+    char quoted[32];
     const char *text = text_of(p, name, err);
+    if (text && hs__is_dtype_name(text)) { /* it is not that dtype */
+        snprintf(quoted, sizeof quoted, "'%s'", text);
+        text = quoted;
+    }
     return text ? hs__map_add(&p->header->dtypes, text, 0, &entry->dtype_name, err) : HS_RESOURCE_EXHAUSTED;
 }
 
@@ -331,7 +337,8 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
     if (!begins_with_brace(text))
         return hs_error_set(err, HS_DATA_LOSS, "%s: not a safetensors file: the header does not begin with '{'", path);
     if (!hs__json_check(text.data, text.size, &root, &fault))
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the header is not JSON: %s (byte %zu)", path, fault.what, fault.at);
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the header cannot be read as JSON: %s (byte %zu)", path, fault.what,
+                            fault.at);
     hs__buffer_init(&p.text, header->env);
     hs_code code = parse_entries(&p, root, err);
     hs__buffer_free(&p.text);

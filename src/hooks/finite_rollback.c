@@ -98,9 +98,18 @@ bool hs__rollback_allowed(const hs__rollback *rollback)
     return rollback->most == HS_NEVER || rollback->count.rollbacks < rollback->most;
 }
 
-static bool is_damaged(hs_code code, const hs_error *error)
+/* hs_restore_report_fn. `user` is a bool. */
+static void note_damage(void *user, hs_restore_event event, const char *name, const char *detail)
 {
-    return (code == HS_DATA_LOSS || code == HS_NOT_FOUND) && hs__is_damage(error);
+    (void)name, (void)detail;
+    *(bool *)user |= event == HS_RESTORE_EVENT_REJECTED;
+}
+
+/* *damaged: the restore failed because the files are damaged. */
+static hs_code restore_path(hs_saver *saver, hs_raw_session *session, const char *path, bool *damaged, hs_error *err)
+{
+    *damaged = false;
+    return hs_saver_restore(saver, session, path, HS_RESTORE_OPTIONS(.report = note_damage, .user = damaged), err);
 }
 
 /* What rank 0 has restored, or why it could not. The other ranks restore it as well. */
@@ -119,60 +128,63 @@ static hs_code share_damage(const hs_group *group, bool *damaged, hs_error *err)
     return code;
 }
 
-/* Sends the state of rank 0. HS_NOT_FOUND: another rank has found damage in it. Without a group: HS_OK. */
-static hs_code send_state(hs_raw_session *session, restored_state *state, hs_error *err)
+/* Sends the state of rank 0. *damaged: another rank has found damage in it. */
+static hs_code send_state(hs_raw_session *session, restored_state *state, bool *damaged, hs_error *err)
 {
     const hs_group *group = hs_raw_session_group(session);
-    bool damaged = false;
+    *damaged = false;
     hs_code code = group ? group->ops->broadcast(group->self, state, sizeof *state, 0, err) : HS_OK;
     if (group && !code && !state->error.code)
-        code = share_damage(group, &damaged, err);
-    if (code || !damaged)
-        return code;
-    return hs_error_set(err, HS_NOT_FOUND, "another rank found damage, and logged it");
+        code = share_damage(group, damaged, err);
+    return code;
 }
 
-/* On all ranks of a group. HS_NOT_FOUND: the checkpoint cannot be read; try another one. */
-static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err)
+/* On all ranks of a group. *damaged: on one of them. */
+static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const char *prefix, bool *damaged, hs_error *err)
 {
     restored_state state = {.checkpoint = ""};
+    *damaged = false;
     if (strlen(prefix) >= sizeof state.checkpoint)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is too long");
     memcpy(state.checkpoint, prefix, strlen(prefix) + 1);
-    hs_code code = hs_saver_restore(saver, session, prefix, NULL, err);
-    if (!code)
-        code = send_state(session, &state, err);
-    if (!is_damaged(code, err))
-        return code;
-    hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", state.checkpoint, err->message);
-    return HS_NOT_FOUND;
+    hs_code code = restore_path(saver, session, prefix, damaged, err);
+    if (!code && !(code = send_state(session, &state, damaged, err)) && *damaged)
+        code = hs_error_set(err, HS_DATA_LOSS, "another rank found damage, and logged it");
+    if (*damaged)
+        hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", state.checkpoint, err->message);
+    return code;
 }
 
-static hs_code restore_checkpoint(const hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+/* *restored is false if no checkpoint is readable. */
+static hs_code restore_checkpoint(const hs__rollback *rollback, hs_raw_session *session, bool *restored, hs_error *err)
 {
+    char from[sizeof((restored_state *)NULL)->checkpoint]; /* a copy: each restore changes it */
     hs_saver *saver = find_saver(rollback, session);
-    const char *from = hs_raw_session_restored_from(session);
-    hs_code code = HS_NOT_FOUND;
+    hs_code code = HS_OK;
+    bool damaged = true;
     size_t n = 0;
+    snprintf(from, sizeof from, "%s", hs_raw_session_restored_from(session) ? hs_raw_session_restored_from(session) : "");
     while (saver && hs_saver_checkpoint(saver, n))
         n++;
-    while (code == HS_NOT_FOUND && n)
-        code = try_checkpoint(saver, session, hs_saver_checkpoint(saver, --n), err);
-    if (code == HS_NOT_FOUND && saver && from)
-        code = try_checkpoint(saver, session, from, err);
-    return code;
+    while (damaged && n)
+        code = try_checkpoint(saver, session, hs_saver_checkpoint(saver, --n), &damaged, err);
+    if (damaged && saver && *from)
+        code = try_checkpoint(saver, session, from, &damaged, err);
+    *restored = !damaged && !code;
+    return damaged ? HS_OK : code;
 }
 
 /* Without a group, and on rank 0. */
 static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
     restored_state copy = {.checkpoint = ""};
-    hs_code code = restore_checkpoint(rollback, session, err);
-    if (code != HS_NOT_FOUND)
+    bool restored, unused;
+    hs_code code = restore_checkpoint(rollback, session, &restored, err);
+    if (code || restored)
         return code;
     if (rollback->snapshot && !is_snapshot_outdated(rollback, session)) {
         code = hs_raw_session_restore_copy(session, rollback->snapshot, err);
-        return code ? code : send_state(session, &copy, err);
+        return code ? code : send_state(session, &copy, &unused, err);
     }
     int64_t saved = hs_raw_session_last_saved_step(session);
     if (saved >= 0) /* an older snapshot would repeat saved steps */
@@ -184,11 +196,13 @@ static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_
                         "no checkpoint was saved, and no copy is in memory; save sooner, or raise snapshot_limit");
 }
 
-static hs_code follow(const hs__rollback *rollback, hs_raw_session *session, const restored_state *chief, hs_error *err)
+static hs_code follow(const hs__rollback *rollback, hs_raw_session *session, const restored_state *chief, bool *damaged,
+                      hs_error *err)
 {
     hs_saver *saver = find_saver(rollback, session);
+    *damaged = false;
     if (chief->checkpoint[0] && saver)
-        return hs_saver_restore(saver, session, chief->checkpoint, NULL, err);
+        return restore_path(saver, session, chief->checkpoint, damaged, err);
     if (!chief->checkpoint[0] && rollback->snapshot)
         return hs_raw_session_restore_copy(session, rollback->snapshot, err);
     return hs_error_set(err, HS_FAILED_PRECONDITION, "rank 0 has restored %s, which this rank does not have",
@@ -205,9 +219,9 @@ static hs_code restore_as_chief(const hs__rollback *rollback, hs_raw_session *se
         hs_code code = group->ops->broadcast(group->self, &chief, sizeof chief, 0, err);
         if (code || chief.error.code)
             return code ? code : hs_error_set(err, chief.error.code, "%s", chief.error.message);
-        code = follow(rollback, session, &chief, &error);
-        bool damaged = is_damaged(code, &error);
-        if (damaged)
+        bool damaged;
+        code = follow(rollback, session, &chief, &damaged, &error);
+        if ((damaged = hs__is_damage_for_all(damaged, &error)))
             hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s': %s", chief.checkpoint, error.message);
         hs_code shared = share_damage(group, &damaged, err);
         if (shared || !damaged)
@@ -225,8 +239,9 @@ static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error
     if (!code || !hs_raw_session_group(session))
         return code;
     restored_state failed = {.error = *err};
+    bool unused;
     failed.error.code = code;
-    send_state(session, &failed, NULL);
+    send_state(session, &failed, &unused, NULL);
     return code;
 }
 

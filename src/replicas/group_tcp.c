@@ -93,7 +93,13 @@ static hs_code check_rendezvous(const hs_group_tcp_options *options, hs_error *e
             return hs_error_set(err, HS_INVALID_ARGUMENT,
                                 "hs_group_tcp_options.job must be printable ASCII of at most %d bytes",
                                 HS__HELLO_TOKEN - 1);
-    return options->address ? hs__tcp_split(options->address, host, &port, err) : HS_OK;
+    if (!options->address || hs__tcp_split(options->address, host, &port, err))
+        return options->address ? err->code : HS_OK;
+    if (!port && !options->rendezvous_dir && !options->exchange)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_group_tcp_options.address is '%s', but with address alone the port must not be 0",
+                            options->address);
+    return HS_OK;
 }
 
 static hs_code check_options(const hs_group_tcp_options *options, hs_error *err)
@@ -152,8 +158,10 @@ static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *er
     code = connect_ranks(group, err);
     if (!code && (code = hs__detector_start(&group->detector, &group->options, &group->env, &group->edges, err)))
         hs__detector_stop(&group->detector);
-    if (!code)
+    if (!code) {
+        hs_error_clear(err); /* of attempts to connect that failed */
         return group;
+    }
     hs__tcp_release_edges(&env, &group->edges);
     hs__free(&env, group);
     return NULL;

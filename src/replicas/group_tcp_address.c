@@ -375,44 +375,61 @@ static bool is_connected(int *fd, hs_error *err)
     return false;
 }
 
+/* Connections to several addresses, of which the first that answers is used. */
+typedef struct race {
+    const address_set *set;
+    size_t first;       /* address of the set */
+    size_t begun, open; /* connections that were begun, and that are not decided */
+    int64_t next;       /* when the next one begins, unless those before have failed */
+    struct pollfd fds[SET_MAX];
+} race;
+
+static void begin_next(race *r, int64_t now, hs_error *err)
+{
+    const int fd = begin_to_connect(&r->set->items[(r->first + r->begun) % r->set->n], err);
+    r->fds[r->begun++] = (struct pollfd){.fd = fd, .events = POLLOUT};
+    r->open += fd >= 0;
+    r->next = now + STAGGER_NS;
+}
+
+/* Waits until a connection is decided or the next one is to begin. Sets *connected if one is open. */
+static hs_code await_any(race *r, int64_t deadline, int *connected, hs_error *err)
+{
+    const int64_t until = r->begun < r->set->n && r->next < deadline ? r->next : deadline;
+    const int ready = poll(r->fds, (nfds_t)r->begun, hs__tcp_poll_ms(until));
+    if (ready < 0 && errno != EINTR)
+        return hs_error_set_errno(err, errno, "poll");
+    for (size_t i = 0; ready > 0 && i < r->begun && *connected < 0; i++) {
+        struct pollfd *at = &r->fds[i];
+        if (at->fd < 0 || !at->revents)
+            continue;
+        r->open--;
+        if (is_connected(&at->fd, err)) {
+            *connected = at->fd;
+            at->fd = -1;
+        }
+    }
+    return HS_OK;
+}
+
 /* Connects to the first address that answers. */
 static hs_code connect_to_any(const address_set *set, size_t first, int64_t deadline, int *connected, hs_error *err)
 {
-    struct pollfd fds[SET_MAX];
-    size_t begun = 0, open = 0;
+    race r = {.set = set, .first = first};
     hs_code code = HS_OK;
-    for (int64_t next = 0; !code && *connected < 0;) {
+    while (!code && *connected < 0) {
         const int64_t now = hs__tcp_now();
-        if (begun < set->n && (!open || now >= next)) {
-            fds[begun] =
-                (struct pollfd){.fd = begin_to_connect(&set->items[(first + begun) % set->n], err), .events = POLLOUT};
-            open += fds[begun++].fd >= 0;
-            next = now + STAGGER_NS;
-            continue;
-        }
-        if (!open) {
+        if (r.begun < set->n && (!r.open || now >= r.next))
+            begin_next(&r, now, err);
+        else if (!r.open)
             code = err->code;
-            continue;
-        }
-        if (now >= deadline) {
+        else if (now >= deadline)
             code = hs_error_set(err, HS_DEADLINE_EXCEEDED, "the other side did not answer");
-            continue;
-        }
-        int ready = poll(fds, (nfds_t)begun, hs__tcp_poll_ms(begun < set->n && next < deadline ? next : deadline));
-        if (ready < 0 && errno != EINTR)
-            code = hs_error_set_errno(err, errno, "poll");
-        for (size_t i = 0; ready > 0 && i < begun && *connected < 0; i++) {
-            if (fds[i].fd < 0 || !fds[i].revents)
-                continue;
-            open--;
-            if (is_connected(&fds[i].fd, err)) {
-                *connected = fds[i].fd;
-                fds[i].fd = -1;
-            }
-        }
+        else
+            code = await_any(&r, deadline, connected, err);
     }
-    for (size_t i = 0; i < begun; i++)
-        hs__tcp_close(&fds[i].fd);
+    for (size_t i = 0; i < r.begun; i++)
+        hs__tcp_close(&r.fds[i].fd);
     return code;
 }
 

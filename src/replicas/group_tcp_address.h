@@ -48,8 +48,9 @@ void hs__tcp_stop_listening(hs__tcp_listener *listener);
 hs_code hs__tcp_publish(const hs__tcp_listener *listener, char addresses[HS__ADDRESSES_MAX], hs_error *err);
 
 /* Connects to one of several addresses, each of which may be a name with several addresses. Tries the next one when the
- * previous one has failed, or has not answered for 250 ms. `attempt` is the number of earlier calls: each begins with
- * another address, because a stranger may listen on one of them. HS_DEADLINE_EXCEEDED: the deadline has passed. */
+ * previous one has failed, or has not answered for 250 ms. `attempt` is the number of earlier attempts that
+ * failed, also later than in this function: each begins with another address, because a stranger may listen on one.
+ * HS_DEADLINE_EXCEEDED: the deadline has passed. */
 hs_code hs__tcp_connect(const char *addresses, size_t attempt, int64_t deadline, int *fd, hs_error *err);
 
 #endif

@@ -34,7 +34,7 @@ typedef struct pending {
 /* The connection between rank 0 and another rank, from its registration to the start. */
 typedef struct peer {
     int fd;                         /* -1: not registered */
-    bool connected;                 /* on rank 0: to its parent. If rank 0 has failed: has received the error */
+    bool done;                      /* on rank 0: it is connected to its parent, or has received the error of rank 0 */
     char host[HS__HELLO_HOST];      /* of the other side */
     char addresses[HS__HELLO_TEXT]; /* on rank 0: on which the rank listens */
 } peer;
@@ -53,20 +53,26 @@ typedef struct connector {
     peer *peers; /* on rank 0: by rank; the one of rank 0 is not used. On others: rank 0 */
     size_t n_peers;
     struct pollfd *fds; /* for all of them */
-    int32_t n_registered, n_connected;
+    int32_t n_registered, n_done;
     bool answered;                /* rank 0 has answered all ranks */
     bool started;                 /* by rank 0 */
     bool final;                   /* the group cannot start: do not retry */
-    size_t attempts;              /* to connect */
+    size_t attempts;              /* to connect that have failed */
     int64_t limit;                /* of all waits */
     int64_t begin_ns, warn_ns;    /* of the wait for connections; of the next warning about it */
     hs_error failure;             /* on rank 0: why it cannot listen on its port */
-    char refused[HS__HELLO_TEXT]; /* why a connection was refused last */
+    char refused[HS__HELLO_TEXT]; /* why a connection was refused */
 } connector;
 
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+/* Until when a rank waits for an answer or the rest of a message. */
+static int64_t attempt_limit(const connector *c)
+{
+    return earlier(hs__tcp_now() + c->rendezvous->connect_ns / 4, c->limit);
 }
 
 static int32_t first_child(const connector *c)
@@ -164,19 +170,22 @@ static hs_code receive_message(connector *c, int fd, hs__hello_kind kind, int32_
                : hs_error_set(err, HS_UNAVAILABLE, "the other side sent an unexpected message");
 }
 
-/* The connection to a registered rank has ended. */
+/* A registered rank has left, or sends what it should not. `err` says how. */
 static hs_code set_lost(connector *c, int32_t rank, const char *host, hs_error *err)
 {
     c->final = true;
-    return hs_error_set(err, HS_UNAVAILABLE, "rank %d (%s) has failed: its connection has ended before the group started",
-                        (int)rank, host);
+    err->code = HS_UNAVAILABLE;
+    hs_error_prefix(err, "rank %d (%s) has failed before the group started", (int)rank, host);
+    return HS_UNAVAILABLE;
 }
 
 /* The side that listens. */
 
+/* A refusal of a rank of this job is not replaced by that of a stranger. */
 static void refuse(connector *c, int fd, const hs__hello *hello, const char *why)
 {
-    snprintf(c->refused, sizeof c->refused, "rank %d of %.71s: %.120s", (int)hello->rank, hello->host, why);
+    if (!*c->refused || strcmp(hello->token, c->rendezvous->token) == 0)
+        snprintf(c->refused, sizeof c->refused, "rank %d of %.71s: %.120s", (int)hello->rank, hello->host, why);
     answer(c, fd, HS__HELLO_REFUSED, hello->rank, why);
     hs__tcp_finish(fd);
     hs__tcp_close(&fd);
@@ -184,9 +193,12 @@ static void refuse(connector *c, int fd, const hs__hello *hello, const char *why
 
 static void refuse_version(connector *c, int fd, uint32_t version)
 {
-    snprintf(c->refused, sizeof c->refused, "a process has version %u of the group's protocol, but rank %d has version %d",
+    char why[128];
+    snprintf(why, sizeof why, "a process has version %u of the group's protocol, but rank %d has version %d",
              (unsigned)version, (int)c->rank, HS__HELLO_VERSION);
-    answer(c, fd, HS__HELLO_REFUSED, 0, c->refused);
+    if (!*c->refused)
+        memcpy(c->refused, why, sizeof why);
+    answer(c, fd, HS__HELLO_REFUSED, 0, why);
     hs__tcp_finish(fd);
     hs__tcp_close(&fd);
 }
@@ -239,8 +251,8 @@ static void register_rank(connector *c, int fd, const hs__hello *hello)
 static void report_failure(connector *c, int fd, const hs__hello *hello)
 {
     send_failure(c, &fd, hello->rank, &c->failure);
-    c->n_connected += !c->peers[hello->rank].connected;
-    c->peers[hello->rank].connected = true;
+    c->n_done += !c->peers[hello->rank].done;
+    c->peers[hello->rank].done = true;
 }
 
 static void connect_child(connector *c, int fd, const hs__hello *hello)
@@ -323,6 +335,7 @@ static hs_code accept_connections(connector *c, int listener, hs_error *err)
         hs_code code = hs__tcp_accept(listener, &p->fd, err);
         if (code && c->n_pending) { /* too many open files */
             drop_oldest(c);
+            snprintf(c->refused, sizeof c->refused, "%.*s", HS__HELLO_TEXT - 1, err->message);
             hs_error_clear(err);
             return HS_OK;
         }
@@ -339,9 +352,9 @@ static hs_code read_registered(connector *c, int32_t rank, hs_error *err)
 {
     peer *p = &c->peers[rank];
     hs__hello hello;
-    if (!receive_message(c, p->fd, HS__HELLO_CONNECTED, rank, rank, c->limit, &hello, err)) {
-        c->n_connected += !p->connected;
-        p->connected = true;
+    if (!receive_message(c, p->fd, HS__HELLO_CONNECTED, rank, rank, attempt_limit(c), &hello, err)) {
+        c->n_done += !p->done;
+        p->done = true;
         return HS_OK;
     }
     hs__tcp_close(&p->fd);
@@ -396,7 +409,7 @@ static hs_code serve_once(connector *c, hs_error *err)
 static bool is_missing(connector *c, int32_t rank)
 {
     if (!c->rank)
-        return c->answered || c->failure.code ? !c->peers[rank].connected : c->peers[rank].fd < 0;
+        return c->answered || c->failure.code ? !c->peers[rank].done : c->peers[rank].fd < 0;
     const hs__tcp_edge *child = find_child(c, rank);
     return child && (child->control < 0 || child->data < 0);
 }
@@ -453,7 +466,7 @@ static hs_code serve(connector *c, hs_error *err)
     c->warn_ns = c->begin_ns + WARN_NS;
     while (!code && !c->started) {
         const int64_t now = hs__tcp_now();
-        if (c->failure.code && (now >= c->limit || c->n_connected == c->rank_count - 1))
+        if (c->failure.code && (now >= c->limit || c->n_done == c->rank_count - 1))
             return hs__error_copy(err, &c->failure);
         if (now >= c->limit)
             return give_up(c, err);
@@ -461,7 +474,7 @@ static hs_code serve(connector *c, hs_error *err)
             warn(c, now);
         if (!(code = serve_once(c, err)) && !c->rank) {
             answer_all(c);
-            c->started = !c->failure.code && c->n_connected == c->rank_count - 1;
+            c->started = !c->failure.code && c->n_done == c->rank_count - 1;
         }
     }
     return code;
@@ -482,7 +495,6 @@ static hs_code begin_to_listen(connector *c, int fd, hs_error *err)
 static hs_code send_hello(connector *c, hs__hello_kind kind, const char *to, int64_t deadline, int *fd, hs_error *err)
 {
     hs_code code = hs__tcp_connect(to, c->attempts, earlier(hs__tcp_now() + CONNECT_NS, deadline), fd, err);
-    c->attempts += kind != HS__HELLO_ASK;
     if (!code && kind == HS__HELLO_REGISTER)
         code = begin_to_listen(c, *fd, err);
     if (code)
@@ -511,7 +523,7 @@ static hs_code ask_next_port(connector *c, hs_error *err)
 /* Registers with rank 0, and waits until all have. Sets the addresses of the parent. */
 static hs_code try_to_register(connector *c, hs_error *err)
 {
-    const int64_t deadline = earlier(hs__tcp_now() + c->rendezvous->connect_ns / 4, c->limit);
+    const int64_t deadline = attempt_limit(c);
     int *fd = &c->peers[0].fd;
     hs__hello hello;
     hs_code code = hs__rendezvous_find(c->rendezvous, err);
@@ -533,21 +545,22 @@ static hs_code try_to_register(connector *c, hs_error *err)
         return HS_OK;
     }
     hs__tcp_close(fd);
-    const hs_code failed = c->final ? HS_OK : ask_next_port(c, err);
+    /* if the connection is refused, the port is not in use, and a report on the next one is that of an earlier job */
+    const hs_code failed = c->final || err->os_error == ECONNREFUSED ? HS_OK : ask_next_port(c, err);
     return failed ? failed : code;
 }
 
 /* Waits for an answer of the parent. Meanwhile rank 0 may send an error. */
-static hs_code wait_for_parent(connector *c, int fd, hs_error *err)
+static hs_code wait_for_parent(connector *c, int fd, int64_t deadline, hs_error *err)
 {
     struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = c->peers[0].fd, .events = POLLIN}};
     for (;;) {
-        int ready = poll(fds, 2, hs__tcp_poll_ms(c->limit));
+        int ready = poll(fds, 2, hs__tcp_poll_ms(deadline));
         if (ready < 0 && errno != EINTR)
             return hs_error_set_errno(err, errno, "poll");
         if (ready > 0)
             return fds[1].revents ? read_rank_0(c, err) : HS_OK;
-        if (hs__tcp_now() >= c->limit)
+        if (hs__tcp_now() >= deadline)
             return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the other side did not answer");
     }
 }
@@ -560,11 +573,12 @@ static hs_code try_to_connect(connector *c, hs_error *err)
     hs_code code = HS_OK;
     for (int i = 0; !code && i < 2; i++) {
         int *fd = i ? &parent->data : &parent->control;
+        const int64_t deadline = attempt_limit(c);
         if (*fd >= 0)
             continue;
-        if ((code = send_hello(c, i ? HS__HELLO_DATA : HS__HELLO_CONTROL, c->parent_addresses, c->limit, fd, err)) ||
-            (code = wait_for_parent(c, *fd, err)) ||
-            (code = receive_message(c, *fd, HS__HELLO_WELCOME, c->rank, parent->rank, c->limit, &hello, err)))
+        if ((code = send_hello(c, i ? HS__HELLO_DATA : HS__HELLO_CONTROL, c->parent_addresses, deadline, fd, err)) ||
+            (code = wait_for_parent(c, *fd, deadline, err)) ||
+            (code = receive_message(c, *fd, HS__HELLO_WELCOME, c->rank, parent->rank, deadline, &hello, err)))
             hs__tcp_close(fd);
         else
             memcpy(parent->host, hello.host, sizeof parent->host);
@@ -581,6 +595,7 @@ static hs_code retry(connector *c, int32_t to, hs_code (*attempt)(connector *c, 
         hs_code code = attempt(c, err);
         if (!code || c->final || code == HS_RESOURCE_EXHAUSTED)
             return code;
+        c->attempts++;
         if (code == HS_DEADLINE_EXCEEDED && last.code)
             *err = last;
         last = *err;
@@ -649,10 +664,11 @@ static hs_code allocate(connector *c, hs_error *err)
     hs_code code = make_edges(c, err);
     if (code)
         return code;
+    const size_t most = has_children(c) ? PENDING_MAX : 1; /* without children, this rank does not listen */
     c->n_peers = c->rank ? 1 : (size_t)c->rank_count;
-    c->pending = hs__alloc(c->env, PENDING_MAX, sizeof *c->pending);
+    c->pending = hs__alloc(c->env, most, sizeof *c->pending);
     c->peers = hs__alloc(c->env, c->n_peers, sizeof *c->peers);
-    c->fds = hs__alloc(c->env, c->n_peers + HS__LISTEN_MAX + PENDING_MAX, sizeof *c->fds);
+    c->fds = hs__alloc(c->env, c->n_peers + HS__LISTEN_MAX + most, sizeof *c->fds);
     for (size_t i = 0; c->peers && i < c->n_peers; i++)
         c->peers[i].fd = -1;
     return c->pending && c->peers && c->fds ? HS_OK : hs__no_memory(err, 0, "the connections of a group");

@@ -15,7 +15,7 @@
  *   4. Each rank but 0 opens two connections to its parent, one for the detector and one for the collective calls, and
  *      reports this to rank 0.
  *   5. When all ranks have reported it, rank 0 lets all start. Detectors and calls begin only now, because a rank that
- * still waits for its children sends no heartbeats.
+ *      still waits for its children sends no heartbeats.
  *
  * If the group cannot start, rank 0 sends its error to all registered ranks: it lacks a rank at the end of connect_secs; a
  * rank has left after step 3; or rank 0 cannot listen on its port, see hs__rendezvous_publish().

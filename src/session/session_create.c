@@ -117,24 +117,22 @@ static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs
 /* In a group the chief finds the checkpoint, and all ranks restore it. If one of them finds damage, the chief tries the
  * next one. Without a checkpoint all ranks initialize, and the chief sends its values. */
 
-/* Ends the restore of a checkpoint, which had the result `code` on this rank. */
+/* Ends the restore of a checkpoint, which had the result `code` on this rank. Sets *damaged to true on all ranks if it is
+ * true on one. */
 static hs_code agree_on_restore(struct hs_session *session, hs_code code, bool *damaged, hs_error *err)
 {
-    const bool mine = code == HS_DATA_LOSS && hs__is_damage(err);
-    code = hs__agree_on_part(session, mine ? HS__WORD_YES : 0, mine ? HS_OK : code, err);
+    code = hs__agree_on_part(session, *damaged ? HS__WORD_YES : 0, *damaged ? HS_OK : code, err);
     *damaged = session->agreement.word & HS__WORD_YES;
     return code;
 }
 
 /* hs__acceptance.accept */
-static hs_code restore_followers(void *user, const char *path, hs__restore_fault *fault, hs_error *err)
+static hs_code restore_followers(void *user, const char *path, bool *damaged, hs_error *err)
 {
-    bool damaged;
     hs_code code = hs__send_path(user, HS_OK, path, err);
-    *fault = HS__FAULT_OF_THE_MODEL;
-    if (code || (code = agree_on_restore(user, HS_OK, &damaged, err)) || !damaged)
+    *damaged = false;
+    if (code || (code = agree_on_restore(user, HS_OK, damaged, err)) || !*damaged)
         return code;
-    *fault = HS__FAULT_OF_THE_FILES;
     return hs_error_set(err, HS_DATA_LOSS, "another rank found damage, and logged it");
 }
 
@@ -158,19 +156,14 @@ static hs_code restore_follower(struct hs_session *session, const hs__startup *s
 {
     char path[HS__PATH_SIZE];
     bool damaged;
-    hs__startup here = *startup;
-    here.checkpoint_prefix = path;
     for (;;) {
         hs_error why = {0};
-        char *copy = NULL;
         hs_code code = hs__receive_path(session, path, err);
         *restored = path[0];
         if (code || !*restored)
             return code;
-        code = hs__startup_restore(&session->raw, &here, &copy, &why);
-        hs__free(&session->env, copy);
-        if (code == HS_NOT_FOUND)
-            hs_error_prefix(&why, "all ranks must share the directory of the checkpoints");
+        code = hs__startup_restore_path(&session->raw, startup, path, &damaged, &why);
+        damaged = hs__is_damage_for_all(damaged, &why);
         if (code)
             hs_log(&session->env, HS_LOG_WARNING, "cannot restore '%s': %s", path, why.message);
         hs__error_copy(err, &why);

@@ -53,29 +53,44 @@ static void log_restored(hs_raw_session *session, const hs_saver *saver, const c
            hs__secs_text(secs, (double)(hs_env_monotonic_ns(&session->env) - began_ns) / 1e9));
 }
 
+static const hs_restore_options *options_of(const hs__startup *startup)
+{
+    static const hs_restore_options no_options = HS_INIT(hs_restore_options);
+    return startup->restore_options ? startup->restore_options : &no_options;
+}
+
+hs_code hs__startup_restore_path(hs_raw_session *session, const hs__startup *startup, const char *path, bool *damaged,
+                                 hs_error *err)
+{
+    int64_t began_ns = hs_env_monotonic_ns(&session->env);
+    *damaged = false;
+    if (!startup->saver)
+        return HS_OK;
+    hs_code code = hs__restore(startup->saver, session, path, options_of(startup), damaged, err);
+    if (!code && startup->others)
+        code = startup->others->accept(startup->others->user, path, damaged, err);
+    if (!code)
+        log_restored(session, startup->saver, path, began_ns);
+    return code;
+}
+
 static hs_code restore_prefix(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
+    bool damaged;
     char *copy = hs__strdup(&session->env, startup->checkpoint_prefix);
     if (!copy)
         return hs__no_memory(err, strlen(startup->checkpoint_prefix), "a path");
-    int64_t began_ns = hs_env_monotonic_ns(&session->env);
-    hs__restore_fault fault;
-    hs_code code = hs_saver_restore(startup->saver, session, startup->checkpoint_prefix, startup->restore_options, err);
-    if (!code && startup->others)
-        code = startup->others->accept(startup->others->user, copy, &fault, err);
-    if (code) {
+    hs_code code = hs__startup_restore_path(session, startup, copy, &damaged, err);
+    if (code)
         hs__free(&session->env, copy);
-        return code;
-    }
-    log_restored(session, startup->saver, copy, began_ns);
-    *path = copy;
-    return HS_OK;
+    else
+        *path = copy;
+    return code;
 }
 
 static hs_code restore_newest(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
-    static const hs_restore_options no_options = HS_INIT(hs_restore_options);
-    const hs_restore_options *options = startup->restore_options ? startup->restore_options : &no_options;
+    const hs_restore_options *options = options_of(startup);
     hs_code code;
     double waited = 0;
     int64_t began_ns;

@@ -40,6 +40,9 @@ hs_code hs__seconds(double *secs, double given, double default_secs, const char 
 
 /* Restores the checkpoint that `startup` selects. *path: its path, for hs__free. NULL: no checkpoint was restored. */
 hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err);
+/* Restores the checkpoint `path` instead. *damaged as of hs__restore. */
+hs_code hs__startup_restore_path(hs_raw_session *session, const hs__startup *startup, const char *path, bool *damaged,
+                                 hs_error *err);
 /* Runs the init op, then the init function. */
 hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *startup, hs_error *err);
 /* Runs the ready check for the local init op, the local init op, and the ready check. HS_FAILED_PRECONDITION: a check found

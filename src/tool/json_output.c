@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json_output.h"
 
+#include "events.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 
 static void put(void *to, const char *text, size_t bytes)
 {
@@ -38,6 +41,36 @@ void js_text(hs__json_writer *out, const char *name, const char *text)
         hs__json_put_text(out, name, text);
     else
         hs__json_put_null(out, name);
+}
+
+static char *text_of_value(hs__json_value string)
+{
+    char *text = must_allocate(NULL, string.bytes, 1);
+    hs__json_copy(string, text);
+    return text;
+}
+
+void js_value(hs__json_writer *out, const char *name, hs__json_value value)
+{
+    const bool is_object = hs__json_is(value, '{');
+    hs__json_item item = {.value = {NULL, 0}};
+    if (is_object || hs__json_is(value, '[')) {
+        hs__json_open(out, name, *value.text);
+        while (hs__json_next(value, &item)) {
+            char *member = is_object ? text_of_value(item.name) : NULL;
+            js_value(out, member, item.value);
+            free(member);
+        }
+        hs__json_close(out, is_object ? '}' : ']');
+    } else if (hs__json_is(value, '"')) {
+        char *text = text_of_value(value);
+        hs__json_put_text(out, name, text);
+        free(text);
+    } else if (value.text) {
+        hs__json_put_json(out, name, value.text, value.bytes);
+    } else {
+        hs__json_put_null(out, name);
+    }
 }
 
 void js_dims(hs__json_writer *out, const char *name, const hs_shape *dims)

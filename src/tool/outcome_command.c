@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
+#include "json_output.h"
 #include "output.h"
 #include "run_files.h"
 
@@ -60,6 +61,13 @@ static void print_text(const char *directory, hs__json_value outcome, int exit_c
         put_failure(failure.value);
 }
 
+static void print_json(hs__json_value outcome)
+{
+    hs__json_writer out = js_begin(0);
+    js_value(&out, NULL, outcome);
+    js_end();
+}
+
 int outcome_command(const struct call *call)
 {
     const char *directory = call->operands[0];
@@ -73,7 +81,7 @@ int outcome_command(const struct call *call)
     else if (outcome.text && !is_valid)
         say("%s/outcome.json: is damaged: exit_code is not a number from 0 to 255", directory);
     else if (is_valid && call->given[OPTION_JSON])
-        printf("%.*s\n", (int)outcome.bytes, outcome.text);
+        print_json(outcome);
     else if (is_valid)
         print_text(directory, outcome, (int)exit_code);
     free_run_file(&file);

@@ -323,15 +323,6 @@ static void js_step(hs__json_writer *out, const char *name, int64_t step)
         hs__json_put_null(out, name);
 }
 
-/* The contents of a file. */
-static void js_file(hs__json_writer *out, const char *name, hs__json_value object)
-{
-    if (object.text)
-        hs__json_put_json(out, name, object.text, object.bytes);
-    else
-        hs__json_put_null(out, name);
-}
-
 static void write_json(const run *r)
 {
     char seen[TIME_TEXT], saved[TIME_TEXT];
@@ -348,8 +339,8 @@ static void write_json(const run *r)
     js_text(&out, "checkpoint_time", newest ? time_text(saved, newest->time_ns) : NULL);
     js_count(&out, "checkpoints", r->checkpoints.n);
     js_count(&out, "bytes", total_bytes(r));
-    js_file(&out, "status", r->status);
-    js_file(&out, "outcome", r->outcome);
+    js_value(&out, "status", r->status);
+    js_value(&out, "outcome", r->outcome);
     hs__json_close(&out, '}');
     js_end();
 }

@@ -77,6 +77,8 @@ static void any_text_becomes_a_string(void **state)
         {"\"\\/\b\f\n\r\t", "\"\\\"\\\\/\\b\\f\\n\\r\\t\""},
         {"\x01\x1f\x7f", "\"\\u0001\\u001f\\u007f\""},
         {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
+        {"\xc2\x80\xc2\x9b\xc2\xa0", "\"\\u0080\\u009b\xc2\xa0\""},
+        {"\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa", "\"\xe2\x80\xa7\\u2028\\u2029\xe2\x80\xaa\""},
         {"a\xff\xc3", "\"a\\ufffd\\ufffd\""},
         {"\xed\xa0\x80z", "\"\\ufffd\\ufffd\\ufffdz\""},
     };

@@ -750,6 +750,44 @@ static void another_user_can_lock_after_this_one(void **state)
     assert_int_equal(found.st_mode & 0777, 0666);
 }
 
+/* Another user has created the file, and changes its permissions after the first attempt to open it. */
+static const char *unshared;
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, mode_t mode);
+
+int __wrap_open(const char *path, int flags, mode_t mode)
+{
+    int descriptor = __real_open(path, flags, mode), error = errno;
+    if (unshared && strcmp(path, unshared) == 0 && descriptor < 0 && error == EACCES) {
+        chmod(unshared, 0600);
+        unshared = NULL;
+    }
+    errno = error;
+    return descriptor;
+}
+
+static int hold_a_file_that_is_shared_late(void *user)
+{
+    void *lock = NULL;
+    (void)user;
+    if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0))
+        return 1;
+    int descriptor = creat(in("a"), 0);
+    if (descriptor < 0 || close(descriptor) != 0)
+        return 2;
+    unshared = in("a");
+    hs_code code = fs->lock(NULL, unshared, &lock, &err);
+    return unshared ? 3 : code ? 4 : 0;
+}
+
+static void a_file_that_is_shared_after_its_creation_can_be_locked(void **state)
+{
+    (void)state;
+    assert_int_equal(chmod(directory, 0777), 0);
+    assert_int_equal(test_in_child(hold_a_file_that_is_shared_late, NULL), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -782,6 +820,7 @@ int main(void)
         TEST(a_lock_in_the_current_directory_has_its_permissions),
         TEST(the_group_of_the_directory_may_lock_its_files),
         TEST(another_user_can_lock_after_this_one),
+        TEST(a_file_that_is_shared_after_its_creation_can_be_locked),
         TEST(threads_lock_and_unlock_concurrently),
         TEST(threads_do_not_release_a_hold),
         TEST(a_child_of_busy_threads_does_not_hang),

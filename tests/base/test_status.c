@@ -276,6 +276,8 @@ static void no_memory_names_the_purpose(void **state)
     (void)state;
     hs_error err;
     assert_fails(hs__no_memory(&err, 12345, "a list"), HS_RESOURCE_EXHAUSTED, &err, "a list (12345 bytes)");
+    hs__no_memory(&err, 0, "a list");
+    assert_string_equal(err.message, "no memory for a list");
 }
 
 /* The code that a callback returns has priority over the code in the error that it has set. */

@@ -9,3 +9,4 @@ target_link_options(test_base_stream PRIVATE -Wl,--wrap=pthread_create)
 if(HOOKSESS_ISAL) # the library does not have it
   target_sources(test_base_crc32c_portable PRIVATE ${PROJECT_SOURCE_DIR}/src/base/crc32c_portable.c)
 endif()
+target_link_options(test_base_locks_posix PRIVATE -Wl,--wrap=open)

@@ -46,6 +46,20 @@ static void they_are_logged_once_after_the_first_training_run(void **state)
     assert_int_equal(times_logged(f, LINE), 1);
 }
 
+static void those_of_a_safetensors_file_are_logged_by_the_load(void **state)
+{
+    fixture *f = *state;
+    const char *path = test_path(f->directory, "m.safetensors");
+    start(f, (const char *const[]){"head/kernel", "head/bias"}, 2);
+    assert_ok(hs_safetensors_save(hs_session_raw(f->m.session), path, NULL, &f->err), &f->err);
+    assert_ok(hs_safetensors_load(hs_session_raw(f->m.session), path, NULL, &f->err), &f->err);
+    assert_int_equal(times_logged(f, LINE), 0);
+    start(f, NULL, 0);
+    assert_ok(hs_safetensors_load(hs_session_raw(f->m.session), path, NULL, &f->err), &f->err);
+    assert_contains(f->t.log, "INFO: '");
+    assert_contains(f->t.log, "/m.safetensors' " LINE " ('head/bias', 'head/kernel')\n");
+}
+
 static void of_many_only_some_are_named(void **state)
 {
     fixture *f = *state;
@@ -157,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(they_are_logged_once_after_the_first_training_run),
+        with_fixture(those_of_a_safetensors_file_are_logged_by_the_load),
         with_fixture(of_many_only_some_are_named),
         with_fixture(a_program_that_uses_all_logs_nothing),
         with_fixture(variables_that_another_saver_restores_are_used),

@@ -4,7 +4,7 @@
 
 It reads the object files: a symbol that one object leaves undefined belongs to the folder of the object that defines it. It also
 reads the includes, because the fields of structs have no symbols. The tool is a program: it uses the public headers, its own, and
-those of files that are compiled into it and need no other file of the library."""
+those of files that are compiled into it, with all that these need."""
 import os
 import pathlib
 import re

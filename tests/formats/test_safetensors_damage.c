@@ -64,17 +64,17 @@ static void headers_that_are_not_json_are_refused(void **state)
         {"", 0, HS_DATA_LOSS, "does not begin with '{'"},
         {"[]", 0, HS_DATA_LOSS, "does not begin with '{'"},
         {"\xef\xbb\xbf{" X "}", 8, HS_DATA_LOSS, "does not begin with '{'"},
-        {"{", 0, HS_DATA_LOSS, "is not JSON: the text ends too early (byte 1)"},
-        {"{" X, 8, HS_DATA_LOSS, "is not JSON"},
-        {"{" X "}}", 8, HS_DATA_LOSS, "is not JSON"},
-        {"{" X "} x", 8, HS_DATA_LOSS, "is not JSON"},
-        {"{" X ",}", 8, HS_DATA_LOSS, "is not JSON: expected the name of a member (byte 54)"},
-        {"{'x':1}", 8, HS_DATA_LOSS, "is not JSON"},
-        {"{\"x\xff\":1}", 8, HS_DATA_LOSS, "is not JSON: a string is not UTF-8 (byte 3)"},
-        {"{\"x\xc0\x80\":1}", 8, HS_DATA_LOSS, "is not JSON"},
-        {"{\"\\ud800\":1}", 8, HS_DATA_LOSS, "is not JSON"},
-        {"{\"a\\u0000b\":1}", 8, HS_DATA_LOSS, "is not JSON"},
-        {"{\"a\nb\":1}", 8, HS_DATA_LOSS, "is not JSON"},
+        {"{", 0, HS_DATA_LOSS, "cannot be read as JSON: the text ends too early (byte 1)"},
+        {"{" X, 8, HS_DATA_LOSS, "cannot be read as JSON"},
+        {"{" X "}}", 8, HS_DATA_LOSS, "cannot be read as JSON"},
+        {"{" X "} x", 8, HS_DATA_LOSS, "cannot be read as JSON"},
+        {"{" X ",}", 8, HS_DATA_LOSS, "cannot be read as JSON: expected the name of a member (byte 54)"},
+        {"{'x':1}", 8, HS_DATA_LOSS, "cannot be read as JSON"},
+        {"{\"x\xff\":1}", 8, HS_DATA_LOSS, "cannot be read as JSON: a string is not UTF-8 (byte 3)"},
+        {"{\"x\xc0\x80\":1}", 8, HS_DATA_LOSS, "cannot be read as JSON"},
+        {"{\"\\ud800\":1}", 8, HS_DATA_LOSS, "cannot be read as JSON"},
+        {"{\"a\\u0000b\":1}", 8, HS_DATA_LOSS, "cannot be read as JSON: \\u0000 in a string, which is not supported"},
+        {"{\"a\nb\":1}", 8, HS_DATA_LOSS, "cannot be read as JSON"},
         {"{\"x\":{\"dtype\":\"F32\",\"shape\":[9223372036854775808],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS,
          "has an invalid shape"},
         {"{\"x\":{\"dtype\":\"F32\",\"shape\":[1e999],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS,
@@ -115,7 +115,7 @@ static void dense_headers_take_little_memory(void **state)
     write_by_hand(many, 0);
     assert_modest(4000, "the entry of '000' must have a dtype, a shape and data_offsets");
     write_by_hand(deep, 0);
-    assert_modest(4000, "is not JSON: nested too deep (byte 132)");
+    assert_modest(4000, "cannot be read as JSON: nested too deep (byte 132)");
     write_by_hand(wide, 0);
     assert_modest(4000, "the entry of 'x' must have a dtype, a shape and data_offsets");
     write_by_hand("{\"[[[[[[{{{{{{{{\\\"[[[[{{{{\\\\\":{\"dtype\":\"I8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1);
@@ -257,7 +257,7 @@ static void depth_is_limited(void **state)
     memcpy(header, "{\"x\":", 5);
     memset(header + 5, '[', DEPTH - 1);
     write_by_hand(header, 0);
-    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "is not JSON: nested too deep (byte 132)");
+    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "cannot be read as JSON: nested too deep (byte 132)");
 }
 
 static void huge_header_lengths_allocate_nothing(void **state)
@@ -420,7 +420,7 @@ static void messages_are_one_line(void **state)
 {
     (void)state;
     write_by_hand("{\"x\": \x01\x02\n\xc3\xbc}", 0);
-    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "is not JSON");
+    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "cannot be read as JSON");
     for (const char *at = err.message; *at; at++)
         assert_in_range(*at, ' ', '~');
 }

@@ -184,19 +184,43 @@ static void there_may_be_no_limit(void **state)
     stage_close(p->s);
 }
 
+static void damage_the_data(const char *directory)
+{
+    test_write_file(test_path(directory, "model.ckpt-4.data-00000-of-00001"), "damage", 6);
+}
+
+static void remove_the_index(const char *directory)
+{
+    assert_int_equal(remove(test_path(directory, "model.ckpt-4.index")), 0);
+}
+
+static void make_it_one_of_format_v1(const char *directory)
+{
+    char *index = strdup(test_path(directory, "model.ckpt-4.index"));
+    assert_int_equal(rename(index, test_path(directory, "model.ckpt-4")), 0);
+    free(index);
+}
+
+/* As in a restart. */
 static void a_damaged_checkpoint_is_skipped(void **state)
 {
+    static void (*const damages[])(const char *directory) = {damage_the_data, remove_the_index, make_it_one_of_format_v1};
     poisoned *p = *state;
-    p->bad[0] = 5;
-    hs_hook hooks[] = {GUARD(.skip_op = "draw"), poisoned_saver(p, .every_n_steps = 2)};
-    assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
-    assert_ok(poisoned_run(p, "train", 4), &p->s->err);
-    assert_int_equal(latest_step(p->s->directory), 4);
-    test_write_file(test_path(p->s->directory, "model.ckpt-4.data-00000-of-00001"), "damage", 6);
-    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
-    assert_contains(p->s->t.log, "WARNING: checkpoint '");
-    is_at(p, 2, 1 + 2, 5);
-    stage_close(p->s);
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        hs_hook hooks[] = {GUARD(.skip_op = "draw"), poisoned_saver(p, .every_n_steps = 2)};
+        p->bad[0] = 5;
+        p->weight = 0;
+        p->position = 0;
+        test_empty_directory(p->s->directory);
+        assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
+        assert_ok(poisoned_run(p, "train", 4), &p->s->err);
+        assert_int_equal(latest_step(p->s->directory), 4);
+        damages[i](p->s->directory);
+        assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+        assert_contains(p->s->t.log, "/model.ckpt-4' skipped: ");
+        is_at(p, 2, 1 + 2, 5);
+        stage_close(p->s);
+    }
 }
 
 /* It may be intact. */

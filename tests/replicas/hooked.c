@@ -11,6 +11,14 @@ static void write_log(void *user, hs_log_level level, const char *text)
         snprintf(rank->log + used, sizeof rank->log - used, "%s\n", text);
 }
 
+static hs_code open_file(void *user, const char *path, int mode, void **file, hs_error *err)
+{
+    const hooked_rank *rank = user;
+    if (rank->of->apart_rank && rank->of->apart_rank == rank->rank)
+        return hs_error_set(err, HS_NOT_FOUND, "%s: is not here", path);
+    return hs_env_default()->files.ops->open(hs_env_default()->files.user, path, mode, file, err);
+}
+
 static hs_code compute(void *user, hs_op *op, hs_error *err)
 {
     hooked_rank *rank = user;
@@ -135,6 +143,9 @@ static int run_rank(void *user, const hs_group *group)
     hooked_rank *rank = &h->ranks[number];
     hs_error err = {0};
     hs_env env = *hs_simulation_env(group);
+    hs_file_system_ops files = *hs_env_default()->files.ops; /* which do not use their `user` */
+    files.open = open_file;
+    env.files = (hs_file_system){&files, rank};
     env.logger = (hs_logger){.write = write_log, .user = rank};
     *rank = (hooked_rank){.of = h, .group = group, .rank = number, .rate = 1};
     hs_graph *graph = make_graph(rank, &env);
@@ -170,8 +181,9 @@ const hs_outcome *hooked_run(hooked *h)
         const hs_outcome *outcome = &h->ranks[i].outcome;
         if (h->ranks[i].killed)
             continue;
+        bool equal_steps = !h->killed_at && !h->rollback_fails;
         bool died = outcome->error.code == HS_UNAVAILABLE; /* rank 0 may have completed a save that others do not know */
-        if (outcome->reason != first->reason || (!h->killed_at && outcome->step != first->step) ||
+        if (outcome->reason != first->reason || (equal_steps && outcome->step != first->step) ||
             (!died && outcome->last_saved_step != first->last_saved_step) || outcome->interrupted != first->interrupted ||
             strcmp(outcome->hook, first->hook) != 0 || strcmp(outcome->error.message, first->error.message) != 0)
             fail_msg(

@@ -53,9 +53,11 @@ typedef struct hooked {
     int64_t steps;      /* stop_at_step */
     const char *run_op; /* NULL: "train" */
     bool no_checkpoints;
+    bool rollback_fails; /* in the middle: the ranks end at different steps */
     bool parts;          /* the ranks have the state `part` */
     int32_t killed_rank; /* dies in its collective call number `killed_at`. 0: no rank dies */
     int64_t killed_at;
+    int32_t apart_rank;   /* sees another directory, which is empty. 0: all ranks see the same one */
     int32_t failing_rank; /* its second batch of an evaluation fails. 0: no rank fails */
     /* Fills the hooks of a rank. `chief` are in chief_only_hooks. */
     void (*add_hooks)(hooked_rank *rank, hs_hook hooks[HOOKED_HOOKS], hs_hook chief[HOOKED_HOOKS]);

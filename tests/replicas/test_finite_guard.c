@@ -112,13 +112,13 @@ static void a_rollback_of_one_rank_is_one_of_all(void **state)
         try_seeds(h, rolls_back_on_all);
 }
 
-/* Changes a byte of what only rank BAD has in the newest checkpoint. */
-static void damage_the_part_of_a_rank(const hooked *h)
+/* Changes a byte of what only rank BAD has in the checkpoint of a step. */
+static void damage_the_part_of_a_rank(const hooked *h, int64_t step)
 {
     char name[64];
     unsigned char part[HOOKED_PART];
     size_t bytes;
-    snprintf(name, sizeof name, "model.ckpt-%d.data-00000-of-00001", HOOKED_SAVE_STEPS);
+    snprintf(name, sizeof name, "model.ckpt-%lld.data-00000-of-00001", (long long)step);
     char *data = test_read_file(hooked_path(h, name), &bytes), *found = NULL;
     memset(part, 0xa0 + BAD, sizeof part);
     for (size_t i = 0; !found && i + sizeof part <= bytes; i++)
@@ -133,7 +133,7 @@ static void damage_the_part_of_a_rank(const hooked *h)
 static void damage_and_lose(hooked_rank *rank, int64_t step)
 {
     if (rank->rank == BAD && step == bad_step && !bad[BAD])
-        damage_the_part_of_a_rank(rank->of);
+        damage_the_part_of_a_rank(rank->of, HOOKED_SAVE_STEPS);
     lose(rank, step);
 }
 
@@ -157,6 +157,65 @@ static void a_rollback_falls_back_if_one_rank_finds_damage(void **state)
         assert_int_equal(hooked_count(h->ranks[0].log, "skipped: another rank found damage, and logged it"), 1);
         assert_int_equal(hooked_count(h->ranks[BAD].log, "checksum mismatch"), 1);
         positions_are(h, h->steps + AT + 1);
+    }
+}
+
+static void damage_all_and_lose(hooked_rank *rank, int64_t step)
+{
+    char name[64];
+    for (int64_t of = 0; rank->rank == BAD && step == bad_step && !bad[BAD] && of <= step; of++) {
+        snprintf(name, sizeof name, "model.ckpt-%lld.index", (long long)of);
+        if (hooked_exists(rank->of, name))
+            damage_the_part_of_a_rank(rank->of, of);
+    }
+    lose(rank, step);
+}
+
+static void a_rollback_fails_if_one_rank_finds_damage_in_all_checkpoints(void **state)
+{
+    hooked *h = *state;
+    policy = HS_GUARD_ROLLBACK;
+    bad_times = 1;
+    h->add_hooks = add_guard;
+    h->in_step = damage_all_and_lose;
+    h->parts = h->rollback_fails = true;
+    bad_step = AT;
+    h->steps = AT;
+    assert_int_equal(hooked_run(h)->reason, HS_REASON_STOPPED);
+    h->steps = 2 * AT;
+    const hs_outcome *outcome = hooked_run(h); /* resumes */
+    assert_int_equal(outcome->reason, HS_REASON_FAILED);
+    assert_contains(outcome->error.message, "step 6 was saved, but the guard's saver has no readable checkpoint");
+}
+
+static void hide_and_lose(hooked_rank *rank, int64_t step)
+{
+    if (rank->rank == BAD && step == bad_step)
+        rank->of->apart_rank = BAD;
+    lose(rank, step);
+}
+
+/* It is no damage: the ranks cannot restore the same checkpoint. */
+static void a_rank_with_another_directory_fails_rollback_and_restart(void **state)
+{
+    hooked *h = *state;
+    policy = HS_GUARD_ROLLBACK;
+    bad_times = 1;
+    bad_step = AT;
+    h->add_hooks = add_guard;
+    h->in_step = hide_and_lose;
+    h->rollback_fails = true;
+    for (h->seed = 1; h->seed <= SEEDS; h->seed++) {
+        test_empty_directory(h->directory);
+        h->apart_rank = 0;
+        const hs_outcome *outcome = hooked_run(h);
+        assert_int_equal(outcome->reason, HS_REASON_FAILED);
+        assert_contains(outcome->error.message, "all ranks must share the directory of the checkpoints: ");
+        assert_int_equal(hooked_count(h->ranks[0].log, "' skipped: "), 0);
+        hooked_run(h);
+        assert_false(h->ranks[0].opened);
+        assert_contains(h->ranks[BAD].log, "/model.ckpt-4': all ranks must share the directory of the checkpoints: ");
+        assert_int_equal(hooked_count(h->ranks[0].log, "' skipped: "), 0);
     }
 }
 
@@ -211,6 +270,8 @@ int main(void)
         ranked(too_many_skips_fail_on_all_ranks),
         ranked(a_rollback_of_one_rank_is_one_of_all),
         ranked(a_rollback_falls_back_if_one_rank_finds_damage),
+        ranked(a_rollback_fails_if_one_rank_finds_damage_in_all_checkpoints),
+        ranked(a_rank_with_another_directory_fails_rollback_and_restart),
         ranked(all_ranks_restore_their_copies_in_memory),
         ranked(losses_of_each_rank_are_saved),
     };

@@ -634,6 +634,7 @@ static void invalid_options_are_refused(void **state)
                                             "host:65536", "host:123456", "::1:5", "[::1]"};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
         refuses("is not of the form host:port", .rank_count = 2, .address = addresses[i]);
+    refuses("address is 'host:0', but with address alone the port must not be 0", .rank_count = 2, .address = "host:0");
 }
 
 static void record_log(void *user, hs_log_level level, const char *text)

@@ -3,6 +3,8 @@
  * The program is linked so that these tests say to which addresses a name resolves, and when a rank connects. */
 #include "replicas/processes.h"
 
+#include "replicas/group_tcp_hello.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -210,6 +212,23 @@ static int agree_with_few_files(process *p)
     return agree(p);
 }
 
+static int expect_no_start_with_few_files(process *p)
+{
+    const struct rlimit limit = {file_limit, file_limit};
+    check(p, p->rank || setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    return expect_no_start(p);
+}
+
+static void too_many_open_files_are_the_reason(void **state)
+{
+    processes *all = *state;
+    file_limit = 20;
+    processes_prepare(all, PROCESSES_MAX, expect_no_start_with_few_files);
+    all->options.connect_secs = 3;
+    processes_start_all(all);
+    assert_no_start(all, 0, HS_UNAVAILABLE, ": raise RLIMIT_NOFILE (ulimit -n)");
+}
+
 static void silent_connections_do_not_prevent_a_start(void **state)
 {
     enum { STRANGERS = 300 };
@@ -235,7 +254,130 @@ static void silent_connections_do_not_prevent_a_start(void **state)
     }
 }
 
+/* Messages of a rank or a stranger, sent by the test. */
+
+enum { OTHER_VERSION = 77, HEAD = 12 };
+
+static void make_head(unsigned char head[HEAD])
+{
+    memcpy(head, "HOOKSESS\0\0\0", HEAD);
+    head[8] = OTHER_VERSION;
+    head[11] = 0;
+}
+
+static void say_hello(int fd, const hs__hello *hello, size_t bytes)
+{
+    unsigned char message[HS__HELLO_BYTES];
+    hs__hello_write(hello, message);
+    assert_int_equal(send(fd, message, bytes, MSG_NOSIGNAL), bytes);
+}
+
+static hs__hello_kind receive_kind(int fd)
+{
+    unsigned char message[HS__HELLO_BYTES];
+    hs__hello hello;
+    assert_int_equal(recv(fd, message, sizeof message, MSG_WAITALL), sizeof message);
+    assert_null(hs__hello_parse(message, &hello));
+    return hello.kind;
+}
+
+/* Starts rank 0 of two ranks, which fails after some seconds. Returns its port. */
+static int start_rank_0(processes *all, char address[32])
+{
+    const int port = free_port();
+    snprintf(address, 32, "127.0.0.1:%d", port);
+    processes_prepare(all, 2, expect_no_start);
+    all->options.address = address;
+    all->options.connect_secs = 4;
+    processes_start(all, 0);
+    return port;
+}
+
+static void a_stranger_does_not_hide_why_a_rank_is_refused(void **state)
+{
+    static const hs__hello hellos[] = {{.kind = HS__HELLO_REGISTER, .rank = 1, .rank_count = 3, .host = "ours"},
+                                       {.kind = HS__HELLO_REGISTER, .rank = 1, .rank_count = 2, .token = "other job"}};
+    processes *all = *state;
+    char address[32];
+    int fds[3];
+    const int port = start_rank_0(all, address);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = connect_to("127.0.0.1", port);
+        say_hello(fds[i], &hellos[i], HS__HELLO_BYTES);
+        assert_int_equal(receive_kind(fds[i]), HS__HELLO_REFUSED);
+    }
+    unsigned char head[HEAD];
+    fds[2] = connect_to("127.0.0.1", port);
+    make_head(head);
+    assert_int_equal(send(fds[2], head, HEAD, MSG_NOSIGNAL), HEAD);
+    assert_int_equal(recv(fds[2], head, HEAD, MSG_WAITALL), HEAD);
+    assert_no_start(all, 0, HS_UNAVAILABLE, "1 (refused: rank 1 of ours: its rank_count is 3, but that of rank 0 is 2)");
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+}
+
+static void a_registered_rank_that_sends_half_a_message_is_named(void **state)
+{
+    processes *all = *state;
+    hs__hello hello = {.kind = HS__HELLO_REGISTER, .rank = 1, .rank_count = 2, .host = "ours"};
+    char address[32];
+    int fd = connect_to("127.0.0.1", start_rank_0(all, address));
+    say_hello(fd, &hello, HS__HELLO_BYTES);
+    assert_int_equal(receive_kind(fd), HS__HELLO_WAIT);
+    assert_int_equal(receive_kind(fd), HS__HELLO_WELCOME);
+    hello.kind = HS__HELLO_CONNECTED;
+    say_hello(fd, &hello, HS__HELLO_BYTES / 2);
+    assert_no_start(all, 0, HS_UNAVAILABLE,
+                    "rank 1 (ours) has failed before the group started: the other side did not answer");
+    close(fd);
+}
+
 /* Slow, missing and dying ranks. */
+
+static bool gives_an_error;
+
+static void keep_error(void *user, hs_log_level level, const char *text)
+{
+    process *p = user;
+    if (level == HS_LOG_ERROR)
+        snprintf(p->results->message, sizeof p->results->message, "%s", text);
+}
+
+static int agree_without_an_error(process *p)
+{
+    const hs_env env = HS_INIT(hs_env, .logger = {.write = keep_error, .user = p});
+    uint64_t word = 0;
+    pauses_at = p->rank == 1 ? p : NULL;
+    p->options.env = &env;
+    check(p, p->group = hs_group_tcp_new(&p->options, gives_an_error ? &p->err : NULL));
+    check(p, p->err.code == HS_OK && !*p->err.message);
+    const hs_group *group = hs_group_tcp_get(p->group);
+    check_code(p, group->ops->allreduce_or(group->self, &word, 1, &p->err), HS_OK);
+    return process_done(p);
+}
+
+/* Starts rank 0 when rank 1 has found that the port is closed. */
+static void a_rank_0_that_starts_late_is_no_error(void **state)
+{
+    processes *all = *state;
+    for (int i = 0; i < 2; i++) {
+        char address[32];
+        const int port = free_port();
+        snprintf(address, sizeof address, "127.0.0.1:%d", port);
+        gives_an_error = i;
+        processes_prepare(all, 2, agree_without_an_error);
+        all->options.address = address;
+        all->options.connect_secs = LONG_SECS;
+        processes_start(all, 1);
+        processes_await(all, 1);
+        processes_start(all, 0);
+        close(connect_to("127.0.0.1", port));
+        processes_answer(all, 1);
+        finish_well(all);
+        for (int rank = 0; rank < 2; rank++)
+            assert_string_equal(all->results[rank].message, "");
+    }
+}
 
 /* Rank 2 waits for the test when it is registered, and not yet connected to its parent. */
 static int agree_late(process *p)
@@ -280,7 +422,7 @@ static void a_rank_that_dies_before_the_start_is_named_on_each_rank(void **state
     processes_kill(all, 2, SIGKILL);
     for (int32_t i = 0; i < 4; i++)
         if (i != 2)
-            assert_no_start(all, i, HS_UNAVAILABLE, ") has failed: its connection has ended before the group started");
+            assert_no_start(all, i, HS_UNAVAILABLE, ") has failed before the group started: the connection has ended");
     for (int32_t i = 0; i < 4; i++)
         if (i != 2)
             assert_contains(all->results[i].message, "rank 2 (");
@@ -306,7 +448,7 @@ static void rank_0_that_dies_before_the_start_is_named_on_each_rank(void **state
     processes_kill(all, 0, SIGKILL);
     processes_answer(all, 2);
     for (int32_t i = 1; i < 4; i++) {
-        assert_no_start(all, i, HS_UNAVAILABLE, ") has failed: its connection has ended before the group started");
+        assert_no_start(all, i, HS_UNAVAILABLE, ") has failed before the group started: the connection has ended");
         assert_contains(all->results[i].message, "rank 0 (");
     }
 }
@@ -390,16 +532,44 @@ static void a_port_in_use_ends_all_ranks_with_the_same_error(void **state)
     close(pipe_ends[1]);
 }
 
-/* Versions. */
-
-enum { OTHER_VERSION = 77, HEAD = 12 };
-
-static void make_head(unsigned char head[HEAD])
+/* Process 2 is another rank 0. Only the test itself has the socket of the stranger. */
+static int agree_or_expect_no_start(process *p)
 {
-    memcpy(head, "HOOKSESS\0\0\0", HEAD);
-    head[8] = OTHER_VERSION;
-    head[11] = 0;
+    if (p->rank == 2)
+        close(*(const int *)p->all->user);
+    p->rank_count = p->options.rank_count = 2;
+    p->options.rank = p->rank % 2;
+    pauses_at = p->rank == 1 ? p : NULL;
+    return p->rank == 2 ? expect_no_start(p) : agree(p);
 }
+
+/* It reports this next to its port, which a later job does not ask, because the port is free. */
+static void a_failed_rank_0_does_not_prevent_a_later_start(void **state)
+{
+    processes *all = *state;
+    int port;
+    char address[32];
+    int stranger = listen_below_free_port(&port);
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    processes_prepare(all, 3, agree_or_expect_no_start);
+    all->user = &stranger;
+    all->options.address = address;
+    all->options.connect_secs = LONG_SECS;
+    processes_start(all, 2);
+    close(connect_to("127.0.0.1", port + 1)); /* it waits there for its rank 1 */
+    close(stranger);
+    processes_start(all, 1);
+    processes_await(all, 1);
+    processes_start(all, 0);
+    close(connect_to("127.0.0.1", port));
+    processes_answer(all, 1);
+    for (int32_t i = 0; i < 2; i++) {
+        processes_finish(all, i);
+        assert_int_equal(processes_exit_code(all, i), 0);
+    }
+}
+
+/* Versions. */
 
 static void another_version_that_connects_is_named_with_this_one(void **state)
 {
@@ -541,6 +711,35 @@ static void an_address_that_does_not_answer_does_not_delay_the_others(void **sta
     close(full);
 }
 
+/* Rank 1 finds rank 0 behind it once, and then both connections to it. */
+static void a_silent_stranger_on_an_address_of_rank_0_is_tried_once(void **state)
+{
+    static const char *const two[] = {"127.0.0.2", "127.0.0.1", NULL};
+    processes *all = *state;
+    char texts[2][32];
+    int port = 0, stranger = -1, other = -1;
+    while (other < 0) {
+        close(stranger);
+        port = 0;
+        stranger = listen_at("127.0.0.2", &port);
+        other = listen_at("127.0.0.1", &port);
+    }
+    close(other);
+    assert_int_equal(listen(stranger, 100), 0);
+    addresses_of_name = two;
+    snprintf(texts[0], sizeof texts[0], "127.0.0.1:%d", port);
+    snprintf(texts[1], sizeof texts[1], "localhost:%d", port);
+    addresses_of_ranks[0] = texts[0];
+    addresses_of_ranks[1] = texts[1];
+    processes_prepare(all, 2, agree_by_own_address);
+    all->options.address = texts[0];
+    all->options.connect_secs = 16; /* of which rank 1 waits a quarter for the stranger */
+    processes_start_all(all);
+    finish_well(all);
+    addresses_of_name = NULL;
+    close(stranger);
+}
+
 static int agree_by_exchange(process *p)
 {
     p->options.exchange = p->all->options.exchange ? copy_from_rank_0 : NULL;
@@ -572,6 +771,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_processes(names_of_files_do_not_contain_the_nonce),
         with_processes(silent_connections_do_not_prevent_a_start),
+        with_processes(too_many_open_files_are_the_reason),
+        with_processes(a_stranger_does_not_hide_why_a_rank_is_refused),
+        with_processes(a_registered_rank_that_sends_half_a_message_is_named),
+        with_processes(a_rank_0_that_starts_late_is_no_error),
         with_processes(the_others_wait_for_a_rank_that_connects_late),
         with_processes(a_rank_that_dies_before_the_start_is_named_on_each_rank),
         with_processes(a_rank_that_does_not_connect_to_its_parent_is_named_on_each_rank),
@@ -579,10 +782,12 @@ int main(void)
         with_processes(a_rank_that_never_starts_is_named_on_each_rank),
         with_processes(rank_0_that_never_starts_is_named_on_each_rank),
         with_processes(a_port_in_use_ends_all_ranks_with_the_same_error),
+        with_processes(a_failed_rank_0_does_not_prevent_a_later_start),
         with_processes(another_version_that_connects_is_named_with_this_one),
         with_processes(another_version_of_rank_0_is_named_with_this_one),
         with_processes(rank_0_listens_on_all_addresses_of_its_name),
         with_processes(an_address_that_does_not_answer_does_not_delay_the_others),
+        with_processes(a_silent_stranger_on_an_address_of_rank_0_is_tried_once),
         with_processes(ranks_whose_names_do_not_resolve_connect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

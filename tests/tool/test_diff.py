@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
 import math
 import unittest
 
@@ -99,6 +100,20 @@ words: string [2]: 1 of 2 elements differ, the first at [1]
         self.assertEqual(self.json("checkpoint", "diff", "--json", "b", "c"), [])
         self.make("c", {"x": ("double", [3, 2], values[:5] + [8])})
         self.assertIn("1 of 6 elements differ, the first at [2,1]", self.prints("checkpoint", "diff", "a", "c", status=1))
+
+    def test_an_unknown_dtype_is_never_a_known_one(self):
+        self.make("strings", {"x": ("string", [1], [b"a"])})
+        self.make("floats", {"x": ("float", [4], [1, 2, 3, 4])})
+        for prefix, dtype, shape in ("strings", "string", [1]), ("floats", "float", [4]):
+            header = json.dumps({"x": {"dtype": dtype, "shape": shape, "data_offsets": [0, 16]}}).encode()
+            self.write("f.safetensors", len(header).to_bytes(8, "little") + header + b"A" * 16)
+            known, unknown = f"{dtype} {shape}", f"'{dtype}' {shape}"
+            self.assertIn(f"x: {known} against {unknown}\n", self.prints("checkpoint", "diff", prefix, "f.safetensors", status=1))
+            self.assertIn(f"x: {unknown} against {known}\n", self.prints("checkpoint", "diff", "f.safetensors", prefix, status=1))
+            self.assertEqual(self.json("checkpoint", "diff", "--json", prefix, "f.safetensors", status=1), [
+                {"name": "x", "difference": "dtype", "a": {"dtype": dtype, "shape": shape}, "b": {"dtype": f"'{dtype}'", "shape": shape}}])
+            self.assertEqual(self.json("checkpoint", "diff", "--json", "f.safetensors", "f.safetensors"), [])
+            self.assertIn(f"x  '{dtype}'  {shape}", self.prints("checkpoint", "ls", "f.safetensors"))
 
     def test_a_tensor_that_cannot_be_read_is_an_error(self):
         self.make("a", MODEL)

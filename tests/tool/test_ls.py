@@ -82,6 +82,10 @@ class Safetensors(ToolCase):
         header = json.dumps({"x\x1b[2J\n": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
         self.write("h.safetensors", len(header).to_bytes(8, "little") + header + b"\7")
         self.assertEqual(self.prints("checkpoint", "ls", "h.safetensors"), "x\\x1b[2J\\x0a  uint8  [1]  1\n")
+        header = json.dumps({"a\x7f\x9b31m": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
+        self.write("h.safetensors", len(header).to_bytes(8, "little") + header + b"\7")
+        self.assertEqual(self.prints("checkpoint", "ls", "--json", "h.safetensors"),
+                         '[\n {"name": "a\\u007f\\u009b31m", "dtype": "uint8", "shape": [1]}\n]\n')
 
 
 class UnknownTypes(ToolCase):

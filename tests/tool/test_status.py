@@ -196,7 +196,7 @@ class BadInput(RunCase):
         self.assertIn("gone: contains no outcome.json", self.says("outcome", "gone"))
 
     def test_damaged_files(self):
-        for text in b"", b"{", b"[]", b"7", b"nonsense\x1b[2J", b'{"step": 1, "step": 2}', b"\xff" * 100, b"[" * 100000:
+        for text in b"", b"{", b"[]", b"7", b"nonsense\x1b[2J", b"\xff" * 100, b"[" * 100000:
             self.write("run/status.json", text)
             self.write("run/outcome.json", text)
             output, said = self.tool("status", "run", status=1)
@@ -204,6 +204,11 @@ class BadInput(RunCase):
             self.assertNotIn("\x1b", said)
             self.assertIn("unknown", output)
             self.assertIn("run/outcome.json: is damaged: ", self.says("outcome", "run"))
+
+    def test_members_of_later_versions_are_ignored_and_the_first_of_a_name_counts(self):
+        more = {f"member {i}": i for i in range(1000)}
+        self.write("run/status.json", (json.dumps({"step": 40, **more})[:-1] + ', "step": 50, "st\\u0065p": 60}').encode())
+        self.assertEqual(self.status()["step"], 40)
 
     def test_values_of_other_types(self):
         for value in None, "x", [], {}, -1, 2**63 - 1, 1e300, True:
@@ -229,6 +234,18 @@ class BadInput(RunCase):
         self.assertIn(" on x\\x1b[2J, phase \\x0a\n", text)
         self.write_outcome(reason="\x1b", hook="\x9b", error={"code": "\r", "message": "%s\x1b"}, exit_code=1)
         self.assertIn("run: \\x1b by the hook \\xc2\\x9b at step 50", self.prints("outcome", "run", status=1))
+
+    def test_json_is_one_line_without_control_characters(self):
+        status = {"step": 40, "host": "x\x7f\x9b31m\u2028\x1b", "list": [1.50, [], {}, None, {"\x9b": True}]}
+        outcome = {"exit_code": 0, "reason": "stopped", "hook": "\x9b"}
+        for name, content in ("status", status), ("outcome", outcome):
+            self.write(f"run/{name}.json", json.dumps(content, indent=1, ensure_ascii=False).encode())
+        lines = self.prints("status", "--json", "run"), self.prints("outcome", "--json", "run")
+        for line in lines:
+            self.assertRegex(line, r"\A[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\n\Z")
+        self.assertEqual(json.loads(lines[0])["status"], status)
+        self.assertEqual(json.loads(lines[0])["outcome"], outcome)
+        self.assertEqual(json.loads(lines[1]), outcome)
 
     def test_exit_codes_that_are_none(self):
         for exit_code in -1, 256, 2**40, "0", None, 1.0:
