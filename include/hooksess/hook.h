@@ -182,22 +182,8 @@ HS_API int64_t hs_run_context_global_step(hs_run_context *run, hs_error *err);
 /* Returns the monotonic time in nanoseconds, the same for all hooks: in before_run the time before the run, later the time
  * after it. */
 HS_API int64_t hs_run_context_now(hs_run_context *run);
-/* Returns the same time, up to some milliseconds late, at a fifth of the cost. For a check in each step. */
-HS_API int64_t hs_run_context_coarse_now(hs_run_context *run);
 /* Returns true if a hook requested a stop in this run. */
 HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
-/* Returns the number of save requests so far (hs_session_request_save, SIGUSR1). A saver saves when it has grown. */
-HS_API int64_t hs_run_context_requests(const hs_run_context *run);
-
-/* One call of a callback, in monotonic time. Frozen. */
-typedef struct hs_hook_span {
-    const char *hook, *callback; /* names. Valid as long as the session */
-    int64_t begin_ns, end_ns;
-} hs_hook_span;
-/* Sets *out to a recorded call of this run (hs_run_context_record_spans), in order. Returns false after the last. A
- * boundary gets all calls of the run, but of boundaries only those of hooks in front. */
-HS_API bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out);
-
 /* The current run: actions. */
 
 /* Requests a stop after this run, because the training is complete: the exit code is 0. As hs_session_request_stop. */
@@ -222,31 +208,6 @@ HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
  *
  * Without a group it returns `mine`. */
 HS_API bool hs_raw_session_agree(hs_raw_session *session, bool mine);
-/* Records the times of all callbacks (hs_run_context_span) until the next run and its boundary are over. */
-HS_API void hs_run_context_record_spans(hs_run_context *run);
-
-typedef struct hs_trace_options {
-    size_t size;
-    const char *trace_dir; /* (required) created if missing */
-    hs_bytes metadata;     /* serialized RunMetadata (hs_run_values_metadata). Empty: no ops in the trace */
-    int64_t max_bytes;     /* largest size of the events in the file; later events are dropped and counted. 0: 64 MiB */
-    bool show_memory;      /* add the memory of each op, if the metadata has it */
-    unsigned char reserved[7];
-} hs_trace_options;
-#define HS_TRACE_OPTIONS(...) HS_OPTIONS(hs_trace_options, __VA_ARGS__)
-
-/* Writes TRACE_DIR/timeline-STEP.json, in Chrome's trace format: the recorded callbacks of this run, and the ops in its
- * metadata (hooks/profiler.h). A traced run takes three callbacks:
- *
- *   before_run   set *args to args with .options of HS_TRACE_FULL, and call hs_run_context_record_spans(run)
- *   after_run    copy hs_run_values_metadata(values), and call hs_run_context_request_boundary(run)
- *   boundary     hs_run_context_write_trace(run, step, HS_TRACE_OPTIONS(.trace_dir = "run", .metadata = copy), err)
- *
- * Readers never see a partial file. The log has its path and the number of dropped events. HS_INVALID_ARGUMENT: invalid
- * options. HS_DATA_LOSS: the metadata is not a RunMetadata. TensorFlow: timeline.Timeline. */
-HS_API hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_trace_options *options,
-                                          hs_error *err);
-
 /* The raw session: queries. */
 
 HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);
@@ -257,8 +218,6 @@ HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err
 /* Returns true if a hook that waits or takes long should return: a stop was requested, or a thread reported a lost session.
  * Also reports progress to the watchdog. Any thread. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
-/* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
-HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
 /* Returns the seconds until the process may be killed, for hooks that wait at the end of a session: what remains of
  * signal_grace_secs after the first signal or hs_session_interrupt. 0: none, or a second signal came. HS_NEVER: no stop
  * was requested in this way, or no limit. Without hs_session_options.signals: of 30 s after the first call that finds the
@@ -358,8 +317,6 @@ HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase pha
 HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
 /* Reports that the state of `step` is on disk (hs_outcome.last_saved_step). For savers. */
 HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
-/* Records how long training has waited for a save (hs_raw_session_save_secs). For savers. 0 and less are ignored. */
-HS_API void hs_raw_session_set_save_secs(hs_raw_session *session, double secs);
 /* Forbids further saves, because the state in memory is bad, as after a loss that is not finite. The newest checkpoint
  * stays. A recovery, hs_saver_restore and hs_raw_session_restore_copy allow saves again.
  *
@@ -395,10 +352,10 @@ HS_API void hs_state_copy_free(hs_state_copy *copy);
  * first before_run after each creation of the session.
  *
  * directory  of the event file (hs_raw_session_summary_writer). NULL: none
- * given      the program's writer, instead of `directory` (hs_raw_session_use_writer). NULL: none
+ * given      the program's writer, instead of `directory`. Borrowed as long as the session lives. NULL: none
  * writer     receives the writer, which the session flushes before each boundary. NULL if both are NULL, or on failure
  *
- * Also writes the START record (hs_raw_session_log_start). Errors: those of the three functions. TensorFlow:
+ * Also writes the START record (hs_raw_session_log_start). Errors: those of these functions. TensorFlow:
  * SummaryWriterCache.get. */
 HS_API hs_code hs_raw_session_event_writer(hs_raw_session *session, const char *directory, hs_summary_writer *given,
                                            hs_summary_writer **writer, hs_error *err);
@@ -406,15 +363,13 @@ HS_API hs_code hs_raw_session_event_writer(hs_raw_session *session, const char *
  * before each boundary and closes it. */
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,
                                              hs_error *err);
-/* Makes the session flush a writer of the program before each boundary. Borrowed as long as the session lives. */
-HS_API hs_code hs_raw_session_use_writer(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
 /* Flushes a writer (hs_summary_writer_flush) for a hook. An error that the writer retries is not returned, but counted as a
  * failure of "summary writer" (hs_raw_session_report_failure). */
 HS_API hs_code hs_raw_session_flush_writer(hs_raw_session *session, hs_summary_writer *writer, bool sync, hs_error *err);
 /* Writes a START record, so that TensorBoard discards the points of a crashed or lost run from the next step on. Call it
  * before the first event. Only the first call after each creation of the session has an effect.
  *
- * writer  from hs_raw_session_summary_writer or hs_raw_session_use_writer; otherwise HS_INVALID_ARGUMENT */
+ * writer  from hs_raw_session_summary_writer or hs_raw_session_event_writer; otherwise HS_INVALID_ARGUMENT */
 HS_API hs_code hs_raw_session_log_start(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
 
 HS_END_DECLS

@@ -10,6 +10,7 @@
 #include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
+#include "session/services.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +29,7 @@ typedef struct {
     int64_t retry_ns; /* when the next attempt is made, by the monotonic clock. Valid after a failure */
 } failure_policy;
 
-/* How long saves take, and whether one fits into the time after a signal (hs_raw_session_grace_secs). If it does not fit,
+/* How long saves take, and whether one fits into the time after a signal (hs__raw_session_grace_secs). If it does not fit,
  * the hook saves more often, so that fewer steps are lost. */
 typedef struct {
     int64_t began_ns, held_ns; /* of the last save: its begin, and how long it has held the session's thread */
@@ -50,7 +51,7 @@ typedef struct {
     listener_list listeners;
     bool no_graph_def;
     bool due, requested;        /* due: in the next boundary; requested: because the program requested it */
-    int64_t requests;           /* hs_run_context_requests at the last look */
+    int64_t requests;           /* hs__run_context_requests at the last look */
     int64_t saved_step;         /* NOT_SAVED: the state in memory was not saved */
     int64_t stopped_step;       /* the step at which a stop took effect: saved there, or never. NOT_SAVED: none */
     int64_t restore_generation; /* hs_raw_session_restores when these two were set */
@@ -249,7 +250,7 @@ static void hold_save_time(save_time *time, const hs_run_context *run)
 static void report_save_time(save_time *time, const hs_run_context *run)
 {
     const hs_raw_session *session = hs_run_context_session(run);
-    double grace = hs_raw_session_grace_secs(session), secs = hs_raw_session_save_secs(session);
+    double grace = hs__raw_session_grace_secs(session), secs = hs_raw_session_save_secs(session);
     if (!(grace > 0) || !(secs > 0))
         return;
     bool fits = secs * MARGIN <= grace;
@@ -274,7 +275,7 @@ static void end_save_time(save_time *time, const hs_run_context *run, int64_t wr
     time->last_ns = hs_env_monotonic_ns(env_of_run(run));
     time->secs = (double)(time->held_ns + write_ns) / 1e9;
     double secs = time->secs, before = hs_raw_session_save_secs(session) * DECAY;
-    hs_raw_session_set_save_secs(session, secs > before ? secs : before);
+    hs__raw_session_set_save_secs(session, secs > before ? secs : before);
     report_save_time(time, run);
 }
 
@@ -596,7 +597,7 @@ static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_erro
  * fires next. */
 static hs_code check_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
 {
-    int64_t requests = hs_run_context_requests(run);
+    int64_t requests = hs__run_context_requests(run);
     bool requested = requests != hook->requests;
     hook->requests = requests;
     hook->requested |= requested;
@@ -678,7 +679,7 @@ static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, 
         code = save(hook, run, step, false, err);
     if (!code && (restored || saves)) { /* otherwise a restored schedule continues */
         hs_timer_mark(timer, run, step, NULL, NULL);
-        hook->requests = hs_run_context_requests(run);
+        hook->requests = hs__run_context_requests(run);
     }
     hs_timer_begin(timer, run, step);
     return code;

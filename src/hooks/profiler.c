@@ -5,6 +5,7 @@
 #include "hooks/ranks.h"
 #include "hooks/step_clock.h"
 #include "hooks/timing.h"
+#include "session/services.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     hook->traces_now = hs_timer_due(timer, run, hs__step_clock_next(&hook->clock));
     if (hook->traces_now) {
         *args = &traced;
-        hs_run_context_record_spans(run);
+        hs__run_context_record_spans(run);
     }
     return HS_OK;
 }
@@ -128,10 +129,11 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     (void)err;
     if (!hook->writes_now || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    const hs_trace_options options =
-        HS_INIT(hs_trace_options, .trace_dir = hook->trace_dir, .metadata = {hook->metadata, hook->metadata_bytes},
-                .max_bytes = hook->max_bytes, .show_memory = hook->show_memory);
-    if (hs_run_context_write_trace(run, hook->clock.step, &options, &error) ||
+    const hs__trace_options options = {.directory = hook->trace_dir,
+                                       .metadata = {hook->metadata, hook->metadata_bytes},
+                                       .max_bytes = hook->max_bytes,
+                                       .show_memory = hook->show_memory};
+    if (hs__run_context_write_trace(run, hook->clock.step, &options, &error) ||
         add_event(hook, hs_run_context_session(run), &error))
         skip_profile(hook, error.message);
     hook->writes_now = false;

@@ -6,6 +6,7 @@
 #include "base/json_reader.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
+#include "session/services.h"
 #include "session/status_files.h"
 
 #include <string.h>
@@ -100,7 +101,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     run_status *hook = self;
     (void)coordinator, (void)err;
     if (!hook->session && hook->earlier_save_secs > 0 && !(hs_raw_session_save_secs(session) > 0))
-        hs_raw_session_set_save_secs(session, hook->earlier_save_secs);
+        hs__raw_session_set_save_secs(session, hook->earlier_save_secs);
     hook->session = session;
     if (!hook->is_others)
         hs__record_abandonment_in(session, hook->directory);

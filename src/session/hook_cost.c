@@ -43,7 +43,7 @@ static void record_span(struct hs_session *session, const hs__hook *hook, const 
         hs_log(&session->env, HS_LOG_WARNING, "hook '%s', %s: cannot record its span: %s", hook->cold->ops.name, callback,
                error.message);
     else
-        session->timing.spans[session->timing.n_spans++] = (hs_hook_span){hook->cold->ops.name, callback, began, ended};
+        session->timing.spans[session->timing.n_spans++] = (hs__hook_span){hook->cold->ops.name, callback, began, ended};
 }
 
 void hs__timed_callback(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
@@ -117,24 +117,14 @@ void hs__log_costs(const struct hs_session *session)
 
 /* Spans. */
 
-void hs_run_context_record_spans(hs_run_context *run)
+void hs__run_context_record_spans(hs_run_context *run)
 {
-    if (!run)
-        return;
     run->session->timing.span_runs = 2; /* the rest of this run, and the next run */
     run->session->timing.on = run->session->observed = true;
 }
 
-const hs_hook_span *hs__spans(const struct hs_session *session, size_t *n)
+const hs__hook_span *hs__run_context_spans(const hs_run_context *run, size_t *n)
 {
-    *n = session->timing.n_spans;
-    return session->timing.spans;
-}
-
-bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out)
-{
-    if (!run || !out || index >= run->session->timing.n_spans)
-        return false;
-    *out = run->session->timing.spans[index];
-    return true;
+    *n = run->session->timing.n_spans;
+    return run->session->timing.spans;
 }

@@ -118,7 +118,7 @@ bool hs_raw_session_is_computed(const hs_raw_session *raw, const char *tensor)
     return raw->values_computed & 1 << (evaluates ? HS_RUN_EVAL : HS_RUN_TRAIN);
 }
 
-void hs_raw_session_set_save_secs(hs_raw_session *raw, double secs)
+void hs__raw_session_set_save_secs(hs_raw_session *raw, double secs)
 {
     if (raw && secs > 0)
         hs__session_of(raw)->save_secs = secs;
@@ -175,14 +175,6 @@ hs_code hs_raw_session_log_start(hs_raw_session *raw, hs_summary_writer *writer,
                     : hs__writer_cache_start(&hs__session_of(raw)->writers, writer, raw->opened, step + 1, err);
 }
 
-hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
-{
-    hs__clear(err);
-    if (!raw || !writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_use_writer: %s is NULL", raw ? "writer" : "session");
-    return hs__writer_cache_use(&hs__session_of(raw)->writers, writer, err);
-}
-
 hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, hs_summary_writer *given,
                                     hs_summary_writer **writer, hs_error *err)
 {
@@ -194,8 +186,8 @@ hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, 
     if (!given && !directory)
         return HS_OK;
     hs_summary_writer *found = given;
-    hs_code code =
-        given ? hs_raw_session_use_writer(raw, given, err) : hs_raw_session_summary_writer(raw, directory, &found, err);
+    hs_code code = given ? hs__writer_cache_use(&hs__session_of(raw)->writers, given, err)
+                         : hs_raw_session_summary_writer(raw, directory, &found, err);
     if (!code && !(code = hs_raw_session_log_start(raw, found, err)))
         *writer = found;
     return code;

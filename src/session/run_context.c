@@ -61,7 +61,7 @@ int64_t hs_run_context_now(hs_run_context *run)
     return run->now[after];
 }
 
-int64_t hs_run_context_coarse_now(hs_run_context *run)
+int64_t hs__run_context_coarse_now(hs_run_context *run)
 {
     int64_t now;
     return run && !run->has_now[run->after] && hs__env_coarse_ns(&run->session->env, &now) ? now : hs_run_context_now(run);
@@ -79,7 +79,7 @@ void hs_run_context_interrupt(hs_run_context *run)
         run->stop = HS__STOP_HOOK_INTERRUPTED;
 }
 
-int64_t hs_run_context_requests(const hs_run_context *run)
+int64_t hs__run_context_requests(const hs_run_context *run)
 {
     return run ? atomic_load_explicit(&run->session->save_requests, memory_order_relaxed) : 0;
 }

@@ -8,6 +8,7 @@
 #include "base/forks.h"
 #include "session/agreement.h"
 #include "session/merge_fetches.h"
+#include "session/services.h"
 #include "summary/writer_cache.h"
 #include "threads/coordinator.h"
 
@@ -196,7 +197,7 @@ typedef struct hs__callback_timing {
     uint64_t n_runs;            /* hooked runs, this one included */
     uint64_t n_runs_of_kind[3]; /* by hs_run_kind */
     uint64_t next_timed;        /* number of the next run whose callbacks are timed */
-    hs_hook_span *spans;
+    hs__hook_span *spans;
     size_t n_spans, spans_capacity;
     int span_runs; /* spans are recorded in N more runs, this one included */
     int64_t opened_ns;
@@ -539,8 +540,6 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
 
 void hs__callback_timing_init(struct hs_session *session);
 void hs__callback_timing_free(struct hs_session *session);
-/* The recorded spans of the run's callbacks. */
-const hs_hook_span *hs__spans(const struct hs_session *session, size_t *n);
 /* Records the duration of a callback that began at `began`, and that stands for `calls` calls. */
 void hs__timed_callback(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
                         int64_t calls);

@@ -158,7 +158,7 @@ double hs_raw_session_grace_left_secs(hs_raw_session *raw)
     return session->signals.deadline_ns > now ? (double)(session->signals.deadline_ns - now) / 1e9 : 0;
 }
 
-double hs_raw_session_grace_secs(const hs_raw_session *raw)
+double hs__raw_session_grace_secs(const hs_raw_session *raw)
 {
     return raw ? hs__session_of(raw)->signals.grace_secs : 0;
 }

@@ -3,6 +3,7 @@
 #include <hooksess/timer.h>
 
 #include "base/env.h"
+#include "session/services.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -202,14 +203,14 @@ bool hs_timer_begin(hs_timer *timer, hs_run_context *run, int64_t step)
 
 static bool is_requested(const hs_timer *timer, const hs_run_context *run)
 {
-    return timer->on_request && hs_run_context_requests(run) != timer->requests;
+    return timer->on_request && hs__run_context_requests(run) != timer->requests;
 }
 
 static bool is_due_by_time(hs_timer *timer, hs_run_context *run)
 {
     if (!timer->every_ns || !timer->marked)
         return false;
-    int64_t now_ns = hs_run_context_coarse_now(run);
+    int64_t now_ns = hs__run_context_coarse_now(run);
     if (!timer->has_time)
         set_time(timer, now_ns);
     return now_ns - timer->last_ns >= timer->every_ns;
@@ -260,7 +261,7 @@ bool hs_timer_mark(hs_timer *timer, hs_run_context *run, int64_t step, double *e
     timer->last_acted_step = step;
     timer->next_listed = listed_after(timer, step);
     if (timer->on_request)
-        timer->requests = hs_run_context_requests(run);
+        timer->requests = hs__run_context_requests(run);
     return was_marked;
 }
 

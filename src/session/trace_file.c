@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a run's trace to a file (hs_run_context_write_trace). */
+/* Writes a run's trace to a file (session/services.h). */
 #include "base/files.h"
 #include "session/session.h"
 #include "summary/trace.h"
@@ -8,13 +8,13 @@
 
 static const size_t DEFAULT_BYTES = (size_t)64 << 20;
 
-static hs_code build_trace(hs__trace *trace, const hs_run_context *run, int64_t step, const hs_trace_options *options,
+static hs_code build_trace(hs__trace *trace, const hs_run_context *run, int64_t step, const hs__trace_options *options,
                            hs_error *err)
 {
     const hs_env *env = &run->session->env;
     int64_t to_realtime_ns = hs_env_realtime_ns(env) - hs_env_monotonic_ns(env);
     size_t n;
-    const hs_hook_span *spans = hs__spans(run->session, &n);
+    const hs__hook_span *spans = hs__run_context_spans(run, &n);
     hs__trace_spans(trace, spans, n, to_realtime_ns);
     hs_code code = hs__trace_run(trace, options->metadata, options->show_memory, err);
     return code ? code : hs__trace_finish(trace, step, err);
@@ -28,16 +28,17 @@ static hs_code write_json(const hs__trace *trace, const char *directory, const c
     return code ? code : hs__file_replace(env, path, trace->json.data, trace->json.size, true, err);
 }
 
-static hs_code write_file(const hs_run_context *run, int64_t step, const hs_trace_options *options, hs_error *err)
+hs_code hs__run_context_write_trace(const hs_run_context *run, int64_t step, const hs__trace_options *options,
+                                    hs_error *err)
 {
     const hs_env *env = &run->session->env;
     size_t max_bytes = options->max_bytes ? (size_t)options->max_bytes : DEFAULT_BYTES;
     hs__trace trace;
     hs__trace_begin(&trace, env, max_bytes);
     char *name = hs__format(env, "timeline-%lld.json", (long long)step);
-    char *path = name ? hs__path_join(env, options->trace_dir, name) : NULL;
+    char *path = name ? hs__path_join(env, options->directory, name) : NULL;
     hs_code code = build_trace(&trace, run, step, options, err);
-    if (!code && !(code = write_json(&trace, options->trace_dir, path, env, err))) {
+    if (!code && !(code = write_json(&trace, options->directory, path, env, err))) {
         hs_log(env, HS_LOG_INFO, "step %lld: wrote profile %s", (long long)step, path);
         if (trace.dropped)
             hs_log(env, HS_LOG_WARNING, "%s: %lld events were dropped, because max_bytes is %zu", path,
@@ -47,20 +48,4 @@ static hs_code write_file(const hs_run_context *run, int64_t step, const hs_trac
     hs__free(env, name);
     hs__trace_free(&trace);
     return code;
-}
-
-hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_trace_options *given, hs_error *err)
-{
-    hs_trace_options options;
-    hs_code code = HS_STRUCT_TAKE(hs_trace_options, reserved, &options, given, err);
-    if (code)
-        return code;
-    if (!run)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no run to write a trace of");
-    if (!options.trace_dir || !*options.trace_dir)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "trace_dir is missing");
-    if (options.max_bytes < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "max_bytes is %lld; it must be at least 0",
-                            (long long)options.max_bytes);
-    return write_file(run, step, &options, err);
 }

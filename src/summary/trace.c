@@ -79,7 +79,7 @@ static int64_t clamp(int64_t ns)
 /* Hooks. */
 
 /* The index of the first span of the same hook. */
-static size_t first_of(const hs_hook_span *spans, size_t i)
+static size_t first_of(const hs__hook_span *spans, size_t i)
 {
     size_t first = 0;
     while (strcmp(spans[first].hook, spans[i].hook) != 0)
@@ -87,7 +87,7 @@ static size_t first_of(const hs_hook_span *spans, size_t i)
     return first;
 }
 
-static void put_span(hs__trace *trace, const hs_hook_span *span, size_t tid, int64_t to_realtime_ns)
+static void put_span(hs__trace *trace, const hs__hook_span *span, size_t tid, int64_t to_realtime_ns)
 {
     if (trace->full) {
         trace->dropped++;
@@ -103,7 +103,7 @@ static void put_span(hs__trace *trace, const hs_hook_span *span, size_t tid, int
     end_event(trace, begun, true);
 }
 
-void hs__trace_spans(hs__trace *trace, const hs_hook_span *spans, size_t n, int64_t to_realtime_ns)
+void hs__trace_spans(hs__trace *trace, const hs__hook_span *spans, size_t n, int64_t to_realtime_ns)
 {
     if (n)
         put_name(trace, HOOKS_PID, -1, "hooks");

@@ -68,7 +68,7 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
             "the session does not use this writer; get it from hs_raw_session_summary_writer, or pass it to "
-            "hs_raw_session_use_writer");
+            "hs_raw_session_event_writer");
     if (cache->items[i].started == creation)
         return HS_OK;
     hs_code code = hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, step, err);

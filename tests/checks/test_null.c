@@ -16,10 +16,10 @@ static void every_free_accepts_null(void **state)
     hs_env_free(NULL, NULL);
     hs_estimator_free(NULL);
     hs_evaluation_result_free(NULL);
+    hs_hooks_free(NULL);
     hs_graph_free(NULL);
     hs_group_tcp_free(NULL);
     hs_hook_free((hs_hook){0});
-    hs_hooks_free(NULL);
     hs_host_copy_free(NULL);
     hs_queue_runner_free(NULL);
     hs_record_reader_free(NULL);

@@ -3,6 +3,8 @@
 #define _XOPEN_SOURCE 700 /* mkfifo, mknod */
 #include "hooks/stage.h"
 
+#include "session/services.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -102,7 +104,7 @@ static void it_stops(void **state)
 static hs_code see(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)values, (void)err;
-    *(int64_t *)self = hs_run_context_requests(run);
+    *(int64_t *)self = hs__run_context_requests(run);
     return HS_OK;
 }
 

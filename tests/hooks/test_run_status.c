@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L /* fork, kill */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
+
+#include "session/services.h"
 #include "support/json.h"
 
 #include <errno.h>
@@ -73,7 +75,7 @@ static void it_follows_the_saves(void **state)
     stage_open(s, status(s));
     stage_run(s, "train", 3, 0);
     save(s);
-    hs_raw_session_set_save_secs(hs_session_raw(s->session), 1.25);
+    hs__raw_session_set_save_secs(hs_session_raw(s->session), 1.25);
     stage_run(s, "train", 2, 0);
     assert_int_equal(number(s, "status.json", "last_durable_step"), 3);
     assert_int_equal(number(s, "status.json", "step"), 3);
@@ -109,7 +111,7 @@ static void a_resumed_run_knows_how_long_a_save_takes(void **state)
 {
     stage *s = *state;
     stage_open(s, status(s));
-    hs_raw_session_set_save_secs(hs_session_raw(s->session), 0.25);
+    hs__raw_session_set_save_secs(hs_session_raw(s->session), 0.25);
     stage_close(s);
     stage_open(s, status(s));
     assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 0.25);
@@ -118,7 +120,7 @@ static void a_resumed_run_knows_how_long_a_save_takes(void **state)
 static hs_code has_saved(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     (void)self, (void)coordinator, (void)err;
-    hs_raw_session_set_save_secs(session, 3);
+    hs__raw_session_set_save_secs(session, 3);
     return HS_OK;
 }
 
@@ -127,7 +129,7 @@ static void the_save_time_of_this_run_counts_more(void **state)
     stage *s = *state;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "saver", .after_create_session = has_saved);
     stage_open(s, status(s));
-    hs_raw_session_set_save_secs(hs_session_raw(s->session), 0.25);
+    hs__raw_session_set_save_secs(hs_session_raw(s->session), 0.25);
     stage_close(s);
     const hs_hook hooks[] = {{.ops = &ops}, status(s)};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);

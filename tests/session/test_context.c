@@ -2,6 +2,8 @@
 /* The view of a hook: the context of a run, and the raw session. */
 #include "session/probe.h"
 
+#include "session/services.h"
+
 #include <hooksess/event_reader.h>
 
 static hs_code keep_context(probe *p, const probe_call *call)
@@ -255,10 +257,10 @@ static hs_code compare_the_times(probe *p, const probe_call *call)
 {
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    int64_t began = hs_env_monotonic_ns(NULL), coarse = hs_run_context_coarse_now(call->run);
+    int64_t began = hs_env_monotonic_ns(NULL), coarse = hs__run_context_coarse_now(call->run);
     int64_t now = hs_run_context_now(call->run);
     assert_true(coarse <= now && coarse > began - 1000000000);
-    assert_int_equal(hs_run_context_coarse_now(call->run), now); /* the same as the exact time read before */
+    assert_int_equal(hs__run_context_coarse_now(call->run), now); /* the same as the exact time read before */
     ++*(int *)p->user;
     return HS_OK;
 }
@@ -483,7 +485,7 @@ static void a_failing_writer_of_the_program_fails_the_session(void **state)
     play_probe(p, a, .stops_at = 1);
     play_open_probes(p, 1);
     play_train(p);
-    assert_ok(hs_raw_session_use_writer(hs_session_raw(p->session), writer, &p->err), &p->err);
+    assert_ok(hs_raw_session_event_writer(hs_session_raw(p->session), NULL, writer, &writer, &p->err), &p->err);
     assert_ok(hs_summary_writer_scalar(writer, "tag", 1, 1, &p->err), &p->err);
     p->t.fail_file_at = p->t.file_calls + 1;
     assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
@@ -499,7 +501,7 @@ static void a_directory_has_one_writer_for_all(void **state)
     hs_summary_writer *one, *other, *own = hs_summary_writer_open(directory, NULL, &p->err);
     play_open(p, NULL, 0);
     hs_raw_session *raw = hs_session_raw(p->session);
-    assert_ok(hs_raw_session_use_writer(raw, own, &p->err), &p->err);
+    assert_ok(hs_raw_session_event_writer(raw, NULL, own, &own, &p->err), &p->err);
     assert_ok(hs_raw_session_summary_writer(raw, directory, &one, &p->err), &p->err);
     assert_ok(hs_raw_session_summary_writer(raw, test_path(directory, ""), &other, &p->err), &p->err);
     assert_ptr_equal(one, other);

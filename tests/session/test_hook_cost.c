@@ -3,6 +3,7 @@
 #include "session/probe.h"
 
 #include "base/c_locale.h"
+#include "session/services.h"
 
 static hs_code take_time(probe *p, const probe_call *call)
 {
@@ -158,9 +159,9 @@ typedef struct {
 static hs_code look_at_spans(probe *p, const probe_call *call)
 {
     spans *seen = p->user;
-    hs_hook_span span;
+    size_t n;
     if (call->point == PROBE_AFTER && p->calls[PROBE_AFTER] == 63) /* not timed by itself */
-        hs_run_context_record_spans(call->run);
+        hs__run_context_record_spans(call->run);
     if (call->point == PROBE_AFTER)
         hs_run_context_request_boundary(call->run);
     if (call->point == PROBE_BEFORE && p->calls[PROBE_BEFORE] == 64)
@@ -168,9 +169,10 @@ static hs_code look_at_spans(probe *p, const probe_call *call)
     if (call->point != PROBE_BOUNDARY || hs_run_context_boundary(call->run) != HS_BOUNDARY_RUN)
         return HS_OK;
     seen->text[0] = '\0';
-    for (size_t i = 0; hs_run_context_span(call->run, i, &span); i++)
-        hs__snprintf(seen->text + strlen(seen->text), sizeof seen->text - strlen(seen->text), "%s.%s %g ", span.hook,
-                     span.callback, (double)(span.end_ns - span.begin_ns) * 1e-9);
+    const hs__hook_span *at = hs__run_context_spans(call->run, &n);
+    for (; n--; at++)
+        hs__snprintf(seen->text + strlen(seen->text), sizeof seen->text - strlen(seen->text), "%s.%s %g ", at->hook,
+                     at->callback, (double)(at->end_ns - at->begin_ns) * 1e-9);
     return HS_OK;
 }
 
@@ -194,12 +196,13 @@ static hs_code trace_one(probe *p, const probe_call *call)
 {
     const char *directory = p->user;
     if (call->point == PROBE_BEFORE && p->calls[PROBE_BEFORE] == 2)
-        hs_run_context_record_spans(call->run);
+        hs__run_context_record_spans(call->run);
     if (call->point == PROBE_AFTER && p->calls[PROBE_AFTER] == 2)
         hs_run_context_request_boundary(call->run);
     if (call->point != PROBE_BOUNDARY || hs_run_context_boundary(call->run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    assert_ok(hs_run_context_write_trace(call->run, 2, HS_TRACE_OPTIONS(.trace_dir = directory), call->err), call->err);
+    assert_ok(hs__run_context_write_trace(call->run, 2, &(hs__trace_options){.directory = directory}, call->err),
+              call->err);
     return HS_OK;
 }
 
@@ -225,13 +228,9 @@ static hs_code write_invalid_traces(probe *p, const probe_call *call)
     (void)p;
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    assert_fails(hs_run_context_write_trace(call->run, 1, NULL, &err), HS_INVALID_ARGUMENT, &err, "hs_trace_options");
-    assert_fails(hs_run_context_write_trace(call->run, 1, HS_TRACE_OPTIONS(.max_bytes = 1), &err), HS_INVALID_ARGUMENT,
-                 &err, "trace_dir is missing");
-    assert_fails(hs_run_context_write_trace(call->run, 1, HS_TRACE_OPTIONS(.trace_dir = "x", .max_bytes = -1), &err),
-                 HS_INVALID_ARGUMENT, &err, "max_bytes is -1");
-    assert_fails(hs_run_context_write_trace(call->run, 1, HS_TRACE_OPTIONS(.trace_dir = "x", .metadata = {"?", 1}), &err),
-                 HS_DATA_LOSS, &err, "RunMetadata");
+    assert_fails(
+        hs__run_context_write_trace(call->run, 1, &(hs__trace_options){.directory = "x", .metadata = {"?", 1}}, &err),
+        HS_DATA_LOSS, &err, "RunMetadata");
     return HS_OK;
 }
 

@@ -74,8 +74,6 @@ static void hook_h(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_event_writer(raw, "", NULL, &writer, err));
     assert_ok(hs_raw_session_event_writer(raw, NULL, NULL, &writer, &p->err), &p->err);
     assert_null(writer);
-    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(NULL, NULL, err));
-    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(raw, NULL, err));
     assert_false(test_exists(".", "x")); /* no writer was opened */
     hs_hook_free((hs_hook){0});
     hs_hooks_free(NULL);
@@ -85,8 +83,6 @@ static void hook_h(void **state)
 static void hook_h_without_a_run(void **state)
 {
     hs_error error;
-    hs_hook_span span;
-    const hs_trace_options trace = HS_INIT(hs_trace_options, .trace_dir = "x");
     (void)state;
     assert_null(hs_run_context_original_args(NULL));
     assert_null(hs_run_context_session(NULL));
@@ -96,16 +92,11 @@ static void hook_h_without_a_run(void **state)
     assert_int_equal(hs_run_context_global_step(NULL, &error), -1);
     assert_says(&error, HS_FAILED_PRECONDITION, "there is no run");
     assert_int_equal(hs_run_context_now(NULL), 0);
-    assert_int_equal(hs_run_context_coarse_now(NULL), 0);
     assert_true(hs_run_context_stop_requested(NULL));
-    assert_int_equal(hs_run_context_requests(NULL), 0);
-    assert_false(hs_run_context_span(NULL, 0, &span));
     hs_run_context_request_stop(NULL);
     hs_run_context_interrupt(NULL);
     hs_run_context_request_boundary(NULL);
     assert_true(hs_run_context_agree(NULL, true));
-    hs_run_context_record_spans(NULL);
-    assert_refused(HS_INVALID_ARGUMENT, hs_run_context_write_trace(NULL, 1, &trace, err));
     assert_false(test_exists(".", "x"));
     assert_true(hs_raw_session_grace_left_secs(NULL) == 0);
 }

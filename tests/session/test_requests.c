@@ -2,6 +2,8 @@
 /* Requests from outside: stop, done, save; and the session's outcome. */
 #include "session/probe.h"
 
+#include "session/services.h"
+
 #include <hooksess/graph.h>
 
 #include <pthread.h>
@@ -207,7 +209,7 @@ static void the_outcome_can_be_queried_before_the_close(void **state)
 static hs_code count_requests(probe *p, const probe_call *call)
 {
     if (call->point == PROBE_AFTER)
-        *(int64_t *)p->user = hs_run_context_requests(call->run);
+        *(int64_t *)p->user = hs__run_context_requests(call->run);
     return HS_OK;
 }
 
@@ -257,10 +259,10 @@ static void the_seconds_of_a_save_are_known_once_set(void **state)
     play_open_probes(p, 1);
     hs_raw_session *raw = hs_session_raw(p->session);
     assert_true(hs_raw_session_save_secs(raw) == 0);
-    hs_raw_session_set_save_secs(raw, 1.5);
-    hs_raw_session_set_save_secs(raw, -1);
+    hs__raw_session_set_save_secs(raw, 1.5);
+    hs__raw_session_set_save_secs(raw, -1);
     assert_true(hs_raw_session_save_secs(raw) == 1.5);
-    assert_true(hs_raw_session_grace_secs(raw) == 0); /* no signals */
+    assert_true(hs__raw_session_grace_secs(raw) == 0); /* no signals */
     assert_int_equal(hs_raw_session_last_saved_step(raw), -1);
 }
 

@@ -10,7 +10,7 @@ foreach(module IN ITEMS model_ready session_manager)
 endforeach()
 hooksess_test(session timer)
 hooksess_test(session forked_child summary/events.c)
-# A child would wait for ever for libasan's lock of stack traces, if another thread held it at the fork.
+# A child would never get libasan's lock of stack traces, if another thread held it at the fork.
 set_tests_properties(session/forked_child PROPERTIES ENVIRONMENT "ASAN_OPTIONS=malloc_context_size=0")
 
 add_executable(session_exceptions session/test_exceptions.cpp)

@@ -57,7 +57,7 @@ static hs_bytes metadata_of(const op *ops, size_t n)
 static size_t events_bytes;
 
 /* Makes a trace of spans and ops, and parses it. It is valid until the next one. */
-static hs__json_value trace_of(const hs_hook_span *spans, size_t n_spans, const op *ops, size_t n_ops, size_t limit)
+static hs__json_value trace_of(const hs__hook_span *spans, size_t n_spans, const op *ops, size_t n_ops, size_t limit)
 {
     static char *text;
     hs__trace trace;
@@ -168,7 +168,7 @@ static void the_memory_that_an_op_allocated(void **state)
 
 static void a_hook_is_a_thread(void **state)
 {
-    static const hs_hook_span spans[] = {
+    static const hs__hook_span spans[] = {
         {"saver", "before_run", 1000, 3500}, {"logger", "before_run", 4000, 4001}, {"saver", "after_run", 5000, 6000}};
     (void)state;
     hs__json_value trace = trace_of(spans, 3, NULL, 0, NO_LIMIT);
@@ -202,7 +202,7 @@ static void impossible_times_are_clamped(void **state)
                              {.name = "b", .begin_ns = INT64_MAX, .length_ns = INT64_MAX},
                              {.name = "c", .begin_us = INT64_MAX, .length_us = INT64_MAX},
                              {.name = "d", .begin_us = INT64_MIN, .length_us = INT64_MIN}};
-    static const hs_hook_span spans[] = {{"h", "before_run", INT64_MAX, INT64_MIN},
+    static const hs__hook_span spans[] = {{"h", "before_run", INT64_MAX, INT64_MIN},
                                          {"h", "after_run", INT64_MIN, INT64_MAX}};
     (void)state;
     hs__json_value trace = trace_of(spans, 2, ops, 4, NO_LIMIT);
@@ -213,7 +213,7 @@ static void impossible_times_are_clamped(void **state)
 static void events_beyond_the_limit_are_dropped_and_counted(void **state)
 {
     op ops[100];
-    static const hs_hook_span span = {"saver", "before_run", 1000, 3500};
+    static const hs__hook_span span = {"saver", "before_run", 1000, 3500};
     (void)state;
     for (size_t i = 0; i < 100; i++)
         ops[i] = (op){.name = "op", .begin_ns = 1 + (int64_t)i, .length_ns = 1};
@@ -228,7 +228,7 @@ static void events_beyond_the_limit_are_dropped_and_counted(void **state)
 
 static void a_limit_may_drop_all_events(void **state)
 {
-    static const hs_hook_span span = {"saver", "before_run", 1000, 3500};
+    static const hs__hook_span span = {"saver", "before_run", 1000, 3500};
     static const op add = {.name = "Add", .begin_ns = 1};
     (void)state;
     hs__json_value trace = trace_of(&span, 1, &add, 1, 1);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_SESSION_SERVICES_H
+#define HS_SESSION_SERVICES_H
+
+#include <hooksess/hook.h>
+
+#include "summary/trace.h"
+
+/* What the session does for the built-in checkpoint saver, profiler and run_status, and for no other hook. */
+
+/* Returns the number of save requests so far (hs_session_request_save, SIGUSR1). A saver saves when it has grown. */
+int64_t hs__run_context_requests(const hs_run_context *run);
+/* Returns the time of hs_run_context_now, up to some milliseconds late, at a fifth of the cost. For a check in each step.
+ */
+int64_t hs__run_context_coarse_now(hs_run_context *run);
+/* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
+double hs__raw_session_grace_secs(const hs_raw_session *session);
+/* Records how long training has waited for a save (hs_raw_session_save_secs). 0 and less are ignored. */
+void hs__raw_session_set_save_secs(hs_raw_session *session, double secs);
+
+/* Records the times of all callbacks until the next run and its boundary are over. */
+void hs__run_context_record_spans(hs_run_context *run);
+/* The recorded calls of this run, in order. A boundary gets all calls of the run, but of boundaries only those of hooks in
+ * front. */
+const hs__hook_span *hs__run_context_spans(const hs_run_context *run, size_t *n);
+
+typedef struct hs__trace_options {
+    const char *directory; /* created if missing */
+    hs_bytes metadata;     /* serialized RunMetadata (hs_run_values_metadata). Empty: no ops in the trace */
+    int64_t max_bytes;     /* largest size of the events in the file; later events are dropped and counted. 0: 64 MiB */
+    bool show_memory;      /* add the memory of each op, if the metadata has it */
+} hs__trace_options;
+/* Writes DIRECTORY/timeline-STEP.json, in Chrome's trace format: the recorded callbacks of this run, and the ops in its
+ * metadata (hooks/profiler.h). Readers never see a partial file. The log has its path and the number of dropped events.
+ * DATA_LOSS: the metadata is not a RunMetadata. TensorFlow: timeline.Timeline. */
+hs_code hs__run_context_write_trace(const hs_run_context *run, int64_t step, const hs__trace_options *options,
+                                    hs_error *err);
+
+#endif
