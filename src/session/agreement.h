@@ -23,7 +23,8 @@
  * the chief, which merges them and broadcasts the result. All ranks see the same words, so that all make the same calls.
  *
  *   agreement          when
- *   end of a run       after after_run of all hooks, or after the failure, of each training run at level 0
+ *   end of a run       after after_run of all hooks, or after the failure, of each training run at level 0; again on a rank
+ *                      where a boundary of the run returns HS_STOP
  *   gate               hs_op_pass_gate, hs_step_pass_gate: before the first collective operation of the program's step
  *   opening, recovery  after each part that can fail on one rank
  *   stop               after the boundaries of the stop, until all ranks have called them

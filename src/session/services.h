@@ -6,7 +6,7 @@
 
 #include "summary/trace.h"
 
-/* What the session does for the built-in checkpoint saver, profiler and run_status, and for no other hook. */
+/* What the session does for timers, and for the built-in checkpoint saver, profiler and run_status only. */
 
 /* Returns the number of save requests so far (hs_session_request_save, SIGUSR1). A saver saves when it has grown. */
 int64_t hs__run_context_requests(const hs_run_context *run);
