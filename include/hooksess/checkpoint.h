@@ -2,7 +2,7 @@
 #ifndef HOOKSESS_CHECKPOINT_H
 #define HOOKSESS_CHECKPOINT_H
 
-#include <hooksess/hook.h>
+#include <hooksess/raw_session.h>
 
 /* Checkpoints: files with the variables and the state of a session. A training session saves and restores by itself
  * (training_session.h). Use this header to save, restore, read, merge or delete checkpoints yourself.

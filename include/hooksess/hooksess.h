@@ -103,6 +103,7 @@
 #include <hooksess/hparams.h>                  /* hyperparameters for TensorBoard */
 #include <hooksess/init.h>                     /* macros that initialize structs and lists */
 #include <hooksess/outcome.h>                  /* how a session ended */
+#include <hooksess/raw_session.h>              /* what a session does for hooks */
 #include <hooksess/records.h>                  /* reading and writing TFRecord files */
 #include <hooksess/replicas.h>                 /* order of samples and random numbers for several processes */
 #include <hooksess/run.h>                      /* fetches, feeds and values of a run */

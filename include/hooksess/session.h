@@ -2,7 +2,7 @@
 #ifndef HOOKSESS_SESSION_H
 #define HOOKSESS_SESSION_H
 
-#include <hooksess/group.h>
+#include <hooksess/hook.h>
 #include <hooksess/scaffold.h>
 
 /* A session restores the variables of a graph, runs it, and calls hooks around each run. To get the usual hooks too

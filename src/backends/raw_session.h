@@ -2,7 +2,7 @@
 #ifndef HS_BACKENDS_RAW_SESSION_H
 #define HS_BACKENDS_RAW_SESSION_H
 
-#include <hooksess/hook.h>
+#include <hooksess/raw_session.h>
 
 #include "backends/backend.h"
 #include "base/state.h"

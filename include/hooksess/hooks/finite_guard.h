@@ -2,6 +2,7 @@
 #ifndef HOOKSESS_HOOKS_FINITE_GUARD_H
 #define HOOKSESS_HOOKS_FINITE_GUARD_H
 
+#include <hooksess/hook.h>
 #include <hooksess/scaffold.h>
 #include <hooksess/trigger.h>
 
