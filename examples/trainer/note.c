@@ -124,7 +124,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 
 static hs_code tell(struct note *note, hs_raw_session *session, int64_t step, hs_error *err)
 {
-    hs_code code = hs_raw_session_log_start(session, note->writer, err);
+    hs_code code = hs_raw_session_event_writer(session, note->options->model_dir, NULL, &note->writer, err);
     if (!code && !note->told && !(code = write_hparams(note, err)))
         note->told = true;
     if (!code && !note->noted &&
@@ -144,9 +144,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
         return HS_OK;
     }
     int64_t step = hs_raw_session_global_step(session, err);
-    if (step < 0 || hs_raw_session_summary_writer(session, note->options->model_dir, &note->writer, err))
-        return err->code;
-    return tell(note, session, step, err);
+    return step < 0 ? err->code : tell(note, session, step, err);
 }
 
 /* TensorBoard keeps the first end that it finds: what only stops on its way has none. */

@@ -188,6 +188,8 @@ HS_API void hs_run_context_request_stop(hs_run_context *run);
 /* Requests a stop after this run, before the training is complete: the session is interrupted (hs_outcome.interrupted). If
  * another hook reports completion in the same run, completion wins. */
 HS_API void hs_run_context_interrupt(hs_run_context *run);
+/* Requests a save after this run (hs_session_request_save). */
+HS_API void hs_run_context_request_save(hs_run_context *run);
 /* Requests boundary of all hooks after this run. No effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
 /* In a boundary: returns true on all ranks of the group if the hook acts on at least one. In HS_BOUNDARY_RUN, the hook acts

@@ -169,29 +169,24 @@ HS_API void hs_state_copy_free(hs_state_copy *copy);
 
 /* Event files. */
 
-/* Gets the writer for a hook's events, and does what the next functions do. Call it in after_create_session, or in the
- * first before_run after each creation of the session.
+/* Gets the writer for a hook's events, and begins them with a START record, so that TensorBoard discards the points of a
+ * crashed or lost run from the next step on. Call it before the first event after each creation of the session, for example
+ * in after_create_session; only the first call for a writer writes START.
  *
  * directory  of the event file (hs_raw_session_summary_writer). NULL: none
  * given      the program's writer, instead of `directory`. Borrowed as long as the session lives. NULL: none
  * writer     receives the writer, which the session flushes before each boundary. NULL if both are NULL, or on failure
  *
- * Also writes the START record (hs_raw_session_log_start). Errors: those of these functions. TensorFlow:
- * SummaryWriterCache.get. */
+ * Errors: of hs_raw_session_summary_writer and hs_raw_session_global_step. TensorFlow: SummaryWriterCache.get. */
 HS_API hs_code hs_raw_session_event_writer(hs_raw_session *session, const char *directory, hs_summary_writer *given,
                                            hs_summary_writer **writer, hs_error *err);
-/* Gets the process's writer of a directory (hs_summary_writer_shared), which is created if missing. The session flushes it
- * before each boundary and closes it. */
+/* Gets the process's writer of a directory (hs_summary_writer_shared), which is created if missing, without a START record.
+ * The session flushes it before each boundary and closes it. */
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,
                                              hs_error *err);
 /* Flushes a writer (hs_summary_writer_flush) for a hook. An error that the writer retries is not returned, but counted as a
  * failure of "summary writer" (hs_raw_session_report_failure). */
 HS_API hs_code hs_raw_session_flush_writer(hs_raw_session *session, hs_summary_writer *writer, bool sync, hs_error *err);
-/* Writes a START record, so that TensorBoard discards the points of a crashed or lost run from the next step on. Call it
- * before the first event. Only the first call after each creation of the session has an effect.
- *
- * writer  from hs_raw_session_summary_writer or hs_raw_session_event_writer; otherwise HS_INVALID_ARGUMENT */
-HS_API hs_code hs_raw_session_log_start(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
 
 HS_END_DECLS
 

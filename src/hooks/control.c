@@ -447,7 +447,7 @@ static void execute_order(control *hook, const char *text)
     if (is_word(order, "save")) {
         hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saving, requested by %s", (long long)step_of(hook->run),
                hook->path);
-        hs_raw_session_request_save(hs_run_context_session(hook->run));
+        hs_run_context_request_save(hook->run);
     } else if (is_word(order, "stop")) {
         hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping, requested by %s", (long long)step_of(hook->run),
                hook->path);

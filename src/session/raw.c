@@ -166,15 +166,6 @@ hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory
     return hs__writer_cache_get(&hs__session_of(raw)->writers, directory, writer, err);
 }
 
-hs_code hs_raw_session_log_start(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
-{
-    hs_error error;
-    hs__clear(err);
-    int64_t step = hs_raw_session_global_step(raw, &error);
-    return step < 0 ? hs__error_copy(err, &error)
-                    : hs__writer_cache_start(&hs__session_of(raw)->writers, writer, raw->opened, step + 1, err);
-}
-
 hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, hs_summary_writer *given,
                                     hs_summary_writer **writer, hs_error *err)
 {
@@ -186,11 +177,19 @@ hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, 
     if (!given && !directory)
         return HS_OK;
     hs_summary_writer *found = given;
-    hs_code code = given ? hs__writer_cache_use(&hs__session_of(raw)->writers, given, err)
-                         : hs_raw_session_summary_writer(raw, directory, &found, err);
-    if (!code && !(code = hs_raw_session_log_start(raw, found, err)))
-        *writer = found;
-    return code;
+    hs__writer_cache *writers = &hs__session_of(raw)->writers;
+    hs_code code =
+        given ? hs__writer_cache_use(writers, given, err) : hs__writer_cache_get(writers, directory, &found, err);
+    if (code)
+        return code;
+    hs_error error;
+    int64_t step = hs_raw_session_global_step(raw, &error);
+    if (step < 0)
+        return hs__error_copy(err, &error);
+    if ((code = hs__writer_cache_start(writers, found, raw->opened, step + 1, err)))
+        return code;
+    *writer = found;
+    return HS_OK;
 }
 
 hs_code hs_raw_session_flush_writer(hs_raw_session *raw, hs_summary_writer *writer, bool sync, hs_error *err)

@@ -79,6 +79,12 @@ void hs_run_context_interrupt(hs_run_context *run)
         run->stop = HS__STOP_HOOK_INTERRUPTED;
 }
 
+void hs_run_context_request_save(hs_run_context *run)
+{
+    if (run)
+        hs_session_request_save(run->session);
+}
+
 int64_t hs__run_context_requests(const hs_run_context *run)
 {
     return run ? atomic_load_explicit(&run->session->save_requests, memory_order_relaxed) : 0;

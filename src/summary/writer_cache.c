@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "summary/writer_inside.h"
 
+#include <assert.h>
 #include <string.h>
 
 void hs__writer_cache_init(hs__writer_cache *cache, const hs_env *env)
@@ -64,11 +65,7 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
     size_t i = 0;
     while (i < cache->n && cache->items[i].writer != writer)
         i++;
-    if (i == cache->n)
-        return hs_error_set(
-            err, HS_INVALID_ARGUMENT,
-            "the session does not use this writer; get it from hs_raw_session_summary_writer, or pass it to "
-            "hs_raw_session_event_writer");
+    assert(i < cache->n);
     if (cache->items[i].started == creation)
         return HS_OK;
     hs_code code = hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, step, err);

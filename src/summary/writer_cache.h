@@ -24,7 +24,7 @@ void hs__writer_cache_init(hs__writer_cache *cache, const hs_env *env);
 hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_summary_writer **writer, hs_error *err);
 /* Adds a writer of the program. */
 hs_code hs__writer_cache_use(hs__writer_cache *cache, hs_summary_writer *writer, hs_error *err);
-/* Logs START at a step, once per writer and creation of the session. `creation` is the creation's number. */
+/* Logs START at a step for a writer of the cache, once per creation of the session. `creation` is the creation's number. */
 hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *writer, uint64_t creation, int64_t step,
                                hs_error *err);
 /* Flushes all writers. Returns the first error of a writer with HS_WRITER_FAILS. Writers that retry do not fail: `report`

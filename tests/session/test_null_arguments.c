@@ -66,9 +66,6 @@ static void hook_h(void **state)
     assert_int_equal(hs_raw_session_global_step(NULL, &p->err), -1);
     assert_says(&p->err, HS_FAILED_PRECONDITION, "session is NULL");
     assert_int_equal(hs_raw_session_global_step(raw, NULL), 0);
-    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(NULL, "x", &writer, err));
-    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, NULL, &writer, err));
-    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, "x", NULL, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_event_writer(NULL, "x", NULL, &writer, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_event_writer(raw, "x", NULL, NULL, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_event_writer(raw, "", NULL, &writer, err));
@@ -95,6 +92,7 @@ static void hook_h_without_a_run(void **state)
     assert_true(hs_run_context_stop_requested(NULL));
     hs_run_context_request_stop(NULL);
     hs_run_context_interrupt(NULL);
+    hs_run_context_request_save(NULL);
     hs_run_context_request_boundary(NULL);
     assert_true(hs_run_context_agree(NULL, true));
     assert_false(test_exists(".", "x"));
