@@ -159,17 +159,6 @@ static void scaffold_h(void **state)
 static void run_h(void **state)
 {
     (void)state;
-    hs_run_args args = HS_INIT(hs_run_args);
-    const double one = 1;
-    hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &one);
-    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_fetch(NULL, NULL, "x", err));
-    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_fetch(&args, NULL, NULL, err));
-    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_fetch(&args, "path", NULL, err));
-    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(NULL, "x", &value, err));
-    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(&args, NULL, &value, err));
-    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(&args, "x", NULL, err));
-    assert_true(!args.names && !args.fetches && !args.feeds && !args.built); /* nothing was added */
-    hs_run_args_clear(NULL);
     assert_int_equal(hs_run_values_count(NULL), 0);
     assert_null(hs_run_values_tensor(NULL, 0));
     assert_null(hs_run_values_tensor_at(NULL, NULL));
