@@ -61,7 +61,9 @@ static const hs_tensorflow_options two_cpus =
 
 static hs_saver *saver_of(const place *p)
 {
-    return hs_scaffold_saver(hs_session_scaffold(p->session));
+    const void *saver = NULL;
+    assert_true(hs_backend_collection_item(p->tf, HS_SAVERS, 0, &saver));
+    return (hs_saver *)saver;
 }
 
 static hs_saver *new_graph_saver(const place *p, hs_saver_options options)
