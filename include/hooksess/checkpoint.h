@@ -364,7 +364,7 @@ HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *na
  * HS_UNIMPLEMENTED if the backend has no graph. TensorFlow: write_graph. */
 HS_API hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text,
                                       hs_error *err);
-/* Sets *out to the serialized MetaGraphDef of a .meta file: the graph, hs_backend_meta_graph and the saver's SaverDef.
+/* Sets *out to the serialized MetaGraphDef of a .meta file: the graph, meta_graph of the backend and the saver's SaverDef.
  * `saver` may be NULL. Free out->data with hs_env_free(hs_backend_env(backend), ...). HS_UNIMPLEMENTED if the backend has
  * no graph. TensorFlow: export_meta_graph. */
 HS_API hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err);
