@@ -149,7 +149,7 @@ static void add_histograms(hs_graph *graph, const struct names *names, const cha
     for (int i = 0; i < names->n; i++) {
         char tag[2 * NAME_BYTES];
         snprintf(tag, sizeof tag, "%s%s", kind, names->list[i]);
-        hs_graph_summary_histogram(graph, tag, names->list[i]);
+        hs_graph_summary(graph, HS_SUMMARY_HISTOGRAM, .name = tag, .tensor = names->list[i]);
     }
 }
 

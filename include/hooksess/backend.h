@@ -210,9 +210,8 @@ HS_API hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err);
 /* These two return false after the last item. `item` may be NULL. */
 HS_API bool hs_backend_collection_item(hs_backend backend, const char *key, size_t index, const void **item);
 HS_API bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out);
-/* HS_UNIMPLEMENTED, and *out empty: the backend shows no graph, or no meta graph. */
+/* HS_UNIMPLEMENTED, and *out empty: the backend shows no graph. */
 HS_API hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err);
-HS_API hs_code hs_backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err);
 
 HS_END_DECLS
 

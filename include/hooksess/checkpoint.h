@@ -106,7 +106,7 @@ HS_API void hs_saver_free(hs_saver *saver);
  * directory it waits. */
 typedef enum hs_busy_policy {
     HS_BUSY_WAIT = 0, /* waits for it */
-    HS_BUSY_SKIP = 1, /* does nothing: HS_CANCELLED. To distinguish this from a failure, call hs_saver_busy first */
+    HS_BUSY_SKIP = 1, /* does nothing: HS_CANCELLED */
     /* Cancels the save in progress and starts this one. A save that itself replaced another is waited for, so that frequent
      * saves cannot starve each other */
     HS_BUSY_REPLACE = 2
@@ -166,14 +166,13 @@ typedef struct hs_save_result {
     hs_error error;   /* code HS_OK: the checkpoint is on disk */
 } hs_save_result;
 /* Returns true once per finished background save, with its result. If several of one directory finished, only the latest is
- * reported. A replaced save is not reported. Never waits, as hs_saver_busy. The saver's other functions wait for a save in
- * progress, except with HS_BUSY_SKIP.
+ * reported. A replaced save is not reported. Never waits. The saver's other functions wait for a save in progress, except
+ * with HS_BUSY_SKIP.
  *
  * prefix  with the directory of the save. NULL: of any
  * result  may be NULL */
 HS_API bool hs_saver_poll(hs_saver *saver, const char *prefix, hs_save_result *result);
-/* Returns true while a background save is being written. */
-HS_API bool hs_saver_busy(const hs_saver *saver);
+/* Waits for a background save. */
 HS_API void hs_saver_wait(hs_saver *saver);
 
 /* Prepares saving to `prefix` (without step), as the first save does: creates the directory if its parent exists, locks
@@ -365,7 +364,7 @@ HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *na
  * HS_UNIMPLEMENTED if the backend has no graph. TensorFlow: write_graph. */
 HS_API hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text,
                                       hs_error *err);
-/* Sets *out to the serialized MetaGraphDef of a .meta file: the graph, hs_backend_meta_graph and the saver's SaverDef.
+/* Sets *out to the serialized MetaGraphDef of a .meta file: the graph, meta_graph of the backend and the saver's SaverDef.
  * `saver` may be NULL. Free out->data with hs_env_free(hs_backend_env(backend), ...). HS_UNIMPLEMENTED if the backend has
  * no graph. TensorFlow: export_meta_graph. */
 HS_API hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err);

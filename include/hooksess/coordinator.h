@@ -68,8 +68,7 @@ typedef hs_code (*hs_thread_fn)(void *user, hs_coordinator *coordinator, hs_erro
 typedef struct hs_thread_options {
     size_t size;
     const char *name; /* (required) for messages. Copied */
-    /* NULL: the program runs the thread itself. It counts as alive from hs_thread_start() to hs_thread_mark_ended(). */
-    hs_thread_fn run;
+    hs_thread_fn run; /* (required) */
     void *user;
     /* Wakes the thread from a wait: closes a queue, writes to a pipe. After a stop, hs_coordinator_join() calls it
      * repeatedly until the thread has ended. Calls never overlap, and the thread does not end during one. NULL: nothing */
@@ -82,8 +81,6 @@ typedef struct hs_thread_options {
 HS_API hs_thread *hs_thread_new(const hs_thread_options *options, hs_error *err);
 /* HS_FAILED_PRECONDITION: it was already started. HS_RESOURCE_EXHAUSTED: the system refuses more threads. */
 HS_API hs_code hs_thread_start(hs_thread *thread, hs_error *err);
-/* Reports the end of a thread that the program runs itself. Afterwards, `wake` is not called. */
-HS_API void hs_thread_mark_ended(hs_thread *thread);
 /* The thread was started and has not ended. False in a forked child of the process that started it: there the thread does
  * not exist, and hs_thread_wait() and hs_coordinator_join() do not wait for it. */
 HS_API bool hs_thread_alive(const hs_thread *thread);
@@ -92,13 +89,13 @@ HS_API const char *hs_thread_name(const hs_thread *thread);
 HS_API bool hs_thread_wait(hs_thread *thread, double timeout_secs);
 /* Copies the error of `run` to `err` and returns its code. HS_OK before the end. */
 HS_API hs_code hs_thread_error(const hs_thread *thread, hs_error *err);
-/* Frees the handle. A running thread continues. A thread that the program runs itself counts as ended. */
+/* Frees the handle. A running thread continues. */
 HS_API void hs_thread_free(hs_thread *thread);
 
 /* Registers a thread, so that hs_coordinator_join() waits for it if it was started. The caller keeps the handle and may
  * free it at any time. A second call changes nothing. HS_FAILED_PRECONDITION: another coordinator has the thread. */
 HS_API hs_code hs_coordinator_register(hs_coordinator *coordinator, hs_thread *thread, hs_error *err);
-/* Creates, registers and starts a thread. `run` is required; `env` NULL: the coordinator's. */
+/* Creates, registers and starts a thread. `env` NULL: the coordinator's. */
 HS_API hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs_thread_options *options, hs_error *err);
 #define hs_coordinator_start(coordinator, err, ...)                                                                        \
     hs_coordinator_start_thread((coordinator), HS_THREAD_OPTIONS(__VA_ARGS__), (err))

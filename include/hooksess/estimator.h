@@ -86,7 +86,6 @@ typedef struct hs_estimator_options {
 
 HS_API hs_estimator *hs_estimator_new(const hs_estimator_options *options, hs_error *err);
 HS_API void hs_estimator_free(hs_estimator *estimator);
-HS_API const char *hs_estimator_checkpoint_dir(const hs_estimator *estimator);
 /* Returns the prefix of the newest checkpoint; free it with hs_env_free(). NULL: none exists. */
 HS_API char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *err);
 

@@ -122,9 +122,6 @@ HS_API void hs_event_reader_close(hs_event_reader *reader);
  * next intact record. A file that ends inside a record counts as damaged without `follow`, or if a later file exists. */
 HS_API hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs_error *err);
 
-/* Returns the number of damaged parts so far. */
-HS_API int64_t hs_event_reader_damages(const hs_event_reader *reader);
-
 HS_END_DECLS
 
 #endif

@@ -44,12 +44,11 @@ HS_API void hs_graph_free(hs_graph *graph);
 
 /* Returns the backend to open a session on, which is valid as long as the graph. For NULL, opening fails. */
 HS_API hs_backend hs_graph_backend(hs_graph *graph);
-/* Returns the graph of a backend from hs_graph_backend, for hooks that add nodes. NULL: another kind of backend. */
+/* Returns the graph of a backend from hs_graph_backend, for hooks that add nodes: hs_backend_find tells whether an
+ * earlier session has added them. NULL: another kind of backend. */
 HS_API hs_graph *hs_graph_of(hs_backend backend);
 /* Copies the first error of building the graph to `out`, and returns its code or HS_OK. */
 HS_API hs_code hs_graph_error(const hs_graph *graph, hs_error *out);
-/* Returns true if the graph has a node of this name. */
-HS_API bool hs_graph_has(const hs_graph *graph, const char *name);
 
 /* clang-format off */
 /* A variable: memory that is saved in checkpoints and restored from them.

@@ -7,9 +7,9 @@
 /* Summary ops of the embedded graph (graph.h). Each shows one tensor in TensorBoard, as a curve, a histogram, an image, a
  * sound or a text. For curves of single numbers, hs_scalars (hooks/scalars.h) needs no op.
  *
- *     hs_graph_summary_scalar(g, "loss", "loss");
- *     hs_graph_summary_histogram(g, "weights", "weights");
- *     hs_graph_summary_image(g, "input", "images", 3);
+ *     hs_graph_summary(g, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss");
+ *     hs_graph_summary(g, HS_SUMMARY_HISTOGRAM, .name = "weights", .tensor = "weights");
+ *     hs_graph_summary(g, HS_SUMMARY_IMAGE, .name = "input", .tensor = "images", .max_outputs = 3);
  *
  * A training session needs nothing more: its scaffold merges the graph's collection HS_SUMMARIES into a summary op, and its
  * summary saver fetches that op. To merge an op of the program that returns a serialized Summary, add it to the collection
@@ -52,15 +52,7 @@ typedef struct hs_graph_summary_def {
 /* Adds a summary op. `def` is copied. HS_ALREADY_EXISTS: the graph has this name or tag. HS_FAILED_PRECONDITION: a session
  * is open, or the graph is finalized. TensorFlow: tf.summary.*, which names the op NAME and makes names unique. */
 HS_API hs_code hs_graph_add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph_summary_def *def);
-
-/* The same with a name and a tensor, for the usual cases. */
-HS_API hs_code hs_graph_summary_scalar(hs_graph *graph, const char *name, const char *tensor);
-HS_API hs_code hs_graph_summary_histogram(hs_graph *graph, const char *name, const char *tensor);
-HS_API hs_code hs_graph_summary_image(hs_graph *graph, const char *name, const char *tensor, int64_t max_outputs);
-HS_API hs_code hs_graph_summary_audio(hs_graph *graph, const char *name, const char *tensor, int64_t max_outputs,
-                                      double sample_rate);
-HS_API hs_code hs_graph_summary_text(hs_graph *graph, const char *name, const char *tensor);
-HS_API hs_code hs_graph_summary_tensor(hs_graph *graph, const char *name, const char *tensor);
+#define hs_graph_summary(graph, kind, ...) hs_graph_add_summary((graph), (kind), HS_GRAPH_SUMMARY_DEF(__VA_ARGS__))
 
 /* Returns in `name` the op that merges the collection HS_SUMMARIES, including later additions. The first call creates it
  * and adds it to HS_SUMMARY_OP. A scaffold does the same by itself.

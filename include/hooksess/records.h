@@ -61,9 +61,6 @@ HS_API uint64_t hs_record_reader_offset(const hs_record_reader *reader);
 /* Sets the offset of the next record; the next read verifies it. To go back in a compressed file, the library
  * decompresses it again from its beginning. */
 HS_API hs_code hs_record_reader_seek(hs_record_reader *reader, uint64_t offset, hs_error *err);
-/* Reads the record at *offset, and sets *offset to the next one. An error changes nothing. Errors: as
- * hs_record_reader_next. */
-HS_API hs_code hs_record_reader_read_at(hs_record_reader *reader, uint64_t *offset, hs_bytes *record, hs_error *err);
 
 /* Skips `n` records, verifying only their lengths.
  *

@@ -28,7 +28,13 @@ HS_BEGIN_DECLS
  *     if (!code)
  *         printf("%g\n", hs_run_values_number_at(values, "metrics/accuracy"));
  *
- * init.h says how long macros' results live. For a longer life, use the builders below. Frozen. */
+ * init.h says how long macros' results live. A tree that is made at run time consists of the program's own variables:
+ *
+ *     hs_fetch loss = {.kind = HS_FETCH_LEAF, .name = name};
+ *     hs_fetch_entry entries[] = {{"loss", &loss}, {NULL, NULL}};
+ *     hs_fetch metrics = {.kind = HS_FETCH_DICT, .entries = entries};
+ *
+ * Frozen. */
 #define HS_MAX_FETCH_DEPTH 1000
 
 typedef enum hs_fetch_kind { HS_FETCH_LEAF = 1, HS_FETCH_LIST = 2, HS_FETCH_DICT = 3 } hs_fetch_kind;
@@ -113,22 +119,9 @@ typedef struct hs_run_args {
     const hs_run_options *options; /* NULL: none */
     hs_run_kind kind;              /* ignored in the args of hooks. 0: HS_RUN_TRAIN */
     int32_t reserved_kind;
-    void *built; /* for the builders. NULL */
 } hs_run_args;
 
 #define HS_RUN_ARGS(...) HS_OPTIONS(hs_run_args, __VA_ARGS__)
-
-/* Build args that own their names and lists, in memory from malloc. Begin with HS_INIT(hs_run_args), end with
- * hs_run_args_clear. HS_FAILED_PRECONDITION: names, fetches or feeds were set by hand.
- *
- * hs_run_args_fetch adds a fetch. `path` "metrics/loss" adds the key "loss" to the dict "metrics", which is created if
- * missing. NULL appends to the list `names`. HS_ALREADY_EXISTS: the path is in use. HS_INVALID_ARGUMENT: some fetches have
- * a path, some have none.
- *
- * hs_run_args_feed adds a feed, or replaces the feed of that name. The name is copied, the data is borrowed. */
-HS_API hs_code hs_run_args_fetch(hs_run_args *args, const char *path, const char *name, hs_error *err);
-HS_API hs_code hs_run_args_feed(hs_run_args *args, const char *name, const hs_tensor *value, hs_error *err);
-HS_API void hs_run_args_clear(hs_run_args *args);
 
 /* The results of a run, in the shape of its args. Borrowed: after hs_session_run_args, until the session's next run or
  * step; in after_run, until it returns; after hs_raw_session_run, until the next raw run of the same callback, or of the

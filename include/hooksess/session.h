@@ -313,15 +313,9 @@ HS_API void hs_session_fail(hs_session *session, const hs_error *why);
  */
 HS_API hs_outcome hs_session_close(hs_session *session, hs_error *err);
 
-/* Returns the outcome of closing the session now, if closing does not fail. */
-HS_API hs_outcome hs_session_outcome(hs_session *session);
-
 /* Return parts of the session, which are borrowed until it is closed. A recovery changes the coordinator. */
 HS_API hs_raw_session *hs_session_raw(const hs_session *session);
-HS_API hs_backend hs_session_backend(const hs_session *session);
 HS_API hs_coordinator *hs_session_coordinator(const hs_session *session);
-HS_API hs_scaffold *hs_session_scaffold(const hs_session *session);
-HS_API hs_bytes hs_session_config(const hs_session *session);
 /* Returns the current global step, or -1 on failure. HS_FAILED_PRECONDITION: it does not exist, or is negative. */
 HS_API int64_t hs_session_global_step(hs_session *session, hs_error *err);
 /* Return the number of this process in its group, from 0, and the number of processes. Without a group: 0 and 1. */

@@ -103,11 +103,8 @@ hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err)
     return hs__normalize_error(backend.ops->graph_def(backend.self, out, err), "the backend's graph", err);
 }
 
-hs_code hs_backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err)
+hs_code hs__backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err)
 {
-    hs_error_clear(err);
-    if (!out)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_meta_graph: out is NULL");
     *out = (hs_bytes){NULL, 0};
     if (!HAS(backend, meta_graph))
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' has no function meta_graph",

@@ -10,5 +10,7 @@
 hs_code hs__backend_take(hs_backend_ops *ops, hs_backend backend, hs_error *err);
 /* Returns the number of items of a collection. */
 size_t hs__collection_size(hs_backend backend, const char *key);
+/* Sets *out to the meta graph without graph_def and saver_def. HS_UNIMPLEMENTED: the backend shows none. */
+hs_code hs__backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err);
 
 #endif

@@ -143,21 +143,16 @@ void hs__background_free(hs_saver *saver)
     saver->background = NULL;
 }
 
-static bool is_busy(hs__background *b)
-{
-    pthread_mutex_lock(&b->lock);
-    bool busy = b->busy;
-    pthread_mutex_unlock(&b->lock);
-    return busy;
-}
-
 /* Applies the policy to a save in progress. On success the worker is idle, and *replaces says whether that save was
  * cancelled. */
 static hs_code apply_policy(hs__background *b, const hs__saver_directory *directory, hs_busy_policy policy, bool *replaces,
                             hs_error *err)
 {
     *replaces = false;
-    if (!is_busy(b))
+    pthread_mutex_lock(&b->lock);
+    const bool busy = b->busy;
+    pthread_mutex_unlock(&b->lock);
+    if (!busy)
         return HS_OK;
     bool same = b->request.directory == directory;
     if (policy == HS_BUSY_SKIP && same)
@@ -230,11 +225,6 @@ hs_code hs__background_save(const hs__save_request *request, const hs__save_list
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
     return HS_OK;
-}
-
-bool hs_saver_busy(const hs_saver *saver)
-{
-    return saver && saver->background && !hs__background_is_inherited(saver) && is_busy(saver->background);
 }
 
 bool hs_saver_poll(hs_saver *saver, const char *prefix, hs_save_result *result)

@@ -4,6 +4,7 @@
 
 #include "graph.pb-c.h"
 
+#include "backends/backend.h"
 #include "base/files.h"
 #include "base/proto.h"
 #include "checkpoint/saver.h"
@@ -79,7 +80,7 @@ static void put_saver_def(const hs_saver *saver, bool runs_elsewhere, hs__buffer
 static hs_code build_meta(hs_backend backend, const hs_saver *saver, hs__buffer *out, hs_error *err)
 {
     hs_bytes graph, rest;
-    hs_code code = hs_backend_meta_graph(backend, &rest, err);
+    hs_code code = hs__backend_meta_graph(backend, &rest, err);
     bool has_rest = !code;
     if (code && code != HS_UNIMPLEMENTED)
         return code;

@@ -56,11 +56,6 @@ static bool is_missing(const hs_estimator *estimator, hs_error *err)
     return !estimator && hs_error_set(err, HS_INVALID_ARGUMENT, "estimator is NULL");
 }
 
-const char *hs_estimator_checkpoint_dir(const hs_estimator *estimator)
-{
-    return estimator ? estimator->options.checkpoint_dir : NULL;
-}
-
 char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *err)
 {
     return is_missing(estimator, err) ? NULL

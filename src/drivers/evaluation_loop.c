@@ -123,23 +123,24 @@ hs_session *hs__open_restored(hs_backend backend, const hs_evaluate_once_options
 static hs_code run_batches(hs_evaluation_result *metrics, hs_session *session, const hs_evaluate_once_options *options,
                            hs_error *err)
 {
-    hs_run_args batch = HS_INIT(hs_run_args, .kind = HS_RUN_EVAL);
     const hs_run_values *values;
     hs_code code = HS_OK;
     metrics->step = hs_session_global_step(session, NULL);
     if (!options->eval_op && !metrics->n_means)
         return HS_OK;
-    for (size_t i = 0; !code && i < metrics->n_means; i++)
-        code = hs_run_args_fetch(&batch, NULL, metrics->means[i], err);
-    if (!code && options->eval_op)
-        code = hs_run_args_fetch(&batch, NULL, options->eval_op, err);
+    const char **names = hs__alloc(&metrics->env, metrics->n_means + 2, sizeof *names);
+    if (!names)
+        return hs__no_memory(err, sizeof *names, "the fetches of a batch");
+    memcpy(names, metrics->means, metrics->n_means * sizeof *names);
+    names[metrics->n_means] = options->eval_op;
+    const hs_run_args batch = HS_INIT(hs_run_args, .names = names, .kind = HS_RUN_EVAL);
     while (!code && !hs_session_should_stop(session) && (options->steps <= 0 || metrics->batches < options->steps) &&
            !(code = hs_session_run_args(session, &batch, &values, err))) {
         metrics->batches++;
         for (size_t i = 0; i < metrics->n_means; i++)
             metrics->values[i] += hs_run_values_number(values, i);
     }
-    hs_run_args_clear(&batch);
+    hs__free(&metrics->env, (void *)names);
     if (code && code != HS_OUT_OF_RANGE && code != HS_STOP)
         return code;
     if (!metrics->batches)

@@ -136,7 +136,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 
 static hs_saver *saver_of(const hs_raw_session *session)
 {
-    return hs_scaffold_saver(hs_session_scaffold(hs__session_of(session)));
+    return hs_scaffold_saver(hs__session_of(session)->scaffold);
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)

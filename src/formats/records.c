@@ -387,21 +387,6 @@ hs_code hs_record_reader_seek(hs_record_reader *reader, uint64_t offset, hs_erro
     return code;
 }
 
-hs_code hs_record_reader_read_at(hs_record_reader *reader, uint64_t *offset, hs_bytes *record, hs_error *err)
-{
-    hs_code code = check_reader(reader, err);
-    if (code || !offset || !record)
-        return code ? code : no_place(err);
-    uint64_t before = reader->inside.offset;
-    reader->inside.offset = *offset;
-    code = hs__record_reader_next(&reader->inside, record, err);
-    if (code)
-        reader->inside.offset = before;
-    else
-        *offset = reader->inside.offset;
-    return code;
-}
-
 hs_code hs_record_reader_skip(hs_record_reader *reader, int64_t n, int64_t *skipped, hs_error *err)
 {
     int64_t done = 0;

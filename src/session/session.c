@@ -41,24 +41,9 @@ int32_t hs_session_rank_count(const hs_session *session)
     return session && hs__is_replica(session) ? session->agreement.rank_count : 1;
 }
 
-hs_backend hs_session_backend(const hs_session *session)
-{
-    return session ? session->raw.backend : (hs_backend){NULL, NULL};
-}
-
 hs_coordinator *hs_session_coordinator(const hs_session *session)
 {
     return session ? session->coordinator : NULL;
-}
-
-hs_scaffold *hs_session_scaffold(const hs_session *session)
-{
-    return session ? session->scaffold : NULL;
-}
-
-hs_bytes hs_session_config(const hs_session *session)
-{
-    return session ? session->config : (hs_bytes){NULL, 0};
 }
 
 int64_t hs_session_global_step(hs_session *session, hs_error *err)

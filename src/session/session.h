@@ -671,7 +671,7 @@ static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given,
     if (given->size == sizeof *given)
         return HS_OK;
     *out = copy;
-    return HS_STRUCT_TAKE(hs_run_args, built, copy, given, err);
+    return HS_STRUCT_TAKE(hs_run_args, reserved_kind, copy, given, err);
 }
 
 /* Adds args to the plan of a run. `requester` is HS__CALLER and so on; `who` is its name in errors. `*out` is NULL if the

@@ -306,24 +306,6 @@ static hs_code last_code(const hs_session *session, bool *by_program)
     return *by_program ? session->fail.code : session->last.code;
 }
 
-hs_outcome hs_session_outcome(hs_session *session)
-{
-    bool by_program;
-    hs_error error = {0};
-    if (!session)
-        return hs_outcome_from_error(NULL);
-    hs_code last = last_code(session, &by_program);
-    if (session->life != HS__CLOSING)
-        record_end(session, last);
-    if (!hs__is_clean(last))
-        error = by_program ? session->fail : session->last;
-    else if (session->stop_boundary.error.code)
-        error = session->stop_boundary.error;
-    else
-        get_threads_error(session, &error);
-    return make_outcome(session, last, &error);
-}
-
 /* For callers without `err`. A hook's error already contains the step. */
 static void log_failure(const hs_env *env, const hs_outcome *outcome)
 {

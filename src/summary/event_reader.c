@@ -129,7 +129,6 @@ struct hs_event_reader {
     bool is_final; /* the current file is complete */
     hs__event_values values;
     hs_event event;
-    int64_t damages;
 };
 
 static hs_code check_options(const hs_event_reader_options *options, hs_error *err)
@@ -187,11 +186,6 @@ void hs_event_reader_close(hs_event_reader *reader)
     hs__free(&env, reader);
 }
 
-int64_t hs_event_reader_damages(const hs_event_reader *reader)
-{
-    return reader ? reader->damages : 0;
-}
-
 /* Damage. */
 
 static void report(hs_event_reader *reader, uint64_t offset, uint64_t bytes, bool is_truncated, const char *message)
@@ -199,7 +193,6 @@ static void report(hs_event_reader *reader, uint64_t offset, uint64_t bytes, boo
     const char *path = reader->files.paths[reader->current];
     hs_event_damage damage = {
         .path = path, .offset = offset, .bytes = bytes, .is_truncated = is_truncated, .message = message};
-    reader->damages++;
     if (reader->options.damaged)
         reader->options.damaged(reader->options.user, &damage);
     else

@@ -27,8 +27,7 @@ struct hs_thread {
     atomic_int stage;    /* written with the lock held */
     unsigned generation; /* of the process that started it */
     hs__monitor monitor; /* guards the fields below */
-    bool waking;         /* `waker` calls the wake function */
-    pthread_t waker;
+    bool waking;         /* a thread calls the wake function */
     hs_error error;
     hs_coordinator *coordinator; /* retained; NULL: not registered, or ended */
 };
@@ -66,6 +65,10 @@ hs_thread *hs__thread_new(const hs_thread_options *given, const hs_env *default_
         return NULL;
     if (!options.name || !*options.name) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_thread_options.name is missing; messages about the thread need it");
+        return NULL;
+    }
+    if (!options.run) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_thread_options.run is NULL");
         return NULL;
     }
     hs_thread *thread = new_thread(&options, &env, err);
@@ -108,10 +111,8 @@ static void release_thread(hs_thread *thread)
 
 void hs_thread_free(hs_thread *thread)
 {
-    if (!thread)
-        return;
-    hs_thread_mark_ended(thread); /* a thread that the program runs: without the handle no call could mark it */
-    release_thread(thread);
+    if (thread)
+        release_thread(thread);
 }
 
 /* Ending. */
@@ -126,17 +127,14 @@ static void set_stage(hs_thread *thread, stage next)
     atomic_store_explicit(&thread->stage, next, memory_order_release);
 }
 
-/* Stops calls of the wake function and waits for one in progress. Returns false if the thread was not running. */
-static bool begin_end(hs_thread *thread)
+/* Stops calls of the wake function and waits for one in progress. */
+static void begin_end(hs_thread *thread)
 {
     hs__monitor_lock(&thread->monitor);
-    bool running = in_stage(thread, RUNNING);
-    if (running)
-        set_stage(thread, ENDING);
-    while (running && thread->waking && !pthread_equal(thread->waker, pthread_self()))
+    set_stage(thread, ENDING);
+    while (thread->waking)
         hs__monitor_wait(&thread->monitor, HS__FOREVER);
     hs__monitor_unlock(&thread->monitor);
-    return running;
 }
 
 static void report(hs_thread *thread, const hs_error *error)
@@ -167,12 +165,6 @@ static void finish_end(hs_thread *thread)
     hs__monitor_unlock(&thread->monitor);
     if (last)
         destroy(thread);
-}
-
-void hs_thread_mark_ended(hs_thread *thread)
-{
-    if (thread && !thread->run && begin_end(thread))
-        finish_end(thread);
 }
 
 /* Running. */
@@ -232,7 +224,7 @@ hs_code hs_thread_start(hs_thread *thread, hs_error *err)
     hs__monitor_unlock(&thread->monitor);
     if (!fresh)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "thread '%s' was already started", thread->name);
-    hs_code code = thread->run ? start_body(thread, err) : HS_OK;
+    hs_code code = start_body(thread, err);
     if (code)
         undo_start(thread);
     return code;
@@ -245,7 +237,6 @@ static void thread_wake(hs_thread *thread)
     bool wakes = thread->wake && in_stage(thread, RUNNING) && !thread->waking;
     if (wakes) {
         thread->waking = true;
-        thread->waker = pthread_self();
         hs__monitor_unlock(&thread->monitor);
         thread->wake(thread->user);
         hs__monitor_lock(&thread->monitor);
@@ -418,26 +409,15 @@ hs_code hs_coordinator_register(hs_coordinator *coordinator, hs_thread *thread, 
     return code;
 }
 
-static hs_code start_thread(hs_coordinator *coordinator, const hs_thread_options *given, hs_error *err)
-{
-    hs_thread_options options;
-    hs_code code = HS_STRUCT_TAKE(hs_thread_options, env, &options, given, err);
-    if (code)
-        return code;
-    if (!coordinator || !options.run)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_start_thread: %s is NULL",
-                            coordinator ? "hs_thread_options.run" : "coordinator");
-    hs_thread *thread = hs__thread_new(&options, &coordinator->env, NULL, err);
-    if (thread && !hs_coordinator_register(coordinator, thread, err))
-        hs_thread_start(thread, err);
-    hs_thread_free(thread);
-    return err->code;
-}
-
 hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs_thread_options *options, hs_error *err)
 {
     hs_error error = {0};
-    start_thread(coordinator, options, &error);
+    if (!coordinator)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_start_thread: coordinator is NULL");
+    hs_thread *thread = hs__thread_new(options, &coordinator->env, NULL, &error);
+    if (thread && !hs_coordinator_register(coordinator, thread, &error))
+        hs_thread_start(thread, &error);
+    hs_thread_free(thread);
     return hs__error_copy(err, &error);
 }
 

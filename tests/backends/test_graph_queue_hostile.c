@@ -78,7 +78,7 @@ static void no_queue_is_added_while_a_session_is_open(void **state)
     bare *b = *state;
     bare_open(b);
     assert_int_equal(hs_graph_queue(b->graph, .name = "q", PRODUCED), HS_FAILED_PRECONDITION);
-    assert_false(hs_graph_has(b->graph, "q/enqueue"));
+    assert_false(test_graph_has(b->graph, "q/enqueue"));
 }
 
 static void runners_are_not_collected_by_name(void **state)

@@ -176,7 +176,7 @@ static void bench_hooks(struct trainer *trainer, const char *directory, double s
     hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &trainer->loss);
     hs_graph_op(graph, .name = "train", .run = timed_step, .user = &timed, .writes = HS_NAMES("loss"),
                 .advances_step = true);
-    hs_graph_summary_scalar(graph, "loss", "loss");
+    hs_graph_summary(graph, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss");
     hs_session *hooked = open_hooked(graph, directory);
     hs_session *bare = hs_session_open(hs_graph_backend(graph), NULL, &err);
     if (!bare)

@@ -160,7 +160,7 @@ static void sa_014_other_shapes_on_purpose(void **state)
     int64_t step = 0;
     save_at(f, 3); /* [2,3] */
     hs_session *session = open_reshaped(f, weights, HS_SHAPE(3, 2), &step);
-    hs_graph *graph = hs_graph_of(hs_session_backend(session));
+    hs_graph *graph = hs_graph_of(hs_raw_session_backend(hs_session_raw(session)));
     hs_raw_session *raw = hs_session_raw(session);
     hs_restore_options reshape = HS_INIT(hs_restore_options, .reshape = true);
     assert_fails(hs_saver_restore(f->saver, raw, file_of(f, 3, NULL), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
@@ -178,7 +178,7 @@ static void other_numbers_of_elements_are_never_taken(void **state)
     int64_t step = 0;
     save_at(f, 3);
     hs_session *session = open_reshaped(f, weights, HS_SHAPE(5), &step);
-    hs_graph *graph = hs_graph_of(hs_session_backend(session));
+    hs_graph *graph = hs_graph_of(hs_raw_session_backend(hs_session_raw(session)));
     hs_restore_options reshape = HS_INIT(hs_restore_options, .reshape = true);
     hs_code code = hs_saver_restore(f->saver, hs_session_raw(session), file_of(f, 3, NULL), &reshape, &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "float [5] in the model");

@@ -63,7 +63,7 @@ ENDS(hs_env, files, 104);
 ENDS(hs_file_system_ops, remove_directory, 128);
 ENDS(hs_memory, user, 48);
 ENDS(hs_state_provider, reshard, 80);
-ENDS(hs_run_args, built, 56);
+ENDS(hs_run_args, reserved_kind, 48);
 ENDS(hs_run_options, reserved, 48);
 ENDS(hs_backend_call, has_input, 128);
 ENDS(hs_backend_ops, collective_op, 232);

@@ -415,7 +415,6 @@ static void a_null_estimator_is_refused(void **state)
     assert_says(&err, HS_INVALID_ARGUMENT, "estimator is NULL");
     assert_int_equal(hs_estimator_predict(NULL, NULL, &err), HS_INVALID_ARGUMENT);
     assert_null(hs_estimator_latest_checkpoint(NULL, &err));
-    assert_null(hs_estimator_checkpoint_dir(NULL));
 }
 
 int main(void)

@@ -328,7 +328,7 @@ static void summaries_do_not_count_as_ops_of_the_program(void **state)
     double loss = 0;
     hs_graph *g = hs_graph_new(&s->t.env);
     hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &loss);
-    hs_graph_summary_scalar(g, "loss", "loss");
+    hs_graph_summary(g, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss");
     hs_graph_merge_all_summaries(g, NULL);
     s->session = hs_training_session_open(hs_graph_backend(g),
                                           HS_TRAINING_OPTIONS(.summary_dir = s->directory, .save_summaries_steps = 2,
@@ -359,7 +359,7 @@ static void a_graph_with_ops_of_the_program_gets_no_global_step(void **state)
     double loss = 0;
     hs_graph *g = hs_graph_new(&s->t.env);
     hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &loss);
-    hs_graph_summary_scalar(g, "loss", "loss");
+    hs_graph_summary(g, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss");
     hs_graph_op(g, .name = "evaluate", .run = do_nothing);
     assert_null(hs_training_session_open(hs_graph_backend(g), HS_TRAINING_OPTIONS(.summary_dir = s->directory), &s->err));
     assert_says(&s->err, HS_FAILED_PRECONDITION, "global step");

@@ -77,7 +77,6 @@ static void rc_004_records_of_skewed_lengths(void **state)
 static void read_here_and_there(hs_record_compression kind, int64_t buffer)
 {
     uint64_t offsets[11];
-    hs_bytes record;
     write_all(kind, few);
     hs_record_reader *reader = new_reader(kind, buffer);
     for (int i = 0; i < 10; i++) {
@@ -85,10 +84,9 @@ static void read_here_and_there(hs_record_compression kind, int64_t buffer)
         assert_next(reader, few[i]);
     }
     for (int i = 3; i <= 8; i += 5) {
-        uint64_t offset = offsets[i];
-        assert_ok(hs_record_reader_read_at(reader, &offset, &record, &err), &err);
-        assert_memory_equal(record.data, few[i], 2);
-        assert_int_equal(offset, offsets[i + 1]);
+        assert_ok(hs_record_reader_seek(reader, offsets[i], &err), &err);
+        assert_next(reader, few[i]);
+        assert_int_equal(hs_record_reader_offset(reader), offsets[i + 1]);
     }
     hs_record_reader_free(reader);
 }
@@ -118,22 +116,20 @@ static void rc_209_records_are_read_backwards(void **state)
     (void)state;
     EACH(kind)
     {
-        uint64_t offsets[8], end;
-        hs_bytes record;
+        uint64_t offsets[8];
         write_all(kind, few + 3);
         hs_record_reader *reader = new_reader(kind, 0);
         for (int i = 0; i < 7; i++) {
             offsets[i] = hs_record_reader_offset(reader);
             assert_next(reader, few[3 + i]);
         }
-        end = offsets[7] = hs_record_reader_offset(reader);
-        assert_fails(hs_record_reader_read_at(reader, &end, &record, &err), HS_OUT_OF_RANGE, &err, "end of file");
-        assert_int_equal(end, offsets[7]);
+        offsets[7] = hs_record_reader_offset(reader);
+        assert_end(reader);
+        assert_int_equal(hs_record_reader_offset(reader), offsets[7]);
         for (int i = 6; i >= 1; i--) {
-            uint64_t offset = offsets[i];
-            assert_ok(hs_record_reader_read_at(reader, &offset, &record, &err), &err);
-            assert_memory_equal(record.data, few[3 + i], 2);
-            assert_int_equal(offset, offsets[i + 1]);
+            assert_ok(hs_record_reader_seek(reader, offsets[i], &err), &err);
+            assert_next(reader, few[3 + i]);
+            assert_int_equal(hs_record_reader_offset(reader), offsets[i + 1]);
         }
         hs_record_reader_free(reader);
     }
@@ -237,12 +233,11 @@ static void rc_211_a_closed_reader_refuses(void **state)
 {
     (void)state;
     hs_bytes record;
-    uint64_t offset = 0;
     write_all(HS_RECORDS_PLAIN, few);
     hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
     hs_record_reader_close(reader);
     hs_record_reader_close(reader);
-    assert_fails(hs_record_reader_read_at(reader, &offset, &record, &err), HS_FAILED_PRECONDITION, &err, "is closed");
+    assert_fails(hs_record_reader_seek(reader, 0, &err), HS_FAILED_PRECONDITION, &err, "is closed");
     assert_fails(hs_record_reader_next(reader, &record, &err), HS_FAILED_PRECONDITION, &err, "is closed");
     hs_record_reader_free(reader);
 }

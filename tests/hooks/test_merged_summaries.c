@@ -29,8 +29,8 @@ static void build(model *m, const hs_env *env)
     hs_graph_value(m->graph, "loss", HS_DOUBLE, HS_SCALAR, &m->loss);
     hs_graph_op(m->graph, .name = "train", .run = train, .user = m, .writes = HS_NAMES("loss"), .advances_step = true);
     hs_graph_op(m->graph, .name = "metric", .run = evaluate, .user = m, .outputs = HS_OUTPUTS({.dtype = HS_INT32}));
-    hs_graph_summary_scalar(m->graph, "s/loss", "loss");
-    hs_graph_summary_scalar(m->graph, "s/metric", "metric");
+    hs_graph_summary(m->graph, HS_SUMMARY_SCALAR, .name = "s/loss", .tensor = "loss");
+    hs_graph_summary(m->graph, HS_SUMMARY_SCALAR, .name = "s/metric", .tensor = "metric");
 }
 
 static void open_training(stage *s, const model *m, hs_training_options options)
@@ -76,7 +76,9 @@ static hs_code add_summary(void *self, hs_backend backend, hs_error *err)
 {
     (void)self, (void)err;
     hs_graph *graph = hs_graph_of(backend);
-    return hs_graph_has(graph, "summary/s/hook") ? HS_OK : hs_graph_summary_scalar(graph, "s/hook", "loss");
+    return test_graph_has(graph, "summary/s/hook")
+               ? HS_OK
+               : hs_graph_summary(graph, HS_SUMMARY_SCALAR, .name = "s/hook", .tensor = "loss");
 }
 
 static const hs_hook_ops adds_summary = HS_INIT(hs_hook_ops, .name = "adds_summary", .begin = add_summary);
@@ -124,7 +126,7 @@ static void a_summary_that_cannot_be_made_is_named(void **state)
     model m;
     build(&m, &s->t.env);
     hs_graph_placeholder(m.graph, "x", HS_FLOAT, HS_SCALAR);
-    hs_graph_summary_scalar(m.graph, "s/x", "x");
+    hs_graph_summary(m.graph, HS_SUMMARY_SCALAR, .name = "s/x", .tensor = "x");
     open_training(s, &m, (hs_training_options)HS_INIT(hs_training_options));
     assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'summary/s/x' needs it");
     hs_session_close(s->session, NULL);

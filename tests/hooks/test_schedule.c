@@ -433,7 +433,7 @@ static void the_number_is_logged_and_charted(void **state)
     own *o = *state;
     float number = 0;
     hs_graph_value(o->graph, "rate", HS_FLOAT, HS_SCALAR, &number);
-    hs_graph_summary_scalar(o->graph, "learning_rate", "rate");
+    hs_graph_summary(o->graph, HS_SUMMARY_SCALAR, .name = "learning_rate", .tensor = "rate");
     own_open(o, NULL,
              HS_HOOKS(hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({1, 0.5}, {2, 0.25})),
                       hs_logging_tensor(.tensors = HS_NAMES("rate"), .every_n_steps = 1),

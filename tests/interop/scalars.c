@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     hs_graph_variable(g, "weight", HS_DOUBLE, HS_SCALAR, &weight);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &loss);
     if (summary)
-        hs_graph_summary_scalar(g, "loss", "loss");
+        hs_graph_summary(g, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss");
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = argv[1], .save_checkpoint_steps = 25, .save_summaries_steps = 10,

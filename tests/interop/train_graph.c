@@ -40,11 +40,11 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
 
 static void add_summaries(hs_graph *g)
 {
-    hs_graph_summary_scalar(g, "loss", "loss");
+    hs_graph_summary(g, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss");
     hs_graph_add_summary(g, HS_SUMMARY_SCALAR,
                          HS_GRAPH_SUMMARY_DEF(.name = "scale", .tensor = "model/split:1", .tag = "scale/größe"));
-    hs_graph_summary_scalar(g, "rate", "rate");
-    hs_graph_summary_histogram(g, "weights", "model/dense/weights");
+    hs_graph_summary(g, HS_SUMMARY_SCALAR, .name = "rate", .tensor = "rate");
+    hs_graph_summary(g, HS_SUMMARY_HISTOGRAM, .name = "weights", .tensor = "model/dense/weights");
 }
 
 static hs_graph *make_graph(void)

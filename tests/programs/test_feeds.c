@@ -68,7 +68,7 @@ static void feeds_and_nested_fetches(void **state)
     hs_graph_free(g);
 }
 
-static void args_that_outlive_their_block(void **state)
+static void fetches_and_feeds_are_chosen_at_run_time(void **state)
 {
     (void)state;
     int evaluated = 0;
@@ -76,19 +76,20 @@ static void args_that_outlive_their_block(void **state)
     batch_data batch = {.x = {1, 2}, .y = {3}};
     hs_graph *g = make_graph(&evaluated);
     hs_session *s = hs_session_open(hs_graph_backend(g), NULL, &err);
-    hs_run_args args = HS_INIT(hs_run_args);
-    {
-        char path[] = "metrics/loss", name[] = "train_op:0";
-        hs_tensor images = hs_tensor_of(HS_FLOAT, HS_SHAPE(4, 3), batch.x);
-        assert_ok(hs_run_args_fetch(&args, path, name, &err), &err);
-        assert_ok(hs_run_args_feed(&args, "images", &images, &err), &err);
-        memset(path, 'x', sizeof path - 1);
-        memset(name, 'x', sizeof name - 1);
-    }
+    char key[8], name[16], fed[8];
+    snprintf(key, sizeof key, "loss");
+    snprintf(name, sizeof name, "train_op:%d", 0);
+    snprintf(fed, sizeof fed, "images");
+    const hs_fetch loss = {.kind = HS_FETCH_LEAF, .name = name};
+    const hs_fetch_entry in_metrics[] = {{key, &loss}, {NULL, NULL}};
+    const hs_fetch metrics = {.kind = HS_FETCH_DICT, .entries = in_metrics};
+    const hs_fetch_entry entries[] = {{"metrics", &metrics}, {NULL, NULL}};
+    const hs_fetch fetches = {.kind = HS_FETCH_DICT, .entries = entries};
+    const hs_feed feeds[] = {{fed, hs_tensor_of(HS_FLOAT, HS_SHAPE(4, 3), batch.x)}, {.name = NULL}};
+    const hs_run_args args = HS_INIT(hs_run_args, .fetches = &fetches, .feeds = feeds);
     const hs_run_values *v;
     assert_ok(hs_session_run_args(s, &args, &v, &err), &err);
     assert_true(hs_run_values_number_at(v, "metrics/loss") == 3);
-    hs_run_args_clear(&args);
     hs_session_close(s, &err);
     hs_graph_free(g);
 }
@@ -118,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(feeds_and_nested_fetches),
-        cmocka_unit_test(args_that_outlive_their_block),
+        cmocka_unit_test(fetches_and_feeds_are_chosen_at_run_time),
         cmocka_unit_test(run_options_bring_metadata),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -296,7 +296,7 @@ static int run_rank(void *user, const hs_group *group)
     hs_graph *graph = make_graph(p);
     p->session = open_session(p, graph, &err);
     r->opened[p->rank] = !p->session ? 0 : hs_session_should_stop(p->session) ? 2 : 1;
-    r->saved_at_opening[p->rank] = hs_session_outcome(p->session).last_saved_step;
+    r->saved_at_opening[p->rank] = hs_raw_session_last_saved_step(hs_session_raw(p->session));
     if (p->session && r->own_loop)
         run_own_loop(p);
     else if (p->session)

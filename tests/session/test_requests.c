@@ -190,22 +190,6 @@ static void a_stop_of_a_step_function_is_not_an_interruption(void **state)
     assert_false(p->outcome.interrupted);
 }
 
-static void the_outcome_can_be_queried_before_the_close(void **state)
-{
-    play *p = *state;
-    play_open_probes(p, 1);
-    play_train(p);
-    assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_CLOSED);
-    assert_int_equal(hs_session_outcome(p->session).step, 1);
-    hs_session_interrupt(p->session);
-    assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_STOPPED);
-    assert_true(hs_session_outcome(p->session).interrupted);
-    hs_session_fail(p->session, test_error(HS_INTERNAL, "mine"));
-    assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_FAILED);
-    assert_string_equal(hs_session_outcome(p->session).error.message, "mine");
-    assert_int_equal(hs_session_outcome(NULL).reason, HS_REASON_FAILED);
-}
-
 static hs_code count_requests(probe *p, const probe_call *call)
 {
     if (call->point == PROBE_AFTER)
@@ -468,7 +452,6 @@ int main(void)
         play_test(a_hook_can_interrupt),
         play_test(a_hook_that_is_done_overrides_one_that_interrupts),
         play_test(a_stop_of_a_step_function_is_not_an_interruption),
-        play_test(the_outcome_can_be_queried_before_the_close),
         play_test(requests_are_counted),
         play_test(raw_sessions_have_the_same_requests),
         play_test(polling_is_should_stop_for_any_thread),

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_order manager memory metrics missing_messages
-                        nested null_arguments requests run_args run_options run_step scaffold session_close session_log
+                        nested null_arguments requests run_options run_step scaffold session_close session_log
                         session_open session_run session_stop session_threads training values)
   hooksess_test(session ${module} session/probe.c backends/bare.c)
 endforeach()
-target_link_options(test_session_run_args PRIVATE -Wl,--wrap=hs_env_default)
 foreach(module IN ITEMS model_ready session_manager)
   hooksess_test(session ${module} session/served.c backends/bare.c)
 endforeach()

@@ -10,8 +10,8 @@
 static void add_two(bare *b)
 {
     shown_add_loss(b);
-    hs_graph_summary_scalar(b->graph, "a", "loss");
-    hs_graph_summary_scalar(b->graph, "b", "loss");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "a", .tensor = "loss");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "b", .tensor = "loss");
 }
 
 static void all_are_merged(void **state)
@@ -48,7 +48,7 @@ static void summaries_that_are_added_later_are_merged(void **state)
     bare_open(b);
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5");
     bare_close(b);
-    hs_graph_summary_scalar(b->graph, "c", "loss");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "c", .tensor = "loss");
     bare_open(b);
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5,c=0.5");
     bare_close(b);
@@ -169,7 +169,7 @@ static void summaries_that_are_not_fetched_are_not_executed(void **state)
     bare *b = *state;
     bare_op(b, .name = "metric", .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
     bare_op(b, .name = "train");
-    hs_graph_summary_scalar(b->graph, "s", "metric");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "metric");
     hs_graph_merge_all_summaries(b->graph, NULL);
     bare_open(b);
     assert_ok(bare_run(b, HS_NAMES("train"), NULL, NULL), &b->err);
@@ -265,7 +265,7 @@ static void sessions_have_separate_values(void **state)
     hs_node node;
     hs_graph_add_variable(b->graph, HS_VARIABLE_DEF(.name = "w", .dtype = HS_DOUBLE, .shape = HS_SCALAR));
     hs_graph_op(b->graph, .name = "bump", .run = bare_bump, .writes = HS_NAMES("w"));
-    hs_graph_summary_scalar(b->graph, "s", "w");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "w");
     hs_graph_merge_all_summaries(b->graph, &merged);
     bare_open(b);
     void *first = b->session, *second;
@@ -291,7 +291,7 @@ static hs_code build_and_run(test_env *t, void *user)
     (void)user;
     hs_graph *graph = hs_graph_new(&t->env);
     hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &shown_loss);
-    hs_graph_summary_scalar(graph, "s", "loss");
+    hs_graph_summary(graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "loss");
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.env = &t->env), &err);
     hs_backend backend = hs_graph_backend(graph);
     hs_code code = scaffold ? hs_scaffold_finalize(scaffold, backend, &err) : err.code;

@@ -11,7 +11,7 @@ static void a_scalar_has_the_value_of_its_tensor(void **state)
 {
     bare *b = *state;
     shown_add_loss(b);
-    assert_int_equal(hs_graph_summary_scalar(b->graph, "metrics/loss", "loss"), HS_OK);
+    assert_int_equal(hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "metrics/loss", .tensor = "loss"), HS_OK);
     bare_open(b);
     assert_string_equal(shown_by(b, "summary/metrics/loss"), "metrics/loss=0.5");
     shown_loss = -3;
@@ -32,7 +32,7 @@ static void the_tag_may_differ_from_the_name(void **state)
 static void a_summary_may_have_the_name_of_its_tensor(void **state)
 {
     bare *b = *state;
-    assert_int_equal(hs_graph_summary_scalar(b->graph, "loss", "loss"), HS_OK);
+    assert_int_equal(hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss"), HS_OK);
     shown_add_loss(b);
     bare_open(b);
     assert_string_equal(shown_by(b, "summary/loss"), "loss=0.5");
@@ -55,9 +55,9 @@ static void variables_feeds_and_outputs_can_be_summarized(void **state)
     hs_graph_placeholder(b->graph, "x", HS_FLOAT, HS_ANY_SHAPE);
     hs_graph_op(b->graph, .name = "pair", .run = make_pair,
                 .outputs = HS_OUTPUTS({.dtype = HS_INT64}, {.dtype = HS_FLOAT}));
-    hs_graph_summary_scalar(b->graph, "s/on", "on");
-    hs_graph_summary_scalar(b->graph, "s/x", "x");
-    hs_graph_summary_scalar(b->graph, "s/second", "pair:1");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s/on", .tensor = "on");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s/x", .tensor = "x");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s/second", .tensor = "pair:1");
     bare_open(b);
     const hs_feed feeds[] = {{.name = "x", .value = hs_tensor_of(HS_FLOAT, HS_SHAPE(1, 1), &fed)}, {.name = NULL}};
     assert_ok(bare_run(b, HS_NAMES("summary/s/on", "summary/s/x", "summary/s/second"), feeds, NULL), &b->err);
@@ -72,8 +72,8 @@ static void tensors_that_are_not_numbers_are_not_scalars(void **state)
     static float two[2];
     hs_graph_value(b->graph, "two", HS_FLOAT, HS_SHAPE(2), two);
     hs_graph_placeholder(b->graph, "x", HS_STRING, HS_ANY_SHAPE);
-    hs_graph_summary_scalar(b->graph, "s", "two");
-    hs_graph_summary_scalar(b->graph, "t", "x");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "two");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "t", .tensor = "x");
     bare_open(b);
     assert_fails(bare_run(b, HS_NAMES("summary/s"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 'summary/s'");
     assert_contains(b->err.message, "float [2]");
@@ -105,7 +105,7 @@ static void a_scalar_may_be_in_device_memory(void **state)
     const hs_memory memory = HS_INIT(hs_memory, .to_host = to_host, .from_host = from_host, .user = &copies);
     hs_graph_add_variable(
         b->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_DOUBLE, .shape = HS_SCALAR, .data = &value, .memory = &memory));
-    hs_graph_summary_scalar(b->graph, "s", "v");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "v");
     bare_open(b);
     assert_string_equal(shown_by(b, "summary/s"), "s=4");
     assert_int_equal(copies, 1);
@@ -146,7 +146,7 @@ static void copying_variables_does_not_wait_for_a_summary(void **state)
     static double w;
     int writes = 0;
     hs_graph_variable(b->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
-    hs_graph_summary_scalar(b->graph, "s", "w");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "w");
     hs_graph_merge_all_summaries(b->graph, &merged);
     bare_open(b);
     b->ops->guard(b->session, (hs_write_guard){count_writes, no_guard, &writes});
@@ -167,12 +167,7 @@ static void refuses(bare *b, hs_summary_kind kind, const hs_graph_summary_def *d
 static void a_graph_is_needed(void **state)
 {
     (void)state;
-    assert_int_equal(hs_graph_summary_scalar(NULL, "s", "x"), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_summary_histogram(NULL, "s", "x"), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_summary_image(NULL, "s", "x", 1), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_summary_audio(NULL, "s", "x", 1, 8000), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_summary_text(NULL, "s", "x"), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_summary_tensor(NULL, "s", "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_summary(NULL, HS_SUMMARY_SCALAR, .name = "s", .tensor = "x"), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_graph_merge_all_summaries(NULL, NULL), HS_INVALID_ARGUMENT);
 }
 
@@ -235,7 +230,7 @@ static void an_invalid_sample_rate_is_refused(void **state)
 static void a_tag_that_is_already_used_is_refused(void **state)
 {
     bare *b = *state;
-    hs_graph_summary_scalar(b->graph, "first", "loss");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "first", .tensor = "loss");
     hs_graph_summary_def def = HS_INIT(hs_graph_summary_def, .name = "second", .tensor = "loss", .tag = "first");
     assert_int_equal(hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR, &def), HS_ALREADY_EXISTS);
     assert_contains(test_graph_error(b->graph)->message, "'first'");
@@ -245,8 +240,8 @@ static void a_refused_summary_adds_nothing(void **state)
 {
     bare *b = *state;
     shown_add_loss(b);
-    hs_graph_summary_scalar(b->graph, "s", "loss");
-    assert_int_equal(hs_graph_summary_scalar(b->graph, "s", "loss"), HS_ALREADY_EXISTS);
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "loss");
+    assert_int_equal(hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "loss"), HS_ALREADY_EXISTS);
     assert_int_equal(shown_collected(b, HS_SUMMARIES), 1);
 }
 
@@ -254,7 +249,7 @@ static void a_finalized_graph_refuses_summaries(void **state)
 {
     bare *b = *state;
     bare_open(b);
-    assert_int_equal(hs_graph_summary_scalar(b->graph, "s", "loss"), HS_FAILED_PRECONDITION);
+    assert_int_equal(hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "loss"), HS_FAILED_PRECONDITION);
     assert_int_equal(hs_graph_merge_all_summaries(b->graph, NULL), HS_FAILED_PRECONDITION);
     assert_int_equal(hs_graph_error(b->graph, NULL), HS_OK);
 }
@@ -262,7 +257,7 @@ static void a_finalized_graph_refuses_summaries(void **state)
 static void a_missing_tensor_is_named_when_the_session_opens(void **state)
 {
     bare *b = *state;
-    hs_graph_summary_scalar(b->graph, "s", "lost");
+    hs_graph_summary(b->graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "lost");
     assert_fails(bare_try_open(b), HS_NOT_FOUND, &b->err, "'lost'");
 }
 
@@ -302,7 +297,7 @@ static void a_fork_runs_a_summary_concurrently_with_the_session(void **state)
     hs_summary_scalar(summary, "s", 1.5, NULL);
     hs_graph *graph = hs_graph_new(NULL);
     hs_graph_op(graph, .name = "pair", .run = make_pair, .outputs = HS_OUTPUTS({.dtype = HS_INT64}, {.dtype = HS_FLOAT}));
-    hs_graph_summary_scalar(graph, "s", "pair:1");
+    hs_graph_summary(graph, HS_SUMMARY_SCALAR, .name = "s", .tensor = "pair:1");
     hs_backend b = hs_graph_backend(graph);
     runner mine = {.ops = b.ops, .expected = hs_summary_serialized(summary).data}, other;
     assert_ok(b.ops->open(graph, "", (hs_bytes){NULL, 0}, &mine.session, &err), &err);

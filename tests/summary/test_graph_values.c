@@ -28,7 +28,7 @@ static void a_histogram(void **state)
     float data[4] = {1, -2, 3.5F, 0};
     hs_summary *expected = hs_summary_new(NULL);
     hs_tensor value = add_value(b, HS_FLOAT, HS_SHAPE(2, 2), data);
-    hs_graph_summary_histogram(b->graph, "weights", "value");
+    hs_graph_summary(b->graph, HS_SUMMARY_HISTOGRAM, .name = "weights", .tensor = "value");
     assert_ok(hs_summary_histogram(expected, "weights", &value, &b->err), &b->err);
     assert_gives(b, "summary/weights", expected);
 }
@@ -39,7 +39,7 @@ static void an_image(void **state)
     uint8_t data[5 * 2 * 2] = {0, 50, 100, 150, 200, 250};
     hs_summary *expected = hs_summary_new(NULL);
     hs_tensor value = add_value(b, HS_UINT8, HS_SHAPE(5, 2, 2, 1), data);
-    hs_graph_summary_image(b->graph, "input", "value", 2);
+    hs_graph_summary(b->graph, HS_SUMMARY_IMAGE, .name = "input", .tensor = "value", .max_outputs = 2);
     const hs_image_options options = HS_INIT(hs_image_options, .max_outputs = 2);
     assert_ok(hs_summary_image(expected, "input", &value, &options, &b->err), &b->err);
     assert_gives(b, "summary/input", expected);
@@ -51,7 +51,7 @@ static void sound(void **state)
     float data[3 * 8] = {0, 0.5F, -0.5F};
     hs_summary *expected = hs_summary_new(NULL);
     hs_tensor value = add_value(b, HS_FLOAT, HS_SHAPE(3, 8, 1), data);
-    hs_graph_summary_audio(b->graph, "voice", "value", 1, 8000);
+    hs_graph_summary(b->graph, HS_SUMMARY_AUDIO, .name = "voice", .tensor = "value", .max_outputs = 1, .sample_rate = 8000);
     const hs_audio_options options = HS_INIT(hs_audio_options, .max_outputs = 1, .sample_rate = 8000);
     assert_ok(hs_summary_audio(expected, "voice", &value, &options, &b->err), &b->err);
     assert_gives(b, "summary/voice", expected);
@@ -63,7 +63,7 @@ static void text(void **state)
     hs_string words[2] = {{"one", 3}, {"two", 3}};
     hs_summary *expected = hs_summary_new(NULL);
     hs_tensor value = add_value(b, HS_STRING, HS_SHAPE(2), words);
-    hs_graph_summary_text(b->graph, "words", "value");
+    hs_graph_summary(b->graph, HS_SUMMARY_TEXT, .name = "words", .tensor = "value");
     assert_ok(hs_summary_text_tensor(expected, "words", &value, &b->err), &b->err);
     assert_gives(b, "summary/words", expected);
 }
@@ -74,7 +74,7 @@ static void a_tensor(void **state)
     int64_t data[3] = {1, 2, 3};
     hs_summary *expected = hs_summary_new(NULL);
     hs_tensor value = add_value(b, HS_INT64, HS_SHAPE(3), data);
-    hs_graph_summary_tensor(b->graph, "numbers", "value");
+    hs_graph_summary(b->graph, HS_SUMMARY_TENSOR, .name = "numbers", .tensor = "value");
     assert_ok(hs_summary_tensor(expected, "numbers", &value, NULL, &b->err), &b->err);
     assert_gives(b, "summary/numbers", expected);
 }
@@ -84,7 +84,7 @@ static void an_invalid_tensor_is_reported_with_the_ops_name(void **state)
     bare *b = *state;
     static double number;
     add_value(b, HS_DOUBLE, HS_SCALAR, &number);
-    hs_graph_summary_image(b->graph, "input", "value", 0);
+    hs_graph_summary(b->graph, HS_SUMMARY_IMAGE, .name = "input", .tensor = "value");
     bare_open(b);
     assert_fails(bare_run(b, HS_NAMES("summary/input"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 'summary/input'");
 }

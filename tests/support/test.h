@@ -71,6 +71,11 @@ static inline const hs_error *test_graph_error(const hs_graph *graph)
     hs_graph_error(graph, &error);
     return &error;
 }
+static inline bool test_graph_has(hs_graph *graph, const char *name)
+{
+    hs_node node;
+    return hs_backend_find(hs_graph_backend(graph), name, &node, NULL) == HS_OK;
+}
 /* Asserts that a call clears a stale error. For functions that do not return a code. */
 #define assert_clears(err, call)                                                                                           \
     do {                                                                                                                   \

@@ -129,6 +129,8 @@ static void missing_options_are_named(void **state)
     fixture *f = *state;
     assert_null(hs_thread_new(HS_THREAD_OPTIONS(.run = lose), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_thread_options.name");
+    assert_null(hs_thread_new(HS_THREAD_OPTIONS(.name = "none"), &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_thread_options.run is NULL");
     assert_fails(hs_coordinator_start(f->coordinator, &f->err, .name = "none"), HS_INVALID_ARGUMENT, &f->err,
                  "run is NULL");
     assert_fails(hs_coordinator_start(NULL, &f->err, .name = "one", .run = lose), HS_INVALID_ARGUMENT, &f->err,
@@ -138,7 +140,6 @@ static void missing_options_are_named(void **state)
     assert_true(hs_thread_wait(NULL, LONG));
     assert_ok(hs_thread_error(NULL, &f->err), &f->err);
     assert_false(hs_thread_alive(NULL));
-    hs_thread_mark_ended(NULL);
     hs_thread_free(NULL);
 }
 
@@ -164,34 +165,13 @@ static void handles_are_freed_in_any_order(void **state)
     hs_coordinator *made = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &f->t.env), &f->err);
     hs_thread *runs = make(f, (hs_thread_options){.name = "runs", .run = wait_for_event, .user = &go});
     hs_thread *fresh = make(f, (hs_thread_options){.name = "fresh", .run = lose});
-    hs_thread *own = make(f, (hs_thread_options){.name = "own"});
     assert_ok(hs_coordinator_register(made, runs, &f->err), &f->err);
     assert_ok(hs_coordinator_register(made, fresh, &f->err), &f->err);
-    assert_ok(hs_coordinator_register(made, own, &f->err), &f->err);
     start(f, runs);
-    start(f, own);
     hs_coordinator_free(made);
     hs_thread_free(fresh);
-    hs_thread_free(own);
     event_add(&go);
     wait_and_free(runs);
-}
-
-static void a_thread_of_the_programs_own_is_joined(void **state)
-{
-    fixture *f = *state;
-    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
-    hs_thread *own = make(f, (hs_thread_options){.name = "own"});
-    hs_thread_mark_ended(own); /* not started */
-    start(f, own);
-    assert_true(hs_thread_alive(own));
-    assert_ok(hs_coordinator_register(f->coordinator, own, &f->err), &f->err);
-    hs_coordinator_request_stop(f->coordinator, NULL);
-    assert_fails(hs_coordinator_join(f->coordinator, &soon, &f->err), HS_FAILED_PRECONDITION, &f->err, "'own'");
-    assert_ok(hs_coordinator_register(f->coordinator, own, &f->err), &f->err);
-    hs_thread_mark_ended(own);
-    assert_ok(hs_coordinator_join(f->coordinator, &soon, &f->err), &f->err);
-    hs_thread_free(own);
 }
 
 /* Stragglers. */
@@ -307,31 +287,9 @@ static void it_wakes_again_until_the_thread_has_ended(void **state)
     hs_thread_free(thread);
 }
 
-/* The thread's memory is freed at its end. A later wake would touch it. */
-static hs_code wait_on_its_own(void *user, hs_coordinator *coordinator, hs_error *err)
+static void *join_all(void *coordinator)
 {
-    event_wait(*(event **)user, 1);
-    (void)coordinator, (void)err;
-    return HS_OK;
-}
-
-typedef struct {
-    event *woken;
-    hs_thread *thread;
-} own_thread;
-
-static void wake_own(void *user)
-{
-    event_add(((own_thread *)user)->woken);
-}
-
-static void *run_own(void *user)
-{
-    own_thread *own = user;
-    event_wait(own->woken, 1);
-    hs_thread_mark_ended(own->thread);
-    free(own->woken);
-    own->woken = NULL;
+    hs_coordinator_join(coordinator, NULL, NULL);
     return NULL;
 }
 
@@ -340,17 +298,18 @@ static void nothing_is_woken_after_its_end(void **state)
     fixture *f = *state;
     const event fresh = EVENT;
     for (int i = 0; i < 20; i++) {
-        own_thread own = {malloc(sizeof(event)), NULL};
-        pthread_t id;
-        *own.woken = fresh;
-        own.thread = make(f, (hs_thread_options){.name = "own", .user = &own, .wake = wake_own});
-        start(f, own.thread);
-        assert_ok(hs_coordinator_register(f->coordinator, own.thread, &f->err), &f->err);
-        assert_int_equal(pthread_create(&id, NULL, run_own, &own), 0);
+        event *woken = malloc(sizeof *woken);
+        pthread_t joiner;
+        *woken = fresh;
+        hs_thread *thread =
+            make(f, (hs_thread_options){.name = "one", .run = wait_for_event, .user = woken, .wake = wake_by_event});
+        start(f, thread);
+        assert_ok(hs_coordinator_register(f->coordinator, thread, &f->err), &f->err);
         hs_coordinator_request_stop(f->coordinator, NULL);
-        assert_ok(hs_coordinator_join(f->coordinator, NULL, &f->err), &f->err);
-        pthread_join(id, NULL);
-        hs_thread_free(own.thread);
+        assert_int_equal(pthread_create(&joiner, NULL, join_all, f->coordinator), 0);
+        wait_and_free(thread);
+        free(woken); /* a later wake would touch it */
+        pthread_join(joiner, NULL);
     }
 }
 
@@ -358,7 +317,7 @@ static void nothing_is_woken_after_its_end(void **state)
 typedef struct {
     hs_coordinator *coordinator;
     hs_thread *thread;
-    event woken;
+    event woken, go;
     atomic_int inside, at_once, ended_meanwhile;
 } slow_wake;
 
@@ -379,18 +338,26 @@ static hs_code join_too(void *user, hs_coordinator *coordinator, hs_error *err)
     return hs_coordinator_join(((slow_wake *)user)->coordinator, NULL, err);
 }
 
+static hs_code wait_to_go(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)coordinator, (void)err;
+    event_wait(&((slow_wake *)user)->go, 1);
+    return HS_OK;
+}
+
 static void it_does_not_end_while_it_is_woken(void **state)
 {
     fixture *f = *state;
-    slow_wake w = {.coordinator = f->coordinator, .woken = EVENT};
-    w.thread = make(f, (hs_thread_options){.name = "own", .user = &w, .wake = wake_slowly});
+    slow_wake w = {.coordinator = f->coordinator, .woken = EVENT, .go = EVENT};
+    w.thread = make(f, (hs_thread_options){.name = "one", .run = wait_to_go, .user = &w, .wake = wake_slowly});
     start(f, w.thread);
     hs_thread *joins = make(f, (hs_thread_options){.name = "joins", .run = join_too, .user = &w});
     assert_ok(hs_coordinator_register(f->coordinator, w.thread, &f->err), &f->err);
     hs_coordinator_request_stop(f->coordinator, NULL);
     start(f, joins);
     event_wait(&w.woken, 1);
-    hs_thread_mark_ended(w.thread);
+    event_add(&w.go);
+    assert_true(hs_thread_wait(w.thread, LONG));
     assert_int_equal(w.inside, 0);
     wait_and_free(joins);
     hs_thread_free(w.thread);
@@ -400,9 +367,9 @@ static void it_does_not_end_while_it_is_woken(void **state)
 static void one_thread_at_a_time_wakes_it(void **state)
 {
     fixture *f = *state;
-    slow_wake w = {.coordinator = f->coordinator, .woken = EVENT};
+    slow_wake w = {.coordinator = f->coordinator, .woken = EVENT, .go = EVENT};
     hs_thread *joins[2];
-    w.thread = make(f, (hs_thread_options){.name = "own", .user = &w, .wake = wake_slowly});
+    w.thread = make(f, (hs_thread_options){.name = "one", .run = wait_to_go, .user = &w, .wake = wake_slowly});
     start(f, w.thread);
     assert_ok(hs_coordinator_register(f->coordinator, w.thread, &f->err), &f->err);
     for (int i = 0; i < 2; i++) {
@@ -411,28 +378,11 @@ static void one_thread_at_a_time_wakes_it(void **state)
     }
     hs_coordinator_request_stop(f->coordinator, NULL);
     event_wait(&w.woken, 3);
-    hs_thread_mark_ended(w.thread);
+    event_add(&w.go);
     for (int i = 0; i < 2; i++)
         wait_and_free(joins[i]);
-    hs_thread_free(w.thread);
+    wait_and_free(w.thread);
     assert_int_equal(w.at_once, 0);
-}
-
-static void end_it(void *user)
-{
-    hs_thread_mark_ended(*(hs_thread **)user);
-}
-
-static void a_wake_may_end_the_thread(void **state)
-{
-    fixture *f = *state;
-    hs_thread *thread;
-    thread = make(f, (hs_thread_options){.name = "own", .user = &thread, .wake = end_it});
-    start(f, thread);
-    assert_ok(hs_coordinator_register(f->coordinator, thread, &f->err), &f->err);
-    hs_coordinator_request_stop(f->coordinator, NULL);
-    assert_ok(hs_coordinator_join(f->coordinator, NULL, &f->err), &f->err);
-    hs_thread_free(thread);
 }
 
 /* Failures of the system. */
@@ -494,12 +444,12 @@ static void a_wait_ends_if_the_start_fails(void **state)
 
 static hs_code make_and_run(test_env *t, void *user)
 {
-    event woken = EVENT, *of = &woken;
+    event woken = EVENT;
     hs_error err = {0};
     (void)user;
     hs_coordinator_options of_coordinator = HS_INIT(hs_coordinator_options, .env = &t->env);
     hs_thread_options options =
-        HS_INIT(hs_thread_options, .name = "one", .run = wait_on_its_own, .user = &of, .env = &t->env);
+        HS_INIT(hs_thread_options, .name = "one", .run = wait_for_event, .user = &woken, .env = &t->env);
     hs_coordinator *made = hs_coordinator_new(&of_coordinator, &err);
     hs_thread *thread = made ? hs_thread_new(&options, &err) : NULL;
     event_add(&woken);
@@ -528,14 +478,12 @@ int main(void)
         test(missing_options_are_named),
         test(it_belongs_to_one_coordinator),
         test(handles_are_freed_in_any_order),
-        test(a_thread_of_the_programs_own_is_joined),
         test(an_error_after_the_join_is_logged_before_the_thread_ends),
         test(join_wakes_a_thread_that_waits),
         test(it_wakes_again_until_the_thread_has_ended),
         test(nothing_is_woken_after_its_end),
         test(it_does_not_end_while_it_is_woken),
         test(one_thread_at_a_time_wakes_it),
-        test(a_wake_may_end_the_thread),
         test(the_system_may_have_no_more_threads),
         test(a_wait_ends_if_the_start_fails),
         cmocka_unit_test(a_straggler_continues_safely),

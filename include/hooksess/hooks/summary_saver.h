@@ -9,7 +9,7 @@
 /* Fetches summary ops and writes their values to an event file, in the first run and then every N steps or seconds (N = 50:
  * at 1, 51, 101). For single numbers use hs_scalars, which needs no ops. TensorFlow: SummarySaverHook.
  *
- *     hs_graph_summary_histogram(g, "weights", "weights");
+ *     hs_graph_summary(g, HS_SUMMARY_HISTOGRAM, .name = "weights", .tensor = "weights");
  *     hs_hook hook = hs_summary_saver(.summary_ops = HS_NAMES("summary/weights"), .every_n_steps = 50,
  *                                     .summary_dir = "run");
  *

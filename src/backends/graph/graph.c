@@ -160,11 +160,6 @@ hs_code hs_graph_error(const hs_graph *graph, hs_error *out)
     return hs__error_copy(out, graph ? &graph->error : &no_graph);
 }
 
-bool hs_graph_has(const hs_graph *graph, const char *name)
-{
-    return graph && name && hs__graph_node_of(graph, name);
-}
-
 hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name)
 {
     size_t at = hs__map_find(&graph->names, name);
