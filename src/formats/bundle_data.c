@@ -211,6 +211,11 @@ hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry
 
 /* The data file. */
 
+char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards)
+{
+    return hs__format(env, "%s.data-%05d-of-%05d", prefix, (int)shard, (int)shards);
+}
+
 static void close_shard(hs__bundle_reader *reader)
 {
     hs__file_close(&reader->file, NULL);

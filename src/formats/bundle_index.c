@@ -80,6 +80,11 @@ static hs_code visit_table(const hs_env *env, hs_bytes table, const hs__index_vi
     return code;
 }
 
+char *hs__bundle_index_path(const hs_env *env, const char *prefix)
+{
+    return hs__format(env, "%s.index", prefix);
+}
+
 bool hs__bundle_is_v1(const hs_env *env, const char *prefix)
 {
     char *path = hs__strdup(env, prefix), *shard = path ? strstr(path, "-\?\?\?\?\?-of-") : NULL;
